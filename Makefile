@@ -1,8 +1,8 @@
-# make demo    the main job: a pretend mail internet, a sample list, its verdicts
+# make demo    the main job: a simulated mail internet, a sample list, its verdicts
 # make test    the whole test suite; without the race detector where there is no C compiler, and its last line says so
 # make nightly every long target and make test, one after another, with a table of times and verdicts at the end; as root
 # make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
-# make check   format, vet, staticcheck, import law, generated code
+# make check   format, vet, staticcheck, import rules, sizes and names, generated code
 # make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root;
 #              PROBITY_FLEET_ROWS=200000 for a longer list
 # make kills   SIGKILL of each prober each minute of an hour, processes in namespaces, at that pace (EACH); as root
@@ -18,6 +18,7 @@
 # make mta     verdicts on the mailboxes of real mail servers, each in a system and a network namespace of its own; as root, with
 #              debootstrap; the servers are kept in MTA_CACHE
 # make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
+# make house   packages and types with their sizes; make way: the functions that one address passes; both fail over their limits
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
 # make test-web  the tests of the dashboard alone; make test-race, test-calm, test-rest and fuzz: the other parts of make test
 GO ?= go
@@ -43,7 +44,7 @@ PEERS ?=
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta
+.PHONY: demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
 
 build: $(PAGE)
 	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
@@ -99,7 +100,7 @@ test-rest:
 
 # Goes on after a target that failed, and fails at the end.
 nightly:
-	@MAKE="$(MAKE)" sh tools/nightly.sh test deploycheck versions makespan tenants fair bench torture serve-kills rehearse mta fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test way deploycheck versions makespan tenants fair bench torture serve-kills rehearse mta fleet kills
 
 versions: root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./cmd/probity
@@ -115,10 +116,15 @@ tenants:
 check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags way ./cmd/probity
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
-	$(GO) test -count=1 -run 'TestImportLaw|TestHouse|TestArchitecturePage' .
+	$(GO) test -count=1 -run 'TestImportRules|TestHouse|TestNamesArePlain|TestArchitecturePage' .
 	sh tools/wire.sh check
 	$(GO) mod tidy -diff
+
+# The functions that one address passes, counted in a server that is built for that.
+way:
+	$(GO) test -count=1 -v -tags way -run '^TestWay$$' ./cmd/probity
 
 # Packages with their lines, antique words and imports, and types with many methods; fails where one is over its limit.
 house:

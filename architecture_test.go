@@ -18,8 +18,8 @@ import (
 // behind it, in parentheses, the file.
 var stepPattern = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\([A-Za-z]\\w*\\)\\.)?[A-Za-z]\\w*)`(?:\\s+\\(([a-z0-9_]+\\.go)\\))?")
 
-// TestArchitecturePage holds docs/architecture.md to the sources: each function on the way of an address is declared where the page
-// says.
+// TestArchitecturePage compares docs/architecture.md with the sources: each function on the way of an address is declared where the
+// page says.
 func TestArchitecturePage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "architecture.md"))
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestArchitecturePage(t *testing.T) {
 	require.Greater(t, len(steps), 100, "the page is not read as it is written: it says itself how a hop is written")
 }
 
-// filesOfFunctions gives the functions and methods of a package, without its tests, and the files that declare each: one for each
+// filesOfFunctions returns the functions and methods of a package, without its tests, and the files that declare each: one for each
 // system it is built for.
 func filesOfFunctions(t *testing.T, folder string) map[string][]string {
 	t.Helper()

@@ -15,7 +15,7 @@ var (
 	namedTest    = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
 )
 
-// TestHostilePage holds docs/hostile.md to the tests that it names: each is in the package that stands before it.
+// TestHostilePage requires that each test named in docs/hostile.md is in the package named before it.
 func TestHostilePage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "hostile.md"))
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Package probity_test holds the rules of which package may import which, as a test over the whole module.
+// Package probity_test tests rules for the whole module, such as which package may import which.
 package probity_test
 
 import (
@@ -44,11 +44,11 @@ var importRules = map[string][]string{
 	"cmd/probity":          {"..."},
 }
 
-// testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the shape
-// of a prober, so that one can be played.
+// testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface
+// of a prober, so that a fake can implement it.
 var testImports = []string{"bench/sim", "internal/memnet", "prober/wire"}
 
-func TestImportLaw(t *testing.T) {
+func TestImportRules(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThreatsPage holds docs/security.md to the tests that it names: each is in some package, and each attack has one.
+// TestThreatsPage requires that each test named in docs/security.md exists in a package, and that each attack has one.
 func TestThreatsPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "security.md"))
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func showUser(u store.User, password string) userJSON {
 	return userJSON{u.ID, u.Email, u.Role, u.Disabled, timestamp(u.Created), u.Limits, u.TOTP, password}
 }
 
-// user is the account of an e-mail address or an id.
+// user finds an account by its e-mail address or its id.
 func (c *call) user(name string) (store.User, error) {
 	find := c.srv.deps.Store.User
 	if strings.Contains(name, "@") {
@@ -36,7 +36,7 @@ func (c *call) user(name string) (store.User, error) {
 	return u, err
 }
 
-// userOfQuery is the account that the parameter user names, which must have been sent.
+// userOfQuery is the account that the required query parameter user names.
 func (c *call) userOfQuery() (store.User, error) {
 	if c.query("user") == "" {
 		return store.User{}, refuse(unacceptable, "user is missing: name the account by its e-mail address or its id.")
@@ -49,7 +49,7 @@ func (c *call) actor() string {
 	return store.AuditActor(c.identity.User.ID, c.clientIPText())
 }
 
-// clientIPText is the client's address, empty where it is not known.
+// clientIPText is the client's address, empty if it is not known.
 func (c *call) clientIPText() string {
 	if a := c.clientIP(); a.IsValid() {
 		return a.String()
@@ -124,10 +124,10 @@ func (c *call) enableUser() error {
 	return c.changeUser(func(id string) error { return c.srv.deps.Store.EnableUser(id, c.actor(), c.srv.now()) })
 }
 
-// ResetPage is the dashboard's page that a reset link leads to. The token stands behind the #, which browsers do not send.
+// ResetPage is the dashboard's page that a reset link leads to. The token follows the #, which browsers do not send.
 const ResetPage = "/app/reset#"
 
-// createResetLink makes a link that gives the account of the path a new password.
+// createResetLink makes a link that resets the password of the account of the path.
 func (c *call) createResetLink() error {
 	u, err := c.user(c.param)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *call) setLimits() error {
 	return c.changeUser(func(id string) error { return c.srv.deps.Store.SetLimits(id, l, c.actor(), c.srv.now()) })
 }
 
-// changeUser changes the account of the path and shows it.
+// changeUser changes the account of the path and returns it.
 func (c *call) changeUser(change func(id string) error) error {
 	u, err := c.user(c.param)
 	if err != nil {

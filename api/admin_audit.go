@@ -10,16 +10,16 @@ import (
 // auditEventJSON is a line of the audit log.
 type auditEventJSON struct {
 	At     timestamp `json:"at"`
-	By     string    `json:"by"` // e-mail address of an account that there is, else as it was recorded
+	By     string    `json:"by"` // e-mail address of an existing account, else as it was recorded
 	From   string    `json:"from"`
 	Action string    `json:"act"`
 	Target string    `json:"target"`
-	About  string    `json:"about"` // e-mail address of the account that it was done to, or whose key it is
+	About  string    `json:"about"` // e-mail address of the account that the event is about, or that owns the key
 	Note   string    `json:"note"`
 }
 
-// maxAuditRead bounds what one request reads of the log: where so many events hold too few of those that are asked for, its
-// page is short and says where to go on.
+// maxAuditRead bounds how many events one request reads: if too few of them match, the page is short and its
+// next_cursor says where to go on.
 const maxAuditRead, auditReadSize = 20_000, 200
 
 // listAuditEvents serves a page of the audit log, newest first.
@@ -41,12 +41,12 @@ func (c *call) listAuditEvents() error {
 	return c.sendJSON(statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
 }
 
-// ActionMatches tells whether a list of the log shows an action: the one that was asked for, or any but downloads, which would hide the rest.
+// ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
 func ActionMatches(action, asked string) bool {
 	return action == asked || asked == "" && action != store.ActionDownload
 }
 
-// auditEvents reads the log from below cursor until limit events match, and says where to go on; "" at its end.
+// auditEvents reads the log from the cursor until limit events match, and returns the next cursor; "" at its end.
 func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSON) bool) ([]auditEventJSON, string, error) {
 	events := []auditEventJSON{}
 	email := s.emailLookup()
@@ -76,7 +76,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 	return events, cursor, nil
 }
 
-// AuditSubject is the account that an audit event is about: that of a key, or of the job of a download, begins the note.
+// AuditSubject is the account that an audit event is about. For a key and for a download, the note begins with it.
 func AuditSubject(a store.AuditEvent) string {
 	if strings.HasPrefix(a.Action, "key ") || a.Action == store.ActionDownload {
 		owner, _, _ := strings.Cut(a.Note, " ")
@@ -85,7 +85,7 @@ func AuditSubject(a store.AuditEvent) string {
 	return a.Target
 }
 
-// emailLookup names accounts by their e-mail addresses, each looked for once; "" where there is no such account.
+// emailLookup finds the e-mail addresses of accounts, each looked up once; "" if there is no such account.
 func (s *Server) emailLookup() func(account string) string {
 	known := map[string]string{}
 	return func(account string) string {
@@ -100,7 +100,7 @@ func (s *Server) emailLookup() func(account string) string {
 	}
 }
 
-// auditSignIn records that an admin signed in. Customers come and go.
+// auditSignIn records that an admin signed in. Sign-ins of customers are not recorded.
 func (c *call) auditSignIn(u store.User) error {
 	if u.Role != store.Admin {
 		return nil

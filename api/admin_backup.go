@@ -11,14 +11,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The scratch folder of a backup, and the name of the last, empty entry of the archive: without it, it is not whole.
+// The prefix of a backup's scratch folder, and the name of the archive's last, empty entry: an archive without it is incomplete.
 const (
 	backupPrefix = "backup-"
 	backupEnd    = "complete"
 )
 
-// sendBackup serves a copy of the state store, and of the files of jobs if that is wanted, as a tar archive, made while it
-// is sent from what is set aside now.
+// sendBackup serves the state store, and the files of jobs if wanted, as a tar archive. It makes a copy first and packs
+// it while it is sent.
 func (c *call) sendBackup() error {
 	s := c.srv
 	jobs, err := c.queryFlag("jobs")
@@ -55,7 +55,7 @@ func (c *call) sendBackup() error {
 	return nil
 }
 
-// prepareBackup makes the copy, after what a crash left of others.
+// prepareBackup removes what a crash left of other backups and makes the copy.
 func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
 	fs, scratch := s.deps.FS, s.deps.Scratch
 	if err := fs.MkdirAll(scratch, 0o700); err != nil {
@@ -82,7 +82,7 @@ func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
 	return dir, nil
 }
 
-// writeBackup writes the files of a folder as an archive that ends with an entry of its own.
+// writeBackup writes the files of a folder as an archive that ends with the entry backupEnd.
 func writeBackup(w io.Writer, fs vfs.FS, dir string) error {
 	t := tar.NewWriter(w)
 	if err := tarFolder(t, fs, dir, ""); err != nil {
@@ -91,7 +91,7 @@ func writeBackup(w io.Writer, fs vfs.FS, dir string) error {
 	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close())
 }
 
-// tarFolder packs what is below a folder, under names that begin with below. State is three levels deep at most.
+// tarFolder packs the files of a folder, under names that begin with prefix. State is at most three levels deep.
 func tarFolder(t *tar.Writer, fs vfs.FS, dir, prefix string) error {
 	names, err := fs.List(dir)
 	if err != nil {

@@ -2,8 +2,8 @@ package api
 
 import "probity/coordinator/fleet"
 
-// getCluster serves the nodes of the cluster, their identities and how they fare, as probity cluster shows them. A server
-// that was not told of a cluster has no nodes.
+// getCluster serves the nodes of the cluster, their egress sources and their status, as probity cluster shows them. A server
+// without a cluster has no nodes.
 func (c *call) getCluster() error {
 	if report := c.srv.deps.Operator.Cluster; report != nil {
 		return c.sendJSON(statusOK, report())

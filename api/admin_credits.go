@@ -6,7 +6,7 @@ import (
 	"probity/store"
 )
 
-// maxNote bounds the words that an admin leaves with an audit event.
+// maxNote bounds the note of an admin at an audit event, in bytes.
 const maxNote = 200
 
 func (c *call) getCreditsOf() error {
@@ -58,7 +58,7 @@ type entryJSON struct {
 	At       timestamp  `json:"at"`
 	Balance  int64      `json:"balance"`
 	Reserved int64      `json:"reserved"`
-	Key      string     `json:"key_id,omitempty"` // of a single, where it came with one
+	Key      string     `json:"key_id,omitempty"` // of a single call with a key
 }
 
 func (c *call) getLedger() error {

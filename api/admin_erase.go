@@ -10,15 +10,15 @@ import (
 	"probity/store"
 )
 
-// Receipt is what became of an erasure. It names the address by its hash only.
+// Receipt is the state of an erasure. It has the address only as a hash.
 type Receipt struct {
 	ID        string         `json:"erasure_id"`
 	Hash      string         `json:"address_sha256"` // of the address in normalized form
 	Status    string         `json:"status"`         // open or done
 	Requested timestamp      `json:"asked_at"`
 	Done      *timestamp     `json:"done_at"`
-	Jobs      int64          `json:"jobs"` // whose list or results named it
-	Rows      int64          `json:"rows"` // of these jobs, whose e-mail cell it was
+	Jobs      int64          `json:"jobs"` // whose list or results had it
+	Rows      int64          `json:"rows"` // of these jobs, with it as e-mail cell
 	Cached    int64          `json:"cached"`
 	Answers   int64          `json:"answers"` // of the cached, those kept for an Idempotency-Key
 	Caches    []erasedCache  `json:"caches"`
@@ -26,20 +26,20 @@ type Receipt struct {
 	Problem   *string        `json:"problem"`
 }
 
-// erasedCache is the cache of a node that was reached.
+// erasedCache is a node whose cache was erased.
 type erasedCache struct {
 	Node     string    `json:"node"`
 	Verdicts int64     `json:"verdicts"`
 	Done     timestamp `json:"done_at"`
 }
 
-// expiringCopy is what was not reached, and when it goes by itself.
+// expiringCopy is a copy that was not erased, and when it expires.
 type expiringCopy struct {
 	What  string     `json:"what"`
-	Until *timestamp `json:"until"` // nil while that cannot be told: a job that is not finished
+	Until *timestamp `json:"until"` // nil while that is not known: for a job that is not finished
 }
 
-// NewReceipt makes the receipt of an erasure; expires tells when the files of a job go, zero for a time that is not known.
+// NewReceipt makes the receipt of an erasure; expires returns when the files of a job are deleted, zero if that is not known.
 func NewReceipt(e store.Erasure, expires func(job string) time.Time) Receipt {
 	r := Receipt{ID: e.ID, Hash: e.Hash, Status: "done", Requested: timestamp(e.Requested), Done: timestampOrNil(e.Done), Jobs: e.JobCount, Rows: e.Rows,
 		Cached: e.Answers, Answers: e.Answers, Caches: []erasedCache{}, Expiring: []expiringCopy{}, Problem: textOrNil(e.Fault)}
@@ -65,7 +65,7 @@ func (s *Server) receipt(e store.Erasure) Receipt {
 	return NewReceipt(e, s.deps.Coordinator.ExpiresAt)
 }
 
-// erase forgets an address. What cannot be reached now is tried again, and the receipt says so.
+// erase erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
 func (c *call) erase() error {
 	d, err := c.document()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *call) erase() error {
 	if err != nil {
 		return refuse(unacceptable, "address must be an e-mail address.")
 	}
-	ctx, stop := c.clientContext() // the erasure outlives it
+	ctx, stop := c.clientContext() // the erasure goes on after it
 	e, err := c.srv.deps.Eraser.Erase(ctx, a, c.actor(), c.srv.now())
 	stop()
 	if errors.Is(err, store.ErrErasuresFull) {
@@ -130,7 +130,7 @@ func (c *call) listErasures() error {
 	return c.sendJSON(statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
 }
 
-// IsAnswerAbout tells whether a kept answer to a verification is about an address, given in folded form.
+// IsAnswerAbout reports whether a kept answer to a verification is about an address, given in folded form.
 func IsAnswerAbout(answer []byte, folded string) bool {
 	var a struct {
 		Email   string `json:"email"`

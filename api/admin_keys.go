@@ -7,7 +7,7 @@ import (
 	"probity/store"
 )
 
-// keyJSON is an API key as admins see it; the secret is there once, when it is made.
+// keyJSON is an API key as admins see it; the secret is shown once, when the key is made.
 type keyJSON struct {
 	ID       string     `json:"id"`
 	User     string     `json:"user"`
@@ -82,7 +82,7 @@ func (c *call) createOwnKey() error {
 	return c.makeKey(d, c.identity.User.ID)
 }
 
-// makeKey makes an account the key that a body describes, and shows it this once.
+// makeKey makes the key that a body describes for an account, and shows its secret this once.
 func (c *call) makeKey(d *document, account string) error {
 	n, err := readNewKey(d)
 	if err != nil {
@@ -126,7 +126,7 @@ func readNewKey(d *document) (n store.NewKey, err error) {
 	return n, err
 }
 
-// userOf is the account that the body's member user names.
+// userOf finds the account that the body's member user names.
 func (c *call) userOf(d *document) (store.User, error) {
 	name, err := d.requiredText("user")
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *call) userOf(d *document) (store.User, error) {
 func (c *call) revokeKey() error    { return c.dropKey("") }
 func (c *call) revokeOwnKey() error { return c.dropKey(c.identity.User.ID) }
 
-// dropKey revokes the key of the path, of one account or of any.
+// dropKey revokes the key of the path, which must belong to account unless that is empty.
 func (c *call) dropKey(account string) error {
 	if err := c.srv.deps.Store.RevokeKey(account, c.param, c.actor(), c.srv.now()); err != nil {
 		return err

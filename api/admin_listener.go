@@ -15,27 +15,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// AdminListener is what the operator's own listener shows. It has no authentication: it belongs on a loopback or a private
-// address.
+// AdminListener is what the admin listener serves. It has no authentication: bind it to a loopback or a private address.
 type AdminListener struct {
 	Metrics prometheus.Gatherer
-	Config  func() any   // the configuration in force, secrets masked; nil: none
+	Config  func() any   // the current configuration, secrets masked; nil: none
 	Probes  http.Handler // recent probes; nil: none
 	Server  *Server      // for health; nil is always ready
-	Log     *slog.Logger // of metrics that cannot be told; nil: none
+	Log     *slog.Logger // for metrics that fail; nil: none
 }
 
-// Handler is the admin listener's: metrics, pprof, debug pages and health.
+// Handler serves metrics, pprof, debug pages and health.
 func (b AdminListener) Handler() http.Handler {
 	mux := http.NewServeMux()
-	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError} // what cannot be told hides nothing else
+	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError} // a metric that fails does not hide the others
 	if b.Log != nil {
 		metrics.ErrorLog = slog.NewLogLogger(b.Log.Handler(), slog.LevelError)
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, metrics))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, os.Args[0]) // the arguments may hold a proxy's password
+		_, _ = io.WriteString(w, os.Args[0]) // the arguments may have a proxy's password
 	})
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
@@ -54,8 +53,8 @@ func (b AdminListener) Handler() http.Handler {
 	return mux
 }
 
-// RefuseForeignHosts refuses requests that name a host other than localhost or an address. A page in a browser on this machine may have any name
-// resolve to loopback, and then read what its own name answers (DNS rebinding); it cannot do so by these.
+// RefuseForeignHosts refuses requests whose host is neither localhost nor an address. A page in a browser on this machine can
+// make its own name resolve to loopback and then read the answers (DNS rebinding); it cannot do so with these hosts.
 func RefuseForeignHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -7,7 +7,7 @@ import (
 	"probity/store"
 )
 
-// suppressionJSON is a suppression: never to be probed.
+// suppressionJSON is a suppression: a target that is never probed.
 type suppressionJSON struct {
 	Kind  store.SuppressionKind `json:"kind"`
 	Name  string                `json:"name"`
@@ -32,7 +32,7 @@ func (c *call) listSuppressions() error {
 	return c.sendJSON(statusOK, map[string]any{"suppressions": suppressions})
 }
 
-// ParseSuppression reads what is to be suppressed, in the form that the engine compares. An empty kind is an address when the name
+// ParseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
 // has an @, else a domain. Its error says what to change.
 func ParseSuppression(kind, name string) (store.Suppression, error) {
 	s := store.Suppression{Kind: store.SuppressionKind(kind)}

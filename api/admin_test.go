@@ -133,7 +133,7 @@ func TestAdminSuppressions(t *testing.T) {
 	require.NotContains(t, string(b), "ann@shop.test")
 }
 
-// TestAdminBackup restores what it was sent.
+// TestAdminBackup restores a downloaded backup.
 func TestAdminBackup(t *testing.T) {
 	w := newTestServer(t, nil)
 	require.NoError(t, w.fs.MkdirAll("data/scratch/backup-left-by-a-crash", 0o700))
@@ -190,7 +190,7 @@ func TestAdminNeedsAnAdmin(t *testing.T) {
 	}
 }
 
-// What is secret, and whose address was verified, is in no answer's detail and in no log line above debug level.
+// Secrets and verified addresses are in no answer's detail and in no log line above debug level.
 func TestSecretsAreNotInDetailsOrLogs(t *testing.T) {
 	w := newTestServer(t, nil)
 	secrets := []string{w.key, w.adminKey, w.testKey, "hunter2hunter2", "whisper@shop.test"}
@@ -283,11 +283,11 @@ func TestStaticPages(t *testing.T) {
 	require.Equal(t, 404, hidden.get("/openapi.json", "").status)
 }
 
-// requirePublished holds the published description to the whole one: customers' paths all, others none, and nothing left
-// over or missing of what they refer to.
+// requirePublished compares the published description with the whole one: it has all paths for customers, no others, and exactly
+// the components that they refer to.
 func requirePublished(t *testing.T, r reply, docs string) {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(r.body) // it wants every reference to lead somewhere
+	doc, err := openapi3.NewLoader().LoadFromData(r.body) // it requires every reference to resolve
 	require.NoError(t, err)
 	require.NoError(t, doc.Validate(t.Context()))
 	for path := range loadDescription(t).Paths.Map() {
@@ -325,7 +325,7 @@ func TestDraining(t *testing.T) {
 	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())
 }
 
-// What is under way when the server is told to go is finished; a look that waits for a change is answered at once.
+// Requests in progress when the server drains are finished; a GET that waits for a change is answered at once.
 func TestShutdown(t *testing.T) {
 	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()
@@ -336,7 +336,7 @@ func TestShutdown(t *testing.T) {
 	lookKey, k, err := w.store.CreateKey(w.user.ID, store.NewKey{Name: "look"}, "test", time.Now())
 	require.NoError(t, err)
 	go func() { look <- w.get("/v1/verify/bulk/"+id+"?wait=60", lookKey) }()
-	require.Eventually(t, func() bool { // both are let in
+	require.Eventually(t, func() bool { // both are admitted
 		keys, err := w.store.Keys(w.user.ID)
 		require.NoError(t, err)
 		i := slices.IndexFunc(keys, func(one store.APIKey) bool { return one.ID == k.ID })

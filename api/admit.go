@@ -9,7 +9,7 @@ import (
 	"probity/store"
 )
 
-// admit decides about a request by all that can be known without its body. A request to a limited path counts from here
+// admit decides about a request by all that is known without its body. A request to a limited path counts from here
 // on, whatever its answer.
 func (c *call) admit() error {
 	err := checkFraming(&c.ctx.Request.Header)
@@ -39,7 +39,7 @@ func (c *call) admit() error {
 	return c.checkPayload()
 }
 
-// authorize finds out who asks.
+// authorize identifies the client.
 func (c *call) authorize() error {
 	if c.route.access == anyone {
 		return nil
@@ -62,7 +62,7 @@ func (c *call) authorize() error {
 	return c.checkKeyRestrictions()
 }
 
-// authorizeKey lets the bearer of a key in.
+// authorizeKey authorizes a request by its API key.
 func (c *call) authorizeKey(headers [][]byte) error {
 	secret, err := bearer(headers)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *call) authorizeKey(headers [][]byte) error {
 	return nil
 }
 
-// checkKeyRestrictions holds a key to its scopes and networks; a session has neither.
+// checkKeyRestrictions enforces the scopes and networks of a key; a session has neither.
 func (c *call) checkKeyRestrictions() error {
 	if c.session != nil {
 		return nil
@@ -101,7 +101,7 @@ func bearer(headers [][]byte) (string, error) {
 	return token, nil
 }
 
-// applyRateLimit holds the request to its limit.
+// applyRateLimit counts the request and refuses it over its limit.
 func (c *call) applyRateLimit() error {
 	var d store.Decision
 	var err error
@@ -176,7 +176,7 @@ func (c *call) document() (*document, error) {
 	return c.jsonBody.parse(b)
 }
 
-// strictDocument is a document that may have these members only.
+// strictDocument is a document that may have only these members.
 func (c *call) strictDocument(members ...string) (*document, error) {
 	d, err := c.document()
 	if err != nil {

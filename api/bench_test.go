@@ -20,11 +20,11 @@ import (
 
 const baselineAnswer = `{"email":"ann@shop.test","status":"VALID","score":98,"reason":null,"syntax_valid":true,"domain_exists":true,"smtp_valid":true,"is_disposable":false,"is_role_based":false,"is_free_email":false,"smtp_provider":"other","mx_records":["mx1.shop.test","mx2.shop.test"],"from_cache":true,"credits_used":1,"verified_at":"2026-01-02T03:04:05Z"}`
 
-// speedRound is how many requests one side answers before it is the other's turn, so that both see the same machine.
+// speedRound is how many requests one side answers before the other side's turn, so that both run under the same conditions.
 const speedRound = 5000
 
-// BenchmarkSingles compares cached single verifications with a bare handler that says the same, at 64 connections, in
-// turns. An operation is one request to each. Times and processor times are those of a request, its client included.
+// BenchmarkSingles compares cached single verifications with a bare handler that sends the same answer, at 64 connections, in
+// turns. An operation is one request to each. Times and processor times are per request, client included.
 func BenchmarkSingles(b *testing.B) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -84,7 +84,7 @@ func BenchmarkHandle(b *testing.B) {
 	b.ReportMetric(took.cpu(), "cpu-us")
 }
 
-// repeatedRequest is a request that is given to the handler again and again, as one connection would.
+// repeatedRequest is a request that is passed to the handler repeatedly, as on one connection.
 type repeatedRequest struct {
 	ctx  fasthttp.RequestCtx
 	body *strings.Reader
@@ -111,7 +111,7 @@ func (r *repeatedRequest) send(s *Server) int {
 	return r.ctx.Response.StatusCode()
 }
 
-// timing is what requests took.
+// timing is the time that requests took.
 type timing struct {
 	requests         int
 	elapsed, cpuTime time.Duration
@@ -167,7 +167,7 @@ func load(b *testing.B, addr, key string, n int) {
 	all.Wait()
 }
 
-// readAnswer reads one answer with as little work as can be: what the client costs is the same for both.
+// readAnswer reads one answer with as little work as possible: the client costs the same for both.
 func readAnswer(r *bufio.Reader) error {
 	line, err := r.ReadSlice('\n')
 	if err != nil || !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {

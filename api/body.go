@@ -12,14 +12,14 @@ const (
 	stallBytes = 16 << 10 // that must arrive within each stall timeout
 )
 
-// body reads the body of one request under a limit of bytes and of time. The server enforces neither while it streams:
-// its own limit is off then, and its read timeout spans the whole body, however long that is.
+// body reads the body of one request under a limit of bytes and of time. fasthttp enforces neither for a stream:
+// its own limit is off then, and its read timeout covers the whole body, however long that is.
 type body struct {
 	r             io.Reader // nil: the request has no body
 	conn          net.Conn
 	contentLength int64 // Content-Length, negative when chunked
 	limit         int64
-	stallTimeout  time.Duration // 0: the deadline that the header had stays
+	stallTimeout  time.Duration // 0: the deadline of the header stays
 	bytesRead     int64
 	sinceDeadline int64 // bytes since the deadline was moved
 	err           error // why it ended, once it has
@@ -37,7 +37,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	if b.bytesRead >= b.limit {
-		p = p[:min(1, len(p))] // one byte more tells a body of just that size from a longer one
+		p = p[:min(1, len(p))] // one more byte distinguishes a body of exactly that size from a longer one
 	}
 	if err := b.extendDeadline(); err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.err = refuse(tooLarge, "The body is over %d bytes: send less.", b.limit)
 		return 0, b.err
 	case err == io.EOF && (b.contentLength >= 0 && b.bytesRead < b.contentLength || b.contentLength < 0 && isClientClosed(b.conn)):
-		err = io.ErrUnexpectedEOF // the stream itself ends quietly when the client goes
+		err = io.ErrUnexpectedEOF // the stream itself ends without an error when the client closes
 	}
 	b.err = bodyError(err)
 	return n, b.err
@@ -64,20 +64,20 @@ func (b *body) extendDeadline() error {
 	return b.conn.SetReadDeadline(time.Now().Add(b.stallTimeout))
 }
 
-// bodyError is how the end of a body is answered.
+// bodyError is the answer to the error that ended a body.
 func bodyError(err error) error {
 	switch {
 	case err == nil, err == io.EOF:
 		return err
 	case isTimeout(err):
-		return &refusal{kind: malformed, detail: "The body did not arrive in time: send it without long pauses.", closeConn: true, cause: err}
+		return &refusal{kind: malformed, detail: "The body timed out: send it without long pauses.", closeConn: true, cause: err}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &refusal{kind: malformed, detail: "The body ended early: send all of it.", closeConn: true, cause: err}
 	}
 	return &refusal{kind: malformed, detail: "The body could not be read: check Content-Length, or the chunks of Transfer-Encoding.", closeConn: true, cause: err}
 }
 
-// readAll is the whole of a small body, in buf where that is large enough.
+// readAll reads a whole small body, into buf if that is large enough.
 func (b *body) readAll(buf []byte) ([]byte, error) {
 	size := b.contentLength + 1
 	if b.contentLength < 0 || b.contentLength > b.limit {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// TestResultKeepsInputCells uploads lists as programs write them. Whatever their encoding, delimiter and line ends, every cell of the
-// input is in the result, cells that a spreadsheet would run included, and only ours are made harmless.
+// TestResultKeepsInputCells uploads lists as programs write them. With any encoding, delimiter and line ends, every cell of the
+// input is in the result, formulas included; only our own cells are made harmless.
 func TestResultKeepsInputCells(t *testing.T) {
 	const text = "name,email,note\nÄnn,ann@shop.test,=1+1\nBo,nobody@shop.test,\"@SUM(A1) \"\"x\"\"\"\n,,-2\nCy,+cy@shop.test,\t+3\n"
 	w := newTestServer(t, nil)
 	for name, c := range map[string]struct {
 		sent string
-		want string // the input as the result has it
+		want string // the input cells in the result
 		says string // encoding
 	}{
 		"UTF-8":                    {text, text, "utf-8"},
@@ -50,12 +50,12 @@ func encoded(t *testing.T, e encoding.Encoding, s string) string {
 	return b
 }
 
-// lines are those of a file, the last with an end or without.
+// lines are the lines of a file, the last with or without a line end.
 func lines(s string) []string {
 	return strings.Split(strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n")
 }
 
-// inputColumns takes the fourteen columns of ours, none of which is quoted here, from the end of each line.
+// inputColumns removes our fourteen columns, none of which is quoted here, from the end of each line.
 func inputColumns(t *testing.T, result string, semicolons bool) string {
 	t.Helper()
 	delimiter := ","

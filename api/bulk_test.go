@@ -151,7 +151,7 @@ func (lowDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: 999}, nil
 }
 
-// Below the floor of free space nothing is taken in; what needs no room goes on.
+// Below DiskFloor uploads are refused; requests that need no disk space go on.
 func TestDiskFloor(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.DiskFloor = 1000 })
 	file := part{"file", "l.csv", "email\na@shop.test\n"}
@@ -384,7 +384,7 @@ func TestBrokenDownload(t *testing.T) {
 	require.NoError(t, err)
 	info, err := upload.Stat()
 	require.NoError(t, err)
-	_, err = upload.WriteAt(bytes.Repeat([]byte{0xff}, 16), info.Size()*4/5) // of its last frame: behind it is only an index
+	_, err = upload.WriteAt(bytes.Repeat([]byte{0xff}, 16), info.Size()*4/5) // of its last frame: after it is only an index
 	require.NoError(t, err)
 	require.NoError(t, upload.Close())
 	require.Error(t, w.coord.Results(t.Context(), id, form, io.Discard), "the damage is noticed")
@@ -392,7 +392,7 @@ func TestBrokenDownload(t *testing.T) {
 	require.False(t, strings.HasSuffix(got, "0\r\n\r\n") && strings.HasPrefix(got, "HTTP/1.1 200"), "half a file was passed off as a whole one")
 }
 
-// A client of HTTP/1.0 reads no chunks: its download ends with the connection.
+// An HTTP/1.0 client cannot read chunks: its download ends with the connection.
 func TestDownloadByHTTP10(t *testing.T) {
 	w := newTestServer(t, nil)
 	job := w.uploadAndWait(w.key, part{"file", "l.csv", smallList})

@@ -23,30 +23,29 @@ type call struct {
 	ctx       *fasthttp.RequestCtx
 	id        string // X-Request-Id, and the ledger's name of a single verification
 	started   time.Time
-	clockTime time.Time // when it is judged: begun, by the clock of limits and ledgers
+	clockTime time.Time // started, by the clock of limits and ledgers
 	route     *route    // nil when there is none
 	param     string
 	identity  store.Identity
 	session   *loginSession   // the session that let the request in; nil for a key
-	limit     *store.Decision // of the window that this request counted in: allowed, or nil
+	limit     *store.Decision // of the rate limit that this request counts in, or nil
 	body      body
 
 	decision store.Decision
-	admitErr error // what admit found
+	admitErr error // the result of admit
 
 	scratch [32]byte // for what is appended and copied at once
 
-	// What most requests need, in one piece with the rest: a small body, its members, and the answer to a verification.
-	// (BenchmarkHandle: three allocations less.)
+	// What most requests need, in one allocation: a small body, its members, and the answer to a verification (BenchmarkHandle).
 	smallBody [smallBodySize]byte
 	jsonBody  document
 	result    coordinator.Result
 }
 
-// smallBodySize is the bytes of a body that a call has room for: an address of the usual length, and some options.
+// smallBodySize is how many bytes of a body fit into a call: an address of usual length, and some options.
 const smallBodySize = 128
 
-// newCall is one from the pool, or a new one.
+// newCall takes a call from the pool or makes one.
 func (s *Server) newCall(ctx *fasthttp.RequestCtx) *call {
 	c, ok := s.callPool.Get().(*call)
 	if !ok {
@@ -56,14 +55,14 @@ func (s *Server) newCall(ctx *fasthttp.RequestCtx) *call {
 	return c
 }
 
-// recycle recycles a call, when it is over and its body is no stream: nothing else knows of it then.
+// recycle returns a finished call to the pool. Its response must not be a stream, which could still use it.
 func (c *call) recycle() {
 	pool := &c.srv.callPool
 	*c = call{}
 	pool.Put(c)
 }
 
-// callKey is where the call waits between "Expect: 100-continue" and the handler.
+// callKey is the user value that keeps the call between "Expect: 100-continue" and the handler.
 const callKey = "exchange"
 
 // beginCall admits a request, once.
@@ -77,14 +76,14 @@ func (s *Server) beginCall(ctx *fasthttp.RequestCtx) *call {
 	return c
 }
 
-// handleExpectContinue answers "Expect: 100-continue": what would be refused without its body is refused without asking for it.
+// handleExpectContinue answers "Expect: 100-continue": a request that is refused anyway is refused without its body.
 func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 	c := s.beginCall(ctx)
 	if c.admitErr == nil {
 		ctx.SetUserValue(callKey, c)
 		return statusContinue
 	}
-	// The body was never asked for and may come all the same: not reading it to its end closes the connection.
+	// The body may come although it was not requested: the connection is closed because it is not read to its end.
 	c.body.r = strings.NewReader("unread")
 	c.finish(c.admitErr)
 	return ctx.Response.StatusCode()
@@ -101,8 +100,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	single := c.route != nil && c.route.rateLimit == singleLimit
 	if single {
-		// Others that have arrived are worked on first, and then all answers leave in a row: verification and the kernel's network
-		// take turns in the processor's caches less often (`bench single`: a fifth less time in here, a sixth less in a write).
+		// Requests that have arrived are handled first, and then all answers are written in a row: that uses the processor's caches
+		// better (`bench single`).
 		runtime.Gosched()
 	}
 	c.finish(err)
@@ -111,12 +110,12 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// run calls the handler. A panic is a bug of ours: it fails this request and no other.
+// run calls the handler. A panic is our bug: it fails only this request.
 func (c *call) run() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if lost, ok := p.(store.Lost); ok {
-				panic(lost) // it is not known what is on the disk: the process ends, and the next start finds out
+				panic(lost) // the state on disk is unknown: the process must end, and the next start reads it again
 			}
 			c.srv.log.Error("handler panicked", "request", c.id, "route", c.route.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &refusal{kind: failed, detail: failedDetail, closeConn: true}
@@ -136,7 +135,7 @@ func (c *call) openBody() {
 	}
 }
 
-// finish writes what every answer has.
+// finish writes the headers that every answer has, and logs the request.
 func (c *call) finish(err error) {
 	if err != nil {
 		c.writeError(refusalOf(err))
@@ -161,7 +160,7 @@ func (c *call) finish(err error) {
 	c.recordRequest(err)
 }
 
-// What every answer has, in canonical form. It is never changed.
+// The headers of every answer, in canonical form. They are never changed.
 var (
 	headerRequestID = []byte("X-Request-Id")
 	headerSniff     = []byte("X-Content-Type-Options")
@@ -170,7 +169,7 @@ var (
 	headerRemaining = []byte("RateLimit-Remaining")
 	headerReset     = []byte("RateLimit-Reset")
 	headerTransport = []byte("Strict-Transport-Security")
-	onlyTLS         = []byte("max-age=31536000") // of this host: what else is below its domain is not ours to say (RFC 6797 section 6.1)
+	onlyTLS         = []byte("max-age=31536000") // of this host only: its sub-domains may not be ours (RFC 6797 section 6.1)
 	noSniff         = []byte("nosniff")
 	noStore         = []byte("no-store")
 )
@@ -179,8 +178,7 @@ func (c *call) setNumber(header []byte, n int) {
 	c.ctx.Response.Header.SetCanonical(header, strconv.AppendInt(c.scratch[:0], int64(n), 10))
 }
 
-// skipBody sees to a body that was not read: a short one that is there already is read away, any other costs the
-// connection.
+// skipBody handles a body that was not read: a short one is read and dropped, for any other the connection is closed.
 func (c *call) skipBody() {
 	if c.body.err == nil && c.body.contentLength >= 0 && c.body.contentLength <= c.body.limit && c.body.contentLength <= maxJSON {
 		if _, err := c.body.readAll(nil); err == nil {
@@ -210,7 +208,7 @@ func (c *call) writeError(r *refusal) {
 	}
 }
 
-// recordRequest counts and logs the request. The path itself is not logged: it may hold what a client should not have sent.
+// recordRequest counts and logs the request. The path itself is not logged: it may have data that a client should not have sent.
 func (c *call) recordRequest(err error) {
 	status, took := c.ctx.Response.StatusCode(), time.Since(c.started)
 	c.srv.metrics.observe(c.route, status, took)
@@ -247,7 +245,7 @@ func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		r = refuse(malformed, "The header is over %d bytes: send less.", s.cfg.MaxHeader)
 	}
 	if isTimeout(err) {
-		r = refuse(malformed, "The request did not arrive in time: send it at once.")
+		r = refuse(malformed, "The request timed out: send it at once.")
 	}
 	r.closeConn, r.cause = true, err
 	c.finish(r)

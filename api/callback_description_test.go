@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a callback carries is what the description of bulk.finished says: its record, and its rows, which are those of JSON lines.
+// A callback matches the description of bulk.finished: the record, and the rows, which are those of JSON lines.
 func TestCallbackIsAsDescribed(t *testing.T) {
 	op := loadDescription(t).Paths.Value("/v1/verify/bulk").Post
 	require.Contains(t, op.Callbacks, "bulk.finished")

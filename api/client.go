@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// maxHops bounds the entries of X-Forwarded-For that are looked at.
+// maxHops bounds the entries of X-Forwarded-For that are read.
 const maxHops = 32
 
 func isTrusted(proxies []netip.Prefix, a netip.Addr) bool {
@@ -19,9 +19,9 @@ func isTrusted(proxies []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// clientAddr is who sent a request. Only a trusted proxy is believed, and only about the hop before it: the list is
-// walked from its end, where our own proxies write, to the first address that is not one of them. Whatever stands
-// before that was written by the client.
+// clientAddr is the address of a request's client. A trusted proxy is believed only about the hop before it: the list is
+// read from its end, where our own proxies write, to the first address that is not one of them. The client may have
+// written anything before that.
 func clientAddr(peer netip.Addr, forwarded []string, proxies []netip.Prefix) netip.Addr {
 	at := peer.Unmap().WithZone("")
 	if !isTrusted(proxies, at) {
@@ -53,7 +53,7 @@ func parseHop(s string) (netip.Addr, error) {
 	return a.Unmap().WithZone(""), err
 }
 
-// clientIP is the address that a request counts for.
+// clientIP is the client address that a request counts for.
 func (c *call) clientIP() netip.Addr {
 	var forwarded []string
 	for _, v := range c.ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {

@@ -19,7 +19,7 @@ import (
 	"probity/store"
 )
 
-// The statuses of answers that are no errors.
+// The statuses of answers that are not errors.
 const (
 	statusOK          = 200
 	statusCreated     = 201
@@ -30,7 +30,7 @@ const (
 	statusContinue    = 100
 )
 
-// refusalKind is why a request was refused. The zero value is a failure of ours.
+// refusalKind is why a request was refused. The zero value is a failure on our side.
 type refusalKind uint8
 
 const (
@@ -55,16 +55,16 @@ var kindStatus = [...]int{failed: 500, malformed: 400, unauthorized: 401, paymen
 	wrongMethod: 405, conflict: 409, gone: 410, tooLarge: 413, mediaType: 415, badRange: 416, unacceptable: 422, tooMany: 429,
 	unavailable: 503}
 
-// refusal is an answer that is an error. It is made by the code that knows what to do about it.
+// refusal is an error answer. The code that knows what the client can do about it makes it.
 type refusal struct {
 	kind      refusalKind
 	detail    string
 	retry     time.Duration // Retry-After, in whole seconds, at least one; 0: no such header
 	allow     string        // of wrongMethod: the methods that are allowed
 	length    int64         // of badRange: the length of the file
-	challenge string        // of unauthorized: what proves who asks; empty: a key
+	challenge string        // of unauthorized: the scheme of WWW-Authenticate; empty: Bearer
 	closeConn bool          // the connection is out of step or not worth keeping
-	simulated bool          // a test key asked for it: nothing is wrong
+	simulated bool          // requested with a test key: nothing is wrong
 	cause     error         // for the log
 }
 
@@ -88,7 +88,7 @@ const (
 
 func noKey() *refusal { return refuse(unauthorized, badKeyDetail) }
 
-// refusalOf is the answer to an error of any package. An unforeseen error is a failure of ours, and its text stays in the log.
+// refusalOf is the answer to an error of any package. An unknown error is a failure on our side, and its text is only logged.
 func refusalOf(err error) *refusal {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
@@ -128,7 +128,7 @@ func refusalOfCoordinator(err error) *refusal {
 	case errors.Is(err, coordinator.ErrState):
 		return refuse(conflict, "The job's state does not allow this: look at its status first.")
 	case errors.Is(err, coordinator.ErrNotReady):
-		r := refuse(conflict, "The job is not finished: ask again after Retry-After seconds, or with partial=true for the rows that are.")
+		r := refuse(conflict, "The job is not finished: retry after the Retry-After delay, or use partial=true for the finished rows.")
 		r.retry = retryLater
 		return r
 	case errors.Is(err, coordinator.ErrExpired):
@@ -147,7 +147,7 @@ func refusalOfCoordinator(err error) *refusal {
 	return nil
 }
 
-// storeRefusals says how each refusal of the store is answered; the detail is the error's own words and what to do.
+// storeRefusals has the answer to each refusal of the store; the detail is the error's text and the advice.
 var storeRefusals = []struct {
 	err    error
 	kind   refusalKind
@@ -178,7 +178,7 @@ var storeRefusals = []struct {
 
 func refusalOfStore(err error) *refusal {
 	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
-		return refuse(paymentRequired, "%s available and this needs %d: add credits and try again.", pluralAre(e.Balance, "credit"), e.Needed)
+		return refuse(paymentRequired, "You have %s; this needs %d: add credits and try again.", plural(e.Balance, "credit"), e.Needed)
 	}
 	if errors.Is(err, store.ErrInFlight) {
 		r := refuse(conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")
@@ -210,15 +210,7 @@ func plural(n int64, noun string) string {
 	return strconv.FormatInt(n, 10) + " " + noun
 }
 
-// pluralAre is that with its verb.
-func pluralAre(n int64, noun string) string {
-	if n == 1 {
-		return plural(n, noun) + " is"
-	}
-	return plural(n, noun) + " are"
-}
-
-// busy is a refusal of what would be done at another time.
+// busy is a refusal of a request that may succeed later.
 func busy(reason string) *refusal {
 	r := refuse(unavailable, "%s: try again after Retry-After seconds.", reason)
 	r.retry = retryLater
@@ -235,7 +227,7 @@ func overLimit(d store.Decision) *refusal {
 	return r
 }
 
-// capitalize makes the words of another package the beginning of a sentence.
+// capitalize turns the error text of another package into the beginning of a sentence.
 func capitalize(s string) string {
 	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
 		return string(s[0]-'a'+'A') + s[1:]
@@ -243,7 +235,7 @@ func capitalize(s string) string {
 	return s
 }
 
-// headers are what a refusal says in addition to its body.
+// headers are the headers of a refusal.
 func (r *refusal) headers() map[string]string {
 	h := make(map[string]string)
 	if r.retry > 0 {
@@ -272,7 +264,7 @@ func rawRefusal(r *refusal) []byte {
 	return append([]byte(head), body...)
 }
 
-// newRequestID names a request that was rejected before a handler saw it.
+// newRequestID makes the id of a request that was rejected before a handler saw it.
 func newRequestID() string {
 	var b [12]byte
 	rand.Read(b[:])

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Config is what an operator decides about the API. The zero value is usable: every field names its default.
+// Config configures the API. The zero value is usable: every field names its default.
 type Config struct {
 	PublicURL      string         // how clients reach the server; default: unknown, and links are paths
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; default: none
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is used; default: none
 	CORSOrigins    []string       // pages that may use the public endpoint, such as https://example.com; default: none but our own
 	CallbackFrom   []string       // addresses that callbacks come from, as published; default: none
 	HideDocs       bool           // no /docs and no /openapi.json
-	TLS            *tls.Config    // default: none, and a proxy speaks TLS to the world
+	TLS            *tls.Config    // default: none, for a server behind a TLS proxy
 
 	PublicPerDay int // anonymous verifications of all clients together; default 1,000
 
 	MaxConns      int           // open connections; default 16,384
-	MaxConnsPerIP int           // of one client address, or IPv6 /64, that is no trusted proxy, and four times that of a /48; default 1,024
+	MaxConnsPerIP int           // of one client address or IPv6 /64, and four times that of a /48, except trusted proxies; default 1,024
 	MaxHeader     int           // bytes of request line and header; default 16 KiB
-	MaxUpload     int64         // bytes of an upload as it is sent; default 9 GiB
+	MaxUpload     int64         // bytes of an upload on the wire; default 9 GiB
 	DiskFloor     int64         // free bytes below which uploads are refused; default 1 GiB
 	HeaderTimeout time.Duration // to send the header, and the whole of a small body; default 10 s
 	IdleTimeout   time.Duration // between two requests of a connection; default 75 s
 	StallTimeout  time.Duration // for 16 KiB of an upload, or one write of a download; default 60 s
 
-	// NoDate leaves the Date header out: the clock behind it is a goroutine that does not live in a synctest bubble.
+	// NoDate leaves the Date header out: its clock is a goroutine outside a synctest bubble.
 	NoDate bool
 }
 

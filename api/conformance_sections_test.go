@@ -11,7 +11,7 @@ import (
 	"probity/store"
 )
 
-// specScores is section 2: score is a whole number from 0 to 100, and status one of four words, whatever the reason.
+// specScores is section 2: score is a whole number from 0 to 100, and status one of four words, for every reason.
 func specScores(t *testing.T, w *testServer) {
 	for _, r := range allReasons() {
 		name := r.String()
@@ -63,7 +63,7 @@ func specBulk(t *testing.T, w *testServer) {
 	require.Equal(t, 401, w.upload("", nil, file).status)
 }
 
-// specDashboard is sections 1, 4 and 8: results of a job are there for seven days, for who signs in as well as for a key.
+// specDashboard is sections 1, 4 and 8: results of a job are available for seven days, with a session as well as with a key.
 func specDashboard(t *testing.T, w *testServer) {
 	b := w.signIn("lists@probity.test", store.Customer)
 	body, kind := encodeForm(part{"file", "l.csv", "email\nann@shop.test\n"})

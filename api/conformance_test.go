@@ -20,8 +20,8 @@ import (
 	"probity/store"
 )
 
-// TestSpecification walks the API specification section by section. Each case is named after the section and the
-// sentence that it holds the server to.
+// TestSpecification checks the API specification section by section. Each case is named after the section and the
+// sentence that it checks.
 func TestSpecification(t *testing.T) {
 	w := newTestServer(t, nil)
 	t.Run("1 a single verification is synchronous and consumes credits", func(t *testing.T) {
@@ -259,7 +259,7 @@ func specErrors(t *testing.T, w *testServer) {
 	})
 }
 
-// TestSpecifiedLimits holds the server to section 8, with the limits that an account has by default.
+// TestSpecifiedLimits checks section 8, with the default limits of an account.
 func TestSpecifiedLimits(t *testing.T) {
 	w := newTestServer(t, nil)
 	u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "plain@probity.test", Credits: 100}, "test", time.Now())
@@ -294,7 +294,7 @@ func TestSpecifiedLimits(t *testing.T) {
 	})
 	t.Run("8 /verify/public: 10 per week per IP", func(t *testing.T) {
 		const day = 24 * time.Hour
-		for left := 7; left > 0; { // three of ten are spent
+		for left := 7; left > 0; { // three of ten are used
 			w.clockOffset.Add(int64(day + time.Second))
 			for range min(left, 3) {
 				require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status)

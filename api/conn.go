@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// The bounds of a lingering close: a client that still sends is read for so long, that it may see our answer instead of a reset.
+// The bounds of a lingering close: a client that still sends is read this long, so that it sees our answer instead of a reset.
 const (
 	lingerTime  = 3 * time.Second
 	lingerBytes = 32 << 20
 )
 
-// connectionLimiter counts connections by client address, or by network where one client has many addresses, and rejects those over a limit.
+// connectionLimiter counts connections by client address, or by network for IPv6, and rejects those over a limit.
 type connectionLimiter struct {
 	net.Listener
 	maxConns, maxPerIP int
@@ -31,14 +31,14 @@ type connectionLimiter struct {
 	perNetwork map[netip.Prefix]int
 }
 
-// A client with IPv6 has a /64 to itself, and many a /48, which may have this many times as much: a quarter of all connections.
+// An IPv6 client has a /64, and often a /48, whose limit is siteMultiple times that of a /64.
 const (
 	clientBits   = 64
 	siteBits     = 48
 	siteMultiple = 4
 )
 
-// clientNets are the networks that the connections of an address count for, the narrowest first.
+// clientNets are the networks that connections of an address count for, the narrowest first.
 func clientNets(a netip.Addr) []netip.Prefix {
 	if !a.Is6() {
 		return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
@@ -53,7 +53,7 @@ func newConnectionLimiter(ln net.Listener, c Config) *connectionLimiter {
 		isTrusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), perNetwork: make(map[netip.Prefix]int)}
 }
 
-// Accept gives the next connection that is accepted.
+// Accept returns the next connection within the limits.
 func (d *connectionLimiter) Accept() (net.Conn, error) {
 	for {
 		c, err := d.Listener.Accept()
@@ -62,7 +62,7 @@ func (d *connectionLimiter) Accept() (net.Conn, error) {
 		}
 		cc := &clientConn{Conn: c, raw: c, limiter: d}
 		if d.tls != nil {
-			cc.Conn = tls.Server(c, d.tls) // it shakes hands at the first read, under the deadline of a header
+			cc.Conn = tls.Server(c, d.tls) // the handshake is at the first read, under the deadline of a header
 		}
 		if reason := d.admit(cc, addrOf(c.RemoteAddr())); reason != nil {
 			d.reject(c, reason)
@@ -83,7 +83,7 @@ func (d *connectionLimiter) admit(c *clientConn, from netip.Addr) *refusal {
 		limit := d.maxPerIP
 		for _, n := range nets {
 			if d.perNetwork[n] >= limit {
-				r := refuse(tooMany, "This client address, or its network %s, has %d connections open: close some, or use them again.", n, limit)
+				r := refuse(tooMany, "Too many open connections from this IP address or its network %s (%d): close some, or use them again.", n, limit)
 				r.retry = time.Second
 				return r
 			}
@@ -109,7 +109,7 @@ func (d *connectionLimiter) release(c *clientConn) {
 	}
 }
 
-// closeAll ends all connections, whatever is under way on them.
+// closeAll closes all connections, even with requests in progress.
 func (d *connectionLimiter) closeAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,8 +118,8 @@ func (d *connectionLimiter) closeAll() {
 	}
 }
 
-// reject answers without reading. It must not block the listener: the answer fits any send buffer. A client that waits
-// for a handshake would not understand it.
+// reject answers without reading, and closes. It must not block the listener: the answer fits any send buffer. Over TLS there
+// is no answer: a client that waits for a handshake would not understand it.
 func (d *connectionLimiter) reject(c net.Conn, reason *refusal) {
 	if d.tls == nil {
 		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
@@ -128,7 +128,7 @@ func (d *connectionLimiter) reject(c net.Conn, reason *refusal) {
 	_ = c.Close()
 }
 
-// addrOf is the address of a peer; the zero Addr where there is none, as in memory.
+// addrOf is the IP address of a peer; the zero Addr if it has none, as in memory.
 func addrOf(a net.Addr) netip.Addr {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -138,32 +138,32 @@ func addrOf(a net.Addr) netip.Addr {
 }
 
 // clientConn is an accepted connection. Each write has its own deadline, so that a download may last as long as
-// its receiver keeps reading; and it lingers on close when a request was answered before it was read.
+// the client keeps reading; and it lingers on close if a request was answered before it was read.
 type clientConn struct {
 	net.Conn
-	raw     net.Conn // the same, or what is below its TLS
+	raw     net.Conn // the same, or the connection under TLS
 	limiter *connectionLimiter
-	nets    []netip.Prefix // what it counts for; none of a trusted proxy
+	nets    []netip.Prefix // the networks it counts for; none for a trusted proxy
 	lingers atomic.Bool
 	closed  atomic.Bool
-	// clientClosed tells that the client has ended its side. A stream of chunks that the client breaks off between two of them
-	// ends as quietly as a whole one: only this tells them apart.
+	// clientClosed reports that the client has ended its side. A chunked body that is cut off between two chunks
+	// ends without an error, like a whole one: only this distinguishes them.
 	clientClosed atomic.Bool
-	// received tells that the client has sent something.
+	// received reports that the client has sent something.
 	received atomic.Bool
 	// readAhead is a byte that came before its request was read. Reads do not overlap.
 	readAhead []byte
 	// writeDeadline is the deadline of writes. Writes do not overlap.
 	writeDeadline time.Time
-	// readDeadline is the deadline of reads, and watched the one that the connection has: never after it. Reads do not overlap.
+	// readDeadline is the deadline of reads; armedDeadline is the one set on the connection, never later. Reads do not overlap.
 	readDeadline, armedDeadline time.Time
 }
 
-// A deadline of writes is moved when it has come closer by this part of itself, not with each write.
+// The write deadline is moved only when this fraction of it has passed, not with each write.
 const deadlineGrain = 16
 
-// SetReadDeadline moves the deadline of reads. The server does so twice for each request, mostly to later, and hardly ever does
-// one pass: one that is watched already stays, and Read finds out that there is more time.
+// SetReadDeadline moves the deadline of reads. fasthttp does so twice for each request, mostly to later, and few deadlines
+// pass: an earlier armed deadline stays, and Read continues if it passes too soon.
 func (c *clientConn) SetReadDeadline(at time.Time) error {
 	c.readDeadline = at
 	if !c.armedDeadline.IsZero() && (at.IsZero() || !c.armedDeadline.After(at)) {
@@ -177,7 +177,7 @@ func (c *clientConn) armReadDeadline() error {
 	return c.Conn.SetReadDeadline(c.readDeadline)
 }
 
-// readUntilDeadline reads, and goes on where the deadline that passed is not the one that was set last.
+// readUntilDeadline reads, and continues if the deadline that passed is not the one that was set last.
 func (c *clientConn) readUntilDeadline(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
@@ -240,7 +240,7 @@ func (c *clientConn) lingeringClose() {
 	}
 }
 
-// markLingering marks the connection of a request that was not read to its end.
+// markLingering marks the connection of a request that was not read to its end for a lingering close.
 func markLingering(c net.Conn) {
 	if cc, ok := c.(*clientConn); ok {
 		cc.lingers.Store(true)
@@ -253,8 +253,8 @@ func isClientClosed(c net.Conn) bool {
 	return ok && cc.clientClosed.Load()
 }
 
-// closeIfSilent ends a connection on which nothing was ever sent, and reports whether it was one. Browsers open some in advance;
-// an answer to no request could meet the first one on its way, and would be taken for its answer.
+// closeIfSilent closes a connection on which the client never sent anything, and reports whether it did. Browsers open some
+// in advance: an answer without a request could be taken for the answer to the first one.
 func closeIfSilent(c net.Conn) bool {
 	cc, ok := c.(*clientConn)
 	if !ok || cc.received.Load() {
@@ -264,8 +264,8 @@ func closeIfSilent(c net.Conn) bool {
 	return true
 }
 
-// clientContext is a context that ends when the client disconnects or the drain timeout is over. Until stop returns, nothing
-// else may read from the connection; the request's body was read to its end.
+// clientContext is a context that ends when the client disconnects or the drain timeout is over. The request's body must have
+// been read to its end, and until stop returns, nothing else may read from the connection.
 func (c *call) clientContext() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(c.srv.stopCtx)
 	cc, ok := c.ctx.Conn().(*clientConn)
@@ -276,13 +276,13 @@ func (c *call) clientContext() (ctx context.Context, stop func()) {
 	return ctx, func() { quit(); cancel() }
 }
 
-// watchForClose reads from the connection while its request is worked on, and calls gone when the client has ended its side. A byte of
-// the next request that comes early is kept for Read. net/http does the same for each of its requests.
+// watchForClose reads from the connection while its request is handled, and calls gone when the client has ended its side. An early
+// byte of the next request is kept for Read. net/http does the same for each of its requests.
 func (c *clientConn) watchForClose(gone func()) (quit func()) {
 	if c.readAhead != nil {
 		return func() {}
 	}
-	_ = c.Conn.SetReadDeadline(time.Time{}) // a connection that takes no deadline ends at its next read
+	_ = c.Conn.SetReadDeadline(time.Time{}) // a connection that refuses a deadline fails at its next read
 	var listening sync.WaitGroup
 	listening.Go(func() {
 		var b [1]byte
@@ -296,7 +296,7 @@ func (c *clientConn) watchForClose(gone func()) (quit func()) {
 		}
 	})
 	return func() {
-		_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // long over: ends the read
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // in the past: ends the read
 		listening.Wait()
 		_ = c.armReadDeadline()
 	}

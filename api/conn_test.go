@@ -74,7 +74,7 @@ type fakeConn struct {
 
 func (p fakeConn) RemoteAddr() net.Addr { return p.from }
 
-// One client with IPv6 has more addresses than we have connections: its /64 counts as one address, and its /48 as four.
+// An IPv6 client has more addresses than we have connections: its /64 counts as one address, and its /48 as four.
 func TestConnectionsPerNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ln := make(fakeListener)

@@ -13,14 +13,14 @@ import (
 	"probity/store"
 )
 
-// notCovered are the described answers that no request of the tests below brings about, and why.
+// notCovered are the described answers that no request of the tests below causes, and why.
 var notCovered = map[string]string{
 	"400": "a header that cannot be read belongs to no operation; TestMalformedRequests meets it",
 	"500": "the disk would have to fail",
 }
 
-// TestEveryDescribedAnswerIsMet brings about each answer that the description has of the API for customers, and so
-// holds each to its schema: what is described and never happens is no description.
+// TestEveryDescribedAnswerIsMet causes each answer that the description has for customers, and so checks each against
+// its schema: a described answer must be able to occur.
 func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.MaxUpload, c.CORSOrigins = 100_000, []string{"https://shop.example"} })
 	c := &coverage{w: w, key: w.key, browser: w.signIn("visitor@probity.test", store.Customer)}
@@ -50,7 +50,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	}
 }
 
-// coverage brings answers about.
+// coverage sends the requests that cause the answers.
 type coverage struct {
 	w       *testServer
 	key     string
@@ -79,7 +79,7 @@ func (c *coverage) pages() {
 	}
 }
 
-// outOfScope uses keys for what they do not open.
+// outOfScope uses keys outside their scopes.
 func (c *coverage) outOfScope() {
 	none := c.w.newKey(c.w.admin.ID, store.NewKey{Scopes: store.ScopeAdmin})
 	for _, r := range c.w.server.routeTable {
@@ -109,7 +109,7 @@ func (c *coverage) singles() {
 	})
 }
 
-// inFlight sends a request while another with its Idempotency-Key is under way.
+// inFlight sends a request while another with its Idempotency-Key is in progress.
 func (c *coverage) inFlight(endpoint string, digest store.KeyHash, send func(map[string]string) reply) {
 	r := store.Request{Account: c.w.user.ID, Endpoint: endpoint, Key: "k", Digest: digest}
 	_, _, err := c.w.store.BeginRequest(r, time.Now())
@@ -212,7 +212,7 @@ func (c *coverage) public() {
 	w.clockOffset.Store(0)
 }
 
-// keyed are the operations that want a key.
+// keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits", "GET " + job, "DELETE " + job,
 		"POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
@@ -222,7 +222,7 @@ func (c *coverage) keyed(job string) (list []request) {
 	return list
 }
 
-// withoutKey asks without a key, for a job of no account, and from a page that is not the dashboard's.
+// withoutKey sends requests without a key, for an unknown job, and from a page that is not the dashboard's.
 func (c *coverage) withoutKey() {
 	for _, r := range c.keyed("/v1/verify/bulk/none") {
 		c.expect(401, c.w.do(r))
@@ -237,7 +237,7 @@ func (c *coverage) withoutKey() {
 	}
 }
 
-// draining asks for everything when the server is about to end.
+// draining sends each request while the server drains.
 func (c *coverage) draining() {
 	c.w.server.Drain()
 	for _, r := range c.keyed(c.job) {

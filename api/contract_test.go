@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contract holds answers to openapi.yaml. Each answer that a test gets from a testServer passes through here.
+// contract checks answers against openapi.yaml. Each answer that a test gets from a testServer is checked.
 type contract struct {
 	router routers.Router
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ func newContract(t testing.TB) *contract {
 	return &contract{router: router, seen: make(map[string]bool)}
 }
 
-// describedPaths reads the description once for all test servers, which only look at it.
+// describedPaths reads the description once for all test servers, which do not change it.
 var describedPaths = sync.OnceValues(func() (routers.Router, error) {
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *contract) wasSeen(operation, status string) bool {
 	return c.seen[operation+" "+status]
 }
 
-// check judges one answer. What is at no path of the description must be a 404, and its other methods a 405.
+// check checks one answer. A path that is not in the description must be a 404, and another method of a path a 405.
 func (c *contract) check(t testing.TB, req *http.Request, r reply) {
 	t.Helper()
 	require.NotEmpty(t, r.header.Get("X-Request-Id"))
@@ -80,11 +80,11 @@ func (c *contract) check(t testing.TB, req *http.Request, r reply) {
 	}
 }
 
-// adviceVerbs is how a detail tells what to do: by a verb that asks for it, or by what must be.
+// adviceVerbs matches a detail that says what to do, by an imperative or by what must be.
 var adviceVerbs = regexp.MustCompile(`(?i)\b(send|use|add|wait|ask|try|check|look|upload|cancel|change|choose|close|double|shorten|quote|split|name|give|put|pack|let|sign in|` +
 	`say|repeat|remove|end|begin|encode|escape|must|allows it|only|found|did you mean|at most|needs?|restart|report|expects?|is for|reads?|reload|may be)\b`)
 
-// requireAdvice wants an error's body to be {"detail"} alone, and the detail to say what to do.
+// requireAdvice requires that an error's body is {"detail"} alone, and that the detail says what to do.
 func requireAdvice(t testing.TB, r reply) {
 	t.Helper()
 	assert.Regexp(t, adviceVerbs, r.detail(t)) // and on: there may be more
@@ -114,7 +114,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 	}
 }
 
-// TestExamplesAreTrue holds the examples of requests to the server: each that the description shows is accepted.
+// TestExamplesAreTrue sends each example of a request in the description: the server accepts it.
 func TestExamplesAreTrue(t *testing.T) {
 	w := newTestServer(t, nil)
 	for _, path := range []string{"/v1/verify/single", "/v1/verify/public"} {
@@ -128,7 +128,7 @@ func TestExamplesAreTrue(t *testing.T) {
 	}
 }
 
-// TestSchemasAreStrict shows that the contract would notice: an answer with a key too many, or one missing, is refused.
+// TestSchemasAreStrict shows that the contract fails for an answer with an extra key or a missing one.
 func TestSchemasAreStrict(t *testing.T) {
 	schema := loadDescription(t).Components.Schemas["Error"].Value
 	require.NoError(t, schema.VisitJSON(map[string]any{"detail": "x"}))

@@ -15,9 +15,9 @@ import (
 // /v1/dash, for sessions only.
 //
 //  1. A session is proved by a cookie that scripts cannot read and other sites' pages cannot make a browser send.
-//  2. Whatever changes something must bear the session's token in a header: only a page that could read an answer of
-//     ours knows it.
-//  3. A session counts from request to request: one that was ended is refused by the next, open event streams included.
+//  2. A request that changes something must have the session's CSRF token in a header: only a page that can read our answers
+//     has it.
+//  3. Each request checks the session: one that has ended is refused from the next request on, and its event streams end.
 //  4. A key is never accepted where a session is needed: the holder of a key cannot make others, or change the password.
 const (
 	sessionTime  = 7 * 24 * time.Hour
@@ -32,9 +32,9 @@ type loginSession struct {
 	store.Session
 }
 
-var errNoSession = refuse(unauthorized, "You are not signed in, or the session has ended: sign in again.")
+var errNoSession = refuse(unauthorized, "Your session expired. Sign in again.")
 
-// cookieName is that of the session's cookie. Where the service is reached with TLS, the cookie never travels without.
+// cookieName is the name of the session's cookie. If the service is reached over TLS, the cookie is sent only over TLS.
 func (s *Server) cookieName() string {
 	if s.overTLS() {
 		return secureCookie
@@ -46,12 +46,12 @@ func (s *Server) overTLS() bool {
 	return s.cfg.TLS != nil || strings.HasPrefix(s.cfg.PublicURL, "https://")
 }
 
-// sessionToken is what the session's cookie holds, empty where there is none.
+// sessionToken is the value of the session's cookie, empty if there is none.
 func (c *call) sessionToken() string {
 	return string(c.ctx.Request.Header.Cookie(c.srv.cookieName()))
 }
 
-// authorizeSession lets a session in, if the page that asks is one of ours.
+// authorizeSession authorizes a request by its session. A request that changes something must come from one of our pages.
 func (c *call) authorizeSession() error {
 	token := c.sessionToken()
 	session, user, err := c.srv.deps.Store.Session(token, c.srv.now())
@@ -69,16 +69,16 @@ func (c *call) authorizeSession() error {
 		return err
 	}
 	if !store.CheckCSRF(token, string(c.ctx.Request.Header.Peek(csrfHeader))) {
-		return refuse(forbidden, "This page is out of step with its session: reload it and try again.")
+		return refuse(forbidden, "Your session changed. Reload the page.")
 	}
 	return nil
 }
 
-// isSafe tells methods that change nothing (RFC 9110, section 9.2.1).
+// isSafe reports methods that change nothing (RFC 9110, section 9.2.1).
 func isSafe(method string) bool { return method == "GET" || method == "HEAD" }
 
-// requireSameOrigin refuses what a browser says comes from a page of another origin. Clients that are no browsers say
-// nothing, and cannot be made to act by a page.
+// requireSameOrigin refuses a request that a browser marks as from a page of another origin. Other clients do not send
+// the mark, and no page can make them act.
 func (c *call) requireSameOrigin() error {
 	if site := string(c.ctx.Request.Header.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" {
 		return refuse(forbidden, "Only the dashboard's own pages may do this: open the dashboard and sign in there.")
@@ -86,7 +86,7 @@ func (c *call) requireSameOrigin() error {
 	return nil
 }
 
-// setCookie gives the browser a session, or takes it back when the token is empty.
+// setCookie sets the session's cookie, or deletes it if the token is empty.
 func (c *call) setCookie(token string) {
 	var cookie fasthttp.Cookie
 	cookie.SetKey(c.srv.cookieName())
@@ -103,7 +103,7 @@ func (c *call) setCookie(token string) {
 	c.ctx.Response.Header.SetCookie(&cookie)
 }
 
-// dashRoutes are the dashboard's own part of the API.
+// dashRoutes are the dashboard's part of the API.
 func (s *Server) dashRoutes() []*route {
 	return append([]*route{
 		s.newRoute("POST /v1/dash/login", (*call).logIn, anyone, jsonPayload),
@@ -142,13 +142,13 @@ func (s *Server) dashRoutes() []*route {
 	}, s.pageRoutes()...)
 }
 
-// bySession reports that nothing but a session opens a route.
+// bySession reports that a route accepts only sessions.
 func (a access) bySession() bool { return a == sessionOnly || a == adminSession }
 
-// forAdmins reports that a route is an admin's.
+// forAdmins reports that a route is for admins only.
 func (a access) forAdmins() bool { return a == adminKey || a == adminSession }
 
-// requireAdmin holds admin routes to admins.
+// requireAdmin refuses admin routes to others.
 func (c *call) requireAdmin() error {
 	if !c.route.access.forAdmins() || (c.identity.User.Role == store.Admin && !c.identity.Test) {
 		return nil
@@ -159,7 +159,7 @@ func (c *call) requireAdmin() error {
 	return refuse(forbidden, "This key may not do this: use a live key of an account with the role admin.")
 }
 
-// accountName names an account by its e-mail address, or by its id once it is gone.
+// accountName is the e-mail address of an account, or its id if it no longer exists.
 func (s *Server) accountName(id string) string {
 	if u, err := s.deps.Store.User(id); err == nil {
 		return u.Email

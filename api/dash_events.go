@@ -13,24 +13,24 @@ import (
 	"probity/store"
 )
 
-// The bounds of event streams: each is looked after once a second. A page that gets none asks again and again instead.
+// The bounds of event streams: each is updated once a second. A page that gets no stream polls instead.
 const (
 	maxEventStreams   = 512
 	streamsPerAccount = 16
 	streamInterval    = time.Second
-	keepAliveTicks    = 5  // looks without news until a sign of life is sent
+	keepAliveTicks    = 5  // ticks without a change until a keep-alive is sent
 	streamJobs        = 20 // the newest jobs that a stream follows
 )
 
-// eventStreams knows the streams that are open.
+// eventStreams are the open streams.
 type eventStreams struct {
 	mu        sync.Mutex // guards both
 	count     int
 	byAccount map[string][]*eventStream // by account, the oldest first
 }
 
-// add makes room for a stream. One too many of an account ends its oldest, which is most likely of a page that was
-// left: that a browser is gone shows only when something is written to it.
+// add registers a stream; false if there are too many. One too many of an account stops its oldest, whose page has most
+// likely been closed: that shows only when something is written to it.
 func (f *eventStreams) add(account string, one *eventStream) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +71,7 @@ type eventStream struct {
 	quietTicks int
 }
 
-// getEvents serves a stream that ends with the session, the server or the page, whichever is first.
+// getEvents serves a stream that ends with the session, the server or the page.
 func (c *call) getEvents() error {
 	s, account := c.srv, c.identity.User.ID
 	r, w := io.Pipe()
@@ -83,7 +83,7 @@ func (c *call) getEvents() error {
 	}
 	h := &c.ctx.Response.Header
 	h.SetContentType("text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies that know it pass events on as they come
+	h.Set("X-Accel-Buffering", "no") // tells nginx not to buffer events
 	s.streams.Go(func() {
 		defer s.dashboard.streams.remove(account, f)
 		defer f.stop()
@@ -93,8 +93,8 @@ func (c *call) getEvents() error {
 	return nil
 }
 
-// run writes until it is stopped, the session has ended or the client has gone. It ends with io.EOF where the stream
-// should end well.
+// run writes events until it is stopped, the session has ended or the client has disconnected. It returns io.EOF if the
+// stream should end normally.
 func (f *eventStream) run() error {
 	tick := time.NewTicker(streamInterval)
 	defer tick.Stop()
@@ -114,7 +114,7 @@ func (f *eventStream) run() error {
 	}
 }
 
-// sendIfChanged sends what is so, if it is not what was sent last.
+// sendIfChanged sends the state if it differs from what was sent last.
 func (f *eventStream) sendIfChanged() error {
 	now, err := f.state()
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *eventStream) state() ([]byte, error) {
 	return json.Marshal(map[string]any{"credits": json.RawMessage(creditsJSON(c)), "jobs": records})
 }
 
-// loadJobs are the records of jobs; one that was deleted meanwhile is left out.
+// loadJobs loads the records of jobs; one that was deleted meanwhile is left out.
 func (s *Server) loadJobs(jobs []*store.Job) ([]*jobJSON, error) {
 	records := make([]*jobJSON, 0, len(jobs))
 	for _, j := range jobs {

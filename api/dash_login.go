@@ -8,7 +8,7 @@ import (
 	"probity/store"
 )
 
-// currentSessionJSON is who is signed in, and what the pages must know to work.
+// currentSessionJSON is the signed-in user and what the pages need.
 type currentSessionJSON struct {
 	User    userJSON        `json:"user"`
 	Limits  effectiveLimits `json:"effective_limits"`
@@ -18,13 +18,13 @@ type currentSessionJSON struct {
 	Service serviceJSON     `json:"service"`
 }
 
-// effectiveLimits are the limits that hold for the account, defaults included.
+// effectiveLimits are the limits of the account, defaults included.
 type effectiveLimits struct {
 	Single int `json:"single_per_minute"`
 	Bulk   int `json:"bulk_per_hour"`
 }
 
-// serviceJSON is what pages show of the service itself.
+// serviceJSON is what pages show about the service itself.
 type serviceJSON struct {
 	URL       string `json:"public_url"`
 	Docs      bool   `json:"docs"`
@@ -40,8 +40,8 @@ func (c *call) sendSession(status int, u store.User, v loginSession) error {
 
 func (c *call) getSession() error { return c.sendSession(statusOK, c.identity.User, *c.session) }
 
-// logIn takes e-mail address and password, and a code where the account asks for one, for a session. A page of another origin cannot send JSON here unasked; one of
-// ours that was made to do so is refused all the same.
+// logIn starts a session for an e-mail address and a password, and a code if the account needs one. A page of another origin
+// is refused, although it could not send JSON here without permission.
 func (c *call) logIn() error {
 	if err := c.requireSameOrigin(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c *call) logIn() error {
 	return c.sendSession(statusOK, u, loginSession{token, session})
 }
 
-// resetPassword gives an account a new password for the token of a reset link.
+// resetPassword sets a new password with the token of a reset link.
 func (c *call) resetPassword() error {
 	if err := c.requireSameOrigin(); err != nil {
 		return err
@@ -106,10 +106,10 @@ func (c *call) resetPassword() error {
 	return nil
 }
 
-// credentialCheck shows the store that a request comes from the owner of an account.
+// credentialCheck is a check of the store that a login is that of the account's owner.
 type credentialCheck func(context.Context, store.Login, time.Time) (store.User, error)
 
-// checkCredentials waits for its turn for as long as the client does. Every attempt counts in the window of the client's network.
+// checkCredentials waits for its turn as long as the client does. Every attempt counts in the window of the client's network.
 func (c *call) checkCredentials(by credentialCheck, l store.Login) (store.User, error) {
 	if d := c.srv.deps.Store.AllowLogin(c.clientIP(), c.srv.now()); !d.OK {
 		return store.User{}, overLimit(d)
@@ -121,13 +121,13 @@ func (c *call) checkCredentials(by credentialCheck, l store.Login) (store.User, 
 	return u, refusalOfLogin(err, c.srv.now())
 }
 
-// recheckCredentials is prove for the account of the session, which goes on if it fails.
+// recheckCredentials is checkCredentials for the account of the session. A failure does not end the session.
 func (c *call) recheckCredentials(by credentialCheck, l store.Login) error {
 	l.Email = c.identity.User.Email
 	_, err := c.checkCredentials(by, l)
 	switch {
 	case errors.Is(err, store.ErrBadCredentials):
-		return refuse(unacceptable, "This is not the account's password: try again.")
+		return refuse(unacceptable, "The current password is wrong: try again.")
 	case errors.Is(err, store.ErrBadCode), errors.Is(err, store.ErrCodeNeeded):
 		return refuse(unacceptable, badCodeDetail)
 	}
@@ -136,14 +136,14 @@ func (c *call) recheckCredentials(by credentialCheck, l store.Login) error {
 
 const badCodeDetail = "The code is wrong or was used before: wait for the next one of your app, or send a recovery code."
 
-// refusalOfLogin is the answer to a login that failed.
+// refusalOfLogin is the answer to a failed login.
 func refusalOfLogin(err error, now time.Time) error {
 	if e, ok := errors.AsType[*store.ErrLockedOut](err); ok {
 		what := "address"
 		if e.Codes {
 			what = "account"
 		}
-		r := refuse(tooMany, "There were too many failed attempts for this %s: wait, then try again.", what)
+		r := refuse(tooMany, "Too many failed sign-ins for this %s: wait, then try again.", what)
 		r.retry, r.cause = max(time.Second, e.Until.Sub(now)), err
 		return r
 	}
@@ -160,10 +160,10 @@ func refusalOfLogin(err error, now time.Time) error {
 	return err
 }
 
-// codeChallenge is what WWW-Authenticate says when the password was right and a code is missing or wrong.
+// codeChallenge is the WWW-Authenticate scheme if the password was right and a code is missing or wrong.
 const codeChallenge = "TOTP"
 
-// refusalFor is a 401 that still knows its cause.
+// refusalFor is a 401 that keeps its cause.
 func refusalFor(cause error, challenge, detail string) error {
 	r := refuse(unauthorized, "%s", detail)
 	r.challenge, r.cause = challenge, cause
@@ -221,7 +221,7 @@ func (c *call) endOtherSessions() error {
 	return nil
 }
 
-// changePassword asks for the present password again, and ends all other sessions.
+// changePassword checks the current password again, and ends all other sessions.
 func (c *call) changePassword() error {
 	d, err := c.strictDocument("current", "password")
 	if err != nil {

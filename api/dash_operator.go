@@ -21,28 +21,28 @@ import (
 )
 
 // Operator is what operators see in addition to accounts and jobs. Each part may be nil: the page then says that this server
-// cannot tell.
+// does not have it.
 type Operator struct {
-	Table    func() *engine.Table // providers in force; default: the shipped table
+	Table    func() *engine.Table // the current table; default: the shipped one
 	Cluster  func() any           // as "probity cluster --json"
 	Findings func() any           // the newest report of the doctor
-	Metrics  prometheus.Gatherer  // what the node counts
-	Views    fleet.Views          // what nodes let operators see and do
+	Metrics  prometheus.Gatherer  // the node's metrics
+	Views    fleet.Views          // what operators see of the nodes and can do there
 }
 
-// dashboardState is what the pages' part of the server remembers.
+// dashboardState is the dashboard's state in the server.
 type dashboardState struct {
 	streams        eventStreams
 	providerTables providerTableCache
 	summaries      summaries
-	searchSlots    chan struct{} // one for each search under way
+	searchSlots    chan struct{} // one for each search in progress
 	started        time.Time
 	webApp         *webApp
 }
 
 func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
-// operatorJob is a job as operators see it: whose it is, and how it goes. What is in it is its owner's alone.
+// operatorJob is a job as operators see it: its owner and its progress. Its content is visible only to its owner.
 type operatorJob struct {
 	User string `json:"user"`
 	*jobJSON
@@ -64,7 +64,7 @@ func (c *call) listAllJobs() error {
 	}
 	var jobs []*store.Job
 	total := 0
-	keep := int(limit) + 1 // one more than a page: it tells whether there is a next one, and where that begins
+	keep := int(limit) + 1 // one more than a page: it shows whether there is a next page, and where that begins
 	err = c.srv.deps.Store.AllJobs(func(j *store.Job) error {
 		if state != "" && j.State != state {
 			return nil
@@ -101,18 +101,18 @@ func (c *call) listAllJobs() error {
 	return c.sendJSON(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
 }
 
-// jobCursor is where a job stands among all, the newest first, as a cursor.
+// jobCursor is the position of a job among all, newest first, as a cursor.
 func jobCursor(j *store.Job) string {
 	return string(binary.BigEndian.AppendUint64(nil, ^uint64(j.CreatedAt.UnixNano()))) + j.ID
 }
 
-// newest keeps the n jobs that were made last, in the order of their places.
+// newest keeps the n newest jobs, in the order of their cursors.
 func newest(jobs []*store.Job, n int) []*store.Job {
 	slices.SortFunc(jobs, func(a, b *store.Job) int { return strings.Compare(jobCursor(a), jobCursor(b)) })
 	return jobs[:min(n, len(jobs))]
 }
 
-// nodeJSON is what this process knows of itself.
+// nodeJSON is the state of this process.
 type nodeJSON struct {
 	Started        timestamp          `json:"started_at"`
 	Ready          bool               `json:"ready"`
@@ -153,7 +153,7 @@ func (c *call) getNode() error {
 	return c.sendJSON(statusOK, n)
 }
 
-// Revision is that of the checkout that this program was built from, shortened; empty where it is not known.
+// Revision is the shortened VCS revision that this program was built from; empty if it is not known.
 func Revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -167,7 +167,7 @@ func Revision() string {
 	return ""
 }
 
-// readMetrics sums what is counted of probing and of jobs, by name and by labels: "probity_prober_rows",
+// readMetrics sums the metrics of probing and of jobs, by name and labels: "probity_prober_rows",
 // "probity_prober_actions_total{pause}".
 func (s *Server) readMetrics(into map[string]float64) error {
 	from := s.deps.Operator.Metrics
@@ -226,7 +226,7 @@ type providerJSON struct {
 	Changed   []string       `json:"overridden"`
 }
 
-// listProviders serves the table in force, and what of it the operator has changed.
+// listProviders serves the current table, and what the operator has changed in it.
 func (c *call) listProviders() error {
 	shipped := engine.DefaultTable()
 	table := shipped
@@ -241,7 +241,7 @@ func (c *call) listProviders() error {
 	return c.sendJSON(statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
 }
 
-// showProvider shows a provider next to the one that was shipped, nil where none was.
+// showProvider shows a provider and how it differs from the shipped one, which may be nil.
 func showProvider(p, was *engine.Provider) providerJSON {
 	v := providerJSON{ID: p.ID, Name: p.Name, MX: append([]string{}, p.MX...), Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll, Probe: p.Probe,
 		TLS: p.TLS.String(), Limits: showLimits(p.Limits), Rules: len(p.Rules), Source: p.Source, Date: p.Date, Terms: p.Terms, Forbid: p.TermsForbid,
@@ -260,7 +260,7 @@ func showProvider(p, was *engine.Provider) providerJSON {
 	return v
 }
 
-// showLimits gives limits the names that they have in the file of overrides.
+// showLimits gives limits their names in the operator's file.
 func showLimits(l engine.Limits) map[string]int {
 	return map[string]int{"connections": l.Connections, "connections_per_minute": l.ConnectionsPerMinute, "recipients_per_minute": l.RecipientsPerMinute,
 		"recipients_per_transaction": l.RecipientsPerTransaction, "recipients_per_connection": l.RecipientsPerConnection,
@@ -270,11 +270,10 @@ func showLimits(l engine.Limits) map[string]int {
 
 func sameRules(a, b []engine.Rule) bool { return reflect.DeepEqual(a, b) }
 
-// maxSummaries bounds the singles that are remembered for the operator.
+// maxSummaries bounds the single calls that are kept for the operator.
 const maxSummaries = 200
 
-// summary is a single verification, from its verdict back to the reply and the rule. The address is not in it, only what
-// stands behind the @.
+// summary is a single verification: its verdict, the reply and the rule. It has only the domain of the address.
 type summary struct {
 	At       timestamp `json:"at"`
 	User     string    `json:"user"`
@@ -300,7 +299,7 @@ type summaries struct {
 	n    int
 }
 
-// recentSingle is a single verification as it was answered. Its verdict must not be changed.
+// recentSingle is an answered single verification. Its verdict must not be changed.
 type recentSingle struct {
 	at                 time.Time
 	user, domain, node string
@@ -308,7 +307,7 @@ type recentSingle struct {
 	took               time.Duration
 }
 
-// rememberSingle remembers a single verification for the operator.
+// rememberSingle keeps a single verification for the operator.
 func (c *call) rememberSingle(a *coordinator.Result) {
 	_, domain, _ := strings.Cut(a.Normalized, "@")
 	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
@@ -321,7 +320,7 @@ func (g *summaries) add(one *recentSingle) {
 	g.n++
 }
 
-// newest lists what is remembered, the last first.
+// newest lists the kept verifications, newest first.
 func (g *summaries) newest() []summary {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// webFiles are the dashboard as it was built, and the page that says how to build it.
+// webFiles are the built dashboard, and the page that says how to build it.
 //
 //go:embed web/dist
 var webFiles embed.FS
 
-// noncePlaceholder is where a page's own nonce goes: the styles that its components make are known by it.
+// noncePlaceholder is replaced by the nonce of an answer, which allows the styles that components make.
 const noncePlaceholder = "__CSP_NONCE__"
 
-// pagePolicy allows what the dashboard is made of: our own files, and style sheets that bear the nonce of the answer.
+// pagePolicy allows what the dashboard needs: our own files, and style sheets with the nonce of the answer.
 // Style attributes that scripts set need no permission; script in the page itself is never allowed.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
@@ -31,14 +31,14 @@ type asset struct {
 	gzipped []byte // gzip; nil when there is none
 }
 
-// webApp is the dashboard's files. The built page is missing where the program was built without Node.
+// webApp is the dashboard's files. A program that was built without Node has no built page.
 type webApp struct {
 	index  []byte
 	built  bool
 	assets map[string]asset // by name below /assets/
 }
 
-// HasDashboard tells whether this program was built with the dashboard.
+// HasDashboard reports whether this program was built with the dashboard.
 func HasDashboard() bool {
 	_, err := fs.Stat(webFiles, "web/dist/index.html")
 	return err == nil
@@ -76,7 +76,7 @@ func (s *webApp) add(name string) error {
 	} else {
 		kind := mime.TypeByExtension(path.Ext(name))
 		if path.Ext(name) == ".js" {
-			kind = "text/javascript; charset=utf-8" // whatever the machine's own table says
+			kind = "text/javascript; charset=utf-8" // not from the machine's own table
 		}
 		a.page = newPage(b, kind)
 	}
@@ -84,7 +84,7 @@ func (s *webApp) add(name string) error {
 	return nil
 }
 
-// pageRoutes serve the dashboard itself. Every page of it is the same file, which finds its way by the path.
+// pageRoutes serve the dashboard itself. Every page is the same file, which routes by the path.
 func (s *Server) pageRoutes() []*route {
 	return []*route{
 		s.newRoute("GET /", (*call).getApp, anyone),
@@ -96,7 +96,7 @@ func (s *Server) pageRoutes() []*route {
 	}
 }
 
-// getApp serves the page with a nonce of its own, which is why it is never cached.
+// getApp serves the page with a new nonce; so it is never cached.
 func (c *call) getApp() error {
 	var random [16]byte
 	rand.Read(random[:])
@@ -111,7 +111,7 @@ func (c *call) getApp() error {
 	return nil
 }
 
-// getAsset serves a file, whose name changes with its content.
+// getAsset serves a file. Its name changes with its content.
 func (c *call) getAsset() error {
 	a, ok := c.srv.dashboard.webApp.assets[c.param]
 	if !ok || a.body == nil {

@@ -15,7 +15,7 @@ import (
 	"probity/store"
 )
 
-// The bounds of looking through results: so many rows an answer, so long a look, so many looks at one time.
+// The bounds of a search in results: rows of an answer, duration, and searches at one time.
 const (
 	maxRowsFound      = 100
 	searchTimeout     = 8 * time.Second
@@ -26,16 +26,16 @@ const (
 
 var errLimitReached = errors.New("enough was found")
 
-// rowSearch is one look through the results of a job, line by line.
+// rowSearch is one search through the results of a job, line by line.
 type rowSearch struct {
 	term  []byte // in lower case; empty matches all
-	after int64  // rows up to this one were looked at before
+	after int64  // rows up to this one are skipped
 	limit int
 	found []json.RawMessage
-	last  int64 // the row that was looked at last
+	last  int64 // the last row that was searched
 }
 
-// findRows serves the rows of a job whose address has some letters in it.
+// findRows serves the rows of a job whose address contains the search term.
 func (c *call) findRows() error {
 	j, err := c.job()
 	if err != nil {
@@ -70,7 +70,8 @@ func (c *call) findRows() error {
 	return c.sendJSON(statusOK, map[string]any{"rows": s.found, "next_after": next})
 }
 
-// scanResults gives the lines of a job's results to visit, until it has enough, or for searchTimeout. whole tells that it saw all.
+// scanResults passes the lines of a job's results to visit, until it returns an error, or for searchTimeout. whole reports that
+// all were visited.
 func (c *call) scanResults(j *store.Job, f coordinator.Filter, visit func([]byte) error) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(c.srv.stopCtx, searchTimeout)
 	defer cancel()
@@ -104,7 +105,7 @@ func eachLine(r io.Reader, visit func([]byte) error) error {
 	return lines.Err()
 }
 
-// matchLine looks at a row.
+// matchLine keeps a row that matches.
 func (s *rowSearch) matchLine(b []byte) error {
 	if s.last = rowNumber(b); s.last <= s.after || (len(s.term) > 0 && !bytes.Contains(bytes.ToLower(b), s.term)) {
 		return nil
@@ -140,7 +141,7 @@ func rowNumber(b []byte) (n int64) {
 // providerTable counts the rows of a job by provider and status.
 type providerTable map[string]map[string]int64
 
-// providerTableCache remembers the tables of finished jobs, the newest maxProviderTables of them.
+// providerTableCache keeps the newest maxProviderTables tables of finished jobs.
 type providerTableCache struct {
 	mu     sync.Mutex // guards both
 	tables map[string]providerTable
@@ -170,8 +171,8 @@ func (k *providerTableCache) put(id string, t providerTable) {
 	}
 }
 
-// countProviders serves the rows of a finished job by provider and status. Of a very long job it counts the rows that
-// it can in searchTimeout, and tells so.
+// countProviders serves the row counts of a finished job by provider and status. Of a very long job it counts as many rows
+// as it can in searchTimeout, and the answer says so.
 func (c *call) countProviders() error {
 	j, err := c.job()
 	if err != nil {
@@ -208,8 +209,8 @@ func (t providerTable) countLine(b []byte) error {
 	return nil
 }
 
-// textAfter is the string that stands behind a key of our own making, as it is written: names of statuses and providers
-// have no character that JSON escapes. An address before it cannot be taken for the key, since its quotes are escaped.
+// textAfter is the raw string value after a key that we write: names of statuses and providers have no character that
+// JSON escapes. An address before it cannot be mistaken for the key, because its quotes are escaped.
 func textAfter(b []byte, key string) string {
 	_, rest, ok := bytes.Cut(b, []byte(key))
 	if !ok {

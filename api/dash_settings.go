@@ -7,7 +7,7 @@ import (
 	"probity/store"
 )
 
-// getSigning tells whether the account's callbacks are signed. The secret itself is shown once, when it is made.
+// getSigning reports whether the account's callbacks are signed. The secret itself is shown once, when it is made.
 func (c *call) getSigning() error {
 	secret, err := c.srv.deps.Store.CallbackSecret(c.identity.User.ID)
 	if err != nil {
@@ -40,11 +40,11 @@ func (c *call) dropSigningSecret() error {
 	return nil
 }
 
-// testList is what a test delivery verifies: one row of each outcome, none of which is asked anywhere.
+// testList is the list of a test delivery: one row of each outcome, none of which is probed.
 const testList = "email\nvalid@example.com\ncatch_all@example.com\nmailbox_not_found@example.com\ngreylisted@example.com\n"
 
-// testCallback sends a callback of a job that is like any other, but that probes nothing and costs nothing. It counts as an upload
-// and needs room on the disk like one: each makes a job that is kept as long.
+// testCallback sends a callback of a job that probes nothing and costs nothing. It counts as an upload and needs disk space like
+// one: its job is kept as long.
 func (c *call) testCallback() error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *call) testCallback() error {
 		return err
 	}
 	if c.srv.deps.Callbacks == nil {
-		return refuse(unacceptable, "url cannot be used here: this server sends no callbacks.")
+		return refuse(unacceptable, "Callbacks are disabled on this server: ask your administrator.")
 	}
 	if err := c.srv.deps.Callbacks.CheckCallbackURL(c.srv.stopCtx, url); err != nil {
 		return err

@@ -26,7 +26,7 @@ type browser struct {
 
 const password = "correct horse battery"
 
-// signIn makes an account and a session of it.
+// signIn makes an account and a session for it.
 func (w *testServer) signIn(email string, role store.Role) *browser {
 	_, _, err := w.store.AddUser(context.Background(), store.NewUser{Email: email, Password: password, Role: role, Credits: 100}, "test", time.Now())
 	require.NoError(w.t, err)
@@ -42,7 +42,7 @@ func (w *testServer) logIn(email, password string) reply {
 	return w.post("/v1/dash/login", "", string(body))
 }
 
-// logInFrom is logIn through a proxy that is trusted.
+// logInFrom is logIn through a trusted proxy.
 func (w *testServer) logInFrom(addr, email, password string) reply {
 	return w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"` + email + `","password":"` + password + `"}`),
 		header: map[string]string{"Content-Type": "application/json", "X-Forwarded-For": addr}})
@@ -284,7 +284,7 @@ func TestCallbackSettings(t *testing.T) {
 	require.Equal(t, false, b.get("/v1/dash/callbacks").json(t)["signed"])
 }
 
-// Each test of a callback makes a job that is kept for days: it counts as an upload, and needs room on the disk like one.
+// Each test of a callback makes a job that is kept for days: it counts as an upload, and needs disk space like one.
 func TestCallbackTestsAreLimited(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.DiskFloor = 1000 })
 	b := w.signIn("cleo@probity.test", store.Customer)
@@ -438,7 +438,7 @@ func TestRowNumber(t *testing.T) {
 	}
 }
 
-// An address can hold what looks like a key: its quotes are escaped, so that it is not taken for one.
+// An address can contain text that looks like a key: its quotes are escaped, so it does not match.
 func TestTextAfter(t *testing.T) {
 	line := []byte(`{"row":1,"email":"\",\"status\":\"VALID\"@x","status":"INVALID","smtp_provider":"GMX / WEB.DE"}`)
 	require.Equal(t, "INVALID", textAfter(line, `,"status":"`))

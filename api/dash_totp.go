@@ -7,10 +7,10 @@ import (
 	"probity/store"
 )
 
-// totpIssuer is how an authenticator app names the service.
+// totpIssuer is the service's name in an authenticator app.
 const totpIssuer = "Probity"
 
-// getTOTP tells whether the account asks for codes, and how many recovery codes it has left.
+// getTOTP reports whether the account needs codes, and how many recovery codes it has left.
 func (c *call) getTOTP() error {
 	left, err := c.srv.deps.Store.RecoveryLeft(c.identity.User.ID)
 	if err != nil {
@@ -19,8 +19,8 @@ func (c *call) getTOTP() error {
 	return c.sendJSON(statusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
 }
 
-// newTOTP makes a secret for the account's authenticator app. It asks for the password: a session that was left open must not lock
-// its owner out.
+// newTOTP makes a secret for the account's authenticator app. It requires the password: a session that was left open must not
+// be enough to lock its owner out.
 func (c *call) newTOTP() error {
 	d, err := c.strictDocument("password")
 	if err != nil {
@@ -40,13 +40,13 @@ func (c *call) newTOTP() error {
 	return c.sendJSON(statusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
 }
 
-// totpURL is the secret in the form in which apps take it over, the key URI of Google Authenticator.
+// totpURL is the secret as a URL for authenticator apps, the key URI of Google Authenticator.
 func totpURL(email, secret string) string {
 	return (&url.URL{Scheme: "otpauth", Host: "totp", Path: "/" + totpIssuer + ":" + email,
 		RawQuery: url.Values{"secret": {secret}, "issuer": {totpIssuer}}.Encode()}).String()
 }
 
-// switchTOTPOn takes the first code of the app, gives the recovery codes, and ends all other sessions.
+// switchTOTPOn checks the first code of the app, returns the recovery codes, and ends all other sessions.
 func (c *call) switchTOTPOn() error {
 	d, err := c.strictDocument("code")
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *call) switchTOTPOn() error {
 	return c.sendJSON(statusOK, map[string]any{"recovery_codes": recovery})
 }
 
-// switchTOTPOff asks for password and code again, and ends all other sessions.
+// switchTOTPOff checks password and code again, and ends all other sessions.
 func (c *call) switchTOTPOff() error {
 	d, err := c.strictDocument("password", "code")
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *call) switchTOTPOff() error {
 	return nil
 }
 
-// switchTOTPOffFor is an admin's way out for an account that has lost app and recovery codes.
+// switchTOTPOffFor switches TOTP off for an account that has lost its app and recovery codes. For admins.
 func (c *call) switchTOTPOffFor() error {
 	return c.changeUser(func(id string) error { return c.srv.deps.Store.TOTPOff(id, "", c.actor(), c.srv.now()) })
 }

@@ -13,14 +13,14 @@ import (
 	"probity/store"
 )
 
-// The bounds of what a usage report reads. An account that is over them gets the newest days and is told so.
+// The bounds of what a usage report reads. For an account beyond them the report has the newest days and says so.
 const (
 	maxUsageEntries = 50_000
 	maxUsageJobs    = 2_000
 	maxUsageDays    = 90
 )
 
-// usageDay is what an account did on one day (UTC).
+// usageDay is the usage of an account on one day (UTC).
 type usageDay struct {
 	Date    string           `json:"date"`
 	Counts  map[string]int64 `json:"counts"`  // rows of jobs that ended that day, by status
@@ -29,18 +29,18 @@ type usageDay struct {
 	Granted int64            `json:"credits_granted"`
 }
 
-// usage gathers the days of an account from its ledger and its jobs.
+// usage collects the days of an account from its ledger and its jobs.
 type usage struct {
 	srv      *Server
 	account  string
-	from     time.Time // the first moment that is reported
+	from     time.Time // the start of the report
 	days     []usageDay
-	keys     map[keyDay]*usageDay // the same, of each key
+	keys     map[keyDay]*usageDay // the same for each key
 	jobs     map[string]jobCharge // what jobs cost, by id
 	complete bool
 }
 
-// keyDay is a day of a key.
+// keyDay is one day of one key.
 type keyDay struct{ date, key string }
 
 // jobCharge is what a job cost on a day.
@@ -49,7 +49,7 @@ type jobCharge struct {
 	used int64
 }
 
-// What stands for a key where there was none, or where it is not known any more.
+// The key id of usage without a key, and of usage whose key is no longer known.
 const (
 	keyDashboard = ""
 	keyDeleted   = "deleted"
@@ -68,12 +68,12 @@ func (c *call) getUsage() error {
 	return c.sendJSON(statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
 }
 
-// load reads everything, and tells of the keys that did something.
+// load reads everything and returns the days of the keys that were used.
 func (u *usage) load() ([]keyUsageDay, error) {
 	if err := errors.Join(u.readLedger(), u.readJobs()); err != nil {
 		return nil, err
 	}
-	for _, c := range u.jobs { // those whose job was deleted since
+	for _, c := range u.jobs { // of jobs that have been deleted
 		u.keyUsage(c.day, keyDeleted).Used += c.used
 	}
 	return u.byKey()
@@ -92,7 +92,7 @@ func newUsage(s *Server, account string, days int) *usage {
 	return u
 }
 
-// day is where something of that time is counted; nil when it is not reported.
+// day is the day that a time counts for; nil if it is not in the report.
 func (u *usage) day(t time.Time) *usageDay {
 	i := int(t.Sub(u.from) / (24 * time.Hour))
 	if t.Before(u.from) || i >= len(u.days) {
@@ -124,7 +124,7 @@ func (u *usage) readLedger() error {
 	return nil
 }
 
-// add counts a line of the ledger. A single verification that gave no verdict leaves none.
+// add counts a ledger entry. A single verification without a verdict has none.
 func (u *usage) add(d *usageDay, e *store.Entry) {
 	switch e.Kind {
 	case store.Grant:
@@ -143,7 +143,7 @@ func (u *usage) add(d *usageDay, e *store.Entry) {
 	}
 }
 
-// keyUsage is where something of a key is counted on a day.
+// keyUsage is the usage of a key on a day.
 func (u *usage) keyUsage(d *usageDay, key string) *usageDay {
 	at := keyDay{d.Date, key}
 	if u.keys[at] == nil {
@@ -234,7 +234,7 @@ func (s *Server) writeLedger(w io.Writer, account string) error {
 	}
 }
 
-// ledgerRecord is an entry as cells. A cause that a spreadsheet would take for a formula is prefixed, as in result files.
+// ledgerRecord is an entry as cells. A cause that a spreadsheet would read as a formula is prefixed, as in result files.
 func ledgerRecord(e store.Entry) []string {
 	cause, key := e.CutKey()
 	if cause != "" && strings.ContainsRune("=+-@\t\r", rune(cause[0])) {

@@ -10,15 +10,15 @@ import (
 	"probity/engine"
 )
 
-// keyUsageDay is what came with one key on one day.
+// keyUsageDay is the usage of one key on one day.
 type keyUsageDay struct {
-	Key   string  `json:"key_id"` // empty for the dashboard, "deleted" for jobs that were deleted since
+	Key   string  `json:"key_id"` // empty for the dashboard, "deleted" for deleted jobs
 	Name  *string `json:"name"`   // null once the key is revoked
 	Last4 *string `json:"last4"`
 	usageDay
 }
 
-// byKey lists the days on which a key did something: the newest first, the busiest key of a day first.
+// byKey lists the days of each key with usage: the newest first, the busiest key of a day first.
 func (u *usage) byKey() ([]keyUsageDay, error) {
 	list := make([]keyUsageDay, 0, len(u.keys))
 	keys, err := u.srv.deps.Store.Keys(u.account)
@@ -66,7 +66,7 @@ func (c *call) getUsageFile() error {
 	return out.Error()
 }
 
-// csvRecord is the day as cells. A name that a spreadsheet would take for a formula is prefixed, as in result files.
+// csvRecord is the day as cells. A name that a spreadsheet would read as a formula is prefixed, as in result files.
 func (k *keyUsageDay) csvRecord() []string {
 	name := ""
 	if k.Name != nil {
@@ -82,7 +82,7 @@ func (k *keyUsageDay) csvRecord() []string {
 	return cells
 }
 
-// statusNames are the statuses as rows are counted by them.
+// statusNames are the names of the statuses, in their order.
 func statusNames() (names []string) {
 	for status := engine.Unknown; status <= engine.Invalid; status++ {
 		names = append(names, status.String())

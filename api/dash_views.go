@@ -7,10 +7,10 @@ import (
 	"probity/store"
 )
 
-// errNoViews is the answer of a server that has no views of its nodes.
+// errNoViews is the answer of a server without views of its nodes.
 var errNoViews = refuse(notFound, "This server cannot look into its nodes.")
 
-// listQueues serves the ready queues that matter most of all nodes, with what is used of their budgets.
+// listQueues serves the most important ready queues of all nodes, with how much of their budgets is used.
 func (c *call) listQueues() error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
@@ -20,7 +20,7 @@ func (c *call) listQueues() error {
 	return c.sendJSON(statusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
 }
 
-// listTraces serves probes that were made lately. What is asked for comes in the body: an address has no place in a path.
+// listTraces serves recent probes. The query is in the body: an address must not be in a URL.
 func (c *call) listTraces() error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
@@ -56,7 +56,7 @@ func readTraceQuery(d *document) (q fleet.TraceQuery, err error) {
 	return q, err
 }
 
-// endQuarantine ends a quarantine, and the audit log remembers who did.
+// endQuarantine ends a quarantine and records it in the audit log.
 func (c *call) endQuarantine() error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {

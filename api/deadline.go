@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// deadline is context.WithDeadline that makes its timer when a caller waits: a verification that finds its answer in
-// the cache waits for nothing.
+// deadline is context.WithDeadline that makes its timer only when a caller waits: a verification with a cached answer
+// does not wait.
 type deadline struct {
 	parent context.Context
 	at     time.Time
@@ -56,7 +56,7 @@ func (d *deadline) Err() error {
 	return nil
 }
 
-// Value finds the made context too, so that contexts made of this one end with it without a goroutine of their own.
+// Value finds the inner context too, so that contexts derived from this one end with it without a goroutine of their own.
 func (d *deadline) Value(key any) any {
 	d.mu.Lock()
 	made := d.inner
@@ -67,7 +67,7 @@ func (d *deadline) Value(key any) any {
 	return d.parent.Value(key)
 }
 
-// release frees what the context holds.
+// release cancels the context and frees its timer.
 func (d *deadline) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -72,7 +72,7 @@ type (
 // methodOrder is the order of the operations of one path.
 var methodOrder = []string{"get", "post", "put", "delete", "options"}
 
-// buildDocs makes the pages /docs and /openapi.json of the description.
+// buildDocs makes the pages /docs and /openapi.json from the description.
 func buildDocs() (docs, description page, err error) {
 	root, err := publicDescription(descriptionJSON)
 	if err != nil {
@@ -101,7 +101,7 @@ func buildDocs() (docs, description page, err error) {
 // docsBuilder turns the description into the reference.
 type docsBuilder struct{ root docNode }
 
-// resolveRef is what a reference points at, or the node itself.
+// resolveRef returns the node that a reference points to, or the node itself.
 func (d docsBuilder) resolveRef(n docNode) docNode {
 	for n.text("$ref") != "" {
 		at := d.root
@@ -131,7 +131,7 @@ func (d docsBuilder) reference() reference {
 	return r
 }
 
-// addOperation puts an operation into the chapter of its tag.
+// addOperation adds an operation to the chapter of its tag.
 func (d docsBuilder) addOperation(r *reference, o operation, op docNode) {
 	tags, _ := op["tags"].([]any)
 	for i := range r.Tags {
@@ -199,7 +199,7 @@ func (d docsBuilder) fields(schema docNode) []parameter {
 	return list
 }
 
-// typeOf is a schema in a few words.
+// typeOf describes a schema in a few words.
 func (d docsBuilder) typeOf(schema docNode) string {
 	schema = d.resolveRef(schema)
 	words := fmt.Sprint(schema["type"])

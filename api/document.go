@@ -14,11 +14,11 @@ import (
 // maxDepth bounds the nesting of a JSON body, fields that we ignore included.
 const maxDepth = 32
 
-// document is the members of a JSON object. It is strict about the types of the members that are asked for and blind to
-// all others: a client may know a newer version of the API than we do.
+// document is the members of a JSON object. It is strict about the types of the members that are read and ignores
+// all others: a client may use a newer version of the API.
 type document struct {
 	members []member
-	inline  [4]member // what members begins with room for
+	inline  [4]member // the first array of members
 }
 
 // member is one name and its value as it was sent.
@@ -28,12 +28,12 @@ type member struct {
 }
 
 var (
-	errNotUTF8   = refuse(malformed, "The body is not UTF-8: encode it so.")
+	errNotUTF8   = refuse(malformed, "The body must be UTF-8.")
 	errTooDeep   = refuse(malformed, "The body is nested more than %d deep: send a flat JSON object.", maxDepth)
 	errNotObject = refuse(unacceptable, "The body must be a JSON object.")
 )
 
-// parse reads a body that must be one JSON object: into d where it is plain.
+// parse reads a body that must be one JSON object, into d if it is plain.
 func (d *document) parse(b []byte) (*document, error) {
 	if d.readPlain(b) {
 		return d, nil
@@ -77,7 +77,7 @@ func notJSON(b []byte) error {
 	return refuse(malformed, "The body is not JSON: send one JSON object.")
 }
 
-// nesting is how deep brackets stand in each other, whether or not they match.
+// nesting is the depth of nested brackets, whether or not they match.
 func nesting(b []byte) int {
 	depth, most := 0, 0
 	for i := 0; i < len(b); i++ {
@@ -94,7 +94,7 @@ func nesting(b []byte) int {
 	return most
 }
 
-// stringEnd is the length of the string literal that b begins with, or of b where it does not end.
+// stringEnd is the length of the string literal that b begins with, or of b if the literal does not end.
 func stringEnd(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -169,7 +169,7 @@ func (d *document) get(name string) []byte {
 	return nil
 }
 
-// plainText is what a valid string literal says, if it says it without escapes.
+// plainText is the text of a valid string literal, if it has no escapes.
 func plainText(raw []byte) (text []byte, plain bool) {
 	if raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 {
 		return nil, false
@@ -177,8 +177,8 @@ func plainText(raw []byte) (text []byte, plain bool) {
 	return raw[1 : len(raw)-1], true
 }
 
-// allowOnly refuses a body with a member of another name. Requests that decide about access are strict, since a member that is ignored
-// there is a restriction that does not hold.
+// allowOnly refuses a body with a member of another name. Requests that decide about access are strict: an ignored member could be
+// a restriction that is then missing.
 func (d *document) allowOnly(known ...string) error {
 	for _, m := range d.members {
 		if !slices.Contains(known, string(m.name)) {
@@ -188,7 +188,7 @@ func (d *document) allowOnly(known ...string) error {
 	return nil
 }
 
-// textList is the member's list of strings; nil when it was not sent.
+// textList is the member's list of strings; nil if it was not sent.
 func (d *document) textList(name string) (list []string, err error) {
 	raw := d.get(name)
 	if raw == nil {
@@ -209,7 +209,7 @@ func (d *document) textList(name string) (list []string, err error) {
 	return list, nil
 }
 
-// text is the member's string; given tells whether it was sent.
+// text is the member's string; given reports whether it was sent.
 func (d *document) text(name string) (s string, given bool, err error) {
 	raw := d.get(name)
 	if raw == nil {
@@ -222,7 +222,7 @@ func (d *document) text(name string) (s string, given bool, err error) {
 	return s, true, err
 }
 
-// escapedText is text of a member that is no plain literal. (A function of its own: its s is one allocation more.)
+// escapedText is text for a literal with escapes. (A function of its own, because its s escapes to the heap.)
 func escapedText(raw []byte, name string) (s string, err error) {
 	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		return "", refuse(unacceptable, "%s must be a string.", name)
@@ -233,7 +233,7 @@ func escapedText(raw []byte, name string) (s string, err error) {
 	return s, nil
 }
 
-// requiredText is the member's string, which must have been sent.
+// requiredText is the string of a required member.
 func (d *document) requiredText(name string) (string, error) {
 	s, given, err := d.text(name)
 	if err == nil && !given {
@@ -242,7 +242,7 @@ func (d *document) requiredText(name string) (string, error) {
 	return s, err
 }
 
-// shortText is the member's string of at most so many bytes, empty when it was not sent.
+// shortText is the member's string of at most that many bytes, empty if it was not sent.
 func (d *document) shortText(name string, most int) (string, error) {
 	s, _, err := d.text(name)
 	if err == nil && len(s) > most {
@@ -284,7 +284,7 @@ func (d *document) number(name string, fallback, least, most int64) (int64, erro
 	return n, nil
 }
 
-// object is the member's object; nil when it was not sent.
+// object is the member's object; nil if it was not sent.
 func (d *document) object(name string) (*document, error) {
 	raw := d.get(name)
 	if raw == nil {

@@ -1,8 +1,8 @@
 package api
 
-// readPlain reads in one pass what nearly all clients send: an object of texts in printable ASCII without escapes, whole numbers
-// of few digits, and true or false. It tells false of anything else, right or wrong, which fullDocument then looks at in four.
-// BenchmarkParseDocument tells what that saves; FuzzPlainDocument holds the two to each other.
+// readPlain reads in one pass what nearly all clients send: an object of strings in printable ASCII without escapes, whole numbers
+// of few digits, and true or false. For anything else, valid or not, it returns false, and fullDocument reads it.
+// FuzzPlainDocument checks that both agree (BenchmarkParseDocument).
 func (d *document) readPlain(b []byte) bool {
 	d.members = d.inline[:0]
 	b, ok := afterByte(b, '{')
@@ -31,10 +31,10 @@ func (d *document) readPlain(b []byte) bool {
 	return false
 }
 
-// maxPlainDigits is what a whole number may have and still be read by anybody.
+// maxPlainDigits is how many digits a plain whole number may have.
 const maxPlainDigits = 9
 
-// cutPlain splits a plain value off; nil when b begins with none.
+// cutPlain splits off a plain value; nil if b does not begin with one.
 func cutPlain(b []byte) (value, rest []byte) {
 	n := 0
 	switch {
@@ -80,7 +80,7 @@ func skipSpace(b []byte) []byte {
 	return b
 }
 
-// afterByte is what follows a byte that may have white space before it.
+// afterByte returns what follows c, which may have white space before it.
 func afterByte(b []byte, c byte) (rest []byte, ok bool) {
 	if b = skipSpace(b); len(b) == 0 || b[0] != c {
 		return b, false

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzPlainDocument holds what the short way reads to what the long way does.
+// FuzzPlainDocument compares readPlain with fullDocument.
 func FuzzPlainDocument(f *testing.F) {
 	for _, s := range []string{`{"email":"ann@example.com"}`, ` { "email" : "a" , "timeout":12, "details":true,"check_smtp" : false } `, `{"a":"x","a":"y"}`, `{"":""}`,
 		`{}`, `{"a":0}`, `{"a":01}`, `{"a":-1}`, `{"a":1.5}`, `{"a":1e3}`, `{"a":truex}`, `{"a":true`, `{"a":"\u0041"}`, `{"a":"é"}`, `{"a":"b",}`, `{"a":"b"}{}`, `{"a":[1]}`, `{"a":1234567890}`, `{1:2}`, `{"a"}`} {

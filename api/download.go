@@ -8,12 +8,12 @@ import (
 	"probity/store"
 )
 
-// A download of a job by one key, session or link in one form is recorded once in this time, so that no client can fill the store.
-// The last ones recorded are remembered in memory: after a restart, or when there were more since, there is one entry more.
+// A download of a job by one key, session or link in one form is recorded once per downloadAuditInterval, so that no client can
+// fill the store. The last maxAuditedDownloads are kept in memory: after a restart, or once they are evicted, one more is recorded.
 const downloadAuditInterval, maxAuditedDownloads = time.Hour, 10_000
 
-// auditDownload records that results are about to be sent: of which job and account, to which key, session or link, in what form, and
-// whether a range of it. Nothing is sent that could not be recorded. Requests at the same moment may record one entry each.
+// auditDownload records a download before it is sent: the job and account, the key, session or link, the form, and whether it is a
+// range. What could not be recorded is not sent. Concurrent requests may record one entry each.
 func (c *call) auditDownload(j *store.Job, f coordinator.Filter, part byteRange) error {
 	by, with := c.actor(), "key "+c.identity.Key
 	switch {

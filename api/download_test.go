@@ -13,8 +13,8 @@ import (
 	"probity/store"
 )
 
-// TestEachDownloadIsAudited fetches results with a key, from the dashboard and by a signed link, in several forms: each has one
-// entry in the audit log, and one only within an hour. What sends no row has none.
+// TestEachDownloadIsAudited fetches results with a key, from the dashboard and by a signed link, in several forms: each has exactly
+// one entry in the audit log within an hour. An answer without rows has none.
 func TestEachDownloadIsAudited(t *testing.T) {
 	w := newTestServer(t, nil)
 	links := make(chan string, 8)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErasureReturnsReceipt: what was reached, in figures, without the address, and what was not reached and
-// by when it goes. The receipt can be asked for until it is done, and after that.
+// TestErasureReturnsReceipt: the receipt counts what was erased, without the address, and lists what was not and when
+// that expires. It can be fetched before and after the erasure is done.
 func TestErasureReturnsReceipt(t *testing.T) {
 	w := newTestServer(t, nil)
 	w.nodes.away.Store(true)
@@ -74,8 +74,8 @@ func TestErasureReturnsReceipt(t *testing.T) {
 	require.Equal(t, []string{"erase", "erase"}, w.auditActions("act=erase"))
 }
 
-// TestErasureStopsWaitingWhenClientDisconnects: one that waits for its turn while another is under way ends when its client disconnects, and the
-// erasure is kept.
+// TestErasureStopsWaitingWhenClientDisconnects: a request that waits for another erasure ends when its client disconnects, and
+// its erasure is kept.
 func TestErasureStopsWaitingWhenClientDisconnects(t *testing.T) {
 	w := newTestServer(t, nil)
 	busy := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"probity/prober/wire"
 )
 
-// fakeDNS knows by a domain's name what DNS says of it.
+// fakeDNS derives its answer from the name of the domain.
 type fakeDNS struct{ table *engine.Table }
 
 func (d fakeDNS) Route(_ context.Context, domain string) engine.Route {
@@ -44,7 +44,7 @@ func (fakeLists) Suggest(a engine.Address) string {
 	return ""
 }
 
-// fakeProber knows by an address's local part what its server says.
+// fakeProber derives the server's reply from the local part of the address.
 type fakeProber struct {
 	table    *engine.Table
 	requests atomic.Int64

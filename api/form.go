@@ -19,54 +19,54 @@ import (
 // The bounds of a form.
 const (
 	maxParts      = 64       // parts, unknown ones included
-	maxPartText   = 4 << 10  // bytes of a part that is no file
-	maxPartHeader = 16 << 10 // bytes between two parts: what is left of one, the boundary, and the header of the next
+	maxPartText   = 4 << 10  // bytes of a part that is not the file
+	maxPartHeader = 16 << 10 // bytes between two parts: the rest of one, the boundary, and the header of the next
 	maxName       = 200      // bytes of a job's name
 )
 
-// form reads the parts of an upload one after another, in whatever order they come.
+// form reads the parts of an upload one after another, in any order.
 type form struct {
 	mr           *multipart.Reader
 	body         tailReader
-	lastBoundary []byte // what ends the form
+	lastBoundary []byte // the boundary that ends the form
 	done         bool
 	parts        int
 	seen         []string
 	bulkOptions
 }
 
-// bulkOptions are the parts that are no file.
+// bulkOptions are the parts that are not the file.
 type bulkOptions struct {
 	callbackURL, callbackContent string
 	callbackInput                bool
 	name, column                 string
 	noHeader                     bool
 	maxAge                       time.Duration
-	hours                        int // 0: chosen by the plan
+	hours                        int // 0: the plan decides
 }
 
 func newForm(body io.Reader, contentType string) *form {
-	_, params, _ := mime.ParseMediaType(contentType) // admit has seen that it is whole
+	_, params, _ := mime.ParseMediaType(contentType) // admit has checked it
 	f := &form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"),
 		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge}}
 	f.mr = multipart.NewReader(&f.body, params["boundary"])
 	return f
 }
 
-// tailBytes is more than the multipart reader reads ahead.
+// tailBytes is larger than the read-ahead of the multipart reader.
 const tailBytes = 8 << 10
 
-// tailReader remembers the end of what was read. A form that breaks off in the header of a part looks to its reader like
-// one that has ended; the last boundary tells them apart. While a header is looked for, it gives no more than its bound: the
-// reader of forms would keep megabytes of it.
+// tailReader keeps the end of what was read. To the multipart reader, a form that is cut off in the header of a part looks like
+// one that has ended; the last boundary distinguishes them. While a header is read, tailReader limits its size: the multipart
+// reader would keep megabytes of it.
 type tailReader struct {
 	r          io.Reader
 	tail       []byte
-	inHeader   bool // a header is looked for
-	headerLeft int  // bytes that it may still take
+	inHeader   bool // a part's header is being read
+	headerLeft int  // bytes that it may still have
 }
 
-// longPartHeader ends a form whose header of a part does not end.
+// longPartHeader refuses a form with a part's header that is too long.
 func longPartHeader() error {
 	r := refuse(malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHeader)
 	r.closeConn = true
@@ -93,7 +93,7 @@ func (t *tailReader) Read(p []byte) (int, error) {
 
 func (f *form) has(name string) bool { return slices.Contains(f.seen, name) }
 
-// next reads parts up to the file, which it returns, or to the end of the form: then it returns nil.
+// next reads parts up to the file, which it returns, or to the end of the form, where it returns nil.
 func (f *form) next() (*multipart.Part, error) {
 	for !f.done {
 		f.body.inHeader, f.body.headerLeft = true, maxPartHeader
@@ -127,8 +127,8 @@ func (f *form) next() (*multipart.Part, error) {
 	return nil, nil
 }
 
-// finish sees that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body that
-// breaks off is not taken for a whole one.
+// finish checks that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body that
+// is cut off does not pass for a whole one.
 func (f *form) finish() error {
 	if !bytes.Contains(f.body.tail, f.lastBoundary) {
 		return brokenForm(io.ErrUnexpectedEOF)
@@ -138,17 +138,17 @@ func (f *form) finish() error {
 		return brokenForm(err)
 	}
 	if n == maxJSON {
-		return refuse(malformed, "The multipart body goes on behind its last boundary: end it there.")
+		return refuse(malformed, "Data found after the final multipart boundary: end the body there.")
 	}
 	return nil
 }
 
-// quoteName is a name that a client chose, fit for a detail.
+// quoteName is a client's name, quoted and shortened for a detail.
 func quoteName(name string) string {
 	return strconv.QuoteToASCII(name[:min(len(name), 40)])
 }
 
-// brokenForm is the refusal of a form that cannot be read on; what the body itself refused stays as it is.
+// brokenForm is the refusal of a form that cannot be read further; a refusal of the body itself stays as it is.
 func brokenForm(err error) error {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
@@ -165,11 +165,11 @@ func checkEncoding(h textproto.MIMEHeader) error {
 	return refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
 }
 
-// bulkFields are the parts that are no file.
+// bulkFields are the names of the parts that are not the file.
 var bulkFields = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content", "callback_input"}
 
-// option reads one part that is no file. What we do not know is passed over, except a misspelt known name: a
-// callback that never comes, for want of a letter, would be noticed too late.
+// option reads one part that is not the file. An unknown name is ignored, but a misspelt known one is refused: a
+// callback that never comes because of a typo would be noticed too late.
 func (f *form) option(name string, p *multipart.Part) error {
 	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses a header that a proxy before us may have read in another way than the HTTP library: where the two do not agree
-// on the end of a request, the rest of it passes for the next one, of another client. The library lets pass what RFC 9112 allows a
-// server to mend: a length next to a transfer coding (section 6.3), a line that is folded (5.2) or ends in a bare LF (2.2).
+// checkFraming refuses a header that a proxy in front of us may have parsed differently from fasthttp: if the two disagree about
+// the end of a request, the rest of it passes for the next request, of another client. fasthttp accepts what RFC 9112 allows a
+// server to repair: a length next to a transfer coding (section 6.3), a line that is folded (5.2) or ends in a bare LF (2.2).
 func checkFraming(h *fasthttp.RequestHeader) error {
 	length, coding := false, false
 	for rest := h.RawHeaders(); len(rest) > 0; {
@@ -34,10 +34,10 @@ func checkFraming(h *fasthttp.RequestHeader) error {
 	return nil
 }
 
-// chunkedLength is the length that the HTTP library tells of a body in chunks.
+// chunkedLength is the length that fasthttp reports for a chunked body.
 const chunkedLength = -1
 
-// isField reports that a line of a header is of a field, whatever its case.
+// isField reports that a header line is the named field, case ignored.
 func isField(line []byte, name string) bool {
 	return len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name))
 }

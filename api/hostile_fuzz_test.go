@@ -10,7 +10,7 @@ import (
 	"probity/engine"
 )
 
-// FuzzOrigin: what is taken for an origin is one that a browser would send, and is its own origin.
+// FuzzOrigin: an accepted origin is one that a browser would send, and is its own origin.
 func FuzzOrigin(f *testing.F) {
 	for _, s := range []string{"https://shop.example", "https://Shop.Example:8443/x?y#z", "http://[::1]:80", "https://a:b@shop.example", "null", "//x", "https://é.example",
 		"https://shop.example\r\nX: y", "javascript://x"} {
@@ -28,7 +28,7 @@ func FuzzOrigin(f *testing.F) {
 	})
 }
 
-// FuzzStatuses: a filter that is taken names statuses that exist.
+// FuzzStatuses: an accepted filter names statuses that exist.
 func FuzzStatuses(f *testing.F) {
 	for _, s := range []string{"VALID", "VALID,RISKY", "valid", ",", "VALID,,VALID", "*"} {
 		f.Add(s)
@@ -46,7 +46,7 @@ func FuzzStatuses(f *testing.F) {
 	})
 }
 
-// FuzzRequests: any document is a request, or a refusal of ours.
+// FuzzRequests: any document is a request or is refused.
 func FuzzRequests(f *testing.F) {
 	for _, s := range []string{`{"email":"ann@shop.test","timeout":5,"max_age":0,"details":true}`, `{"email":1}`, `{"email":"a","limits":{"single_per_minute":-1}}`,
 		`{"email":"root@probity.test","role":"admin","credits":10,"password":"x"}`, `{"limits":[]}`} {

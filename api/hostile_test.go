@@ -14,8 +14,8 @@ import (
 	"probity/store"
 )
 
-// formMemory is what one form may have allocated by the time it is refused, whatever it is: above all the buffers of the
-// connection and of the parser.
+// formMemory bounds what any form may allocate until it is refused: mostly the buffers of the connection and of the
+// parser.
 const formMemory = 4 << 20
 
 // formPart is a form's part with a header of our own.
@@ -23,7 +23,7 @@ func formPart(lines string) string {
 	return "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"l.csv\"" + lines + "\r\n\r\nemail\nann@shop.test\r\n"
 }
 
-// TestFormBombs: forms made to be kept in memory are refused, with little of them kept.
+// TestFormBombs: forms that try to fill memory are refused, and little of them is kept.
 func TestFormBombs(t *testing.T) {
 	w := newTestServer(t, nil)
 	big := strings.Repeat("x", 8<<20)
@@ -61,7 +61,7 @@ func TestFormBombs(t *testing.T) {
 // onlyReader has no size, so that it is sent in chunks.
 type onlyReader struct{ io.Reader }
 
-// TestDocumentBombs: documents made to be costly are refused for what they are.
+// TestDocumentBombs: documents that are costly to parse are refused with the right reason.
 func TestDocumentBombs(t *testing.T) {
 	w := newTestServer(t, nil)
 	for name, c := range map[string]struct {
@@ -83,8 +83,8 @@ func TestDocumentBombs(t *testing.T) {
 	}
 }
 
-// TestMisleadingUnicodeIsHandled: characters that look like others, hide, turn the line round or are none at all neither pass for what they
-// look like nor end up where they could do harm.
+// TestMisleadingUnicodeIsHandled: characters that look like others, are invisible, reverse the line or are invalid neither pass for
+// what they look like nor get where they could do harm.
 func TestMisleadingUnicodeIsHandled(t *testing.T) {
 	w := newTestServer(t, nil)
 	for _, email := range []string{
@@ -131,8 +131,8 @@ func asciiJSON(s string) string {
 	return b.String()
 }
 
-// TestForeignAndUnknownIDsAnswerAlike: what belongs to another account, what once existed and what never did are answered alike, by every way that
-// takes an id, and a guess costs the guesser his limit and no other account anything.
+// TestForeignAndUnknownIDsAnswerAlike: ids of another account, deleted ones and ones that never existed get the same answer on every
+// route with an id, and a guess counts only against the limit of the guessing account.
 func TestForeignAndUnknownIDsAnswerAlike(t *testing.T) {
 	w := newTestServer(t, nil)
 	_, otherKey := w.addCustomer("stranger@probity.test", 10)

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smuggledRequest is a request inside the body of another. Whoever answers it has lost track of where bodies end.
+// smuggledRequest is a request inside the body of another. A server that answers it has lost the end of the body.
 const smuggledRequest = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 // lastRequest is a request that follows it, and ends the connection.
 const lastRequest = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
-// sendSmuggled is the answer to a request that was sent with last behind it. Next to it there may be last's answer, unless the
-// connection was ended, and there must be no other.
+// sendSmuggled sends a request followed by lastRequest and returns its answer. Only the answer to lastRequest may follow, unless
+// the connection was closed.
 func (w *testServer) sendSmuggled(text, name string) reply {
 	w.t.Helper()
 	got := parseResponses(w.t, w.raw(text+lastRequest))
@@ -36,10 +36,10 @@ func (w *testServer) sendSmuggled(text, name string) reply {
 
 func chunked(s string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(s), s) }
 
-// The first trap: a streamed body that no handler reads must never be parsed as the next request.
+// A streamed body that no handler reads must never be parsed as the next request.
 func TestUnreadBodyIsNotParsed(t *testing.T) {
 	w := newTestServer(t, nil)
-	big := strings.Repeat(smuggledRequest, 20000) // over what is read away
+	big := strings.Repeat(smuggledRequest, 20000) // more than skipBody reads
 	for _, c := range []struct {
 		name, head string
 		status     int
@@ -118,7 +118,7 @@ func TestExpectContinue(t *testing.T) {
 	})
 }
 
-// What proxies and servers may read in two ways is refused, at a path that answers otherwise, and what follows is not read.
+// A header that proxies and servers may parse differently is refused, at a path that otherwise works, and what follows is not read.
 func TestAmbiguousFraming(t *testing.T) {
 	w := newTestServer(t, nil)
 	const body = `{"email":"ann@shop.test"}`
@@ -188,7 +188,7 @@ func TestBodyLimits(t *testing.T) {
 	})
 }
 
-// A stream of a known length ends quietly when the client goes: what arrived must not be taken for the whole.
+// A stream of known length ends without an error when the client closes: what arrived must not pass for the whole.
 func TestTruncatedBody(t *testing.T) {
 	w := newTestServer(t, nil)
 	for _, framing := range []string{"Content-Length: 100\r\n\r\n" + `{"email":"ann@shop.test"}`, "Transfer-Encoding: chunked\r\n\r\n19\r\n" + `{"email":"ann@shop.test"}` + "\r\n"} {
@@ -225,7 +225,7 @@ func TestSlowClients(t *testing.T) {
 			require.Len(t, got, 1, "%q", text)
 			require.Equal(t, 400, got[0].status)
 			require.True(t, got[0].closed)
-			require.Contains(t, got[0].detail(t), "in time")
+			require.Contains(t, got[0].detail(t), "timed out")
 		}
 	})
 	t.Run("an upload may take longer than a header", func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// Rights are checked on the path as it was sent: what a router would tidy up is no path of ours.
+// Permissions are checked on the path as it was sent: a path that a router would clean up matches no route.
 func TestPathsAreNotNormalized(t *testing.T) {
 	w := newTestServer(t, nil)
 	for _, target := range []string{"//v1/credits", "/v1//credits", "/v1/./credits", "/healthz/../v1/credits", "/v1/credits/", "/v1/%63redits", "/V1/credits",
@@ -329,7 +329,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}, 5*time.Second, 10*time.Millisecond)
 }
 
-// A client that still sends sees our answer and no reset.
+// A client that still sends gets our answer, not a reset.
 func TestEarlyAnswerReachesUploadingClient(t *testing.T) {
 	w := newTestServer(t, nil)
 	c, err := net.Dial("tcp", w.addr)

@@ -57,7 +57,7 @@ type jobJSON struct {
 	ResultsSHA  *string          `json:"results_sha256"`
 	ResultBytes *int64           `json:"results_bytes"`
 	Error       *string          `json:"error"`
-	Damage      string           `json:"damage,omitempty"` // only where there is some
+	Damage      string           `json:"damage,omitempty"` // only if there is any
 }
 
 type slowRoute struct {
@@ -92,8 +92,8 @@ func textOrNil(s string) *string {
 	return &s
 }
 
-// CallbackRecord is the record of a finished job as its callback bears it; publicURL begins its links, and its results
-// are kept for so long after its end.
+// CallbackRecord is the record of a finished job in its callback. publicURL begins its links; kept is how long its results
+// are kept after its end.
 func CallbackRecord(publicURL string, kept time.Duration, j *store.Job, c store.Callback) ([]byte, error) {
 	r, err := newJobJSON(strings.TrimSuffix(publicURL, "/"), kept, coordinator.FinishedSnapshot(j), &c)
 	if err != nil {
@@ -104,7 +104,7 @@ func CallbackRecord(publicURL string, kept time.Duration, j *store.Job, c store.
 
 func (s *Server) jobURLPath(id string) string { return bulkPath + "/" + id }
 
-// encodeJob is the record of a job at this moment.
+// encodeJob is the current record of a job as JSON.
 func (s *Server) encodeJob(snap coordinator.Snapshot, c *store.Callback) ([]byte, error) {
 	r, err := newJobJSON(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, c)
 	if err != nil {
@@ -158,7 +158,7 @@ func newJobJSON(base string, kept time.Duration, s coordinator.Snapshot, c *stor
 	return r, nil
 }
 
-// columnOf names the e-mail column as a client would.
+// columnOf is the name of the e-mail column, or its number from 1.
 func columnOf(d csvfile.Dialect) string {
 	if d.HasHeader && d.Name != "" {
 		return d.Name
@@ -218,8 +218,8 @@ func (r *jobJSON) setResults(base string, kept time.Duration, j *store.Job) {
 	}
 }
 
-// cleanFilename is the last element of a file name as a browser sends it, without control characters, and without characters that are
-// not seen and change how others are (U+202E lets exe.csv pass for vsc.exe).
+// cleanFilename is the last element of a file name as a browser sends it, without control characters, and without invisible
+// characters that change how others are shown (U+202E lets exe.csv pass for vsc.exe).
 func cleanFilename(s string) string {
 	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
 		s = s[i+1:]

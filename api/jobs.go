@@ -12,10 +12,10 @@ import (
 const (
 	defaultPage = 20
 	maxPage     = 100
-	maxWait     = 60 // seconds that a look at a job may be held
+	maxWait     = 60 // seconds that GET of a job may wait for a change
 )
 
-// job is the job of the path, if it is the caller's.
+// job is the job of the path, if it belongs to the account.
 func (c *call) job() (*store.Job, error) {
 	j, err := c.srv.deps.Coordinator.Job(c.param)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != c.identity.User.ID) {
@@ -24,7 +24,7 @@ func (c *call) job() (*store.Job, error) {
 	return j, err
 }
 
-// queryNumber is a parameter of the query that must be a whole number.
+// queryNumber is a query parameter that must be a whole number.
 func (c *call) queryNumber(name string, fallback, least, most int64) (int64, error) {
 	if !c.ctx.QueryArgs().Has(name) {
 		return fallback, nil
@@ -34,7 +34,7 @@ func (c *call) queryNumber(name string, fallback, least, most int64) (int64, err
 
 func (c *call) query(name string) string { return string(c.ctx.QueryArgs().Peek(name)) }
 
-// getJob serves a look at a job, held until its state changes if the caller wants to wait.
+// getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
 func (c *call) getJob() error {
 	if err := c.checkQuery("wait"); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *call) pauseJob() error  { return c.changeState(c.srv.deps.Coordinator.P
 func (c *call) resumeJob() error { return c.changeState(c.srv.deps.Coordinator.Resume, "resumed") }
 func (c *call) cancelJob() error { return c.changeState(c.srv.deps.Coordinator.Cancel, "cancelled") }
 
-// changeState takes a job to another state and shows it.
+// changeState changes the state of the job and serves its record.
 func (c *call) changeState(do func(string) (*store.Job, error), what string) error {
 	j, err := c.job()
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *call) changeState(do func(string) (*store.Job, error), what string) err
 	return c.sendJob(j.ID)
 }
 
-// deleteJob forgets a finished job.
+// deleteJob deletes a finished job.
 func (c *call) deleteJob() error {
 	j, err := c.job()
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *call) deleteJob() error {
 	return nil
 }
 
-// attempt is one line of a callback's log.
+// attempt is one entry of a callback's log.
 type attempt struct {
 	Number   int       `json:"number"`
 	At       timestamp `json:"at"`
@@ -199,7 +199,7 @@ func (c *call) resendCallback() error {
 	return c.sendCallback(statusAccepted, j.ID, callback)
 }
 
-// queryFlag is a parameter of the query that must be true or false.
+// queryFlag is a query parameter that must be true or false.
 func (c *call) queryFlag(name string) (bool, error) {
 	if !c.ctx.QueryArgs().Has(name) {
 		return false, nil
@@ -210,7 +210,7 @@ func (c *call) queryFlag(name string) (bool, error) {
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
 const cursorSize = 8 + 32
 
-// cursor is where a page of jobs begins, "" for the first.
+// cursor is the start of a page of jobs, "" for the first.
 func (c *call) cursor() (string, error) {
 	cursor, err := base64.RawURLEncoding.DecodeString(c.query("cursor"))
 	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
@@ -219,7 +219,7 @@ func (c *call) cursor() (string, error) {
 	return string(cursor), nil
 }
 
-// nextCursor shows where the next page begins; nil where there is none.
+// nextCursor is the start of the next page, encoded; nil if there is none.
 func nextCursor(next string) *string {
 	return textOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))
 }

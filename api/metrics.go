@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// httpMetrics count requests. Labels are routes of ours and statuses, never what a client made up.
+// httpMetrics count requests. Labels are our routes and statuses, never text of a client.
 type httpMetrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
@@ -34,13 +34,13 @@ func newHTTPMetrics(r prometheus.Registerer) (*httpMetrics, error) {
 	return m, nil
 }
 
-// bind gives a route the metrics of its usual answer, so that they need not be looked up.
+// bind stores the metrics of a route's usual answer in it, so that they need not be looked up.
 func (m *httpMetrics) bind(r *route) {
 	r.okRequests = m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(statusOK))
 	r.duration = m.durations.WithLabelValues(r.name)
 }
 
-// observe counts one answer; r is nil where the request found no route.
+// observe counts one answer; r is nil if the request matched no route.
 func (m *httpMetrics) observe(r *route, status int, took time.Duration) {
 	switch {
 	case r == nil:

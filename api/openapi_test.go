@@ -14,7 +14,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write openapi.json anew from openapi.yaml")
 
-// loadDescription reads openapi.yaml, which is the description; openapi.json is the same for those who serve and read it.
+// loadDescription reads openapi.yaml, the source of the description; openapi.json, which is served, must be equal.
 func loadDescription(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
@@ -26,7 +26,7 @@ func TestDescriptionIsValid(t *testing.T) {
 	require.NoError(t, loadDescription(t).Validate(context.Background()))
 }
 
-// The licence that is told is the one that is shipped.
+// The licence in the description is the one that is shipped.
 func TestDescriptionNamesTheLicence(t *testing.T) {
 	text, err := os.ReadFile("../LICENSE")
 	require.NoError(t, err)

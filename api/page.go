@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// page is a document that is the same for all clients.
+// page is a static document.
 type page struct {
 	body   []byte
 	kind   string
@@ -35,7 +35,7 @@ func (c *call) getWidget() error {
 func (c *call) getDescription() error { return c.sendPage(c.srv.descriptionPage, "public, no-cache") }
 func (c *call) getDocs() error        { return c.sendPage(c.srv.docsPage, "public, no-cache") }
 
-// sendPage serves a page, or says that the client has it.
+// sendPage serves a page, or 304 if the client has it.
 func (c *call) sendPage(p page, caching string) error {
 	res := &c.ctx.Response
 	res.Header.Set("ETag", p.tag)

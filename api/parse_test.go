@@ -80,7 +80,7 @@ func FuzzBearer(f *testing.F) {
 	})
 }
 
-// What a file name shows is what it is: characters that turn it round, hide in it or end its line are dropped.
+// A file name is what it looks like: characters that reverse it, are invisible or end its line are dropped.
 func TestFilenamesAreSanitized(t *testing.T) {
 	for sent, want := range map[string]string{
 		"list.csv": "list.csv", "Kunden – März (2).csv": "Kunden – März (2).csv", "名簿.csv": "名簿.csv",

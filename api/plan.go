@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	planTimeout       = time.Minute      // for the plans before, for reading the list and for its look-ups
-	planLookupTimeout = 20 * time.Second // of these, for the look-ups
+	planTimeout       = time.Minute      // for waiting for earlier plans, reading the list and its lookups
+	planLookupTimeout = 20 * time.Second // of these, for the lookups
 )
 
-// jobPlan is a plan with the job that it is of.
+// jobPlan is a plan with its job.
 type jobPlan struct {
 	ID string `json:"job_id"`
 	coordinator.PlanReport
 }
 
-// getPlan serves the least time that what is left of a job takes.
+// getPlan serves the least time that the rest of a job takes.
 func (c *call) getPlan() error {
 	if err := c.checkQuery("sources", "refused"); err != nil {
 		return err

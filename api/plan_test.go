@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A plan is as much its account's own as the job, and there is none once nothing is left to ask.
+// Only the job's account can see its plan, and there is none once nothing is left to probe.
 func TestJobPlan(t *testing.T) {
 	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()

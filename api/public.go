@@ -11,7 +11,7 @@ import (
 	"probity/store"
 )
 
-// verifyPublic serves the anonymous endpoint. Only a request that could be read counts against its client's address.
+// verifyPublic serves the anonymous endpoint. Only a well-formed request counts against its client's address.
 func (c *call) verifyPublic() error {
 	d, err := c.document()
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *call) verifyPublic() error {
 	return c.sendBytes(statusOK, a.AppendJSON(make([]byte, 0, 512), c.srv.now()))
 }
 
-// admitOrigin lets pages of our own and of the configured origins in, and tells their browsers so.
+// admitOrigin admits pages of our own and of the configured origins, and sets the CORS headers for them.
 func (c *call) admitOrigin() error {
 	h := &c.ctx.Response.Header
 	h.Set("Vary", "Origin")
@@ -48,14 +48,14 @@ func (c *call) admitOrigin() error {
 		return nil
 	}
 	if !c.ownOrigin(origin) && !slices.Contains(c.srv.cfg.CORSOrigins, origin) {
-		return refuse(forbidden, "This page's origin may not use the public endpoint: the operator of the service allows it with --cors-origin.")
+		return refuse(forbidden, "Origin not allowed. The operator must add it with --cors-origin.")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id")
 	return nil
 }
 
-// ownOrigin reports that a page is of the host that the request was sent to.
+// ownOrigin reports that an origin is our public URL or the host that the request was sent to.
 func (c *call) ownOrigin(origin string) bool {
 	if own, err := originOf(c.srv.cfg.PublicURL); err == nil && own == origin {
 		return true
@@ -64,7 +64,7 @@ func (c *call) ownOrigin(origin string) bool {
 	return ok && strings.EqualFold(host, string(c.ctx.Request.Header.Host()))
 }
 
-// preflight answers a browser that asks before it sends. It never counts.
+// preflight answers a CORS preflight request. It does not count against a limit.
 func (c *call) preflight() error {
 	h := &c.ctx.Response.Header
 	h.Set("Access-Control-Allow-Methods", "POST")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// publicDescription is the description as it is public: the API for customers. What admins and the dashboard's pages
-// use, and what nothing else refers to, is left out; openapi.yaml has it all.
+// publicDescription is the public part of the description: the API for customers. The paths for admins and the dashboard, and
+// the components that only they use, are left out; openapi.yaml has them all.
 func publicDescription(whole []byte) (root docNode, err error) {
 	if err := json.Unmarshal(whole, &root); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func isPublic(path string) bool {
 	return path != "/"
 }
 
-// prune drops the components that no path leads to.
+// prune drops the components that no path refers to.
 func (n docNode) prune() {
 	used := map[string]bool{"#/components/securitySchemes/key": true}
 	n.markUsed(map[string]any(n.child("paths")), used)
@@ -51,7 +51,7 @@ func (n docNode) prune() {
 	}
 }
 
-// markUsed notes what a part of the description refers to, and what that refers to.
+// markUsed marks what a part of the description refers to, and what that refers to.
 func (n docNode) markUsed(part any, used map[string]bool) {
 	switch part := part.(type) {
 	case map[string]any:

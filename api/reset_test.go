@@ -10,7 +10,7 @@ import (
 	"probity/store"
 )
 
-// resetLink makes a link for an account and gives its token.
+// resetLink makes a link for an account and returns its token.
 func (w *testServer) resetLink(email string) string {
 	r := w.do(request{method: "POST", path: "/v1/admin/users/" + email + "/reset", key: w.adminKey})
 	require.Equal(w.t, 201, r.status, "%s", r.body)

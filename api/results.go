@@ -17,10 +17,10 @@ import (
 	"probity/store"
 )
 
-// isSigned reports that the request bears the signature of a link instead of a key.
+// isSigned reports that the request has the signature of a link instead of a key.
 func (c *call) isSigned() bool { return c.ctx.QueryArgs().Has("signature") }
 
-// checkSignature lets the bearer of a signed link read the results of one job.
+// checkSignature authorizes a signed link to the results of one job.
 func (c *call) checkSignature() error {
 	if c.srv.deps.Callbacks == nil {
 		return coordinator.ErrLinkInvalid
@@ -69,7 +69,7 @@ func (c *call) getResults() error {
 	return c.streamResults(j, f)
 }
 
-// checkResultsReady refuses results that are not there.
+// checkResultsReady refuses results that are not available.
 func checkResultsReady(j *store.Job, f coordinator.Filter) error {
 	switch {
 	case j.State == store.JobExpired:
@@ -82,7 +82,7 @@ func checkResultsReady(j *store.Job, f coordinator.Filter) error {
 	return nil
 }
 
-// readFilter reads which rows are wanted, and how.
+// readFilter reads which rows are wanted, and in which form.
 func (c *call) readFilter() (f coordinator.Filter, err error) {
 	if err := c.checkQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
 		return f, err
@@ -110,7 +110,7 @@ func (c *call) readFilter() (f coordinator.Filter, err error) {
 	return f, err
 }
 
-// readStatuses reads statuses separated by commas, each once, in an order of ours.
+// readStatuses reads statuses separated by commas. The result has each once, in the order of their numbers.
 func readStatuses(s string) ([]engine.Status, error) {
 	var wanted [4]bool
 	for name := range strings.SplitSeq(s, ",") {
@@ -147,7 +147,7 @@ func mediaTypeOf(f coordinator.Form) (kind, ending string) {
 	return kind, ending
 }
 
-// contentDisposition names the file after the upload, in ASCII and as it is (RFC 6266, appendix D).
+// contentDisposition names the file after the upload, in ASCII and unchanged (RFC 6266, appendix D).
 func contentDisposition(j *store.Job, f coordinator.Filter, ending string) string {
 	base := j.Filename
 	for _, e := range []string{".gz", ".zst", ".zip", ".csv", ".txt", ".tsv"} {
@@ -175,8 +175,8 @@ func contentDisposition(j *store.Job, f coordinator.Filter, ending string) strin
 	return fmt.Sprintf(`attachment; filename="%s"; filename*=UTF-8''%s`, plain, url.PathEscape(base))
 }
 
-// etagOf names the bytes of a finished job in a form. Only the stored bytes are promised to stay the same to the last
-// one; other forms are made again by the version that runs, and bear a weak tag.
+// etagOf is the ETag of a finished job's results in a form. Only the stored bytes are sure to stay identical; other
+// forms are made again by the running version and have a weak tag.
 func etagOf(j *store.Job, f coordinator.Filter, stored coordinator.Form) string {
 	sum := j.ResultSHA[:min(len(j.ResultSHA), 32)]
 	if f.Form == stored && len(f.Status) == 0 {
@@ -202,7 +202,7 @@ func matchesETag(header, tag string) bool {
 	return false
 }
 
-// sendStored serves the stored file, or the range of it that is asked for.
+// sendStored serves the stored file or the requested range of it.
 func (c *call) sendStored(j *store.Job, filter coordinator.Filter) error {
 	f, j, err := c.srv.deps.Coordinator.OpenStored(c.ctx, j.ID)
 	if err != nil {
@@ -229,14 +229,14 @@ func (c *call) sendStored(j *store.Job, filter coordinator.Filter) error {
 	return nil
 }
 
-// byteRange is the bytes [from, to) of a file: those that were asked for, or all.
+// byteRange is the bytes [from, to) of a file: the requested ones, or all.
 type byteRange struct {
 	from, to int64
 	isRange  bool
 }
 
-// requestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. What it cannot read it ignores, as it
-// does when If-Range names other bytes.
+// requestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it cannot read,
+// and any if If-Range names another tag.
 func (c *call) requestedRange(size int64, tag string) (byteRange, error) {
 	all := byteRange{to: size}
 	header := string(c.ctx.Request.Header.Peek(fasthttp.HeaderRange))
@@ -255,7 +255,7 @@ func (c *call) requestedRange(size int64, tag string) (byteRange, error) {
 	return byteRange{from, to, true}, nil
 }
 
-// parseRange gives the bytes [from, to) of a file that a Range header asks for; from is not below to when there are none.
+// parseRange returns the bytes [from, to) of a file that a Range header requests; from is not below to if there are none.
 func parseRange(header string, size int64) (from, to int64, ok bool) {
 	spec, isBytes := strings.CutPrefix(header, "bytes=")
 	first, last, isRange := strings.Cut(strings.TrimSpace(spec), "-")
@@ -280,8 +280,8 @@ func parseRange(header string, size int64) (from, to int64, ok bool) {
 	return int64(begin), min(int64(end)+1, size), true
 }
 
-// streamResults makes rows while they are sent. What fails before the first byte is answered; what fails later breaks
-// the connection, so that half a file is never taken for a whole one.
+// streamResults makes rows while they are sent. A failure before the first byte is answered; a later one breaks
+// the connection, so that half a file never passes for a whole one.
 func (c *call) streamResults(j *store.Job, f coordinator.Filter) error {
 	if c.ctx.IsHead() {
 		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)

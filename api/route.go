@@ -22,7 +22,7 @@ const (
 	adminSession          // a session of an account with the role admin
 )
 
-// rateLimit is the limit that a route counts against. Public requests are counted by their handler, once they are read.
+// rateLimit is the limit that a route counts against. The handler of public requests counts them after it has read them.
 type rateLimit uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	bulkLimit
 )
 
-// payload is what body a route takes.
+// payload is the kind of body that a route accepts.
 type payload uint8
 
 const (
@@ -48,8 +48,8 @@ type route struct {
 	access        access
 	rateLimit     rateLimit
 	payload       payload
-	scopes        store.Scopes // a key needs one of them; a route that names none is opened by no key
-	whileDraining bool         // also while the server drains
+	scopes        store.Scopes // a key needs one of them; without any, no key may use the route
+	whileDraining bool         // served while the server drains
 	crossOrigin   bool         // pages of other origins may use it
 	handler       func(*call) error
 
@@ -57,7 +57,7 @@ type route struct {
 	duration   prometheus.Observer
 }
 
-// routes is the whole API on one page.
+// routes are all routes of the API.
 func (s *Server) routes() []*route {
 	list := []*route{
 		s.newRoute("POST /v1/verify/single", (*call).verifySingle, keyOrSession, store.ScopeVerify, singleLimit, jsonPayload),
@@ -116,7 +116,7 @@ func (s *Server) adminRoutes() []*route {
 	}
 }
 
-// option is a property of a route that has no type of its own.
+// option is a property of a route without a type of its own.
 type option uint8
 
 const (
@@ -124,7 +124,7 @@ const (
 	crossOrigin
 )
 
-// newRoute makes a route of a method and a path.
+// newRoute makes a route from a method and a path.
 func (s *Server) newRoute(what string, handler func(*call) error, properties ...any) *route {
 	method, path, _ := strings.Cut(what, " ")
 	r := &route{method: method, path: strings.Split(path[1:], "/"), name: path, handler: handler}
@@ -149,8 +149,8 @@ func (s *Server) newRoute(what string, handler func(*call) error, properties ...
 	return r
 }
 
-// findRoute is the route of a path as it was sent, and the value of its parameter. A path with other methods is refused
-// with them, any other as not found. HEAD is GET without a body.
+// findRoute finds the route of a path as it was sent, and the value of its parameter. For a path with other methods the refusal
+// lists them; any other path is not found. HEAD is GET without a body.
 func (s *Server) findRoute(method, path string) (*route, string, error) {
 	if method == "HEAD" {
 		method = "GET"
@@ -172,14 +172,14 @@ func (s *Server) findRoute(method, path string) (*route, string, error) {
 		}
 	}
 	if allow == nil {
-		return nil, "", refuse(notFound, "There is nothing at this path: check it against the description of the interface.")
+		return nil, "", refuse(notFound, "Not found: check the path against /docs.")
 	}
 	notAllowed := refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
 	notAllowed.allow = strings.Join(allow, ", ")
 	return nil, "", notAllowed
 }
 
-// findStatic is the route of a path that has no parameter; nil when there is none of just that method and path.
+// findStatic finds a route without parameters by its exact method and path; nil if there is none.
 func (s *Server) findStatic(method, path []byte) *route {
 	for _, r := range s.staticRoutes[string(path)] {
 		if r.method == string(method) {
@@ -189,7 +189,7 @@ func (s *Server) findStatic(method, path []byte) *route {
 	return nil
 }
 
-// matches compares a path segment by segment. A parameter is one segment, which alone may be percent-encoded.
+// matches compares a path segment by segment. A parameter is one segment; only it may be percent-encoded.
 func (r *route) matches(path string) (param string, ok bool) {
 	if path == "" || path[0] != '/' {
 		return "", false

@@ -18,7 +18,7 @@ func (w *testServer) newKey(account string, n store.NewKey) string {
 	return key
 }
 
-// TestKeysOpenOnlyTheirScopes asks every route that takes keys with a key of each scope.
+// TestKeysOpenOnlyTheirScopes calls every route that accepts keys with a key of each scope.
 func TestKeysOpenOnlyTheirScopes(t *testing.T) {
 	w := newTestServer(t, nil)
 	keys := map[store.Scopes]string{}
@@ -96,7 +96,7 @@ func TestKeyIsLimitedToItsNetworks(t *testing.T) {
 	require.Contains(t, r.detail(t), "127.0.0.1")
 }
 
-// TestUnknownMembersAreRefused: a restriction that is ignored is none.
+// TestUnknownMembersAreRefused: a restriction must not be ignored.
 func TestUnknownMembersAreRefused(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("dora@probity.test", store.Admin)

@@ -34,8 +34,8 @@ func selfSigned(t *testing.T) (*tls.Config, *x509.CertPool) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, pool
 }
 
-// TestTLS: the same server with TLS. What speaks none, or never ends its handshake, costs one place until the time of a
-// header is over; a client over the limit of connections holds up no other client.
+// TestTLS: the same server with TLS. A client without TLS, or that never ends its handshake, takes one connection until the
+// header timeout; a client over the limit of connections does not delay others.
 func TestTLS(t *testing.T) {
 	config, pool := selfSigned(t)
 	w := newTestServer(t, func(c *Config) { c.TLS, c.MaxConnsPerIP, c.HeaderTimeout = config, 2, 200*time.Millisecond })
@@ -74,7 +74,7 @@ func TestTLS(t *testing.T) {
 	require.NotContains(t, string(b[:n]), "HTTP/1.1 200", "nothing is answered in clear")
 }
 
-// TestEveryAnswerIsHardened: what a browser is told holds for every route, answered or refused.
+// TestEveryAnswerIsHardened: every route has the security headers, in answers and in refusals.
 func TestEveryAnswerIsHardened(t *testing.T) {
 	for name, public := range map[string]string{"in clear": "", "behind TLS": "https://probity.test"} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 	}
 }
 
-// TestSignInPreventsSessionFixation: a token that an attacker planted in a browser before its user signed in opens nothing after it, and
-// each sign-in makes a token of its own.
+// TestSignInPreventsSessionFixation: a token that an attacker set in a browser before its user signed in is not valid after it, and
+// each sign-in makes a new token.
 func TestSignInPreventsSessionFixation(t *testing.T) {
 	w := newTestServer(t, nil)
 	victim := w.signIn("cleo@probity.test", store.Customer)
@@ -117,7 +117,7 @@ func TestSignInPreventsSessionFixation(t *testing.T) {
 	require.NotEqual(t, victim.cookie, again, "signing in twice gives two tokens")
 }
 
-// TestAudit: what an admin does can be read by admins: who, what, when, and from where.
+// TestAudit: admins can read what an admin did: who, what, when, and from where.
 func TestAudit(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("dana@probity.test", store.Admin)

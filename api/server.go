@@ -19,19 +19,19 @@ import (
 	"probity/store"
 )
 
-// Deps is what the server depends on.
+// Deps are what the server depends on.
 type Deps struct {
 	Store       *store.Store
 	Coordinator *coordinator.Coordinator
-	Callbacks   *coordinator.Callbacks // nil where none are sent
-	// FS and Scratch are where an upload is kept until its last part is read, if that can change how the file is read.
+	Callbacks   *coordinator.Callbacks // nil if none are sent
+	// FS and Scratch are where a copy of an upload is kept while later parts can still change how the file is read.
 	FS      vfs.FS
 	Scratch string
-	// Eraser forgets addresses. Its Run is its owner's.
+	// Eraser erases addresses. Its owner calls Run.
 	Eraser *coordinator.Eraser
 	// Operator is what the dashboard shows to operators.
 	Operator Operator
-	// Ready tells why no request should come; nil is always ready.
+	// Ready returns why the server is not ready; a nil func is always ready.
 	Ready   func() error
 	Log     *slog.Logger          // default: none
 	Metrics prometheus.Registerer // default: none
@@ -55,17 +55,17 @@ type Server struct {
 	reasonsBody      []byte
 	dashboard        dashboardState
 	callPool         sync.Pool // of finished calls (BenchmarkHandle)
-	secure           bool      // clients reach us with TLS, here or at a proxy
+	secure           bool      // clients use TLS, to us or to a proxy
 	draining         atomic.Bool
 	streams          sync.WaitGroup // goroutines that write bodies
-	auditedDownloads *lru.Cache     // downloads that auditDownload recorded (job and note, a string) to when, a time.Time
-	backupRunning    atomic.Bool    // a backup is under way: there is one at a time
-	// drainCtx ends when the server begins to drain, ending when the drain timeout is over.
+	auditedDownloads *lru.Cache     // from a download that was recorded (job and note, a string) to when (a time.Time)
+	backupRunning    atomic.Bool    // a backup is in progress: one at a time
+	// drainCtx ends when the server begins to drain, stopCtx when the drain timeout is over.
 	drainCtx, stopCtx       context.Context
 	cancelDrain, cancelStop context.CancelFunc
 }
 
-// New makes a server from its dependencies. An error tells what is wrong with the configuration.
+// New makes a server from its dependencies. An error says what is wrong with the configuration.
 func New(cfg Config, deps Deps) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -106,7 +106,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// clock is the time of limits and ledgers, that is now by the machine's clock.
+// clock is the time of limits and ledgers at now of the machine's clock.
 func (s *Server) clock(now time.Time) time.Time {
 	if s.deps.Now == nil {
 		return now
@@ -114,8 +114,8 @@ func (s *Server) clock(now time.Time) time.Time {
 	return s.deps.Now()
 }
 
-// newHTTPServer sets the HTTP server up. Its own limits of body, connections per address and write time are not used: the
-// first is off while it streams, the second knows no trusted proxy, and the third spans a whole download.
+// newHTTPServer configures fasthttp. Its own limits of body, connections per address and write time are not used: the
+// first is off for streams, the second does not know trusted proxies, and the third covers a whole download.
 func (s *Server) newHTTPServer() *fasthttp.Server {
 	return &fasthttp.Server{
 		NoDefaultServerHeader:        true,
@@ -133,19 +133,19 @@ func (s *Server) newHTTPServer() *fasthttp.Server {
 		CloseOnShutdown:              true,
 		NoDefaultContentType:         true,
 		NoDefaultDate:                s.cfg.NoDate,
-		LazyRequestTime:              !s.cfg.NoDate, // it needs what keeps the date
+		LazyRequestTime:              !s.cfg.NoDate, // it needs the clock of the Date header
 		SecureErrorLogMessage:        true,
 		Logger:                       discardLogger{},
 	}
 }
 
-// discardLogger drops what the HTTP library would print: errors of connections come to refuseUnreadable.
+// discardLogger drops the log of fasthttp: connection errors are passed to refuseUnreadable.
 type discardLogger struct{}
 
 func (discardLogger) Printf(string, ...any) {}
 
-// Serve answers requests that come by a listener until ctx ends; then it drains: requests under way are finished for up
-// to patience, new ones are refused. It returns when no request is under way. A server that has drained serves no more.
+// Serve answers the requests of a listener until ctx ends; then it drains: requests in progress may finish within
+// drainTimeout, new ones are refused. It returns when no request is in progress. A drained server cannot serve again.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.Duration) error {
 	d := newConnectionLimiter(ln, s.cfg)
 	served := make(chan error, 1)
@@ -159,7 +159,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.D
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	late := s.httpServer.ShutdownWithContext(soon)
-	_ = d.Close() // a server that has not begun to accept knows no listener to close; else it is closed already
+	_ = d.Close() // ShutdownWithContext does not close it if the server has not begun to accept
 	s.cancelStop()
 	d.closeAll()
 	err := <-served
@@ -171,7 +171,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.D
 	return err
 }
 
-// waitForConnections waits until the closed connections are gone. What their requests wait for has ended.
+// waitForConnections waits until fasthttp has finished the closed connections. The contexts of their requests have ended.
 func (s *Server) waitForConnections() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -180,13 +180,13 @@ func (s *Server) waitForConnections() {
 	}
 }
 
-// Drain refuses new requests from now on, and tells so at /readyz.
+// Drain refuses new requests from now on and makes /readyz fail.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.cancelDrain()
 }
 
-// readiness is why no request should come, or nil.
+// readiness is why the server is not ready, or nil.
 func (s *Server) readiness() error {
 	if s.draining.Load() {
 		return busy("The server is shutting down")
@@ -201,7 +201,7 @@ func (s *Server) readiness() error {
 	return nil
 }
 
-// headerReceived gives an upload a deadline of its own, which its body moves as it arrives.
+// headerReceived gives an upload its own read deadline, which body extends as the upload arrives.
 func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if h.IsPost() && strings.HasPrefix(string(h.RequestURI()), "/v1/verify/bulk") {
 		return fasthttp.RequestConfig{ReadTimeout: s.cfg.StallTimeout}

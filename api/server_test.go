@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestServeReturnsWhenContextIsDone ends a server before it could begin to accept: it ends all the same, each time.
+// TestServeReturnsWhenContextIsDone ends a server before it begins to accept: Serve returns each time.
 func TestServeReturnsWhenContextIsDone(t *testing.T) {
 	w := newTestServer(t, nil)
 	over, end := context.WithCancel(t.Context())

@@ -8,15 +8,15 @@ import (
 	"probity/store"
 )
 
-// simulatedDomain is where the local part tells a test key what to answer.
+// simulatedDomain is the domain whose local part names the answer for a test key.
 const simulatedDomain = "example.com"
 
-// simulatedRetry is when a greylisted address would be asked again.
+// simulatedRetry is the wait until the simulated retry of a greylisted address.
 const simulatedRetry = 5 * time.Minute
 
 // SimulateVerdict is the verdict that a test key gets for an address: <reason>@example.com gets that reason, valid@example.com
-// is VALID, and of all others it says that no server was asked. Its flags and details agree with the reason as those of a
-// real verdict do; of a server it tells nothing, since none was asked.
+// is VALID, and all others get smtp_not_checked. Its flags and details agree with the reason as in a real verdict; it has
+// no details of a server, because none was probed.
 func SimulateVerdict(a engine.Address) engine.Verdict {
 	reason := engine.ReasonSMTPNotChecked
 	if a.Domain() == simulatedDomain {
@@ -47,7 +47,7 @@ func SimulateVerdict(a engine.Address) engine.Verdict {
 	return v
 }
 
-// checkedNow is the basis of a catch-all check together with the answer: a test key gets the figures of the table of reasons.
+// checkedNow is the basis of a catch-all check over the same connection, so that scores equal the figures of the reasons.
 var checkedNow = engine.Basis{Check: engine.CheckSameConnection, CheckAge: 1}
 
 // reasonNamed is the reason that a test address names.
@@ -63,7 +63,7 @@ func reasonNamed(local string) engine.Reason {
 	return engine.ReasonSMTPNotChecked
 }
 
-// simulatedRefusal is the error that a test key asks for by an address, if it does. Its headers say the same as its words.
+// simulatedRefusal is the error that an address requests from a test key, nil for none. Its headers agree with its detail.
 func (c *call) simulatedRefusal(email string) error {
 	a, err := engine.ParseTrimmed(email)
 	if err != nil || a.Domain() != simulatedDomain {

@@ -18,7 +18,7 @@ const (
 	maxMaxAge      = 10 * 365 * 86400 // seconds
 )
 
-// singleRequest is what a single verification asks for.
+// singleRequest is the request of a single verification.
 type singleRequest struct {
 	email     string
 	checkSMTP bool
@@ -53,7 +53,7 @@ func readSingle(d *document) (q singleRequest, err error) {
 	return q, err
 }
 
-// digest tells requests apart by what they mean, not by how they were written.
+// digest identifies a request by its meaning, not by its bytes.
 func (q *singleRequest) digest() store.KeyHash {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %t %d %d %t", q.email, q.checkSMTP, q.timeout, q.maxAge, q.details))
 }
@@ -89,7 +89,7 @@ func (c *call) verifySingle() error {
 	return c.answerSingle(q, &r)
 }
 
-// answerSingle verifies between reservation and settlement. The answer to a request with an Idempotency-Key is kept in
+// answerSingle reserves, verifies and settles. The answer to a request with an Idempotency-Key is stored in
 // the commit that charges for it.
 func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
 	ref := store.WithKey(c.id, c.identity.Key)
@@ -107,7 +107,7 @@ func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
 	c.rememberSingle(a)
 	now := c.srv.clock(started.Add(a.Took))
 	res := &c.ctx.Response
-	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // into the buffer of the connection's last answer
+	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // reuses the buffer of the connection's last answer
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
@@ -120,7 +120,7 @@ func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
 	return nil
 }
 
-// reserve sets the price of a verification aside before any work. ref is the ledger's name of it.
+// reserve reserves the price of a verification before any work. ref is its name in the ledger.
 func (c *call) reserve(ref string) error {
 	if c.identity.Test {
 		return nil
@@ -128,7 +128,7 @@ func (c *call) reserve(ref string) error {
 	return c.srv.deps.Store.ReserveSingle(c.identity.User.ID, ref, 1, c.clockTime)
 }
 
-// settle charges what was used and gives the rest back.
+// settle charges what was used and releases the rest.
 func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part) error {
 	if c.identity.Test {
 		if len(parts) == 0 {
@@ -139,7 +139,7 @@ func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part)
 	return c.srv.deps.Store.SettleSingle(c.identity.User.ID, ref, used, now, parts...)
 }
 
-// verify asks the coordinator; the result is the call's own. A deadline that passed on the way is a timeout like any other.
+// verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
 func (c *call) verify(q singleRequest, started time.Time, r coordinator.Request) (*coordinator.Result, error) {
 	ctx := newDeadline(c.srv.stopCtx, started.Add(q.timeout))
 	defer ctx.release()

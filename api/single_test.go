@@ -142,7 +142,7 @@ func TestSingleIdempotency(t *testing.T) {
 	require.Equal(t, 200, (<-done).status)
 }
 
-// TestTestKeysReturnRequestedReason asks for every reason by name, in a single, in a job and in its callback, and for each error.
+// TestTestKeysReturnRequestedReason requests every reason by name, in a single call, in a job and in its callback, and each error.
 func TestTestKeysReturnRequestedReason(t *testing.T) {
 	w := newTestServer(t, nil)
 	cases := map[string]engine.Reason{"valid": engine.ReasonNone, "someone": engine.ReasonSMTPNotChecked, "http_200": engine.ReasonSMTPNotChecked}
@@ -175,7 +175,7 @@ func TestTestKeysReturnRequestedReason(t *testing.T) {
 	require.EqualValues(t, initialCredits, w.credits().Balance)
 }
 
-// requireSimulated wants the fields of a result to agree with the reason that was asked for.
+// requireSimulated requires that the fields of a result agree with the requested reason.
 func requireSimulated(t *testing.T, reason engine.Reason, got map[string]any) {
 	t.Helper()
 	var name any
@@ -203,7 +203,7 @@ func requireSimulated(t *testing.T, reason engine.Reason, got map[string]any) {
 	require.Equal(t, catchAll, details["is_catch_all"], "%s", reason)
 }
 
-// TestErrorsOfTestKeys asks for each error by name. An integrator's code meets the headers that a real one has.
+// TestErrorsOfTestKeys requests each error by name. Its headers are those of a real one.
 func TestErrorsOfTestKeys(t *testing.T) {
 	w := newTestServer(t, nil)
 	for _, status := range []int{402, 429, 500} {

@@ -27,7 +27,7 @@ import (
 	"probity/store"
 )
 
-// testServer is a running server on a loopback address. It has our own store and coordinator; only DNS and the prober are fakes.
+// testServer is a running server on a loopback address. It has the real store and coordinator; only DNS and the prober are fakes.
 type testServer struct {
 	t           testing.TB
 	store       *store.Store
@@ -101,7 +101,7 @@ func (s *syncedBuffer) String() string {
 	return s.b.String()
 }
 
-// newTestServer starts a server that is as production has it, but for what change changes.
+// newTestServer starts a server as in production, except for what change changes.
 func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	t.Helper()
 	w := &testServer{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer), contract: newContract(t)}
@@ -143,7 +143,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	return w
 }
 
-// allScopes is all that the key of an admin can have.
+// allScopes are all scopes that the key of an admin can have.
 const allScopes = store.ScopeVerify | store.ScopeJobs | store.ScopeAccount | store.ScopeAdmin
 
 func (w *testServer) createAccounts() {
@@ -237,7 +237,7 @@ type request struct {
 	body              io.Reader
 }
 
-// client keeps its connections to itself, so that the server alone decides when one ends.
+// client has its own connections, so that only the server decides when one ends.
 var client = &http.Client{Transport: &http.Transport{DisableCompression: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
@@ -371,7 +371,7 @@ func query(path string, pairs ...string) string {
 	return path + "?" + v.Encode()
 }
 
-// liftLimits lifts the limits of an account as far as they go.
+// liftLimits sets the limits of an account to the maximum.
 func (w *testServer) liftLimits(u store.User) {
 	require.NoError(w.t, w.store.SetLimits(u.ID, store.Limits{SinglePerMinute: store.MaxLimit, BulkPerHour: store.MaxLimit}, "test", time.Now()))
 }

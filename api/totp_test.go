@@ -18,7 +18,7 @@ import (
 	"probity/store"
 )
 
-// authenticator is an authenticator app, which knows of the service only what the URL says.
+// authenticator is an authenticator app, which has only what the URL says.
 type authenticator struct {
 	w      *testServer
 	secret []byte
@@ -35,7 +35,7 @@ func (w *testServer) newAuthenticator(link string) authenticator {
 	return authenticator{w, secret}
 }
 
-// nextCode lets 30 seconds go by, and is the code that the app shows then.
+// nextCode advances the clock by 30 seconds and returns the code that the app then shows.
 func (a authenticator) nextCode() string {
 	a.w.clockOffset.Add(int64(30 * time.Second))
 	mac := hmac.New(sha1.New, a.secret)
@@ -45,7 +45,7 @@ func (a authenticator) nextCode() string {
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(part)&(1<<31-1)%1_000_000)
 }
 
-// withTOTP makes an account that asks for codes: a session of it, its app, its recovery codes.
+// withTOTP makes an account that needs codes, and returns a session, its app and its recovery codes.
 func (w *testServer) withTOTP() (b *browser, a authenticator, recovery []string) {
 	b = w.signIn("cleo@probity.test", store.Customer)
 	made := b.do("POST", "/v1/dash/totp", `{"password":"`+password+`"}`)
@@ -105,7 +105,7 @@ func TestWrongCodesCountTowardLockout(t *testing.T) {
 	require.Equal(t, 200, w.logInWithCode(password, a.nextCode()).status)
 }
 
-// TestCodeLockoutNamesTheAccount: wrong codes from several networks lock the account, wherever the next one comes from.
+// TestCodeLockoutNamesTheAccount: wrong codes from several networks lock the account for every network.
 func TestCodeLockoutNamesTheAccount(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	w.withTOTP()

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxKnownName is more than the bytes of any name that we know, and of what is compared with it.
+// maxKnownName bounds a name that is compared, in bytes. Every known name is shorter.
 const maxKnownName = 32
 
-// checkUnknownField refuses a name that is no known one, but looks as if it should be: of other names nothing is said, since a
-// client may know a newer version of the API than we do.
+// checkUnknownField refuses an unknown name that resembles a known one. Other unknown names pass: a client may use a newer
+// version of the API.
 func checkUnknownField(name string, known []string) error {
 	if name == "" || len(name) > maxKnownName || slices.Contains(known, name) {
 		return nil
@@ -22,7 +22,7 @@ func checkUnknownField(name string, known []string) error {
 	return nil
 }
 
-// isTypoOf reports that a name is another with a slip of the finger in it; in a long one there may be two.
+// isTypoOf reports that a name is another with one typo, or two in a long one.
 func isTypoOf(a, b string) bool {
 	if len(a) > maxKnownName { // lower case may be longer
 		return false
@@ -34,7 +34,7 @@ func isTypoOf(a, b string) bool {
 	return editDistance(a, b) <= maxEdits
 }
 
-// editDistance is how many bytes must be added, dropped, replaced or swapped with their neighbour to make one short string of
+// editDistance is how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one short string into
 // another (the optimal string alignment distance).
 func editDistance(a, b string) int {
 	var rows [3][maxKnownName + 1]int
@@ -59,13 +59,13 @@ func editDistance(a, b string) int {
 	return last[len(b)]
 }
 
-// normalizeName is a name without what styles of writing differ in.
+// normalizeName drops case and separators, in which naming styles differ.
 func normalizeName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// checkQuery refuses a query with a known parameter misspelt, which would change the answer without a word, or given twice, of
-// which the second would.
+// checkQuery refuses a query with a known parameter that is misspelt or given twice: ignoring it would change the answer
+// silently.
 func (c *call) checkQuery(known ...string) error {
 	seen := map[string]bool{}
 	for key := range c.ctx.QueryArgs().All() {
@@ -81,7 +81,7 @@ func (c *call) checkQuery(known ...string) error {
 	return nil
 }
 
-// checkUnknownFields refuses a body whose members look like known ones and are not.
+// checkUnknownFields refuses a body with an unknown member that resembles a known one.
 func (d *document) checkUnknownFields(known []string) error {
 	for i := range d.members {
 		name := d.members[i].name

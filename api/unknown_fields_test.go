@@ -23,7 +23,7 @@ func TestUnknownFieldSuggestsKnownName(t *testing.T) {
 	}
 }
 
-// A slip in a name is refused before anything is done for it.
+// A typo in a name is refused before any work is done.
 func TestMisspeltFieldsAreRefusedFirst(t *testing.T) {
 	w := newTestServer(t, nil)
 	r := w.single(`{"email":"ann@shop.test","check_smpt":false}`)
@@ -44,7 +44,7 @@ func TestMisspeltFieldsAreRefusedFirst(t *testing.T) {
 	w.requireQueryTypos(job)
 }
 
-// requireQueryTypos asks for a job with slips in the query; what we do not know at all is passed over.
+// requireQueryTypos fetches a job with typos in the query; other unknown names are ignored.
 func (w *testServer) requireQueryTypos(job string) {
 	for url, detail := range map[string]string{
 		job + "/results?stats=VALID&partial=true":               "did you mean status?",

@@ -16,9 +16,9 @@ import (
 	"probity/store"
 )
 
-// upload is one list on its way to becoming a job. The parts of a form come in any order, while the file must be read
-// as it arrives: options that only go into the record are taken when the last part is read, just before the commit.
-// Those that change how the file is read may prove to have come too late; then it is read again from a scratch copy.
+// upload is one list that becomes a job. The parts of a form come in any order, while the file must be read as it
+// arrives: options that only go into the record are applied when the last part is read, just before the commit.
+// If an option after the file changes how the file is read, it is read again from a scratch copy.
 type upload struct {
 	call       *call
 	form       *form
@@ -29,12 +29,12 @@ type upload struct {
 	body       []byte // the record of the accepted job
 }
 
-// The ends of an acceptance that are not its refusal.
+// The end of an acceptance that must be repeated.
 var (
 	errReadAgain = errors.New("options after the file change how it is read")
 )
 
-// storedAnswer ends the acceptance of a list that was accepted before.
+// storedAnswer ends the acceptance of a list that was accepted before, and has the stored answer.
 type storedAnswer struct{ store.Answer }
 
 func (*storedAnswer) Error() string { return "answered before" }
@@ -64,7 +64,7 @@ func (c *call) createJob() error {
 	return c.sendBytes(statusAccepted, u.body)
 }
 
-// checkDiskSpace refuses uploads below the floor of free space. A file system that cannot tell is believed to have room.
+// checkDiskSpace refuses uploads if less than DiskFloor bytes are free. If the file system cannot say, uploads are accepted.
 func (s *Server) checkDiskSpace() error {
 	if s.deps.FS == nil {
 		return nil
@@ -100,7 +100,7 @@ func (u *upload) receive() error {
 	return u.receiveWithCopy(file)
 }
 
-// receiveWithCopy accepts the file as it arrives, and again from a copy if options behind it change how it is read.
+// receiveWithCopy accepts the file as it arrives, and again from a copy if options after it change how it is read.
 func (u *upload) receiveWithCopy(file *multipart.Part) (err error) {
 	fs := u.call.srv.deps.FS
 	path := fs.PathJoin(u.call.srv.deps.Scratch, "upload-"+u.call.id)
@@ -135,7 +135,7 @@ func (u *upload) receiveWithCopy(file *multipart.Part) (err error) {
 	return u.accept(whole, file.FileName())
 }
 
-// copyingWriter writes what must not be changed by being written: a file may do so to its buffer.
+// copyingWriter writes a copy, because a vfs.File may change the buffer that it writes.
 type copyingWriter struct {
 	f   vfs.File
 	buf []byte
@@ -146,7 +146,7 @@ func (w *copyingWriter) Write(b []byte) (int, error) {
 	return w.f.Write(w.buf)
 }
 
-// readRemaining reads the rest of a file that was refused and the parts behind it; again tells that they change how it is read.
+// readRemaining reads the rest of a refused file and the parts after it; again reports that they change how it is read.
 func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
 	was := u.form.bulkOptions
 	if _, err := io.Copy(io.Discard, file); err != nil {
@@ -158,7 +158,7 @@ func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
 	return was.column != u.form.column || was.noHeader != u.form.noHeader, nil
 }
 
-// finishForm reads the parts behind the file.
+// finishForm reads the parts after the file.
 func (u *upload) finishForm() error {
 	before := u.form.callbackURL
 	more, err := u.form.next()
@@ -179,12 +179,12 @@ func (u *upload) checkCallback() error {
 		return nil
 	}
 	if u.call.srv.deps.Callbacks == nil {
-		return refuse(unacceptable, "callback_url cannot be used here: this server sends no callbacks.")
+		return refuse(unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
 	}
 	return u.call.srv.deps.Callbacks.CheckCallbackURL(u.call.srv.stopCtx, u.form.callbackURL)
 }
 
-// accept makes the job of a file as it is read with the options known so far.
+// accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
 	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.stopCtx, coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
@@ -201,7 +201,7 @@ func (u *upload) accept(file io.Reader, filename string) error {
 	return err
 }
 
-// formFile reads a part; a part that breaks off is the form's fault, not the CSV reader's.
+// formFile reads a part; its errors are refusals of the form, not errors of the CSV.
 type formFile struct{ r io.Reader }
 
 func (f formFile) Read(p []byte) (int, error) {
@@ -212,7 +212,7 @@ func (f formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// commitParts is what the acceptance of a counted list commits with the job: the record's options, the reservation and the kept
+// commitParts is what is committed with the job of a counted list: the record's options, the reservation and the stored
 // answer. with are the options that the file was read with.
 func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, error) {
 	if err := u.finishForm(); err != nil {
@@ -247,7 +247,7 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, erro
 	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt)), nil
 }
 
-// claimKey takes the Idempotency-Key, now that it is known what the request says.
+// claimKey claims the Idempotency-Key, now that the whole request is known.
 func (u *upload) claimKey(o bulkOptions, filename string) error {
 	u.request.Digest = sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", u.sum.Sum(nil), filename, o))
 	kept, done, err := u.call.srv.deps.Store.BeginRequest(*u.request, u.call.srv.now())
@@ -261,7 +261,7 @@ func (u *upload) claimKey(o bulkOptions, filename string) error {
 	return nil
 }
 
-// maxCost is what a job may cost at most.
+// maxCost is the most that a job may cost.
 func maxCost(j *store.Job) int64 {
 	if j.Test {
 		return 0

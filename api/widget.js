@@ -35,15 +35,15 @@
     VALID: ["Good", "this mailbox takes mail."],
     RISKY: ["Risky", "mail to this address may bounce or go unread."],
     INVALID: ["Bad", "mail to this address will bounce."],
-    UNKNOWN: ["Not known", "its mail server gave no clear answer. Try again later."],
+    UNKNOWN: ["Unknown", "its mail server gave no clear answer. Try again later."],
   };
   const reasons = {
     invalid_syntax: "this is not an e-mail address.",
     domain_not_found: "the part after the @ does not exist.",
     mailbox_not_found: "the server says that there is no such mailbox.",
-    disposable: "this is a throw-away mailbox.",
+    disposable: "this is a disposable address.",
     catch_all: "its server accepts every name, real or not.",
-    role_account: "this mailbox is a role's, not a person's.",
+    role_account: "this is a shared (role) address.",
     mailbox_full: "the mailbox is full.",
     possible_typo: "the domain looks mistyped.",
   };
@@ -109,13 +109,13 @@
         });
         body = await response.json();
       } catch {
-        this.show("offline", "The check cannot be reached. Look at your connection and try again.");
+        this.show("offline", "Cannot connect. Check your connection and try again.");
         return;
       }
       if (response.status === 429) {
-        this.show("limit", "That was your last free check for now. Try again in " + wait(response.headers.get("Retry-After")) + ".");
+        this.show("limit", "You have reached the free limit. Try again in " + wait(response.headers.get("Retry-After")) + ".");
       } else if (!response.ok || !words[body.status]) {
-        this.show("offline", "The check does not work at the moment. Try again later.");
+        this.show("offline", "Something went wrong. Try again later.");
       } else {
         this.show("result", reasons[body.reason] || words[body.status][1], body.status);
         this.dispatchEvent(new CustomEvent("probity-result", { bubbles: true, composed: true, detail: body }));

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// baselineSource is where baselines come from: another loopback address than the prober's, so that the simulated internet keeps
-// the two apart.
+// baselineSource is the source address of baselines. It differs from the prober's, so that the simulated internet counts the two
+// separately.
 var baselineSource = net.IPv4(127, 0, 0, 2)
 
-// BaselineDial connects from baselineSource. Where this machine has no such address (only Linux has all of 127.0.0.0/8), the
-// system chooses one.
+// BaselineDial connects from baselineSource. If this machine does not have it (only Linux has all of 127.0.0.0/8), the system
+// chooses an address.
 func BaselineDial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	switch network {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// maxInFlight is how many questions of the bare DNS client, and of the resolver that is held against it, are unanswered at most: few
-// enough for a socket's usual buffer, in which a small datagram takes most of a KiB.
+// maxInFlight bounds the unanswered queries of the bare DNS client, and of the resolver compared with it. They fit into a socket's
+// usual buffer, in which a small datagram takes most of a KiB.
 const maxInFlight = 128
 
-// dnsBaseline asks for the MX records of every name over one socket, with maxInFlight questions under way, and counts answers.
+// dnsBaseline queries the MX records of every name over one socket, with maxInFlight queries in flight, and counts answers.
 func dnsBaseline(ctx context.Context, dial Dial, server netip.AddrPort, names int) (count clientCount, err error) {
 	conn, err := dial(ctx, "udp", server.String())
 	if err != nil {
@@ -26,14 +26,14 @@ func dnsBaseline(ctx context.Context, dial Dial, server netip.AddrPort, names in
 	start, before := time.Now(), ownCPU()
 	slots := make(chan struct{}, maxInFlight)
 	answered := make(chan int, 1)
-	stopped := make(chan struct{}) // closed when nothing more is heard
+	stopped := make(chan struct{}) // closed when no more answers are read
 	go func() {
 		defer close(stopped)
 		answered <- readAnswers(conn, slots, names)
 	}()
 	err = askNames(conn, slots, stopped, names)
 	if err != nil {
-		conn.Close() // nothing more will be heard
+		conn.Close() // ends readAnswers
 	}
 	count.Recipients = <-answered
 	count.Lost = names - count.Recipients
@@ -45,7 +45,7 @@ func dnsBaseline(ctx context.Context, dial Dial, server netip.AddrPort, names in
 	return count, errors.Join(err, ctx.Err())
 }
 
-// askNames sends a question for every name, each when there is a place.
+// askNames sends a query for every name, each when there is a free slot.
 func askNames(conn net.Conn, slots chan<- struct{}, stopped <-chan struct{}, names int) error {
 	var b []byte
 	for i := range names {
@@ -62,7 +62,7 @@ func askNames(conn net.Conn, slots chan<- struct{}, stopped <-chan struct{}, nam
 	return nil
 }
 
-// appendQuestion appends a question for MX records, recursion desired.
+// appendQuestion appends a query for MX records, recursion desired.
 func appendQuestion(b []byte, id uint16, name string) []byte {
 	b = binary.BigEndian.AppendUint16(b, id)
 	b = append(b, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0)

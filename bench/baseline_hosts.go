@@ -8,14 +8,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// hostResolver asks a name server for the addresses of hosts, each once.
+// hostResolver looks up the addresses of hosts at a name server, each once.
 type hostResolver struct {
 	dial   Dial
 	server netip.AddrPort
 	known  map[string]netip.Addr
 }
 
-// lookup is the first IPv4 address of a host.
+// lookup returns the first IPv4 address of a host.
 func (b *hostResolver) lookup(ctx context.Context, host string) (netip.Addr, error) {
 	if a, ok := b.known[host]; ok {
 		return a, nil

@@ -12,13 +12,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// baselineAnswer is as long as a usual verdict.
+// baselineAnswer has the length of a usual verdict.
 const baselineAnswer = `{"email":"ann.example@alder-forge.example","status":"VALID","score":98,"reason":null,"syntax_valid":true,` +
 	`"domain_exists":true,"smtp_valid":true,"is_disposable":false,"is_role_based":false,"is_free_email":false,"smtp_provider":"other",` +
 	`"mx_records":["mx1.alder-forge.example","mx2.alder-forge.example"],"from_cache":true,"credits_used":1,"verified_at":"2026-03-01T12:00:00Z"}`
 
-// ServeBaseline is the bare HTTP handler: it reads a request and answers the same bytes to each, until ctx ends. It says on w
-// where it listens. It runs in a process of its own, as the service does.
+// ServeBaseline is the bare HTTP handler: it answers each request with the same bytes until ctx ends. It writes its address to w.
+// It runs in a process of its own, as the service does.
 func ServeBaseline(ctx context.Context, w io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +41,7 @@ func ServeBaseline(ctx context.Context, w io.Writer) error {
 	defer cancel()
 	err = server.ShutdownWithContext(closing)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = nil // a client holds its connection; the process ends now and takes it along
+		err = nil // a client still holds its connection; it closes with the process
 	}
 	return err
 }

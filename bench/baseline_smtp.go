@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// smtpBaseline is the bare pipelined SMTP client: connections in plenty, commands in bursts (RFC 2920), replies counted and
-// not judged. What it needs per recipient is the least that asking for recipients can cost.
+// smtpBaseline is the bare pipelined SMTP client: many connections, commands in bursts (RFC 2920), replies counted and not
+// judged. Its cost per recipient is the least that probing can cost.
 type smtpBaseline struct {
 	dial        Dial
 	port        int
@@ -23,12 +23,12 @@ type smtpBaseline struct {
 	ehlo, from  string
 }
 
-// clientCount is what a bare client did.
+// clientCount counts what a bare client did.
 type clientCount struct {
 	Recipients  int // that got a reply
 	Accepted    int // of them
 	Lost        int // that got none
-	Judged      int // to their verdict; a bare client judges none
+	Judged      int // got a verdict; a bare client judges none
 	Connections int
 	Elapsed     time.Duration
 	CPU         time.Duration // of this process
@@ -47,14 +47,14 @@ func (c *clientCount) add(d clientCount) {
 // rate is recipients per second.
 func (c clientCount) rate() float64 { return ratio(float64(c.Recipients), c.Elapsed.Seconds()) }
 
-// defaultBaseline is the bare client that a scenario is compared with. It comes from another source address than the prober, so that
-// the two share no budget, and no greylist entry, of the simulated internet.
+// defaultBaseline is the bare client that a scenario is compared with. Its source address differs from the prober's, so that the two
+// share no limit and no greylist entry of the simulated internet.
 func (t *Trial) defaultBaseline(in *internet) smtpBaseline {
 	return smtpBaseline{dial: t.Dial, port: in.smtpPort, connections: 32, timeout: 10 * time.Second,
 		ehlo: "floor.bench.example", from: "floor@bench.example"}
 }
 
-// workerPool runs tasks, so many at one time.
+// workerPool runs tasks, at most workers at one time.
 type workerPool struct {
 	workers int
 	runTask func(ctx context.Context, i int) clientCount // the i-th task
@@ -64,7 +64,7 @@ func (f smtpBaseline) pool(tasks []task) workerPool {
 	return workerPool{f.connections, func(ctx context.Context, i int) clientCount { return f.runTask(ctx, tasks[i]) }}
 }
 
-// run runs so many tasks.
+// run runs the tasks.
 func (h workerPool) run(ctx context.Context, tasks int) (total clientCount, err error) {
 	start, before := time.Now(), ownCPU()
 	var (
@@ -94,7 +94,7 @@ func (h workerPool) run(ctx context.Context, tasks int) (total clientCount, err 
 	return total, ctx.Err()
 }
 
-// Tasks that take less than minMeasureTime are run again, maxRounds times at most: a few milliseconds measure little.
+// Tasks that take less than minMeasureTime are repeated, at most maxRounds times: a few milliseconds are too short to measure.
 const (
 	minMeasureTime = 500 * time.Millisecond
 	maxRounds      = 20
@@ -113,9 +113,9 @@ func (h workerPool) repeat(ctx context.Context, tasks int) (total clientCount, e
 // maxFailedConnections is how many connections in a row may end without a reply to a recipient before a task is given up.
 const maxFailedConnections = 2
 
-// runTask does one task over as many connections as its host makes it take.
+// runTask runs one task over as many connections as its host requires.
 func (f smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) {
-	e.transactions = slices.Clone(e.transactions) // it is used up, and the caller may go again
+	e.transactions = slices.Clone(e.transactions) // it is consumed, and the caller may run the task again
 	for failed := 0; len(e.transactions) > 0 && failed < maxFailedConnections && ctx.Err() == nil; {
 		count.Connections++
 		done, accepted := f.converse(ctx, &e)
@@ -129,7 +129,7 @@ func (f smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) {
 	return count
 }
 
-// converse asks over one connection, and leaves in e what was not asked.
+// converse sends recipients over one connection, and leaves the unsent ones in e.
 func (f smtpBaseline) converse(ctx context.Context, e *task) (done, accepted int) {
 	conn, err := f.dial(ctx, "tcp", netip.AddrPortFrom(e.host, uint16(f.port)).String())
 	if err != nil {
@@ -156,8 +156,8 @@ type bareSession struct {
 	sent    []byte // one letter a command that was sent: M, R or X
 }
 
-// burstSize is how many recipients are asked for before replies are read: few enough that the replies fit into the buffers
-// of the connection while they are not read.
+// burstSize is how many recipients are sent before replies are read. Their replies must fit into the buffers of the
+// connection.
 const burstSize = 100
 
 // errNotServed means that the host does not serve this connection.
@@ -184,7 +184,7 @@ func (s *bareSession) greet(ehlo string) (burst int, err error) {
 	return 1, nil
 }
 
-// ask sends whole transactions of at least burst recipients, reads the replies, and takes what was answered off the list.
+// ask sends whole transactions of at least burst recipients, reads the replies, and removes the answered recipients.
 // A host without PIPELINING gets one command at a time.
 func (s *bareSession) ask(from string, transactions *[][]string, burst int) (done, accepted int, err error) {
 	if err := s.conn.SetDeadline(time.Now().Add(s.timeout)); err != nil {
@@ -283,7 +283,7 @@ func dropRecipients(transactions [][]string, n int) [][]string {
 	return transactions
 }
 
-// ratio is a/b, and 0 where there is no b.
+// ratio is a/b, and 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0

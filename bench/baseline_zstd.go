@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// bytesBaseline is what a bare loop over the bytes of a file took.
+// bytesBaseline is the cost of a bare loop over the bytes of a file.
 type bytesBaseline struct {
 	Rows    int
 	Bytes   int64
@@ -19,7 +19,7 @@ type bytesBaseline struct {
 	CPU     time.Duration // of this process
 }
 
-// ingestBaseline parses a list and compresses its bytes, and does nothing with either: the least that receiving it can cost.
+// ingestBaseline parses a list, compresses its bytes and drops both: the least that receiving it can cost.
 func ingestBaseline(list string) (f bytesBaseline, err error) {
 	in, err := os.Open(list)
 	if err != nil {
@@ -51,8 +51,8 @@ func ingestBaseline(list string) (f bytesBaseline, err error) {
 // chunkBytes is how much text of a result is in memory at one time while it is compressed again.
 const chunkBytes = 16 << 20
 
-// zstdBaseline compresses what a zstd file holds once more, and does nothing with it: the least that writing it can cost. Only
-// compressing is timed, not reading what there is to compress.
+// zstdBaseline compresses the content of a zstd file again and drops it: the least that writing it can cost. Only compressing is
+// timed, not reading.
 func zstdBaseline(path string) (f bytesBaseline, err error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func zstdBaseline(path string) (f bytesBaseline, err error) {
 		}
 		start, before := time.Now(), ownCPU()
 		_, failed := z.Write(chunk[:n])
-		failed = errors.Join(failed, z.Flush()) // else it would go on while the next chunk is read
+		failed = errors.Join(failed, z.Flush()) // otherwise it would compress while the next chunk is read
 		f.Elapsed, f.CPU = f.Elapsed+time.Since(start), f.CPU+ownCPU()-before
 		f.Bytes += int64(n)
 		if failed != nil {
@@ -90,7 +90,7 @@ func zstdBaseline(path string) (f bytesBaseline, err error) {
 	return f, z.Close()
 }
 
-// fastest measures a baseline a few times and takes the fastest: what else a shared machine does can only slow it down.
+// fastest measures a baseline baselineRounds times and takes the fastest: other load of the machine can only slow it down.
 func fastest(measure func() (bytesBaseline, error)) (best bytesBaseline, err error) {
 	for range baselineRounds {
 		f, err := measure()

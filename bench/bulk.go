@@ -16,11 +16,11 @@ func bulkScenario() Scenario {
 	}
 }
 
-// fullJobRows is the size of a list for which the bars of the bulk scenario are meant.
+// fullJobRows is the list size for which the bars of the bulk scenario are meant.
 const fullJobRows = 5_000_000
 
-// runBulk measures jobs of a tenth of the rows and of all of them, and ten jobs of a tenth each at once, each on a service of its
-// own.
+// runBulk measures a job of a tenth of the rows, one of all rows, and ten jobs of a tenth each at once, each run on a fresh
+// service.
 func runBulk(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		g, err := t.measureGrowth(ctx, in, t.bulkOnFreshService)
@@ -44,7 +44,7 @@ func runBulk(ctx context.Context, t *Trial) error {
 	})
 }
 
-// reportJob notes what only jobs have.
+// reportJob reports the metrics that only jobs have.
 func (t *Trial) reportJob(r runStats) {
 	for _, state := range slices.Sorted(maps.Keys(r.stateTimes)) {
 		t.metric("seconds_"+state, r.stateTimes[state].Seconds(), "s")
@@ -52,7 +52,7 @@ func (t *Trial) reportJob(r runStats) {
 	t.metric("result_size", float64(r.bytes)/1e6, "MB")
 }
 
-// bulkOnFreshService runs one job on a service that has done nothing before.
+// bulkOnFreshService runs one job on a fresh service.
 func (t *Trial) bulkOnFreshService(ctx context.Context, in *internet, name, list string) (r runStats, err error) {
 	err = t.withService(ctx, in, serviceConfig{name: name}, func(s *service) error {
 		r, err = t.bulk(ctx, in, s, list, name+".csv.zst")
@@ -61,7 +61,7 @@ func (t *Trial) bulkOnFreshService(ctx context.Context, in *internet, name, list
 	return r, err
 }
 
-// pollEvery is how often a job is looked at.
+// pollEvery is how often a job is polled.
 const pollEvery = 100 * time.Millisecond
 
 // bulk uploads a list, follows the job and downloads its result.
@@ -96,19 +96,19 @@ func (t *Trial) bulk(ctx context.Context, in *internet, s *service, list, result
 	return r, err
 }
 
-// jobWatch turns what is seen of a job into a pulse, stages and times.
+// jobWatch turns the polled states of a job into throughput, stages and times.
 type jobWatch struct {
 	run    *runStats
 	clock  *stageClock
 	start  time.Time
-	seenAt time.Time // of the last look
+	seenAt time.Time // of the last poll
 	job    jobRecord
 
-	plottedAt time.Time // of the pulse's last point
+	plottedAt time.Time // of the last point of the throughput
 	processed int       // at that time
 }
 
-// observe takes the next look.
+// observe records the next poll.
 func (w *jobWatch) observe(job jobRecord) {
 	now := time.Now()
 	if job.Status != w.job.Status && !job.finished() {

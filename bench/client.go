@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// jobRecord is what scenarios read of a job.
+// jobRecord holds the fields of a job that scenarios use.
 type jobRecord struct {
 	ID        string `json:"job_id"`
 	Status    string `json:"status"`
@@ -24,7 +24,7 @@ type jobRecord struct {
 	Error     string `json:"error"`
 }
 
-// finished reports that the job has come to its end.
+// finished reports that the job has ended.
 func (j jobRecord) finished() bool {
 	switch j.Status {
 	case "completed", "cancelled", "failed", "expired":
@@ -33,7 +33,7 @@ func (j jobRecord) finished() bool {
 	return false
 }
 
-// maxResponse bounds what is read of an answer that should be short.
+// maxResponse bounds an answer that should be short.
 const maxResponse = 1 << 20
 
 // upload sends a list as a job. Extra parts come first.
@@ -71,7 +71,7 @@ func writeForm(form *multipart.Writer, list io.Reader, name string, parts map[st
 	return form.Close()
 }
 
-// job looks at a job.
+// job reads a job's record.
 func (s *service) job(ctx context.Context, key, id string) (job jobRecord, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.baseURL+"/v1/verify/bulk/"+id, nil)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *service) job(ctx context.Context, key, id string) (job jobRecord, err e
 	return job, s.do(req, key, http.StatusOK, &job)
 }
 
-// cancel asks a job to end; that it has ended by itself is fine.
+// cancel cancels a job; a job that has already ended is no error.
 func (s *service) cancel(ctx context.Context, key, id string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.baseURL+"/v1/verify/bulk/"+id+"/cancel", nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *service) results(ctx context.Context, key, id, path string) (n int64, e
 	return n, errors.Join(err, f.Close())
 }
 
-// responseError is an answer of another status than the wanted one.
+// responseError is an answer with an unexpected status.
 type responseError struct {
 	path   string
 	code   int
@@ -136,7 +136,7 @@ func (s *service) do(req *http.Request, key string, want int, into any) error {
 	return nil
 }
 
-// send sends a request. The body of the answer is open when there is no error.
+// send sends a request. Without an error the body of the answer is open.
 func (s *service) send(req *http.Request, key string, want int) (*http.Response, error) {
 	req.Header.Set("Authorization", "Bearer "+key)
 	answer, err := http.DefaultClient.Do(req)
@@ -151,7 +151,7 @@ func (s *service) send(req *http.Request, key string, want int) (*http.Response,
 	return nil, errors.Join(&responseError{path: req.URL.Path, code: answer.StatusCode, detail: strings.TrimSpace(string(body))}, err)
 }
 
-// follow looks at a job until it is over, every pause, and calls seen with what it sees.
+// follow polls a job every pause until it has ended, and calls seen with each record.
 func (s *service) follow(ctx context.Context, key, id string, pause time.Duration, seen func(jobRecord)) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

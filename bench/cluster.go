@@ -18,11 +18,11 @@ func clusterScenario() Scenario {
 // defaultNodes is how many probers a cluster has when the options give no number.
 const defaultNodes = 3
 
-// maxNodes is what the addresses of a fleet allow for.
+// maxNodes is the limit of a fleet's addresses.
 const maxNodes = 64
 
-// runCluster measures what it costs to ask over processes of their own. All share one machine, so that more nodes are not
-// more cores: what they would be for, more addresses to ask from, costs nothing here, for the receivers have no limits.
+// runCluster measures the cost of probing over separate processes. All share one machine, so more nodes do not bring more cores.
+// Their real benefit, more source addresses, does not show here: the receivers have no limits.
 func runCluster(ctx context.Context, t *Trial) error {
 	nodes := t.Nodes
 	if nodes == 0 {
@@ -52,7 +52,7 @@ func runCluster(ctx context.Context, t *Trial) error {
 	})
 }
 
-// fleetCount is what the processes of a fleet took.
+// fleetCount is what the processes of a fleet used.
 type fleetCount struct {
 	nodes          []nodeRecord
 	cpu            []time.Duration // of each prober
@@ -61,7 +61,7 @@ type fleetCount struct {
 	coordinatorCPU time.Duration // CPU time of the coordinator
 }
 
-// bulkFleet runs one job on a fleet that has done nothing before.
+// bulkFleet runs one job on a fresh fleet.
 func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list string) (r runStats, c fleetCount, err error) {
 	f, err := t.startFleet(ctx, in, nodes)
 	if err != nil {
@@ -82,7 +82,7 @@ func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list str
 	return r, c, err
 }
 
-// reportFleet notes what a fleet took, compared with one process that does it all.
+// reportFleet reports what a fleet used, compared with one process.
 func (t *Trial) reportFleet(c fleetCount, alone, r runStats) {
 	t.metric("nodes", float64(len(c.nodes)), "")
 	t.metric("alone_rows_per_second", ratio(float64(t.rows), alone.elapsed.Seconds()), "rows/s")
@@ -109,7 +109,7 @@ func (t *Trial) reportFleet(c fleetCount, alone, r runStats) {
 	t.metric("least_share_of_a_node", ratio(max(0, least)*float64(len(c.nodes)), total), "ratio")
 	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "probers, the whole list", Parts: parts},
 		Stage{Name: "serve alone, the whole list", Parts: []Part{{"serve", alone.cpu}, {"sim", alone.simCPU}}})
-	if t.rows >= growthMinRows { // shorter lists wait for the slowest host longer than they work
+	if t.rows >= growthMinRows { // short lists mostly wait for the slowest host
 		t.atLeast("ratio_to_alone", 0.7)
 	}
 	t.atLeast("least_share_of_a_node", 0.1)

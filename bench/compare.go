@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// Change is one metric of a scenario, then and now.
+// Change is one metric of a scenario, before and now.
 type Change struct {
 	Scenario, Name string
 	Unit           string
@@ -19,7 +19,7 @@ type Change struct {
 // Trend is what a change means.
 type Trend int
 
-// The trends. A change of less than notable is none, and so is one of a metric that is neither good nor bad.
+// The trends. Same is a change of at most notableChange, or of a metric that is neither good nor bad.
 const (
 	Same Trend = iota
 	Better
@@ -28,10 +28,10 @@ const (
 
 func (t Trend) String() string { return [...]string{"", "better", "WORSE"}[t] }
 
-// notableChange is the relative change from which on a metric is better or worse: below it runs differ by themselves.
+// notableChange is the relative change above which a metric is better or worse: runs differ by less by chance.
 const notableChange = 0.10
 
-// Compare lists the metrics that both have, in the order of now.
+// Compare lists the metrics that both sets have, in the order of now.
 func Compare(old, now []*Report) (changes []Change) {
 	before := map[string]*Report{}
 	for _, r := range old {
@@ -53,7 +53,7 @@ func Compare(old, now []*Report) (changes []Change) {
 	return changes
 }
 
-// trend judges a change by what is wanted of the metric.
+// trend judges a change by the metric's direction.
 func trend(name string, was, is Metric) Trend {
 	good := direction(name, is.Unit)
 	if good == 0 || math.Abs(is.Value-was.Value) <= notableChange*math.Abs(was.Value) {
@@ -65,11 +65,11 @@ func trend(name string, was, is Metric) Trend {
 	return Worse
 }
 
-// errorMetrics are metrics of the scores: each of them should be 0.
+// errorMetrics are prefixes of the metrics that should be 0.
 var errorMetrics = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "order_", "changed_", "excesses", "asked_again", "not_settled", "not_judged"}
 
-// direction is +1 for a metric of which more is better, -1 for one of which less is, and 0 for neither. A baseline is a
-// property of the machine, not of ours.
+// direction is +1 if a higher value is better, -1 if a lower one is, and 0 for neither. A baseline is a property of the
+// machine, not of our code.
 func direction(name, unit string) int {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "resolver_"), "conversation_")
 	switch {
@@ -111,7 +111,7 @@ func percent(old, now float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(now/old-1))
 }
 
-// comparisonWarnings says what was different about the two runs apart from our code.
+// comparisonWarnings lists the differences of the two runs other than our code.
 func comparisonWarnings(old, now []*Report) (why []string) {
 	before := map[string]*Report{}
 	for _, r := range old {

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// concurrentJobs is how many jobs share one service, and concurrentPollEvery is how often each is looked at: seldom enough that the looks are
-// no load, often enough that the end of the last is not seen late.
+// concurrentJobs is how many jobs share one service, and concurrentPollEvery is how often each is polled: rarely enough to be no
+// load, often enough to see the end of the last job in time.
 const (
 	concurrentJobs      = 10
 	concurrentPollEvery = 400 * time.Millisecond
 )
 
-// measureConcurrentJobs cuts the list of a growth into ten jobs of ten accounts, and holds the time from the first upload to the last
-// downloaded result against that of the list in one: the mean of a run before the ten and one after them, for a shared machine is
-// a tenth and more faster in one minute than in the next.
+// measureConcurrentJobs splits the list of a growth into ten jobs of ten accounts, and compares the time from the first upload to the
+// last downloaded result with that of one job: the mean of a run before the ten and one after them, since the speed of a shared
+// machine varies.
 func (t *Trial) measureConcurrentJobs(ctx context.Context, in *internet, g growth) error {
 	parts, err := splitList(g.list, filepath.Join(t.Dir, "part"), concurrentJobs)
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *Trial) measureConcurrentJobs(ctx context.Context, in *internet, g growt
 
 func mean(a, b float64) float64 { return (a + b) / 2 }
 
-// runConcurrentJobs runs a job for each list, all of them together, on a service that has done nothing before.
+// runConcurrentJobs runs a job for each list, all at once, on a fresh service.
 func (t *Trial) runConcurrentJobs(ctx context.Context, in *internet, lists []string) (r runStats, err error) {
 	before, err := in.report(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *service) runJob(ctx context.Context, key, list, result string) error {
 	return err
 }
 
-// splitList deals the rows of a list out to so many lists, each with the header.
+// splitList distributes the rows of a list over parts lists, each with the header.
 func splitList(list, prefix string, parts int) (paths []string, err error) {
 	f, err := os.Open(list)
 	if err != nil {
@@ -107,7 +107,7 @@ func splitList(list, prefix string, parts int) (paths []string, err error) {
 		if err != nil {
 			return paths, err
 		}
-		defer func() { _ = part.Close() }() // what could not be written, Flush has told
+		defer func() { _ = part.Close() }() // Flush has reported write errors
 		paths, out = append(paths, path), append(out, csv.NewWriter(part))
 		if err := out[i].Write(header); err != nil {
 			return paths, err

@@ -6,31 +6,31 @@ import (
 	"net/netip"
 )
 
-// Task is what one host is to be asked, over as many connections as it makes it take.
+// Task is the work for one host, over as many connections as the host requires.
 type Task struct {
 	Host       string // name of the mail host
 	At         netip.AddrPort
 	Recipients [][]string // by transaction; those of one transaction are of one domain
 }
 
-// TaskResult is what came of a task.
+// TaskResult is the result of a task.
 type TaskResult struct {
 	Recipients  int // that got a reply; decoys are not counted
 	Accepted    int // of them
-	Judged      int // of them, to a verdict
+	Judged      int // of them, with a verdict
 	Lost        int // that got no reply
 	Connections int
 }
 
-// Conversation is our own conversation with mail servers, given by the caller, which may import it: this package imports none of our packages. It makes
-// ready what a prober has in hand before it asks, addresses parsed and routes known, and gives back what runs the i-th
-// task, any number of times and several of them at once: that alone is measured.
+// Conversation is our own conversation with mail servers. The caller supplies it, since this package imports none of our packages. It
+// prepares what a prober has before it probes (parsed addresses, known routes), and returns a function that runs the i-th task, any
+// number of times and concurrently. Only that function is measured.
 type Conversation func(dial Dial, tasks []Task) (runTask func(ctx context.Context, i int) TaskResult)
 
-// conversationRounds is how often the bare client and our conversation take turns, so that both see the same machine.
+// conversationRounds is how often the bare client and our conversation alternate, so that both see the same load of the machine.
 const conversationRounds = 5
 
-// measureConversation measures our conversation on the tasks of the baseline, over as many connections at one time, in turns with the baseline.
+// measureConversation measures our conversation and the baseline alternately, on the same tasks and over as many connections.
 func (t *Trial) measureConversation(ctx context.Context, in *internet, tasks []task) (baseline clientCount, err error) {
 	if t.Conversation == nil {
 		return t.runBareClient(ctx, in, tasks)

@@ -19,13 +19,12 @@ func dnsScenario() Scenario {
 	}
 }
 
-// runDNS measures two things next to the bare client, both on the same names: our resolver alone, which is what the bare
-// client's work can be compared with; and a list that is nothing but DNS, through verify. A name server of ours stands in for
-// the simulated internet, because that one has a few thousand domains only.
+// runDNS measures two things next to the bare client, on the same names: our resolver alone, which does the same work as the
+// bare client; and a list that needs only DNS, through verify. A name server of this package replaces the simulated internet,
+// which has only a few thousand domains.
 //
-// Of verify, the rate of questions is that between the first and the last of them, as the name server saw it: what the command
-// does before and after is no matter of the DNS, and is in rows_per_second. Within that time it does more than ask: it reads
-// the list, judges each row and keeps its verdict.
+// The query rate of verify is measured at the name server, between the first query and the last. The work before and after is
+// part of rows_per_second only. Within that time verify also reads the list, judges each row and stores its verdict.
 func runDNS(ctx context.Context, t *Trial) (err error) {
 	server, err := startNameServer(t.rows)
 	if err != nil {
@@ -45,7 +44,7 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 	return t.verifyNames(ctx, server, baseline, list, truth)
 }
 
-// verifyNames runs the command on the names and reports.
+// verifyNames runs verify on the names and reports.
 func (t *Trial) verifyNames(ctx context.Context, server *nameServer, baseline clientCount, list, truth string) error {
 	providers, err := t.writeProviders(0)
 	if err != nil {

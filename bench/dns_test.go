@@ -52,7 +52,7 @@ func TestDNSBaselineAsksEachNameOnce(t *testing.T) {
 	require.Equal(t, [3]int64{3000, 0, 0}, [3]int64{asked, repeated, others})
 }
 
-// plainResolver is a Resolve that asks the server, and tells what it is told.
+// plainResolver is a Resolve that queries the server and returns its answer.
 func plainResolver(_ context.Context, server netip.AddrPort, use func(func(context.Context, string) string)) error {
 	use(func(ctx context.Context, domain string) string {
 		m, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(domain+".", dns.TypeMX), server.String())
@@ -67,7 +67,7 @@ func plainResolver(_ context.Context, server netip.AddrPort, use func(func(conte
 	return nil
 }
 
-// wrongResolver asks no server, and every other time it is wrong.
+// wrongResolver queries no server, and every other result is wrong.
 func wrongResolver(_ context.Context, _ netip.AddrPort, use func(func(context.Context, string) string)) error {
 	use(func(context.Context, string) string { return ResolvedNullMX })
 	return nil

@@ -1,45 +1,45 @@
-// Package bench measures Probity as a user would: it starts our own binary as processes next to the simulated mail
-// internet, drives it over its command line and over HTTP, holds every result against the truth, and reports numbers
-// together with the baseline that they are to be read against.
+// Package bench measures Probity as a user would. It starts our binary as processes next to the simulated mail internet,
+// drives it over its command line and over HTTP, compares every result with the truth, and reports each number with its
+// baseline.
 //
-// # What it knows
+// # Terms
 //
-//   - Scenario: one thing worth measuring, with the rows that it takes by default. Scenarios lists them.
-//   - Baseline: the least work that could give the same traffic, measured in the same run against the same servers: a bare
+//   - Scenario: one thing worth measuring, with its default number of rows. Scenarios lists them.
+//   - Baseline: the least work that gives the same traffic, measured in the same run against the same servers: a bare
 //     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same bytes.
-//   - Trial: one scenario at work. It starts processes, samples them, and fills in the Report.
-//   - Talk: our conversation with mail servers without what stands around it, given from outside, for what a bare SMTP client
-//     can be compared with: sessions, replies, verdicts.
-//   - Resolve: our resolver likewise, for what a bare DNS client can be compared with.
+//   - Trial: one run of a scenario. It starts processes, samples them, and fills in the Report.
+//   - Conversation: our sessions, replies and verdicts without the rest of the prober, supplied by the caller, for comparison
+//     with a bare SMTP client.
+//   - Resolve: our resolver, supplied likewise, for comparison with a bare DNS client.
 //   - Fleet: a coordinator and probers as processes, each prober with a loopback address of its own.
-//   - Report: metrics with units, bars with what was wanted, and what the page plots. Reports are written as JSON, as a
-//     table, as one self-contained page, and are compared with older ones.
+//   - Report: metrics with units, bars with their limits, and the data of the plots. Reports are written as JSON, as a table
+//     and as one self-contained page, and are compared with older ones.
 //
-// # What it refuses
+// # Limits
 //
-// It imports none of our packages but the simulated internet: what it measures is what a user gets, a Talk and a Resolve. It talks to
-// loopback only. It starts processes and ends only those, each by its own handle.
+// It imports none of our packages but the simulated internet: it measures what a user gets, a Conversation and a Resolve. It
+// connects to loopback only. It ends only the processes that it started, each by its own handle.
 //
 // # Invariants
 //
-//  1. A baseline runs in the same run as what it is held against, against the same servers, on the same rows; the bare SMTP
-//     client leaves out those that no mail server of the list is asked about at once: junk, names without a host, and
-//     hosts that never answer. It counts recipients, not rows.
+//  1. A baseline runs in the same run as the code that it is compared with, against the same servers, on the same rows. The
+//     bare SMTP client leaves out rows that need no reply of a mail server: junk, names without a host, and hosts that never
+//     answer. It counts recipients, not rows.
 //  2. A command's time is measured from the start of its process to its end, start-up included, and from outside.
-//  3. CPU time is what the system accounted to the process, user and system together; peak memory is the resident
-//     high-water mark (VmHWM) as last sampled: every sampleEvery, in long runs every power of two of it.
-//  4. A result that does not agree with the truth fails its bar, however fast it came.
-//  5. A conversation runs within this process, as its baseline does, over as many connections at one time, on the same tasks; what
-//     needs no asking (no address, settled by the provider's own rules) is left out of it before the clock starts. A resolver
-//     runs within this process, too, with as many questions under way as its baseline has, over the sockets that it always has.
-//  6. What is kept in memory by row: the recipients of a baseline, at most maxRecipients of them, and four bytes a name of
-//     the dns scenario. Samples are at most maxSamples a process.
-//  7. On a machine that others use too, the report says how many cores they took, and with a load at a fixed rate what a virtual
-//     machine's host kept from it. Baselines of bytes, and uploads, are measured three times, and the fastest counts: others can only
-//     slow them down.
-//  8. Every file lies in the directory of the options, and every process ends, before Run returns.
+//  3. CPU time is the user and system time of the process; peak memory is the resident high-water mark (VmHWM) of the last
+//     sample. The sampling interval is sampleEvery, and doubles in long runs.
+//  4. A result that does not agree with the truth fails its bar at any speed.
+//  5. A conversation runs within this process, as its baseline does, on the same tasks over as many connections. Addresses that
+//     need no probe (bad syntax, decided by the provider's rules) are removed before the clock starts. A resolver also runs
+//     within this process, with as many queries in flight as its baseline, over its usual sockets.
+//  6. Memory that grows with rows: the recipients of a baseline, at most maxRecipients, and four bytes for each name of the
+//     dns scenario. Samples are at most maxSamples for each process.
+//  7. On a shared machine the report says how many cores other processes used and, for a load at a fixed rate, the CPU time that
+//     the host of a virtual machine withheld. Baselines of bytes, and uploads, are measured three times and the fastest counts:
+//     other load can only slow them down.
+//  8. Every file is in the directory of the options. Every process ends before Run returns.
 //
-// Other libraries are compared with in bench/peers, a module of its own.
+// The module bench/peers compares Probity with other libraries.
 //
-// Memory and CPU of processes are read from /proc: elsewhere than on Linux these metrics are absent and their bars fail.
+// Memory and CPU of processes are read from /proc. On systems other than Linux these metrics are absent and their bars fail.
 package bench

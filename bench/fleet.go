@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// fleet is a coordinator and its probers, as processes on this machine: mutual TLS, gossip and all, over loopback.
+// fleet is a coordinator and its probers as processes on this machine, with mutual TLS and gossip over loopback.
 type fleet struct {
 	*service // the coordinator
 	probers  []*process
 }
 
-// nodeRecord is what a scenario reads of a node.
+// nodeRecord holds the fields of a node that scenarios use.
 type nodeRecord struct {
 	Name       string `json:"name"`
 	Usable     bool   `json:"usable"`
 	Recipients int64  `json:"recipients"`
 }
 
-// startFleet starts a coordinator and so many probers, and waits until all of them take work.
+// startFleet starts a coordinator and nodes probers, and waits until all of them accept work.
 func (t *Trial) startFleet(ctx context.Context, in *internet, nodes int) (f *fleet, err error) {
 	if nodes < 1 || nodes > maxNodes {
 		return nil, fmt.Errorf("%d nodes: want 1 to %d", nodes, maxNodes)
@@ -79,7 +79,7 @@ func (t *Trial) makeCerts(ctx context.Context, nodes int) (dir string, err error
 
 func proberName(n int) string { return "p" + strconv.Itoa(n) }
 
-// startProber starts the n-th prober. It asks from 127.0.1.n; the first also from ::1, of which a machine has one.
+// startProber starts the n-th prober. It connects from 127.0.1.n; the first also from ::1, of which a machine has only one.
 func (f *fleet) startProber(ctx context.Context, t *Trial, n int, join string, shared []string) error {
 	name := proberName(n)
 	args := []string{"prober", "--name", name, "--data", filepath.Join(t.Dir, name), "--join", join, "--mail-from", "probe@bench.example",
@@ -102,7 +102,7 @@ func (f *fleet) startProber(ctx context.Context, t *Trial, n int, join string, s
 	return nil
 }
 
-// awaitNodes waits until so many nodes take work.
+// awaitNodes waits until want nodes accept work.
 func (f *fleet) awaitNodes(ctx context.Context, want int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the probers: %w", errNotReady))
 	defer cancel()
@@ -127,7 +127,7 @@ func (f *fleet) awaitNodes(ctx context.Context, want int) error {
 	}
 }
 
-// nodes asks the coordinator who is there.
+// nodes asks the coordinator for its nodes.
 func (f *fleet) nodes(ctx context.Context) ([]nodeRecord, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.admin+"/debug/cluster", nil)
 	if err != nil {
@@ -164,7 +164,7 @@ func (f *fleet) end() error {
 	return errors.Join(append(errs, f.service.end())...)
 }
 
-// freePort is an address of loopback with a port that is free now.
+// freePort returns a loopback address with a port that is free now.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,26 +18,26 @@ func growthScenario() Scenario {
 	}
 }
 
-// growthLimit is how much a row may cost at one size of an axis, over what it costs at the size before.
+// growthLimit is the highest ratio of the cost of a row at one size to that at the size before.
 const growthLimit = 1.4
 
 // growthSize is one run of an axis. The zero value of a field is its smallest.
 type growthSize struct {
 	name    string
 	rows    int
-	jobs    int    // the rows are dealt out to so many jobs at once, of ten accounts
-	domains int    // one row for each of so many domains, in place of the usual mix
-	sources int    // egress identities
+	jobs    int    // concurrent jobs over which the rows are distributed, of ten accounts
+	domains int    // number of domains with one row each, in place of the usual mix
+	sources int    // egress sources
 	latency string // of each batch of replies
 }
 
-// growthAxis is what grows, from the smallest size on.
+// growthAxis is one quantity that grows, from the smallest size.
 type growthAxis struct {
 	name  string
 	sizes []growthSize
 }
 
-// growthAxes are those of the scenario. The rows of jobs are the same at each size, so that only their number grows.
+// growthAxes are the axes of the scenario. On the axis of jobs the total of rows is constant, so that only the number of jobs grows.
 func growthAxes(rows int) []growthAxis {
 	shared := 20 * rows
 	return []growthAxis{
@@ -51,7 +51,7 @@ func growthAxes(rows int) []growthAxis {
 
 func sizeOfDomains(n int) growthSize { return growthSize{name: strconv.Itoa(n), rows: n, domains: n} }
 
-// runGrowth measures each size on a service and against a simulated internet that have done nothing before.
+// runGrowth measures each size on a fresh service and a fresh simulated internet.
 func runGrowth(ctx context.Context, t *Trial) error {
 	for _, a := range growthAxes(t.rows) {
 		var before runStats
@@ -78,7 +78,7 @@ func (t *Trial) reportSize(a growthAxis, s growthSize, r runStats) {
 	t.reportPeak(name+"_peak_memory", r.peak)
 }
 
-// reportStep holds a size against the one before.
+// reportStep compares a size with the one before.
 func (t *Trial) reportStep(a growthAxis, s growthSize, r, before runStats) {
 	if a.name == "latency" {
 		t.metric(a.name+"_"+s.name+"_growth_of_time", ratio(r.elapsed.Seconds(), before.elapsed.Seconds()), "ratio")
@@ -89,7 +89,7 @@ func (t *Trial) reportStep(a growthAxis, s growthSize, r, before runStats) {
 	t.atMost(growth, growthLimit)
 }
 
-// runSize uploads the lists of a size together, waits for their jobs and downloads the results.
+// runSize uploads the lists of a size at once, waits for their jobs and downloads the results.
 func (t *Trial) runSize(ctx context.Context, name string, s growthSize) (r runStats, err error) {
 	at := *t
 	at.homes, at.Latency = s.domains, "none"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// bucketOf is the bucket whose bounds hold d: the first holds everything up to minLatency, the last everything beyond.
+// bucketOf returns the bucket of d. The first holds everything up to minLatency, the last everything above its lower bound.
 func bucketOf(d time.Duration) int {
 	if d <= minLatency {
 		return 0

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// pageTemplate is the template of the report: one file with its style and its plots in it, that needs nothing from anywhere.
+// pageTemplate is the template of the report: one file with style and plots, without external resources.
 //
 //go:embed page.html
 var pageTemplate string
 
-// WriteHTML writes the reports as one self-contained page. old may be nil; when it is not, the page compares.
+// WriteHTML writes the reports as one self-contained page. If old is not nil, the page compares the two.
 func WriteHTML(w io.Writer, reports, old []*Report, made time.Time) error {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
 		"number": formatAny, "shade": func(share float64) float64 { return 12 + 40*share }, "percent": percent, "names": (*Report).names,
@@ -56,7 +56,7 @@ func formatAny(v any) (string, error) {
 	return "", fmt.Errorf("%T is no number", v)
 }
 
-// countFailed counts the bars that do not hold, and an early end as one.
+// countFailed counts the bars that are not met, and an early end as one.
 func countFailed(r *Report) (n int) {
 	for _, b := range r.Bars {
 		if !b.OK {
@@ -69,21 +69,21 @@ func countFailed(r *Report) (n int) {
 	return n
 }
 
-// notableChanges are those that a reader of the page must know; the table of the command line has all.
+// notableChanges are the changes that the page shows; the table of the command line has all.
 func notableChanges(old []*Report, r *Report) []Change {
 	return slices.DeleteFunc(Compare(old, []*Report{r}), func(c Change) bool { return c.Trend == Same })
 }
 
-// humanName is the name of a metric as a person would write it.
+// humanName is the name of a metric with spaces.
 func humanName(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// tile is one of the few figures that a reader looks for first.
+// tile is one of the main figures of a report.
 type tile struct {
 	Name string
 	Metric
 }
 
-// tiles are those of the figures that a report has.
+// tiles returns the main figures that a report has.
 func (r *Report) tiles() (all []tile) {
 	for _, name := range []string{"rows", "seconds", "rows_per_second", "questions_per_second", "cached_per_second", "cpu_per_row", "peak_memory", "ratio_to_floor"} {
 		if m, ok := r.Metrics[name]; ok {
@@ -93,15 +93,15 @@ func (r *Report) tiles() (all []tile) {
 	return all
 }
 
-// A bar that something never happens, and it did not, needs no line of its own.
+// isZero reports a met bar that something never happens; it needs no line of its own.
 func isZero(b Bar) bool { return b.OK && b.Value == 0 && b.Want == "<= 0" }
 
-// relevantBars are those that are worth a line each.
+// relevantBars are the bars that get a line each.
 func relevantBars(bars []Bar) []Bar {
 	return slices.DeleteFunc(slices.Clone(bars), isZero)
 }
 
-// zeroBars names the others.
+// zeroBars names the other bars.
 func zeroBars(bars []Bar) string {
 	var names []string
 	for _, b := range bars {

@@ -15,10 +15,10 @@ func ingestScenario() Scenario {
 	}
 }
 
-// ingestRounds is how often the list is uploaded, each time next to its baseline: the fastest of either counts.
+// ingestRounds is how often the list is uploaded, each time after its baseline; the fastest of each counts.
 const ingestRounds = 3
 
-// runIngest measures uploads with a test key, so that nothing is probed meanwhile, and cancels their jobs.
+// runIngest measures uploads and cancels their jobs. It uses a test key, so that nothing is probed meanwhile.
 func runIngest(ctx context.Context, t *Trial) error {
 	return t.withTestService(ctx, func(s *service, list string) error {
 		var baseline bytesBaseline
@@ -50,7 +50,7 @@ type uploadCount struct {
 	elapsed, cpu time.Duration
 }
 
-// timeUpload uploads a list and ends its job.
+// timeUpload uploads a list and cancels its job.
 func (t *Trial) timeUpload(ctx context.Context, s *service, list string) (u uploadCount, err error) {
 	t.logProgress("upload")
 	start, cpu := time.Now(), s.cpu()
@@ -80,7 +80,7 @@ func (t *Trial) reportIngest(baseline bytesBaseline, u uploadCount, s *service) 
 	t.Plots.Stages = []Stage{{"parsing and zstd", []Part{{"floor", baseline.CPU}}}, {"upload", []Part{{"serve", u.cpu}}}}
 }
 
-// reportBytesBaseline notes a baseline and the ratio to it.
+// reportBytesBaseline reports a baseline and the ratio to it.
 func (t *Trial) reportBytesBaseline(baseline bytesBaseline, took, used time.Duration) {
 	t.metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Elapsed.Seconds()), "rows/s")
 	t.metric("floor_cpu_per_row", perItem(baseline.CPU, t.rows), "us")
@@ -96,10 +96,10 @@ func assembleScenario() Scenario {
 	}
 }
 
-// assemblePollEvery is how often the job is looked at for its turn to finalizing.
+// assemblePollEvery is how often the job is polled for the state finalizing.
 const assemblePollEvery = 5 * time.Millisecond
 
-// runAssemble runs a job with a test key and measures how long it is finalizing.
+// runAssemble runs a job with a test key and measures how long it stays in the state finalizing.
 func runAssemble(ctx context.Context, t *Trial) error {
 	return t.withTestService(ctx, func(s *service, list string) error {
 		t.logProgress("upload and run")
@@ -149,7 +149,7 @@ func (t *Trial) reportAssemble(result string, took, used time.Duration, s *servi
 	return nil
 }
 
-// withTestService gives do a list and a service whose keys probe nothing.
+// withTestService calls do with a list and a service whose keys probe nothing.
 func (t *Trial) withTestService(ctx context.Context, do func(*service, string) error) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		return t.withService(ctx, in, serviceConfig{name: "data", test: true}, func(s *service) error {

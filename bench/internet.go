@@ -14,10 +14,10 @@ import (
 	"probity/bench/sim"
 )
 
-// readyTimeout is how long a process may take until it is ready.
+// readyTimeout bounds the start of a process.
 const readyTimeout = 30 * time.Second
 
-// errNotReady means that a process started, but did not say in time that it serves.
+// errNotReady means that a process started but did not report in time that it serves.
 var errNotReady = errors.New("it was not ready in time")
 
 // internet is a running process of the simulated internet.
@@ -29,11 +29,11 @@ type internet struct {
 	referee  string // URL
 }
 
-// readyLine is what sim serve says when it is ready.
+// readyLine is the line of sim serve when it is ready.
 var readyLine = regexp.MustCompile(`DNS at (\S+), SMTP at port (\d+), referee at (http://\S+)$`)
 
-// startTries is how often the simulated internet is started: a port that was free for UDP, or at one host, may be taken for
-// TCP, or at another.
+// startTries is how often a start of the simulated internet is tried: a port that is free for UDP, or at one host, may be in use
+// for TCP, or at another host.
 const startTries = 4
 
 // startInternet starts the simulated internet on free ports.
@@ -72,8 +72,8 @@ func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*intern
 	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.end(), ctx.Err())
 }
 
-// realisticLatency is what realistic latency comes to on average. The simulated internet divides it by its speed-up, and has none
-// without limits.
+// realisticLatency is the average of realistic latency. The simulated internet divides realistic latency by its speed-up, and has
+// none at speed-up 0.
 const realisticLatency = "130ms"
 
 func (t *Trial) latencyAt(speedup float64) string {
@@ -83,7 +83,7 @@ func (t *Trial) latencyAt(speedup float64) string {
 	return t.Latency
 }
 
-// parseReadyLine takes the addresses from the greeting.
+// parseReadyLine reads the addresses from readyLine.
 func (in *internet) parseReadyLine(line string) error {
 	m := readyLine.FindStringSubmatch(line)
 	var err error
@@ -97,7 +97,7 @@ func (in *internet) parseReadyLine(line string) error {
 	return nil
 }
 
-// report asks the referee.
+// report reads the referee's report.
 func (in *internet) report(ctx context.Context) (rep sim.Report, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.referee, nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"probity/bench/sim"
 )
 
-// writeFile makes a file of the trial and returns its path.
+// writeFile writes a file of the trial and returns its path.
 func (t *Trial) writeFile(name string, write func(io.Writer) error) (string, error) {
 	path := filepath.Join(t.Dir, name)
 	f, err := os.Create(path)
@@ -24,22 +24,22 @@ func (t *Trial) writeFile(name string, write func(io.Writer) error) (string, err
 	return path, errors.Join(write(b), b.Flush(), f.Close())
 }
 
-// writeList makes a list of so many rows of w's addresses.
+// writeList writes a list of rows addresses of w.
 func (t *Trial) writeList(name string, w *sim.World, rows int) (string, error) {
 	return t.writeFile(name, func(out io.Writer) error { return sim.WriteList(out, w, rows, t.Options.Seed) })
 }
 
-// writeHomes makes a list with one address of each of the first rows of w's Homes.
+// writeHomes writes a list with one address of each of the first rows domains of w's Homes.
 func (t *Trial) writeHomes(name string, w *sim.World, rows int) (string, error) {
 	return t.writeFile(name, func(out io.Writer) error { return sim.WriteHomes(out, w, rows) })
 }
 
-// writeProviders makes the override file of a speed-up.
+// writeProviders writes the override file of a speed-up.
 func (t *Trial) writeProviders(speedup float64) (string, error) {
 	return t.writeFile("providers.toml", func(out io.Writer) error { return sim.WriteProviders(out, speedup) })
 }
 
-// score holds a result against the truth, which is made on the way.
+// score compares a result with the truth, which it makes meanwhile.
 func (t *Trial) score(w *sim.World, list, result string) (sim.Scores, error) {
 	in, err := os.Open(list)
 	if err != nil {
@@ -54,7 +54,7 @@ func (t *Trial) score(w *sim.World, list, result string) (sim.Scores, error) {
 	truth, truthWriter := io.Pipe()
 	go func() { truthWriter.CloseWithError(sim.WriteTruth(truthWriter, w, in)) }()
 	scores, err := sim.Score(truth, out)
-	// Whatever Score left unread, the writer of the truth must end before its input is closed.
+	// Even if Score has not read everything, the writer of the truth must end before its input is closed.
 	_ = truth.CloseWithError(io.ErrClosedPipe)
 	if err != nil {
 		return scores, fmt.Errorf("score: %w", err)
@@ -62,7 +62,7 @@ func (t *Trial) score(w *sim.World, list, result string) (sim.Scores, error) {
 	return scores, nil
 }
 
-// reportScores notes the scores of the result and holds them against what must never be.
+// reportScores reports the scores of the result, and sets a bar for those that must be 0.
 func (t *Trial) reportScores(s sim.Scores) {
 	for _, m := range []struct {
 		name  string

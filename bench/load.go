@@ -10,29 +10,29 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// load is a stream of POST requests over kept connections.
+// load is a stream of POST requests over persistent connections.
 type load struct {
 	name        string
 	url         string
 	keys        []string // taken in turn
 	bodies      [][]byte // taken in turn
 	connections int
-	requests    int           // 0: until time is up
+	requests    int           // 0: until duration has passed
 	duration    time.Duration // 0: until the requests are done
-	// rate is how many requests are due in a second. 0 is closed: each connection sends when it has its answer. With a
-	// rate the latency counts from when the request was due, so that a server that stalls cannot hide it.
+	// rate is how many requests are due in a second. With 0 each connection sends when it has its answer (closed loop). With a
+	// rate, latency counts from the time when the request was due, so that a stalled server shows.
 	rate int
 }
 
-// loadCount is what came of a load.
+// loadCount is the result of a load.
 type loadCount struct {
 	Histogram
-	Errors  int // answers that are not 200, and none at all
+	Errors  int // answers other than 200, and missing answers
 	Elapsed time.Duration
 	CPU     time.Duration // of this process
 }
 
-// perSecond is the rate of good answers.
+// perSecond is the rate of answers with status 200.
 func (c loadCount) perSecond() float64 { return ratio(float64(c.Total), c.Elapsed.Seconds()) }
 
 // sum adds another part of the same load.
@@ -76,7 +76,7 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 	return total, ctx.Err()
 }
 
-// send is one connection's part: it takes numbers until there are none left or time is up.
+// send runs one connection: it takes request numbers until none is left or time is up.
 func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomic.Int64, start time.Time) (count loadCount) {
 	req, answer := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)

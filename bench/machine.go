@@ -9,18 +9,18 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Machine is where a report was made: numbers of different machines are not to be compared.
+// Machine describes where a report was made. Numbers of different machines must not be compared.
 type Machine struct {
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 	CPU      string `json:"cpu"`
 	Cores    int    `json:"cores"`
-	MemoryMB int    `json:"memory_mb"` // 0 when not known
+	MemoryMB int    `json:"memory_mb"` // 0 if unknown
 	Kernel   string `json:"kernel"`
 	Go       string `json:"go"`
 }
 
-// thisMachine reads what the system tells of itself.
+// thisMachine reads the data of this system.
 func thisMachine() Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
@@ -39,13 +39,13 @@ func thisMachine() Machine {
 	return m
 }
 
-// cpuUsage is how much CPU time went where, up to a moment.
+// cpuUsage is the CPU time used up to a moment.
 type cpuUsage struct {
 	at   time.Time
-	busy time.Duration // of the whole machine; 0 when the system does not tell
-	// What a virtual machine wanted of its host and did not get, which is part of busy; 0 when the system does not tell.
+	busy time.Duration // of the whole machine; 0 if unknown
+	// Steal time of a virtual machine: withheld by its host. It is part of busy; 0 if unknown.
 	stolen time.Duration
-	own    time.Duration // of this process and those that it started and that have ended
+	own    time.Duration // of this process and of its children that have ended
 }
 
 func readCPUUsage() cpuUsage {
@@ -53,7 +53,7 @@ func readCPUUsage() cpuUsage {
 	return cpuUsage{at: time.Now(), busy: busy, stolen: stolen, own: ownCPU() + childrenCPU()}
 }
 
-// busySoFar is what all cores have done but for what is idle; what the host has stolen is part of it.
+// busySoFar is the time of all cores that was not idle, steal time included.
 func busySoFar() (busy, stolen time.Duration) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -67,10 +67,10 @@ func busySoFar() (busy, stolen time.Duration) {
 	return seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal), seconds(c.Steal)
 }
 
-// notableOtherCores is how many cores others may use before a reader should know.
+// notableOtherCores is how many cores other processes may use before the report gets a remark.
 const notableOtherCores = 0.25
 
-// reportOthers notes how many cores the rest of the machine used since before.
+// reportOthers reports how many cores the rest of the machine used since before.
 func (r *Report) reportOthers(before, now cpuUsage) {
 	passed := now.at.Sub(before.at)
 	if before.busy == 0 || now.busy == 0 || passed <= 0 {
@@ -84,8 +84,8 @@ func (r *Report) reportOthers(before, now cpuUsage) {
 	}
 }
 
-// reportStolen notes what the machine's host kept from it since before, on a virtual machine: who is answered late may have
-// waited for the host.
+// reportStolen reports the steal time of a virtual machine since before: a late answer may have waited for the
+// host.
 func (r *Report) reportStolen(name string, before, now cpuUsage) {
 	if before.busy == 0 || now.busy == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 // The names of the dns scenario: n000001.names.bench.example has a null MX (RFC 7505), d000002.names.bench.example does
-// not exist. Either is settled by one question, and no mail server is asked.
+// not exist. One query decides either, without a mail server.
 const (
 	namesZone = ".names.bench.example"
 	nameWidth = 7
@@ -23,15 +23,15 @@ const (
 // nameOf is the i-th name.
 func nameOf(i int) string { return string("dn"[i%2]) + fmt.Sprintf("%0*d", nameWidth, i) + namesZone }
 
-// nameServer answers for nameOf(0) to nameOf(names-1), and counts what it is asked. It is as bare as the client that it is
-// measured with: one datagram in, one out.
+// nameServer answers for nameOf(0) to nameOf(names-1), and counts its queries. It is as bare as its client: one datagram in,
+// one out.
 type nameServer struct {
 	conn  *net.UDPConn
 	names int
 
-	asked   []atomic.Uint32 // MX questions by name
-	others  atomic.Int64    // questions of other types or names
-	first   atomic.Int64    // Unix nanoseconds of the first question
+	asked   []atomic.Uint32 // MX queries by name
+	others  atomic.Int64    // queries of other types or names
+	first   atomic.Int64    // Unix nanoseconds of the first query
 	last    atomic.Int64    // and of the last
 	readers sync.WaitGroup
 }
@@ -42,7 +42,7 @@ func startNameServer(names int) (*nameServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A burst of a client must not be lost for want of room.
+	// A burst of a client must fit into the buffers.
 	if err := errors.Join(conn.SetReadBuffer(4<<20), conn.SetWriteBuffer(4<<20)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -60,7 +60,7 @@ func (s *nameServer) close() error {
 	return err
 }
 
-// addr is where it listens.
+// addr is the address where it listens.
 func (s *nameServer) addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 func (s *nameServer) serve() {
@@ -74,7 +74,7 @@ func (s *nameServer) serve() {
 			continue // an answer that could not be delivered
 		}
 		if out = s.answer(out[:0], in[:n]); len(out) > 0 {
-			_, _ = s.conn.WriteToUDPAddrPort(out, from) // lost datagrams are the asker's business
+			_, _ = s.conn.WriteToUDPAddrPort(out, from) // the client retries lost datagrams
 		}
 	}
 }
@@ -87,7 +87,7 @@ const (
 	negativeTTL  = 300
 )
 
-// answer appends the answer to a question; nothing when it is none.
+// answer appends the answer to a query; nothing for a bad query.
 func (s *nameServer) answer(dst, query []byte) []byte {
 	name, end, ok := readQuestion(query)
 	if !ok {
@@ -111,7 +111,7 @@ func (s *nameServer) answer(dst, query []byte) []byte {
 	case known && i%2 == 1 && mx:
 		dst[7] = 1 // one answer: MX 0 .
 		return append(dst, 0xc0, headerLength, 0, typeMX, 0, 1, 0, 0, 1, 0x2c, 0, 3, 0, 0, 0)
-	case name == "": // the root is there: a server that denies it is not believed what else it denies, and asked again
+	case name == "": // the root exists: a resolver does not trust a server that denies it
 	case !known || i%2 == 0:
 		dst[3] |= noSuchName
 	}
@@ -159,7 +159,7 @@ func indexOf(label string) int {
 	return i
 }
 
-// counts is how many names were asked for MX at all, and how many questions came beyond one a name.
+// counts returns how many names got an MX query, how many MX queries were repeated, and how many other queries came.
 func (s *nameServer) counts() (asked, repeated, others int64) {
 	for i := range s.asked {
 		if n := int64(s.asked[i].Load()); n > 0 {
@@ -170,10 +170,10 @@ func (s *nameServer) counts() (asked, repeated, others int64) {
 	return asked, repeated, s.others.Load()
 }
 
-// span is the time from the first question to the last.
+// span is the time from the first query to the last.
 func (s *nameServer) span() time.Duration { return time.Duration(s.last.Load() - s.first.Load()) }
 
-// reset forgets what was asked.
+// reset clears the counts.
 func (s *nameServer) reset() {
 	s.first.Store(0)
 	s.last.Store(0)

@@ -15,10 +15,10 @@ import (
 	"probity/bench/sim"
 )
 
-// maxRecipients bounds how much of a list a baseline asks for; about 200 bytes each.
+// maxRecipients bounds the recipients of a baseline, at about 200 bytes each.
 const maxRecipients = 1_000_000
 
-// task is what a bare client asks one host for.
+// task is the work of a bare client for one host.
 type task struct {
 	name         string // of the host that the first domain names
 	host         netip.Addr
@@ -33,22 +33,22 @@ func (e task) recipients() (n int) {
 	return n
 }
 
-// mailRoute is where the mail of a domain goes, as far as a bare client cares.
+// mailRoute is the route of a domain for a bare client.
 type mailRoute struct {
 	name              string
 	host              netip.Addr
 	maxPerTransaction int // recipients in one transaction
 }
 
-// planner cuts the addresses of a list into tasks. The routes come from the simulated internet's own DNS.
+// planner makes tasks of the addresses of a list. The routes come from the simulated internet's DNS.
 type planner struct {
 	world  *sim.World
 	lookup func(ctx context.Context, host string) (netip.Addr, error)
 	keep   func(sim.Domain) bool // nil keeps every domain
 
-	routes     map[string]mailRoute // by domain; one without a host is not asked
+	routes     map[string]mailRoute // by domain; one without a host is skipped
 	localParts map[string][]string  // local parts by domain
-	skipped    int                  // rows that a bare client has no host for
+	skipped    int                  // rows for which a bare client has no host
 }
 
 // Limits of a task: one connection's work, and one transaction's.
@@ -86,7 +86,7 @@ func (p *planner) plan(ctx context.Context, list string) ([]task, error) {
 	return p.buildTasks(), ctx.Err()
 }
 
-// addAddress notes one cell's address, if a bare client can ask for it.
+// addAddress adds one cell's address, if a bare client can probe it.
 func (p *planner) addAddress(ctx context.Context, cell string) bool {
 	cell = strings.TrimSpace(cell)
 	at := strings.LastIndexByte(cell, '@')
@@ -108,7 +108,7 @@ func (p *planner) addAddress(ctx context.Context, cell string) bool {
 	return true
 }
 
-// isPlainWord reports visible ASCII without what needs quotes (RFC 5321 section 4.1.2).
+// isPlainWord reports visible ASCII that needs no quotes (RFC 5321 section 4.1.2).
 func isPlainWord(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' || strings.IndexByte(`"(),:;<>@[\]`, c) >= 0 {

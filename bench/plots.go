@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Plots is what the page draws next to the numbers. Every part may be empty.
+// Plots is the data of the page's plots. Every part may be empty.
 type Plots struct {
 	Throughput []Series
 	Memory     []Series
@@ -47,13 +47,13 @@ type Part struct {
 	CPU     time.Duration
 }
 
-// Budget is the most that was used of one limit of one receiver.
+// Budget is the highest use of one limit of one receiver.
 type Budget struct {
 	Persona, Kind string
 	Seen, Limit   int
 }
 
-// latencyBuckets is how many buckets a Histogram has: so many a doubling from minLatency on, over 32 doublings.
+// latencyBuckets is how many buckets a Histogram has: bucketsPerDoubling for each of 32 doublings from minLatency.
 const (
 	latencyBuckets     = 32 * bucketsPerDoubling
 	minLatency         = time.Microsecond
@@ -85,7 +85,7 @@ func (h *Histogram) merge(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// quantile is an upper bound of the duration that q of all do not exceed, at most 2.2 % too high; 0 when empty.
+// quantile is an upper bound of the q-quantile, at most 2.2 % too high; 0 when empty.
 func (h *Histogram) quantile(q float64) time.Duration {
 	want := q * float64(h.Total)
 	sum := 0

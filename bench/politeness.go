@@ -14,10 +14,10 @@ func politenessScenario() Scenario {
 	}
 }
 
-// politeSpeedup makes ten hours of the simulated internet of one second.
+// politeSpeedup makes ten hours of the simulated internet pass in one second.
 const politeSpeedup = 36_000
 
-// runPoliteness asks the referee. The baseline is the bare client under the same limits: it shows what they are there for.
+// runPoliteness compares verify's traffic with the receivers' limits. The baseline is the bare client under the same limits.
 func runPoliteness(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, politeSpeedup, func(in *internet) error { return t.measurePoliteness(ctx, in) })
 }
@@ -55,7 +55,7 @@ func (t *Trial) measurePoliteness(ctx context.Context, in *internet) error {
 	return t.scoreRun(in.world, list, r)
 }
 
-// budgets is the fullest use of each receiver's limits.
+// budgets is the highest use of each receiver's limits.
 func budgets(rep sim.Report) (all []Budget) {
 	at := map[string]int{} // by persona and kind
 	for _, e := range rep.Peaks {

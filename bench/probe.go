@@ -22,9 +22,9 @@ func probeScenario() Scenario {
 	}
 }
 
-// runProbe measures two things next to the bare client, both over the same recipients: our conversation alone, with sessions,
-// replies and verdicts and nothing else, which is what the bare client's work can be compared with; and the whole path of a
-// row, from the list's bytes to the result's, of which asking is a small part.
+// runProbe measures two things next to the bare client, over the same recipients: our conversation alone (sessions, replies,
+// verdicts), which does the same work as the bare client; and the whole path of a row from list to result, of which the
+// conversation is a small part.
 func runProbe(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		list, rows, err := t.writeLargeRoutes(in.world)
@@ -55,7 +55,7 @@ func runProbe(ctx context.Context, t *Trial) error {
 // largeRoutes are the providers that hold most of the world's mailboxes.
 var largeRoutes = []string{"google", "microsoft365", "outlook", "yahoo", "icloud"}
 
-// writeLargeRoutes makes a list of the rows that go to the large routes, in their order and with their cells.
+// writeLargeRoutes writes a list of the rows that go to the large routes, in their order and with all cells.
 func (t *Trial) writeLargeRoutes(w *sim.World) (path string, rows int, err error) {
 	all, err := t.writeList("all.csv", w, t.rows)
 	if err != nil {
@@ -74,7 +74,7 @@ func onLargeRoute(w *sim.World, cell string) bool {
 	return ok && slices.Contains(largeRoutes, d.Persona.Provider)
 }
 
-// filterRows copies a list's header and the rows whose e-mail cell is wanted, and counts these.
+// filterRows copies a list's header and the rows whose e-mail cell matches want, and counts these.
 func filterRows(out io.Writer, list string, want func(cell string) bool) (rows int, err error) {
 	f, err := os.Open(list)
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// sampleEvery is how often a process is looked at, at first.
+	// sampleEvery is how often a process is sampled, at first.
 	sampleEvery = 50 * time.Millisecond
-	// maxSamples bounds what is kept of one process: when it is full, every second sample goes and the pause doubles.
+	// maxSamples bounds the samples of one process: when it is reached, every second sample is dropped and the interval doubles.
 	maxSamples = 2048
 	// endTimeout is how long a process may take to end after SIGTERM, before it is killed.
 	endTimeout = 30 * time.Second
-	// maxOutput is how much of a process's last words is kept.
+	// maxOutput is how many bytes of the end of a process's output are kept.
 	maxOutput = 8 << 10
 )
 
-// process is a child of ours. It is started with startProcess, sampled while it runs, and must be waited for or stopped.
+// process is a child process. startProcess starts it; it is sampled while it runs, and must be waited for or ended.
 type process struct {
 	name    string
 	cmd     *exec.Cmd
@@ -72,7 +72,7 @@ func startProcess(ctx context.Context, c command) (*process, error) {
 	return p, nil
 }
 
-// cleanEnvironment drops PROBITY_* variables: a bench measures what its flags say.
+// cleanEnvironment drops PROBITY_* variables: only the flags of the bench count.
 func cleanEnvironment(env []string) []string {
 	var plain []string
 	for _, v := range env {
@@ -94,14 +94,14 @@ func (p *process) waitForExit() {
 	p.stop()
 }
 
-// wait returns at the process's end, with what it failed of.
+// wait waits for the end of the process and returns its error.
 func (p *process) wait() error {
 	<-p.done
 	p.sampler.Wait()
 	return p.err
 }
 
-// end asks the process to end and waits for it. That it ended by our signal is no failure.
+// end asks the process to end and waits for it. An end by our signal is no error.
 func (p *process) end() error {
 	p.stop()
 	err := p.wait()
@@ -130,14 +130,14 @@ func (p *process) sampleLoop() {
 	}
 }
 
-// sampleNow samples now.
+// sampleNow takes one sample.
 func (p *process) sampleNow() (Sample, bool) {
 	s, ok := sampleProcess(p.cmd.Process.Pid)
 	s.At = time.Since(p.started)
 	return s, ok
 }
 
-// addSample adds a sample and reports that every second one had to go.
+// addSample adds a sample and reports whether every second one was dropped.
 func (p *process) addSample(s Sample) (thinned bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,14 +153,14 @@ func (p *process) addSample(s Sample) (thinned bool) {
 	return true
 }
 
-// history is what was sampled so far.
+// history returns the samples so far.
 func (p *process) history() []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Sample(nil), p.samples...)
 }
 
-// peak is the highest resident size so far, in bytes; 0 when it could not be read.
+// peak is the highest resident size so far, in bytes; 0 if it could not be read.
 func (p *process) peak() (most int64) {
 	for _, s := range p.history() {
 		most = max(most, s.Peak)
@@ -185,13 +185,13 @@ func (p *process) cpu() time.Duration {
 // elapsed is how long an ended process ran.
 func (p *process) elapsed() time.Duration { return p.ended.Sub(p.started) }
 
-// outputTail keeps the end of what a process wrote, and hands on its lines.
+// outputTail keeps the end of a process's output, and passes on its lines.
 type outputTail struct {
 	line func(string)
 
 	mu      sync.Mutex // guards what follows
 	tail    []byte
-	partial []byte // a line that has no end yet, at most maxOutput
+	partial []byte // an unfinished line, at most maxOutput
 }
 
 // Write never fails.

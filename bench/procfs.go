@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Sample is what a process had used at one moment after its start.
+// Sample is the resource use of a process at one moment after its start.
 type Sample struct {
 	At   time.Duration
 	RSS  int64 // bytes resident
-	Peak int64 // the most that ever were
+	Peak int64 // the highest so far
 	CPU  time.Duration
 }
 
-// sampleProcess reads a living process; false when it is gone or the system has no /proc.
+// sampleProcess samples a running process; false if it has ended or the system has no /proc.
 func sampleProcess(pid int) (Sample, bool) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -44,7 +44,7 @@ func ownCPU() time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// childrenCPU is the CPU time of the processes that this one has started and waited for.
+// childrenCPU is the CPU time of the child processes that have ended and been waited for.
 func childrenCPU() time.Duration {
 	var use syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &use) != nil {
@@ -53,8 +53,8 @@ func childrenCPU() time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// datagramsLost counts the UDP datagrams that this machine has dropped for want of room in a socket's buffer; 0 when the
-// system does not tell.
+// datagramsLost counts the UDP datagrams that this machine has dropped because a socket's buffer was full; 0 if
+// unknown.
 func datagramsLost() int64 {
 	p, err := procfs.Self()
 	if err != nil {

@@ -14,7 +14,7 @@ type Metric struct {
 	Unit  string  `json:"unit"` // as Prometheus would have it, shortened: rows/s, us, MB, s, ratio; "" for counts
 }
 
-// Bar is a value and what was wanted of it, e.g. "<= 90".
+// Bar is a value and its limit, e.g. "<= 90".
 type Bar struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -29,7 +29,7 @@ type Report struct {
 	Machine  Machine           `json:"machine"`
 	Metrics  map[string]Metric `json:"metrics"`
 	Bars     []Bar             `json:"bars"`
-	Error    string            `json:"error,omitempty"` // why it ended before its time
+	Error    string            `json:"error,omitempty"` // why it ended early
 
 	What   string   `json:"-"` // one line for the reader of the page
 	Order  []string `json:"-"` // names of metrics in the order in which they were measured
@@ -42,7 +42,7 @@ func newReport(scenario, what string, seed uint64, machine Machine) *Report {
 	return &Report{Scenario: scenario, What: what, Seed: seed, Machine: machine, Metrics: map[string]Metric{}, Bars: []Bar{}}
 }
 
-// OK reports that the scenario ran to its end and every bar holds.
+// OK reports that the scenario ran to its end and every bar is met.
 func (r *Report) OK() bool {
 	for _, b := range r.Bars {
 		if !b.OK {
@@ -52,7 +52,7 @@ func (r *Report) OK() bool {
 	return r.Error == ""
 }
 
-// metric notes a value. A name that is measured again keeps its place.
+// metric records a value. A name that is measured again keeps its place.
 func (r *Report) metric(name string, value float64, unit string) {
 	if _, known := r.Metrics[name]; !known {
 		r.Order = append(r.Order, name)
@@ -60,7 +60,7 @@ func (r *Report) metric(name string, value float64, unit string) {
 	r.Metrics[name] = Metric{Value: value, Unit: unit}
 }
 
-// atMost and atLeast hold a metric of the report against a bar. A metric that could not be measured fails it.
+// atMost and atLeast add a bar for a metric of the report. A missing metric fails it.
 func (r *Report) atMost(name string, limit float64)  { r.bar(name, "<=", limit) }
 func (r *Report) atLeast(name string, limit float64) { r.bar(name, ">=", limit) }
 
@@ -100,7 +100,7 @@ func ReadJSON(r io.Reader) ([]*Report, error) {
 	return reports, nil
 }
 
-// formatNumber writes a value with three significant digits, and whole numbers in full with thousands set apart.
+// formatNumber writes a value with three significant digits, and whole numbers in full with grouped thousands.
 func formatNumber(v float64) string {
 	if v >= 1000 || v <= -1000 || v == float64(int64(v)) {
 		return groupDigits(strconv.FormatFloat(v, 'f', 0, 64))
@@ -112,7 +112,7 @@ func formatNumber(v float64) string {
 	return s
 }
 
-// groupDigits sets the thousands of a decimal integer apart.
+// groupDigits groups the thousands of a decimal integer.
 func groupDigits(digits string) string {
 	sign := ""
 	if strings.HasPrefix(digits, "-") {

@@ -117,7 +117,7 @@ func TestCompareKnowsWhichDirectionIsBetter(t *testing.T) {
 	require.Equal(t, map[string]Trend{"rows": Same, "rows_per_second": Worse, "peak_memory": Better, "false_valid": Worse}, trends)
 }
 
-// What is measured next to verify and serve is judged as they are.
+// Metrics measured next to verify and serve are judged in the same way.
 func TestCompareJudgesPrefixedMetrics(t *testing.T) {
 	for name, want := range map[string]int{"resolver_ratio_to_floor": 1, "conversation_ratio_to_floor": 1, "resolver_cpu_ratio_to_floor": -1,
 		"resolver_not_settled": -1, "conversation_not_judged": -1, "resolver_asked_again_needlessly": -1, "resolver_other_questions": 0} {

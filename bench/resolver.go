@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Resolve is our own resolver without what stands around it, given by the caller, which may import it, as a Talk is. It asks one server, and
-// runs for as long as use does; there, settle says where a domain takes its mail, for any number of domains at one time. The
-// answer is one of the two below, or anything else.
+// Resolve is our own resolver, supplied by the caller as a Conversation is. It queries one server and runs as long as use does. use gets
+// a function resolve, which finds the mail route of a domain and may be called concurrently. The result is one of the two below,
+// or any other text.
 type Resolve func(ctx context.Context, server netip.AddrPort, use func(resolve func(ctx context.Context, domain string) string)) error
 
-// What is to be heard of the names of the dns scenario.
+// The expected results of the names of the dns scenario.
 const (
 	ResolvedNullMX = "null_mx"   // it takes no mail (RFC 7505)
 	ResolvedNoName = "no_domain" // it does not exist
 )
 
-// expectedResult is what a resolver is to say of nameOf(i).
+// expectedResult is the expected result of nameOf(i).
 func expectedResult(i int) string { return [2]string{ResolvedNoName, ResolvedNullMX}[i%2] }
 
-// dnsRounds is how often the bare client and our resolver take turns, so that both see the same machine.
+// dnsRounds is how often the bare client and our resolver alternate, so that both see the same load of the machine.
 const dnsRounds = 3
 
-// measureResolver has the bare client and our resolver ask for every name in turns, and reports both.
+// measureResolver lets the bare client and our resolver alternately resolve every name, and reports both.
 func (t *Trial) measureResolver(ctx context.Context, server *nameServer) (baseline clientCount, err error) {
 	var ours resolverCount
 	t.logProgress("a bare DNS client on one socket, and the resolver alone, in turns")
@@ -54,13 +54,13 @@ func (t *Trial) measureResolver(ctx context.Context, server *nameServer) (baseli
 	return baseline, nil
 }
 
-// resolverCount is what our resolver did in all rounds.
+// resolverCount counts what our resolver did in all rounds.
 type resolverCount struct {
-	clientCount                    // Recipients are the names of which the truth was heard
+	clientCount                    // Recipients are the names with the expected result
 	asked, repeated, others, drops int64
 }
 
-// runResolver has a new resolver settle every name.
+// runResolver lets a new resolver resolve every name.
 func (t *Trial) runResolver(ctx context.Context, server *nameServer, total *resolverCount) error {
 	dropped := datagramsLost()
 	err := t.Resolve(ctx, server.addr(), func(resolve func(context.Context, string) string) {
@@ -93,7 +93,7 @@ func (t *Trial) reportResolver(r *resolverCount, baseline clientCount) {
 	t.atMost("resolver_not_settled", 0)
 }
 
-// resolveNames has every name settled, maxInFlight at one time, and counts those of which the truth was heard.
+// resolveNames resolves every name, maxInFlight at one time, and counts those with the expected result.
 func resolveNames(ctx context.Context, names int, resolve func(context.Context, string) string) (count clientCount) {
 	start, before := time.Now(), ownCPU()
 	var next, resolved atomic.Int64

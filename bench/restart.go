@@ -33,7 +33,7 @@ func runRestart(ctx context.Context, t *Trial) error {
 	})
 }
 
-// restart does a list with a SIGKILL in its middle.
+// restart runs a list with a SIGKILL in its middle.
 func (t *Trial) restart(ctx context.Context, in *internet, s *service, list string) (r runStats, err error) {
 	r.result = filepath.Join(t.Dir, "restarted.csv.zst")
 	t.logProgress("upload %s", filepath.Base(list))
@@ -82,7 +82,7 @@ func (t *Trial) restart(ctx context.Context, in *internet, s *service, list stri
 	return r, err
 }
 
-// pollUntil looks at a job until it is as wanted.
+// pollUntil polls a job until the condition holds.
 func (s *service) pollUntil(ctx context.Context, id string, condition func(jobRecord) bool) (seen jobRecord, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -97,7 +97,7 @@ func (s *service) pollUntil(ctx context.Context, id string, condition func(jobRe
 	return seen, err
 }
 
-// awaitRecipients waits until receivers were asked for more recipients than n.
+// awaitRecipients waits until receivers have seen more than n recipients.
 func (in *internet) awaitRecipients(ctx context.Context, n int64) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

@@ -8,16 +8,16 @@ import (
 	"probity/bench/sim"
 )
 
-// runStats is what one list took, from its first byte in to the last byte of its result.
+// runStats is the cost of one list, from the first byte of its upload to the last byte of its result.
 type runStats struct {
 	result     string // path
-	rows       int    // of growth only
+	rows       int    // for growth only
 	elapsed    time.Duration
-	cpu        time.Duration // of what is measured
+	cpu        time.Duration // of the measured process
 	simCPU     time.Duration // of the simulated internet
 	peak       int64
 	samples    []Sample
-	throughput Series // how the work went on
+	throughput Series // of recipients or rows over time
 	traffic    traffic
 
 	// Of jobs only.
@@ -26,10 +26,10 @@ type runStats struct {
 	bytes      int64                    // of the result, compressed
 }
 
-// listRunner does a list. The name is for what it leaves in the trial's folder.
+// listRunner verifies a list. name is for its files in the trial's folder.
 type listRunner func(ctx context.Context, in *internet, name, list string) (runStats, error)
 
-// withInternet gives do a simulated internet.
+// withInternet calls do with a simulated internet.
 func (t *Trial) withInternet(ctx context.Context, speedup float64, do func(*internet) error) (err error) {
 	in, err := t.startInternet(ctx, speedup)
 	if err != nil {
@@ -39,7 +39,7 @@ func (t *Trial) withInternet(ctx context.Context, speedup float64, do func(*inte
 	return do(in)
 }
 
-// growth is two runs of one kind, of a tenth of the rows and of all of them, and the baseline of the longer.
+// growth is two runs of one kind, of a tenth of the rows and of all rows, and the baseline of the longer.
 type growth struct {
 	list, sample string
 	sampleRows   int
@@ -47,7 +47,7 @@ type growth struct {
 	baseline     clientCount
 }
 
-// measureGrowth measures the bare client, a tenth of the rows, and all of them, against one simulated internet.
+// measureGrowth measures the bare client, a tenth of the rows, and all rows, against one simulated internet.
 func (t *Trial) measureGrowth(ctx context.Context, in *internet, do listRunner) (g growth, err error) {
 	if g.list, err = t.writeList("list.csv", in.world, t.rows); err != nil {
 		return g, err
@@ -66,7 +66,7 @@ func (t *Trial) measureGrowth(ctx context.Context, in *internet, do listRunner) 
 	return g, err
 }
 
-// reportRun notes a run next to its baseline.
+// reportRun reports a run next to its baseline.
 func (t *Trial) reportRun(r runStats, rows int, baseline clientCount) {
 	t.metric("rows", float64(rows), "")
 	t.metric("seconds", r.elapsed.Seconds(), "s")
@@ -86,7 +86,7 @@ func (t *Trial) reportRun(r runStats, rows int, baseline clientCount) {
 	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "all rows", Parts: []Part{{"probity", r.cpu}, {"internet", r.simCPU}}})
 }
 
-// reportPeak notes a peak, unless the system does not tell.
+// reportPeak reports a peak if it is known.
 func (t *Trial) reportPeak(name string, bytes int64) {
 	if bytes > 0 {
 		t.metric(name, float64(bytes)/1e6, "MB")
@@ -100,14 +100,14 @@ func (t *Trial) reportTraffic(seen traffic, rows int) {
 	t.metric("recipients_per_connection", ratio(float64(seen.recipients), float64(seen.connections)), "")
 }
 
-// From how many rows on growth is held against its bars: shorter runs wait for the slowest host longer than they work, and
-// memory is only flat once every buffer is full, which takes half a million rows of the shorter run.
+// The bars of growth need at least so many rows: short runs mostly wait for the slowest host, and memory is flat only when every
+// buffer is full.
 const (
 	growthMinRows = 500_000
 	memoryMinRows = 500_000 // of the shorter run
 )
 
-// reportGrowth holds the longer run against the shorter: memory must not grow with the rows, and speed must not fall.
+// reportGrowth compares the longer run with the shorter: memory must not grow with the rows, and speed must not fall.
 func (t *Trial) reportGrowth(g growth) {
 	sampleRows, allRows := float64(g.sampleRows), float64(t.rows)
 	t.metric("sample_rows", sampleRows, "")
@@ -130,7 +130,7 @@ func (t *Trial) reportGrowth(g growth) {
 	t.atMost("memory_growth", 1.15)
 }
 
-// scoreRun holds a run's result against the truth of its list.
+// scoreRun compares a run's result with the truth of its list.
 func (t *Trial) scoreRun(w *sim.World, list string, r runStats) error {
 	scores, err := t.score(w, list, r.result)
 	if err != nil {

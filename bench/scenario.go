@@ -13,19 +13,19 @@ import (
 // Dial connects as net.Dialer.DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Options are what the command line says.
+// Options are the options of the command line.
 type Options struct {
 	Binary       string        // our own executable
-	Dir          string        // where files of a run go; below it each scenario has its own folder, removed at its end
+	Dir          string        // for the files of a run; each scenario has its own folder below it, removed at its end
 	Rows         int           // 0: each scenario's own
 	Nodes        int           // probers of the cluster scenario; 0 is defaultNodes
 	Latency      string        // none, realistic, or how long a mail host of the simulated internet takes over each batch of replies
-	Seed         uint64        // which internet, which list
+	Seed         uint64        // of the simulated internet and the list
 	Timeout      time.Duration // of one scenario; 0 is none
 	Load         time.Duration // of each load of the single scenario; 0 is defaultLoadTime
 	Dial         Dial          // how baselines connect
-	Conversation Conversation  // how our own conversation is held, without what stands around it; nil leaves it out
-	Resolve      Resolve       // how our own resolver asks, likewise
+	Conversation Conversation  // our own conversation; nil leaves it out
+	Resolve      Resolve       // our own resolver; nil leaves it out
 	Log          io.Writer
 }
 
@@ -33,17 +33,17 @@ type Options struct {
 type Scenario struct {
 	Name string
 	What string // one line
-	Bars string // what is wanted, in words
+	Bars string // the bars, in words
 	Rows int    // by default
 	Run  func(context.Context, *Trial) error
 }
 
-// Trial is one scenario at work. It belongs to one goroutine.
+// Trial is one run of a scenario. It belongs to one goroutine.
 type Trial struct {
 	Options
 	*Report
 	rows  int
-	homes int // domains that the simulated internet has in addition to the usual ones, each with host names of its own
+	homes int // additional domains of the simulated internet, each with its own host names
 }
 
 // errUnknownScenario means that no scenario has that name.
@@ -57,7 +57,7 @@ func Scenarios() []Scenario {
 	}
 }
 
-// Select finds scenarios by name; all of them without a name.
+// Select finds scenarios by name; without names it returns all.
 func Select(names []string) ([]Scenario, error) {
 	all := Scenarios()
 	if len(names) == 0 {
@@ -78,7 +78,7 @@ func Select(names []string) ([]Scenario, error) {
 	return selected, nil
 }
 
-// Run runs one scenario. The report is never nil; its Error says what kept the scenario from its end.
+// Run runs one scenario. The report is never nil; its Error says why the scenario ended early.
 func Run(ctx context.Context, s Scenario, o Options) *Report {
 	t := &Trial{Options: o, Report: newReport(s.Name, s.What, o.Seed, thisMachine()), rows: s.Rows}
 	if o.Rows > 0 {
@@ -101,7 +101,7 @@ func Run(ctx context.Context, s Scenario, o Options) *Report {
 	return t.Report
 }
 
-// run gives the scenario a folder of its own.
+// run runs the scenario in a folder of its own.
 func (t *Trial) run(ctx context.Context, s Scenario) (err error) {
 	dir, err := os.MkdirTemp(t.Dir, "bench-"+s.Name+"-")
 	if err != nil {
@@ -112,7 +112,7 @@ func (t *Trial) run(ctx context.Context, s Scenario) (err error) {
 	return s.Run(ctx, t)
 }
 
-// logProgress tells a person who waits what is going on.
+// logProgress writes the progress for the user.
 func (t *Trial) logProgress(format string, args ...any) {
 	if t.Log != nil {
 		fmt.Fprintf(t.Log, t.Scenario+": "+format+"\n", args...)

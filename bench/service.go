@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// service is a running serve process with a store of its own, and keys to it.
+// service is a running serve process with its own store and API keys.
 type service struct {
 	*process
-	commandLine []string // that started it
+	commandLine []string // of the process
 	baseURL     string   // URL of the public listener
-	admin       string   // where the admin listener is
-	keys        []string // of as many accounts: limits hold by account
+	admin       string   // address of the admin listener
+	keys        []string // one of each account: limits hold by account
 }
 
-// serviceConfig is what a scenario wants of the service.
+// serviceConfig configures the service of a scenario.
 type serviceConfig struct {
 	name     string // of its folder below the trial's
 	accounts int
-	sources  int  // egress identities of IPv4; 0 is one
+	sources  int  // IPv4 egress sources; 0 is one
 	test     bool // test keys, which probe nothing
 }
 
 // errNoCommand means that this build lacks a command that the scenario drives.
 var errNoCommand = errors.New("this build of probity has no such command; build one that has serve, user and key")
 
-// withService gives do a service that has done nothing before, without limits.
+// withService calls do with a fresh service without limits.
 func (t *Trial) withService(ctx context.Context, in *internet, c serviceConfig, do func(*service) error) (err error) {
 	providers, err := t.writeProviders(0)
 	if err != nil {
@@ -90,7 +90,7 @@ const (
 	accountCredits = "100000000"
 )
 
-// makeAccount adds a user to the store at rest and returns a key of it.
+// makeAccount adds a user to the stopped store and returns an API key of the user.
 func (t *Trial) makeAccount(ctx context.Context, data, email string, test bool) (key string, err error) {
 	if _, err := t.output(ctx, "user", "add", email, "--role", "customer", "--credits", accountCredits,
 		"--limit", "single="+accountLimit+"/min", "--limit", "bulk="+accountLimit+"/hour", "--data", data); err != nil {
@@ -103,10 +103,10 @@ func (t *Trial) makeAccount(ctx context.Context, data, email string, test bool) 
 	return t.output(ctx, args...)
 }
 
-// usageExit is the exit status of a command line that our binary does not understand.
+// usageExit is the exit status for a wrong command line.
 const usageExit = 2
 
-// output runs a short command and returns what it prints.
+// output runs a short command and returns its output.
 func (t *Trial) output(ctx context.Context, args ...string) (string, error) {
 	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, t.Binary, args...)
@@ -128,7 +128,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// awaitReady asks until the service says that it is ready, ends, or takes too long.
+// awaitReady polls until the service is ready, ends, or takes too long.
 func (s *service) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("serve: %w", errNotReady))
 	defer cancel()

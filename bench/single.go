@@ -44,7 +44,7 @@ func runSingle(ctx context.Context, t *Trial) error {
 	})
 }
 
-// measureLoads sends every load, the baseline's among them.
+// measureLoads runs every load, the baseline's included.
 func (t *Trial) measureLoads(ctx context.Context, s *service, bodies [][]byte, list string) error {
 	single := load{url: s.baseURL + "/v1/verify/single", keys: s.keys}
 	if err := t.measureFresh(ctx, single, bodies); err != nil {
@@ -56,7 +56,7 @@ func (t *Trial) measureLoads(ctx context.Context, s *service, bodies [][]byte, l
 	return t.measureWithJob(ctx, s, single, bodies[:cachedAddresses], list)
 }
 
-// singleBodies are the request bodies for distinct addresses of the list: first those that will be cached.
+// singleBodies makes the request bodies for distinct addresses of the list, first those that will be cached.
 func (t *Trial) singleBodies(ctx context.Context, in *internet, list string) (bodies [][]byte, err error) {
 	resolver := hostResolver{dial: t.Dial, server: in.dns}
 	p := planner{world: in.world, lookup: resolver.lookup}
@@ -85,7 +85,7 @@ func (t *Trial) singleBodies(ctx context.Context, in *internet, list string) (bo
 	return nil, fmt.Errorf("%d distinct addresses in the list, %d are needed: give more --rows", len(bodies), cachedAddresses+freshAddresses)
 }
 
-// measureFresh asks for addresses that were not asked for before.
+// measureFresh requests addresses that were not requested before.
 func (t *Trial) measureFresh(ctx context.Context, l load, bodies [][]byte) error {
 	t.logProgress("fresh addresses")
 	l.name, l.connections, l.bodies, l.requests = "fresh", freshConnections, bodies, len(bodies)
@@ -98,10 +98,10 @@ func (t *Trial) measureFresh(ctx context.Context, l load, bodies [][]byte) error
 	return nil
 }
 
-// cachedRounds is how often the service and the bare handler take turns, so that both see the same machine.
+// cachedRounds is how often the service and the bare handler alternate, so that both see the same load of the machine.
 const cachedRounds = 5
 
-// measureCached asks the service for some addresses again and again, and sends the same requests to the baseline, in turns.
+// measureCached sends requests for cached addresses to the service and to the baseline alternately.
 func (t *Trial) measureCached(ctx context.Context, s *service, l load, bodies [][]byte) (err error) {
 	p, at, err := t.startBaselineServer(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *Trial) measureCached(ctx context.Context, s *service, l load, bodies []
 	return nil
 }
 
-// loadSide is one side of a comparison in turns: a load, the process that answers it, and what came of it so far.
+// loadSide is one side of an alternating comparison: a load, the process that answers it, and the result so far.
 type loadSide struct {
 	load   load
 	server *process
@@ -142,7 +142,7 @@ func (s *loadSide) run(ctx context.Context) error {
 	return err
 }
 
-// reportSide notes one side, and what a request costs: the process that answers, and the client.
+// reportSide reports one side, and the CPU time of a request in the process that answers and in the client.
 func (t *Trial) reportSide(name string, s *loadSide) {
 	t.reportLoad(name, s.count)
 	t.metric(name+"_cpu", perItem(s.cpu, int(s.count.Total)), "us")
@@ -194,7 +194,7 @@ func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [
 	return s.follow(ctx, s.keys[0], job.ID, pollEvery, func(jobRecord) {})
 }
 
-// reportLoad notes one load under a name.
+// reportLoad reports one load under a name.
 func (t *Trial) reportLoad(name string, c loadCount) {
 	t.metric(name+"_per_second", c.perSecond(), "requests/s")
 	t.metric(name+"_p50", milliseconds(c.quantile(0.5)), "ms")
@@ -205,7 +205,7 @@ func (t *Trial) reportLoad(name string, c loadCount) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// loadTime is how long a load goes on that is not bounded otherwise.
+// loadTime is the duration of a load without another bound.
 func (t *Trial) loadTime() time.Duration {
 	if t.Load > 0 {
 		return t.Load

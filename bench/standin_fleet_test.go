@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// standInCoordinator is a service whose nodes are those that have left a file next to the certificates.
+// standInCoordinator is a service whose nodes have each written a file next to the certificates.
 type standInCoordinator struct {
 	standInServe
 	Name   string

@@ -13,8 +13,7 @@ import (
 	"sync"
 )
 
-// standInServe is a service that has all the answers: it copies the truth of every list, a state further each time that
-// the job is looked at.
+// standInServe is a service that copies the truth of every list. Each poll of a job advances its state.
 type standInServe struct {
 	Data      string
 	Listen    string

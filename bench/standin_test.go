@@ -215,7 +215,7 @@ func TestScenariosRunAgainstTheStandIn(t *testing.T) {
 			for _, m := range []string{"rows", "seconds", "rows_per_second", "ratio_to_floor"} {
 				require.Contains(t, rep.Metrics, m)
 				if name == "dns" && m == "ratio_to_floor" {
-					continue // the stand-in asks no server
+					continue // the stand-in queries no server
 				}
 				require.Positive(t, rep.Metrics[m].Value, m)
 			}
@@ -236,7 +236,7 @@ func TestScenariosRunAgainstTheStandIn(t *testing.T) {
 	}
 }
 
-// TestGrowthRunsAgainstTheStandIn: every size of every axis is measured, and each but the first of an axis is held against the one before.
+// TestGrowthRunsAgainstTheStandIn: every size of every axis is measured, and each but the first of an axis is compared with the one before.
 func TestGrowthRunsAgainstTheStandIn(t *testing.T) {
 	selected, err := Select([]string{"growth"})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A step of the picture is several buckets wide: their exactness is for quantiles, and is too narrow for the eye.
+// A step of the picture is several buckets wide: single buckets are too narrow to see.
 const (
 	bucketsPerStep = bucketsPerDoubling / 4
 	latencySteps   = latencyBuckets / bucketsPerStep
@@ -63,7 +63,7 @@ func (h *Histogram) share(step int) float64 {
 	return 100 * ratio(float64(calls), float64(h.Total))
 }
 
-// stepAxes place the steps from low to high, and shares of up to top per cent.
+// stepAxes places the steps from low to high, and shares of up to top per cent.
 type stepAxes struct {
 	low, high int
 	top       float64
@@ -103,7 +103,7 @@ const (
 	overLimitWidth = 1.1 // how far a bar over its limit goes
 )
 
-// drawBudgets draws for each receiver how full its fullest limit became; nothing without limits.
+// drawBudgets draws the highest use of a limit for each receiver; nothing without limits.
 func drawBudgets(all []Budget) template.HTML {
 	fullest := map[string]Budget{}
 	for _, b := range all {
@@ -141,7 +141,7 @@ func drawBudgets(all []Budget) template.HTML {
 
 func (b Budget) use() float64 { return ratio(float64(b.Seen), float64(b.Limit)) }
 
-// shortKind is the referee's word for a limit, cut to what fits next to a bar.
+// shortKind shortens the referee's name of a limit to fit next to a bar.
 func shortKind(kind string) string {
 	short := map[string]string{
 		"connections": "conn", "connections_per_minute": "conn/min", "rcpts_per_minute": "rcpt/min", "rcpts_per_transaction": "rcpt/trans",

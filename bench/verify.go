@@ -20,7 +20,7 @@ func verifyScenario() Scenario {
 	}
 }
 
-// runVerify measures the command on a tenth of the rows and on all of them.
+// runVerify measures verify on a tenth of the rows and on all rows.
 func runVerify(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats, error) {
@@ -46,7 +46,7 @@ type verifyJob struct {
 	flags        []string // further flags
 }
 
-// verify runs the command on a list, and watches it and the simulated internet.
+// verify runs the command on a list, and samples it and the simulated internet.
 func (t *Trial) verify(ctx context.Context, in *internet, job verifyJob) (r runStats, err error) {
 	providers, err := t.writeProviders(job.speedup)
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *Trial) verify(ctx context.Context, in *internet, job verifyJob) (r runS
 	return r, err
 }
 
-// probingFlags point a prober at a name server and the one port of all mail servers.
+// probingFlags are the flags for a name server and the one port of all mail servers.
 func probingFlags(dns netip.AddrPort, smtpPort int, providers string) []string {
 	flags := []string{"--dns", dns.String(), "--smtp-port", strconv.Itoa(smtpPort), "--allow-private-targets",
 		"--providers", providers, "--mail-from", "probe@bench.example", "--egress", "127.0.0.1=probe.bench.example"}
@@ -94,7 +94,7 @@ func hasIPv6() bool {
 	return l.Close() == nil
 }
 
-// throughputEvery is how often the referee is asked while a process runs.
+// throughputEvery is how often the referee's report is read while a process runs.
 const throughputEvery = 500 * time.Millisecond
 
 // throughput counts recipients per second until p ends.
@@ -110,7 +110,7 @@ func (in *internet) throughput(ctx context.Context, p *process) Series {
 		case now := <-tick.C:
 			rep, err := in.report(ctx)
 			if err != nil {
-				continue // a gap in a picture
+				continue // a gap in the plot
 			}
 			if seen >= 0 {
 				s.add(now.Sub(p.started), float64(rep.Recipients-seen)/now.Sub(at).Seconds())
@@ -120,7 +120,7 @@ func (in *internet) throughput(ctx context.Context, p *process) Series {
 	}
 }
 
-// measureBaseline runs the bare SMTP client over the list's recipients and notes what it took.
+// measureBaseline runs the bare SMTP client over the list's recipients and reports its cost.
 func (t *Trial) measureBaseline(ctx context.Context, in *internet, list string, p *planner) (clientCount, error) {
 	tasks, err := t.plan(ctx, in, list, p)
 	if err != nil {
@@ -129,7 +129,7 @@ func (t *Trial) measureBaseline(ctx context.Context, in *internet, list string, 
 	return t.runBareClient(ctx, in, tasks)
 }
 
-// plan cuts the list's recipients into tasks.
+// plan makes tasks of the list's recipients.
 func (t *Trial) plan(ctx context.Context, in *internet, list string, p *planner) ([]task, error) {
 	if p == nil {
 		p = &planner{}
@@ -139,7 +139,7 @@ func (t *Trial) plan(ctx context.Context, in *internet, list string, p *planner)
 	return p.plan(ctx, list)
 }
 
-// runBareClient has the bare SMTP client run the tasks and notes what it took.
+// runBareClient lets the bare SMTP client run the tasks and reports its cost.
 func (t *Trial) runBareClient(ctx context.Context, in *internet, tasks []task) (clientCount, error) {
 	t.logProgress("floor: a bare pipelined SMTP client")
 	count, err := t.defaultBaseline(in).pool(tasks).repeat(ctx, len(tasks))
@@ -158,7 +158,7 @@ func (t *Trial) reportBaseline(count clientCount) {
 	t.metric("floor_cpu_per_recipient", perItem(count.CPU, count.Recipients), "us")
 }
 
-// perItem is CPU or time by item in microseconds.
+// perItem is the CPU time or time per item in microseconds.
 func perItem(d time.Duration, items int) float64 {
 	return ratio(float64(d)/float64(time.Microsecond), float64(items))
 }

@@ -16,35 +16,35 @@ import (
 	"probity/store"
 )
 
-// DefaultMaxAge is the oldest cached answer that will do where a caller does not say.
+// DefaultMaxAge is the age limit of cached answers if the caller sets none.
 const DefaultMaxAge = 7 * 24 * time.Hour
 
-// Upload is a list to verify.
+// Upload is a CSV list to verify.
 type Upload struct {
-	Body io.Reader // read to its end; an error of it is returned as it is
+	Body io.Reader // read to its end; its errors are returned unwrapped
 	Options
 }
 
-// Options are what the sender says of a list.
+// Options are the settings that come with an upload.
 type Options struct {
 	Account, Name, Filename string
-	Key                     string // id of the API key, for the account's own reckoning
+	Key                     string // id of the API key, for the account's own records
 	Column                  string // see csvfile.Options
 	NoHeader                bool
 	MaxAge                  time.Duration // 0 forces fresh probes
-	MaxHours                int           // 1 to 720; 0: 24, or 1.5 times what the budgets take at least where that is more
+	MaxHours                int           // 1 to 720; 0: 24, or 1.5 times the least time that the budgets allow, if that is more
 	NoSMTP, Test            bool
 	CallbackURL             string
 	CallbackContent         string
-	CallbackInput           bool // the rows of the callback carry the other columns of the list
-	// Parts are what else its acceptance means: reservation, idempotency. They are asked for once all is counted, and
-	// an error of a part refuses the job and is returned as it is.
+	CallbackInput           bool // the callback's rows include the other columns of the list
+	// Parts returns what else is committed when the job is accepted: reservation, idempotency. It is called after
+	// counting. An error of a part refuses the job and is returned unwrapped.
 	Parts func(*store.Job) []store.Part
 }
 
-// Accept receives a list, checks it whole, counts it, and makes it a job, all in flat memory. A refusal of the file is a
-// *csvfile.Error. When it returns a job, the job survives a crash; when it returns an error, nothing is left, but for a
-// commit whose fate is unknown, which the next start settles.
+// Accept receives a list, checks and counts all of it, and makes it a job, in constant memory. A refused file is a
+// *csvfile.Error. A returned job survives a crash. After an error no files are left, except if it is unknown whether the
+// commit succeeded: the next start decides that.
 func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) {
 	if err := acquire(ctx, c.uploadSlots); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) 
 		parts = u.Parts(j)
 	}
 	if err := c.cfg.Store.AcceptJob(j, parts...); errors.Is(err, store.ErrBroken) {
-		return nil, err // whether the store has the job, the next start knows
+		return nil, err // the next start finds out whether the store has the job
 	} else if err != nil {
 		return nil, c.removeUpload(j.ID, err)
 	}
@@ -73,7 +73,7 @@ func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) 
 	return j, nil
 }
 
-// removeUpload removes the folder of an upload that was refused, and gives the refusal.
+// removeUpload removes the folder of a refused upload and returns the refusal.
 func (c *Coordinator) removeUpload(id string, refusal error) error {
 	if err := c.cfg.FS.RemoveAll(c.dir(id)); err != nil {
 		return errors.Join(refusal, err)
@@ -81,7 +81,7 @@ func (c *Coordinator) removeUpload(id string, refusal error) error {
 	return refusal
 }
 
-// newID is 128 random bits.
+// newID returns 128 random bits in hex.
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:])
@@ -130,7 +130,7 @@ func (c *Coordinator) receive(ctx context.Context, j *store.Job, u Upload) error
 	return err
 }
 
-// receivedBlock is a block on its way into the upload.
+// receivedBlock is a block that is being written to the upload.
 type receivedBlock struct {
 	block          csvfile.Block
 	packed, hashes []byte
@@ -138,11 +138,11 @@ type receivedBlock struct {
 }
 
 func (x *receivedBlock) clearForReuse() bool {
-	clear(x.domains[:cap(x.domains)]) // they are text of the list
+	clear(x.domains[:cap(x.domains)]) // they refer to the block's text
 	return max(cap(x.block.Buf), cap(x.packed)) <= maxPooledBytes
 }
 
-// writeFrames reads the file to its end; packing and hashing run side by side.
+// writeFrames reads the file to its end. Blocks are compressed and hashed in parallel.
 func (c *Coordinator) writeFrames(r *csvfile.Reader, w *jobfiles.UploadWriter, count *duplicateCounter) error {
 	fill := func(x *receivedBlock) error { return r.Next(&x.block) }
 	work := func(x *receivedBlock) error {
@@ -160,7 +160,7 @@ func (c *Coordinator) writeFrames(r *csvfile.Reader, w *jobfiles.UploadWriter, c
 	return inOrder(&c.pools.received, c.workers, fill, work, take)
 }
 
-// recount counts again from the frames: that the file is not UTF-8 is known only at its end.
+// recount counts again from the frames: only at its end is it known that the file is not UTF-8.
 func (c *Coordinator) recount(d csvfile.Dialect, dir string, was *duplicateCounter, u *jobfiles.Upload) (*duplicateCounter, error) {
 	if err := was.remove(); err != nil {
 		return was, err
@@ -182,7 +182,7 @@ func (c *Coordinator) recount(d csvfile.Dialect, dir string, was *duplicateCount
 	return count, nil
 }
 
-// setCounts finishes the count; the duplicates go into the upload.
+// setCounts finishes the count and adds the duplicates to the upload.
 func (c *Coordinator) setCounts(j *store.Job, d csvfile.Dialect, count *duplicateCounter, w *jobfiles.UploadWriter) error {
 	t, err := count.finish(w)
 	if err != nil {
@@ -212,8 +212,8 @@ func (c *Coordinator) isUploading(id string) bool {
 	return c.receiving[id]
 }
 
-// removeOrphanFolders removes the folders of jobs that have expired or that the store does not know: uploads that broke. In the others it removes
-// what no record names.
+// removeOrphanFolders removes the folders of jobs that have expired or that the store does not know (broken uploads). In
+// the other folders it removes the objects that no record names.
 func (c *Coordinator) removeOrphanFolders() error {
 	fs := c.cfg.FS
 	dir := fs.PathJoin(c.cfg.Dir, jobsFolder)
@@ -226,11 +226,11 @@ func (c *Coordinator) removeOrphanFolders() error {
 	}
 	slices.Sort(found)
 	for _, id := range found {
-		if c.isUploading(id) { // asked first: when it no longer is, the store knows it, or its folder is gone
+		if c.isUploading(id) { // checked first: after an upload the store has the job, or its folder is gone
 			continue
 		}
 		if j, err := c.cfg.Store.Job(id); err == nil && j.State != store.JobExpired {
-			if err := c.logUnlessFatal(c.removeOrphansIfIdle(id), "files that a job has no use for were not removed", "job", id); err != nil {
+			if err := c.logUnlessFatal(c.removeOrphansIfIdle(id), "unused files of a job were not removed", "job", id); err != nil {
 				return err
 			}
 			continue
@@ -239,13 +239,13 @@ func (c *Coordinator) removeOrphanFolders() error {
 		}
 		if err := fs.RemoveAll(fs.PathJoin(dir, id)); err != nil {
 			c.metrics.retentionErrors.Add(1)
-			c.log.Error("the folder of a job that is no more cannot be removed: it is tried again in an hour", "job", id, "error", err)
+			c.log.Error("the folder of a deleted job cannot be removed: it is tried again in an hour", "job", id, "error", err)
 		}
 	}
 	return nil
 }
 
-// contextReader ends a body with its context.
+// contextReader fails once its context has ended.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -12,7 +12,7 @@ import (
 	"probity/engine"
 )
 
-// TestAliasIsShownOnlyInDetails: without them, a result is the same to the byte.
+// TestAliasIsShownOnlyInDetails: without details, the bytes of a result do not change.
 func TestAliasIsShownOnlyInDetails(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	plain := Result{Email: "ann@mask.example", Verdict: engine.VerdictFor(engine.ReasonCatchAll, "decoy/accepted", engine.FlagFree, at)}

@@ -10,8 +10,8 @@ import (
 	"probity/store"
 )
 
-// A finished job has an answers file: a rows log in the order of the rows, each once, in an object that never changes. Its length, its
-// rows and its last checksum are in the job's record, so that no other file, no part of it and no older one can pass for it.
+// A finished job has an answers file: a rows log with each row once, in row order, in an object that never changes. The
+// job's record has its length, row count and last checksum, so that another, a partial or an older file is detected.
 
 // The kinds of the objects of a finished job.
 const (
@@ -25,7 +25,8 @@ type answersFile interface {
 	io.Closer
 }
 
-// openAnswers opens the answers of a job: its answers file once it is finished, its log before. It gives nil where nothing was ever asked.
+// openAnswers opens the answers of a job: the answers file of a finished job, else its log. It returns nil if the job has
+// no answers yet.
 func (c *Coordinator) openAnswers(j *store.Job) (answersFile, error) {
 	if j.Answers != nil {
 		f, err := c.objects.Open(j.ID, j.Answers.Name)
@@ -44,8 +45,8 @@ func (c *Coordinator) openAnswers(j *store.Job) (answersFile, error) {
 	return f, err
 }
 
-// readAnswers calls visit with each whole group of a job's answers, and tells where they end. Those of a finished job are as its record
-// says, or damaged.
+// readAnswers calls visit with each whole group of a job's answers and returns where they end. If the answers of a finished
+// job differ from its record, the error is errDamaged.
 func readAnswers(j *store.Job, f answersFile, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
 	if f == nil {
 		return end, nil
@@ -66,7 +67,7 @@ func readAnswers(j *store.Job, f answersFile, visit func(*jobfiles.Group) error)
 	return end, err
 }
 
-// answeredRows reads which rows of a job are answered, and how many of each reason.
+// answeredRows reads which rows of a job are answered, and counts them by reason.
 func (c *Coordinator) answeredRows(j *store.Job) (answered bitset, t answerCounts, err error) {
 	answered = newBitset(j.Rows)
 	f, err := c.openAnswers(j)
@@ -84,7 +85,7 @@ func (c *Coordinator) answeredRows(j *store.Job) (answered bitset, t answerCount
 	return answered, t, errors.Join(err, f.Close())
 }
 
-// answersWriter writes the answers file of a job. Abort ends it at the latest.
+// answersWriter writes the answers file of a job. The caller ends it with finish or Abort.
 type answersWriter struct {
 	jobfiles.Pending
 	rows  *jobfiles.RowsWriter
@@ -92,7 +93,7 @@ type answersWriter struct {
 	names nameReader
 }
 
-// createAnswers begins the answers file of a job whose answers are in from.
+// createAnswers begins an answers file for a job whose answers are in from.
 func (c *Coordinator) createAnswers(job string, from answersFile) (*answersWriter, error) {
 	p, err := c.objects.Create(job, kindAnswers)
 	if err != nil {
@@ -101,7 +102,7 @@ func (c *Coordinator) createAnswers(job string, from answersFile) (*answersWrite
 	return &answersWriter{Pending: p, rows: jobfiles.NewRowsWriter(p), file: store.AnswersFile{Name: p.Name()}, names: nameReader{f: from}}, nil
 }
 
-// add adds an answer whose names are those of all of from.
+// add adds an answer; its names are numbers of the whole source file.
 func (w *answersWriter) add(row uint32, rec *jobfiles.Record) (err error) {
 	var names [4]string
 	for i, ref := range rec.Refs() {
@@ -113,7 +114,7 @@ func (w *answersWriter) add(row uint32, rec *jobfiles.Record) (err error) {
 	return w.rows.AddRecord(row, rec, names)
 }
 
-// finish makes the file durable; the job's record is to name it.
+// finish makes the file durable. The caller must name it in the job's record.
 func (w *answersWriter) finish() error {
 	end, err := w.rows.Finish()
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"probity/store"
 )
 
-// windowRows bounds the rows whose records are in memory at one time, 32 bytes each. For each window those groups of the log are
-// read that have rows of it: answers come roughly in the order of the rows, so that each is read two or three times.
+// windowRows bounds the rows whose records are in memory at one time, 32 bytes each. Each window reads the groups of the
+// log that have rows of it. Answers arrive roughly in row order, so each group is read two or three times.
 const windowRows = 1 << 19
 
-// assembly puts a job's answers next to its rows.
+// assembly joins a job's answers with its rows.
 type assembly struct {
 	c          *Coordinator
 	job        *store.Job
@@ -29,17 +29,17 @@ type assembly struct {
 	dialect    csvfile.Dialect
 	upload     *jobfiles.Upload
 	log        answersFile
-	inputs     []string       // what stands before each cell in input, empty for the e-mail column; nil: no input is written
-	groups     []logGroup     // of the log
-	damaged    int            // groups of the log that cannot be read
+	inputs     []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
+	groups     []logGroup
+	damaged    int            // unreadable groups of the log
 	unanswered int64          // addresses without a final answer
-	answers    *answersWriter // nil: none is written
+	answers    *answersWriter // nil: no answers file is written
 
 	windowStart  uint32            // first row of the window
-	records      []jobfiles.Record // the names of each are numbers of the whole log
-	firstOf      []uint32          // first row plus one of the window's rows, or zero
-	duplicates   []duplicateRow    // duplicates in the window of rows before it, by that row
-	wantedFirsts bitset            // the rows before the window that earlier names
+	records      []jobfiles.Record // their names are numbers of the whole log
+	firstOf      []uint32          // for each row of the window: its first row plus one, or zero
+	duplicates   []duplicateRow    // duplicates of rows before the window, ordered by that row
+	wantedFirsts bitset            // the first rows that duplicates refers to
 	total        totals
 	wroteAny     bool
 	compressor   compressor
@@ -48,7 +48,7 @@ type assembly struct {
 // duplicateRow is a duplicate and its first row.
 type duplicateRow struct{ first, row uint32 }
 
-// totals are what the rows come to.
+// totals counts rows by status and reason, and charged rows.
 type totals struct {
 	status  [4]int64
 	reason  [64]int64
@@ -65,7 +65,7 @@ func (t *totals) add(o *totals) {
 	t.charged += o.charged
 }
 
-// counts are the rows of each status.
+// counts returns the number of rows by status.
 func (t *totals) counts() map[string]int64 {
 	of := map[string]int64{}
 	for s, n := range t.status {
@@ -74,7 +74,7 @@ func (t *totals) counts() map[string]int64 {
 	return of
 }
 
-// reasons are the rows of each reason that there are.
+// reasons returns the number of rows by reason, without zeros.
 func (t *totals) reasons() map[string]int64 {
 	of := map[string]int64{}
 	for r, n := range t.reason {
@@ -85,7 +85,7 @@ func (t *totals) reasons() map[string]int64 {
 	return of
 }
 
-// openAssembly opens a job's files to read them.
+// openAssembly opens a job's files for reading.
 func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
 	a := &assembly{c: c, job: j, filter: f.complete(), compressor: compressor{method: f.complete().Compress, zstd: c.encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)
@@ -147,7 +147,7 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 		next = end
 	}
 	if !a.wroteAny {
-		return a.writePacked(w, nil) // even nothing is packed
+		return a.writePacked(w, nil) // an empty result is compressed too
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (a *assembly) writePacked(w io.Writer, b []byte) error {
 	return err
 }
 
-// loadWindow fills the records of a window of frames from the log, and those of duplicates from their first rows.
+// loadWindow reads the records of a window of frames from the log. A duplicate gets the record of its first row.
 func (a *assembly) loadWindow(next, end, rows int) (err error) {
 	from := a.upload.Frames[next].First
 	a.windowStart = from
@@ -207,13 +207,13 @@ func (a *assembly) findDuplicates() {
 	}
 }
 
-// logGroup is where a group of the log is, and the rows between which its answers lie.
+// logGroup is the offset of a group in the log, and the range of its rows.
 type logGroup struct {
 	at          int64
 	first, last uint32
 }
 
-// indexGroups reads all of the log once: where the rows of each group lie, and whether it is whole.
+// indexGroups reads the whole log once, to index its groups and to count missing answers and damaged groups.
 func (a *assembly) indexGroups() error {
 	answered, rows := newBitset(a.job.Rows), int64(0)
 	end, err := readAnswers(a.job, a.log, func(g *jobfiles.Group) error {
@@ -229,7 +229,7 @@ func (a *assembly) indexGroups() error {
 	return err
 }
 
-// readWindow takes what the log says of the window.
+// readWindow applies the groups of the log that have rows of the window.
 func (a *assembly) readWindow() error {
 	for _, s := range a.groups {
 		if !a.overlaps(s) {
@@ -242,7 +242,7 @@ func (a *assembly) readWindow() error {
 	return nil
 }
 
-// addAnswers writes the answers of the window, if they are to be kept. A duplicate has none of its own.
+// addAnswers writes the answers of the window if an answers file is made. A duplicate has no answer of its own.
 func (a *assembly) addAnswers() error {
 	if a.answers == nil {
 		return nil
@@ -267,7 +267,7 @@ func logGroupOf(g *jobfiles.Group) logGroup {
 	return s
 }
 
-// overlaps reports that a group may have rows of the window, or first rows of its duplicates.
+// overlaps reports whether a group may have rows of the window, or first rows of its duplicates.
 func (a *assembly) overlaps(s logGroup) bool {
 	if int(s.first) < int(a.windowStart)+len(a.records) && s.last >= a.windowStart {
 		return true
@@ -276,7 +276,7 @@ func (a *assembly) overlaps(s logGroup) bool {
 	return n < len(a.duplicates) && a.duplicates[n].first <= s.last
 }
 
-// applyGroup takes what a group of the log says of the window.
+// applyGroup stores the records of a group that belong to the window.
 func (a *assembly) applyGroup(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
 		if err := checkRecord(a.job, row, rec); err != nil {
@@ -296,7 +296,7 @@ func (a *assembly) applyGroup(g *jobfiles.Group) error {
 	return nil
 }
 
-// globalRefs has a record of a group refer to its names by their numbers in the whole log.
+// globalRefs changes the name references of a group's record to numbers of the whole log.
 func globalRefs(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
 	refs := rec.Refs()
 	for i := range refs {
@@ -306,7 +306,7 @@ func globalRefs(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
 	return rec
 }
 
-// render writes the rows of some frames; frames are worked on side by side, and each is packed by itself.
+// render writes the rows of some frames. Frames are rendered in parallel; each is compressed by itself.
 func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error {
 	fill := func(p *page) error {
 		if next == end {
@@ -328,14 +328,14 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 	return inOrder(&a.c.pools.pages, a.c.workers, fill, (*page).render, take)
 }
 
-// shownVerdict is what the file shows of a row.
+// shownVerdict is the verdict that the file shows for a row.
 type shownVerdict struct {
 	engine.Verdict
 	refs    jobfiles.Refs
 	present bool // false for a row that is blank or not yet answered
 }
 
-// verdict is the answer of a row of the window as the file shows it.
+// verdict returns the answer of a row of the window as the file shows it.
 func (a *assembly) verdict(r *jobfiles.Record) (shownVerdict, error) {
 	final := a.job.State.Finished() || a.job.State == store.JobFinalizing || a.job.State == store.JobCancelling
 	switch k := r.Kind(); {

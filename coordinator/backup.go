@@ -10,14 +10,14 @@ import (
 	"probity/internal/wholefile"
 )
 
-// Backup makes a folder that is a data folder of one moment: state, which checkpoint makes at the path it is given, and
-// the files of jobs as second names of the same files. No job waits for it. The caller copies the files away and removes
-// the folder, which must be on the same disk: what is appended in the meantime shows in the second names too.
+// Backup makes a consistent copy of the data folder: state, which checkpoint writes at the path it is given, and the files
+// of jobs as hard links. No job waits for it. The folder must be on the same disk; the caller copies the files away and
+// then removes it. Later appends show in the links too.
 //
-// That is no harm. A job's files only grow, or come under a new name once they are whole, so that what is linked before
-// the checkpoint knows at most less than it, in files that are still growing; and such a file read after the checkpoint
-// knows at least as much: to the restored job it looks as if the process had died a little later. Files that came with
-// the checkpoint are linked after it. Only an erasure gives old names to other files, and waits.
+// The links stay consistent with the checkpoint. A job's files only grow, or appear under a new name once they are whole.
+// A growing file is read after the checkpoint, so it has at least what the checkpoint knows: the restored job looks as if
+// the process had died a little later. Files that appear with the checkpoint are linked after it. Only an erasure reuses
+// old names for other files; it waits for the backup.
 func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(path string) error) error {
 	if err := acquire(ctx, c.eraseSlots); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(pa
 	return nil
 }
 
-// linkJobs links what is not linked yet.
+// linkJobs links the files of all jobs that are not linked yet.
 func (c *Coordinator) linkJobs(dir string) error {
 	disk := c.cfg.FS
 	ids, err := disk.List(disk.PathJoin(c.cfg.Dir, jobsFolder))
@@ -54,7 +54,7 @@ func (c *Coordinator) linkJobs(dir string) error {
 	return err
 }
 
-// linkJob links the files of one job. One that goes away meanwhile has expired.
+// linkJob links the files of one job. Files that disappear meanwhile belong to a job that has expired.
 func (c *Coordinator) linkJob(id, to string) error {
 	disk := c.cfg.FS
 	names, err := disk.List(c.dir(id))
@@ -69,7 +69,7 @@ func (c *Coordinator) linkJob(id, to string) error {
 			return err
 		}
 		if name == fileSpill || name == fileChunks || name == fileCallback || strings.HasSuffix(name, wholefile.New) {
-			continue // not whole, or made anew when it is missed
+			continue // incomplete, or made again when needed
 		}
 		err = disk.Link(disk.PathJoin(c.dir(id), name), disk.PathJoin(to, name))
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,8 @@ import (
 	"probity/store"
 )
 
-// TestBackupIsConsistentInAnyCopyOrder: jobs run on and an address is erased while the files of a backup are copied one after
-// another, in any order. What is restored ends as the server itself would have, with the address or without it.
+// TestBackupIsConsistentInAnyCopyOrder: jobs run and an address is erased while the files of a backup are copied one after
+// another, in any order. The restored jobs end as those of the server, with or without the address.
 func TestBackupIsConsistentInAnyCopyOrder(t *testing.T) {
 	const erased = "u7@d1.example"
 	in := strings.Replace(testCSV(3000, 8), "email,note\n", "email,note\n7,"+erased+",\"about "+erased+"\"\n", 1)
@@ -71,7 +71,7 @@ func TestBackupIsConsistentInAnyCopyOrder(t *testing.T) {
 	require.Positive(t, cut, "no backup was made of a job at work")
 }
 
-// waitAnswered waits until a job has answers of so many addresses, or is over.
+// waitAnswered waits until a job has so many answers, or is finished.
 func waitAnswered(t *testing.T, w *testEnv, id string, n int64) {
 	require.Eventually(t, func() bool {
 		s, err := w.c.Snapshot(id)

@@ -62,8 +62,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkJob runs whole jobs against a prober that answers at once, and reports the CPU a row, the peak of the heap, and what a row
-// leaves to the collector. JOB_ROWS sets the size, JOB_BEFORE how many such jobs the coordinator has run before.
+// BenchmarkJob runs whole jobs against a prober that answers at once. It reports CPU per row, peak heap, and allocations per
+// row. JOB_ROWS sets the size, JOB_BEFORE how many such jobs the coordinator has run before.
 func BenchmarkJob(b *testing.B) {
 	rows, before := 200_000, 0
 	for name, n := range map[string]*int{"JOB_ROWS": &rows, "JOB_BEFORE": &before} {
@@ -113,7 +113,7 @@ func BenchmarkJob(b *testing.B) {
 	}
 }
 
-// allocatedBytes is every byte that was ever allocated.
+// allocatedBytes returns all bytes allocated so far.
 func allocatedBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -26,7 +26,7 @@ func flips(t *testing.T) int {
 	return n
 }
 
-// flip flips a bit of a file of the job, and names the file.
+// flip flips a bit of a file of the job and returns the file's name.
 func flip(t *testing.T, fs vfs.FS, j *store.Job, rng *rand.Rand) string {
 	dir := "data/jobs/" + j.ID
 	names, err := fs.List(dir)
@@ -45,7 +45,7 @@ func flip(t *testing.T, fs vfs.FS, j *store.Job, rng *rand.Rand) string {
 	return name
 }
 
-// TestBitFlipNeverChangesResults of a finished job: they are the same, or the job says that it is damaged.
+// TestBitFlipNeverChangesResults: results of a finished job are the same, or the job is reported as damaged.
 func TestBitFlipNeverChangesResults(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := newTestEnv(t, fs)
@@ -84,7 +84,7 @@ func TestBitFlipNeverChangesResults(t *testing.T) {
 	t.Logf("refused: %v", refused)
 }
 
-// requireSameBody wants the rows of a callback, at the latest in the second attempt.
+// requireSameBody requires the rows of a callback by the second attempt.
 func requireSameBody(t *testing.T, w *testEnv, job, want string) {
 	for range 2 {
 		var got bytes.Buffer
@@ -98,7 +98,7 @@ func requireSameBody(t *testing.T, w *testEnv, job, want string) {
 	require.Fail(t, "the body of the callback was not made again")
 }
 
-// TestBitFlipNeverChangesARunningJob: it ends with the same rows, or says what was damaged.
+// TestBitFlipNeverChangesARunningJob: the job ends with the same rows, or reports the damage.
 func TestBitFlipNeverChangesARunningJob(t *testing.T) {
 	in := testCSV(4000, 6)
 	clean := newTestEnv(t, vfs.NewMem())
@@ -138,7 +138,7 @@ func TestBitFlipNeverChangesARunningJob(t *testing.T) {
 	}
 }
 
-// requireWholeOrDamaged has a job go on. It ends with the rows that are wanted, or says that a file of it is damaged.
+// requireWholeOrDamaged runs a job on. It must end with the expected rows, or report a damaged file.
 func requireWholeOrDamaged(t *testing.T, disk vfs.FS, id, want, damage string) bool {
 	w := newTestEnv(t, disk)
 	w.run()
@@ -153,7 +153,7 @@ func requireWholeOrDamaged(t *testing.T, disk vfs.FS, id, want, damage string) b
 	return done.State == store.JobCompleted
 }
 
-// TestMissingFileNeverChangesResults of a finished job: they are the same, or refused, and the job says that it is damaged.
+// TestMissingFileNeverChangesResults: results of a finished job are the same, or refused and the job is reported as damaged.
 func TestMissingFileNeverChangesResults(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := newTestEnv(t, fs)

@@ -6,10 +6,10 @@ import (
 	"probity/coordinator/csvfile"
 )
 
-// bufferPool is values of which the next user wants only the memory, whatever list it is of (BenchmarkJob with JOB_BEFORE). A nil one has none.
+// bufferPool keeps values whose memory is reused, across jobs (BenchmarkJob with JOB_BEFORE). A nil pool is always empty.
 type bufferPool[T any] struct {
 	pool sync.Pool
-	// clearForReuse lets go of what the memory refers to, and reports that it is not too much to be kept. Nil: there is nothing to do.
+	// clearForReuse drops the value's references and reports whether it is small enough to keep. Nil: nothing to do.
 	clearForReuse func(*T) bool
 }
 
@@ -22,14 +22,14 @@ func (s *bufferPool[T]) get() *T {
 	return new(T)
 }
 
-// put takes back a value that is not used any more.
+// put returns a value that is not used any more.
 func (s *bufferPool[T]) put(x *T) {
 	if s != nil && (s.clearForReuse == nil || s.clearForReuse(x)) {
 		s.pool.Put(x)
 	}
 }
 
-// bufferPools is the memory that the work of a coordinator uses again.
+// bufferPools are the pools of one coordinator.
 type bufferPools struct {
 	received bufferPool[receivedBlock]
 	frames   bufferPool[splitFrame]
@@ -46,13 +46,13 @@ func (s *bufferPools) init() {
 	s.buffers.clearForReuse = func(b *buffer) bool { return cap(b.b) <= maxPooledBytes }
 }
 
-// maxPooledBytes bounds a buffer that is kept: a block of usual rows has room in it twice, one of rows of megabytes has not.
+// maxPooledBytes bounds a buffer that is kept: two blocks of usual rows. Blocks with rows of megabytes are not kept.
 const maxPooledBytes = 2 * csvfile.BlockBytes
 
-// buffer is bytes that one goroutine needs for a moment.
+// buffer is scratch memory of one goroutine.
 type buffer struct{ b []byte }
 
-// resize is n bytes of a buffer, whatever they hold.
+// resize returns n bytes of the buffer with any content.
 func (b *buffer) resize(n int) []byte {
 	if cap(b.b) < n {
 		b.b = make([]byte, n)

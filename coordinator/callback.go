@@ -20,36 +20,36 @@ import (
 	"probity/store"
 )
 
-// The bounds of all deliveries together.
+// Limits of all deliveries together.
 const (
-	defaultSending    = 16          // attempts under way
+	defaultSending    = 16          // attempts in progress
 	defaultPerHost    = 2           // of these, to one host
-	defaultPerAccount = 4           // and for one account: many names for one slow receiver do not keep others waiting
-	callbackPoll      = time.Second // how long what became due may go unnoticed
+	defaultPerAccount = 4           // of these, for one account: one slow receiver with many names does not delay others
+	callbackPoll      = time.Second // interval of looking for due callbacks
 )
 
-// ResultSource gives the results of a finished job; Coordinator is one. The same job gives the same bytes each time.
+// ResultSource writes the results of a finished job; Coordinator is one. The bytes of a job are the same each time.
 type ResultSource interface {
 	// WriteResults writes one JSON object, in one line, for each input row. It ends with the first error of w.
 	WriteResults(ctx context.Context, job string, w io.Writer) error
-	// DropResults lets go of what is kept between attempts; it is called when no attempt is due any more.
+	// DropResults deletes what is kept between attempts; it is called when no attempt is due any more.
 	DropResults(job string) error
 }
 
 // CallbackDial opens a TCP connection from a local address (the zero value: any) to an address and port, never a name.
 type CallbackDial func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error)
 
-// CallbackConfig is all that Callbacks are given. Store, Results, Record, PublicURL, Dial and Lookup are needed.
+// CallbackConfig configures Callbacks. Store, Results, Record, PublicURL, Dial and Lookup are required.
 type CallbackConfig struct {
 	Store   *store.Store
 	Results ResultSource
-	// Record is the job record as the interface shows it, a JSON object.
+	// Record returns the job record as the API shows it, a JSON object.
 	Record    func(*store.Job, store.Callback) ([]byte, error)
-	PublicURL string // where the interface is reached from outside, such as https://verify.example.com
+	PublicURL string // where the API is reached from outside, such as https://verify.example.com
 	Dial      CallbackDial
 	Lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
-	Source    netip.Addr            // callbacks leave from here; the zero value leaves it to the system
-	Allow     []netip.Prefix        // private networks that callbacks may reach: tests and intranets
+	Source    netip.Addr            // local address of callbacks; zero value: the system chooses
+	Allow     []netip.Prefix        // private networks that callbacks may reach, for tests and intranets
 	RootCAs   *x509.CertPool        // default: the system's
 	Log       *slog.Logger          // default: none
 	Metrics   prometheus.Registerer // default: none
@@ -57,14 +57,13 @@ type CallbackConfig struct {
 	Sending, PerHost, PerAccount int // attempts at one time: 16, 2, 4
 }
 
-// Callbacks deliver the one event of a job that has finished, bulk.finished, to the URL that its sender gave.
+// Callbacks delivers the event bulk.finished of each finished job to the job's callback URL.
 //
-//  1. At least once: the event is scheduled in the commit that ends the job, and is due until a recorded attempt says
-//     otherwise. An attempt that a crash or a stop cut short was not made.
-//  2. What is written is never more than two small buffers ahead of what the receiver has taken: the body is as long as
-//     the job, our memory is not.
-//  3. The address that is dialled is the one that was checked. No redirect leads elsewhere.
-//  4. A receiver holds up only itself: attempts are bounded over all, by host and by account, and each in time.
+//  1. At least once: the commit that ends the job schedules the event, and it stays due until a recorded attempt says
+//     otherwise. An attempt that a crash or a stop interrupts is not recorded and is made again.
+//  2. Constant memory: at most two small buffers are written ahead of what the receiver has taken.
+//  3. The address that is dialled is the one that was checked. Redirects are not followed.
+//  4. A slow receiver delays only itself: attempts are limited in total, by host and by account, and each in time.
 type Callbacks struct {
 	cfg     CallbackConfig
 	base    *url.URL
@@ -76,9 +75,9 @@ type Callbacks struct {
 
 	mu         sync.Mutex // guards all below
 	inProgress map[string]bool
-	load       map[string]int // attempts under way by host and by account
+	load       map[string]int // attempts in progress by host and by account
 
-	nextPage store.DueCursor // where the next look begins; Run's alone
+	nextPage store.DueCursor // where sendDue reads next; only Run uses it
 }
 
 // NewCallbacks checks the configuration and reads the key of signed links from the store. It starts nothing.
@@ -119,8 +118,7 @@ func (cfg CallbackConfig) withDefaults() CallbackConfig {
 	return cfg
 }
 
-// CallbackPart is the part of the commit that ends a job which makes its callback due, if it has one. Doing it again
-// changes nothing.
+// CallbackPart is the part of the commit that ends a job which makes its callback due, if it has one. It is idempotent.
 func CallbackPart(j *store.Job) store.Part {
 	if j.CallbackURL == "" {
 		return func(*pebble.Batch) error { return nil }
@@ -132,15 +130,15 @@ func CallbackPart(j *store.Job) store.Part {
 	return store.ScheduleCallback(j.Account, j.ID, at)
 }
 
-// Resend makes a job's callback due again now, whatever became of it, with the whole schedule before it.
-// A job without a callback is store.ErrNoCallback.
+// Resend makes a job's callback due now, whatever its state, and starts the retry schedule again.
+// For a job without a callback it returns store.ErrNoCallback.
 func (c *Callbacks) Resend(job string) (store.Callback, error) {
 	cb, err := c.cfg.Store.ResendCallback(job, time.Now())
 	c.Notify()
 	return cb, err
 }
 
-// Notify makes Run look for due callbacks at once; it looks each second by itself.
+// Notify makes Run look for due callbacks at once; without it Run looks each second.
 func (c *Callbacks) Notify() {
 	select {
 	case c.wake <- struct{}{}:
@@ -148,8 +146,8 @@ func (c *Callbacks) Notify() {
 	}
 }
 
-// Run delivers what is due until ctx ends or the store fails; it returns when all its attempts have. An attempt that
-// ctx cuts short is made again after the next start.
+// Run delivers due callbacks until ctx ends or the store fails; it returns after all its attempts have. An attempt that
+// ctx interrupts is made again after the next start.
 func (c *Callbacks) Run(ctx context.Context) error {
 	outer := ctx
 	ctx, stop := context.WithCancelCause(ctx)
@@ -174,9 +172,8 @@ func (c *Callbacks) Run(ctx context.Context) error {
 	return fmt.Errorf("callbacks: %w", context.Cause(ctx))
 }
 
-// sendDue begins an attempt for what is due, as far as the bounds allow. Each look takes a page, from the longest due on,
-// and the next goes on behind it: any number that wait for one host hide what is due behind them for no longer than it
-// takes to turn their pages.
+// sendDue starts attempts for due callbacks within the limits. Each call reads one page, the longest due first, and the next
+// call goes on after it. So callbacks that wait for one host delay those behind them only by the reading of their pages.
 func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.CancelCauseFunc) error {
 	if c.full() {
 		return nil
@@ -187,7 +184,7 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 	}
 	for i := range due {
 		if c.full() {
-			return nil // and look at this page again
+			return nil // the next call reads this page again
 		}
 		d, err := c.reserveDelivery(due[i].Job)
 		if err != nil {
@@ -211,13 +208,13 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 type delivery struct {
 	store.Callback
 	job     *store.Job
-	target  *callbackTarget // nil: the URL is not acceptable, says refused
+	target  *callbackTarget // nil: the URL was refused, with the error refused
 	refused error
-	keys    [2]string // that its load counts under
+	keys    [2]string // its keys in Callbacks.load
 }
 
-// reserveDelivery takes the place of an attempt, nil if it must wait or is not due any more. What it judges is read after the
-// place was taken: the list of what is due may be older than the end of the attempt before.
+// reserveDelivery reserves an attempt; nil if it must wait or is not due any more. The callback is read after reserving: the
+// page of due callbacks may be older than the end of the previous attempt.
 func (c *Callbacks) reserveDelivery(job string) (*delivery, error) {
 	if !c.reserve(job) {
 		return nil, nil
@@ -234,7 +231,7 @@ func (c *Callbacks) reserveDelivery(job string) (*delivery, error) {
 	return d, nil
 }
 
-// loadDelivery reads what an attempt needs, nil if none is due. The callback of a job that is gone goes too.
+// loadDelivery reads what an attempt needs; nil if none is due. It drops the callback of a job that is gone.
 func (c *Callbacks) loadDelivery(job string) (*delivery, error) {
 	cb, err := c.cfg.Store.Callback(job)
 	if errors.Is(err, store.ErrNoCallback) {
@@ -264,7 +261,7 @@ func (c *Callbacks) full() bool {
 	return len(c.inProgress) >= c.cfg.Sending
 }
 
-// reserve reserves a job's only attempt.
+// reserve reserves an attempt for a job, at most one at a time.
 func (c *Callbacks) reserve(job string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +278,7 @@ func (c *Callbacks) unreserve(job string) {
 	delete(c.inProgress, job)
 }
 
-// admit counts an attempt under its host and account, if both have room.
+// admit counts an attempt under its host and account, if both are below their limits.
 func (c *Callbacks) admit(d *delivery) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // maxAttempt bounds one attempt from its first lookup to its last byte: 5,000,000 rows at 200 kB/s.
 const maxAttempt = 2 * time.Hour
 
-// What an attempt met other than an answer. These sentences stand in the log of attempts, for the receiver's owner.
+// Failures of an attempt without an answer. The receiver's owner reads these texts in the log of attempts.
 var (
 	errNoName    = errors.New("the host name does not resolve")
 	errForbidden = errors.New("the host leads to a private, loopback or reserved address, where callbacks are not sent")
@@ -22,24 +22,24 @@ var (
 	errTLS       = errors.New("no TLS connection")
 	errLost      = errors.New("the connection was lost before an answer came")
 	errCut       = errors.New("the connection was lost before the whole body was taken")
-	errStalled   = errors.New("the receiver took none of the body for 60 seconds")
+	errStalled   = errors.New("timeout: the receiver stopped reading the body for 60 seconds")
 	errNoAnswer  = errors.New("no answer within 15 seconds of the end of the body")
 	errNotHTTP   = errors.New("the answer was not HTTP")
 	errInternal  = errors.New("the results could not be read on our side")
 	errTooSlow   = errors.New("the attempt took over two hours")
 )
 
-// callbackReply is what an attempt met: a status, or an error that is one of the above.
+// callbackReply is the result of an attempt: a status, or one of the errors above.
 type callbackReply struct {
 	status int
-	bytes  int64 // of the body that were sent
+	bytes  int64 // sent bytes of the body
 	err    error
 }
 
-// ok tells whether the receiver has the event.
+// ok reports whether the receiver has the event.
 func (r callbackReply) ok() bool { return r.status/100 == 2 }
 
-// words say what was wrong, for the log of attempts.
+// words describes the failure for the log of attempts.
 func (r callbackReply) words() string {
 	switch {
 	case r.err != nil:
@@ -56,8 +56,8 @@ func (r callbackReply) words() string {
 	return fmt.Sprintf("answered %d", r.status)
 }
 
-// outcome is what a reply means for the schedule; inline: the body had the results, cuts: earlier attempts whose
-// connection was lost in mid-body.
+// outcome is what a reply means for the schedule. inline: the body had the results. cuts: earlier attempts whose connection
+// was lost within the body.
 func (r callbackReply) outcome(inline bool, cuts int, jitter float64) store.Outcome {
 	o := store.Outcome{State: store.CallbackPending, Jitter: jitter}
 	switch {
@@ -71,13 +71,13 @@ func (r callbackReply) outcome(inline bool, cuts int, jitter float64) store.Outc
 	return o
 }
 
-// deliver makes one attempt and records what it met. Its error is the store's.
+// deliver makes one attempt and records its result. Its errors are those of the store.
 func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 	began := time.Now()
 	inline := d.inline()
 	r := c.attempt(ctx, d, inline)
 	if ctx.Err() != nil && r.status == 0 {
-		return nil // it was we who stopped
+		return nil // we are stopping
 	}
 	now := time.Now()
 	a := store.Attempt{
@@ -109,7 +109,7 @@ func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 	return nil
 }
 
-// countCuts counts the logged attempts whose connection was lost in mid-body.
+// countCuts counts the logged attempts whose connection was lost within the body.
 func (c *Callbacks) countCuts(job string) (n int, err error) {
 	log, err := c.cfg.Store.CallbackLog(job)
 	for i := range log {
@@ -120,7 +120,7 @@ func (c *Callbacks) countCuts(job string) (n int, err error) {
 	return n, err
 }
 
-// attempt makes one attempt, bounded in time.
+// attempt makes one attempt within maxAttempt.
 func (c *Callbacks) attempt(ctx context.Context, d *delivery, inline bool) callbackReply {
 	if d.refused != nil {
 		return callbackReply{err: d.refused}

@@ -21,17 +21,16 @@ import (
 	"probity/store"
 )
 
-// What the sender of a job may say of its callback's body. The empty value is full.
+// The values of Options.CallbackContent. The empty value is full.
 const (
-	ContentFull = "full" // the results always
-	ContentAuto = "auto" // the results of up to autoRows rows
-	ContentLink = "link" // never: they are to be fetched
+	ContentFull = "full" // always with the results
+	ContentAuto = "auto" // with the results of up to autoRows rows
+	ContentLink = "link" // only a link to the results
 
 	autoRows = 10_000
 )
 
-// inline tells whether the body of the next attempt has the results. A job that failed has none, and those of an
-// expired one are gone.
+// inline reports whether the body of the next attempt has the results. Failed and expired jobs have none.
 func (d *delivery) inline() bool {
 	if d.Link || !hasResults(d.job) {
 		return false
@@ -49,23 +48,22 @@ func hasResults(j *store.Job) bool {
 	return j.State == store.JobCompleted || j.State == store.JobCancelled
 }
 
-// event is the body of one attempt. It is the same each time it is written: all but the results is made once, and
-// they do not change.
+// event is the body of one attempt. It is the same each time it is written: the head is made once, and the results do not
+// change.
 type event struct {
 	head    []byte // up to results_url
 	job     string
-	results ResultSource // nil: the body has none
+	results ResultSource // nil: the body has no results
 	header  http.Header
-	key     []byte // of the signature, nil: none
-	mac     []byte // what the body must sum up to, if it is signed
-	prefix  string // what is summed before the body
-	failure error  // of our side
+	key     []byte // of the signature; nil: not signed
+	mac     []byte // expected HMAC of prefix and body, if signed
+	prefix  string // signed before the body
+	failure error  // our own failure
 }
 
-// newEvent makes the body of an attempt and, if the account has a signing secret, its signature. The sum stands before
-// the body, and is over all of it: so the results are read twice, first to sum them, then to send them, each time in
-// the same flat memory. The times of a signature are for the start of the attempt: a receiver that refuses what is over
-// five minutes old should have a large job's callback as a link.
+// newEvent makes the body of an attempt and, if the account has a signing secret, its signature. The signature covers the
+// whole body but is sent before it, so the results are read twice, both times in constant memory. Its timestamp is the
+// start of the attempt: a receiver that refuses signatures over five minutes old should get a large job as a link.
 func (c *Callbacks) newEvent(ctx context.Context, d *delivery, inline bool) (*event, error) {
 	now := time.Now()
 	e := &event{job: d.Job, header: http.Header{
@@ -85,7 +83,7 @@ func (c *Callbacks) setHead(e *event, d *delivery, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("job record: %w", err)
 	}
-	var link any // null where there is nothing to fetch
+	var link any // null if there are no results
 	if hasResults(d.job) {
 		link = c.resultsURL(d.job, now)
 	}
@@ -102,7 +100,7 @@ func appendString(b *bytes.Buffer, s string) error {
 	return err
 }
 
-// appendJSON appends v as JSON, an ampersand in a URL as itself.
+// appendJSON appends v as JSON without HTML escapes: URLs keep their ampersands.
 func appendJSON(b *bytes.Buffer, v any) error {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
@@ -111,8 +109,8 @@ func appendJSON(b *bytes.Buffer, v any) error {
 	return err
 }
 
-// sign adds the headers of Standard Webhooks, if the account has a secret. The id is the job's: the same event has the
-// same id in every attempt.
+// sign adds the Standard Webhooks headers if the account has a secret. The id comes from the job, so every attempt has the
+// same id.
 func (c *Callbacks) sign(ctx context.Context, e *event, d *delivery, now time.Time) error {
 	secret, err := c.cfg.Store.CallbackSecret(d.Account)
 	if err != nil || secret == "" {
@@ -161,10 +159,10 @@ func (e *event) write(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// errChanged: the results were others when they were sent than when they were summed.
+// errChanged means that the sent results differ from the signed ones.
 var errChanged = errors.New("the results have changed while they were sent")
 
-// writeChecked writes the body; its error is errChanged if that is not what was signed.
+// writeChecked writes the body. It returns errChanged if that is not what was signed.
 func (e *event) writeChecked(ctx context.Context, w io.Writer) error {
 	if e.mac == nil {
 		return e.write(ctx, w)
@@ -179,12 +177,12 @@ func (e *event) writeChecked(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// lineJoiner turns lines of JSON into the elements of an array: a comma and a line end stand between them. A JSON text
-// has no line end inside a string (RFC 8259 section 7), so each one that comes ends a row. Empty lines are none.
+// lineJoiner turns lines of JSON into array elements, separated by a comma and a line end. A JSON text has no line end
+// inside a string (RFC 8259 section 7), so each line end ends a row. Empty lines are skipped.
 type lineJoiner struct {
 	w        io.Writer
 	wroteAny bool // a row was written
-	inLine   bool // and is not at its end
+	inLine   bool // the current row has not ended
 }
 
 func (l *lineJoiner) Write(p []byte) (n int, err error) {

@@ -22,7 +22,7 @@ func TestLineJoinerJoinsLinesToAnArray(t *testing.T) {
 	}
 }
 
-// However lines are cut into writes, they become the same array, and one that parses.
+// However lines are split into writes, they become the same array, which parses.
 func TestLineJoinerIgnoresHowWritesAreSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfN(rapid.String(), 0, 8).Draw(t, "rows")
@@ -49,8 +49,8 @@ func TestLineJoinerIgnoresHowWritesAreSplit(t *testing.T) {
 	})
 }
 
-// FuzzCallbackURL: whatever is accepted has a host that is an address we may reach or a plain name, and makes a head
-// of exactly the lines that we wrote.
+// FuzzCallbackURL: the host of an accepted URL is an allowed address or a plain name, and the request's head has exactly the
+// lines that we wrote.
 func FuzzCallbackURL(f *testing.F) {
 	for _, s := range []string{callbackURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c", "http://127.1/", "http://h/\u0085?\x7f"} {
 		f.Add(s)

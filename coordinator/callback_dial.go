@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	connectTimeout = 10 * time.Second // of a lookup, and of a connection to one address
+	connectTimeout = 10 * time.Second // for a lookup, and for a connection to one address
 	tlsTimeout     = 15 * time.Second
 	maxDialled     = 4 // addresses of a name that are tried
 
-	// unsentBytes bounds what the system holds of a body: the 15 s for an answer begin once it has the last byte, and
-	// must not pass while megabytes are still on their way to a slow receiver.
+	// unsentBytes bounds the system's send buffer. The 15 s for an answer begin once the system has the last byte; they
+	// must not pass while megabytes are still in transit to a slow receiver.
 	unsentBytes = 256 << 10
 )
 
-// callbackConn is a connection to a receiver: raw is what bounds and ends it, Conn what is spoken on.
+// callbackConn is a connection to a receiver. Conn carries HTTP; raw sets write timeouts and is closed at the end.
 type callbackConn struct {
 	net.Conn
 	raw *timedConn
 }
 
-// connect opens a connection to a receiver. What is wrong at the other end is one of the errors of an attempt.
+// connect opens a connection to a receiver. Its errors are those of an attempt.
 func (c *Callbacks) connect(ctx context.Context, t *callbackTarget) (*callbackConn, error) {
 	addrs, err := c.addresses(ctx, t)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Callbacks) connect(ctx context.Context, t *callbackTarget) (*callbackCo
 	return nil, err
 }
 
-// addresses are those of a host that callbacks may be sent to.
+// addresses returns the addresses of a host that callbacks may be sent to.
 func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.Addr, error) {
 	found := []netip.Addr{t.addr}
 	if !t.addr.IsValid() {
@@ -73,7 +73,7 @@ func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.A
 	return nil, fmt.Errorf("%w: the host has no address of the kind that callbacks leave from", errConnect)
 }
 
-// dial connects to an address that was checked, and checks again where it came to.
+// dial connects to a checked address and checks the connection's remote address again.
 func (c *Callbacks) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
@@ -88,7 +88,7 @@ func (c *Callbacks) dial(ctx context.Context, to netip.AddrPort) (net.Conn, erro
 	return conn, nil
 }
 
-// connectError says why there is no connection, without the address.
+// connectError describes why the connection failed, without the address.
 func connectError(err error) error {
 	var timeout net.Error
 	switch {
@@ -102,10 +102,10 @@ func connectError(err error) error {
 	return errConnect
 }
 
-// secure speaks TLS on a connection if the URL wants it, and checks whose certificate it is.
+// secure starts TLS on a connection if the URL is https, and verifies the certificate.
 func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn) (*callbackConn, error) {
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
-		sized.SetWriteBuffer(unsentBytes) // a hint: no harm if it is not taken
+		sized.SetWriteBuffer(unsentBytes) // a hint only: errors are ignored
 	}
 	raw := &timedConn{Conn: conn}
 	if !t.secure {
@@ -123,7 +123,7 @@ func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn
 	return &callbackConn{Conn: secured, raw: raw}, nil
 }
 
-// tlsError names what is wrong with a certificate; anything else is the peer's to find out.
+// tlsError says what is wrong with a certificate; other TLS failures get no detail.
 func tlsError(err error) error {
 	var bad *tls.CertificateVerificationError
 	if errors.As(err, &bad) {

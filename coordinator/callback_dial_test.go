@@ -109,7 +109,7 @@ func TestCallbackReachesAllowedNetworks(t *testing.T) {
 	})
 }
 
-// A name that was public when the job came and leads inside when it is done reaches nobody.
+// A name that was public when the job was accepted and resolves to a private address when it ends gets no connection.
 func TestCallbackIsSafeFromDNSRebinding(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		inside := w.receive("10.0.0.1:80", status(200))
@@ -132,7 +132,7 @@ func TestCallbackIsSafeFromDNSRebinding(t *testing.T) {
 	})
 }
 
-// A job that came when its URL was acceptable is not sent where that is not so any more.
+// The URL is checked again at delivery: a callback is not sent to a URL that is not acceptable any more.
 func TestCallbackURLIsCheckedAgainAtDelivery(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		inside := w.receive("127.0.0.1:80", status(200))
@@ -145,7 +145,7 @@ func TestCallbackURLIsCheckedAgainAtDelivery(t *testing.T) {
 	})
 }
 
-// A dialler that comes out elsewhere than it was sent is not spoken to.
+// A connection to another address than the dialled one is closed if that address is forbidden.
 func TestCallbackChecksTheAddressItReached(t *testing.T) {
 	astray := func(cfg *CallbackConfig) {
 		dial := cfg.Dial
@@ -215,7 +215,7 @@ func TestCallbackVerifiesCertificates(t *testing.T) {
 	})
 }
 
-// callbackCert is a certificate for one name that signs itself.
+// callbackCert makes a self-signed certificate for one name.
 func callbackCert(t *testing.T, name string) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

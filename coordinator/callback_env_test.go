@@ -22,7 +22,7 @@ import (
 	"probity/store"
 )
 
-// callbackEnv is a store, a network in memory with receivers on it, and the deliverer between them.
+// callbackEnv is a store, an in-memory network with receivers, and the Callbacks between them.
 type callbackEnv struct {
 	t         *testing.T
 	fs        *vfs.MemFS
@@ -40,9 +40,9 @@ type callbackEnv struct {
 	dialled []string
 }
 
-const callbackAddr = "198.41.0.4" // public, and nobody's in this network but ours
+const callbackAddr = "198.41.0.4" // a public address of the in-memory network
 
-// runCallbackTest runs a test in a bubble.
+// runCallbackTest runs a test in a synctest bubble.
 func runCallbackTest(t *testing.T, set func(*CallbackConfig), test func(t *testing.T, w *callbackEnv)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &callbackEnv{
@@ -56,7 +56,7 @@ func runCallbackTest(t *testing.T, set func(*CallbackConfig), test func(t *testi
 		w.start()
 		t.Cleanup(func() {
 			w.shutdown()
-			w.advance(10 * time.Minute) // for receivers that are asleep
+			w.advance(10 * time.Minute) // for receivers that sleep
 		})
 		test(t, w)
 	})
@@ -94,7 +94,7 @@ func (w *callbackEnv) shutdown() {
 	require.NoError(w.t, w.store.Close())
 }
 
-// restart ends the deliverer and its store, and begins them again on the same disk.
+// restart restarts the Callbacks and their store on the same disk.
 func (w *callbackEnv) restart() {
 	w.shutdown()
 	w.open()
@@ -138,7 +138,7 @@ func (w *callbackEnv) finish(id, url string, set ...func(*store.Job)) *store.Job
 func withContent(c string) func(*store.Job) { return func(j *store.Job) { j.CallbackContent = c } }
 func withRows(n int64) func(*store.Job)     { return func(j *store.Job) { j.Rows = n } }
 
-// waitForState waits until the callback has the state, and gives it with its log.
+// waitForState waits until the callback has the state, and returns it with its log.
 func (w *callbackEnv) waitForState(job string, want store.CallbackState) (store.Callback, []store.Attempt) {
 	w.t.Helper()
 	deadline := time.Now().Add(7 * 24 * time.Hour)
@@ -146,7 +146,7 @@ func (w *callbackEnv) waitForState(job string, want store.CallbackState) (store.
 		cb, err := w.store.Callback(job)
 		require.NoError(w.t, err)
 		if cb.State == want {
-			synctest.Wait() // the attempt has more to do once it is recorded
+			synctest.Wait() // the attempt goes on after it is recorded
 			log, err := w.store.CallbackLog(job)
 			require.NoError(w.t, err)
 			return cb, log
@@ -165,7 +165,7 @@ func (w *callbackEnv) advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// receivedCallback is what a receiver got.
+// receivedCallback is a request that a receiver got.
 type receivedCallback struct {
 	path   string
 	at     time.Time
@@ -191,7 +191,7 @@ type callbackEvent struct {
 	Results    []map[string]any `json:"results"`
 }
 
-// inbox keeps what a receiver got.
+// inbox collects the requests of a receiver.
 type inbox struct {
 	mu  sync.Mutex
 	got []receivedCallback
@@ -230,7 +230,7 @@ func status(codes ...int) func(int, http.ResponseWriter, receivedCallback) {
 	return func(n int, rw http.ResponseWriter, _ receivedCallback) { rw.WriteHeader(codes[min(n, len(codes))-1]) }
 }
 
-// raw serves bare connections; speak may end one in any way.
+// raw serves bare connections; handle may end one in any way.
 func (w *callbackEnv) raw(addr string, handle func(n int, conn net.Conn)) {
 	ln, err := w.net.Listen(netip.MustParseAddrPort(addr))
 	require.NoError(w.t, err)
@@ -249,13 +249,13 @@ func (w *callbackEnv) raw(addr string, handle func(n int, conn net.Conn)) {
 	w.t.Cleanup(func() { ln.Close() })
 }
 
-// reset ends a connection the hard way.
+// reset closes a connection with a TCP reset.
 func reset(conn net.Conn) {
 	conn.(interface{ SetLinger(int) error }).SetLinger(0)
 	conn.Close()
 }
 
-// fakeRows are results that are made as they are written.
+// fakeRows generates results as they are written.
 type fakeRows struct {
 	n       atomic.Int64 // rows of every job, 0: three
 	wrote   atomic.Int64 // bytes

@@ -13,18 +13,18 @@ import (
 	"probity/store"
 )
 
-// linkLife is how long a link to results works that needs no key.
+// linkLife is how long a signed link to results works.
 const linkLife = 24 * time.Hour
 
-// The refusals of a signed link.
+// Why a signed link was refused.
 var (
-	// ErrLinkInvalid: not a link of ours, or not whole.
+	// ErrLinkInvalid: not one of our links, or incomplete.
 	ErrLinkInvalid = errors.New("the link is wrong or incomplete: use the results_url of the callback as it is, or an API key")
-	// ErrLinkExpired: it was a link of ours, but its day, its job or its account is over.
+	// ErrLinkExpired: a valid link, but its day is over, its job has expired or its account is closed.
 	ErrLinkExpired = errors.New("the link does not work any more")
 )
 
-// resultsURL is a link to a job's results that needs no key and works for a day from now.
+// resultsURL makes a link to a job's results that needs no API key and works for linkLife.
 func (c *Callbacks) resultsURL(j *store.Job, now time.Time) string {
 	expires := strconv.FormatInt(now.Add(linkLife).Unix(), 10)
 	u := c.base.JoinPath("v1", "verify", "bulk", j.ID, "results")
@@ -35,15 +35,15 @@ func (c *Callbacks) resultsURL(j *store.Job, now time.Time) string {
 	return u.String()
 }
 
-// linkMAC is what proves a link: over job, account and end, none of which contains a zero byte.
+// linkMAC signs a link: its job, account and end, none of which contains a zero byte.
 func (c *Callbacks) linkMAC(j *store.Job, expires string) []byte {
 	h := hmac.New(sha256.New, c.linkKey)
 	fmt.Fprintf(h, "results\x00%s\x00%s\x00%s", j.ID, j.Account, expires)
 	return h.Sum(nil)
 }
 
-// VerifyLink is the job whose results a link may read: job is of its path, the other two are its query parameters of
-// those names. A link answers ErrLinkInvalid or ErrLinkExpired, or fails as the store does.
+// VerifyLink returns the job whose results a link may read. job comes from the link's path; expires and signature are its
+// query parameters. A refused link is ErrLinkInvalid or ErrLinkExpired; other errors are the store's.
 func (c *Callbacks) VerifyLink(job, expires, signature string) (*store.Job, error) {
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil || len(sum) != sha256.Size {
@@ -69,7 +69,7 @@ func (c *Callbacks) VerifyLink(job, expires, signature string) (*store.Job, erro
 	return j, c.checkLinkAlive(j)
 }
 
-// checkLinkAlive tells whether the job still has results and its account may still be served.
+// checkLinkAlive checks that the job still has results and that its account is not closed.
 func (c *Callbacks) checkLinkAlive(j *store.Job) error {
 	if j.State == store.JobExpired {
 		return fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkExpired)

@@ -6,7 +6,7 @@ import (
 	"probity/store"
 )
 
-// callbackMetrics count attempts; no host, job or account is a label.
+// callbackMetrics counts attempts. Hosts, jobs and accounts are not labels.
 type callbackMetrics struct {
 	attempts *prometheus.CounterVec
 	seconds  prometheus.Histogram

@@ -48,7 +48,7 @@ func TestCallbackRefusedAsTooLargeBecomesALink(t *testing.T) {
 	})
 }
 
-// A refusal that comes while the body is on its way is heard, and the rest of the body is not sent.
+// A refusal that arrives while the body is being sent is read, and the rest of the body is not sent.
 func TestCallbackStopsOnEarlyRefusal(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
@@ -70,7 +70,7 @@ func TestCallbackStopsOnEarlyRefusal(t *testing.T) {
 	})
 }
 
-// Two resets in mid-body make the next attempt a link, also when a restart comes between them.
+// Two resets within the body make the next attempt a link, even with a restart between them.
 func TestTwoResetsMakeTheCallbackALink(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
@@ -151,7 +151,7 @@ func TestCallbackTimesOut(t *testing.T) {
 	}
 }
 
-// An answer may come up to 15 s after the end of a body that itself took much longer.
+// An answer may arrive up to 15 s after the end of a body that itself took much longer.
 func TestSlowReceiverGetsTheWholeCallback(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(10_000)
@@ -174,7 +174,7 @@ func TestSlowReceiverGetsTheWholeCallback(t *testing.T) {
 	})
 }
 
-// A drip that never stalls ends too.
+// A very slow transfer that never stalls is ended too.
 func TestCallbackEndsAVerySlowTransfer(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
@@ -195,9 +195,9 @@ func TestCallbackEndsAVerySlowTransfer(t *testing.T) {
 	})
 }
 
-// What was written is never far ahead of what was read, whatever the size of the job.
+// Written bytes are never far ahead of read ones, whatever the size of the job.
 func TestCallbackMemoryIsConstant(t *testing.T) {
-	const ahead = 64<<10 + 3*sendBuffer // the network's own buffer, rows, chunk, and what the reader took at once
+	const ahead = 64<<10 + 3*sendBuffer // the network's buffer, rows, chunk, and one read
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.n.Store(100_000)
 		var read, most atomic.Int64

@@ -22,21 +22,21 @@ import (
 const (
 	answerTimeout = 15 * time.Second // from the last byte of the body to the headers of the answer
 	stallTimeout  = 60 * time.Second // for a piece of the body
-	lateReplyWait = time.Second      // after the body could not be sent: a refusal may be on its way
-	drainTimeout  = 5 * time.Second  // for the body of an answer, which is not used
+	lateReplyWait = time.Second      // after the body could not be sent: a refusal may still arrive
+	drainTimeout  = 5 * time.Second  // for the body of an answer, which is ignored
 
-	sendBuffer = 32 << 10 // bytes of body made before they are written, and as much again once they are framed
+	sendBuffer = 32 << 10 // bytes of body buffered before chunking, and again after it
 	sendPiece  = 16 << 10 // bytes that must be taken within stallTimeout
 	maxAnswer  = 64 << 10 // bytes read of an answer
-	maxInterim = 5        // answers 1xx before the real one
+	maxInterim = 5        // 1xx answers before the final one
 )
 
-// timedConn writes in pieces that must each be taken in time, until it is told to write no more.
+// timedConn writes in pieces, each with a deadline, until stopWriting.
 type timedConn struct {
 	net.Conn
-	mu             sync.Mutex // guards quiet and the setting of write deadlines
+	mu             sync.Mutex // guards all below and the setting of write deadlines
 	writingStopped bool
-	stalled        bool // guarded by mu
+	stalled        bool // a write deadline has passed
 }
 
 func (s *timedConn) Write(p []byte) (n int, err error) {
@@ -65,7 +65,7 @@ func (s *timedConn) failed(err error) {
 	s.stalled = !s.writingStopped && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// stopWriting ends a write under way, and all that would come.
+// stopWriting ends the current write and refuses later ones.
 func (s *timedConn) stopWriting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,9 +79,8 @@ func (s *timedConn) hasStalled() bool {
 	return s.stalled
 }
 
-// post sends the event and reads the answer, which may come while the body is still on its way. It speaks HTTP/1.1 by
-// itself (RFC 9112), on a connection of its own: so it knows which byte was the last, and hears a refusal that is
-// followed by a reset.
+// post sends the event and reads the answer, which may arrive before the body is sent. It implements HTTP/1.1 itself
+// (RFC 9112): so it knows when the last byte was written, and reads a refusal that is followed by a reset.
 func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget) callbackReply {
 	defer conn.raw.Close()
 	defer context.AfterFunc(ctx, func() { conn.raw.Close() })()
@@ -94,7 +93,7 @@ func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget)
 	a := <-answered
 	r := callbackReply{status: a.status, bytes: sent}
 	if e.failure != nil {
-		r.status = 0 // what it says of half a body says nothing of the event
+		r.status = 0 // an answer to half a body does not count
 	}
 	if r.status == 0 {
 		r.err = e.failureCause(conn.raw, a, sent, whole)
@@ -102,7 +101,7 @@ func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget)
 	return r
 }
 
-// answerWait is how long to listen once nothing more is sent.
+// answerWait is how long to wait for the answer after sending has ended.
 func answerWait(raw *timedConn, whole bool) time.Duration {
 	switch {
 	case whole:
@@ -113,7 +112,7 @@ func answerWait(raw *timedConn, whole bool) time.Duration {
 	return lateReplyWait
 }
 
-// failureCause says why there is no answer.
+// failureCause returns why there is no answer.
 func (e *event) failureCause(raw *timedConn, a rawReply, sent int64, whole bool) error {
 	switch {
 	case e.failure != nil:
@@ -123,14 +122,14 @@ func (e *event) failureCause(raw *timedConn, a rawReply, sent int64, whole bool)
 	case a.malformed:
 		return errNotHTTP
 	case e.results != nil && sent > 0 && (!whole || errors.Is(a.err, syscall.ECONNRESET)):
-		return errCut // a reset: the system had the last byte already, but the receiver left before it
+		return errCut // a reset: the system took the last byte, but the receiver closed before reading it
 	case whole && errors.Is(a.err, os.ErrDeadlineExceeded):
 		return errNoAnswer
 	}
 	return errLost
 }
 
-// send writes the request; it gives the bytes of the body that went, and whether all did.
+// send writes the request. It returns how many bytes of the body were written, and whether all were.
 func (e *event) send(ctx context.Context, conn net.Conn, t *callbackTarget) (sent int64, whole bool) {
 	wire := &countingWriter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
@@ -142,7 +141,7 @@ func (e *event) send(ctx context.Context, conn net.Conn, t *callbackTarget) (sen
 		e.header.Set("Transfer-Encoding", "chunked")
 	}
 	e.writeHead(out, t)
-	out.Flush() // an error of it is met again below
+	out.Flush() // the writer keeps an error; it shows below
 	wire.n = 0
 	if e.results == nil {
 		out.Write(small.Bytes())
@@ -156,8 +155,8 @@ func (e *event) send(ctx context.Context, conn net.Conn, t *callbackTarget) (sen
 	return wire.n, err == nil && e.failure == nil
 }
 
-// sendChunks writes the body in chunks, and the last, empty one only if all of it was there (RFC 9112 section 8): half
-// a body cannot be taken for a whole.
+// sendChunks writes the body in chunks. The last, empty chunk is written only after a complete body, so that the receiver
+// detects an incomplete one (RFC 9112 section 8).
 func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
 	rows := bufio.NewWriterSize(httputil.NewChunkedWriter(out), sendBuffer)
 	if err := e.writeChecked(ctx, rows); err != nil {
@@ -170,15 +169,15 @@ func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// writeHead writes the request's head; an error is met again by the body.
+// writeHead writes the request's head. The writer keeps an error; it shows when the body is written.
 func (e *event) writeHead(w io.Writer, t *callbackTarget) {
 	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: %s\r\n", requestTarget(t.url), t.hostHeader())
 	e.header.Write(w)
 	io.WriteString(w, "\r\n")
 }
 
-// requestTarget is the path and query with everything escaped that cannot stand in a request line: a query is kept as
-// it was typed, and may have been typed with spaces or letters beyond ASCII.
+// requestTarget is the path and query, with the bytes escaped that a request line does not allow: url.Parse keeps spaces and
+// non-ASCII bytes of a query as they were typed.
 func requestTarget(u *url.URL) string {
 	typed := u.RequestURI()
 	out := make([]byte, 0, len(typed))
@@ -192,7 +191,7 @@ func requestTarget(u *url.URL) string {
 	return string(out)
 }
 
-// hostHeader is the host and, unless it is the scheme's own, the port (RFC 9110 section 7.2).
+// hostHeader is the host, with the port if the URL has one (RFC 9110 section 7.2).
 func (t *callbackTarget) hostHeader() string {
 	host := t.host
 	if t.addr.Is6() {
@@ -204,7 +203,7 @@ func (t *callbackTarget) hostHeader() string {
 	return host + ":" + t.url.Port()
 }
 
-// countingWriter counts what was written and remembers that it failed.
+// countingWriter counts the written bytes and keeps the last error.
 type countingWriter struct {
 	w   io.Writer
 	n   int64
@@ -220,15 +219,15 @@ func (k *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// rawReply is what came back.
+// rawReply is the receiver's answer, or why there is none.
 type rawReply struct {
 	status    int
 	err       error // when there is no status
-	malformed bool  // what came is not HTTP
+	malformed bool  // the answer is not HTTP
 }
 
-// readReply reads the head of the answer, calls hush, and drains what follows as far as that costs little: to close before
-// the peer has been heard out is to reset what it says.
+// readReply reads the head of the answer, calls stopWriting, and drains the answer's body within limits: closing with unread
+// data would reset the connection.
 func readReply(conn net.Conn, stopWriting func()) rawReply {
 	defer stopWriting()
 	in := &countingReader{r: io.LimitReader(conn, maxAnswer)}
@@ -249,7 +248,7 @@ func readReply(conn net.Conn, stopWriting func()) rawReply {
 	return rawReply{malformed: true}
 }
 
-// countingReader counts what was read and remembers how it ended.
+// countingReader counts the read bytes and keeps the last error.
 type countingReader struct {
 	r   io.Reader
 	n   int64

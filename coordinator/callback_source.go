@@ -12,11 +12,11 @@ import (
 	"probity/internal/wholefile"
 )
 
-// fileCallback is the rows of a callback's body, one JSON object a line, packed. It is made at the first attempt and
-// goes when the last is over: a receiver that reads for hours holds an open file, not a place among those who render.
+// fileCallback has the rows of a callback's body, one JSON object a line, compressed. It is made at the first attempt and
+// deleted after the last: a receiver that reads for hours holds an open file, not a render slot.
 const fileCallback = "callback"
 
-// WriteResults writes the results of a finished job, one JSON object a line. Not for two at one time for one job.
+// WriteResults writes the results of a finished job, one JSON object a line. Calls for one job must not overlap.
 func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer) error {
 	path := c.cfg.FS.PathJoin(c.dir(job), fileCallback)
 	f, err := c.cfg.FS.Open(path)
@@ -30,12 +30,12 @@ func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer)
 	}
 	err = decompressTo(w, contextReader{ctx, f})
 	if errors.Is(err, errDamaged) {
-		err = errors.Join(err, c.DropResults(job)) // the next attempt has it made again
+		err = errors.Join(err, c.DropResults(job)) // the next attempt makes it again
 	}
 	return errors.Join(err, f.Close())
 }
 
-// decompressTo writes what r has packed. Its error is errDamaged if that is not as it was packed.
+// decompressTo writes the decompressed content of r. It returns errDamaged if r is not valid zstd.
 func decompressTo(w io.Writer, r io.Reader) error {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
@@ -59,9 +59,9 @@ func decompressTo(w io.Writer, r io.Reader) error {
 	}
 }
 
-// renderCallback makes the file under another name, and gives it its own once it is whole and durable.
+// renderCallback writes the file under a temporary name and renames it once it is whole and durable.
 func (c *Coordinator) renderCallback(ctx context.Context, job, path string) error {
-	unlock, err := c.lockJob(ctx, job) // so that nothing is erased meanwhile
+	unlock, err := c.lockJob(ctx, job) // no erasure meanwhile
 	if err != nil {
 		return err
 	}

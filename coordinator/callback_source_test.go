@@ -70,7 +70,7 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// startCallbacks runs a deliverer beside a coordinator; it may reach this machine.
+// startCallbacks runs Callbacks for a coordinator; they may reach this machine.
 func startCallbacks(t *testing.T, w *testEnv) (c *Callbacks, ended chan error, stop func()) {
 	c, err := NewCallbacks(CallbackConfig{
 		Store: w.store, Results: w.c, PublicURL: "http://127.0.0.1:8080", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -89,7 +89,7 @@ func startCallbacks(t *testing.T, w *testEnv) (c *Callbacks, ended chan error, s
 	return c, ended, stop
 }
 
-// The rows are rendered once, are the same each time, and a file that a crash left half done is not taken for them.
+// The rows are rendered once and are the same each time. An incomplete file after a crash is not used.
 func TestCallbackRowsAreRenderedOnce(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()

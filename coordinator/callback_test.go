@@ -92,7 +92,7 @@ func TestJobWithoutURLHasNoCallback(t *testing.T) {
 	})
 }
 
-// The waits are the specified ones, up to a fifth longer, and the last failure ends it.
+// The waits are the specified ones, up to a fifth longer; the last failure is final.
 func TestCallbackRetriesBySchedule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two days in a bubble take some seconds")
@@ -118,7 +118,7 @@ func TestCallbackRetriesBySchedule(t *testing.T) {
 	})
 }
 
-// What is sent again by hand has the whole schedule before it, and its attempts go on counting.
+// A manual resend starts the whole schedule again, and its attempts go on counting.
 func TestResendStartsTheScheduleAgain(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		box := w.receive(callbackAddr+":80", status(200, 500, 200))
@@ -151,7 +151,7 @@ func TestCallbackSurvivesRestart(t *testing.T) {
 	})
 }
 
-// An attempt that a stop cut short is none, and is made again.
+// An attempt that a stop interrupts does not count and is made again.
 func TestInterruptedCallbackIsSentAgain(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
@@ -173,7 +173,7 @@ func TestInterruptedCallbackIsSentAgain(t *testing.T) {
 	})
 }
 
-// A receiver that is content with half a body has not got the event.
+// An answer to an incomplete body does not count as delivered.
 func TestCallbackWithOurFailureIsRetried(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.rows.fail.Store(true)
@@ -210,7 +210,7 @@ func TestCallbackIsDeletedWithItsJob(t *testing.T) {
 	})
 }
 
-// A slow host has two attempts at a time, and delays no other; nor has one account more than four.
+// A slow host has at most two attempts at a time and delays no other; an account has at most four.
 func TestCallbacksAreLimitedByHostAndAccount(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		var mu sync.Mutex
@@ -254,7 +254,7 @@ func TestCallbacksAreLimitedByHostAndAccount(t *testing.T) {
 	})
 }
 
-// However many wait for a host that hangs, another's callback is not hidden behind them for long.
+// Any number of callbacks to a hanging host delay another host's callback only briefly.
 func TestHangingHostDoesNotHideOtherCallbacks(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) { io.Copy(io.Discard, conn) })
@@ -292,7 +292,7 @@ func TestCallbackIsSigned(t *testing.T) {
 	})
 }
 
-// A body that is not what was signed is not ended.
+// A body that differs from the signed one is not completed.
 func TestCallbackSendsOnlySignedBodies(t *testing.T) {
 	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
 		_, err := w.store.NewCallbackSecret(w.account, "test", time.Now())

@@ -16,23 +16,23 @@ import (
 
 const (
 	maxCallbackURL = 2048            // bytes
-	checkLookup    = 3 * time.Second // for the name of a URL that is offered
+	checkLookup    = 3 * time.Second // for the host name of a submitted URL
 )
 
-// ErrCallbackURL begins every refusal of a callback URL; the words after it say what to do.
+// ErrCallbackURL begins every refusal of a callback URL; the text after it says what to do.
 var ErrCallbackURL = errors.New("callback_url")
 
 // callbackTarget is an acceptable callback URL.
 type callbackTarget struct {
 	url    *url.URL // without fragment
-	host   string   // lower-case A-labels without a final dot, or an address without brackets
+	host   string   // lower-case A-labels without a trailing dot, or an address without brackets
 	addr   netip.Addr
 	port   uint16
 	secure bool
 }
 
-// CheckCallbackURL refuses a URL that no callback would be sent to. The name is looked up: one that leads to forbidden
-// addresses alone is refused; one that cannot be resolved now is not, since only the address that is dialled counts.
+// CheckCallbackURL refuses a URL that no callback would be sent to. A name with only forbidden addresses is refused. A name
+// that cannot be resolved now is not: each attempt checks the address that it dials.
 func (c *Callbacks) CheckCallbackURL(ctx context.Context, raw string) error {
 	t, err := c.parseTarget(raw)
 	if err != nil || t.addr.IsValid() {
@@ -56,7 +56,7 @@ func refuseURL(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCallbackURL}, args...)...)
 }
 
-// parseTarget reads a callback URL and refuses what can be refused without asking anybody.
+// parseTarget parses a callback URL and checks all that needs no DNS lookup.
 func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
 	if len(raw) > maxCallbackURL {
 		return nil, refuseURL("it has %d bytes; at most %d are allowed", len(raw), maxCallbackURL)
@@ -86,7 +86,7 @@ func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
 	return t, nil
 }
 
-// callbackPort is the port of a URL. Those of mail are refused: what we may say there is the prober's alone to decide.
+// callbackPort returns the port of a URL. Mail ports are refused: only the prober may connect to them.
 func callbackPort(u *url.URL) (uint16, error) {
 	s := u.Port()
 	if s == "" {
@@ -103,7 +103,7 @@ func callbackPort(u *url.URL) (uint16, error) {
 	return uint16(n), nil
 }
 
-// setHost takes the host apart into an address, or a name as A-labels.
+// setHost parses the host as an address, or as a name in A-labels.
 func (t *callbackTarget) setHost(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr.Zone() != "" {
@@ -140,8 +140,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// hostName tells whether s is made of labels that a DNS name can have (RFC 1035 section 2.3.4), underscores allowed:
-// names of services inside an intranet have them.
+// hostName reports whether s is made of labels that a DNS name can have (RFC 1035 section 2.3.4). Underscores are allowed:
+// service names inside an intranet have them.
 func hostName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false
@@ -159,7 +159,7 @@ func hostName(s string) bool {
 	return true
 }
 
-// endsInNumber tells whether resolvers may read the name as an address in an old notation: 127.1, 2130706433, 0x7f.1.
+// endsInNumber reports whether resolvers may read the name as an address in an old notation: 127.1, 2130706433, 0x7f.1.
 func endsInNumber(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if hex, ok := strings.CutPrefix(last, "0x"); ok {
@@ -168,7 +168,7 @@ func endsInNumber(name string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// isLocalName tells whether the name is this machine wherever it is asked for (RFC 6761 section 6.3).
+// isLocalName reports whether the name always means this machine (RFC 6761 section 6.3).
 func (t *callbackTarget) isLocalName() bool {
 	return t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
 }
@@ -177,13 +177,13 @@ func (c *Callbacks) allowsLoopback() bool {
 	return c.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || c.mayReach(netip.IPv6Loopback())
 }
 
-// mayReach tells whether callbacks may be sent to an address.
+// mayReach reports whether callbacks may be sent to an address.
 func (c *Callbacks) mayReach(a netip.Addr) bool {
 	return a.IsValid() && a.Zone() == "" && c.guard.SafeAddr(a.Unmap()) == nil
 }
 
-// callbackGuard forbids every address of special use, save the networks that the operator allows, and what a cloud
-// answers its own machines at though the address is a public one.
+// callbackGuard forbids all special-purpose addresses except the networks that the operator allows, and the public address
+// at which Azure serves its own machines.
 func callbackGuard(allow []netip.Prefix) *ssrf.Guardian {
 	var v4, v6 []netip.Prefix
 	for _, p := range allow {

@@ -12,7 +12,7 @@ import (
 	"probity/engine"
 )
 
-// TestCellsEqualTheEncoderOfCSV holds the short way to write our columns against those of the CSV writer, which looks at each.
+// TestCellsEqualTheEncoderOfCSV compares the fast writer of our columns with the CSV writer, which scans each cell.
 func TestCellsEqualTheEncoderOfCSV(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &csvfile.Dialect{Delimiter: rapid.SampledFrom([]byte(",;\t|")).Draw(t, "delimiter")}

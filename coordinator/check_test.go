@@ -42,7 +42,7 @@ func inflate(t testing.TB, how Compress, s string) string {
 	return string(b)
 }
 
-// checkResults: every row of in is in out, in order, cells unchanged, with the verdict its address has in the pretended world.
+// checkResults checks that every row of in is in out, in order, with unchanged cells and its fake verdict.
 func checkResults(t testing.TB, in, out string) {
 	t.Helper()
 	theirs, err := csv.NewReader(strings.NewReader(in)).ReadAll()

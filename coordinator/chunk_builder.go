@@ -11,19 +11,19 @@ import (
 	"probity/prober/wire/press"
 )
 
-// chunkBuilder gathers asks, of which it makes chunks. Its rows stand in blocks that never move: a slice that grows as far leaves five
-// times its size behind (BenchmarkChunkBuilder: 354 ns and 356 bytes a row; 75 ns and 17 bytes in blocks).
+// chunkBuilder collects rows and makes chunks of them. Rows are in blocks that never move: a growing slice would leave five
+// times its size as garbage (BenchmarkChunkBuilder).
 type chunkBuilder struct {
 	pool        *bufferPool[rowBlock]
 	routes      []*rowRoute
 	routeIndex  map[*rowRoute]uint16
 	blocks      [][]byte
-	rows        []uint32 // where each stands: its block, and the place in it
-	chunkRoutes []uint16 // of each route, while a chunk is written: its number there, plus one
+	rows        []uint32 // position of each row: block number, then offset in the block
+	chunkRoutes []uint16 // while a chunk is written: for each route its number in the chunk plus one
 }
 
 const (
-	rowOffsetBits = 11 // of a place in a block
+	rowOffsetBits = 11 // bits of an offset in a block
 	rowBlockSize  = 1 << rowOffsetBits
 )
 
@@ -31,7 +31,7 @@ type rowBlock [rowBlockSize]byte
 
 func (p *chunkBuilder) len() int { return len(p.rows) }
 
-// size is about the memory it holds.
+// size estimates the memory that it uses, in bytes.
 func (p *chunkBuilder) size() int {
 	return rowBlockSize*len(p.blocks) + 4*cap(p.rows) + 64*len(p.routes)
 }
@@ -53,7 +53,7 @@ func (p *chunkBuilder) add(a *chunkRow) {
 	*b = append(append(*b, a.Mailbox...), suggestion...)
 }
 
-// blockFor is the block where the next row of n bytes goes: one of its own where it is longer than any address is.
+// blockFor returns the block for the next row, of n bytes. A row longer than a block gets a block of its own.
 func (p *chunkBuilder) blockFor(n int) *[]byte {
 	if last := len(p.blocks) - 1; last < 0 || len(p.blocks[last])+n > rowBlockSize {
 		p.blocks = append(p.blocks, slices.Grow(p.pool.get()[:0], n))
@@ -61,7 +61,7 @@ func (p *chunkBuilder) blockFor(n int) *[]byte {
 	return &p.blocks[len(p.blocks)-1]
 }
 
-// release gives the blocks back: the rows are written, and nothing reads them here any more.
+// release returns the blocks to the pool, once the rows are written.
 func (p *chunkBuilder) release() {
 	for _, b := range p.blocks {
 		if cap(b) == rowBlockSize {
@@ -71,7 +71,7 @@ func (p *chunkBuilder) release() {
 	p.blocks, p.rows = nil, nil
 }
 
-// Where a row says which route it takes, and how long its mailbox and its suggestion are.
+// Offsets in a row of its route number, the length of its mailbox and the length of its suggestion.
 const (
 	routeAt            = 4 + 1 + 1
 	mailboxAt          = routeAt + 2
@@ -79,7 +79,7 @@ const (
 	maxSuggestionBytes = 1 << 10 // bytes; an address has at most 320
 )
 
-// routeNumber is the number of a route among those of the rows.
+// routeNumber returns the number of a route, and adds the route if it is new.
 func (p *chunkBuilder) routeNumber(v *rowRoute) uint16 {
 	at, ok := p.routeIndex[v]
 	if !ok {
@@ -93,15 +93,16 @@ func (p *chunkBuilder) routeNumber(v *rowRoute) uint16 {
 	return at
 }
 
-// manyHosts reports rows of so many routes that few would be of each in a chunk: each is a host of its own, maybe, and wants a
-// connection of its own from every chunk.
+// manyHosts reports rows of so many routes that a chunk would have few rows of each. Each route may be another host, which
+// would need a connection for every chunk.
 func (p *chunkBuilder) manyHosts() bool {
 	const few = 32
 	return p.len() < few*len(p.routes)
 }
 
-// splitRows shares the rows out to chunks of at most so many, each drawn from all of them: a bad stretch of a list does not become
-// a bad chunk. Whole chunks are of some routes each, and hold nearly all of their rows: a cut may go through a route.
+// splitRows distributes the rows to chunks of at most most rows. Rows are shuffled, so that a run of bad addresses in the list
+// does not become one bad chunk. If chunks may be full (wire.MaxRows), rows of a route stay together: only a chunk's
+// boundary may split them.
 func (p *chunkBuilder) splitRows(most int) [][]uint32 {
 	if p.len() <= most {
 		return [][]uint32{p.rows}
@@ -116,9 +117,9 @@ func (p *chunkBuilder) splitRows(most int) [][]uint32 {
 	return slices.Collect(slices.Chunk(p.rows, most))
 }
 
-// byRoute brings the rows of each route together, the routes in any order.
+// byRoute groups the rows by route, in random order of routes.
 func (p *chunkBuilder) byRoute() []uint32 {
-	next := make([]int, len(p.routes)) // how many rows a route has, then where the next of them goes
+	next := make([]int, len(p.routes)) // first the rows of each route, then the position of its next row
 	for _, at := range p.rows {
 		next[p.routeOf(at)]++
 	}
@@ -136,18 +137,18 @@ func (p *chunkBuilder) byRoute() []uint32 {
 	return sorted
 }
 
-// routeOf is the number of a row's route.
+// routeOf returns the route number of the row at a position.
 func (p *chunkBuilder) routeOf(at uint32) uint16 {
 	return binary.LittleEndian.Uint16(p.row(at)[routeAt:])
 }
 
-// row is the row that stands at a place.
+// row returns the row at a position.
 func (p *chunkBuilder) row(at uint32) []byte {
 	b := p.blocks[at>>rowOffsetBits][at&(rowBlockSize-1):]
 	return b[:rowHeaderBytes+int(binary.LittleEndian.Uint16(b[mailboxAt:]))+int(binary.LittleEndian.Uint16(b[suggestionAt:]))]
 }
 
-// appendChunk appends the chunk of some of the rows, which it shuffles so that a bad stretch of a list does not burn a budget.
+// appendChunk appends a chunk of some of the rows. It shuffles them, so that a run of bad addresses does not use up a budget.
 func (p *chunkBuilder) appendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	le := binary.LittleEndian

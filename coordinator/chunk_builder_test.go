@@ -13,8 +13,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestSplitRowsMixesRows cuts four thousand rows of which a stretch of a thousand is bad: every row is in one chunk, by its own
-// route, and no chunk has more than its share of the bad ones by much. Within a chunk they are shuffled too.
+// TestSplitRowsMixesRows splits four thousand rows with a run of a thousand bad ones: every row is in one chunk, with its own
+// route, and no chunk has much more than its share of the bad ones. Within a chunk rows are shuffled too.
 func TestSplitRowsMixesRows(t *testing.T) {
 	table := engine.DefaultTable()
 	p := &chunkBuilder{}
@@ -50,8 +50,8 @@ func TestSplitRowsMixesRows(t *testing.T) {
 	require.Len(t, seen, 4000)
 }
 
-// TestFullChunksKeepRoutesTogether: a provider's tenants have a host each, and rows of a tenant in every chunk would want a
-// connection from every chunk.
+// TestFullChunksKeepRoutesTogether: a provider's tenants have a host each, and rows of a tenant in every chunk would need a
+// connection for every chunk.
 func TestFullChunksKeepRoutesTogether(t *testing.T) {
 	const tenants, rows = 1500, 3*wire.MaxRows + 100
 	table := engine.DefaultTable()
@@ -82,7 +82,7 @@ func TestFullChunksKeepRoutesTogether(t *testing.T) {
 	require.Less(t, visits, tenants+len(cuts), "a route is cut where a chunk ends, and nowhere else")
 }
 
-// TestFewRoutesAreNotManyHosts: their chunks need not wait for more rows.
+// TestFewRoutesAreNotManyHosts: chunks of few routes need not wait for more rows.
 func TestFewRoutesAreNotManyHosts(t *testing.T) {
 	p := &chunkBuilder{}
 	rowRoutes := make([]rowRoute, wire.MaxRows/64)
@@ -92,7 +92,7 @@ func TestFewRoutesAreNotManyHosts(t *testing.T) {
 	require.False(t, p.manyHosts())
 }
 
-// TestRowsOfAnyLengthFitAChunk: a row that is longer than a block has one of its own.
+// TestRowsOfAnyLengthFitAChunk: a row that is longer than a block gets its own block.
 func TestRowsOfAnyLengthFitAChunk(t *testing.T) {
 	table := engine.DefaultTable()
 	v := &rowRoute{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
@@ -109,7 +109,7 @@ func TestRowsOfAnyLengthFitAChunk(t *testing.T) {
 	require.Empty(t, p.blocks)
 }
 
-// TestRowBlocksAreReused packs rows into the blocks of rows that were written: each chunk has its own.
+// TestRowBlocksAreReused reuses the blocks of written rows: each chunk has its own rows.
 func TestRowBlocksAreReused(t *testing.T) {
 	table := engine.DefaultTable()
 	v := &rowRoute{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
@@ -132,7 +132,7 @@ func TestRowBlocksAreReused(t *testing.T) {
 	}
 }
 
-// TestChunkWithABadRowIsRefused: wherever it stands, nobody is given a part of its rows.
+// TestChunkWithABadRowIsRefused: wherever the bad row is, no rows of the chunk are returned.
 func TestChunkWithABadRowIsRefused(t *testing.T) {
 	table := engine.DefaultTable()
 	v := &rowRoute{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
@@ -148,7 +148,7 @@ func TestChunkWithABadRowIsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkChunkBuilder is what a row of a list costs from its route to the bytes of its chunk.
+// BenchmarkChunkBuilder measures a row from its route to the bytes of its chunk.
 func BenchmarkChunkBuilder(b *testing.B) {
 	rowRoutes := make([]rowRoute, 40)
 	rng := rand.New(rand.NewPCG(1, 2))

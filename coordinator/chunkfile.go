@@ -12,13 +12,13 @@ import (
 	"probity/prober/wire/press"
 )
 
-// rowRoute is a route with its MX set as results show it; shared by the rows of a domain.
+// rowRoute is a route with its MX set as results show it. The rows of a domain share it.
 type rowRoute struct {
 	engine.Route
 	mx string
 }
 
-// chunkRow is one row that a prober must be asked about.
+// chunkRow is one row that a prober must verify.
 type chunkRow struct {
 	Number     uint32
 	Attempt    uint8
@@ -31,11 +31,11 @@ type chunkRow struct {
 const (
 	chunkMagic     = 0x31686370 // "pch1"
 	chunkHeader    = 4 + 4 + 4 + 8
-	maxMXBytes     = 8 << 10 // bytes of an MX set; longer ones are cut, as in the log of rows
+	maxMXBytes     = 8 << 10 // longer MX sets are cut, as in the rows log
 	rowHeaderBytes = 4 + 1 + 1 + 2 + 2 + 2
 )
 
-// errScratch means a chunk that does not read back as it was written. It is no truth: the next try of the step makes all chunks anew.
+// errScratch means a damaged chunk. The file is only scratch: the next try of the step makes all chunks again.
 var errScratch = errors.New("the scratch file of chunks is damaged")
 
 func appendRoute(dst []byte, v *rowRoute) []byte {
@@ -49,29 +49,28 @@ func appendRoute(dst []byte, v *rowRoute) []byte {
 	return dst
 }
 
-// chunkRows is a chunk as read back. It stays in memory until the last of its rows has an answer: with ten jobs that is a tenth
-// of what the collector looks through.
+// chunkRows is a chunk read from the file. It stays in memory until its last row has an answer.
 type chunkRows struct {
-	batch       []wire.Row // in the order they are asked
-	extra       []rowExtra // of each row, what a prober is not told
+	batch       []wire.Row // in the order in which they are sent
+	extra       []rowExtra // for each row, what is not sent to the prober
 	routes      []*rowRoute
-	suggestions []string // of its rows; the first is none
+	suggestions []string // of its rows; the first is empty
 }
 
 type rowExtra struct {
-	suggestion uint32 // its place among the chunk's
+	suggestion uint32 // index in chunkRows.suggestions
 	route      uint16
 }
 
 func (r *chunkRows) len() int { return len(r.batch) }
 
-// rowAt is a row as it was gathered.
+// rowAt returns a row as it was added to the chunk.
 func (r *chunkRows) rowAt(i int) chunkRow {
 	row, own := &r.batch[i], r.extra[i]
 	return chunkRow{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Route: r.routes[own.route], Mailbox: row.Address.Mailbox()}
 }
 
-// unpack reads a chunk. Rows that skip reports are left out: they were answered before.
+// unpackChunk reads a chunk without the rows for which skip is true: they are answered already.
 func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows, error) {
 	le := binary.LittleEndian
 	if len(b) < chunkHeader || le.Uint32(b) != chunkMagic || le.Uint64(b[12:]) != xxh3.Hash(b[chunkHeader:]) {
@@ -116,11 +115,11 @@ func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows,
 	return out, nil
 }
 
-// textRows is how many rows of a chunk share the memory of their mailboxes. A text for each row would be most of what the
-// collector finds in a chunk; one text for all rows would stay in memory as long as the domain of any one of them.
+// textRows is how many rows of a chunk share one string for their mailboxes. A string for each row would be most of a
+// chunk's objects for the garbage collector; one string for all rows would stay in memory as long as any one of them.
 const textRows = 32
 
-// textGroup is rows as they stand in a chunk, and the text of their mailboxes.
+// textGroup is undecoded rows of a chunk, and the text of their mailboxes.
 type textGroup struct {
 	rows []textRow
 	text []byte
@@ -128,7 +127,7 @@ type textGroup struct {
 
 type textRow struct {
 	fixed      []byte
-	end        int // of its mailbox in the text
+	end        int // end of its mailbox in the text
 	suggestion uint32
 }
 
@@ -137,7 +136,7 @@ func (g *textGroup) add(fixed, mailbox []byte, suggestion uint32) {
 	g.rows = append(g.rows, textRow{fixed, len(g.text), suggestion})
 }
 
-// addSuggestion is the place of a suggestion. Few rows have one, and neighbours rarely the same.
+// addSuggestion adds a suggestion and returns its index, 0 for none. Few rows have one, so equal ones are not merged.
 func (r *chunkRows) addSuggestion(text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
@@ -146,7 +145,7 @@ func (r *chunkRows) addSuggestion(text []byte) uint32 {
 	return uint32(len(r.suggestions) - 1)
 }
 
-// addRows adds the rows of a group, and empties it.
+// addRows adds the rows of a group and empties the group.
 func (r *chunkRows) addRows(g *textGroup) error {
 	le := binary.LittleEndian
 	text, from := string(g.text), 0
@@ -165,13 +164,13 @@ func (r *chunkRows) addRows(g *textGroup) error {
 	return nil
 }
 
-// chunkReader reads a chunk piece by piece. The checksum vouches for the pieces, but not for how many the header says there are.
+// chunkReader reads a chunk piece by piece. The checksum covers the pieces, but not the counts in the header.
 type chunkReader struct {
 	rest  []byte
-	short bool // more was asked for than there was
+	short bool // a read went past the end
 }
 
-// next is the next n bytes, or n zeros past the end.
+// next returns the next n bytes, or n zeros past the end.
 func (r *chunkReader) next(n int) []byte {
 	if n > len(r.rest) {
 		r.rest, r.short = nil, true
@@ -182,7 +181,7 @@ func (r *chunkReader) next(n int) []byte {
 	return piece
 }
 
-// route rebuilds a route from its hosts with the present table.
+// route builds a route from its hosts with the current table.
 func (r *chunkReader) route(t *engine.Table) *rowRoute {
 	f := r.next(2 + 2)
 	fact, n := engine.Fact(f[0]), int(f[1])

@@ -11,29 +11,29 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// chunk is rows of a running job that wait to be asked. The rows are in the job's scratch file; this is what is known of them.
-// A chunk exists until all its rows are answered or in other chunks.
+// chunk describes rows of a running job that wait to be sent; the rows are in the job's scratch file. A chunk exists until
+// all its rows are answered or in other chunks.
 type chunk struct {
 	number    uint64
 	offset    int64 // in the scratch file
 	length    uint32
 	rows      uint32
-	attempt   uint8     // the most attempts of any of its rows
+	attempt   uint8     // highest attempt of its rows
 	notBefore time.Time // zero: at once
 	class     string    // wide provider, route or tail
-	source    string    // the egress source that must ask; empty for any
+	source    string    // egress source that must probe the rows; empty: any
 }
 
-// chunkFile is the scratch file of a running job's chunks. It is made anew at each start of the job, from the upload and what is not
-// answered, is never synced, and goes when work on the job ends.
+// chunkFile is the scratch file of a running job's chunks. It is made again at each start of the job, from the upload and the
+// unanswered rows. It is never synced, and removed when work on the job ends.
 type chunkFile struct {
 	disk vfs.FS
 	path string
 	f    vfs.File
 
-	mu         sync.Mutex // guards all below, over I/O: the split and returned rows take turns
+	mu         sync.Mutex // guards all below, and is held over writes: the split and returned chunks write one at a time
 	end        int64
-	lastNumber uint64 // the highest that exists
+	lastNumber uint64 // highest chunk number
 }
 
 func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
@@ -44,17 +44,17 @@ func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
 	return &chunkFile{disk: disk, path: path, f: f}, nil
 }
 
-// pendingChunk is rows that are to become one chunk.
+// pendingChunk is rows that will be written as one chunk.
 type pendingChunk struct {
 	rows    *chunkBuilder
-	subset  []uint32 // of them; nil: all
+	subset  []uint32 // positions in rows; nil: all
 	class   string
 	source  string
 	attempt uint8
 	due     time.Time
 }
 
-// write writes the rows of chunks, and takes them over. Each is put together in room; others write meanwhile.
+// write writes chunks and releases their rows. Each chunk is built in buf without the lock, so that others can write.
 func (f *chunkFile) write(batches []pendingChunk, buf *buffer) ([]chunk, error) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	made := make([]chunk, 0, len(batches))
@@ -72,12 +72,12 @@ func (f *chunkFile) write(batches []pendingChunk, buf *buffer) ([]chunk, error) 
 			notBefore: b.due, class: b.class, source: b.source})
 	}
 	for _, b := range batches {
-		b.rows.release() // once, however many chunks are cut from it
+		b.rows.release() // chunks may share one builder: a second call does nothing
 	}
 	return made, nil
 }
 
-// add appends a chunk. One that could not be written is overwritten by the next.
+// add appends a chunk. A failed write is overwritten by the next one.
 func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,13 +2,13 @@ package coordinator
 
 import "time"
 
-// classRate is how a class of a job has got on, for people. The scheduler's mutex guards it.
+// classRate is the progress of a job's class, from which its ETA is estimated. The scheduler's mutex guards it.
 type classRate struct {
 	since    time.Time
 	answered int
 }
 
-// rateOf finds the pace of a class, which begins with its first chunk. The scheduler is locked.
+// rateOf returns the rate of a class, which begins with its first chunk. The scheduler is locked.
 func (job *runningJob) rateOf(class string, now time.Time) *classRate {
 	p := job.rates[class]
 	if p == nil {
@@ -18,11 +18,11 @@ func (job *runningJob) rateOf(class string, now time.Time) *classRate {
 	return p
 }
 
-// expectedWeight is how many rows the pace that budgets let expect counts for: a route of which few rows were answered has no pace of
-// its own that would tell much.
+// expectedWeight is the weight, in rows, of the rate expected from the budgets: with few answered rows the measured rate says
+// little.
 const expectedWeight = 50
 
-// expectedRate is how many rows of a class an hour's budgets allow where the usual share is refused; 0: no such budget binds.
+// expectedRate returns how many rows of a class the budgets allow per hour with the usual share of refusals; 0: no such limit.
 func (c *Coordinator) expectedRate(class string) float64 {
 	t := c.table.Load()
 	p, sources := t.Provider(class), 1
@@ -34,7 +34,8 @@ func (c *Coordinator) expectedRate(class string) float64 {
 	return float64(p.Limits.RefusalsPerHour*sources) / DefaultRefused
 }
 
-// eta is when so many rows more are answered. What a budget has allowed at once is the pace until it allows more.
+// eta estimates how long rows more rows take. While a class waits for a budget, the rate counts up to until, the end of that
+// wait; zero: it does not wait.
 func (p *classRate) eta(rows int64, until, now time.Time, expected float64) time.Duration {
 	if p == nil || p.answered == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClassRateIncludesBudgetWaits tells when a route ends of which an hour's budget lets 20 rows be answered at once.
+// TestClassRateIncludesBudgetWaits: the ETA of a route whose hourly budget lets 20 rows be answered at once.
 func TestClassRateIncludesBudgetWaits(t *testing.T) {
 	began := time.Unix(1_700_000_000, 0)
 	job := &runningJob{rates: map[string]*classRate{}}

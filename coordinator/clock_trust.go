@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// clockTrust says from when on the wall clock may end something for good: delete results, cancel a paused job, end a job at its
-// max_hours. A clock that was wrong, or is, must cost time and not data.
+// clockTrust holds from when on the wall clock may end something for good: delete results, cancel a paused job, end a job at
+// its max_hours. A wrong clock must cost time, not data.
 type clockTrust struct {
-	mu          sync.Mutex // guards from
+	mu          sync.Mutex // guards trustedFrom
 	trustedFrom time.Time  // with its monotonic reading
 }
 
 const (
 	clockEvery    = time.Minute
-	maxDrift      = time.Minute    // what slewing and a slow minute explain
+	maxDrift      = time.Minute    // slewing and late timers explain this much
 	shortDistrust = time.Hour      // after a start or a step of the clock
-	longDistrust  = 24 * time.Hour // where the clock is before what was noted last, or more than a day after it
+	longDistrust  = 24 * time.Hour // if the clock is before the saved one, or more than a day after it
 )
 
-// adjust takes in that the wall clock shows now, and by how much that is more than it should be. At a start it is not known how
-// long it was off: all that has gone by since the last note counts.
+// adjust records that the wall clock shows now, which is by more than expected. At a start the downtime is unknown: by is all
+// the time since the saved clock.
 func (k *clockTrust) adjust(now time.Time, by time.Duration) {
 	wait := shortDistrust
 	if by < -maxDrift || by > longDistrust {
@@ -33,7 +33,7 @@ func (k *clockTrust) adjust(now time.Time, by time.Duration) {
 	}
 }
 
-// notBefore is when something ends that is to end at a time of the wall clock: not before the clock is trusted.
+// notBefore returns at, or when the clock is trusted again if that is later.
 func (k *clockTrust) notBefore(at time.Time) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -43,7 +43,7 @@ func (k *clockTrust) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// checkClockAtStart compares the wall clock with the last one noted.
+// checkClockAtStart compares the wall clock with the saved one.
 func (c *Coordinator) checkClockAtStart(now time.Time) error {
 	savedClock, err := c.cfg.Store.SavedClock()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Coordinator) checkClockAtStart(now time.Time) error {
 	return c.cfg.Store.SaveClock(now)
 }
 
-// checkClock compares what the wall clock gained since before with the time that has gone by, and notes it.
+// checkClock compares what the wall clock gained since before with the elapsed time, and saves the clock.
 func (c *Coordinator) checkClock(before, now time.Time) error {
 	if by := clockStep(now.Round(0).Sub(before.Round(0)), now.Sub(before)); by != 0 {
 		c.clockTrust.adjust(now, by)
@@ -70,7 +70,7 @@ func (c *Coordinator) checkClock(before, now time.Time) error {
 	return c.cfg.Store.SaveClock(now)
 }
 
-// clockStep is how far the wall clock was set, 0 for next to nothing.
+// clockStep returns how far the wall clock was set, 0 if within maxDrift.
 func clockStep(wall, elapsed time.Duration) time.Duration {
 	if by := wall - elapsed; by.Abs() > maxDrift {
 		return by

@@ -11,8 +11,8 @@ import (
 	"probity/store"
 )
 
-// TestWrongClockAtStartDeletesNothing starts with a clock that is eight days ahead: a finished job keeps its results, a paused one
-// is not cancelled, one that runs is not ended, for a day. A clock that is right again in that time finds all of them.
+// TestWrongClockAtStartDeletesNothing starts with a clock that is eight days ahead: for a day a finished job keeps its results, a
+// paused one is not cancelled, and a running one is not ended. If the clock is corrected in that time, nothing is lost.
 func TestWrongClockAtStartDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
@@ -27,7 +27,7 @@ func TestWrongClockAtStartDeletesNothing(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, w.close(t))
 
-		time.Sleep(8 * 24 * time.Hour) // as the clock has it
+		time.Sleep(8 * 24 * time.Hour) // the clock's error
 		w = newTestEnv(t, disk)
 		w.prober.outcome = holdBusyRows
 		w.run()
@@ -60,8 +60,8 @@ func TestNothingExpiresAfterAClockStep(t *testing.T) {
 	require.Zero(t, clockStep(time.Minute, 61*time.Second))
 }
 
-// TestClockSetBackDelaysNoRows: chunks that were due in minutes when the clock was three hours ahead wait no longer than any row
-// may, and what waits is told from the monotonic clock.
+// TestClockSetBackDelaysNoRows: chunks that were due in minutes while the clock was three hours ahead wait at most longestWait, by
+// the monotonic clock.
 func TestClockSetBackDelaysNoRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, job := newTestScheduler(1000, 0)

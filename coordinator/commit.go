@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// commitReturned ends a dispatched chunk, and makes chunks of the rows that came back.
+// commitReturned ends a dispatched chunk and makes chunks of its unfinished rows.
 func (f *dispatchedChunk) commitReturned() error {
 	job, now := f.job, time.Now()
-	if job.ctx.Err() != nil { // the chunks go with the work
+	if job.ctx.Err() != nil { // the chunk file is removed anyway
 		return nil
 	}
 	var made []chunk
@@ -30,7 +30,7 @@ func (f *dispatchedChunk) commitReturned() error {
 	return nil
 }
 
-// countUnanswered is how many rows still count as asked at the scheduler.
+// countUnanswered is how many rows still count against the scheduler's in-flight limit.
 func (f *dispatchedChunk) countUnanswered() int {
 	if f.rows == nil {
 		return int(f.chunk.rows)
@@ -38,9 +38,9 @@ func (f *dispatchedChunk) countUnanswered() int {
 	return f.unanswered
 }
 
-// canResend reports that all unfinished rows may go out again together as they are: then the chunk itself lives on, and its
-// answered rows are passed over. Rows that wait for the budgets of one receiver do so together while they are most of their
-// chunk: so a class of which each minute takes a few is not written anew each minute.
+// canResend reports whether the chunk can be sent again as it is; its answered rows are then skipped. Rows that wait for the
+// budgets of one receiver wait together while they are most of their chunk: so a class of which only a few rows are answered
+// each minute is not rewritten each minute.
 func (f *dispatchedChunk) canResend(now time.Time) bool {
 	if len(f.unfinished) == 0 {
 		return false
@@ -55,7 +55,7 @@ func (f *dispatchedChunk) canResend(now time.Time) bool {
 	return true
 }
 
-// resentChunk is the chunk of a dispatched chunk that is unchanged: due when the first of its rows is.
+// resentChunk returns the chunk to send again, due when the first of its unfinished rows is.
 func (f *dispatchedChunk) resentChunk(now time.Time) chunk {
 	c, due := f.chunk, f.unfinished[0].due
 	for _, r := range f.unfinished {
@@ -70,7 +70,8 @@ func (f *dispatchedChunk) resentChunk(now time.Time) chunk {
 	return c
 }
 
-// budgetPause is when the prober says that the class's budget allows more; zero if it did not say so of all that came home.
+// budgetPause returns when the class's budget allows more, according to the prober; zero unless all unfinished rows wait for a
+// budget.
 func (f *dispatchedChunk) budgetPause() time.Time {
 	var at time.Time
 	for _, r := range f.unfinished {
@@ -84,7 +85,7 @@ func (f *dispatchedChunk) budgetPause() time.Time {
 	return at
 }
 
-// resplit makes chunks of the rows that came home, grouped by due time and identity.
+// resplit makes chunks of the unfinished rows, grouped by due time and egress source.
 func (f *dispatchedChunk) resplit(now time.Time) []pendingChunk {
 	type group struct {
 		due    int64
@@ -112,8 +113,8 @@ func (f *dispatchedChunk) resplit(now time.Time) []pendingChunk {
 	return out
 }
 
-// roundDue rounds a due time up so that rows due at about one time share a chunk: by at most an eighth of the wait,
-// and never by more than ten seconds: who waits for an hour's budget loses no more of each hour. Zero: at once.
+// roundDue rounds a due time up, to Unix milliseconds, so that rows due at about the same time share a chunk: by at most an
+// eighth of the wait and at most ten seconds, so that a wait for an hourly budget loses little. Zero: at once.
 func roundDue(now, due time.Time) int64 {
 	wait := due.Sub(now).Milliseconds()
 	if due.IsZero() || wait <= 0 {

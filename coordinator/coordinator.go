@@ -21,22 +21,22 @@ import (
 	"probity/store"
 )
 
-// Resolver finds the route of a domain: a lower-case A-label. It answers a DNS failure with a Fact; engine/dns is one.
+// Resolver finds the route of a domain, given in lower-case A-labels. A DNS failure is a Fact; engine/dns is one.
 type Resolver interface {
 	Route(ctx context.Context, domain string) engine.Route
 }
 
-// Lists say what is known of an address without asking anybody; engine/lists has them.
+// Lists says what is known of an address without DNS or SMTP; engine/lists is one.
 type Lists interface {
 	Flags(a engine.Address) engine.Flags
 	Suggest(a engine.Address) string // did-you-mean, empty where there is none
 }
 
-// Config is all that a coordinator is given. Zero values are the defaults that are named.
+// Config configures a Coordinator. A zero value means the stated default.
 type Config struct {
 	Store    *store.Store
 	FS       vfs.FS
-	Dir      string // jobs live in a folder below it
+	Dir      string // the folder of jobs is in it
 	Resolver Resolver
 	Prober   wire.Prober
 	Table    *engine.Table
@@ -45,34 +45,34 @@ type Config struct {
 
 	Limits        csvfile.Limits // of an upload
 	Hold          time.Duration  // how long a prober may keep a chunk: 60 s
-	Lookups       int            // domains resolved at one time, for each job that is split: 512
-	MaxRecentRows int            // rows not answered that went out in the last 2 to 4 s, at most; default: 65,536, as many as may be asked in all
-	Stored        Form           // of the result file that is made at the end: CSV, zstd
+	Lookups       int            // concurrent DNS lookups of each job that is split: 512
+	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s; default: 65,536, the limit of all unanswered rows
+	Stored        Form           // format of the result file that is made at the end: CSV, zstd
 	Suppress      func(engine.Address) bool
 
 	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetention
 	RetainHistory time.Duration // and its record, and those of downloads in the audit log; default: for ever
 
-	// SingleLoad counts singles, so that other work can give way to them; default: one of its own.
+	// SingleLoad measures the load from single calls, so that other work can yield to them; default: a new meter.
 	SingleLoad *press.Meter
-	// OnFinish gives the parts of the commit that ends a job: its settlement.
+	// OnFinish returns parts of the commit that ends a job: its settlement.
 	OnFinish func(*store.Job) []store.Part
-	// TestVerdict answers the rows of jobs of test keys, for which no server is asked.
+	// TestVerdict answers the rows of jobs of test keys, which are never probed.
 	TestVerdict func(engine.Address) engine.Verdict
 }
 
-// The bounds of the whole coordinator.
+// Limits of the whole coordinator.
 const (
-	maxUploads     = 8      // received at one time
+	maxUploads     = 8      // uploads received at one time
 	maxRunning     = 64     // jobs that are split, sent and collected at one time
-	maxLargeSplits = 2      // of these, with more than smallJobRows rows, splitting at one time
-	maxSmallSplits = 4      // and with fewer
-	smallJobRows   = 20_000 // what makes a job light
-	maxAssemblies  = 8      // result files made at one time: one for each two processors, at most so many
-	maxRenders     = 2      // and written in another form
-	maxErasures    = 1      // addresses erased
-	maxPlans       = 1      // plans made
-	maxWorkers     = 16     // of one piece of work, each on a processor of its own
+	maxLargeSplits = 2      // of these, splitting at one time with more than smallJobRows rows
+	maxSmallSplits = 4      // splitting at one time with fewer
+	smallJobRows   = 20_000 // most rows of a small job
+	maxAssemblies  = 8      // result files made at one time: one for each two processors, at most this many
+	maxRenders     = 2      // result files converted to another format at one time
+	maxErasures    = 1      // addresses erased at one time
+	maxPlans       = 1      // plans made at one time
+	maxWorkers     = 16     // goroutines of one pipeline: one for each processor, at most this many
 	defaultHold    = 60 * time.Second
 )
 
@@ -89,11 +89,11 @@ type Coordinator struct {
 
 	uploadSlots, runningSlots, largeSplitSlots, smallSplitSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
 
-	migrating sync.Mutex // of files of an older version
+	migrating sync.Mutex // held while files of an older version are migrated
 
 	scheduler  *scheduler
 	metrics    jobMetrics
-	singleLoad *press.Meter // of singles
+	singleLoad *press.Meter
 	clockTrust clockTrust
 
 	pools         bufferPools
@@ -101,9 +101,9 @@ type Coordinator struct {
 
 	mu            sync.Mutex // guards all below
 	runners       map[string]*jobRunner
-	stateWatchers map[string]chan struct{} // closed when the job's state changes; only for jobs somebody waits for
-	receiving     map[string]bool          // uploads that are no jobs yet
-	jobLocks      map[string]*jobLock      // of the jobs whose files somebody works on
+	stateWatchers map[string]chan struct{} // closed when the job's state changes; only for jobs with a waiter
+	receiving     map[string]bool          // uploads that are not jobs yet
+	jobLocks      map[string]*jobLock      // of jobs whose files are in use
 	startJob      func(id string)          // set while Run is on; called with mu held
 }
 
@@ -130,7 +130,7 @@ func New(cfg Config) *Coordinator {
 	if cfg.Stored == (Form{}) {
 		cfg.Stored = Form{Format: CSV, Compress: Zstd}
 	}
-	processors := runtime.GOMAXPROCS(0) // of the machine, or of what its container may use
+	processors := runtime.GOMAXPROCS(0) // respects the limit of a container
 	workers, assembled := min(maxWorkers, processors), min(maxAssemblies, max(1, processors/2))
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	c := &Coordinator{
@@ -148,17 +148,17 @@ func New(cfg Config) *Coordinator {
 	return c
 }
 
-// SetTable makes a new provider table the one in force, for what is decided from now on.
+// SetTable sets the provider table for all later decisions.
 func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
 
-// SetLists makes other lists the ones in force, for addresses that are looked at from now on.
+// SetLists sets the lists for all addresses that are classified from now on.
 func (c *Coordinator) SetLists(l Lists) { c.lists.Store(&l) }
 
-// currentLists is the lists in force.
+// currentLists returns the current lists.
 func (c *Coordinator) currentLists() Lists { return *c.lists.Load() }
 
-// Run runs the jobs until ctx ends or the state store fails; it returns when all its goroutines have.
-// Jobs that were not finished when the process died go on where they stopped.
+// Run runs the jobs until ctx ends or the state store fails; it returns after all its goroutines have.
+// Unfinished jobs of an earlier process continue where they stopped.
 func (c *Coordinator) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -166,7 +166,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	begin := func(id string) {
 		r := c.newJobRunner(id)
 		if r == nil {
-			return // it runs already
+			return // it is already running
 		}
 		all.Go(func() {
 			defer c.removeRunner(r)
@@ -196,7 +196,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return nil
 }
 
-// startAll starts what the store has unfinished, and lets Accept start what comes.
+// startAll starts the store's unfinished jobs. From then on Accept starts new ones.
 func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error {
 	if err := c.checkClockAtStart(time.Now()); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error
 	return err
 }
 
-// startAccepted starts a job that was accepted just now, if Run is on; else Run will.
+// startAccepted starts a new job if Run is running; if not, Run will start it.
 func (c *Coordinator) startAccepted(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +232,7 @@ func (c *Coordinator) dir(id string) string {
 	return c.cfg.FS.PathJoin(c.cfg.Dir, jobsFolder, id)
 }
 
-// acquire takes a place of a semaphore unless ctx ends first.
+// acquire acquires a slot of a semaphore, or fails when ctx ends.
 func acquire(ctx context.Context, sem chan struct{}) error {
 	select {
 	case sem <- struct{}{}:

@@ -19,10 +19,10 @@ import (
 
 var times = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// withoutTimes is a result without its times: what was answered anew after a crash bears a new one.
+// withoutTimes returns a result without its times: a row that is answered again after a crash has a new one.
 func withoutTimes(s string) string { return times.ReplaceAllString(s, "T") }
 
-// deferSome defers and returns some rows once, by their number alone, and takes its time.
+// deferSome slowly defers and returns some rows once, chosen by row number.
 func deferSome(pace time.Duration) func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) {
 	return func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 		if r.Number%64 == 0 && pace > 0 {
@@ -35,8 +35,8 @@ func deferSome(pace time.Duration) func(*wire.Batch, *wire.Row) (wire.Outcome, t
 	}
 }
 
-// TestResultsSurvivePowerLoss cuts the power at random moments of a job's life, again and again, and lets it go on from what the disk
-// kept: with all, some or none of what was not synced.
+// TestResultsSurvivePowerLoss cuts the power at random moments of a job, repeatedly, and continues from the disk with all, some or
+// none of the unsynced data.
 func TestResultsSurvivePowerLoss(t *testing.T) {
 	in := testCSV(8000, 3)
 	clean := newTestEnv(t, vfs.NewMem())
@@ -78,7 +78,7 @@ func TestResultsSurvivePowerLoss(t *testing.T) {
 	}
 }
 
-// answeredRows is what the log on the disk knows.
+// answeredRows reads the answered rows from the log on the disk.
 func answeredRows(t *testing.T, w *testEnv, j *store.Job) map[uint32]bool {
 	known := map[uint32]bool{}
 	now, err := w.c.Job(j.ID)
@@ -103,7 +103,7 @@ func answeredRows(t *testing.T, w *testEnv, j *store.Job) map[uint32]bool {
 	return known
 }
 
-// failOnRepeat fails the test when a row that was answered durably is asked again.
+// failOnRepeat fails the test when a durably answered row is sent again.
 func failOnRepeat(t *testing.T, w *testEnv, known map[uint32]bool) {
 	w.prober.onAsk = func(row uint32) {
 		if known[row] {

@@ -6,13 +6,13 @@ import (
 	"probity/coordinator/jobfiles"
 )
 
-// deferredRows are the rows that were deferred before this start of a job and are not answered: when each is due, and who must ask it.
-// It takes eight bytes for each row of the pages that have some, and goes when the job is split.
+// deferredRows holds the unanswered rows that were deferred before this start of a job: when each is due, and from which egress
+// source. It needs eight bytes for each row of a page with deferred rows, and is dropped once the job is split.
 type deferredRows struct {
 	base    time.Time
 	pages   map[uint32]*deferredPage
-	sources []string          // by number; the first is none
-	numbers map[string]uint16 // of the sources
+	sources []string          // by number; the first is empty
+	numbers map[string]uint16 // index of sources
 }
 
 const deferredPageRows = 4 << 10
@@ -30,7 +30,7 @@ func newDeferredRows(base time.Time) *deferredRows {
 	return &deferredRows{base: base, pages: map[uint32]*deferredPage{}, sources: []string{""}, numbers: map[string]uint16{"": 0}}
 }
 
-// put notes the last deferral of a row.
+// put records the last deferral of a row.
 func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
 	p := d.pages[row/deferredPageRows]
 	if p == nil {
@@ -44,7 +44,8 @@ func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
 	p[row%deferredPageRows] = deferredRow{due: due, source: d.sourceNumber(what.Source), attempt: what.Attempt, deferred: true}
 }
 
-// sourceNumber is the number of an egress source. More than 65,535 are none of one cluster: their rows may be asked by any.
+// sourceNumber returns the number of an egress source, 0 after 65,535 sources (no cluster has that many): any source may then
+// probe the row.
 func (d *deferredRows) sourceNumber(name string) uint16 {
 	n, ok := d.numbers[name]
 	if !ok && len(d.sources) < 1<<16 {
@@ -55,7 +56,7 @@ func (d *deferredRows) sourceNumber(name string) uint16 {
 	return n
 }
 
-// get is the deferral of a row; the zero value for a row that was not deferred. A nil set has none.
+// get returns the deferral of a row, or the zero value. A nil *deferredRows has none.
 func (d *deferredRows) get(row uint32) jobfiles.Deferral {
 	if d == nil {
 		return jobfiles.Deferral{}

@@ -13,28 +13,28 @@ import (
 	"probity/prober/wire"
 )
 
-// dispatchedChunk is one chunk under way at a prober.
+// dispatchedChunk is one chunk in flight at a prober.
 type dispatchedChunk struct {
 	job        *runningJob
 	queue      *classQueue
 	chunk      chunk
-	interval   int // of the scheduler's in-flight limit, in which it was sent
+	interval   int // of the in-flight limit, when it was sent
 	epoch      uint32
 	rows       *chunkRows
-	byRow      []uint64 // row number and place, ordered
-	lastIndex  int      // where the last row was found: results tend to come in the order of the batch
+	byRow      []uint64 // row number and index, sorted
+	lastIndex  int      // index of the last row found: results tend to arrive in batch order
 	unanswered int      // rows without a result
-	done       []bool   // by place: it has its result
+	done       []bool   // by index: the row has a result
 
-	held       wire.Held // as the prober told last; guarded by the scheduler's mutex
+	held       wire.Held // as the prober last reported; guarded by the scheduler's mutex
 	unfinished []unfinishedRow
 	answered   int
 	released   bool           // the scheduler no longer counts it
-	progressed bool           // a part had rows that were asked
-	logRows    []jobfiles.Row // from the present part, on its way to the log
+	progressed bool           // the current results have rows that were probed
+	logRows    []jobfiles.Row // of the current results, for the log
 }
 
-// unfinishedRow is a row that came home without an answer.
+// unfinishedRow is a row that was returned without an answer.
 type unfinishedRow struct {
 	index   int
 	due     time.Time
@@ -42,9 +42,9 @@ type unfinishedRow struct {
 	source  string
 }
 
-const resendPause = time.Second // before rows that came back without a due time go out again
+const resendPause = time.Second // before rows that were returned without a due time are sent again
 
-// dispatch takes a chunk on its way, in a goroutine that runningJob.dispatches counts.
+// dispatch sends a chunk in a goroutine that runningJob.dispatches counts.
 func (job *runningJob) dispatch(p pickedChunk) {
 	f := &dispatchedChunk{job: job, queue: p.queue, chunk: p.chunk, interval: p.interval, epoch: job.record.Term}
 	go func() {
@@ -68,7 +68,8 @@ func (f *dispatchedChunk) release() {
 	}
 }
 
-// sendToProber reads the chunk and has its rows asked. Its error is ours; what a prober could not do comes home as Later.
+// sendToProber reads the chunk and sends its rows to the prober. Its error is our own failure; rows that the prober could not
+// finish become unfinished.
 func (f *dispatchedChunk) sendToProber() error {
 	job := f.job
 	if err := f.readRows(); err != nil {
@@ -92,7 +93,7 @@ func (f *dispatchedChunk) sendToProber() error {
 	return nil
 }
 
-// readRows reads the rows of the chunk that have no answer.
+// readRows reads the chunk's rows without an answer.
 func (f *dispatchedChunk) readRows() error {
 	buf := f.job.c.pools.buffers.get()
 	defer f.job.c.pools.buffers.put(buf)
@@ -116,7 +117,7 @@ func (f *dispatchedChunk) indexRows() {
 	slices.Sort(f.byRow)
 }
 
-// indexOf finds the place of a row in the batch, -1 for a row that is not in it.
+// indexOf returns the index of a row in the batch, or -1.
 func (f *dispatchedChunk) indexOf(row uint32) int {
 	if next := f.lastIndex + 1; next < f.rows.len() && f.rows.batch[next].Number == row {
 		f.lastIndex = next
@@ -130,7 +131,8 @@ func (f *dispatchedChunk) indexOf(row uint32) int {
 	return f.lastIndex
 }
 
-// collect takes a part of the answer. Results of an old epoch, of rows that were not asked, or that have one already, are dropped whole.
+// collect handles one part of the results. It ignores results of another chunk or epoch, of unknown rows, and second results
+// of a row.
 func (f *dispatchedChunk) collect(r wire.Results) {
 	if r.Chunk != f.chunk.number || r.Epoch != f.epoch || r.Job != f.job.record.ID {
 		return
@@ -170,10 +172,10 @@ func (f *dispatchedChunk) recordResult(p int, res *wire.Result, now time.Time) {
 	if res.Outcome != wire.Settled {
 		r := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
 		if res.Outcome == wire.Deferred && f.chunk.source != "" && res.Egress != f.chunk.source {
-			r.attempt = res.Attempt // who asked before is gone: this was a first contact, and its waits begin anew
+			r.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
 		}
 		if r.source == "" && res.Outcome == wire.Returned {
-			r.source = f.chunk.source // who was pinned stays pinned
+			r.source = f.chunk.source // it stays bound to its source
 		}
 		f.unfinished = append(f.unfinished, r)
 		if res.Outcome == wire.Deferred {
@@ -190,7 +192,7 @@ func (f *dispatchedChunk) recordResult(p int, res *wire.Result, now time.Time) {
 	f.logRows = append(f.logRows, a.answer(jobfiles.Final, &res.Verdict, now))
 }
 
-// recordDeferral records that a row is asked again, and what is known of it so far.
+// recordDeferral logs that a row is probed again later, with its provisional verdict.
 func (f *dispatchedChunk) recordDeferral(a *chunkRow, r unfinishedRow, res *wire.Result, now time.Time) {
 	row := jobfiles.Row{Number: a.Number}
 	if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
@@ -200,7 +202,7 @@ func (f *dispatchedChunk) recordDeferral(a *chunkRow, r unfinishedRow, res *wire
 	f.logRows = append(f.logRows, row)
 }
 
-// markUnfinished makes every row without a result one that came home.
+// markUnfinished marks every row without a result as unfinished.
 func (f *dispatchedChunk) markUnfinished() {
 	for p := range f.done {
 		if !f.done[p] {

@@ -1,44 +1,45 @@
-// Package coordinator takes lists and single addresses, and sees to it that each is answered: it finds the route of every
-// domain, sends the rows that must be asked to a prober, and puts the answers back next to the rows.
+// Package coordinator verifies lists (jobs) and single addresses: it finds the route of every domain, sends the rows that
+// need SMTP to a prober, and joins the answers with the rows. Callbacks delivers the results.
 //
-// It knows jobs, files and fairness between them. It refuses to know SMTP, HTTP and money: what a reply means is the
-// engine's, what a callback or a credit is belongs to those who pass parts of a commit to Accept and OnFinish.
+// It knows jobs, their files and the fairness between them. It does not know SMTP, the API or credits: the engine decides
+// what a reply means, and callers of Accept and OnFinish add their own parts to the commits.
 //
 // A job is a folder of files next to the state store:
 //
-//	upload-…       the list in frames of whole rows, and which rows have the address of an earlier one; it never changes
-//	rows           the log of the rows of a running job, the only truth of its progress
-//	chunks         scratch: rows to be asked, in chunks of up to 4,096; made anew at each start
+//	upload-…       the list in frames of whole rows, and which rows are duplicates of an earlier one; it never changes
+//	rows           the log of the rows of a running job, the only record of its progress
+//	chunks         scratch: rows to be sent, in chunks of up to 4,096; made again at each start
 //	answers-…      the answers of a finished job in the order of its rows; it never changes
 //	result-…       the finished file; it never changes
-//	callback       rows as they are sent to the callback's receiver; dropped when no attempt is due any more
+//	callback       rows as they are sent to the callback's receiver; deleted when no attempt is due any more
 //
-// The formats of upload, rows and answers are those of package jobfiles. The job's record names its upload, answers and result; other
-// objects in the folder are what a crash left, and go before each step of the job, at each start, and each hour.
+// Package jobfiles has the formats of upload, rows and answers. The job's record names its upload, answers and result. Other
+// objects in the folder are left from a crash; they are removed before each step of the job, at each start, and each hour.
 //
-// A wire.Prober asks: one in this process, or a Fleet, which is the nodes of a cluster as one. The coordinator does not
+// Rows go to a wire.Prober: the one of this process, or a fleet, which is all nodes of a cluster. The coordinator does not
 // know which.
 //
 // Invariants:
 //  1. Accept returns a job only after its files and its record are durable; a refused or broken upload leaves nothing.
-//  2. A row's answer counts once it is in the synced log. What is there is never asked again and never changes.
-//  3. A job that starts again asks for the rows of its upload that the log has no answer of. Rows whose answers were damaged are among
-//     them; a job is not finished while it lacks answers and has time left.
-//  4. The result file is a function of the upload and the set of answers: the order in which answers came, and crashes on the way, do
-//     not show in it. Files of a finished job are used as they were written or not at all.
-//  5. Memory is the same for any size of job: windows of about a million rows, 64 MB of open chunks, 131,072 rows under way.
-//     Jobs take turns; one with a quarter of the longest one's rows, or less, is short, and has the greater part of them.
-//     A class with rows for a day or more of its budgets says so, and its budgets are spent evenly (scheduler.longBacklog).
-//     Of a job's classes, the one whose rows will take longest goes first; of each, no more is under way than its budgets take
-//     in about two minutes, so that no slow one has the room of others. Six jobs are split at one time, not counting those that
-//     only wait for the name servers of few rows.
-//  6. A failing state store stops the coordinator. Any other failure is one job's: its step is tried again on files that are opened
-//     anew, 100 ms to a minute later, for an hour, then the job fails; on a full disk for as long as it is full; a damaged or
-//     missing file fails it at once, and so does a panic. Its state stays meanwhile, and its record says why it does not get on.
-//     Nothing expires in the hour after a start or a step of the wall clock, or in the day after where that is behind what was noted
-//     last or more than a day ahead: see clock_trust.go. What waits does so by the monotonic clock.
-//  7. After Erase has returned nil, no file of a job contains the address and no unfinished job will ask for it. Rows, order,
-//     verdicts, counts and charges stay as they were; a row of the address that has no answer gets none.
-//  8. What Backup sets aside is a data folder of one moment: jobs restored from it go on as after a crash.
-//  9. While no domain can be looked up, one that fails is asked for again, three times at most, before its rows are told (unresolved.go).
+//  2. A row's answer counts once it is in the synced log. An answered row is never sent again, and its answer never changes.
+//  3. A restarted job sends the rows of its upload that have no answer in the log, or a damaged one. A job with missing
+//     answers is not finished while it has time left.
+//  4. The result file depends only on the upload and the set of answers, not on their order or on crashes. Files of a finished
+//     job are used as they were written or not at all.
+//  5. Memory is bounded for any size of job: windows of about a million rows, 64 MB of open chunks, and limits of rows in flight.
+//     Jobs take turns. A job with at most a quarter of the longest job's rows is short; short jobs get most of the turns.
+//     A class with a day or more of rows is marked as a long backlog, and its budgets are used evenly (scheduler.longBacklog).
+//     Of a job's classes, the one that will take longest goes first. A class has at most the rows in flight that its budgets
+//     allow in about two minutes, so that a slow class does not fill the in-flight limit. Six jobs are split at one time, not
+//     counting those that only wait for DNS answers for few rows.
+//  6. A failing state store stops the coordinator. Any other failure concerns one job: its step is tried again with reopened
+//     files, 100 ms to a minute later, for an hour; then the job fails. On a full disk it is tried for as long as the disk is
+//     full. A damaged or missing file, or a panic, fails the job at once. Meanwhile the job keeps its state, and its record
+//     says what the problem is. Nothing expires in the hour after a start or a step of the wall clock, or in the day after if the
+//     clock is behind the saved one or more than a day ahead (clock_trust.go). Waits use the monotonic clock.
+//  7. After Erase has returned nil, no file of a job contains the address and no unfinished job will probe it. Row count, order,
+//     verdicts, counts and charges stay; a row without an answer gets none.
+//  8. Backup makes a consistent data folder: jobs restored from it continue as after a crash.
+//  9. While every DNS lookup fails, a failed domain is looked up again, at most three times, before its rows get dns_error
+//     (unresolved.go).
 package coordinator

@@ -11,17 +11,17 @@ import (
 	"probity/engine"
 )
 
-// domain is what the split knows of one domain.
+// domain is what the splitter knows of one domain.
 type domain struct {
 	name          string
 	route         rowRoute
 	resolved      bool       // the route is known
 	mxSet         bool       // route.mx is set
 	suggests      triState   // whether the lists suggest another domain
-	waitingRows   []splitRow // waiting for the route
-	retries       int        // times that it was asked for again
-	resolverCheck bool       // no row waits for it: see unresolvedDomains
-	held          bool       // by unresolvedDomains, which counts its rows
+	waitingRows   []splitRow // rows that wait for the route
+	retries       int        // repeated lookups
+	resolverCheck bool       // a test of the resolver without rows: see unresolvedDomains
+	held          bool       // held by unresolvedDomains, which counts its rows
 }
 
 type triState uint8
@@ -32,21 +32,21 @@ const (
 	no
 )
 
-const maxRemembered = 32 << 10 // of a generation; two are kept
+const maxRemembered = 32 << 10 // domains of a generation; two are kept
 
-// domains finds the route of each domain once, as long as it is remembered: two generations of bounded size, so that the
-// domains in use stay. The resolver remembers too. One goroutine uses it; those it starts end with close.
+// domains finds the route of each domain and remembers it in two generations of bounded size, so that domains in use stay.
+// The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with close.
 type domains struct {
 	ctx           context.Context
 	resolver      Resolver
 	recent, older map[string]*domain
-	pending       int // being looked up, or in line for it; one that grows old meanwhile is asked for again
+	pending       int // lookups queued or running; a domain may be forgotten meanwhile and then looked up again
 	lookupQueue   chan *domain
 	results       chan *domain
 	lookups       int
 	workers       int
 	unresolved    unresolvedDomains
-	lastFound     string // a domain that was found last
+	lastFound     string // the last domain that was found
 	all           sync.WaitGroup
 }
 
@@ -57,7 +57,7 @@ func newDomains(ctx context.Context, r Resolver, lookups int) *domains {
 	}
 }
 
-// get is what is known of a domain; nil when it was never asked for.
+// get returns a remembered domain, or nil.
 func (d *domains) get(name string) *domain {
 	if x := d.recent[name]; x != nil {
 		return x
@@ -77,10 +77,10 @@ func (d *domains) remember(x *domain) {
 	d.recent[x.name] = x
 }
 
-// open is how many domains are being looked up.
+// open returns how many domains are being looked up.
 func (d *domains) open() int { return d.pending }
 
-// startLookup starts to look up a domain; the caller keeps open below maxWaitingDomains.
+// startLookup starts the lookup of a domain; the caller keeps open below maxWaitingDomains.
 func (d *domains) startLookup(name string) *domain {
 	x := &domain{name: strings.Clone(name)}
 	d.remember(x)
@@ -102,9 +102,9 @@ func (d *domains) runLookups() {
 	}
 }
 
-// next is a domain whose route has become known; nil when there is none, and none comes within wait.
+// next returns a domain whose route has become known, or nil if there is none within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
-	if d.unresolved.isIdle() { // then the time does not matter, and reading the clock for each domain is too often
+	if d.unresolved.isIdle() { // the usual case, without reading the clock for each domain
 		x, err := d.receive(0)
 		if err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 	}
 }
 
-// answerTime is when an answer was heard, where that matters: of a resolver check, and of a failure.
+// answerTime returns the time of an answer if it matters (a resolver check or a failure), else zero.
 func answerTime(x *domain) (now time.Time) {
 	if x.resolverCheck || isUnresolved(x) {
 		now = time.Now()
@@ -141,7 +141,7 @@ func answerTime(x *domain) (now time.Time) {
 	return now
 }
 
-// handleLookup takes an answer in; true when its rows may be told.
+// handleLookup handles the result of a lookup; true if the domain's rows can go on.
 func (d *domains) handleLookup(x *domain, now time.Time) bool {
 	switch {
 	case x.resolverCheck:
@@ -165,18 +165,18 @@ func (d *domains) handleLookup(x *domain, now time.Time) bool {
 	return false
 }
 
-// checkResolver looks up a made-up name at once, not in line: what counts is whether names are found now.
+// checkResolver looks up a random name at once, past the queue: it tests whether the resolver works now.
 func (d *domains) checkResolver(name string) {
 	began := time.Now()
 	x := &domain{name: name, resolverCheck: true}
 	x.route.Route = d.resolver.Route(d.ctx, name)
 	if time.Since(began) > promptLookup {
-		x.route.Fact = engine.FactDNSTimeout // a try was lost
+		x.route.Fact = engine.FactDNSTimeout // slow: a query was lost
 	}
 	d.results <- x
 }
 
-// receive is the next answer, nil when none comes in time.
+// receive returns the next result, or nil if none comes within wait.
 func (d *domains) receive(wait time.Duration) (*domain, error) {
 	select {
 	case x := <-d.results:
@@ -198,7 +198,7 @@ func (d *domains) receive(wait time.Duration) (*domain, error) {
 	}
 }
 
-// retryDue puts each domain that was put off and is due into the line. There is room: it is among those being asked.
+// retryDue queues each scheduled domain that is due. The queue has room: pending counts it already.
 func (d *domains) retryDue(now time.Time) {
 	for x := d.unresolved.nextDue(now); x != nil; x = d.unresolved.nextDue(now) {
 		d.lookupQueue <- x
@@ -211,14 +211,14 @@ func (d *domains) markResolved(x *domain) *domain {
 	return x
 }
 
-// forget says that no other domain will be asked for: what was learnt is forgotten. Those that failed may be asked for again.
+// forget drops the remembered domains; no new domain may be looked up afterwards. Failed domains may still be retried.
 func (d *domains) forget() { d.recent, d.older = nil, nil }
 
-// close ends the lookups; ctx must have ended or nothing be asked.
+// close ends the lookups. ctx must have ended, or no lookup be pending.
 func (d *domains) close() {
 	close(d.lookupQueue)
 	d.all.Wait()
 }
 
-// joinMX is an MX set as the names keep it and the result file shows it.
+// joinMX formats an MX set as it is stored and as the result file shows it.
 func joinMX(hosts []string) string { return strings.Join(hosts, " ") }

@@ -22,13 +22,13 @@ const (
 	dupWindows      = csvfile.MaxRows>>dupWindowBits + 1
 )
 
-// rowCounts is what counting a list found.
+// rowCounts is the result of counting a list.
 type rowCounts struct {
 	rows, blank, unique, duplicates int64
 }
 
-// duplicateCounter finds the rows whose address stands in an earlier row. Addresses are told apart by a 128-bit hash under a
-// random seed, so that no client can prepare two that collide. An address that does not parse stands for itself, as typed.
+// duplicateCounter finds the rows that repeat the address of an earlier row. Addresses are compared by a 128-bit hash with a
+// random seed, so that no client can prepare collisions. An address that does not parse is compared as typed.
 type duplicateCounter struct {
 	seed   uint64
 	spill  *spill
@@ -46,8 +46,8 @@ func newCounter(c *Coordinator, dir string, seed uint64) (*duplicateCounter, err
 	return &duplicateCounter{seed: seed, spill: s, fs: fs, dir: dir, pool: pool, domains: newDomainCounts(c.table.Load())}, err
 }
 
-// appendHashes appends a record for each row of a block that has an address, and the domain of each that parses. It touches nothing
-// shared.
+// appendHashes appends a record for each row of a block that has an address, and the domain of each address that parses. It is
+// safe for concurrent use.
 func (c *duplicateCounter) appendHashes(dst []byte, domains []string, b *csvfile.Block) ([]byte, []string) {
 	for i := range b.Rows {
 		press.Yield(i)
@@ -67,7 +67,7 @@ func (c *duplicateCounter) appendHashes(dst []byte, domains []string, b *csvfile
 	return dst, domains
 }
 
-// add takes the records and domains of a block; blocks come in row order.
+// add adds the records and domains of a block; blocks must come in row order.
 func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
 	c.domains.add(domains)
 	c.counts.rows += int64(rows)
@@ -80,7 +80,7 @@ func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
 	return nil
 }
 
-// finish counts partition by partition, and adds the duplicates to the upload.
+// finish counts partition by partition and adds the duplicates to the upload.
 func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (rowCounts, error) {
 	dups, err := createSpill(c.fs, c.fs.PathJoin(c.dir, fileSpill+".duplicates"), dupWindows, c.pool)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *duplicateCounter) countRun(seen *firstRows, run []byte, dups *spill) er
 	return nil
 }
 
-// addDuplicates adds the duplicates in the order of rows, window by window.
+// addDuplicates adds the duplicates in row order, window by window.
 func (c *duplicateCounter) addDuplicates(dups *spill, w *jobfiles.UploadWriter) error {
 	firstOf := make([]uint32, min(dupWindow, c.counts.rows)) // first row plus one
 	for from := int64(0); from < c.counts.rows; from += dupWindow {
@@ -146,7 +146,7 @@ func (c *duplicateCounter) addDuplicates(dups *spill, w *jobfiles.UploadWriter) 
 	return nil
 }
 
-// remove ends the count and its file.
+// remove ends the count and removes its file.
 func (c *duplicateCounter) remove() error {
 	if c.spill == nil {
 		return nil
@@ -154,10 +154,10 @@ func (c *duplicateCounter) remove() error {
 	return c.spill.remove()
 }
 
-// firstRows maps 128-bit keys to the first row that had them: open addressing, reused from partition to partition.
+// firstRows maps 128-bit keys to the first row that had them. It is a hash table with open addressing, reused by partition.
 type firstRows struct {
 	keys  []firstRow
-	slots []int32 // index into keys plus one, 0 when free; a power of two long, at most half full
+	slots []int32 // index into keys plus one, 0 if free; the length is a power of two, at most half full
 }
 
 type firstRow struct {
@@ -170,7 +170,7 @@ func (m *firstRows) reset() {
 	clear(m.slots)
 }
 
-// put gives the first row of a key, and whether that was an earlier one.
+// put returns the first row of a key, and whether that is an earlier one.
 func (m *firstRows) put(hi, lo uint64, row uint32) (uint32, bool) {
 	if 2*len(m.keys) >= len(m.slots) {
 		m.grow()

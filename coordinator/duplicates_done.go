@@ -8,16 +8,16 @@ import (
 	"probity/store"
 )
 
-// recountEvery is how old the count of finished duplicates of a running job may be. A count reads eight bytes a duplicate.
+// recountEvery is the maximum age of a running job's count of finished duplicates. A count reads eight bytes per duplicate.
 const recountEvery = 2 * time.Second
 
-// duplicateCount is how many duplicates of a running job have the verdict of their first row. It is for people only: where it cannot be
-// counted, the last count stands, and nothing fails.
+// duplicateCount is how many duplicates of a running job have the verdict of their first row. It is only displayed: if counting
+// fails, the last count stays and the job goes on.
 type duplicateCount struct {
-	mu     sync.Mutex // guards all below, over the reading of the file: who asks at the same time waits for that count
+	mu     sync.Mutex // guards all below, and is held while the file is read: concurrent callers wait for that count
 	at     time.Time  // of the last try
 	done   int64
-	failed bool // the last try, which is logged already
+	failed bool // the last try failed, and that is logged
 }
 
 // doneDuplicates counts again if the last count is old.
@@ -45,7 +45,7 @@ func (c *Coordinator) logUncounted(job string, err error) {
 	c.log.Error("duplicates that are done cannot be counted: the job shows the last count", "job", job, "error", err)
 }
 
-// countDuplicates counts the duplicates whose first row is answered, in flat memory.
+// countDuplicates counts the duplicates whose first row is answered, in constant memory.
 func (c *Coordinator) countDuplicates(j *store.Job, answered bitset) (done int64, err error) {
 	if j.Duplicates == 0 {
 		return 0, nil

@@ -13,28 +13,28 @@ import (
 	"probity/store"
 )
 
-// An erasure forgets one address in the files of all jobs, finished or not. What names it in an upload becomes erasedText:
-// the e-mail cell of each row of that address, and the address wherever else it stands in the upload by itself. Rows,
-// their order, other cells and verdicts stay, so that counts and charges still follow from the file. A row that was not
-// yet answered is never asked again: it is UNKNOWN/smtp_not_checked. The result file is made anew, with another sum.
+// An erasure removes one address from the files of all jobs, finished or not. In an upload it becomes erasedText: in the
+// e-mail cell of each row of that address, and wherever else the address stands by itself. Row count, order, other cells
+// and verdicts stay, so that counts and charges still match the file. A row without an answer is never probed again: it is
+// UNKNOWN/smtp_not_checked. The result file is made again, with another checksum.
 //
-// It is durable before Erase returns, and done again after any failure it ends where it would have ended:
+// It is durable before Erase returns. It is idempotent: repeated after any failure, it has the same result.
 //
-//  1. In an unfinished job the row that would be asked is answered in the log; where a name has to go, the log is written anew.
+//  1. In an unfinished job the row is answered in the log. If the log has a name to erase, the log is rewritten.
 //  2. A new upload, and a new answers file and result of a finished job, are written next to the old ones and synced.
-//  3. One commit names them. What it named before is deleted; where a crash comes before that, each start does it.
+//  3. One commit names the new files. The old ones are deleted; after a crash the next start deletes them.
 //
-// A download that was under way reads the old file to its end. A list that is being uploaded is not yet stored.
+// A download in progress reads the old file to its end. A list that is still being uploaded is not searched.
 
-// erasedText stands where an address was.
+// erasedText replaces an erased address.
 const erasedText = "<erased>"
 
-// notifyEvery is how often a runner is asked for its turn again: a ring between two steps is lost.
+// notifyEvery is how often a runner is asked again for the lock of its job: a notification between two steps is lost.
 const notifyEvery = 20 * time.Millisecond
 
-// Erase forgets an address, given in folded form, in the files of some jobs, or of all where none are named. found hears of each job
-// that it stood in, and in how many rows, before that job is changed. A job that cannot be read fails alone: the others are done, and
-// left are those that are not, with the error.
+// Erase erases an address, given in folded form, in the files of the given jobs, or of all if none are given. found is called
+// for each job that contains it, with the number of rows, before that job is changed. A job that cannot be read does not stop
+// the others: left are the jobs that are not done, with the errors.
 func (c *Coordinator) Erase(ctx context.Context, folded string, jobs []string, found func(job string, rows int64) error) (left []string, err error) {
 	a, err := engine.Parse(folded)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Coordinator) Erase(ctx context.Context, folded string, jobs []string, f
 	return left, errors.Join(errs...)
 }
 
-// unexpiredJobs are the jobs that have files.
+// unexpiredJobs returns the jobs that have files.
 func (c *Coordinator) unexpiredJobs() (ids []string, err error) {
 	return ids, c.cfg.Store.AllJobs(func(j *store.Job) error {
 		if j.State != store.JobExpired {
@@ -73,7 +73,7 @@ func (c *Coordinator) unexpiredJobs() (ids []string, err error) {
 	})
 }
 
-// eraseJob forgets an address in one job. A job that does not name it is only read, while all else goes on.
+// eraseJob erases an address in one job. A job that does not contain it is only read and not interrupted.
 func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
 	j, err := c.Job(id)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address,
 	case j.State == store.JobFailed:
 		return c.deleteFailedFiles(j)
 	}
-	if e.inUpload || e.inNames { // and not only the end of another erasure
+	if e.inUpload || e.inNames { // not only files left by another erasure
 		if err := found(id, e.rows); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (c *Coordinator) eraseJob(ctx context.Context, id string, a engine.Address,
 	return e.rewrite(ctx, j)
 }
 
-// ignoreNotFound passes over a job that was deleted meanwhile.
+// ignoreNotFound ignores that a job was deleted meanwhile.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -118,7 +118,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// ignoreExpired passes over a job whose files went while they were read.
+// ignoreExpired ignores a missing file if the job has expired or was deleted meanwhile.
 func (c *Coordinator) ignoreExpired(id string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -130,7 +130,7 @@ func (c *Coordinator) ignoreExpired(id string, err error) error {
 	return err
 }
 
-// deleteFailedFiles deletes the files of a failed job: nothing can be served from them, and they may be damaged.
+// deleteFailedFiles deletes the files of a failed job: they have no use, and may be damaged.
 func (c *Coordinator) deleteFailedFiles(j *store.Job) error {
 	dir := c.dir(j.ID)
 	left, err := c.cfg.FS.List(dir)
@@ -143,13 +143,13 @@ func (c *Coordinator) deleteFailedFiles(j *store.Job) error {
 	return errors.Join(err, wholefile.SyncDir(c.cfg.FS, dir))
 }
 
-// jobLock lets one at a time work on the files of a job: its runner for a step, an erasure, its expiry.
+// jobLock is held while the files of a job are changed: by its runner for a step, by an erasure, or by its expiry.
 type jobLock struct {
 	slot  chan struct{}
-	users int // who holds it or waits; guarded by Coordinator.mu
+	users int // holder and waiters; guarded by Coordinator.mu
 }
 
-// lockJob locks a job; give ends it.
+// lockJob locks a job; unlock unlocks it.
 func (c *Coordinator) lockJob(ctx context.Context, id string) (unlock func(), err error) {
 	c.mu.Lock()
 	t := c.jobLocks[id]
@@ -187,7 +187,7 @@ func (c *Coordinator) tryLockJob(id string) (unlock func(), free bool) {
 	return func() { <-t.slot; c.releaseJobLock(id, t) }, true
 }
 
-// interrupt takes the lock of a job from its runner, whose work ends in good order: as for a pause, but the state stays.
+// interrupt makes the runner of a job stop, as for a pause but without a change of state, and takes the job's lock.
 func (c *Coordinator) interrupt(ctx context.Context, id string) (unlock func(), err error) {
 	locked := make(chan struct{})
 	var notifying sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 
 const ruleErased = "coordinator/erased"
 
-// answerErasedRow sees to it that an unfinished job never asks for the address again: its first row, for which its duplicates stand, is
-// answered in the log. What chunks named it are gone with the work.
+// answerErasedRow keeps an unfinished job from probing the address: it answers the address's first row in the log, which
+// counts for its duplicates too. The chunks that contained it are gone.
 func (e *erasure) answerErasedRow(j *store.Job) error {
 	if e.row < 0 {
 		return nil
@@ -34,7 +34,7 @@ func (e *erasure) answerErasedRow(j *store.Job) error {
 	return errors.Join(err, log.Close())
 }
 
-// searchAnswers looks for the address, and for what was suggested instead of it, in the names of the answers.
+// searchAnswers looks for the address and its suggestions in the names of the answers.
 func (e *erasure) searchAnswers(j *store.Job) error {
 	f, err := e.c.openAnswers(j)
 	if err != nil || f == nil {
@@ -46,12 +46,12 @@ func (e *erasure) searchAnswers(j *store.Job) error {
 	return errors.Join(err, f.Close())
 }
 
-// rewriteLog sees to it that an unfinished job neither asks for the address nor names it in its log: where a name has to go, the log is
-// written anew with the empty name for it.
+// rewriteLog removes the address from the log of an unfinished job and keeps the job from probing it. If the log has a name to
+// erase, the log is rewritten with an empty name.
 func (e *erasure) rewriteLog(j *store.Job) error {
 	disk, dir := e.c.cfg.FS, e.c.dir(j.ID)
 	if err := errors.Join(e.answerErasedRow(j), removeIfExists(disk, disk.PathJoin(dir, fileChunks))); err != nil {
-		return err // the job's next step reads what is on the disk
+		return err // the job's next step reads the files again
 	}
 	if !e.inNames {
 		return nil
@@ -59,7 +59,7 @@ func (e *erasure) rewriteLog(j *store.Job) error {
 	return e.c.replaceLog(dir, func(w *jobfiles.RowsWriter) error { return e.copyTo(w, j) })
 }
 
-// replaceLog has another log of rows take the place of a job's log, whole and durable or not at all.
+// replaceLog replaces a job's log of rows atomically and durably.
 func (c *Coordinator) replaceLog(dir string, write func(*jobfiles.RowsWriter) error) error {
 	disk := c.cfg.FS
 	path := disk.PathJoin(dir, fileRows)
@@ -81,7 +81,7 @@ func (c *Coordinator) replaceLog(dir string, write func(*jobfiles.RowsWriter) er
 	return errors.Join(disk.Rename(path+wholefile.New, path), wholefile.SyncDir(disk, dir))
 }
 
-// copyAnswers writes the answers file of a finished job without the names that have to go.
+// copyAnswers writes the answers file of a finished job without the erased names.
 func (e *erasure) copyAnswers(j *store.Job) (made *store.AnswersFile, err error) {
 	w, err := e.c.createAnswers(j.ID, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *erasure) copyAnswers(j *store.Job) (made *store.AnswersFile, err error)
 	return &w.file, errors.Join(err, w.Abort())
 }
 
-// copyTo copies the answers of a job without the names that have to go.
+// copyTo copies the answers of a job without the erased names.
 func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
 	f, err := e.c.openAnswers(j)
 	if err != nil || f == nil {

@@ -15,37 +15,37 @@ import (
 	"probity/store"
 )
 
-// erasure is one address on its way out of one job, and where it was found.
+// erasure is the erasing of one address from one job, and where it was found.
 type erasure struct {
 	c      *Coordinator
 	folded string
 
 	dialect     csvfile.Dialect
-	inFrame     []bool          // that name it
-	row         int64           // the first row of the address, -1 for none
-	rows        int64           // of the address
-	suggestions map[string]bool // what was suggested instead of it
+	inFrame     []bool          // by frame: it contains the address
+	row         int64           // first row of the address, -1 for none
+	rows        int64           // rows of the address
+	suggestions map[string]bool // suggestions for its spellings
 	inPreamble  bool
 	inNames     bool
 	inUpload    bool
-	leftFiles   bool // of an erasure of this job: files that it could not delete
+	leftFiles   bool // an earlier erasure left files that it could not delete
 }
 
-const maxSuggestions = 64 // spellings of one address whose suggestions are looked for
+const maxSuggestions = 64 // suggestions of one address that are erased
 
 func (e *erasure) isFound() bool { return e.inUpload || e.inNames || e.leftFiles }
 
-// byteRange is a run of a block's bytes that names the address.
+// byteRange is a range of a block's bytes that contains the address.
 type byteRange struct{ from, to uint32 }
 
-// blockMentions is what a block says of the address.
+// blockMentions is where a block contains the address.
 type blockMentions struct {
 	ranges      []byteRange
-	rows        []uint32 // places in the block of rows whose e-mail cell it is
+	rows        []uint32 // rows of the block with the address in the e-mail cell
 	suggestions []string
 }
 
-// search finds the address in the upload and the names of a job.
+// search finds the address in the upload of a job and in the names of its answers.
 func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if err := json.Unmarshal(j.Dialect, &e.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
@@ -68,7 +68,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	return e.searchAnswers(j)
 }
 
-// searchedFrame is a frame of the upload on its way through the search.
+// searchedFrame is a frame of the upload that is being searched.
 type searchedFrame struct {
 	index    int
 	fr       frameReader
@@ -108,10 +108,10 @@ func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload) error {
 	return inOrder(new(bufferPool[searchedFrame]), e.c.workers, fill, work, take)
 }
 
-// searchFrame reads a frame in the bytes it was sent in, and finds the address there.
+// searchFrame reads a frame in its original encoding and finds the address in it.
 func (e *erasure) searchFrame(u *jobfiles.Upload, index int, fr *frameReader, m *blockMentions) error {
 	asSent := e.dialect
-	asSent.Encoding = csvfile.UTF8 // ASCII delimits, and the text of a cell is turned when it is looked at
+	asSent.Encoding = csvfile.UTF8 // delimiters are ASCII; a cell is decoded when it is compared
 	if err := fr.read(u, &asSent, index); err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (e *erasure) searchFrame(u *jobfiles.Upload, index int, fr *frameReader, m 
 	return nil
 }
 
-// searchBlock finds the address in a block. The e-mail cell counts by its folded form, other text by the addresses in it;
-// an e-mail cell that is another address is left alone, whatever it contains.
+// searchBlock finds the address in a block. The e-mail cell is compared in folded form; other text is searched for addresses.
+// An e-mail cell with another address is not searched.
 func (e *erasure) searchBlock(b *csvfile.Block, m *blockMentions) {
 	m.ranges, m.rows, m.suggestions = m.ranges[:0], m.rows[:0], m.suggestions[:0]
 	for i := range b.Rows {
@@ -141,7 +141,7 @@ func (e *erasure) searchBlock(b *csvfile.Block, m *blockMentions) {
 	}
 }
 
-// appendSuggestion adds what is suggested instead of a spelling of the address: it is nearly the address.
+// appendSuggestion adds the suggestion for a spelling of the address: it nearly equals the address.
 func (e *erasure) appendSuggestion(dst []string, a engine.Address) []string {
 	if e.c.currentLists() == nil || len(dst) >= maxSuggestions {
 		return dst
@@ -159,7 +159,7 @@ func (e *erasure) text(b []byte) string {
 	return string(b)
 }
 
-// findMentions finds the address by itself in the text buf[from:to]: as a run of the characters that addresses are made of.
+// findMentions finds the address in buf[from:to] where it stands by itself, as a run of address characters.
 func (e *erasure) findMentions(dst []byteRange, buf []byte, from, to int) []byteRange {
 	for at := from; ; {
 		i := bytes.IndexByte(buf[at:to], '@')
@@ -176,7 +176,7 @@ func (e *erasure) findMentions(dst []byteRange, buf []byte, from, to int) []byte
 		}
 		at = right
 		for right > sign+1 && buf[right-1] == '.' {
-			right-- // the end of a sentence
+			right-- // end of a sentence
 		}
 		if n := e.addressStart(e.text(buf[left:right])); n >= 0 {
 			dst = append(dst, byteRange{uint32(left + n), uint32(right)})
@@ -184,8 +184,8 @@ func (e *erasure) findMentions(dst []byteRange, buf []byte, from, to int) []byte
 	}
 }
 
-// addressStart tells where in a run of address characters the address begins, -1 where it does not: at the start, after
-// quotes and the like, or after the last sign that parts a name from a value.
+// addressStart returns where in a run of address characters the address begins, or -1: at the start, after quotes and
+// similar characters, or after the last separator of a name and a value.
 func (e *erasure) addressStart(run string) int {
 	sign := strings.LastIndexByte(run, '@')
 	starts := [...]int{0, len(run) - len(strings.TrimLeft(run, "'`*{=/#.")), strings.LastIndexAny(run[:sign], "=/") + 1}
@@ -200,7 +200,7 @@ func (e *erasure) addressStart(run string) int {
 	return -1
 }
 
-// isLocal reports a character of an unquoted local part (RFC 5322 section 3.2.3, RFC 6531), save the pipe, which delimits.
+// isLocal reports a character of an unquoted local part (RFC 5322 section 3.2.3, RFC 6531), except the pipe, a delimiter.
 func isLocal(c byte) bool {
 	return c >= 0x80 || isAlnum(c) || strings.IndexByte("!#$%&'*+-/=?^_`{}~.", c) >= 0
 }
@@ -211,7 +211,7 @@ func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// mustErase reports that a name is the address, or was suggested instead of it.
+// mustErase reports whether a name is the address or one of its suggestions.
 func (e *erasure) mustErase(name string) bool {
 	if strings.IndexByte(name, '@') < 0 {
 		return false

@@ -47,7 +47,7 @@ const spelledErased = "id,email,note\n" +
 	"7,<erased>,'<erased>'\n" +
 	"8,\"\"\"a u7@shop.example\"\"@else.example\",-\n"
 
-// inputOf is a result without our columns.
+// inputOf returns a result without our columns.
 func inputOf(result string) string {
 	var b strings.Builder
 	for line := range strings.Lines(result) {
@@ -57,7 +57,7 @@ func inputOf(result string) string {
 	return b.String()
 }
 
-// oursOf is what we said of the rows.
+// oursOf returns our columns of the rows.
 func oursOf(result string) string {
 	var b strings.Builder
 	for line := range strings.Lines(result) {
@@ -67,7 +67,7 @@ func oursOf(result string) string {
 	return b.String()
 }
 
-// requireNowhere looks for text in all that the jobs keep, unpacked where it is packed.
+// requireNowhere requires that no file of a job contains the text, decompressed where it is compressed.
 func requireNowhere(t testing.TB, w *testEnv, text string) {
 	t.Helper()
 	ids, err := w.fs.List("data/jobs")
@@ -95,7 +95,7 @@ func requireNowhere(t testing.TB, w *testEnv, text string) {
 	}
 }
 
-// erase tells in how many jobs the address stood.
+// erase returns how many jobs contained the address.
 func (w *testEnv) erase(ctx context.Context, folded string) (jobs int, err error) {
 	_, err = w.c.Erase(ctx, folded, nil, func(string, int64) error { jobs++; return nil })
 	return jobs, err
@@ -144,7 +144,7 @@ func TestEraseFromAFinishedJob(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseFindsAllSpellings erases what is the same address by the rules of a provider, of a domain's two writings, and of a
+// TestEraseFindsAllSpellings erases spellings of one address: by the rules of a provider, by the two forms of a domain, and in the
 // file's encoding.
 func TestEraseFindsAllSpellings(t *testing.T) {
 	for _, c := range []struct{ folded, in, want string }{
@@ -167,7 +167,7 @@ func TestEraseFindsAllSpellings(t *testing.T) {
 	}
 }
 
-// TestEraseRemovesSuggestions erases an address that stands nowhere but in our own did-you-mean of another.
+// TestEraseRemovesSuggestions erases an address that is only in our did-you-mean of another.
 func TestEraseRemovesSuggestions(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
@@ -183,8 +183,8 @@ func TestEraseRemovesSuggestions(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseFromARunningJob erases an address that waits for its next attempt: it is not asked again, the others are, when
-// they were to be, and nothing of the job names it from then on.
+// TestEraseFromARunningJob erases an address that waits for its next attempt: it is not probed again, the others are when they
+// are due, and no file of the job contains it any more.
 func TestEraseFromARunningJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -226,14 +226,14 @@ func TestEraseFromARunningJob(t *testing.T) {
 	})
 }
 
-// TestEraseFromAJobInEveryState erases at rest: no Run is on.
+// TestEraseFromAJobInEveryState erases while Run is not running.
 func TestEraseFromAJobInEveryState(t *testing.T) {
 	for _, state := range []store.JobState{store.JobQueued, store.JobPaused, store.JobCancelling, store.JobFailed} {
 		w := newTestEnv(t, vfs.NewMem())
 		j := w.accept(t, spelled)
 		_, err := w.store.UpdateJob(j.ID, func(j *store.Job) error {
 			j.State, j.Cancelled = state, state == store.JobCancelling
-			j.PausedAt = time.Now() // who is paused for weeks is cancelled at the start
+			j.PausedAt = time.Now() // a job paused for weeks is cancelled at the start
 			return nil
 		})
 		require.NoError(t, err)
@@ -257,8 +257,8 @@ func TestEraseFromAJobInEveryState(t *testing.T) {
 	}
 }
 
-// TestEraseRecoversFromAnyFailedStep fails each durable step of an erasure in turn, unseen and persisted, cuts the power, starts
-// again, and erases again: the job is whole, and the address is gone.
+// TestEraseRecoversFromAnyFailedStep fails each durable step of an erasure in turn, before and after it took effect, cuts the
+// power, starts again, and erases again: the job is whole, and the address is gone.
 func TestEraseRecoversFromAnyFailedStep(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		for _, persist := range []bool{false, true} {
@@ -289,7 +289,7 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	if !running {
 		w.finish(t, j.ID)
 	} else {
-		synctest.Wait() // every row is split, and put off
+		synctest.Wait() // every row is split and deferred
 		require.True(t, w.c.runningJobOf(j.ID).splitDone.Load())
 	}
 	w.stop()
@@ -323,7 +323,7 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	return more
 }
 
-// TestEraseReturnsOnceDurable cuts the power after Erase returned, with nothing kept that was not synced.
+// TestEraseReturnsOnceDurable cuts the power after Erase has returned; all unsynced data is lost.
 func TestEraseReturnsOnceDurable(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := newTestEnv(t, disk)
@@ -337,7 +337,7 @@ func TestEraseReturnsOnceDurable(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseContinuesPastADamagedJob: one job that cannot be read does not keep the others.
+// TestEraseContinuesPastADamagedJob: one unreadable job does not stop the others.
 func TestEraseContinuesPastADamagedJob(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
@@ -362,7 +362,7 @@ func TestEraseEndsWithItsContext(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// FuzzMentions: whatever stands in an upload, what is cut out of it leaves a list of as many rows and cells.
+// FuzzMentions: whatever an upload contains, erasing keeps the number of rows and cells.
 func FuzzMentions(f *testing.F) {
 	f.Add([]byte(spelled), erasedAddress)
 	f.Add([]byte("email\n'a@b.c'@a@b.c,\"a@b.c\"\"\"\n"), "a@b.c")

@@ -9,23 +9,23 @@ import (
 	"probity/store"
 )
 
-// reconcileFiles brings the files of a job to what its record says, and gives the record as it is then: files of an older version are migrated,
-// and what the record does not name is deleted. The job's lock is held.
+// reconcileFiles makes the files of a job match its record, and returns the new record: files of an older version are migrated,
+// and objects that the record does not name are deleted. The job's lock is held.
 func (c *Coordinator) reconcileFiles(j *store.Job) (*store.Job, error) {
 	j, err := c.migrateUpload(j)
 	if err != nil {
 		return nil, err
 	}
-	return j, c.logUnlessFatal(c.removeOrphans(j.ID), "files that a job has no use for were not removed", "job", j.ID)
+	return j, c.logUnlessFatal(c.removeOrphans(j.ID), "unused files of a job were not removed", "job", j.ID)
 }
 
-// rewrite takes the address out of a job whose lock is held.
+// rewrite erases the address from a job. The job's lock is held.
 func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 	j, err := e.c.reconcileFiles(j)
 	if err != nil || !e.inUpload && !e.inNames {
 		return err
 	}
-	if hasResults(j) && j.Answers == nil { // of an older version
+	if hasResults(j) && j.Answers == nil { // finished by an older version
 		if j, err = e.c.remakeResults(ctx, j); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 	return e.c.removeOrphans(j.ID)
 }
 
-// writeUpload writes the upload without the address. Frames that do not name it are copied as they are.
+// writeUpload writes the upload without the address. Frames that do not contain it are copied as they are.
 func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, err error) {
 	u, err := e.c.openUpload(j)
 	if err != nil {
@@ -128,7 +128,7 @@ func copyDuplicates(u *jobfiles.Upload, w *jobfiles.UploadWriter) (err error) {
 	return nil
 }
 
-// replaceRanges appends text with erasedText in place of each span.
+// replaceRanges appends text with each range replaced by erasedText.
 func replaceRanges(dst, text []byte, spans []byteRange) []byte {
 	at := uint32(0)
 	for _, s := range spans {

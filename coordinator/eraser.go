@@ -13,40 +13,42 @@ import (
 	"probity/store"
 )
 
-// Caches is where verdicts are kept: the cache of this process, or those of the nodes of a fleet.
+// Caches is where verdicts are cached: the cache of this process, or those of all nodes of a fleet.
 type Caches interface {
-	// Forget has every cache but those that are done delete an address, given in folded form. It tells how many verdicts each that was
-	// reached had, and which were not. An error says that it is not known which there are.
+	// Forget deletes an address, given in folded form, from every cache except those that are done. It returns how many verdicts
+	// each reached cache had, and which caches were not reached. An error means that the set of caches is unknown.
 	Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, unreachable []string, err error)
-	// Reachable reports a node that can be told now.
+	// Reachable reports whether a node can be reached now.
 	Reachable(node string) bool
 }
 
-// EraserConfig is what an Eraser works on.
+// EraserConfig configures an Eraser.
 type EraserConfig struct {
 	Store   *store.Store
 	Jobs    *Coordinator
-	Caches  Caches                           // nil where they are another process's: erasures wait for that one
+	Caches  Caches                           // nil if another process has them: erasures wait for it
 	Answers func(folded string) (int, error) // deletes answers kept for their Idempotency-Key
 	Log     *slog.Logger                     // default: none
 }
 
-// Eraser forgets addresses wherever something is known of one: in the files of jobs, which ask no more for it then, in caches, and in
-// kept answers.
+// Eraser erases addresses everywhere: in the files of jobs, which then never probe them, in caches, and in answers kept for an
+// Idempotency-Key.
 //
-//  1. An erasure is in the state store before anything is deleted, and what was reached is before the next step is begun. A crash, a call
-//     that was given up, a failing disk or a node that is away leave it open, never half done and forgotten.
-//  2. Open erasures are tried again at a start, each minute, and when a node that one waits for is back after it was away. Each step may be done twice.
-//  3. An erasure is done when all jobs, kept answers and caches were reached, or a cache that was not has aged the verdict out by itself.
+//  1. An erasure is in the state store before anything is deleted, and the result of each step before the next one begins. After a
+//     crash, a canceled call, a failing disk or while a node is absent it stays open; it is never lost half done.
+//  2. Open erasures are tried again at a start, each minute, and when an absent node that one waits for is back. Each step is
+//     idempotent.
+//  3. An erasure is done when all jobs, kept answers and caches were reached. A cache that is never reached counts as done once
+//     its verdict must have expired.
 type Eraser struct {
 	cfg  EraserConfig
 	slot chan struct{} // one erasure at a time
 }
 
-// The rhythm of an Eraser.
+// Intervals of an Eraser.
 const (
-	cacheLife       = 31 * 24 * time.Hour // of the longest cached verdict
-	erasePoll       = 5 * time.Second     // at nodes that may be back
+	cacheLife       = 31 * 24 * time.Hour // longest life of a cached verdict
+	erasePoll       = 5 * time.Second     // between checks for nodes that are back
 	eraseRetryEvery = time.Minute
 )
 
@@ -58,8 +60,8 @@ func NewEraser(cfg EraserConfig) *Eraser {
 	return &Eraser{cfg, make(chan struct{}, 1)}
 }
 
-// Erase forgets an address. Once the erasure is durable the error is nil, and the receipt says what was reached: what was not is Run's to
-// try again, in this process or the next.
+// Erase erases an address. The error is nil once the erasure is durable; the receipt says what was reached. Run retries the
+// rest, in this process or the next.
 func (r *Eraser) Erase(ctx context.Context, a engine.Address, by string, now time.Time) (store.Erasure, error) {
 	e, err := r.cfg.Store.RequestErasure(a.Folded(), by, now)
 	if err != nil {
@@ -71,11 +73,11 @@ func (r *Eraser) Erase(ctx context.Context, a engine.Address, by string, now tim
 	return r.cfg.Store.Erasure(e.ID)
 }
 
-// Run goes on with open erasures until ctx ends or the state store fails.
+// Run retries open erasures until ctx ends or the state store fails.
 func (r *Eraser) Run(ctx context.Context) error {
 	tick := time.NewTicker(erasePoll)
 	defer tick.Stop()
-	tried := map[string]*attempt{} // in this process
+	tried := map[string]*attempt{} // by this process
 	for {
 		if err := r.tryPending(ctx, tried); err != nil && ctx.Err() == nil {
 			return err
@@ -91,10 +93,10 @@ func (r *Eraser) Run(ctx context.Context) error {
 // attempt is the last try of an open erasure.
 type attempt struct {
 	at          time.Time
-	unreachable map[string]bool // nodes that it waits for and that were seen away since
+	unreachable map[string]bool // nodes that it waits for and that were absent since
 }
 
-// tryPending tries those of the open erasures whose time it is.
+// tryPending tries the open erasures that are due.
 func (r *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) error {
 	ids, err := r.cfg.Store.OpenErasures()
 	if err != nil {
@@ -115,13 +117,13 @@ func (r *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) erro
 		if err := r.tryErasure(ctx, id); err != nil {
 			return err
 		}
-		r.nodeReturned(id, last) // notes which are away
+		r.nodeReturned(id, last) // records which nodes are absent
 	}
 	return nil
 }
 
-// nodeReturned reports an erasure that waits for a node which was away since the last try and can be told now. One that was there and failed is
-// not back: it has its minute.
+// nodeReturned reports whether the erasure waits for a node that was absent after the last try and is reachable now. A node that
+// was reachable and failed waits for the next minute.
 func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 	e, err := r.cfg.Store.Erasure(id)
 	if err != nil || r.cfg.Caches == nil {
@@ -139,8 +141,8 @@ func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 	return back
 }
 
-// tryErasure goes through all that an open erasure has yet to reach. What fails is written into the erasure, and the next step is taken all the
-// same; an error is the state store's, or that ctx has ended.
+// tryErasure runs all steps of an open erasure. A failed step is recorded in the erasure, and the next step runs anyway. An
+// error means that the state store failed or ctx has ended.
 func (r *Eraser) tryErasure(ctx context.Context, id string) error {
 	if err := acquire(ctx, r.slot); err != nil {
 		return err
@@ -177,7 +179,7 @@ func (r *Eraser) tryErasure(ctx context.Context, id string) error {
 	return nil
 }
 
-// eraseJobs is the step through the files of jobs. Which name the address is on the disk before one is changed.
+// eraseJobs is the step for the files of jobs. Each job that contains the address is recorded durably before it is changed.
 func (r *Eraser) eraseJobs(ctx context.Context, e *store.Erasure) error {
 	if e.JobsDone {
 		return nil
@@ -203,9 +205,9 @@ func (r *Eraser) eraseAnswers(_ context.Context, e *store.Erasure) error {
 	return err
 }
 
-var errNoCaches = errors.New("the caches are told when the server runs")
+var errNoCaches = errors.New("the caches are erased when the server runs")
 
-// eraseCaches is the step through all nodes that were not told yet.
+// eraseCaches is the step for the caches that are not done.
 func (r *Eraser) eraseCaches(ctx context.Context, e *store.Erasure) error {
 	if r.cfg.Caches == nil {
 		return errNoCaches

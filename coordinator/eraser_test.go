@@ -17,14 +17,14 @@ import (
 	"probity/store"
 )
 
-// fakeCaches are nodes with a cache each, of which some are away.
+// fakeCaches are nodes with a cache each; some are absent.
 type fakeCaches struct {
-	before func(ctx context.Context) error // what happens before the nodes are told
+	before func(ctx context.Context) error // called before the nodes are reached
 
-	mu     sync.Mutex     // guards what follows while an eraser runs
+	mu     sync.Mutex     // guards all below while an eraser runs
 	cached map[string]int // verdicts of the address by node
 	away   map[string]bool
-	fails  map[string]bool // they are there, and cannot be told
+	fails  map[string]bool // reachable nodes that fail
 	asked  int
 }
 
@@ -34,7 +34,7 @@ func (n *fakeCaches) setAway(node string, unreachable bool) {
 	n.away[node] = unreachable
 }
 
-// repair lets a node fail no more.
+// repair makes a node work again.
 func (n *fakeCaches) repair(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,14 +79,14 @@ func (w *testEnv) eraser(n *fakeCaches) *Eraser {
 	return NewEraser(EraserConfig{Store: w.store, Jobs: w.c, Caches: n, Answers: func(string) (int, error) { return 0, nil }})
 }
 
-// requestErasure erases the wanted address.
+// requestErasure erases erasedAddress.
 func requestErasure(ctx context.Context, t *testing.T, r *Eraser) (store.Erasure, error) {
 	a, err := engine.Parse(erasedAddress)
 	require.NoError(t, err)
 	return r.Erase(ctx, a, "root", time.Now())
 }
 
-// runEraserFor lets an eraser run until a time has gone by, and gives the receipt.
+// runEraserFor runs an eraser for a time and returns the receipt.
 func runEraserFor(t *testing.T, w *testEnv, r *Eraser, id string, d time.Duration) store.Erasure {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -100,10 +100,10 @@ func runEraserFor(t *testing.T, w *testEnv, r *Eraser, id string, d time.Duratio
 	return e
 }
 
-// spelledRows are the rows of the list whose e-mail cell is the wanted address.
+// spelledRows are the rows of the list whose e-mail cell is erasedAddress.
 const spelledRows = 3
 
-// requireDone holds a receipt to the truth: one job, its rows, and nothing that names the person.
+// requireDone checks a receipt: one job, its rows, and no address.
 func requireDone(t *testing.T, w *testEnv, e store.Erasure) {
 	t.Helper()
 	require.False(t, e.Open(), e.Fault)
@@ -117,8 +117,8 @@ func requireDone(t *testing.T, w *testEnv, e store.Erasure) {
 	require.Empty(t, open)
 }
 
-// TestErasureSurvivesACrashBeforeCaches cuts the power when the jobs are done and no cache is. The next start goes on, and
-// the receipt is the one that a whole erasure has.
+// TestErasureSurvivesACrashBeforeCaches cuts the power when the jobs are done and no cache is. The next start continues, and the
+// receipt is that of an uninterrupted erasure.
 func TestErasureSurvivesACrashBeforeCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashableMem()
@@ -151,8 +151,8 @@ func TestErasureSurvivesACrashBeforeCaches(t *testing.T) {
 	})
 }
 
-// TestErasureSurvivesDiskFailures fails each durable step of the jobs in turn, unseen and persisted. The erasure is kept, the receipt
-// says what failed, and a minute later it is done, with the true figures.
+// TestErasureSurvivesDiskFailures fails each durable step of the jobs in turn, before and after it took effect. The erasure stays
+// open, the receipt says what failed, and a minute later it is done, with the right counts.
 func TestErasureSurvivesDiskFailures(t *testing.T) {
 	for _, persist := range []bool{false, true} {
 		failed := 0
@@ -182,7 +182,7 @@ func TestErasureSurvivesDiskFailures(t *testing.T) {
 	}
 }
 
-// TestCancelledErasureIsFinishedLater gives the call up while the nodes are told.
+// TestCancelledErasureIsFinishedLater cancels the call while the nodes are reached.
 func TestCancelledErasureIsFinishedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -200,8 +200,8 @@ func TestCancelledErasureIsFinishedLater(t *testing.T) {
 	})
 }
 
-// TestAbsentNodeErasesOnceItReturns: until then the receipt says by when its cache has aged the verdict out. One that stays away
-// keeps the erasure open until that time and no longer.
+// TestAbsentNodeErasesOnceItReturns: until then the receipt says when the verdict in its cache expires. A node that stays absent
+// keeps the erasure open only until that time.
 func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -228,7 +228,7 @@ func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
-		time.Sleep(2 * time.Second) // it was tried at its start, and has a minute until the next time
+		time.Sleep(2 * time.Second) // it was tried at the start; the next try is a minute later
 		nodes.setAway("p2", false)
 		time.Sleep(erasePoll + time.Second)
 		synctest.Wait()
@@ -254,7 +254,7 @@ func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 	})
 }
 
-// TestFailingNodeIsRetriedEachMinute: it is there, so it cannot come back. After it was away it is told at once.
+// TestFailingNodeIsRetriedEachMinute: a reachable node that fails is tried each minute; one that was absent, as soon as it is back.
 func TestFailingNodeIsRetriedEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -283,7 +283,7 @@ func TestFailingNodeIsRetriedEachMinute(t *testing.T) {
 	})
 }
 
-// TestErasureStaysOpenForADamagedJob: the others are done, only that one is tried again, and the receipt tells which.
+// TestErasureStaysOpenForADamagedJob: the other jobs are done, only that one is tried again, and the receipt names it.
 func TestErasureStaysOpenForADamagedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.RetainResults = 24 * time.Hour })

@@ -15,7 +15,7 @@ import (
 
 var errDisk = errors.New("the disk failed")
 
-// faultFS fails one durable step among the files of jobs: the n-th, either before or after it took effect.
+// faultFS fails the n-th durable step on files of jobs, either before or after it took effect.
 type faultFS struct {
 	vfs.FS
 	countdown  atomic.Int64
@@ -91,8 +91,8 @@ func (f *faultFile) WriteAt(b []byte, at int64) (n int, err error) {
 func (f *faultFile) Sync() error     { return f.fs.runStep("sync", f.path, f.File.Sync) }
 func (f *faultFile) SyncData() error { return f.fs.runStep("sync", f.path, f.File.SyncData) }
 
-// TestJobRecoversFromAnyFailedStep fails each durable step of a job in turn, unseen and persisted. The job is done all the same, and is so
-// after a power cut.
+// TestJobRecoversFromAnyFailedStep fails each durable step of a job in turn, before and after it took effect. The job still ends,
+// and stays so after a power cut.
 func TestJobRecoversFromAnyFailedStep(t *testing.T) {
 	in := testCSV(600, 4)
 	clean := newTestEnv(t, vfs.NewMem())
@@ -113,7 +113,7 @@ func TestJobRecoversFromAnyFailedStep(t *testing.T) {
 	}
 }
 
-// failOnce fails the n-th step; more is false when the job has fewer.
+// failOnce fails the n-th step; more is false if the job has fewer steps.
 func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string, more bool) {
 	disk := vfs.NewCrashableMem()
 	fs := &faultFS{FS: disk, persist: persist}
@@ -124,7 +124,7 @@ func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string
 	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in)})
 	if err != nil {
 		require.ErrorIs(t, err, errDisk)
-		j = w.accept(t, in) // the disk is well again
+		j = w.accept(t, in) // the disk works again
 	}
 	done := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())

@@ -10,25 +10,25 @@ import (
 	"probity/coordinator/jobfiles"
 )
 
-// The files of a job's folder that are no objects.
+// The files of a job's folder that are not objects.
 const (
 	fileChunks     = "chunks" // scratch
 	fileRows       = "rows"
-	oldFileResults = "results" // the result file of an older version
-	fileSpill      = "spill"   // while an upload is counted
+	oldFileResults = "results" // result file of an older version
+	fileSpill      = "spill"   // scratch while an upload is counted
 )
 
 const jobsFolder = "jobs"
 
 const writeCategory = vfs.WriteCategoryUnspecified
 
-// tail is a file that grows at its end. A write that failed is overwritten by the next: nothing refers to it.
+// tail is a file that is appended to. A failed write is overwritten by the next: nothing refers to it.
 type tail struct {
 	f   vfs.File
 	end int64
 }
 
-// openTail opens a file to write after its first end bytes.
+// openTail opens a file for appending after its first end bytes.
 func openTail(fs vfs.FS, path string, end int64) (*tail, error) {
 	f, err := fs.OpenReadWrite(path, writeCategory)
 	if err != nil {
@@ -37,7 +37,7 @@ func openTail(fs vfs.FS, path string, end int64) (*tail, error) {
 	return &tail{f: f, end: end}, nil
 }
 
-// add writes b at the end and gives its offset.
+// add writes b at the end and returns its offset.
 func (t *tail) add(b []byte) (int64, error) {
 	at := t.end
 	if _, err := t.f.WriteAt(b, at); err != nil {
@@ -49,7 +49,7 @@ func (t *tail) add(b []byte) (int64, error) {
 
 func (t *tail) Close() error { return t.f.Close() }
 
-// errDamaged ends a job and no other.
+// errDamaged fails the job that the file belongs to.
 var errDamaged = jobfiles.ErrDamaged
 
 // readFull reads exactly len(b) bytes at an offset of a file.

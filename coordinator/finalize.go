@@ -14,8 +14,8 @@ import (
 	"probity/store"
 )
 
-// finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log has lost answers goes on,
-// if there is time left.
+// finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log lost answers
+// continues if it has time left.
 func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	if err := acquire(ctx, c.assemblySlots); err != nil {
 		return nil
@@ -42,20 +42,20 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	return c.commitFinished(j, &done)
 }
 
-// errUnanswered is what becomes of the files of a job that was thought to be answered.
+// errUnanswered means that a job which should be complete lacks answers.
 var errUnanswered = errors.New("rows lack an answer")
 
-// mayResume reports a job that ended because all was answered.
+// mayResume reports whether a job is finalizing without a cancellation and before its deadline.
 func (c *Coordinator) mayResume(j *store.Job) bool {
 	return j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(c.deadline(j))
 }
 
-// deadline is when a job's rows without an answer are given up.
+// deadline is when a job stops waiting for answers.
 func (c *Coordinator) deadline(j *store.Job) time.Time {
 	return c.clockTrust.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }
 
-// resumeAsking has a job ask again for the rows whose answers were lost.
+// resumeAsking sets a job back to running, for the rows whose answers were lost.
 func (c *Coordinator) resumeAsking(was *store.Job) error {
 	_, err := c.updateJob(was.ID, func(j *store.Job) error {
 		if j.State != was.State {
@@ -70,17 +70,17 @@ func (c *Coordinator) resumeAsking(was *store.Job) error {
 	return err
 }
 
-// resultFiles is the files of a finished job, and what its rows come to.
+// resultFiles is the new files of a finished job and the totals of its rows.
 type resultFiles struct {
-	answers *store.AnswersFile // nil: it was there before
+	answers *store.AnswersFile // nil: it existed before
 	result  string             // name of the file
 	sha     string
 	bytes   int64
-	damaged int // groups of the log that were lost
+	damaged int // damaged groups of the log
 	totals
 }
 
-// setOn puts the files into the job's record.
+// setOn sets the files in the job's record.
 func (m *resultFiles) setOn(j *store.Job) {
 	if m.answers != nil {
 		j.Answers = m.answers
@@ -88,8 +88,8 @@ func (m *resultFiles) setOn(j *store.Job) {
 	j.Result, j.ResultSHA, j.ResultBytes = m.result, m.sha, m.bytes
 }
 
-// makeResults makes the result file of a job, and its answers file if there is none, and counts what is in them. Nothing refers to them
-// yet.
+// makeResults makes the result file of a job, and its answers file if there is none, and counts their rows. No record refers to
+// them yet.
 func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFiles, err error) {
 	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFi
 	return m, result.Commit()
 }
 
-// failJob ends a job that cannot be brought to its end: nothing is charged.
+// failJob ends a job as failed, without a charge.
 func (c *Coordinator) failJob(id, why string) error {
 	j, err := c.Job(id)
 	if err != nil {
@@ -169,7 +169,7 @@ func removeIfExists(fs vfs.FS, path string) error {
 	return nil
 }
 
-// hashingWriter counts and sums what is written.
+// hashingWriter counts and hashes what is written.
 type hashingWriter struct {
 	w   io.Writer
 	sum hash.Hash
@@ -178,11 +178,11 @@ type hashingWriter struct {
 
 func (s *hashingWriter) Write(b []byte) (int, error) {
 	n := len(b)
-	s.sum.Write(b) // before: a file may change what it is given to write
+	s.sum.Write(b) // first: the writer may change b
 	s.n += int64(n)
 	_, err := s.w.Write(b)
 	return n, err
 }
 
-// setFinishedNow marks when asking ended: rows without an answer bear that time.
+// setFinishedNow sets when probing ended: rows without an answer get that time.
 func setFinishedNow(j *store.Job) { j.FinishedAt = time.Now().UTC() }

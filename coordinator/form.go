@@ -10,7 +10,7 @@ import (
 	"probity/engine"
 )
 
-// Format is how rows are written.
+// Format is the format of rows.
 type Format string
 
 // The formats.
@@ -19,17 +19,17 @@ const (
 	JSONL Format = "jsonl" // one object a line: row, then the verification result, then the row's other columns as input
 )
 
-// Compress is how the result is packed.
+// Compress is the compression of a result.
 type Compress string
 
-// The packings.
+// The compressions.
 const (
 	None Compress = "none"
 	Gzip Compress = "gzip"
 	Zstd Compress = "zstd"
 )
 
-// Form is the shape of a result file.
+// Form is the format and compression of a result file.
 type Form struct {
 	Format   Format
 	Compress Compress
@@ -39,7 +39,7 @@ type Form struct {
 type Filter struct {
 	Form
 	Status  []engine.Status // empty: all, blank rows included
-	Partial bool            // of a job that is not finished: what is known so far, rows without an answer with empty columns
+	Partial bool            // for an unfinished job: the answers so far; rows without an answer have empty columns
 	NoInput bool            // JSONL without input
 }
 
@@ -53,7 +53,7 @@ func (f Filter) complete() Filter {
 	return f
 }
 
-// wants reports that rows of a status are wanted.
+// wants reports whether rows of a status are wanted.
 func (f *Filter) wants(s engine.Status) bool {
 	if len(f.Status) == 0 {
 		return true
@@ -68,7 +68,7 @@ func (f *Filter) wants(s engine.Status) bool {
 
 var errForm = errors.New("unknown format or compression")
 
-// compressor packs parts that stand by themselves one after another: members of gzip, frames of zstd.
+// compressor compresses independent parts one after another: gzip members or zstd frames.
 type compressor struct {
 	method Compress
 	zstd   *zstd.Encoder
@@ -76,7 +76,7 @@ type compressor struct {
 	buf    bytes.Buffer
 }
 
-// compress gives the packed form of b: valid until the next call.
+// compress returns b compressed, valid until the next call.
 func (p *compressor) compress(b []byte) ([]byte, error) {
 	p.buf.Reset()
 	switch p.method {

@@ -29,7 +29,7 @@ func FuzzOldLog(f *testing.F) {
 	})
 }
 
-// FuzzOldUpload takes over an upload of an older version. Its index has its checksum.
+// FuzzOldUpload migrates an upload of an older version, with a valid checksum of the index.
 func FuzzOldUpload(f *testing.F) {
 	pack := newEncoder(1)
 	text := []byte("a@x.example\nb@x.example\na@x.example\n")
@@ -51,7 +51,7 @@ func FuzzOldUpload(f *testing.F) {
 
 type oldFrame struct{ raw, packed, rows int }
 
-// oldIndexOf is an index as an older version wrote it, without its checksum.
+// oldIndexOf returns an index as an older version wrote it, without the checksum.
 func oldIndexOf(preamble string, frames ...oldFrame) []byte {
 	le := binary.LittleEndian
 	b := append(le.AppendUint32([]byte(oldIndexMagic), uint32(len(preamble))), preamble...)

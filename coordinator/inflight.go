@@ -2,24 +2,23 @@ package coordinator
 
 import "time"
 
-// recentInterval is what a row is given to be answered in before it counts as one that waits for a budget, and not for a processor: as
-// long, or twice as long.
+// recentInterval is how long a row counts as recent, rounded up to one or two intervals. An older row waits for a budget rather
+// than for a processor.
 const recentInterval = 2 * time.Second
 
-// inFlightLimit counts the rows that are asked and not answered: all of them, and those of chunks that went out lately. Rows that wait for
-// budgets need a high limit, or those of slow routes leave nothing to others. Rows that wait for a processor need less: more of them at a
-// time end no earlier, and the collector looks through each of them again and again (probity bench bulk: for ten lists at once it ran
-// half as often again with twice as many).
+// inFlightLimit counts the unanswered rows that were sent: all of them, and those of recent chunks. Rows that wait for budgets need
+// a high limit, or slow routes leave nothing to others. Rows that wait for a processor need a lower one: more of them do not end
+// earlier, and cost garbage collection.
 type inFlightLimit struct {
-	recentMax int // most rows that may have been sent lately
+	recentMax int // limit of recent rows
 
 	unanswered  int
-	interval    int       // the number of the present recentInterval
-	intervalEnd time.Time // when it does
-	recentRows  [2]int    // rows of the chunks of this span and the one before, without an answer: by the span's number
+	interval    int       // number of the current interval
+	intervalEnd time.Time // end of the current interval
+	recentRows  [2]int    // unanswered rows sent in the current and the previous interval, by its number modulo 2
 }
 
-// advance begins the span of now.
+// advance begins the interval of now.
 func (r *inFlightLimit) advance(now time.Time) {
 	if now.Before(r.intervalEnd) {
 		return
@@ -33,7 +32,7 @@ func (r *inFlightLimit) advance(now time.Time) {
 	r.intervalEnd = now.Add(recentInterval)
 }
 
-// add counts the rows of a chunk that goes out, in the span that is returned.
+// add counts the rows of a chunk that is sent, and returns its interval.
 func (r *inFlightLimit) add(rows int, now time.Time) (interval int) {
 	r.advance(now)
 	r.unanswered += rows
@@ -41,7 +40,7 @@ func (r *inFlightLimit) add(rows int, now time.Time) (interval int) {
 	return r.interval
 }
 
-// answered counts rows that were sent in a span.
+// answered counts answers to rows that were sent in an interval.
 func (r *inFlightLimit) answered(interval, rows int) {
 	r.unanswered -= rows
 	if r.interval-interval < len(r.recentRows) {
@@ -49,7 +48,7 @@ func (r *inFlightLimit) answered(interval, rows int) {
 	}
 }
 
-// full reports that no more rows may be asked, and for how long at most if none is answered: -1 is until then.
+// full reports whether no more rows may be sent, and for how long at most if none is answered; -1: until one is answered.
 func (r *inFlightLimit) full(now time.Time) (full bool, wait time.Duration) {
 	r.advance(now)
 	switch {

@@ -27,7 +27,7 @@ func TestAnswersFreeTheInFlightLimit(t *testing.T) {
 	require.Equal(t, [2]int{}, r.recentRows)
 }
 
-// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon leave their place to others, up to all that may be asked.
+// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon stop counting as recent; others are sent, up to maxUnanswered.
 func TestOldRowsLeaveTheRecentLimit(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := inFlightLimit{recentMax: maxUnanswered / 4}
@@ -67,7 +67,7 @@ func TestHeldRowsDoNotBlockQuickRows(t *testing.T) {
 	require.Equal(t, 1500, r.unanswered)
 }
 
-// newTestScheduler is a scheduler with room for so many rows lately, at which a job has chunks of 100 rows.
+// newTestScheduler makes a scheduler with a limit of recent rows, and a job with chunks of 100 rows.
 func newTestScheduler(recentMax, chunks int) (*Coordinator, *runningJob) {
 	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable(), MaxRecentRows: recentMax})
 	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
@@ -99,7 +99,7 @@ func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
 	})
 }
 
-// TestSchedulerWakesWithoutAnswers: no answer wakes a scheduler whose rows all wait for budgets.
+// TestSchedulerWakesWithoutAnswers: the scheduler wakes by itself while all rows wait for budgets.
 func TestSchedulerWakesWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newTestScheduler(150, 3)

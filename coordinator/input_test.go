@@ -22,7 +22,7 @@ type style struct {
 	crlf, windows1252 bool
 }
 
-// TestCellsAreEqualInAllFormats holds the cells of JSON lines and of callbacks against those of the CSV result, in lists of 16
+// TestCellsAreEqualInAllFormats compares the cells of JSON lines and of callbacks with those of the CSV result, in lists of 16
 // dialects: four delimiters, two line ends, two encodings.
 func TestCellsAreEqualInAllFormats(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
@@ -38,7 +38,7 @@ func TestCellsAreEqualInAllFormats(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// drawnList is a list, and how it is sent.
+// drawnList is a random list and its format.
 type drawnList struct {
 	text     string
 	noHeader bool
@@ -53,8 +53,8 @@ func drawList(t *rapid.T, s style) (l drawnList) {
 	var b strings.Builder
 	names := []string{"name", "note", "note_2", "verify_status", "3", "ä \"q\""}
 	if l.noHeader || rapid.Bool().Draw(t, "sep") {
-		b.WriteString("sep=" + s.delimiter + "\n") // else a delimiter in a cell may be taken for that of the file
-		names = append(names, "")                  // nor are tabs around "email" alone taken for delimiters
+		b.WriteString("sep=" + s.delimiter + "\n") // else a delimiter in a cell may be detected as that of the file
+		names = append(names, "")                  // tabs around "email" alone are not detected as delimiters
 	}
 	for i := range columns {
 		l.names = append(l.names, rapid.SampledFrom(names).Draw(t, "header"))
@@ -153,7 +153,7 @@ func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
 	}
 }
 
-// requireOrder reads the values of input in the order they are written in.
+// requireOrder reads the values of input in the order in which they are written.
 func requireOrder(t *rapid.T, line string, cells []string, mail int) {
 	d := json.NewDecoder(strings.NewReader(line[strings.LastIndex(line, `,"input":{`)+len(`,"input":`):]))
 	_, err := d.Token()

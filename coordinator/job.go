@@ -9,33 +9,33 @@ import (
 	"probity/store"
 )
 
-// ErrState is the answer to a request that a job's state does not allow.
+// ErrState is the error of a request that the job's state does not allow.
 var ErrState = errors.New("the job's state does not allow this")
 
-// Job is the job of an id, or store.ErrNotFound.
+// Job returns the job with an id, or store.ErrNotFound.
 func (c *Coordinator) Job(id string) (*store.Job, error) { return c.cfg.Store.Job(id) }
 
-// Jobs is at most limit jobs of an account, newest first; see store.JobsOf.
+// Jobs returns at most limit jobs of an account, newest first; see store.JobsOf.
 func (c *Coordinator) Jobs(account string, state store.JobState, limit int, cursor string) ([]*store.Job, string, error) {
 	return c.cfg.Store.JobsOf(account, state, limit, cursor)
 }
 
-// Pause stops sending rows of a job; answers under way come home first.
+// Pause stops sending rows of a job; rows in flight are returned first.
 func (c *Coordinator) Pause(id string) (*store.Job, error) {
 	return c.transition(id, store.JobPaused, func(j *store.Job) { j.PausedAt = time.Now().UTC() }, store.JobQueued, store.JobRunning)
 }
 
-// Resume lets a paused job go on.
+// Resume continues a paused job.
 func (c *Coordinator) Resume(id string) (*store.Job, error) {
 	return c.transition(id, store.JobQueued, func(j *store.Job) { j.PausedAt, j.Error = time.Time{}, "" }, store.JobPaused)
 }
 
-// Cancel ends a job: finished rows keep their verdicts, the others get UNKNOWN/cancelled, and the file is made.
+// Cancel ends a job: finished rows keep their verdicts, the others get UNKNOWN/cancelled, and the result file is made.
 func (c *Coordinator) Cancel(id string) (*store.Job, error) {
 	return c.transition(id, store.JobCancelling, func(j *store.Job) { j.Cancelled = true; setFinishedNow(j) }, store.JobQueued, store.JobRunning, store.JobPaused)
 }
 
-// transition takes a job to a state from any of some others. To be there already is no error.
+// transition changes the state of a job from one of some others. A job that is in the state already is no error.
 func (c *Coordinator) transition(id string, to store.JobState, also func(*store.Job), from ...store.JobState) (*store.Job, error) {
 	j, err := c.updateJob(id, func(j *store.Job) error {
 		for _, s := range from {
@@ -55,7 +55,7 @@ func (c *Coordinator) transition(id string, to store.JobState, also func(*store.
 	return j, err
 }
 
-// updateJob commits a change of a job and tells all who wait for one.
+// updateJob commits a change of a job. If its state changes, waiters and the job's runner are notified.
 func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...store.Part) (*store.Job, error) {
 	var was store.JobState
 	j, err := c.cfg.Store.UpdateJob(id, func(j *store.Job) error {
@@ -78,7 +78,7 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 	return j, nil
 }
 
-// WaitChange returns the job once its state is another than from, or as it is when ctx ends.
+// WaitChange returns the job once its state differs from from, or as it is when ctx ends.
 func (c *Coordinator) WaitChange(ctx context.Context, id string, from store.JobState) (*store.Job, error) {
 	for {
 		c.mu.Lock()

@@ -9,23 +9,23 @@ import (
 	"probity/store"
 )
 
-// jobRunner takes one job through its states. The state in the store is the truth; bell says that it may have changed.
+// jobRunner takes one job through its states. The store has the state; wake signals that it may have changed.
 type jobRunner struct {
 	c              *Coordinator
 	id             string
 	wake           chan struct{}
 	running        *runningJob  // guarded by Coordinator.mu; set while the job is worked on
-	lastCounts     answerCounts // guarded by Coordinator.mu; what was answered when it was worked on last
-	lastDuplicates int64        // guarded by Coordinator.mu; duplicates of these
+	lastCounts     answerCounts // guarded by Coordinator.mu; answers when it was last worked on
+	lastDuplicates int64        // guarded by Coordinator.mu; finished duplicates at that time
 
-	recounted bool // what the log says was counted
+	recounted bool // the answers in the log were counted
 	durable   durableProgress
 	failures  stepFailures
 }
 
 const maxPaused = 7 * 24 * time.Hour // then a paused job is cancelled
 
-// newJobRunner registers the runner of a job, nil when it has one. c.mu is held.
+// newJobRunner registers the runner of a job; nil if it has one already. c.mu is held.
 func (c *Coordinator) newJobRunner(id string) *jobRunner {
 	if c.runners[id] != nil {
 		return nil
@@ -48,8 +48,8 @@ func (r *jobRunner) notify() {
 	}
 }
 
-// run takes the job on until it is finished or ctx ends. An error means that the state store fails: without it nothing can go on.
-// What else fails concerns this job alone.
+// run runs the job's steps until it is finished or ctx ends. An error means that the state store failed, which stops the
+// coordinator. Any other failure concerns only this job.
 func (r *jobRunner) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		done, err := r.runStep(ctx)
@@ -67,7 +67,7 @@ func (r *jobRunner) run(ctx context.Context) error {
 	return nil
 }
 
-// runStep takes one step with the job locked; done tells that there is no further one.
+// runStep runs one step with the job locked; done means that there is no further one.
 func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 	unlock, err := r.c.lockJob(ctx, r.id)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 	return false, contained(func() error { return r.step(ctx, j) })
 }
 
-// step does what the job's state asks for, until that changes.
+// step does the work of the job's state until that changes.
 func (r *jobRunner) step(ctx context.Context, j *store.Job) error {
 	switch j.State {
 	case store.JobQueued, store.JobRunning:
@@ -119,7 +119,7 @@ func (r *jobRunner) waitPaused(ctx context.Context, j *store.Job) error {
 	}
 }
 
-// work runs the job until nothing is left to ask, its time is over, or its state changes.
+// work runs the job until all rows are answered, its time is over, or its state changes.
 func (r *jobRunner) work(ctx context.Context, j *store.Job) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -156,7 +156,7 @@ func (r *jobRunner) work(ctx context.Context, j *store.Job) error {
 // errStateChanged abandons a change of a job that is not in the expected state any more.
 var errStateChanged = errors.New("the job has moved on")
 
-// stopOnNotify ends the work when the job is notified.
+// stopOnNotify stops the work when the runner is notified.
 func (r *jobRunner) stopOnNotify(ctx context.Context, stop func()) {
 	select {
 	case <-r.wake:
@@ -210,7 +210,7 @@ func (r *jobRunner) setRunning(job *runningJob) {
 	r.running, r.failures.problem = job, ""
 }
 
-// clearRunning keeps what a job that is not worked on any more shows of itself.
+// clearRunning ends the work and keeps the counts that the job shows afterwards.
 func (r *jobRunner) clearRunning(duplicates int64) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// unescapedInJSON tells of a byte whether it stands in a JSON string as it is, whatever stands around it. Immutable.
+// unescapedInJSON is true for bytes that never need an escape in a JSON string. Immutable.
 var unescapedInJSON = func() (plain [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		plain[c] = c != '"' && c != '\\'
@@ -16,8 +16,8 @@ var unescapedInJSON = func() (plain [256]bool) {
 	return plain
 }()
 
-// AppendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; the two line separators that JavaScript once
-// choked on are escaped. Angle brackets are not: an answer is read by people too, and is never HTML (nosniff says so).
+// AppendText appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, for old JavaScript.
+// Angle brackets are not: people read answers too, and answers are never HTML (sent with nosniff).
 func AppendText(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -60,7 +60,7 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// AppendTextOrNull appends s, or null when it is empty.
+// AppendTextOrNull appends s as a JSON string, or null if it is empty.
 func AppendTextOrNull(dst []byte, s string) []byte {
 	if s == "" {
 		return append(dst, "null"...)
@@ -73,7 +73,7 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	return append(t.UTC().AppendFormat(append(dst, '"'), time.RFC3339), '"')
 }
 
-// AppendNumberOrNull appends n, or null when it is zero.
+// AppendNumberOrNull appends n, or null if it is zero.
 func AppendNumberOrNull(dst []byte, n int) []byte {
 	if n == 0 {
 		return append(dst, "null"...)

@@ -15,7 +15,7 @@ import (
 
 const killSeed = 9 // the seed of the list of the process that is killed
 
-// TestVictim is the process that TestKill kills: it goes on with the job of its folder, or begins it.
+// TestVictim is the process that TestKill kills: it starts or continues the job of its folder.
 func TestVictim(t *testing.T) {
 	dir := os.Getenv("VICTIM_DIR")
 	if dir == "" {

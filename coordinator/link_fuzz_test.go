@@ -14,7 +14,7 @@ import (
 	"probity/store"
 )
 
-// FuzzLink: nobody makes a link that opens a job's results but us.
+// FuzzLink: a link that we did not make never opens a job's results.
 func FuzzLink(f *testing.F) {
 	s, err := store.Open(vfs.NewMem(), "state")
 	require.NoError(f, err)

@@ -9,16 +9,16 @@ import (
 	"probity/store"
 )
 
-// The bounds of the hours that a job may take.
+// Limits of a job's max_hours.
 const (
 	MaxHours     = 720
-	minAutoHours = 24      // of a job that does not say
-	autoMargin   = 1.5     // times the plan, which counts no retries and no busy receivers
-	maxCounted   = 1 << 16 // domains that are counted while a list arrives, next to the consumer domains of the table
+	minAutoHours = 24      // of a job without max_hours
+	autoMargin   = 1.5     // factor on the plan, which does not include retries and busy receivers
+	maxCounted   = 1 << 16 // domains that are counted while a list is received, with the table's consumer domains
 )
 
-// domainCounts are the addresses by domain while a list arrives, duplicates included. The consumer domains of the table are there from
-// the start: so they are counted however many others come before them.
+// domainCounts counts addresses by domain while a list is received, duplicates included. It starts with the consumer domains of
+// the table, so that they are counted even after maxCounted others.
 type domainCounts map[string]int
 
 func newDomainCounts(t *engine.Table) domainCounts {
@@ -36,13 +36,13 @@ func (n domainCounts) add(domains []string) {
 		if was, known := n[d]; known {
 			n[d] = was + 1
 		} else if len(n) < maxCounted {
-			n[strings.Clone(d)] = 1 // not with the text of the list
+			n[strings.Clone(d)] = 1 // do not keep the text of the block
 		}
 	}
 }
 
-// autoHours is max_hours of a job whose sender does not say: what budgets alone take at least, with a margin. All that is known when a
-// list is accepted is the names of its domains: consumer domains have a provider, and any other is taken for one at a host of its own.
+// autoHours is the default max_hours of a job: the least time that budgets allow, with a margin. When a list is accepted, only the
+// names of its domains are known: consumer domains have a provider, and any other domain is assumed to have a host of its own.
 func (c *Coordinator) autoHours(j *store.Job, counts domainCounts) int {
 	if j.Test || j.NoSMTP {
 		return minAutoHours
@@ -51,7 +51,7 @@ func (c *Coordinator) autoHours(j *store.Job, counts domainCounts) int {
 	due := func(n int) plan.Load { return plan.Expect(int(math.Ceil(float64(n)*distinct)), DefaultRefused) }
 	consumer := newDomainCounts(table)
 	var t plan.Tally
-	largest, most := "", 0 // of the others: each has a route of its own, so the largest takes longest
+	largest, most := "", 0 // of the other domains: each has a route of its own, so the largest takes longest
 	for name, n := range counts {
 		if _, known := consumer[name]; known && n > 0 {
 			t.AddUnrouted(table, name, due(n))

@@ -11,7 +11,7 @@ import (
 	"probity/coordinator/plan"
 )
 
-// max_hours that is not given is 24, or 1.5 times what the budgets take at least where that is more.
+// The default max_hours is 24, or 1.5 times the least time that the budgets allow if that is more.
 func TestDefaultMaxHoursFollowThePlan(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	hours := func(o Options, list ...string) int {

@@ -12,21 +12,21 @@ import (
 	"probity/store"
 )
 
-// jobMetrics are what the coordinator counts of itself since it started. They are read by Collect.
+// jobMetrics are the coordinator's counters since its start. Collect reads them.
 type jobMetrics struct {
 	rows    [4]atomic.Int64 // distinct addresses of jobs answered, by status
 	singles [4]atomic.Int64 // single requests answered, by status
 
 	ended           [4]atomic.Int64 // jobs, by endedStates
-	stepFailures    [3]atomic.Int64 // failed steps of jobs, by what came of them
-	retentionErrors atomic.Int64    // removals and the like that failed
-	damaged         atomic.Int64    // groups of the logs of jobs that could not be read
+	stepFailures    [3]atomic.Int64 // failed steps of jobs, by outcome
+	retentionErrors atomic.Int64    // failed expiries, removals and ends of erasures
+	damaged         atomic.Int64    // unreadable groups of jobs' logs
 }
 
-// What came of a step that failed.
+// The outcomes of a failed step.
 const (
-	failureDiskFull = iota // it waits for room on the disk
-	failureRetried         // it is tried again
+	failureDiskFull = iota // the job waits for free disk space
+	failureRetried         // the step is tried again
 	failureFinal           // the job failed
 )
 
@@ -43,27 +43,27 @@ var (
 	retryDesc     = prometheus.NewDesc("probity_job_rows_waiting", "Rows of running jobs that wait for a retry or for budget.", nil, nil)
 )
 
-// All states that a job can have, so that each has its line even with no job in it.
+// All states of a job, so that each state is reported even without a job in it.
 var (
 	openStates  = [...]store.JobState{store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing}
 	endedStates = [...]store.JobState{store.JobCompleted, store.JobCancelled, store.JobFailed, store.JobExpired}
 )
 
-// countFinished counts a job that came to a state, if it is one of those in which it does no more.
+// countFinished counts a job that entered a state, if it is one of endedStates.
 func (m *jobMetrics) countFinished(state store.JobState) {
 	if i := slices.Index(endedStates[:], state); i >= 0 {
 		m.ended[i].Add(1)
 	}
 }
 
-// Describe and Collect make a Coordinator a prometheus.Collector. No label bears an account, a job, an address or a domain.
+// Describe and Collect implement prometheus.Collector. Accounts, jobs, addresses and domains are not labels.
 func (c *Coordinator) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc, failureDesc, retentionDesc, damagedDesc, endedDesc} {
 		out <- d
 	}
 }
 
-// Collect reads the records of the jobs that are not finished: it is for scrapes, not for loops. A job that cannot be read is not counted.
+// Collect reads the records of all unfinished jobs: it is for scrapes, not for loops. A job that cannot be read is not counted.
 func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 	for i, name := range failureNames {
 		out <- prometheus.MustNewConstMetric(failureDesc, prometheus.CounterValue, float64(c.metrics.stepFailures[i].Load()), name)
@@ -96,7 +96,7 @@ func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// unfinished are the jobs that have a runner: all that are not finished, while Run is on.
+// unfinished returns the jobs that have a runner: all unfinished jobs while Run is running.
 func (c *Coordinator) unfinished() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ probity_singles_total{status="VALID"} 0
 	require.Equal(t, len(openStates), testutil.CollectAndCount(c, "probity_jobs"))
 }
 
-// TestFinishedJobsAreCounted: a scrape tells of finished jobs by counters, and reads no record of them.
+// TestFinishedJobsAreCounted: a scrape reports finished jobs from counters and does not read their records.
 func TestFinishedJobsAreCounted(t *testing.T) {
 	runWithBrokenDisk(t, nil, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		require.NoError(t, w.store.AcceptJob(&store.Job{ID: "fedcba9876543210fedcba9876543210", Account: "a", State: store.JobFailed}))

@@ -7,23 +7,22 @@ import (
 	"probity/coordinator/jobfiles"
 )
 
-// nameReader reads the names that answers refer to, for one page after another of the results of one job. It remembers many: most rows
-// repeat what those before them said.
+// nameReader reads the names that the answers of one job refer to. It caches many: most rows repeat names of earlier rows.
 type nameReader struct {
-	f       io.ReaderAt // the log of the rows
+	f       io.ReaderAt // rows log or answers file
 	dialect *csvfile.Dialect
 	seen    map[uint32]string
 	bytes   int
 	cell    []byte
-	recent  [recentNames]recentName // by number
+	recent  [recentNames]recentName // by reference modulo recentNames
 }
 
 const (
-	nameReaderBytes = 4 << 20 // strings remembered
+	nameReaderBytes = 4 << 20 // bytes of seen
 	recentNames     = 512
 )
 
-// nameCell is a name, and how it stands in a cell of the result.
+// nameCell is a name, as text and as a CSV cell.
 type nameCell struct{ text, cell string }
 
 type recentName struct {
@@ -31,7 +30,7 @@ type recentName struct {
 	nameCell
 }
 
-// lookup is the name that an answer refers to.
+// lookup returns the name of a reference.
 func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	if ref == 0 {
 		return nameCell{}, nil
@@ -47,7 +46,7 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	return slot.nameCell, nil
 }
 
-// newNameCell is a text with its cell.
+// newNameCell formats a text as a CSV cell.
 func (r *nameReader) newNameCell(text string) nameCell {
 	n := nameCell{text, text}
 	if r.cell = r.dialect.AppendCell(r.cell[:0], text); string(r.cell) != text {

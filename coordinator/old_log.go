@@ -14,8 +14,8 @@ import (
 	"probity/internal/wholefile"
 )
 
-// The files of a job's answers until format 4 of the state store: a log of (row, record) in checksummed groups, each chained to the
-// one before, and the names that records refer to, in a file of their own. They are read once.
+// The files of a job's answers until format 4 of the state store: a log of (row, record) in checksummed groups, each chained to
+// the one before, and a file of the names that records refer to. They are read once, to migrate them.
 const (
 	oldFileLog      = "log"
 	oldFileNames    = "names"
@@ -27,8 +27,8 @@ const (
 	oldNameMaxBytes = 8 << 10
 )
 
-// migrateLog makes the log of a job's rows from the files of an older version, if there are such files. When a row that was deferred is
-// due, and who asks it, was not in them: it is asked at once.
+// migrateLog makes the log of a job's rows from the files of an older version, if there are any. They lack the due time and source
+// of deferred rows, which are therefore sent at once.
 func (c *Coordinator) migrateLog(dir string) error {
 	c.migrating.Lock()
 	defer c.migrating.Unlock()
@@ -44,7 +44,7 @@ func (c *Coordinator) migrateLog(dir string) error {
 	if err = errors.Join(err, old.Close()); err != nil {
 		return fmt.Errorf("the log of an older program: %w", err)
 	}
-	for _, name := range [...]string{fileChunks, oldFileNames, oldFileLog} { // the log last: it says that there is something to do
+	for _, name := range [...]string{fileChunks, oldFileNames, oldFileLog} { // the log last: its presence starts a migration
 		if err := removeIfExists(disk, disk.PathJoin(dir, name)); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 	le := binary.LittleEndian
 	buf := make([]byte, oldGroupHeader+oldGroupEntries*oldEntryBytes)
 	if n, err := f.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
-		return ignoreEOF(err) // nothing was written yet
+		return ignoreEOF(err) // an empty log
 	} else if string(buf[:n]) != oldLogMagic {
 		return fmt.Errorf("it does not begin as a log does: %w", errDamaged)
 	}
@@ -113,7 +113,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// oldNames reads the names that old records refer to.
+// oldNames reads the names of old records.
 type oldNames struct {
 	f    io.ReaderAt
 	seen map[uint32]string

@@ -14,21 +14,21 @@ import (
 	"probity/store"
 )
 
-// The files of a job's upload until format 4 of the state store: frames, where they begin, and for each row its first row plus one, or
-// zero, four bytes each. They are read once.
+// The files of a job's upload until format 4 of the state store: frames, their index, and for each row its first row plus one or
+// zero, four bytes each. They are read once, to migrate them.
 const (
 	oldFileSpool     = "spool"
 	oldFileIndex     = "index"
 	oldFileDups      = "dups"
-	oldFileErasing   = "erasing" // while files that end in .new, which are whole, are given the names of old ones
+	oldFileErasing   = "erasing" // exists while complete .new files replace the old ones
 	oldIndexMagic    = "prbidx01"
 	oldIndexMaxBytes = 64 << 20
 	oldFrameBytes    = 32
 	oldFirstsPerRead = 64 << 10 // rows
 )
 
-// migrateUpload makes the upload of a job from the files of an older version, if the job has none, and gives the job as it is then. A
-// crash leaves an object that no record names, or old files that a record has no use for: sweeps remove both.
+// migrateUpload makes the upload of a job from the files of an older version, if the job has none, and returns the new record. A
+// crash leaves an object that no record names, or unused old files; removeOrphans removes both.
 func (c *Coordinator) migrateUpload(j *store.Job) (*store.Job, error) {
 	if j.Upload != "" {
 		return j, nil
@@ -60,7 +60,7 @@ func (c *Coordinator) migrateUpload(j *store.Job) (*store.Job, error) {
 	return j, c.removeOldUpload(dir)
 }
 
-// removeOldUpload removes the files that were migrated; the spool last: it says that there is something to remove.
+// removeOldUpload removes the migrated files, the spool last: its presence means that files are left.
 func (c *Coordinator) removeOldUpload(dir string) error {
 	disk := c.cfg.FS
 	if _, err := disk.Stat(disk.PathJoin(dir, oldFileSpool)); errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +74,8 @@ func (c *Coordinator) removeOldUpload(dir string) error {
 	return wholefile.SyncDir(disk, dir)
 }
 
-// finishOldErasure ends an erasure that broke off, if its marker is there: new files get their names, and what was made from the old ones
-// goes, to be made again.
+// finishOldErasure completes an interrupted erasure if its marker exists: new files replace the old ones, and files that were made
+// from the old ones are deleted, to be made again.
 func (c *Coordinator) finishOldErasure(dir string) error {
 	disk := c.cfg.FS
 	if _, err := disk.Stat(disk.PathJoin(dir, oldFileErasing)); err != nil {
@@ -98,7 +98,7 @@ func (c *Coordinator) finishOldErasure(dir string) error {
 	return wholefile.SyncDir(disk, dir)
 }
 
-// finishOldErasures ends, at a start, the erasures that an older version left undone.
+// finishOldErasures completes, at a start, the interrupted erasures of an older version.
 func (c *Coordinator) finishOldErasures() error {
 	return c.visitJobs(func(j *store.Job) error {
 		if j.Upload != "" || j.State == store.JobExpired {
@@ -115,7 +115,7 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// rewriteOldUpload writes an upload from the old files. Each frame is unpacked: its bytes are packed with a checksum.
+// rewriteOldUpload writes an upload from the old files. Each frame is decompressed to verify its zstd checksum.
 func (c *Coordinator) rewriteOldUpload(j *store.Job, dir string) (name string, err error) {
 	disk := c.cfg.FS
 	spool, err := disk.Open(disk.PathJoin(dir, oldFileSpool))
@@ -165,8 +165,8 @@ func (c *Coordinator) rewriteOldUpload(j *store.Job, dir string) (name string, e
 	return p.Name(), p.Commit()
 }
 
-// addOldDuplicates adds the duplicates of an old file, which has no checksum: there must be as many as were counted, each of a row that is
-// none.
+// addOldDuplicates adds the duplicates of an old file. The file has no checksum: there must be as many as were counted, and each
+// first row must not be a duplicate itself.
 func (c *Coordinator) addOldDuplicates(w *jobfiles.UploadWriter, j *store.Job, dir string) (err error) {
 	if j.Duplicates == 0 {
 		return nil
@@ -201,7 +201,7 @@ func (c *Coordinator) addOldDuplicates(w *jobfiles.UploadWriter, j *store.Job, d
 	return nil
 }
 
-// oldIndex is where the frames of an old upload begin.
+// oldIndex is the index of an old upload's frames.
 type oldIndex struct {
 	preamble []byte
 	entries  []byte
@@ -248,7 +248,7 @@ func (x *oldIndex) parse(b []byte) error {
 
 func (x *oldIndex) frames() int { return len(x.entries) / oldFrameBytes }
 
-// frame is a frame, and where it is packed.
+// frame returns a frame, and the offset and size of its compressed bytes.
 func (x *oldIndex) frame(i int) (f jobfiles.Frame, at int64, size int) {
 	le, e := binary.LittleEndian, x.entries[i*oldFrameBytes:]
 	return jobfiles.Frame{Line: int64(le.Uint64(e[8:])), Raw: le.Uint32(e[20:]), Rows: le.Uint32(e[28:])}, int64(le.Uint64(e)), int(le.Uint32(e[16:]))

@@ -8,7 +8,7 @@ import (
 	"probity/store"
 )
 
-// bufferRow puts a row into the open chunk of its class.
+// bufferRow adds a row to the open chunk of its class, source and due time.
 func (s *splitter) bufferRow(a *chunkRow) error {
 	now := time.Now()
 	deferral := s.job.deferred.get(a.Number)
@@ -37,11 +37,12 @@ func (s *splitter) bufferRow(a *chunkRow) error {
 
 const (
 	maxKnownRoutes = 32 << 10
-	// maxBufferedRows is how many rows of a class with many routes are gathered before they are cut into chunks.
+	// maxBufferedRows is how many rows of a class with many routes are buffered before they are split into chunks.
 	maxBufferedRows = 8 * wire.MaxRows
 )
 
-// classOf is the provider of a route that many sources ask, the route itself once it has many rows in this job, else the tail.
+// classOf returns the class of a route: its provider if many sources share it, the route itself once it has many rows in this job,
+// else the tail.
 func (s *splitter) classOf(r *engine.Route) string {
 	if r.Provider != nil && r.Provider.Shared() {
 		return r.Provider.ID
@@ -57,7 +58,7 @@ func (s *splitter) classOf(r *engine.Route) string {
 	return classTail
 }
 
-// flushChunk closes an open chunk, or cuts it into the smaller ones of a slow route.
+// flushChunk flushes an open chunk, split into chunks of the size of its class.
 func (s *splitter) flushChunk(k openChunkKey) error {
 	p := s.openChunks[k]
 	delete(s.openChunks, k)
@@ -71,7 +72,7 @@ func (s *splitter) flushChunk(k openChunkKey) error {
 	return nil
 }
 
-// flushFullest makes room: the fullest chunks go first, until a quarter is free.
+// flushFullest flushes the largest chunks until a quarter of maxBytes is free.
 func (s *splitter) flushFullest() error {
 	for s.openBytes > s.maxBytes*3/4 {
 		var fullest openChunkKey
@@ -88,7 +89,7 @@ func (s *splitter) flushFullest() error {
 	return s.enqueueFlushed()
 }
 
-// flushAll flushes everything that is open: no more comes soon.
+// flushAll flushes all open chunks and answers.
 func (s *splitter) flushAll() error {
 	for k := range s.openChunks {
 		if err := s.flushChunk(k); err != nil {
@@ -98,7 +99,7 @@ func (s *splitter) flushAll() error {
 	return s.commitBuffers()
 }
 
-// commitBuffers lets go of what is answered and what is flushed.
+// commitBuffers logs the answers and enqueues the flushed chunks.
 func (s *splitter) commitBuffers() error {
 	if err := s.logAnswers(); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (s *splitter) commitBuffers() error {
 	return s.enqueueFlushed()
 }
 
-// enqueueFlushed writes the flushed chunks and puts them on the scheduler.
+// enqueueFlushed writes the flushed chunks and adds them to the scheduler.
 func (s *splitter) enqueueFlushed() error {
 	if len(s.flushed) == 0 {
 		return nil

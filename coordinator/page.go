@@ -11,12 +11,12 @@ import (
 	"probity/prober/wire/press"
 )
 
-// columns are the names of what is appended to the input.
+// columns are the names of the columns that are appended to the input.
 var columns = [...]string{"verify_status", "verify_score", "verify_reason", "verify_syntax_valid", "verify_domain_exists", "verify_smtp_valid",
 	"verify_is_disposable", "verify_is_role_based", "verify_is_free_email", "verify_smtp_provider", "verify_mx_records", "verify_did_you_mean",
 	"verify_from_cache", "verify_verified_at"}
 
-// page is one frame on its way into the result; its memory is reused.
+// page is one frame that is rendered for the result; its memory is reused.
 type page struct {
 	a          *assembly
 	index      int
@@ -25,8 +25,8 @@ type page struct {
 	compressor compressor
 	text       []byte
 	packed     []byte
-	mail       []byte   // the e-mail cell of the present row, borrowed from its block
-	hosts      []string // of the present row
+	mail       []byte   // e-mail cell of the current row; part of its block
+	hosts      []string // of the current row
 	total      totals
 	cells      cells
 }
@@ -36,17 +36,17 @@ func (p *page) clearForReuse() bool {
 	return p.fr.small() && cap(p.text) <= 2*maxPooledBytes
 }
 
-// rowTextBytes is about what is appended to a row.
+// rowTextBytes estimates the bytes that are appended to a row.
 const rowTextBytes = 160
 
-// answer is what a page says of one row.
+// answer is the answer of one row as it is written.
 type answer struct {
 	v                        engine.Verdict
 	provider, mx, suggestion nameCell
 	credits                  int
 }
 
-// render renders and packs the page.
+// render renders and compresses the page.
 func (p *page) render() error {
 	a := p.a
 	p.total, p.text, p.packed = totals{}, p.text[:0], nil
@@ -101,7 +101,7 @@ func (p *page) row(i int) error {
 	if !first || t.refs == (jobfiles.Refs{}) {
 		p.applyRowFacts(&ans)
 	}
-	if t.refs == (jobfiles.Refs{}) { // made for this file, without the row's flags
+	if t.refs == (jobfiles.Refs{}) { // a verdict made for this file, scored without the row's flags
 		ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
 	}
 	p.count(&ans, first)
@@ -111,7 +111,7 @@ func (p *page) row(i int) error {
 	return nil
 }
 
-// applyRowFacts takes flags and suggestion from the row's own string: a duplicate may be written in another way.
+// applyRowFacts sets flags and suggestion from the row's own text: a duplicate may be spelled differently.
 func (p *page) applyRowFacts(ans *answer) {
 	text := string(p.mail)
 	addr, err := engine.ParseTrimmed(text)
@@ -175,7 +175,7 @@ func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	p.endJSON(i)
 }
 
-// endJSON ends the object of row i with its input, if that is wanted.
+// endJSON ends the object of row i, with its input if wanted.
 func (p *page) endJSON(i int) {
 	if p.a.inputs != nil {
 		p.text = p.appendInput(append(p.text, `,"input":{`...), i)
@@ -183,7 +183,7 @@ func (p *page) endJSON(i int) {
 	p.text = append(p.text, '}', '\n')
 }
 
-// appendInput appends the members of input: all columns of the list but that of the address, empty where the row is shorter.
+// appendInput appends the members of input: all columns of the list except the address; missing cells of a short row are empty.
 func (p *page) appendInput(dst []byte, i int) []byte {
 	inputs, next := p.a.inputs, 0
 	put := func(text string) {
@@ -199,7 +199,7 @@ func (p *page) appendInput(dst []byte, i int) []byte {
 	return append(dst, '}')
 }
 
-// inputKeys are the keys of input, each with what stands before its value; empty for the column of the address.
+// inputKeys returns for each column the JSON text before its value in input; empty for the column of the address.
 func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 	keys := d.ColumnNames(preamble)
 	comma := ""
@@ -214,7 +214,7 @@ func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 	return keys
 }
 
-// splitHosts are the names in a text, in memory that the next row uses again.
+// splitHosts splits a text into host names. The next row reuses the slice.
 func (p *page) splitHosts(text string) []string {
 	p.hosts = p.hosts[:0]
 	for host := range strings.FieldsSeq(text) {

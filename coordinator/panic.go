@@ -6,10 +6,10 @@ import (
 	"runtime/debug"
 )
 
-// errPanicked is a bug of ours that a job met: it ends that job and no other.
+// errPanicked is a panic in the work of a job, which fails that job only.
 var errPanicked = errors.New("BUG: panic")
 
-// contained runs a part of a job's work. Its panic becomes an error that wraps errPanicked and says where.
+// contained runs a part of a job's work. A panic becomes an error that wraps errPanicked and has the stack.
 func contained(work func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

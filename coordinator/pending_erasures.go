@@ -16,20 +16,20 @@ import (
 	"probity/store"
 )
 
-// pendingErasuresFile is where what nodes that are away have yet to forget was kept before the state store did.
+// pendingErasuresFile is where an older version kept the pending erasures of absent nodes; now the state store has them.
 const (
 	pendingErasuresFile = "erasures"
 	maxPendingErasures  = 10_000
 )
 
-// pendingErasure is one address that one node has yet to forget.
+// pendingErasure is one address that one node still has to erase.
 type pendingErasure struct {
 	at     time.Time
 	node   string
 	folded string
 }
 
-// AdoptErasures makes pending erasures in the store of what an earlier version has left in a file of the folder, which goes then.
+// AdoptErasures moves the pending erasures of an earlier version from its file into the store.
 func AdoptErasures(s *store.Store, disk vfs.FS, dir string, now time.Time) error {
 	path := disk.PathJoin(dir, pendingErasuresFile)
 	f, err := disk.Open(path)
@@ -58,7 +58,7 @@ func AdoptErasures(s *store.Store, disk vfs.FS, dir string, now time.Time) error
 	return errors.Join(disk.Remove(path), wholefile.SyncDir(disk, dir))
 }
 
-// readPendingErasures reads lines of time, node and address; those that are over, or no such lines, are passed over.
+// readPendingErasures reads lines of time, node and address. It skips expired and malformed ones.
 func readPendingErasures(text string, now time.Time) (list []pendingErasure) {
 	for line := range strings.Lines(text) {
 		at, rest, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")

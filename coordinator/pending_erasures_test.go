@@ -11,7 +11,7 @@ import (
 	"probity/internal/wholefile"
 )
 
-// TestPendingErasuresFileIsImported: what nodes had yet to forget is a pending erasure in the store, and the file is gone.
+// TestPendingErasuresFileIsImported: the file's entries become pending erasures in the store, and the file is gone.
 func TestPendingErasuresFileIsImported(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	now := time.Unix(1_800_000_000, 0)
@@ -37,7 +37,7 @@ func TestPendingErasuresFileIsImported(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// FuzzPendingErasures reads any file, and what it read again the same.
+// FuzzPendingErasures reads any file, and reads its own output unchanged.
 func FuzzPendingErasures(f *testing.F) {
 	f.Add("1800000000 p1 a@x.example\n")
 	f.Add("1 p1\nx y z\n\n1800000000  q\n")

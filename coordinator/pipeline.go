@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// inOrder runs a pipeline: fill makes items one after another until io.EOF, workers work on them side by side, take
-// gets them in the order they were made. Items are reused: their number is workers+2, and that bounds the memory.
-// The first error in item order, or panic, ends the pipeline; all its goroutines are gone when it returns.
+// inOrder runs a pipeline: fill makes items one after another until io.EOF, workers process them in parallel, and take
+// gets them in the order in which they were made. Items are reused; there are workers+2 of them, which bounds the memory.
+// The first error or panic in item order ends the pipeline. All its goroutines have ended when it returns.
 func inOrder[T any](items *bufferPool[T], workers int, fill, work, take func(*T) error) error {
 	p := newPipeline(items, workers+2)
 	var all sync.WaitGroup
@@ -29,14 +29,14 @@ func inOrder[T any](items *bufferPool[T], workers int, fill, work, take func(*T)
 	return ended
 }
 
-// pipeline is the slots of inOrder on their way round: free, filled, worked on, taken in order, and free again.
+// pipeline holds the slots of inOrder. A slot is free, filled, worked on, taken in order, and free again.
 type pipeline[T any] struct {
 	items               []*T
-	free, work, results chan slot[T] // each has room for all slots: to put one there never waits
+	free, work, results chan slot[T] // each has capacity for all slots: a send never blocks
 	stop                chan struct{}
 }
 
-// slot is an item, and where its worker says how it went.
+// slot is an item, and the channel for its worker's result.
 type slot[T any] struct {
 	item *T
 	done chan error
@@ -52,14 +52,14 @@ func newPipeline[T any](items *bufferPool[T], slots int) *pipeline[T] {
 	return p
 }
 
-// releaseItems leaves the items to other pipelines, when no goroutine of this one has them any more.
+// releaseItems returns the items to the pool, after all goroutines of the pipeline have ended.
 func (p *pipeline[T]) releaseItems(items *bufferPool[T]) {
 	for _, item := range p.items {
 		items.put(item)
 	}
 }
 
-// fill makes items until it fails, which is how it ends, or until no more are taken.
+// fill fills items until the fill function returns an error (io.EOF at the end) or the pipeline stops.
 func (p *pipeline[T]) fill(fill func(*T) error) error {
 	defer close(p.results)
 	defer close(p.work)
@@ -84,7 +84,7 @@ func (p *pipeline[T]) runWorker(work func(*T) error) {
 	}
 }
 
-// drain takes items in order until there are no more, or one has failed; then it only waits for those under way.
+// drain takes items in order until there are no more or one has failed; then it only waits for the remaining ones.
 func (p *pipeline[T]) drain(take func(*T) error) (failed error) {
 	for s := range p.results {
 		err := <-s.done

@@ -17,30 +17,30 @@ import (
 	"probity/store"
 )
 
-// DefaultRefused is the share of addresses that are taken to be refused where nothing better is known.
+// DefaultRefused is the assumed share of refused addresses.
 const DefaultRefused = 0.2
 
-// maxPlanned bounds the domains of one plan: some 80 MB of names, routes and counts.
+// maxPlanned bounds the domains of one plan, and so its memory.
 const maxPlanned = 1 << 18
 
-// PlanOptions say what a plan assumes.
+// PlanOptions are the assumptions of a plan.
 type PlanOptions struct {
-	Sources int           // egress sources; 0: as many as take work now
-	Refused float64       // the share of addresses that are refused, 0 to 1
-	Lookups time.Duration // for looking up domains; what is not found by then is not counted. 0: as long as it takes
+	Sources int           // egress sources; 0: those that take work now
+	Refused float64       // share of refused addresses, 0 to 1
+	Lookups time.Duration // time limit of DNS lookups; domains not found by then are not counted. 0: no limit
 }
 
-// JobPlan is the least time for what a job has left to ask, were every budget unused.
+// JobPlan is the least time for the unanswered rows of a job, if every budget is unused.
 type JobPlan struct {
 	plan.Plan
-	Refused   float64 // as it was assumed
-	Addresses int64   // distinct ones without an answer
-	Unasked   int64   // of these, mail servers will not be asked about so many
-	Uncounted int64   // and so many are not in the plan: their domains could not be looked up, or are one too many
+	Refused   float64 // assumed share of refused addresses
+	Addresses int64   // distinct addresses without an answer
+	Unasked   int64   // of these, addresses that need no SMTP
+	Uncounted int64   // of these, addresses not in the plan: domains that could not be looked up, or exceed maxPlanned
 }
 
-// Plan computes the least time for what is left of a job that is queued, running or paused; of any other it is ErrState. It
-// reads the list again and looks domains up, one plan at a time.
+// Plan computes the least time for the rest of a job that is queued, running or paused; in other states it returns ErrState.
+// It reads the list again and looks up its domains. One plan is made at a time.
 func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPlan, error) {
 	if err := acquire(ctx, c.planSlots); err != nil {
 		return JobPlan{}, err
@@ -53,7 +53,7 @@ func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPl
 	p := planner{c: c, job: j, domains: map[string]int{}, plan: JobPlan{Refused: o.Refused}}
 	if err := p.countDomains(ctx); err != nil {
 		if _, moved := c.plannable(id); moved != nil {
-			err = moved // its files went with it
+			err = moved // the job has finished, and its files may be gone
 		}
 		return JobPlan{}, err
 	}
@@ -67,7 +67,7 @@ func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPl
 	return p.plan, nil
 }
 
-// plannable is a job that may have something left to ask.
+// plannable returns a job that may have unanswered rows, or ErrState.
 func (c *Coordinator) plannable(id string) (*store.Job, error) {
 	j, err := c.Job(id)
 	if err != nil {
@@ -84,17 +84,17 @@ func (c *Coordinator) plannable(id string) (*store.Job, error) {
 type planner struct {
 	c       *Coordinator
 	job     *store.Job
-	domains map[string]int // addresses without an answer
+	domains map[string]int // addresses without an answer, by domain
 	tally   plan.Tally
 	plan    JobPlan
 }
 
-// plannedFrame is a frame of the list on its way through a planner.
+// plannedFrame is a frame of the list that a planner reads.
 type plannedFrame struct {
 	index   int
 	fr      frameReader
 	firstOf []uint32
-	domains []string // one for each address without an answer; empty for what is never asked about
+	domains []string // one for each address without an answer; empty if it is never probed
 }
 
 // countDomains counts the addresses of each domain that have no answer yet.
@@ -165,12 +165,12 @@ func (p *planner) count(domains []string) {
 		case len(p.domains) >= maxPlanned:
 			p.plan.Uncounted++
 		default:
-			p.domains[strings.Clone(d)] = 1 // not with the text of the list
+			p.domains[strings.Clone(d)] = 1 // do not keep the text of the block
 		}
 	}
 }
 
-// runLookups finds the routes of the domains and adds what is due there. When the time for look-ups is over, the rest is uncounted.
+// lookUp finds the routes of the domains and adds their recipients to the plan. Domains not found within limit are uncounted.
 func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
 	lookupCtx := ctx
 	if limit > 0 {
@@ -205,7 +205,7 @@ func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
 	return ctx.Err()
 }
 
-// addDomain adds what is due at a domain.
+// addDomain adds the recipients of a domain to the plan.
 func (p *planner) addDomain(d *domain) {
 	n := p.domains[d.name]
 	switch {
@@ -216,7 +216,7 @@ func (p *planner) addDomain(d *domain) {
 	}
 }
 
-// answeredOf is the set of a job's rows that are answered.
+// answeredOf returns the set of a job's answered rows.
 func (c *Coordinator) answeredOf(j *store.Job) (bitset, error) {
 	if job := c.runningJobOf(j.ID); job != nil {
 		return job.answered, nil

@@ -16,12 +16,12 @@ import (
 	"probity/store"
 )
 
-// threeSourceProber is a prober that asks from three.
+// threeSourceProber is a prober with three egress sources.
 type threeSourceProber struct{ *fakeProber }
 
 func (threeSourceProber) Sources() int { return 3 }
 
-// planCSV is a list with one narrow route of 100 addresses, a few other domains, and rows for which no server is asked.
+// planCSV is a list with one narrow route of 100 addresses, a few other domains, and rows that need no server.
 func planCSV() string {
 	var b strings.Builder
 	b.WriteString("email\n")
@@ -35,7 +35,7 @@ func planCSV() string {
 	return b.String()
 }
 
-// A plan of a job that has not begun counts each address once, and needs no prober.
+// A plan of a queued job counts each address once and needs no prober.
 func TestPlanOfAQueuedJob(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, c *Config) {
 		c.Prober = threeSourceProber{w.prober}
@@ -63,7 +63,7 @@ func TestPlanOfAQueuedJob(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// What is answered needs no time any more, be the job running, or paused after a restart.
+// Answered rows need no time, in a running job and in one that is paused after a restart.
 func TestPlanCountsUnansweredRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
@@ -106,7 +106,7 @@ func TestPlanCountsUnansweredRows(t *testing.T) {
 	})
 }
 
-// What is not looked up in time is not counted: the rest is a lower bound still. A caller that leaves ends the plan.
+// Domains that are not looked up in time are not counted: the plan is still a lower bound. Canceling the call ends the plan.
 func TestPlanKeepsItsTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.Lookups = 1 })

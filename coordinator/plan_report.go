@@ -2,7 +2,7 @@ package coordinator
 
 import "math"
 
-// PlanReport is a JobPlan as people and programs read it.
+// PlanReport is a JobPlan in JSON.
 type PlanReport struct {
 	Sources      int            `json:"sources"`
 	RefusedShare float64        `json:"refused_share"`
@@ -10,8 +10,8 @@ type PlanReport struct {
 	Unasked      int64          `json:"unasked"`
 	Uncounted    int64          `json:"uncounted"`
 	LeastSeconds int64          `json:"least_seconds"`
-	Halve        *int           `json:"sources_to_halve"` // nil: no number of sources does
-	Receivers    []ReceiverPlan `json:"receivers"`        // longest first, 10 at most
+	Halve        *int           `json:"sources_to_halve"` // nil: no number of sources halves the time
+	Receivers    []ReceiverPlan `json:"receivers"`        // longest first, at most 10
 }
 
 // ReceiverPlan is one receiver of a plan.
@@ -23,11 +23,11 @@ type ReceiverPlan struct {
 	Recipients   int64   `json:"recipients"`
 	Refused      int64   `json:"refused"`
 	LeastSeconds int64   `json:"least_seconds"`
-	Limit        *string `json:"limit"` // nil where no budget makes it wait
+	Limit        *string `json:"limit"` // nil if it waits for no budget
 	Budget       *int    `json:"budget"`
 }
 
-// Report is the plan in whole seconds and whole recipients.
+// Report returns the plan in whole seconds and whole recipients.
 func (p *JobPlan) Report() PlanReport {
 	r := PlanReport{Sources: p.Sources, RefusedShare: p.Refused, Addresses: p.Addresses, Unasked: p.Unasked, Uncounted: p.Uncounted,
 		LeastSeconds: int64(p.MinTime.Seconds()), Receivers: make([]ReceiverPlan, 0, len(p.Receivers))}

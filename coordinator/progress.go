@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	rateSamples = 16          // points that the rate is measured over
-	rateEvery   = time.Second // least time between two of them
-	stallAfter  = time.Minute // without a row that was asked, no end can be told
+	rateSamples = 16          // points for the rate
+	rateEvery   = time.Second // least time between two points
+	stallAfter  = time.Minute // without a probed row: the ETA is then unknown
 )
 
-// reasons is how many reasons there are, that of VALID included.
+// reasons is the number of reasons, including that of VALID.
 const reasons = engine.Reasons
 
-// answerCounts is how far a job has come: how many distinct addresses were answered, by reason; a reason's status is engine's to tell.
+// answerCounts is the number of answered distinct addresses of a job, by reason. The engine knows the status of a reason.
 type answerCounts [reasons]int64
 
 func (t *answerCounts) answered() (n int64) {
@@ -28,15 +28,15 @@ func (t *answerCounts) answered() (n int64) {
 	return n
 }
 
-// progress is what a running job shows of itself. It is a view for people: what is charged is counted from the log.
+// progress is the displayed progress of a running job. Charges are counted from the log, not from here.
 type progress struct {
 	counts [reasons]atomic.Int64 // distinct addresses answered
 
 	mu             sync.Mutex // guards all below
-	startedAt      time.Time  // of this work, and what was answered before it
-	answeredBefore int64
-	lastActivity   time.Time // when a row was answered or put off last
-	points         []point   // oldest first
+	startedAt      time.Time  // start of the current work
+	answeredBefore int64      // answers before it
+	lastActivity   time.Time  // when a row was last answered or deferred
+	points         []point    // oldest first
 }
 
 type point struct {
@@ -51,21 +51,21 @@ func (p *progress) begin(_ *store.Job, now time.Time) {
 	p.startedAt, p.lastActivity = now, now
 }
 
-// noteActivity notes that rows were asked.
+// noteActivity records that rows were probed.
 func (p *progress) noteActivity(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastActivity = now
 }
 
-// stalled reports that no row was asked for long.
+// stalled reports that no row was probed for stallAfter.
 func (p *progress) stalled(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(p.lastActivity) > stallAfter
 }
 
-// eta is when so many addresses more are answered, at the pace since this work was begun; 0 when it cannot be told.
+// eta estimates how long left more addresses take, at the rate since the work started; 0 if unknown.
 func (p *progress) eta(left int64, now time.Time) time.Duration {
 	n := p.answered()
 	p.mu.Lock()
@@ -90,7 +90,7 @@ func (p *progress) answered() int64 {
 	return t.answered()
 }
 
-// rate is the addresses answered per second, lately.
+// rate returns the recent rate in addresses per second.
 func (p *progress) rate(now time.Time) float64 {
 	n := p.answered()
 	p.mu.Lock()
@@ -108,7 +108,7 @@ func (p *progress) rate(now time.Time) float64 {
 	return 0
 }
 
-// restart forgets the pace of before: what the log gave back was not answered now.
+// restart resets the rate: answers read from the log do not count for it.
 func (p *progress) restart(now time.Time) {
 	n := p.answered()
 	p.mu.Lock()

@@ -22,7 +22,7 @@ import (
 	"probity/store"
 )
 
-// Who waits for budget is counted as waiting: rows that came home, and those behind them of a class that pauses.
+// Rows that wait for a budget are counted as waiting: returned rows, and ready rows of a paused class.
 func TestProgressCountsRowsWaitingForBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -48,8 +48,7 @@ func TestProgressCountsRowsWaitingForBudget(t *testing.T) {
 	})
 }
 
-// What a job has done is on the disk: a process that has just begun tells it of a job that pauses, and of one that was
-// cancelled while it did.
+// A job's progress is on the disk: a new process shows it for a paused job, and for one that was cancelled while paused.
 func TestRestartKeepsProgressOfPausedJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
@@ -86,11 +85,11 @@ func TestRestartKeepsProgressOfPausedJobs(t *testing.T) {
 	})
 }
 
-// holding answers 25 rows of the busy host each quarter of an hour, and holds the others in the meantime, as a node does.
+// holding answers 25 rows of the busy host each quarter of an hour and holds the others meanwhile, as a node does.
 type holding struct {
 	*fakeProber
 	open   time.Time // when the budget allows more
-	silent bool      // it does not say so, and answers no more
+	silent bool      // it does not report held rows, and answers no more
 }
 
 func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
@@ -121,8 +120,8 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 	return ctx.Err()
 }
 
-// Rows that a node holds for want of budget wait for it, and no end is told until one can be: not from what went before the budget
-// was used up.
+// Rows that a node holds wait for a budget. There is no ETA until it can be estimated: the answers from before the budget was
+// used up do not count.
 func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober} })
@@ -151,7 +150,7 @@ func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 		require.InEpsilon(t, 95*time.Minute, s.ETA, 0.25, "the pace of the route is known, and until when it waits")
 		require.Equal(t, s.ETA, s.Waiting[0].ETA)
 		for n := int64(1); n < 7; n++ {
-			s := at(time.Duration(n)*15*time.Minute + 90*time.Second) // the rows of the second chunk have come home by then
+			s := at(time.Duration(n)*15*time.Minute + 90*time.Second) // the rows of the second chunk are returned by then
 			require.Equal(t, 25*(n+1), s.Answered, "%v", s.Waiting)
 		}
 		time.Sleep(20 * time.Minute)
@@ -161,7 +160,7 @@ func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 	})
 }
 
-// While nothing moves for a minute, though no budget keeps the rows, no end can be told.
+// There is no ETA while nothing has moved for a minute though rows need no budget.
 func TestNoETAWhileAJobIsStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober, silent: true} })
@@ -175,7 +174,7 @@ func TestNoETAWhileAJobIsStalled(t *testing.T) {
 		s, err := w.c.Snapshot(j.ID)
 		require.NoError(t, err)
 		require.NotZero(t, s.ETA, "rows were answered a moment ago")
-		time.Sleep(65 * time.Second) // in the midst of a hold
+		time.Sleep(65 * time.Second) // while rows are held
 		s, err = w.c.Snapshot(j.ID)
 		require.NoError(t, err)
 		require.EqualValues(t, 25, s.Answered)
@@ -188,7 +187,7 @@ func TestNoETAWhileAJobIsStalled(t *testing.T) {
 	})
 }
 
-// A duplicate is done with its first row: while the job runs, while it pauses, and after a restart.
+// A duplicate is done with its first row: in a running job, in a paused one, and after a restart.
 func TestDuplicatesFinishWithTheirFirstRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
@@ -223,8 +222,8 @@ func TestDuplicatesFinishWithTheirFirstRow(t *testing.T) {
 	})
 }
 
-// TestFailedDuplicateCountHarmsNothing damages the duplicates for a while. The job shows the last count and goes on, the
-// metrics tell of it, and the log has a line of it.
+// TestFailedDuplicateCountHarmsNothing damages the duplicates for a while. The job shows the last count and goes on, and the
+// failure is in the metrics and once in the log.
 func TestFailedDuplicateCountHarmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, log := vfs.NewMem(), &bytes.Buffer{}
@@ -272,7 +271,7 @@ probity_jobs{state="running"} 1
 	})
 }
 
-// writeAt changes a file in its place.
+// writeAt overwrites a part of a file.
 func writeAt(t testing.TB, fs vfs.FS, path string, b []byte, at int64) {
 	t.Helper()
 	f, err := fs.OpenReadWrite(path, writeCategory)
@@ -288,7 +287,7 @@ func sumOf(counts map[string]int64) (n int64) {
 	return n
 }
 
-// A finished job's pace is what was verified over the time it took; rows that nobody asked for are no pace.
+// The rate of a finished job is its verified rows over its time; rows that were not verified do not count.
 func TestRateOfAFinishedJob(t *testing.T) {
 	began := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	j := store.Job{State: store.JobCancelled, Rows: 130, Blank: 10, Unique: 120, StartedAt: began, FinishedAt: began.Add(10 * time.Second),

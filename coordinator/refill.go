@@ -3,24 +3,24 @@ package coordinator
 import "time"
 
 const (
-	// bufferWait is how long rows of many hosts are gathered though the scheduler has none of their class: a host whose rows come
-	// one by one takes as many connections.
+	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose rows come
+	// one by one needs a connection for each.
 	bufferWait = time.Second
-	// bufferWaitBusy is how long rows are gathered while most of their class that are under way are not answered: a receiver that
-	// answers slowly must not keep others of the class waiting.
+	// bufferWaitBusy is how long rows are buffered while most rows of their class in flight are unanswered: a slow receiver must not
+	// delay others of the class.
 	bufferWaitBusy = 5 * time.Second
 )
 
-// backlogLevel is what the scheduler has of a class of a job.
+// backlogLevel says how much the scheduler has of a job's class.
 type backlogLevel uint8
 
 const (
-	backlogLow        backlogLevel = iota // nothing, or less than half of what is under way: the next rows are wanted
-	backlogUnanswered                     // half of what is under way, or more, is not answered
-	backlogReady                          // chunks that wait
+	backlogLow        backlogLevel = iota // no chunk is ready, and under half of the rows in flight are unanswered: more rows are wanted
+	backlogUnanswered                     // no chunk is ready, and half or more of the rows in flight are unanswered
+	backlogReady                          // chunks are ready
 )
 
-// backlogLevels is what the scheduler has of a job's classes; none of those that are not named. It is idle when it has nothing of any job.
+// backlogLevels returns the level of a job's classes; a class that is missing is low. idle: no job has anything to send.
 func (d *scheduler) backlogLevels(job *runningJob) (has map[string]backlogLevel, idle bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,8 +39,8 @@ func (d *scheduler) backlogLevels(job *runningJob) (has map[string]backlogLevel,
 // openChunkKey is what the rows of an open chunk have in common.
 type openChunkKey struct {
 	class  string
-	source string // the egress source that must ask; empty for any
-	due    int64  // milliseconds since 1970; 0: at once
+	source string // egress source that must probe the rows; empty: any
+	due    int64  // Unix milliseconds; 0: at once
 }
 
 // dueTime is when the rows are due.
@@ -51,14 +51,14 @@ func (k *openChunkKey) dueTime() time.Time {
 	return time.UnixMilli(k.due).UTC()
 }
 
-// openChunk is an open chunk.
+// openChunk is rows of one key that are not flushed yet.
 type openChunk struct {
 	chunkBuilder
-	since   time.Time // its first row
-	attempt uint8     // the most of any of its rows
+	since   time.Time // when its first row came
+	attempt uint8     // highest attempt of its rows
 }
 
-// refill flushes what an idle scheduler can use, if the last time is not just now.
+// refill flushes the rows that an idle scheduler can use, at most once per refillInterval.
 func (s *splitter) refill() error {
 	now := time.Now()
 	if !s.job.wantsMore.Load() || now.Sub(s.lastRefill) < refillInterval {
@@ -80,8 +80,8 @@ func (s *splitter) refill() error {
 	return s.commitBuffers()
 }
 
-// isDue reports rows that are better sent now than gathered further, given what the scheduler has of their class. While it has work of
-// other jobs they may be gathered for longer: only their own job waits for them.
+// isDue reports whether the chunk is better sent now than buffered further, by the backlog level of its class. While the scheduler
+// has work of other jobs, rows are buffered longer: only their own job waits for them.
 func (g *openChunk) isDue(has backlogLevel, idle bool, now time.Time) bool {
 	var least time.Duration
 	switch {

@@ -10,7 +10,7 @@ import (
 	"probity/engine"
 )
 
-// openChunkOf is rows of so many hosts.
+// openChunkOf makes an open chunk with rows of so many hosts.
 func openChunkOf(rows, hosts int) *openChunk {
 	table := engine.DefaultTable()
 	g := &openChunk{since: time.Now()}
@@ -24,8 +24,8 @@ func openChunkOf(rows, hosts int) *openChunk {
 	return g
 }
 
-// TestIdleSchedulerIsRefilled says which rows are sent though their chunk is not full: those of few hosts once little of their class is
-// under way, those of many a second later, both later while the scheduler has work of other jobs, and none while it has chunks of them.
+// TestIdleSchedulerIsRefilled: which rows are sent though their chunk is not full. Rows of few hosts once few of their class are in
+// flight, rows of many hosts a second later, both later while the scheduler has work of other jobs, none while it has ready chunks.
 func TestIdleSchedulerIsRefilled(t *testing.T) {
 	few, many := openChunkOf(200, 2), openChunkOf(200, 100)
 	tests := []struct {
@@ -58,7 +58,7 @@ func TestIdleSchedulerIsRefilled(t *testing.T) {
 	}
 }
 
-// TestBacklogLevels says what the scheduler has of each class while its chunks go out, are answered and land, and when it is idle.
+// TestBacklogLevels: the level of each class while its chunks are sent, answered and returned, and when the scheduler is idle.
 func TestBacklogLevels(t *testing.T) {
 	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable()})
 	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}

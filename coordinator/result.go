@@ -9,19 +9,19 @@ import (
 	"probity/engine"
 )
 
-// Result is a verdict as a caller is told it.
+// Result is a verification result as the API returns it.
 type Result struct {
 	Email      string // as it was sent
 	Verdict    engine.Verdict
 	Normalized string // folded form; empty for bad syntax
 	DidYouMean string
-	Node       string // that took the evidence; empty when none did
+	Node       string // that probed; empty if none did
 	Took       time.Duration
 	Credits    int64
-	Details    bool // the 16th key was asked for
+	Details    bool // include the 16th key, details
 }
 
-// AppendJSON appends the verification result of the interface: 15 keys, or 16 with details. now is when it is said.
+// AppendJSON appends the verification result of the API: 15 keys, or 16 with details. The score is as of now.
 func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
 	v := a.Verdict
 	v.Score = engine.Score(&v, now)
@@ -33,7 +33,7 @@ func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
 	return append(dst, '}')
 }
 
-// row is one verification result: its address as it was sent, and what became of it.
+// row is the part of a verification result that single calls and jobs share.
 type row struct {
 	email    string
 	verdict  *engine.Verdict
@@ -42,7 +42,7 @@ type row struct {
 	credits  int64
 }
 
-// appendKeys appends the 15 keys of a verification result and their values, without the braces around them.
+// appendKeys appends the 15 keys of a verification result with their values, without braces.
 func (r *row) appendKeys(dst []byte) []byte {
 	v := r.verdict
 	dst = AppendText(append(dst, `"email":`...), r.email)
@@ -93,7 +93,7 @@ func (a *Result) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []b
 	return append(strconv.AppendBool(append(dst, `,"is_alias":`...), v.Flags.Has(engine.FlagAlias)), '}')
 }
 
-// appendScoreParts appends what the score is the sum of.
+// appendScoreParts appends the parts of the score.
 func appendScoreParts(dst []byte, parts []engine.Part) []byte {
 	dst = append(dst, '[')
 	for i, p := range parts {
@@ -120,7 +120,7 @@ func enhancedText(e engine.Enhanced) string {
 	return fmt.Sprintf("%d.%d.%d", e.Class, e.Subject, e.Detail)
 }
 
-// stageText is the stage of the reply that decided; a verdict without a reply has none.
+// stageText returns the stage of the deciding reply; empty for a verdict without a reply.
 func stageText(d *engine.Details) string {
 	if d.Code == 0 {
 		return ""
@@ -128,7 +128,7 @@ func stageText(d *engine.Details) string {
 	return d.Stage.String()
 }
 
-// secondsUntil is the whole seconds from now to t, at least one; 0 when t is not set.
+// secondsUntil returns the whole seconds from now to t, at least one; 0 if t is not set.
 func secondsUntil(t, now time.Time) int {
 	if t.IsZero() {
 		return 0
@@ -136,7 +136,7 @@ func secondsUntil(t, now time.Time) int {
 	return max(1, int(math.Ceil(t.Sub(now).Seconds())))
 }
 
-// Cost is what a verdict costs: an UNKNOWN is no verification.
+// Cost returns the credits for a verdict: UNKNOWN is free.
 func Cost(s engine.Status) int64 {
 	if s == engine.Unknown {
 		return 0

@@ -17,17 +17,17 @@ import (
 	"probity/store"
 )
 
-// ErrNotReady is the answer to asking for the results of a job that is not finished, without Filter.Partial.
+// ErrNotReady means that the job is not finished, and Filter.Partial is not set.
 var ErrNotReady = errors.New("the job is not finished")
 
-// ErrExpired is the answer to asking for results that were deleted.
+// ErrExpired means that the results were deleted.
 var ErrExpired = errors.New("the results have expired")
 
-// ErrDamaged is the answer to asking for results whose files are damaged: none are given.
+// ErrDamaged means that files of the job are damaged: no results are returned.
 var ErrDamaged = errDamaged
 
-// Results writes the results of a job in the form and with the rows that f asks for. Nothing is written before all answers were found
-// whole; an error later means that w has a part.
+// Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
+// checked; after a later error w has a part of the results.
 func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Writer) error {
 	f = f.complete()
 	j, err := c.Job(id)
@@ -61,7 +61,7 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 	return errors.Join(err, a.close())
 }
 
-// openResults opens the files of a job as its record names them. Where they were replaced meanwhile, it opens the new ones.
+// openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
 func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (*assembly, error) {
 	for {
 		if hasResults(j) && j.Answers == nil {
@@ -105,7 +105,7 @@ func answersName(j *store.Job) string {
 	return j.Answers.Name
 }
 
-// ignoreReplaced passes over what is wrong with files that are not a job's any more.
+// ignoreReplaced ignores damaged or missing files, which may have been replaced.
 func ignoreReplaced(err error) error {
 	if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -113,8 +113,7 @@ func ignoreReplaced(err error) error {
 	return err
 }
 
-// refuseDamaged gives what was wrong. Where that is files of a finished job that are damaged or missing, the job says that its results
-// cannot be given.
+// refuseDamaged returns the error. If files of a finished job are damaged or missing, it also records that in the job.
 func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
 	if errors.Is(wrong, fs.ErrNotExist) {
 		wrong = fmt.Errorf("%w: %w", errDamaged, wrong)
@@ -131,7 +130,7 @@ func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
 	return errors.Join(wrong, err)
 }
 
-// makeOldAnswers makes the answers file of a job that an older version finished. What it comes to must be what the job's record says.
+// makeOldAnswers makes the answers file of a job that an older version finished. Its totals must match the job's record.
 func (c *Coordinator) makeOldAnswers(ctx context.Context, id string) (*store.Job, error) {
 	unlock, err := c.lockJob(ctx, id)
 	if err != nil {
@@ -146,8 +145,8 @@ func (c *Coordinator) makeOldAnswers(ctx context.Context, id string) (*store.Job
 	return now, c.refuseDamaged(j, err)
 }
 
-// remakeResults makes the result file of a finished job again, and its answers file if it has none. Counts and charge must stay. The
-// job's turn is held.
+// remakeResults makes the result file of a finished job again, and its answers file if it has none. Counts and charge must not
+// change. The job's lock is held.
 func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.Job, error) {
 	now := *j
 	if err := c.remake(ctx, &now); err != nil {
@@ -163,7 +162,7 @@ func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.J
 	return next, c.removeOrphans(j.ID)
 }
 
-// remake makes the files of remakeResults and has j name them; no commit does yet.
+// remake makes the files of remakeResults and sets them in j, without a commit.
 func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 	if err := acquire(ctx, c.assemblySlots); err != nil {
 		return err
@@ -171,7 +170,7 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 	defer func() { <-c.assemblySlots }()
 	made, err := c.makeResults(ctx, j)
 	if err == nil && (!maps.Equal(made.counts(), j.Counts) || !maps.Equal(made.reasons(), j.Reasons) || made.charged != j.Charged) {
-		err = fmt.Errorf("the answers do not come to the counts of the job: %w", errDamaged)
+		err = fmt.Errorf("the answers do not match the counts of the job: %w", errDamaged)
 	}
 	if err != nil {
 		return err
@@ -180,17 +179,17 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 	return nil
 }
 
-// StoredForm is the form of the file that OpenStored gives.
+// StoredForm returns the form of the file that OpenStored opens.
 func (c *Coordinator) StoredForm() Form { return c.cfg.Stored }
 
-// Stored is an open result file, of as many bytes as the job's record says.
+// Stored is an open result file. The job's record has its length.
 type Stored interface {
 	io.ReaderAt
 	io.Closer
 }
 
-// OpenStored opens the result file of a finished job, which is as it was written: one that is damaged or missing is made again from the
-// answers. The record is the one that the file belongs to. The caller closes the file.
+// OpenStored opens the result file of a finished job and checks it: a damaged or missing file is made again from the answers. The
+// returned record belongs to the file. The caller closes the file.
 func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store.Job, error) {
 	j, err := c.Job(id)
 	if err != nil {
@@ -211,7 +210,7 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 	if !hasResults(j) {
 		return nil, nil, ErrExpired
 	}
-	if f, err = c.openStored(ctx, j); err == nil { // there is another one by now
+	if f, err = c.openStored(ctx, j); err == nil { // it was replaced meanwhile
 		return f, j, nil
 	}
 	c.log.Error("the result file of a job is made again from its answers", "job", id, "error", err)
@@ -223,7 +222,7 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 	return f, now, err
 }
 
-// openStored opens the result file as it is named in j and looks whether it is the one that was written.
+// openStored opens the result file that j names and verifies its checksum.
 func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (Stored, error) {
 	f, err := c.openResult(j)
 	if err != nil || c.verifiedFiles.has(j.ResultSHA, time.Now()) {
@@ -248,8 +247,8 @@ func (c *Coordinator) openResult(j *store.Job) (Stored, error) {
 	return c.objects.Open(j.ID, j.Result)
 }
 
-// verifiedFiles remembers for a while which result files were found whole, so that a file that is fetched in many ranges is not read for
-// each. Files are known by their sums.
+// verifiedFiles remembers for a short time which result files were verified, by checksum, so that a file that is fetched in many
+// ranges is not verified for each.
 type verifiedFiles struct {
 	mu sync.Mutex
 	at map[string]time.Time
@@ -276,7 +275,7 @@ func (w *verifiedFiles) add(sum string, now time.Time) {
 	w.at[sum] = now
 }
 
-// copyStored writes the stored file, unpacked if wanted.
+// copyStored writes the stored file, decompressed if unpack.
 func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
 	f, j, err := c.OpenStored(ctx, id)
 	if err != nil {

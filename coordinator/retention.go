@@ -9,7 +9,7 @@ import (
 	"probity/store"
 )
 
-// How long the results of a job may be kept after its end.
+// Limits of how long the results of a job are kept after its end.
 const (
 	MinRetention     = 24 * time.Hour
 	DefaultRetention = 7 * 24 * time.Hour
@@ -18,8 +18,8 @@ const (
 
 const retentionEvery = time.Hour
 
-// runRetention looks at the clock each minute, and expires jobs and forgets records whose time is over each hour, until ctx ends. What cannot be removed is
-// tried again an hour later.
+// runRetention checks the clock each minute, and each hour expires jobs and deletes old records, until ctx ends. A failed removal
+// is tried again an hour later.
 func (c *Coordinator) runRetention(ctx context.Context) error {
 	t := time.NewTicker(clockEvery)
 	defer t.Stop()
@@ -43,7 +43,7 @@ func (c *Coordinator) runRetention(ctx context.Context) error {
 	}
 }
 
-// logUnlessFatal logs and counts what failed, to be tried again in an hour. Only a state store that fails is an error.
+// logUnlessFatal logs and counts a failure that is retried in an hour. It returns only a failure of the state store.
 func (c *Coordinator) logUnlessFatal(err error, what string, args ...any) error {
 	if err == nil || errors.Is(err, store.ErrBroken) {
 		return err
@@ -53,12 +53,12 @@ func (c *Coordinator) logUnlessFatal(err error, what string, args ...any) error 
 	return nil
 }
 
-// retryOrphanFolders is removeOrphanFolders for one of many times.
+// retryOrphanFolders runs removeOrphanFolders and logs its failure.
 func (c *Coordinator) retryOrphanFolders() error {
-	return c.logUnlessFatal(c.removeOrphanFolders(), "folders that are no job's were not looked for")
+	return c.logUnlessFatal(c.removeOrphanFolders(), "orphaned job folders were not looked for")
 }
 
-// visitJobs visits the records of jobs up to the first that cannot be read.
+// visitJobs visits the records of jobs up to the first unreadable one, which it logs.
 func (c *Coordinator) visitJobs(visit func(*store.Job) error) error {
 	return c.logUnlessFatal(c.cfg.Store.AllJobs(visit), "not all records of jobs were read")
 }
@@ -79,7 +79,7 @@ func (c *Coordinator) expireOld(now time.Time) error {
 	return err
 }
 
-// deleteOldRecords deletes the records of expired jobs, and those of downloads, whose time as history is over.
+// deleteOldRecords deletes the records of expired jobs and of downloads that are older than RetainHistory.
 func (c *Coordinator) deleteOldRecords(now time.Time) error {
 	if c.cfg.RetainHistory == 0 {
 		return nil
@@ -103,8 +103,8 @@ func (c *Coordinator) deleteOldRecords(now time.Time) error {
 	return err
 }
 
-// Expire deletes the files of a finished job; its record stays. The record says so first: a crash in between leaves
-// files that the next start removes, never a job whose files are half gone.
+// Expire deletes the files of a finished job; its record stays. The record is changed first: after a crash in between the next
+// start removes the files, and no job is left with part of its files.
 func (c *Coordinator) Expire(id string) error {
 	if j, err := c.Job(id); err != nil || !j.State.Finished() {
 		return cmp.Or(err, ErrState)
@@ -127,7 +127,7 @@ func (c *Coordinator) Expire(id string) error {
 	return c.cfg.FS.RemoveAll(c.dir(id))
 }
 
-// Delete forgets a finished job, files first expired and gone, then its record.
+// Delete deletes a finished job: first its files, then its record.
 func (c *Coordinator) Delete(id string) error {
 	if err := c.Expire(id); err != nil {
 		return err
@@ -135,10 +135,10 @@ func (c *Coordinator) Delete(id string) error {
 	return c.cfg.Store.DeleteJob(id)
 }
 
-// ResultRetention is how long the results of a job are kept after its end.
+// ResultRetention returns how long the results of a job are kept after its end.
 func (c *Coordinator) ResultRetention() time.Duration { return c.cfg.RetainResults }
 
-// ExpiresAt is when the files of a job go; zero while that cannot be told.
+// ExpiresAt returns when the files of a job expire; zero while that is unknown.
 func (c *Coordinator) ExpiresAt(id string) time.Time {
 	j, err := c.Job(id)
 	if err != nil || !j.State.Finished() {

@@ -16,8 +16,8 @@ import (
 
 const day = 24 * time.Hour
 
-// TestRetentionFollowsTheConfiguration: results for as long as was set and no longer, then the record, with the log of its
-// callback. Other jobs stay.
+// TestRetentionFollowsTheConfiguration: results are kept exactly as long as configured, then the record with its callback log.
+// Other jobs stay.
 func TestRetentionFollowsTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.RetainResults, c.RetainHistory = day, 2*day })
@@ -57,8 +57,8 @@ func TestRetentionFollowsTheConfiguration(t *testing.T) {
 	})
 }
 
-// TestRetentionContinuesPastFailures: a job whose folder cannot be removed, and a record of the audit log that cannot be read, stay
-// and are logged, and others go. An hour after the disk is well the job goes too.
+// TestRetentionContinuesPastFailures: a job whose folder cannot be removed, and an unreadable record of the audit log, stay and are
+// logged; others are removed. An hour after the disk works again the job is removed too.
 func TestRetentionContinuesPastFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := vfs.NewMem()
@@ -87,7 +87,6 @@ func TestRetentionContinuesPastFailures(t *testing.T) {
 	})
 }
 
-// TestHistoryIsKeptForeverByDefault has no bound set.
 func TestHistoryIsKeptForeverByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.RetainResults = day })

@@ -8,7 +8,7 @@ import (
 	"probity/engine"
 )
 
-// routeRow settles a row whose route is known, or puts it into the chunk it will be asked with.
+// routeRow answers a row whose route is known, or adds it to an open chunk if it needs SMTP.
 func (s *splitter) routeRow(r splitRow, d *domain) error {
 	d.setMX()
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
@@ -23,7 +23,7 @@ func (s *splitter) routeRow(r splitRow, d *domain) error {
 	return s.bufferRow(&a)
 }
 
-// setMX names the MX set of a domain, once.
+// setMX sets the MX text of a domain's route, once.
 func (d *domain) setMX() {
 	if !d.mxSet {
 		d.mxSet = true
@@ -31,7 +31,7 @@ func (d *domain) setMX() {
 	}
 }
 
-// suggestion asks for a did-you-mean once for a domain, and for its rows only where there is one.
+// suggestion returns the did-you-mean of an address. After an address without one, the domain's other rows are not checked.
 func (s *splitter) suggestion(a engine.Address, d *domain) string {
 	if d.suggests == no {
 		return ""
@@ -47,7 +47,7 @@ func (s *splitter) suppressed(a engine.Address) bool {
 	return s.job.c.cfg.Suppress != nil && s.job.c.cfg.Suppress(a)
 }
 
-// answerUnrouted answers a row that needs no route: not an address, of a test key, or never to be probed.
+// answerUnrouted answers a row that needs no route: bad syntax, a test key, or a suppressed address.
 func (s *splitter) answerUnrouted(r splitRow) error {
 	now := time.Now()
 	a := chunkRow{Number: r.number, Flags: r.flags, Suggestion: r.suggestion}
@@ -64,7 +64,6 @@ func (s *splitter) answerUnrouted(r splitRow) error {
 	return s.answerRow(&a, &v, now)
 }
 
-// answerRow answers a row.
 func (s *splitter) answerRow(a *chunkRow, v *engine.Verdict, now time.Time) error {
 	if !s.job.answered.add(a.Number) {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"probity/store"
 )
 
-// flushAfter has all jobs together sync their answers about as often as one alone: a sync costs the same however little it writes,
-// and what a crash takes of half a second the probers' caches still know.
+// flushAfter is the sync interval of a job's log. All jobs together sync about as often as one alone: a sync costs the same
+// however little it writes, and the probers' caches still have the answers that a crash loses.
 func (c *Coordinator) flushAfter() time.Duration {
 	return min(jobfiles.FlushAfter*time.Duration(max(1, len(c.runningSlots))), maxFlushAfter)
 }
 
 const maxFlushAfter = 10 * jobfiles.FlushAfter // with any number of jobs
 
-// openRowsLog opens the log of the job's rows and learns from it what is answered, and what was deferred.
+// openRowsLog opens the log of the job's rows and reads which rows are answered and which were deferred.
 func (job *runningJob) openRowsLog() error {
 	if err := job.c.migrateLog(job.dir); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (job *runningJob) openRowsLog() error {
 	return job.c.recordDamage(job.record.ID, end)
 }
 
-// replay learns from a group of the log.
+// replay applies a group of the log.
 func (job *runningJob) replay(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
 		if err := checkRecord(job.record, row, rec); err != nil {
@@ -50,7 +50,7 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 	})
 }
 
-// checkRecord holds a record of the log against its job.
+// checkRecord checks a record of the log against its job.
 func checkRecord(j *store.Job, row uint32, rec *jobfiles.Record) error {
 	if int64(row) >= j.Rows || int(rec.Reason()) >= reasons {
 		return fmt.Errorf("rows log: row %d of %d, reason %d: %w", row, j.Rows, rec.Reason(), errDamaged)
@@ -58,7 +58,7 @@ func checkRecord(j *store.Job, row uint32, rec *jobfiles.Record) error {
 	return nil
 }
 
-// recordDamage tells of groups of a log that cannot be read any more.
+// recordDamage logs damaged groups of a log and records them in the job.
 func (c *Coordinator) recordDamage(job string, end jobfiles.LogEnd) error {
 	if end.Damaged == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (c *Coordinator) recordDamage(job string, end jobfiles.LogEnd) error {
 	return err
 }
 
-// answer is what the log learns of a row that is answered, with its score at now. The flags are the row's own, whatever a cache held.
+// answer returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a cache.
 func (a *chunkRow) answer(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
 	v.Flags = a.Flags
 	setVerifiedAt(v, now)
@@ -84,7 +84,7 @@ func (a *chunkRow) answer(k jobfiles.Kind, v *engine.Verdict, now time.Time) job
 	return r
 }
 
-// setVerifiedAt gives a verdict a time if it has none: no answer is older than its job's clock.
+// setVerifiedAt sets the time of a verdict if it has none.
 func setVerifiedAt(v *engine.Verdict, now time.Time) {
 	if v.VerifiedAt.IsZero() {
 		v.VerifiedAt = now

@@ -9,7 +9,7 @@ import (
 	"probity/coordinator/jobfiles"
 )
 
-// TestManyJobsSyncAsOftenAsOne: an answer waits for its sync as many times longer as there are jobs.
+// TestManyJobsSyncAsOftenAsOne: the sync interval of a job grows with the number of jobs.
 func TestManyJobsSyncAsOftenAsOne(t *testing.T) {
 	for jobs, want := range map[int]time.Duration{0: jobfiles.FlushAfter, 1: jobfiles.FlushAfter, 4: 4 * jobfiles.FlushAfter, maxRunning: maxFlushAfter} {
 		c := New(Config{})

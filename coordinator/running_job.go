@@ -15,37 +15,37 @@ import (
 	"probity/store"
 )
 
-// runningJob is a job while it is split, sent and collected: its open files and what is known of its rows.
+// runningJob is a job while it is split, sent and collected: its open files and the state of its rows.
 type runningJob struct {
 	c       *Coordinator
-	record  *store.Job // as it was when work on it was begun
+	record  *store.Job // as it was when the work started
 	dir     string
 	dialect csvfile.Dialect
 	ctx     context.Context
 
 	upload     *jobfiles.Upload
 	log        *jobfiles.RowsLog
-	logStarted bool // work has begun, and closes the log
+	logStarted bool // work was called, and closes the log
 	chunks     *chunkFile
 
-	answered bitset        // in the log, or on the way there
-	chunked  bitset        // in a chunk, or on the way there
-	deferred *deferredRows // until the job is split
+	answered bitset        // in the log, or soon
+	chunked  bitset        // in a chunk, or soon
+	deferred *deferredRows // nil once the job is split
 
 	// The scheduler's mutex guards these.
 	queues   map[string]*classQueue
 	eligible []*classQueue
-	picks    int // counts what was taken from the line
+	picks    int // counts the picks from eligible
 	rates    map[string]*classRate
 	delayed  delayHeap
 
 	chunkCount     atomic.Int64 // chunks that exist
-	splitDone      atomic.Bool  // the split is done
-	unresolvedRows atomic.Int64 // rows whose domains could not be looked up so far, and are asked for again
-	wantsMore      atomic.Bool  // the scheduler has nothing ready: flush what is open
+	splitDone      atomic.Bool
+	unresolvedRows atomic.Int64 // rows whose domains are looked up again after a failure
+	wantsMore      atomic.Bool  // the scheduler has nothing ready: flush the open chunks
 	dispatches     sync.WaitGroup
 
-	finished chan struct{} // closed when nothing is left to ask
+	finished chan struct{} // closed when no row is left to probe
 	finish   sync.Once
 	failed   chan error
 
@@ -61,7 +61,7 @@ func (c *Coordinator) newRunningJob(ctx context.Context, j *store.Job) *runningJ
 	}
 }
 
-// open opens the job's files and learns from them what was done before.
+// open opens the job's files and reads from them what was done before.
 func (job *runningJob) open() (err error) {
 	fs := job.c.cfg.FS
 	if err := json.Unmarshal(job.record.Dialect, &job.dialect); err != nil {
@@ -80,7 +80,7 @@ func (job *runningJob) open() (err error) {
 	return wholefile.SyncDir(fs, job.dir)
 }
 
-// work splits, sends and collects until nothing is left to ask or ctx ends. Nothing of it is left when it returns.
+// work splits, sends and collects until no row is left to probe or ctx ends. All its goroutines have ended when it returns.
 func (job *runningJob) work() error {
 	var all sync.WaitGroup
 	ctx, stop := context.WithCancel(job.ctx)
@@ -132,13 +132,12 @@ func (job *runningJob) checkFinished() {
 	}
 }
 
-// isShared reports the class of a provider that many sources ask.
+// isShared reports whether a class is a provider that many sources share.
 func (job *runningJob) isShared(class string) bool {
 	p := job.c.table.Load().Provider(class)
 	return p != nil && p.Shared()
 }
 
-// close closes the files.
 func (job *runningJob) close() error {
 	var errs []error
 	if job.log != nil && !job.logStarted {

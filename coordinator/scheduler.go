@@ -11,33 +11,33 @@ import (
 	"probity/prober/wire"
 )
 
-// The bounds of what is under way at the prober, over all jobs.
+// Limits of what is in flight at the prober; the first three are for all jobs together.
 const (
-	maxDispatchedRows = 128 << 10 // rows of chunks under way, answered or not: their memory
-	maxUnanswered     = 64 << 10  // rows asked and not answered; of one class, no more than its budgets take meanwhile
-	maxDispatched     = 1024      // chunks under way
-	chunksPerRoute    = 2         // chunks under way of one route of a job: one is asked while the next is ready
-	chunksPerProvider = 16        // of one provider that many sources ask, or of the tail
+	maxDispatchedRows = 128 << 10 // rows of dispatched chunks, answered or not; bounds memory
+	maxUnanswered     = 64 << 10  // unanswered rows; a class has less if its budgets allow less, see window
+	maxDispatched     = 1024      // dispatched chunks
+	chunksPerRoute    = 2         // dispatched chunks of one route of a job: one is probed while the next is ready
+	chunksPerProvider = 16        // of one provider that many sources share, or of the tail
 )
 
 const classTail = "tail"
 
-// scheduler decides which chunk goes out next: job by job, class by class, so that neither a long job nor a slow route
-// keeps others waiting. It holds chunk records only; rows are read when a chunk goes.
+// scheduler decides which chunk is sent next: job by job, class by class, so that neither a long job nor a slow route
+// delays others. It holds only chunk records; rows are read when a chunk is sent.
 type scheduler struct {
 	wake chan struct{}
 
 	mu               sync.Mutex // guards all below, and the queues of every running job
 	jobs             []*runningJob
 	nextJob          int
-	dispatchedRows   int           // rows of chunks under way
-	inFlight         inFlightLimit // for those of them that are not answered
-	limitReached     bool          // nothing was sent for want of it
-	idle             bool          // no job had anything to send, though there was room
+	dispatchedRows   int           // rows of dispatched chunks
+	inFlight         inFlightLimit // of the unanswered ones
+	limitReached     bool          // nothing was sent because of inFlight
+	idle             bool          // below the limits, but no job had anything to send
 	dispatchedChunks int
 }
 
-// newScheduler makes a scheduler that has at most so many rows asked that it sent lately.
+// newScheduler makes a scheduler that keeps at most recentMax recent rows unanswered.
 func newScheduler(recentMax int) *scheduler {
 	return &scheduler{wake: make(chan struct{}, 1), inFlight: inFlightLimit{recentMax: recentMax}}
 }
@@ -46,17 +46,17 @@ func newScheduler(recentMax int) *scheduler {
 type classQueue struct {
 	class          string
 	ready          []chunk
-	rows           int       // of these
-	dispatched     int       // chunks under way
-	dispatchedRows int       // their rows
-	unanswered     int       // those that are not answered
-	held           wire.Held // of these, as probers told last: rows that no budget lets them ask
-	maxChunks      int
-	pausedUntil    time.Time // a prober said that the class's budget allows nothing before
-	eligible       bool      // stands in the list of eligible classes
+	rows           int       // rows of ready chunks
+	dispatched     int       // dispatched chunks
+	dispatchedRows int       // rows of dispatched chunks
+	unanswered     int       // of these, unanswered rows
+	held           wire.Held // of these, rows that wait for a budget, as probers last reported
+	maxChunks      int       // limit of dispatched
+	pausedUntil    time.Time // until then the class's budget is used up, according to a prober
+	eligible       bool      // is in runningJob.eligible
 }
 
-// delayedItem is a chunk, or a whole class, that waits for its time.
+// delayedItem is a chunk, or a whole class, that waits until at.
 type delayedItem struct {
 	at    time.Time
 	chunk chunk
@@ -89,7 +89,7 @@ func (d *scheduler) run(ctx context.Context) {
 }
 
 func (d *scheduler) sleep(ctx context.Context, wait time.Duration) {
-	if wait < 0 || wait > clockEvery { // whatever the clock does, or a lost word
+	if wait < 0 || wait > clockEvery { // in case the clock is set or a notification is lost
 		wait = clockEvery
 	}
 	t := time.NewTimer(wait)
@@ -108,16 +108,16 @@ func (d *scheduler) notify() {
 	}
 }
 
-// pickedChunk is a chunk that may go, of a class of a job.
+// pickedChunk is a chunk to send, with its class and job.
 type pickedChunk struct {
 	job   *runningJob // nil for none
 	queue *classQueue
 	chunk chunk
 
-	interval int // of the in-flight limit, in which it goes
+	interval int // of the in-flight limit
 }
 
-// pick takes the next chunk that may go, from the job whose turn it is; else how long until one may, -1 if unknown.
+// pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if unknown.
 func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +155,7 @@ func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
 	return pickedChunk{}, wait
 }
 
-// answered stops counting rows of a chunk that a prober is done with.
+// answered stops counting n rows of a chunk that a prober has finished.
 func (d *scheduler) answered(f *dispatchedChunk, n int) {
 	job, q := f.job, f.queue
 	d.mu.Lock()
@@ -172,7 +172,7 @@ func (d *scheduler) answered(f *dispatchedChunk, n int) {
 	}
 }
 
-// setHeld takes the prober's word on rows of a chunk that wait for a budget.
+// setHeld records which rows of a chunk wait for a budget at the prober.
 func (d *scheduler) setHeld(f *dispatchedChunk, held wire.Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,7 +185,7 @@ func (d *scheduler) setHeld(f *dispatchedChunk, held wire.Held) {
 	d.notify()
 }
 
-// chunkReturned stops counting a chunk. Its class pauses for as long as the prober says.
+// chunkReturned stops counting a chunk. Its class pauses until the budget allows more, according to the prober.
 func (d *scheduler) chunkReturned(f *dispatchedChunk) {
 	job, q, left, until := f.job, f.queue, f.countUnanswered(), f.budgetPause()
 	d.mu.Lock()
@@ -209,7 +209,7 @@ func (d *scheduler) chunkReturned(f *dispatchedChunk) {
 	d.notify()
 }
 
-// add puts chunks of a job where they wait.
+// add adds chunks of a job to their queues, or to delayed if they are not due.
 func (d *scheduler) add(job *runningJob, chunks []chunk) {
 	d.mu.Lock()
 	now := time.Now()
@@ -226,13 +226,13 @@ func (d *scheduler) add(job *runningJob, chunks []chunk) {
 	d.notify()
 }
 
-// longestWait is the longest that a row may have to wait: for a try after it was deferred, or for an hour's budget.
+// longestWait is the longest time that a row may wait: for a retry after a deferral, or for an hourly budget.
 func longestWait(t *engine.Table) time.Duration {
 	return max(time.Hour, slices.Max(append([]time.Duration{0}, t.Schedule...))) + time.Minute
 }
 
-// boundedDue is a time with a monotonic reading: where the wall clock is set, what waits does not wait longer. A clock that was set
-// while nothing ran shows as a wait longer than any.
+// boundedDue converts a due time to the monotonic clock, so that a later step of the wall clock does not prolong the wait. The wait
+// is at most most: the clock may have been set while the process was down.
 func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
 	if at.IsZero() {
 		return at
@@ -240,7 +240,7 @@ func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
 	return now.Add(min(at.Sub(now), most))
 }
 
-// addJob and leave say which jobs are scheduled.
+// addJob and removeJob set which jobs are scheduled.
 func (d *scheduler) addJob(job *runningJob) {
 	d.mu.Lock()
 	d.jobs = append(d.jobs, job)
@@ -259,7 +259,7 @@ func (d *scheduler) removeJob(job *runningJob) {
 	}
 }
 
-// moveDue moves what is due to its queue. The scheduler is locked.
+// moveDue moves due items to their queues. The scheduler is locked.
 func (job *runningJob) moveDue(now time.Time) {
 	for len(job.delayed) > 0 && !job.delayed[0].at.After(now) {
 		x := heap.Pop(&job.delayed).(delayedItem)
@@ -286,7 +286,8 @@ func (job *runningJob) enqueue(c chunk, now time.Time) {
 	job.markEligible(q, now)
 }
 
-// markEligible puts a class among the eligible ones if one of its chunks may go. The scheduler is locked.
+// markEligible adds a class to the eligible ones if one of its chunks may be sent, and removes an empty class. The scheduler is
+// locked.
 func (job *runningJob) markEligible(q *classQueue, now time.Time) {
 	if len(q.ready) == 0 && q.dispatched == 0 && !q.eligible && !q.pausedUntil.After(now) {
 		delete(job.queues, q.class)
@@ -296,7 +297,7 @@ func (job *runningJob) markEligible(q *classQueue, now time.Time) {
 	}
 	asked := q.unanswered
 	if q.class == classTail {
-		asked -= q.held.Rows // others of its routes have budgets of their own
+		asked -= q.held.Rows // its other routes have their own budgets
 	}
 	if q.dispatched > 0 && asked >= windowsInFlight*job.c.window(q.class) {
 		return // more would only wait at the prober

@@ -1,13 +1,13 @@
 package coordinator
 
-// shortJobRatio is how many times longer another job must be for this one to count as short. A short job gets the greater part
-// of the turns at each receiver: it is soon done, and the long one hardly notices. See prober's turns.
+// shortJobRatio is how many times longer another job must be for this one to count as short. A short job gets most of the
+// turns at each receiver: it ends soon, and delays the long one little.
 const shortJobRatio = 4
 
-// remaining is how many addresses of the job have no verdict yet.
+// remaining returns how many addresses of the job have no verdict yet.
 func (job *runningJob) remaining() int64 { return job.record.Unique - job.progress.answered() }
 
-// isShort reports a job that has far fewer rows left than another at the scheduler.
+// isShort reports whether a job has far fewer rows left than another scheduled one.
 func (d *scheduler) isShort(job *runningJob) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

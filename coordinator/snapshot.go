@@ -10,37 +10,37 @@ import (
 	"probity/store"
 )
 
-// Snapshot is a job's record with what is known of it at this moment.
+// Snapshot is a job's record with its current progress.
 type Snapshot struct {
 	store.Job
-	Answered      int64                   // distinct addresses that have their verdict
-	Processed     int64                   // rows that are done: never more than is certain
+	Answered      int64                   // distinct addresses with a verdict
+	Processed     int64                   // finished rows; a lower bound
 	ByStatus      map[engine.Status]int64 // distinct addresses while the job runs, rows once it is finished
 	ByReason      map[string]int64        // the same
-	Rate          float64                 // addresses per second, lately; of a finished job, rows per second over all its time
-	ETA           time.Duration           // the longest of its classes, and not before what waits is due, or may be asked by another; 0 when it cannot be told
-	PendingRetry  int64                   // rows that were put off by their servers and wait for their next attempt
-	WaitingBudget int64                   // rows that no source may ask before a budget allows it
-	Waiting       []WaitingClass          // the classes with the most rows ready and not under way, or waiting for budget
+	Rate          float64                 // recent addresses per second; of a finished job, rows per second over its whole time
+	ETA           time.Duration           // the longest of its classes, and at least until all delayed rows are due; 0 if unknown
+	PendingRetry  int64                   // deferred rows that wait for their next attempt
+	WaitingBudget int64                   // rows that wait for a budget
+	Waiting       []WaitingClass          // the classes with the most rows that are ready or wait for a budget
 }
 
-// WaitingClass is a class whose rows wait.
+// WaitingClass is a class with waiting rows.
 type WaitingClass struct {
 	Class string
 	Rows  int64
-	Until time.Time     // zero: no pause was asked for
-	ETA   time.Duration // at the pace of the class so far; 0 when it cannot be told
+	Until time.Time     // end of the wait for a budget; zero: none
+	ETA   time.Duration // at the rate of the class so far; 0 if unknown
 
-	asked  int64 // rows under way that no budget holds up
-	budget int64 // of Rows, those that a budget does
+	asked  int64 // rows in flight that do not wait for a budget
+	budget int64 // of Rows, those that wait for a budget
 }
 
 const maxWaitingClasses = 10
 
-// classDNS stands for the rows that wait for a resolver: what class they are of is not known yet.
+// classDNS is the class of rows that wait for DNS: their real class is not known yet.
 const classDNS = "dns"
 
-// Snapshot is the present state of a job.
+// Snapshot returns the current state of a job.
 func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 	j, err := c.cfg.Store.Job(id)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 	return s, nil
 }
 
-// FinishedSnapshot is all that is ever known of a finished job: its record says it.
+// FinishedSnapshot makes the snapshot of a finished job from its record alone.
 func FinishedSnapshot(j *store.Job) Snapshot {
 	s := Snapshot{Job: *j, Answered: j.Unique, Processed: j.Rows, ByStatus: map[engine.Status]int64{}, ByReason: j.Reasons}
 	done := -j.Reasons[engine.ReasonCancelled.String()]
@@ -75,8 +75,8 @@ func FinishedSnapshot(j *store.Job) Snapshot {
 	return s
 }
 
-// describeIdle tells of a job that is not worked on at this moment what was known when it was: it pauses, or its
-// result is being written.
+// describeIdle fills in the last known counts of a job that is not running now: it is paused, or its result is being
+// written.
 func (c *Coordinator) describeIdle(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *Coordinator) describeIdle(s *Snapshot) {
 	}
 }
 
-// setCounts fills in what was answered.
+// setCounts fills in the answer counts.
 func (s *Snapshot) setCounts(t *answerCounts) {
 	s.Answered = t.answered()
 	for i, n := range t {
@@ -116,14 +116,14 @@ func (job *runningJob) describe(s *Snapshot, now time.Time) {
 	job.c.scheduler.describe(job, s, now)
 }
 
-// describe adds what waits at the scheduler and at probers, and when the job ends.
+// describe adds the rows that wait at the scheduler and at probers, and the ETA.
 func (d *scheduler) describe(job *runningJob, s *Snapshot, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	slow := waitTotals{now: now, byClass: map[string]*WaitingClass{}}
 	for _, q := range job.queues {
 		until := q.pausedUntil
-		if q.held.Rows > 0 && q.held.Rows >= q.unanswered { // what is ready stands behind rows that all wait for a budget
+		if q.held.Rows > 0 && q.held.Rows >= q.unanswered { // ready rows come after rows that all wait for a budget
 			until = laterOf(q.held.Until, now.Add(time.Second))
 		}
 		for i := range q.ready {
@@ -133,7 +133,7 @@ func (d *scheduler) describe(job *runningJob, s *Snapshot, now time.Time) {
 	}
 	for i := range job.delayed {
 		x := &job.delayed[i]
-		s.ETA = max(s.ETA, x.at.Sub(now)) // no end before that
+		s.ETA = max(s.ETA, x.at.Sub(now)) // the job cannot end before
 		switch {
 		case x.queue != nil: // its rows were counted above
 		case x.chunk.attempt > 0:
@@ -152,9 +152,9 @@ func (d *scheduler) describe(job *runningJob, s *Snapshot, now time.Time) {
 	s.WaitingBudget, s.Waiting = slow.budget, slow.longest()
 }
 
-// eta is when the job ends, not before least; 0 when that cannot be told: while it cannot be told of a class, or while nothing moves
-// though rows may be asked.
-// A class that no budget holds up is told by its own pace, or by the job's while it has none. The scheduler is locked.
+// eta estimates when the job ends, not before least. It is 0 (unknown) while the ETA of a class is unknown, or while the job is
+// stalled though rows need no budget.
+// A class that waits for no budget uses its own rate, or the job's until it has one. The scheduler is locked.
 func (job *runningJob) eta(least time.Duration, classes map[string]*WaitingClass, now time.Time) time.Duration {
 	left := job.remaining()
 	average := job.progress.eta(left, now)
@@ -176,19 +176,19 @@ func (job *runningJob) eta(least time.Duration, classes map[string]*WaitingClass
 	return end
 }
 
-// absentNodeWaiter is a prober that knows until when rows may wait for a node that is away. They are tried sooner, in case it is back.
+// absentNodeWaiter is a prober that knows until when rows may wait for an absent node. They are tried sooner, in case it is back.
 type absentNodeWaiter interface {
 	Awaited() time.Time
 }
 
-// waitTotals are the rows that could be asked, by class.
+// waitTotals counts the waiting rows by class.
 type waitTotals struct {
 	now     time.Time
 	byClass map[string]*WaitingClass
-	budget  int64 // of these, before their budget allows it
+	budget  int64 // of these, rows that wait for a budget
 }
 
-// class finds what waits of a class.
+// class returns the entry of a class, and adds it if it is new.
 func (w *waitTotals) class(class string) *WaitingClass {
 	one := w.byClass[class]
 	if one == nil {
@@ -198,7 +198,7 @@ func (w *waitTotals) class(class string) *WaitingClass {
 	return one
 }
 
-// addAsked adds rows that probers have. Those that are held wait for a budget, though the time that was told may be over by now.
+// addAsked adds rows that probers have. Held rows wait for a budget, even if the reported time has passed.
 func (w *waitTotals) addAsked(class string, asked int, held wire.Held) {
 	if asked == 0 {
 		return
@@ -210,7 +210,7 @@ func (w *waitTotals) addAsked(class string, asked int, held wire.Held) {
 	w.class(class).asked += int64(asked - n)
 }
 
-// laterOf is the later of two times.
+// laterOf returns the later of two times.
 func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -231,7 +231,7 @@ func (w *waitTotals) add(class string, rows uint32, until time.Time) {
 	}
 }
 
-// longest are the classes with the most rows.
+// longest returns the classes with the most rows.
 func (w *waitTotals) longest() (list []WaitingClass) {
 	for _, one := range w.byClass {
 		if one.Rows > 0 {
@@ -244,8 +244,8 @@ func (w *waitTotals) longest() (list []WaitingClass) {
 	return list[:min(len(list), maxWaitingClasses)]
 }
 
-// countLogged counts what a job's log says, once for each runner and before it does anything: a process that has just begun
-// knows nothing of a job that pauses, or waits for its turn, but what is on the disk.
+// countLogged counts the answers in a job's log, once for each runner before its first step: after a start of the process the log
+// is all that is known of a job that is paused or waits for its turn.
 func (r *jobRunner) countLogged(j *store.Job) error {
 	if r.recounted {
 		return nil

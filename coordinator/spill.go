@@ -9,13 +9,13 @@ import (
 
 const (
 	spillBuffer = 16 << 10 // bytes kept in memory for each partition
-	spillStart  = 512      // of one that has few records, as all have of a short list
+	spillStart  = 512      // for a partition with few records, as in a short list
 )
 
 type countBuffer [spillBuffer]byte
 
-// spill sorts fixed-size records into partitions on disk: memory is one small buffer a partition.
-// Within a partition the records stay in the order they were added. It is not durable: it lives as long as a count.
+// spill sorts fixed-size records into partitions on disk, with one small buffer in memory for each partition.
+// Within a partition the records stay in the order in which they were added. It is not durable: it is used for one count.
 type spill struct {
 	f       *tail
 	fs      vfs.FS
@@ -23,7 +23,7 @@ type spill struct {
 	pool    *bufferPool[countBuffer]
 	bufs    [][]byte
 	extents [][]extent
-	readBuf []byte // of each, its memory reused
+	readBuf []byte // of forEach
 }
 
 type extent struct {
@@ -57,7 +57,7 @@ func (s *spill) add(p int, rec []byte) error {
 	return nil
 }
 
-// growBuffer gives a partition a buffer, then a great one, and empties that one into the file.
+// growBuffer gives a partition a small buffer, then a large one, and then writes the large one to the file.
 func (s *spill) growBuffer(p int) error {
 	switch b := s.bufs[p]; cap(b) {
 	case 0:
@@ -89,7 +89,7 @@ func (s *spill) forEach(p int, visit func([]byte) error) error {
 	return visit(s.bufs[p])
 }
 
-// remove ends the spill and its file.
+// remove ends the spill and removes its file.
 func (s *spill) remove() error {
 	for _, b := range s.bufs {
 		if cap(b) == spillBuffer {

@@ -13,30 +13,30 @@ import (
 	"probity/prober/wire/press"
 )
 
-// The bounds of a split. Rows over them are not lost: they are left for the next pass over the upload, which waits where
-// the first passed by. So a slow domain holds up no other, and what it holds is on disk already, in the upload.
+// Limits of a split. The first pass over the upload skips rows above them; the next pass reads these rows again and waits for
+// their domains. So a slow domain does not delay others, and its rows need no memory.
 const (
-	maxWaitingRows    = 64 << 10 // rows kept for domains that are being looked up
-	maxWaitingDomains = 16 << 10 // domains being looked up or in line for it
-	sharedRowsOfRoute = 256      // rows of a narrow route in this job before it gets chunks of its own
-	largeSplitBytes   = 24 << 20 // bytes of rows that are not flushed yet
+	maxWaitingRows    = 64 << 10 // rows that wait for lookups
+	maxWaitingDomains = 16 << 10 // domains being looked up or queued for it
+	sharedRowsOfRoute = 256      // rows of a narrow route in the tail before it gets chunks of its own
+	largeSplitBytes   = 24 << 20 // bytes of open chunks
 	smallSplitBytes   = 4 << 20
 	flushBatch        = 16                     // chunks that are written together
-	answerBatch       = 2 << 10                // answers of the split that go to the log together
+	answerBatch       = 2 << 10                // answers of the split that are logged together
 	refillInterval    = 100 * time.Millisecond // least time between two refills of an idle scheduler
-	fewWaitingRows    = 4 << 10                // rows with which a split that only waits for their domains makes room for another
+	fewWaitingRows    = 4 << 10                // a split that only waits for the domains of this many rows releases its slot
 )
 
-// splitRow is a row that is neither blank, a duplicate, nor done.
+// splitRow is a row to verify: not blank, not a duplicate, not done.
 type splitRow struct {
 	number     uint32
 	invalid    bool   // does not parse
-	suggestion string // of a bad one: the address that it may mean
+	suggestion string // if invalid: the address that was probably meant
 	flags      engine.Flags
 	addr       engine.Address
 }
 
-// splitFrame is a frame on its way through the split.
+// splitFrame is a frame that is being split.
 type splitFrame struct {
 	index   int
 	fr      frameReader
@@ -45,31 +45,31 @@ type splitFrame struct {
 }
 
 func (f *splitFrame) clearForReuse() bool {
-	clear(f.rows[:cap(f.rows)]) // their addresses are text of the list
+	clear(f.rows[:cap(f.rows)]) // they refer to the list's text
 	f.rows = f.rows[:0]
 	return f.fr.small()
 }
 
-// splitter cuts a job's upload into answers that need no prober and chunks for those that do.
+// splitter turns a job's upload into answers that need no prober, and chunks of the rows that do.
 type splitter struct {
 	job            *runningJob
 	policy         engine.Policy
 	domains        *domains
 	openChunks     map[openChunkKey]*openChunk
-	routes         map[string]int // rows seen of a narrow route; bounded, forgetting only delays its own chunks
-	openBytes      int            // in open
+	routes         map[string]int // rows seen of a narrow route; bounded: after a reset its own chunks only come later
+	openBytes      int            // of openChunks
 	maxBytes       int
 	flushed        []pendingChunk
 	answers        []jobfiles.Row // answers not yet in the log
 	waitingRows    int
 	lastRefill     time.Time // last refill of the scheduler
-	rowsSkipped    bool      // rows were passed by
-	waitForDomains bool      // wait instead
-	allRead        bool      // every row was read: what is being looked up is all that comes
-	releaseSlot    func()    // for another split; may be called again
+	rowsSkipped    bool      // this pass skipped rows
+	waitForDomains bool      // wait for domains instead of skipping rows
+	allRead        bool      // every row was read; only lookups are pending
+	releaseSlot    func()    // lets another split start; idempotent
 }
 
-// splitUpload splits the job's upload, or what is left of it.
+// splitUpload splits the job's upload, without the rows that are done.
 func (job *runningJob) splitUpload() error {
 	sem, budget := job.c.largeSplitSlots, largeSplitBytes
 	if job.record.Rows < smallJobRows {
@@ -100,7 +100,7 @@ func (job *runningJob) splitUpload() error {
 	return s.finish()
 }
 
-// splitFrames goes over the upload once; reading and parsing run side by side.
+// splitFrames makes one pass over the upload; frames are read and parsed in parallel.
 func (s *splitter) splitFrames() error {
 	next := 0
 	fill := func(f *splitFrame) error {
@@ -114,7 +114,7 @@ func (s *splitter) splitFrames() error {
 	return inOrder(&s.job.c.pools.frames, s.job.c.workers, fill, s.readFrame, s.addFrame)
 }
 
-// readFrame finds the rows of a frame that are still to do.
+// readFrame finds the rows of a frame that must be verified.
 func (s *splitter) readFrame(f *splitFrame) (err error) {
 	job := s.job
 	first := job.upload.Frames[f.index].First
@@ -187,7 +187,7 @@ func (s *splitter) addRow(r splitRow) error {
 	}
 }
 
-// routeResolved places the rows of domains whose route is known now; when wait is set, it gives them a moment to become so.
+// routeResolved routes the rows of domains that are resolved now. If wait is set, it waits up to refillInterval for the first one.
 func (s *splitter) routeResolved(wait bool) error {
 	patience := time.Duration(0)
 	if wait {
@@ -213,8 +213,8 @@ func (s *splitter) routeResolved(wait bool) error {
 	}
 }
 
-// finish waits for the last domains, and flushes what is left. A server that does not answer takes
-// seconds, in which little is held: other jobs are split meanwhile.
+// finish waits for the last domains and flushes the rest. A name server that does not answer takes seconds; few rows wait
+// then, so other jobs are split meanwhile.
 func (s *splitter) finish() error {
 	s.domains.forget()
 	s.allRead = true

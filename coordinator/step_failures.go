@@ -12,23 +12,23 @@ import (
 	"probity/store"
 )
 
-// stepFailures are the failures of a job's steps in a row without progress. A step that is tried again opens the job's files anew and reads
-// what is on the disk, as the next start would.
+// stepFailures counts a job's consecutive failed steps without progress. A step that is tried again reopens the job's files, as
+// the next start would.
 type stepFailures struct {
-	since   time.Time       // the first of them
-	count   int             // how many there are
-	durable durableProgress // by the job at the last of them
+	since   time.Time       // of the first failure
+	count   int             // of failures
+	durable durableProgress // of the job at the last failure
 	wait    time.Duration   // before the next try
-	problem string          // what the job's record says of it, guarded by Coordinator.mu; not in the store, as its disk may be the full one
+	problem string          // shown as the job's error; guarded by Coordinator.mu; not stored: the store's disk may be full
 }
 
-// durableProgress is how far a job has come on the disk.
+// durableProgress is a job's progress on the disk.
 type durableProgress struct {
 	state store.JobState
-	rows  int64 // answered, and these answers are in the log
+	rows  int64 // with answers in the log
 }
 
-// add counts a failure. Progress since the one before begins the count anew.
+// add counts a failure. Progress since the previous one resets the count.
 func (s *stepFailures) add(now time.Time, r durableProgress) {
 	if s.count == 0 || r.state != s.durable.state || r.rows > s.durable.rows {
 		s.since, s.count, s.wait = now, 0, 0
@@ -37,7 +37,7 @@ func (s *stepFailures) add(now time.Time, r durableProgress) {
 	s.durable = r
 }
 
-// isFinal reports that nothing has helped for long enough.
+// isFinal reports whether the job has failed for retryFor without progress.
 func (s *stepFailures) isFinal(now time.Time) bool {
 	return now.Sub(s.since) >= retryFor && s.count >= minFailures
 }
@@ -46,13 +46,13 @@ func (s *stepFailures) isFinal(now time.Time) bool {
 const (
 	minRetryWait = 100 * time.Millisecond
 	maxRetryWait = time.Minute
-	retryFor     = time.Hour // a job whose steps fail for so long without progress fails; but not for a full disk, where room may be made
+	retryFor     = time.Hour // then a job without progress fails; on a full disk it never does
 
-	// A job that waits long for its receivers makes no progress meanwhile: two failures hours apart are not yet a disk that fails for hours.
+	// A job that waits long for its receivers makes no progress either: two failures hours apart do not mean a failing disk.
 	minFailures = 3
 )
 
-// What a job says that fails or waits.
+// The messages of a job that fails or waits.
 const (
 	msgDamaged        = "a file of the job is damaged; upload the list again"
 	msgBug            = "a fault of the program ended the job; tell its maintainers what the log says, and upload the list again"
@@ -65,8 +65,8 @@ const (
 	msgDiskFailing    = "the server's disk fails: the job is tried again each minute, for an hour"
 )
 
-// handleFailure is what becomes of a job whose step failed: it fails if its files are damaged or nothing helped for an hour, else it keeps its
-// state and is tried again after a wait, or when it is notified.
+// handleFailure handles a failed step. The job fails on damaged files, on a panic, or after an hour without progress. Else it keeps
+// its state, and the step is tried again after a wait or a notification.
 func (r *jobRunner) handleFailure(ctx context.Context, cause error) error {
 	if errors.Is(cause, store.ErrBroken) {
 		return cause
@@ -105,7 +105,7 @@ func (r *jobRunner) giveUp(ctx context.Context, cause error, message string) err
 	return nil
 }
 
-// waitForRetry waits before the next try.
+// waitForRetry waits before the next try, or until the runner is notified.
 func (r *jobRunner) waitForRetry(ctx context.Context, cause error, message string) {
 	s := &r.failures
 	s.wait = min(max(2*s.wait, minRetryWait), maxRetryWait)
@@ -120,7 +120,7 @@ func (r *jobRunner) waitForRetry(ctx context.Context, cause error, message strin
 	}
 }
 
-// clearFailures forgets setbacks after a step that did not fail.
+// clearFailures resets the failures after a successful step.
 func (r *jobRunner) clearFailures() {
 	r.failures.count = 0
 	r.setProblem("")
@@ -132,7 +132,7 @@ func (r *jobRunner) setProblem(problem string) {
 	r.failures.problem = problem
 }
 
-// problemOf is why a job does not get on, empty if it does.
+// problemOf returns why a job makes no progress, empty if it does.
 func (c *Coordinator) problemOf(id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"probity/store"
 )
 
-// brokenFS fails whatever is written below a folder while it is sick, and what is removed there.
+// brokenFS fails writes and removals below a folder while it is broken.
 type brokenFS struct {
 	vfs.FS
-	brokenPath atomic.Pointer[string] // nil while all is well
+	brokenPath atomic.Pointer[string] // nil while the disk works
 	slow       time.Duration          // before it fails
 	err        error
 }
@@ -55,7 +55,7 @@ func (f *brokenFS) RemoveAll(path string) error {
 	return f.FS.RemoveAll(path)
 }
 
-// runWithBrokenDisk runs f in a bubble, with a coordinator whose disk may fall sick.
+// runWithBrokenDisk runs f in a synctest bubble, with a coordinator whose disk can be broken.
 func runWithBrokenDisk(t *testing.T, cause error, f func(t *testing.T, w *testEnv, disk *brokenFS)) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := vfs.NewMem()
@@ -72,7 +72,7 @@ func stateOf(t *testing.T, w *testEnv, id string) Snapshot {
 	return s
 }
 
-// TestFailingJobHarmsNoOther: a job whose files cannot be written is tried again, says so, and fails after an hour; others end.
+// TestFailingJobHarmsNoOther: a job whose files cannot be written is retried, says so, and fails after an hour; others end.
 func TestFailingJobHarmsNoOther(t *testing.T) {
 	runWithBrokenDisk(t, syscall.EIO, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		bad := w.accept(t, testCSV(100, 1))
@@ -93,7 +93,7 @@ func TestFailingJobHarmsNoOther(t *testing.T) {
 	})
 }
 
-// TestJobOnASlowDiskFailsAfterAnHour: that each step takes minutes to fail is no progress.
+// TestJobOnASlowDiskFailsAfterAnHour: a step that takes minutes to fail is no progress.
 func TestJobOnASlowDiskFailsAfterAnHour(t *testing.T) {
 	runWithBrokenDisk(t, syscall.EIO, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		bad := w.accept(t, testCSV(100, 1))
@@ -111,7 +111,7 @@ func TestJobOnASlowDiskFailsAfterAnHour(t *testing.T) {
 	})
 }
 
-// TestFailuresCountFromTheLastProgress: rows that were committed and a new state are progress, and time is not.
+// TestFailuresCountFromTheLastProgress: committed rows and a new state are progress; time is not.
 func TestFailuresCountFromTheLastProgress(t *testing.T) {
 	for name, test := range map[string]struct {
 		each time.Duration // between failures
@@ -144,7 +144,7 @@ func TestFailuresCountFromTheLastProgress(t *testing.T) {
 	}
 }
 
-// TestJobSurvivesATemporaryFault: what failed for a while is done in the end, and the trouble is forgotten.
+// TestJobSurvivesATemporaryFault: a job whose steps failed for a while ends, without a problem in its record.
 func TestJobSurvivesATemporaryFault(t *testing.T) {
 	runWithBrokenDisk(t, syscall.EIO, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		j := w.accept(t, testCSV(100, 1))
@@ -178,8 +178,8 @@ func TestFailedRemovalIsRetried(t *testing.T) {
 	})
 }
 
-// TestFullDiskKeepsTheJobState: a job that is cancelled, or runs, on a full disk is that as long as there is no room, and goes on
-// within a minute once there is.
+// TestFullDiskKeepsTheJobState: on a full disk a cancelling or running job keeps its state, and it continues within a minute once
+// there is space.
 func TestFullDiskKeepsTheJobState(t *testing.T) {
 	runWithBrokenDisk(t, syscall.ENOSPC, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		w.prober.outcome = deferSome(time.Second)
@@ -204,7 +204,7 @@ func TestFullDiskKeepsTheJobState(t *testing.T) {
 	})
 }
 
-// TestRefusedUploadLeavesNoFiles: the refusal comes after the parts of the commit.
+// TestRefusedUploadLeavesNoFiles: a part of the commit refuses the job after the upload was written.
 func TestRefusedUploadLeavesNoFiles(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	now := time.Now()

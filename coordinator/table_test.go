@@ -12,7 +12,7 @@ import (
 	"probity/prober/wire"
 )
 
-// otherTableProber works by one table, and is asked once by another: then the resolver has its table too.
+// otherTableProber refuses requests with another table than its own, and then gives the resolver its table.
 type otherTableProber struct {
 	*fakeProber
 	table       *engine.Table
@@ -29,7 +29,7 @@ func (p *otherTableProber) Single(ctx context.Context, a wire.SingleRequest) (wi
 	return p.fakeProber.Single(ctx, a)
 }
 
-// A single whose provider table changes while it is asked is routed by the new one and asked again; it does not fail.
+// A single call during a change of the provider table is routed again with the new table; it does not fail.
 func TestSingleIsReroutedOnTableChange(t *testing.T) {
 	next, err := table().Override([]byte(`retry_schedule = ["2m"]`))
 	require.NoError(t, err)

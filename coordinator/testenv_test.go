@@ -23,12 +23,12 @@ import (
 	"probity/store"
 )
 
-// names of domains decide what DNS says: nx… does not exist, fail… cannot be resolved, null… takes no mail,
+// fakeDNS answers by the domain's name: nx… does not exist, fail… cannot be resolved, null… takes no mail,
 // slow… takes a second, all others have two hosts.
 type fakeDNS struct {
 	table *engine.Table
 	delay time.Duration
-	dead  atomic.Bool // it answers nobody
+	dead  atomic.Bool // every lookup fails
 	mu    sync.Mutex
 	asked map[string]int
 }
@@ -78,11 +78,11 @@ func (fakeLists) Suggest(a engine.Address) string {
 	return ""
 }
 
-// fakeProber answers each row by its address alone; how says what becomes of a row before that.
+// fakeProber answers each row by its address alone; outcome may defer or return the row first.
 type fakeProber struct {
 	outcome func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration)
 	part    int // rows of one Results; 0: all at once
-	// onAsk is called with every row that is asked.
+	// onAsk is called with every row that is sent.
 	onAsk func(row uint32)
 
 	mu      sync.Mutex
@@ -163,7 +163,7 @@ func (p *fakeProber) Single(_ context.Context, a wire.SingleRequest) (wire.Answe
 	return wire.Answer{Verdict: fakeVerdict(a.Address), Node: "fake"}, nil
 }
 
-// testEnv is a coordinator with everything around it pretended, and its disk.
+// testEnv is a coordinator with a fake resolver and prober, and its disk.
 type testEnv struct {
 	fs     vfs.FS
 	store  *store.Store
@@ -197,7 +197,7 @@ func (w *testEnv) run() {
 	go func() { w.ended <- w.c.Run(ctx) }()
 }
 
-// close ends Run and gives its error.
+// close ends Run and returns its error.
 func (w *testEnv) close(t testing.TB) error {
 	var err error
 	if w.stop != nil {
@@ -250,7 +250,7 @@ func readWhole(fs vfs.FS, path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// uploadOf is where the upload of a job is.
+// uploadOf returns the path of a job's upload.
 func (w *testEnv) uploadOf(t testing.TB, id string) string {
 	t.Helper()
 	j, err := w.c.Job(id)
@@ -258,7 +258,7 @@ func (w *testEnv) uploadOf(t testing.TB, id string) string {
 	return w.fs.PathJoin(w.c.dir(id), j.Upload)
 }
 
-// testCSV is a list of n rows with all that makes a list: wide and narrow routes, duplicates, blanks, junk.
+// testCSV is a list of n rows of all kinds: wide and narrow routes, duplicates, blanks, junk.
 func testCSV(n int, seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
@@ -286,7 +286,7 @@ func testCSV(n int, seed uint64) string {
 	return b.String()
 }
 
-// failingReader is a body that breaks at its end.
+// failingReader is a body that fails at its end.
 type failingReader struct {
 	io.Reader
 	err error

@@ -15,7 +15,7 @@ import (
 	"probity/store"
 )
 
-// holdBusyRows never lets rows of busy domains through: grey ones are deferred, the others have no budget.
+// holdBusyRows never answers rows of busy domains: rows of greylisting domains are deferred, the others have no budget.
 func holdBusyRows(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 	switch {
 	case strings.HasPrefix(r.Address.Domain(), "grey"):

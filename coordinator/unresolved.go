@@ -7,32 +7,32 @@ import (
 	"probity/engine"
 )
 
-// A domain that cannot be looked up is mostly broken, and its rows are told so. When several in a row cannot, the cause may be our
-// resolver, or the way to it. Then a made-up name is looked up, below a domain that was found: only when that fails, too,
-// domains are asked for again, three times at the most, before their rows are told. The first that fails does not know yet that
-// others will, and is kept for a moment: until a domain is found, or no other is being asked for.
+// A domain whose lookup fails is usually broken itself, and its rows get dns_error. After several failures in a row the cause may be
+// our resolver or network. Then a random name below a domain that was found is looked up (the resolver check). Only if that
+// fails too are failed domains looked up again, at most three times, before their rows get dns_error. The first failed
+// domain is held for a moment, because others may follow: until a domain is found, or no other lookup is pending.
 const (
-	failuresForCheck = 3               // failures in a row
-	suspectFor       = 5 * time.Second // after a resolver check that failed
-	undecidedFor     = time.Second     // at the least, while others are being asked
-	promptLookup     = time.Second     // is how a resolver that is well finds the resolver check
-	unhealthyFor     = time.Minute     // how long one that was not is asked again, whatever a resolver check says
-	outageFailures   = 20              // so many fail in a row of no accident: the outage was over when the resolver check went
+	failuresForCheck = 3               // consecutive failures that start a resolver check
+	suspectFor       = 5 * time.Second // the resolver is suspect after a failed check
+	undecidedFor     = time.Second     // least time that a failed domain is held while other lookups are pending
+	promptLookup     = time.Second     // a healthy resolver answers the check within this time
+	unhealthyFor     = time.Minute     // after a failed check, failed domains are retried this long even if a check succeeds
+	outageFailures   = 20              // as many consecutive failures mean an outage, even if a check then succeeds
 )
 
-// retryDelays is when a domain is asked for again, counted from its last failure: past the resolver's memory of that one.
+// retryDelays is when a domain is looked up again after each failure: longer than the resolver caches the failure.
 var retryDelays = [...]time.Duration{6 * time.Second, 15 * time.Second, 45 * time.Second}
 
-// unresolvedDomains are the domains whose look-up has failed and that are not told yet: at most as many as are being asked.
+// unresolvedDomains holds the domains whose lookup has failed and whose rows are not answered yet. They count as pending lookups.
 type unresolvedDomains struct {
 	failuresInRow  int
-	checking       bool             // the resolver check is under way
-	suspectUntil   time.Time        // until when it is our resolver
-	checkFailedAt  time.Time        // when a resolver check failed last
-	undecided      []*domain        // until the resolver check is back, or others
+	checking       bool             // a resolver check is in progress
+	suspectUntil   time.Time        // until then failures count as the resolver's
+	checkFailedAt  time.Time        // last failed resolver check
+	undecided      []*domain        // wait for the resolver check or for other lookups
 	undecidedSince time.Time        // when the first of them came
-	scheduled      []scheduledRetry // by when they are due
-	rows           int64            // that wait for those
+	scheduled      []scheduledRetry // sorted by due time
+	rows           int64            // rows of undecided and scheduled domains
 }
 
 type scheduledRetry struct {
@@ -42,10 +42,10 @@ type scheduledRetry struct {
 
 func (f *unresolvedDomains) held() int { return len(f.undecided) + len(f.scheduled) }
 
-// isIdle reports that no domain is held and no resolver check is under way.
+// isIdle reports that no domain is held and no resolver check is in progress.
 func (f *unresolvedDomains) isIdle() bool { return !f.checking && f.held() == 0 }
 
-// setHeld keeps a domain, or lets it go, and counts its rows.
+// setHeld marks a domain as held or not, and counts its rows.
 func (f *unresolvedDomains) setHeld(x *domain, held bool) {
 	if x.held = held; held {
 		f.rows += int64(len(x.waitingRows))
@@ -54,7 +54,7 @@ func (f *unresolvedDomains) setHeld(x *domain, held bool) {
 	}
 }
 
-// addRow lets a row wait for a domain, be it held or not.
+// addRow adds a row to those that wait for a domain, held or not.
 func (f *unresolvedDomains) addRow(x *domain, r splitRow) {
 	if x.waitingRows = append(x.waitingRows, r); x.held {
 		f.rows++
@@ -66,7 +66,7 @@ func isUnresolved(x *domain) bool {
 	return fact == engine.FactServFail || fact == engine.FactDNSTimeout
 }
 
-// handleAnswer takes an answer in. True when its rows may be told; else the domain is kept.
+// handleAnswer handles the result of a lookup. True: the domain's rows can go on; false: the domain is held.
 func (f *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	if !isUnresolved(x) {
 		f.failuresInRow = 0
@@ -88,12 +88,12 @@ func (f *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	return false
 }
 
-// wantsCheck reports that so many failed in a row that it may be our resolver.
+// wantsCheck reports whether enough lookups failed in a row to check the resolver.
 func (f *unresolvedDomains) wantsCheck(now time.Time) bool {
 	return f.failuresInRow >= failuresForCheck && !f.checking && !now.Before(f.suspectUntil)
 }
 
-// checkDone tells whether the resolver check was found.
+// checkDone handles the result of the resolver check; working: the resolver answered.
 func (f *unresolvedDomains) checkDone(working bool, now time.Time) {
 	f.checking = false
 	isolated := f.failuresInRow < outageFailures && (f.checkFailedAt.IsZero() || now.Sub(f.checkFailedAt) >= unhealthyFor)
@@ -119,12 +119,12 @@ func (f *unresolvedDomains) scheduleRetry(x *domain, now time.Time) {
 		if a.at.After(b.at) {
 			return 1
 		}
-		return -1 // behind those of the same time
+		return -1 // after those of the same time
 	})
 	f.scheduled = slices.Insert(f.scheduled, i, p)
 }
 
-// nextDue takes a domain that is to be asked for again; nil when none is.
+// nextDue takes a domain whose retry is due, or nil.
 func (f *unresolvedDomains) nextDue(now time.Time) *domain {
 	if len(f.scheduled) == 0 || now.Before(f.scheduled[0].at) {
 		return nil
@@ -135,7 +135,7 @@ func (f *unresolvedDomains) nextDue(now time.Time) *domain {
 	return x
 }
 
-// release takes a domain that is broken by itself: another was found since, or no other is being asked for.
+// release takes a domain that is itself broken, or nil: another domain was found since, or no other lookup is pending.
 func (f *unresolvedDomains) release(idle bool, now time.Time) *domain {
 	if len(f.undecided) == 0 || f.checking || !idle && (f.failuresInRow > 0 || now.Before(f.undecidedSince.Add(undecidedFor))) {
 		return nil
@@ -146,7 +146,7 @@ func (f *unresolvedDomains) release(idle bool, now time.Time) *domain {
 	return x
 }
 
-// wait is how long to wait for an answer at the most.
+// wait returns how long to wait for a result at most.
 func (f *unresolvedDomains) wait(until, now time.Time) time.Duration {
 	if len(f.scheduled) > 0 && f.scheduled[0].at.Before(until) {
 		until = f.scheduled[0].at

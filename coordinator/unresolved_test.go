@@ -14,8 +14,8 @@ import (
 	"probity/engine"
 )
 
-// TestDeadResolverOnlyDelaysVerdicts: what cannot be looked up for a while is asked again; what never can is told in bounded time,
-// and at once where the resolver finds others.
+// TestDeadResolverOnlyDelaysVerdicts: domains that fail for a while are looked up again. Domains that always fail get their verdict in
+// bounded time, and at once if the resolver finds others.
 func TestDeadResolverOnlyDelaysVerdicts(t *testing.T) {
 	for name, x := range map[string]struct {
 		domains, broken int
@@ -63,8 +63,8 @@ func TestDeadResolverOnlyDelaysVerdicts(t *testing.T) {
 	}
 }
 
-// TestJobShowsRowsWaitingForDNS: while domains cannot be looked up and are asked for again, a look at the job shows their
-// rows, under a name of their own; later it does not.
+// TestJobShowsRowsWaitingForDNS: while failed domains are looked up again, the job's snapshot shows their rows as class dns; later
+// it does not.
 func TestJobShowsRowsWaitingForDNS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -90,7 +90,7 @@ func TestJobShowsRowsWaitingForDNS(t *testing.T) {
 	})
 }
 
-// TestUnresolvedDomainsCountRows has domains fail, wait, be asked again and be told, in any order: the count is of those that are held.
+// TestUnresolvedDomainsCountRows: domains fail, wait, are retried and released in any order; rows counts those of held domains.
 func TestUnresolvedDomainsCountRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, f, all := time.Now(), &unresolvedDomains{}, []*domain{}

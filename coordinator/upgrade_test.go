@@ -24,8 +24,8 @@ import (
 	"probity/store"
 )
 
-// A folder of testdata/upgrade is data as an earlier build left it when its power was cut: an account and its jobs, each named after what
-// it was about to be. tools/fixture.sh adds the present build's; files are never changed.
+// A folder of testdata/upgrade is the data that an earlier build left at a power cut: an account and its jobs, each named after the
+// state it was in. tools/fixture.sh adds that of the current build; existing files are never changed.
 const (
 	fixtureVariable = "PROBITY_FIXTURE" // the file to write; empty: none
 	fixtureGranted  = 10_000
@@ -33,7 +33,7 @@ const (
 	openRows        = 400
 )
 
-// fixtureJob is a job of a fixture: the state it was left in, and what becomes of it.
+// fixtureJob is a job of a fixture: the state it was left in, and how it must end.
 type fixtureJob struct {
 	seed      uint64 // of its list
 	rows      int
@@ -54,14 +54,14 @@ var fixtureJobs = map[string]fixtureJob{
 
 func fixtureList(name string) string { return testCSV(fixtureJobs[name].rows, fixtureJobs[name].seed) }
 
-// chargeFinished has jobs charged when they end, as a server has.
+// chargeFinished charges jobs when they end, as a server does.
 func chargeFinished(_ *testEnv, cfg *Config) {
 	cfg.OnFinish = func(j *store.Job) []store.Part {
 		return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt)}
 	}
 }
 
-// answerOneThird answers a third of the rows; the others wait for hours, at the prober's wish or the receiver's.
+// answerOneThird answers a third of the rows; the others are returned or deferred for hours.
 func answerOneThird(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 	switch r.Number % 3 {
 	case 0:
@@ -82,7 +82,7 @@ func (w *testEnv) acceptFor(t *testing.T, account, name string) *store.Job {
 	return j
 }
 
-// TestWriteFixture writes what this build leaves behind. It runs by hand, through tools/fixture.sh.
+// TestWriteFixture writes the fixture of this build. It is run by hand, through tools/fixture.sh.
 func TestWriteFixture(t *testing.T) {
 	file := os.Getenv(fixtureVariable)
 	if file == "" {
@@ -191,8 +191,8 @@ func unpackFixture(t *testing.T, file string) vfs.FS {
 	}
 }
 
-// TestJobsOfEarlierBuildsFinish starts this build on what each earlier one left behind, and wants every job to end as if one
-// build had done it all: rows, verdicts, charges and ledger exact, and nothing asked again that was answered.
+// TestJobsOfEarlierBuildsFinish starts this build on the fixture of each earlier one. Every job must end as if one build had run
+// it: rows, verdicts, charges and ledger are exact, and no answered row is sent again.
 func TestJobsOfEarlierBuildsFinish(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "upgrade", "*.tar.zst"))
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func finishFixtureJobs(t *testing.T, disk vfs.FS) {
 	require.NoError(t, w.close(t))
 }
 
-// requireMigrated wants the results of a job of an earlier build to be those of this one, and nothing of the old files to be left.
+// requireMigrated requires that a job of an earlier build has the results of this one, and that no old files are left.
 func requireMigrated(t *testing.T, w *testEnv, was, got *store.Job) {
 	t.Helper()
 	switch got.State {
@@ -284,7 +284,7 @@ func answersIn(t *testing.T, disk vfs.FS, dir string) (n int) {
 	return n
 }
 
-// requireAsUninterrupted wants a job to be what this build alone makes of the same list.
+// requireAsUninterrupted requires that a job equals the one that this build alone makes of the same list.
 func requireAsUninterrupted(t *testing.T, name string, got *store.Job) {
 	t.Helper()
 	w := newTestEnv(t, vfs.NewMem())
@@ -296,7 +296,7 @@ func requireAsUninterrupted(t *testing.T, name string, got *store.Job) {
 	require.NoError(t, w.close(t))
 }
 
-// TestOldLogWithoutMagicIsDamaged: to take it for empty would be to ask all its rows again, or to lose their answers.
+// TestOldLogWithoutMagicIsDamaged: if it were read as empty, all rows would be probed again, or their answers lost.
 func TestOldLogWithoutMagicIsDamaged(t *testing.T) {
 	disk := vfs.NewMem()
 	require.NoError(t, wholefile.Write(disk, oldFileLog, []byte("prblog11 and more")))

@@ -16,9 +16,8 @@ import (
 
 const kindUpload = "upload" // of an object
 
-// newEncoder makes the compressor of an upload's frames and stored results. EncodeAll may be called from any goroutine. Its history has
-// room for two windows: with room for little more than one, which is what lower memory means, it is moved down for each block
-// of a page past the first MiB, and that was a tenth of the work. So many work at one time, each with 2 MiB.
+// newEncoder makes the zstd encoder of uploads and results. EncodeAll is safe for concurrent use by workers goroutines, each with 2
+// MiB of history. WithLowerEncoderMem is slower: with little more than one window the history is moved for each block.
 func newEncoder(workers int) *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers), zstd.WithWindowSize(1<<20))
 	if err != nil {
@@ -27,8 +26,8 @@ func newEncoder(workers int) *zstd.Encoder {
 	return e
 }
 
-// newDecoder makes the decoder that all uploads of a coordinator share. It keeps hold of what it unpacked last, a frame for each
-// of those that work at one time: a decoder for each job was 45 of 228 MB alive with ten jobs of 50,000 rows.
+// newDecoder makes the decoder that all uploads of a coordinator share. It keeps the last frame of each worker in memory, so a
+// decoder for each job would cost memory.
 func newDecoder(workers int) *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {
@@ -37,10 +36,10 @@ func newDecoder(workers int) *zstd.Decoder {
 	return d
 }
 
-// openTries bounds how often an upload is looked for that erasures replace.
+// openTries is how often an upload is opened again because an erasure replaced it.
 const openTries = 3
 
-// openUpload opens the upload of a job, as the job is in the store: an erasure may have replaced the one that j names.
+// openUpload opens the current upload of a job: an erasure may have replaced the one that j names.
 func (c *Coordinator) openUpload(j *store.Job) (u *jobfiles.Upload, err error) {
 	for range openTries {
 		if j, err = c.migrateUpload(j); err != nil {
@@ -62,10 +61,10 @@ func (c *Coordinator) openUpload(j *store.Job) (u *jobfiles.Upload, err error) {
 	return u, err
 }
 
-// removeOrphans deletes the objects that no record names: an upload or erasure that broke off left them, or an erasure could not delete
-// them. The job's lock is held.
+// removeOrphans deletes the objects that the job's record does not name: left by an interrupted upload or erasure, or undeletable
+// for an erasure. The job's lock is held.
 func (c *Coordinator) removeOrphans(id string) error {
-	c.migrating.Lock() // which writes objects without the lock
+	c.migrating.Lock() // a migration writes objects without the job's lock
 	defer c.migrating.Unlock()
 	names, err := c.objects.List(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +88,8 @@ func (c *Coordinator) removeOrphans(id string) error {
 	return c.objects.Delete(id, slices.DeleteFunc(names, func(name string) bool { return isReferenced(j, name) })...)
 }
 
-// hasOrphans reports that a job's folder has objects of before an erasure. Those that work on the job is about to name do not count.
+// hasOrphans reports whether a job's folder has objects from before an erasure. Objects that the running job will name soon do not
+// count.
 func (c *Coordinator) hasOrphans(j *store.Job) (bool, error) {
 	names, err := c.objects.List(j.ID)
 	return slices.ContainsFunc(names, func(name string) bool {
@@ -97,12 +97,12 @@ func (c *Coordinator) hasOrphans(j *store.Job) (bool, error) {
 	}), ignoreNotExist(err)
 }
 
-// isReferenced reports an object that the job's record names.
+// isReferenced reports whether the job's record names an object.
 func isReferenced(j *store.Job, name string) bool {
 	return name == j.Upload || name == j.Result || name == answersName(j)
 }
 
-// removeScratch removes what a finished job does not need any more.
+// removeScratch removes the files that a finished job does not need any more.
 func (c *Coordinator) removeScratch(j *store.Job) error {
 	var over []string
 	if j.State.Finished() {
@@ -122,7 +122,7 @@ func (c *Coordinator) removeScratch(j *store.Job) error {
 	return nil
 }
 
-// removeOrphansIfIdle sweeps a job whose lock is free. Where it is not, its runner or an erasure sweeps.
+// removeOrphansIfIdle removes the orphans of a job whose lock is free. Else its runner or an erasure removes them.
 func (c *Coordinator) removeOrphansIfIdle(id string) error {
 	unlock, free := c.tryLockJob(id)
 	if !free {
@@ -132,13 +132,13 @@ func (c *Coordinator) removeOrphansIfIdle(id string) error {
 	return c.removeOrphans(id)
 }
 
-// frameReader reads frames of an upload into memory of its own; one goroutine each.
+// frameReader reads frames of an upload into its own memory. It is not safe for concurrent use.
 type frameReader struct {
 	block       csvfile.Block // valid until the next read
 	packed, raw []byte
 }
 
-// small reports that the reader has read no frame of rows of megabytes.
+// small reports whether the reader's buffers are small enough to keep.
 func (r *frameReader) small() bool {
 	return max(cap(r.packed), cap(r.raw), cap(r.block.Buf)) <= maxPooledBytes
 }
@@ -153,7 +153,7 @@ func (r *frameReader) read(u *jobfiles.Upload, d *csvfile.Dialect, i int) (err e
 	if d.Encoding == csvfile.Windows1252 {
 		r.block.Buf = d.AppendUTF8(nil, r.raw)
 	}
-	r.block.Rows = slices.Grow(r.block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows))) // a short list has no time to reuse what grew
+	r.block.Rows = slices.Grow(r.block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows))) // a short list would not reuse a larger slice
 	if err := d.Parse(&r.block); err != nil {
 		return fmt.Errorf("upload frame %d: %w: %w", i, errDamaged, err)
 	}

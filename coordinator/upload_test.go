@@ -73,7 +73,7 @@ func writeOldUpload(t testing.TB, w *testEnv, id string) {
 	require.NoError(t, w.c.objects.Delete(id, j.Upload))
 }
 
-// requireOnlyUpload wants a job to have one upload, which its record names, and no file of an older version.
+// requireOnlyUpload requires that a job has one upload, which its record names, and no file of an older version.
 func requireOnlyUpload(t testing.TB, w *testEnv, id string) {
 	t.Helper()
 	j, err := w.c.Job(id)
@@ -88,7 +88,7 @@ func requireOnlyUpload(t testing.TB, w *testEnv, id string) {
 	require.Contains(t, found, j.Upload)
 }
 
-// atRest is a world with a job that was accepted, before any work on it.
+// atRest makes a testEnv with an accepted job, before any work on it.
 func atRest(t testing.TB, in string) (*testEnv, string) {
 	w := newTestEnv(t, vfs.NewMem())
 	return w, w.accept(t, in).ID
@@ -111,7 +111,7 @@ func TestOldUploadsAreMigrated(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestMigrationRecoversFromAnyFailedStep fails each durable step of it, unseen and persisted, and cuts the power.
+// TestMigrationRecoversFromAnyFailedStep fails each durable step, before and after it took effect, and cuts the power.
 func TestMigrationRecoversFromAnyFailedStep(t *testing.T) {
 	for _, persist := range []bool{false, true} {
 		steps := 0
@@ -141,7 +141,7 @@ func TestMigrationRecoversFromAnyFailedStep(t *testing.T) {
 	}
 }
 
-// TestErasureOfAnOlderVersionIsFinished: it had written its files and its marker.
+// TestErasureOfAnOlderVersionIsFinished: the erasure had written its files and its marker.
 func TestErasureOfAnOlderVersionIsFinished(t *testing.T) {
 	for _, renamed := range []bool{false, true} {
 		w := newTestEnv(t, vfs.NewMem())
@@ -174,7 +174,7 @@ func TestErasureOfAnOlderVersionIsFinished(t *testing.T) {
 	}
 }
 
-// TestBitFlipInOldFilesFailsOnlyThatJob: what is migrated is what was there, or that job fails and says so.
+// TestBitFlipInOldFilesFailsOnlyThatJob: the upload is migrated unchanged, or that job fails and says so.
 func TestBitFlipInOldFilesFailsOnlyThatJob(t *testing.T) {
 	in := testCSV(600, 9)
 	w, id := atRest(t, in)
@@ -214,7 +214,7 @@ func TestBitFlipInOldFilesFailsOnlyThatJob(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestBitFlipInAnUploadFailsOnlyItsJob flips bits of uploads: their jobs end as others do, or fail and say why.
+// TestBitFlipInAnUploadFailsOnlyItsJob flips bits of uploads: their jobs end normally, or fail and say why.
 func TestBitFlipInAnUploadFailsOnlyItsJob(t *testing.T) {
 	in := testCSV(300, 3)
 	w := newTestEnv(t, vfs.NewMem())
@@ -278,7 +278,8 @@ func TestOrphanFilesAreRemoved(t *testing.T) {
 	})
 }
 
-// TestReaderFindsTheUploadAfterErasure: it has read the job's record before, and finds the new upload; one that had the old one open reads on.
+// TestReaderFindsTheUploadAfterErasure: a reader with the job's old record finds the new upload; one that has the old upload open
+// reads on.
 func TestReaderFindsTheUploadAfterErasure(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()

@@ -14,25 +14,25 @@ import (
 type Request struct {
 	Email        string
 	NoSMTP       bool          // make no SMTP connection
-	MaxAge       time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
+	MaxAge       time.Duration // age limit of a cached answer; 0 forces a fresh probe
 	LowPriority  bool          // lowest priority
-	Test         bool          // of a test key: ask no server
-	NoSuggestion bool          // the suggestion is not used: make none
+	Test         bool          // from a test key: contact no server
+	NoSuggestion bool          // make no suggestion
 }
 
 // Answer is the outcome of a single verification.
 type Answer struct {
 	Verdict    engine.Verdict
-	Address    engine.Address // zero when the address does not parse
-	Suggestion string         // did-you-mean, empty where there is none
-	Node       string         // that asked; empty when none had to
+	Address    engine.Address // zero if it does not parse
+	Suggestion string         // did-you-mean, empty if there is none
+	Node       string         // that probed; empty if none did
 }
 
-// tableTries is how often a single is routed again because the provider table changed meanwhile.
+// tableTries is how often a single call is routed again because the provider table changed meanwhile.
 const tableTries = 5
 
-// Single answers one address before ctx ends. What DNS, syntax and lists decide ends here; the rest is the prober's.
-// Its error is a failure of ours, never a fact about the address.
+// Single verifies one address before ctx ends. Syntax, lists and DNS are checked here; the rest goes to the prober.
+// An error is our own failure, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
 	if !q.LowPriority {
 		c.singleLoad.Called(time.Now())

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	windowsInFlight = 2   // windows of a class that may be under way: what is asked now, and what is next
-	minChunkRows    = 256 // of a chunk of one class
-	oldestEvery     = 4   // of so many turns, one is the oldest's
-	maxEligibleScan = 1024
+	windowsInFlight = 2    // windows of a class that may be in flight: the current one and the next
+	minChunkRows    = 256  // least rows of a full chunk
+	oldestEvery     = 4    // one of this many picks goes to the class that has waited longest
+	maxEligibleScan = 1024 // eligible classes that are compared for a pick
 )
 
-// sourceCounter is a prober that knows from how many identities it asks.
+// sourceCounter is a prober that knows its number of egress sources.
 type sourceCounter interface{ Sources() int }
 
-// providerOf is whose budgets the rows of a class want; nil for the tail, which is many routes.
+// providerOf returns the provider whose budgets apply to a class; nil for the tail, which is many routes.
 func (c *Coordinator) providerOf(class string) *engine.Provider {
 	if class == classTail {
 		return nil
@@ -29,7 +29,7 @@ func (c *Coordinator) providerOf(class string) *engine.Provider {
 	return table.Unknown
 }
 
-// sourcesOf is how many identities ask a provider.
+// sourcesOf returns how many egress sources probe a provider.
 func (c *Coordinator) sourcesOf(p *engine.Provider) int {
 	if s, ok := c.cfg.Prober.(sourceCounter); ok {
 		return p.Sources(max(1, s.Sources()))
@@ -37,12 +37,12 @@ func (c *Coordinator) sourcesOf(p *engine.Provider) int {
 	return 1
 }
 
-// tailWindow is the window of the tail for the prober of this process. Each of its rows may be a route of its own, which takes some
-// kilobytes at the prober while it waits there for a connection.
+// tailWindow is the window of the tail. Each of its rows may be a route of its own, which takes some kilobytes at the prober while
+// it waits there for a connection.
 const tailWindow = wire.MaxRows
 
-// window is how many rows of a class its budgets take in about a minute, were half of them refused; maxUnanswered where the prober
-// does not say how many identities there are.
+// window returns how many rows of a class its budgets allow in about a minute if half of them are refused; maxUnanswered if the
+// prober does not know its number of egress sources.
 func (c *Coordinator) window(class string) int {
 	p := c.providerOf(class)
 	if _, ok := c.cfg.Prober.(sourceCounter); !ok {
@@ -56,20 +56,21 @@ func (c *Coordinator) window(class string) int {
 		rows = min(rows, n*sources)
 	}
 	if n := p.Limits.RefusalsPerHour; n > 0 {
-		rows = min(rows, 2*n*sources) // an hour's budget may be spent in a burst
+		rows = min(rows, 2*n*sources) // an hourly budget may be used in a burst
 	}
 	return rows
 }
 
-// A backlog is long that keeps its budgets busy for a day, were a tenth of its rows refused: to spend each hour evenly takes an
-// hour more for all of it, so a twenty-fourth at the most.
+// A backlog is long if it keeps its budgets busy for a day when a tenth of its rows is refused. Even use of each hour prolongs it by
+// one hour in total, so by at most a twenty-fourth.
 const (
-	longBacklogHours = 24 // hours
+	longBacklogHours = 24
 	refusedOneIn     = 10
 )
 
-// longBacklog reports a class whose hours are to be spent evenly, so that short jobs find some of each: its backlog, of all jobs, is
-// long, or another class of the job will be busy for a day and longer than this one, were all of its rows refused.
+// longBacklog reports whether the hourly budgets of a class are to be used evenly, so that each hour leaves some for short jobs.
+// That is so if the class's backlog, of all jobs, is long, or if another class of the job will take a day, and longer than this
+// one would if all of its rows were refused.
 func (d *scheduler) longBacklog(job *runningJob, class string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,8 +91,8 @@ func (d *scheduler) longBacklog(job *runningJob, class string) bool {
 	return most > 0 && longest >= max(longBacklogHours, most+1)
 }
 
-// budgetHours is how long the hourly budgets of a class last for so many rows, were all refused; in the tail, those of one route. The
-// desk is locked.
+// budgetHours returns how many hours of budgets rows of a class need if all are refused; in the tail, rows of one route. The
+// scheduler is locked.
 func (c *Coordinator) budgetHours(class string, rows float64) float64 {
 	p := c.providerOf(class)
 	if p == nil {
@@ -103,7 +104,7 @@ func (c *Coordinator) budgetHours(class string, rows float64) float64 {
 	return rows / float64(p.Limits.RefusalsPerHour*c.sourcesOf(p))
 }
 
-// splitFactor is how many times more rows the job has left than are at the scheduler, while it is split. The scheduler is locked.
+// splitFactor is the ratio of the job's remaining rows to those at the scheduler, while the job is split. The scheduler is locked.
 func (job *runningJob) splitFactor() float64 {
 	if job.splitDone.Load() {
 		return 1
@@ -115,14 +116,14 @@ func (job *runningJob) splitFactor() float64 {
 	return max(1, float64(job.remaining())/float64(max(1, rows)))
 }
 
-// chunkRows is how many rows make a chunk of a class: no more than are soon asked, so that none of a slow route takes the room
-// of others.
+// chunkRows is how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not
+// fill the in-flight limit.
 func (c *Coordinator) chunkRows(class string) int {
 	return min(max(minChunkRows, windowsInFlight*c.window(class)), wire.MaxRows)
 }
 
-// nextEligible takes the class whose turn it is: the one whose rows will take the longest, so that it ends with the others; now and
-// then the one that has waited longest. The scheduler is locked.
+// nextEligible takes the next class: the one whose rows will take longest, so that all classes end together; each oldestEvery-th
+// pick is the one that has waited longest. The scheduler is locked.
 func (job *runningJob) nextEligible() *classQueue {
 	if len(job.eligible) == 0 {
 		return nil

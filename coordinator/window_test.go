@@ -12,13 +12,13 @@ import (
 	"probity/store"
 )
 
-// eightSources is a prober of eight identities that is never asked.
+// eightSources is a prober with eight egress sources that gets no rows.
 type eightSources struct{ wire.Prober }
 
 func (eightSources) Sources() int { return 8 }
 
-// TestLongestClassGoesFirst puts chunks of several classes on the scheduler: the class goes first whose budgets take longest for its rows,
-// and of none more goes than its budgets take soon, whatever the others have.
+// TestLongestClassGoesFirst adds chunks of several classes to the scheduler: the class that its budgets make slowest goes first, and
+// no class has more rows in flight than its budgets allow soon.
 func TestLongestClassGoesFirst(t *testing.T) {
 	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable()})
 	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
@@ -53,8 +53,8 @@ func TestLongestClassGoesFirst(t *testing.T) {
 	require.Equal(t, map[string]int{"mx.slow.example": 1, "orange": 1, "google": 2, "tail": 2}, went)
 }
 
-// TestTailContinuesWhileBudgetsAreUsedUp: so many rows of the tail wait at a prober, not counting those that no budget lets it ask; there
-// are as many budgets as routes.
+// TestTailContinuesWhileBudgetsAreUsedUp: tail rows that wait for a budget at the prober do not count against the tail's window: each
+// route has its own budget.
 func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable()})
 	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
@@ -80,8 +80,8 @@ func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	require.Len(t, pick(), 1)
 }
 
-// TestLongBacklog says of which classes the rows keep their budgets busy for a day, those of all jobs counted and of a
-// job that is still being split all that are to come.
+// TestLongBacklog: which classes keep their budgets busy for a day, counting the rows of all jobs, and for a job that is still being
+// split also the rows to come.
 func TestLongBacklog(t *testing.T) {
 	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable()})
 	job := func(unique int64, split bool, rows map[string]int) *runningJob {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The runbook, walked through on one machine: a coordinator and two probers in three network namespaces, with the commands of
 # the units; one prober is broken as ProbityNodeDown describes it, and mended by what that section says. Needs root, Linux,
-# ip and curl. Nothing leaves the machine: the namespaces have no way out, and DNS and mail servers are a pretend internet.
+# ip and curl. Nothing leaves the machine: the namespaces have no way out, and DNS and mail servers are a simulated internet.
 #
 #   deploy/rehearse.sh [path of probity]      exit status 0: all as the runbook says; 77: not possible here
 set -eu
@@ -71,17 +71,17 @@ for n in hub p1 p2; do
 done
 say "papers are made"
 
-# The pretend internet: DNS and mail servers for hub and its cluster, reached over the cable.
+# The simulated internet: DNS and mail servers for hub and its cluster, reached over the cable.
 "$probity" sim providers --speedup 36000 >"$work/providers.toml"
 run hub sim "$probity" sim serve --speedup 36000 --network 10.78.0.0/16 --smtp-port 25 --dns 10.78.0.1:53 --http 127.0.0.1:8053
-until_true "a pretend internet is up" grep -q pretend "$work/sim.log"
+until_true "the simulated internet is up" grep -q "simulated internet" "$work/sim.log"
 
 # Steps 6 to 9: the units' commands with the units' configuration files, paths and names apart.
 config() { # machine, lines
 	n=$1; shift
 	{
 		printf 'name = "%s"\ndata = "%s"\ncerts = "%s"\n' "$n" "$work/$n/data" "$work/$n/etc"
-		printf 'dns = ["10.78.0.1:53"]\nallow-private-targets = true\n' # the pretend internet
+		printf 'dns = ["10.78.0.1:53"]\nallow-private-targets = true\n' # the simulated internet
 		printf 'cluster-listen = "0.0.0.0:7946"\nadmin-listen = "127.0.0.1:9090"\nproviders = "%s"\n' "$work/providers.toml"
 		printf '%s\n' "$@"
 	} >"$work/$n/etc/probity.toml"

@@ -8,7 +8,7 @@ import "strings"
 //  2. Parse(a.Folded()) gives an address with the same Folded.
 //  3. An Address may share the memory of the string that it was parsed from.
 //
-// Hundreds of thousands are alive while a job runs, and the collector looks through each: hence one text, and a second if need be.
+// Hundreds of thousands live while a job runs, and the garbage collector scans each: so it has one string, and a second only if needed.
 type Address struct {
 	mailbox string // local@domain. The local part as RCPT carries it: NFC, lower-case, needless quotes dropped; the domain a lower-case A-label
 	folded  string // the identity, with the provider's own folding of dots and tags; empty where it is the mailbox
@@ -22,7 +22,7 @@ const (
 	maxLabel   = 63
 	maxMailbox = 254
 
-	// maxTyped refuses the hopeless before anything is normalised: each octet of an A-label
+	// maxTyped bounds the input before normalisation: each octet of an A-label
 	// stands for at most one character, and a character is at most four octets of UTF-8.
 	maxTyped = maxLocal + 1 + 4*maxDomain
 )
@@ -60,7 +60,7 @@ func parseParts(s string) (Address, error) {
 	return newAddress(s, local, domain), nil
 }
 
-// ParseTrimmed is Parse(Trim(s)): what every door of the system uses.
+// ParseTrimmed is Parse(Trim(s)). Every entry point of the system uses it.
 func ParseTrimmed(s string) (Address, error) { return Parse(Trim(s)) }
 
 // newAddress shares the typed string when it is already the mailbox: no allocation.
@@ -107,7 +107,7 @@ func (a Address) AppendFolded(dst []byte) []byte { return append(dst, a.Folded()
 // Mailbox is local@domain as RCPT carries it: a local part that needs quotes has them.
 func (a Address) Mailbox() string { return a.mailbox }
 
-// Clone is the address in memory of its own, for a caller that keeps it.
+// Clone copies the address into memory of its own, for a caller that keeps it.
 func (a Address) Clone() Address {
 	return Address{mailbox: strings.Clone(a.mailbox), folded: strings.Clone(a.folded), at: a.at}
 }
@@ -119,11 +119,11 @@ func (a Address) String() string { return a.mailbox }
 // always an A-label, so only the local part can.
 func (a Address) NeedsUTF8() bool { return !isASCII(a.Local()) }
 
-// IsZero reports an Address that was not parsed.
+// IsZero reports an Address that Parse did not make.
 func (a Address) IsZero() bool { return a.mailbox == "" }
 
 // foldLocal drops what a provider is known to ignore: dots and +tags, at Gmail's consumer domains only.
-// A quoted or non-ASCII local part is left alone: no such mailbox can exist there, so nothing is known of it.
+// A quoted or non-ASCII local part stays as it is: no such mailbox can exist there.
 func foldLocal(local, domain string) string {
 	if domain != "gmail.com" && domain != "googlemail.com" {
 		return local

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ParseDomain reads a domain alone as strictly as Parse does, and gives its lower-case A-label form.
+// ParseDomain parses a domain alone, as strictly as Parse does, and returns its lower-case A-label form.
 func ParseDomain(s string) (string, error) {
 	if len(s) > maxTyped {
 		return "", domainTooLong()
@@ -13,7 +13,7 @@ func ParseDomain(s string) (string, error) {
 	return canonicalDomain(s)
 }
 
-// canonicalDomain checks a domain (RFC 5321 section 2.3.5, RFC 5890) and gives its lower-case A-label form.
+// canonicalDomain checks a domain (RFC 5321 section 2.3.5, RFC 5890) and returns its lower-case A-label form.
 // The result is s itself when nothing changes.
 func canonicalDomain(s string) (string, error) {
 	switch {
@@ -63,7 +63,7 @@ func checkLDH(s string) error {
 	case labels < 2:
 		return bad(KindDotless, "the domain has one label only; write it in full, like example.com")
 	case digits:
-		// RFC 1123 section 2.1: the highest label is alphabetic, so a dotted number is never taken for a name.
+		// RFC 1123 section 2.1: the top-level label is alphabetic, so a dotted number is never a name.
 		return bad(KindDomain, "the domain ends in a number, so that it is no name; a mail address needs a domain name")
 	}
 	return nil
@@ -108,14 +108,14 @@ func domainCharError(c byte) error {
 	return bad(KindDomain, "the domain has a "+string(rune(c))+"; host names have letters, digits, hyphens and dots only")
 }
 
-// literalError refuses an address literal (RFC 5321 section 4.1.3). A good one is an address, but names a machine
-// and not a domain: nothing about it can be looked up, so it cannot be verified.
+// literalError refuses an address literal (RFC 5321 section 4.1.3). A valid one is an address, but it names a machine
+// and not a domain: nothing can be looked up in DNS, so it cannot be verified.
 func literalError(s string) error {
 	inner, closed := strings.CutSuffix(s[1:], "]")
 	if v6, ok := cutPrefixFold(inner, "IPv6:"); ok {
 		inner = v6
 	} else if strings.Contains(inner, ":") {
-		closed = false // an IPv6 literal bears its tag
+		closed = false // an IPv6 literal has its tag
 	}
 	if _, err := netip.ParseAddr(inner); err != nil || !closed || strings.Contains(inner, "%") {
 		return bad(KindLiteral, "the part in brackets is no IP address, and could not be verified if it were; write a domain name")

@@ -6,7 +6,7 @@ type SyntaxKind uint8
 // The kinds; the zero value is never returned.
 const (
 	KindNone        SyntaxKind = iota
-	KindEmpty                  // nothing there
+	KindEmpty                  // an empty string
 	KindNoAt                   // no "@"
 	KindExtraAt                // an "@" in the domain
 	KindLength                 // local part over 64, label over 63, domain over 253 or mailbox over 254 octets
@@ -18,7 +18,7 @@ const (
 	KindLocal                  // a local part that is neither dot-string nor quoted string
 	KindQuoted                 // a broken quoted string
 	KindDots                   // a dot at an edge, or two in a row
-	KindDomain                 // a domain that is no host name
+	KindDomain                 // a domain that is not a host name
 	KindIDN                    // a label that IDNA2008 refuses
 	KindDotless                // a domain of one label
 	KindTrailingDot            // a final dot
@@ -30,7 +30,7 @@ var kindNames = [...]string{"none", "empty", "no_at", "extra_at", "length", "spa
 
 func (k SyntaxKind) String() string { return nameOf(kindNames[:], uint8(k)) }
 
-// SyntaxError is why a string is no address. Detail says what is wrong and what to do, without quoting the address.
+// SyntaxError says why a string is not an address. Detail says what is wrong and what to do, without quoting the address.
 type SyntaxError struct {
 	Kind   SyntaxKind
 	Detail string

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Guess says which address a string that is none was meant to be: did_you_mean for Ann <a@x.com>, mailto:, stray
-// punctuation, a comma for a dot. The guess parses. A string that parses, or that may mean several things, has none.
+// Guess returns the address that an invalid string was meant to be: did_you_mean for Ann <a@x.com>, mailto:, stray
+// punctuation, a comma for a dot. The guess parses. A string that parses, or that is ambiguous, has none.
 func Guess(s string) (string, bool) {
 	if _, err := Parse(s); err == nil || len(s) > 2*maxTyped {
 		return "", false
@@ -20,12 +20,12 @@ func Guess(s string) (string, bool) {
 	return "", false
 }
 
-// repairs are tried in this order, each upon the result of those before it, until the string parses.
+// repairs are applied in this order, each to the result of the one before, until the string parses.
 var repairs = [...]func(string) string{
 	Trim, dropInvisible, dropMailto, insideAngles, toHalfWidth, dropWrapping, decodeAtWords, dropComments, joinSpaces, fixDots, fixProvider,
 }
 
-// dropInvisible takes out what joinSpaces cannot see.
+// dropInvisible removes the invisible characters that joinSpaces does not treat as space.
 func dropInvisible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if isEdge(r) && r != ' ' {
@@ -35,7 +35,7 @@ func dropInvisible(s string) string {
 	}, s)
 }
 
-// dropMailto reads the first address of a mailto link (RFC 6068).
+// dropMailto extracts the first address of a mailto link (RFC 6068).
 func dropMailto(s string) string {
 	rest, ok := cutPrefixFold(s, "mailto:")
 	if !ok {
@@ -48,7 +48,7 @@ func dropMailto(s string) string {
 	return Trim(strings.TrimPrefix(rest, "//"))
 }
 
-// insideAngles takes the address out of a name-addr (RFC 5322 section 3.4).
+// insideAngles extracts the address of a name-addr (RFC 5322 section 3.4).
 func insideAngles(s string) string {
 	open := strings.LastIndexByte(s, '<')
 	if open < 0 || strings.Count(s, "<") > 1 {
@@ -73,13 +73,13 @@ func toHalfWidth(s string) string {
 	}, s)
 }
 
-// dropWrapping takes off the quotes, brackets and marks of the sentence around an address.
+// dropWrapping removes quotes, brackets and punctuation around an address.
 func dropWrapping(s string) string {
 	s = strings.TrimLeft(s, " \t\"'`<([{,;:“”‘’«»„")
 	return strings.TrimRight(s, " \t\"'`>)]},;:.!?/\\“”‘’«»„")
 }
 
-// decodeAtWords reads what people write to hide an address from robots.
+// decodeAtWords undoes what people write to hide an address from robots: " at ", "(dot)".
 func decodeAtWords(s string) string {
 	if strings.Contains(s, "@") {
 		return s
@@ -97,7 +97,7 @@ func replaceFold(s, by string, words ...string) string {
 	return s
 }
 
-// asciiLower keeps every octet in its place.
+// asciiLower lower-cases ASCII only, so that every octet keeps its index.
 func asciiLower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -108,7 +108,7 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// dropComments takes out comments in parentheses (RFC 5322 section 3.2.2), innermost first.
+// dropComments removes comments in parentheses (RFC 5322 section 3.2.2), innermost first.
 func dropComments(s string) string {
 	for {
 		end := strings.IndexByte(s, ')')
@@ -123,7 +123,7 @@ func dropComments(s string) string {
 	}
 }
 
-// joinSpaces closes the gaps next to an "@", a dot or a comma. A space between words stays: which word was meant is not known.
+// joinSpaces removes spaces next to an "@", a dot or a comma. A space between words stays: it is unknown which word was meant.
 func joinSpaces(s string) string {
 	var b strings.Builder
 	for i, f := range strings.Fields(s) {
@@ -135,7 +135,7 @@ func joinSpaces(s string) string {
 	return b.String()
 }
 
-// fixDots writes a domain's commas as dots and a doubled "@" or dot once, and drops dots at the edges of both parts.
+// fixDots turns a domain's commas into dots, merges doubled "@" and dots, and drops dots at the edges of both parts.
 func fixDots(s string) string {
 	for strings.Contains(s, "@@") {
 		s = strings.ReplaceAll(s, "@@", "@")
@@ -154,7 +154,7 @@ func fixPart(s string) string {
 	return strings.Trim(s, ".")
 }
 
-// fixProvider completes the bare name of a major provider, and the domain that lost its dot.
+// fixProvider completes the bare name of a major provider ("gmail"), or a domain that lost its dot.
 func fixProvider(s string) string {
 	local, domain, ok := strings.Cut(s, "@")
 	if !ok || strings.Contains(domain, ".") {

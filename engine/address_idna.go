@@ -11,11 +11,11 @@ import (
 const acePrefix = "xn--"
 
 // registration is IDNA without any mapping: full-width forms and other compatibility characters are refused,
-// the rules for joiners (RFC 5892 appendix A) and for right-to-left names (RFC 5893) hold. Immutable.
-// Hyphens are ours to check: by character, where the library counts octets.
+// the rules for joiners (RFC 5892 appendix A) and for right-to-left names (RFC 5893) apply. Immutable.
+// checkULabel checks hyphens, by character: the library counts octets.
 var registration = idna.New(idna.ValidateForRegistration(), idna.CheckJoiners(true), idna.CheckHyphens(false))
 
-// idnToASCII turns a domain with U-labels into A-labels. Case and NFC are all that is changed (RFC 5895 section 2, without its step on width).
+// idnToASCII turns a domain with U-labels into A-labels. It changes only case and NFC (RFC 5895 section 2, without its step on width).
 func idnToASCII(s string) (string, error) {
 	s, err := canonicalText(s)
 	if err != nil {
@@ -41,7 +41,7 @@ func idnToASCII(s string) (string, error) {
 	return ascii, checkLDH(ascii)
 }
 
-// longLabel tells, of a domain that failed, whether its length is a reason to name.
+// longLabel reports whether length is a reason why a domain failed.
 func longLabel(domain string) bool {
 	if len(domain) > maxDomain {
 		return true
@@ -54,8 +54,8 @@ func longLabel(domain string) bool {
 	return false
 }
 
-// checkALabels asks that each xn-- label decodes, and encodes to itself (RFC 5891 section 5.4). What it decodes to may be a symbol
-// that IDNA2008 no longer admits: such names were registered and still resolve, so their existence is for DNS to say.
+// checkALabels requires that each xn-- label decodes, and encodes to itself (RFC 5891 section 5.4). It may decode to a symbol
+// that IDNA2008 no longer admits: such names were registered and still resolve, so DNS decides whether they exist.
 func checkALabels(s string) error {
 	again, err := registration.ToASCII(s)
 	if err != nil || again != s {
@@ -94,10 +94,10 @@ func checkULabel(l string) error {
 }
 
 func idnError() error {
-	return bad(KindIDN, "the domain has a character, or an order of characters, that IDNA2008 refuses (RFC 5892, RFC 5893); type the name anew in plain letters")
+	return bad(KindIDN, "the domain has a character, or an order of characters, that IDNA2008 refuses (RFC 5892, RFC 5893); type the name again in plain letters")
 }
 
-// isPValid is the derived property of RFC 5892 section 3 for characters beyond ASCII, save its clause on stability, which the
+// isPValid is the derived property of RFC 5892 section 3 for non-ASCII characters, without its clause on stability, which the
 // library's table covers: what NFKC or case folding would change is "mapped" there, and refused.
 func isPValid(r rune) bool {
 	switch r {
@@ -115,7 +115,7 @@ func isPValid(r rune) bool {
 	return unicode.In(r, unicode.Ll, unicode.Lu, unicode.Lo, unicode.Nd, unicode.Lm, unicode.Mn, unicode.Mc) && !isInvisible(r)
 }
 
-// isContextO reports the characters of RFC 5892 section 2.6 that are valid in a context only.
+// isContextO reports the characters of RFC 5892 section 2.6 that are valid only in a context.
 func isContextO(r rune) bool {
 	switch r {
 	case 0x00b7, 0x0375, 0x05f3, 0x05f4, 0x30fb:

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// cutLocal parts an address at its "@": the first one that is not inside a quoted string.
+// cutLocal splits an address at its "@": the first one that is not inside a quoted string.
 func cutLocal(s string) (typed, rest string, err error) {
 	at := strings.IndexByte(s, '@')
 	if s[0] == '"' {
@@ -42,7 +42,7 @@ func quotedEnd(s string) int {
 	return -1
 }
 
-// canonicalLocal checks a local part and gives it as RCPT carries it. The result is typed itself when nothing changes.
+// canonicalLocal checks a local part and returns it as RCPT carries it. The result is typed itself when nothing changes.
 func canonicalLocal(typed string) (string, error) {
 	if typed[0] == '"' {
 		return canonicalQuoted(typed)
@@ -57,11 +57,11 @@ func canonicalLocal(typed string) (string, error) {
 	if len(local) > maxLocal {
 		return "", localTooLong()
 	}
-	// NFC can make an ASCII special of a character that was none (U+037E becomes a semicolon).
+	// NFC can turn a character into an ASCII special (U+037E becomes a semicolon).
 	return local, checkDotString(local)
 }
 
-// canonicalQuoted reads a quoted string of RFC 5321 section 4.1.2, and drops quotes and backslashes that say nothing.
+// canonicalQuoted reads a quoted string of RFC 5321 section 4.1.2 and drops quotes and backslashes that are not needed.
 func canonicalQuoted(typed string) (string, error) {
 	content, err := unquote(typed[1 : len(typed)-1])
 	if err != nil {
@@ -83,7 +83,7 @@ func canonicalQuoted(typed string) (string, error) {
 	return local, nil
 }
 
-// unquote takes qtextSMTP (%d32-33, %d35-91, %d93-126 and, by RFC 6531, UTF-8) and quoted-pairSMTP ("\" %d32-126).
+// unquote accepts qtextSMTP (%d32-33, %d35-91, %d93-126 and, by RFC 6531, UTF-8) and quoted-pairSMTP ("\" %d32-126).
 func unquote(s string) (string, error) {
 	if !strings.ContainsRune(s, '\\') {
 		return s, checkQuotedOctets(s)
@@ -91,7 +91,7 @@ func unquote(s string) (string, error) {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' {
-			i++ // quotedEnd made sure that a character follows
+			i++ // a character follows: quotedEnd checked it
 			if s[i] >= 0x80 {
 				return "", bad(KindQuoted, "a backslash may stand only before a printable ASCII character; drop it")
 			}
@@ -148,7 +148,7 @@ func checkDotString(s string) error {
 	return checkUnicode(s)
 }
 
-// The atext of RFC 5322 section 3.2.3 as two words of bits.
+// The atext of RFC 5322 section 3.2.3 as two bit sets.
 const (
 	atextLow  uint64 = 0xa3ffacfa00000000 // ! # $ % & ' * + - / 0-9 = ?
 	atextHigh uint64 = 0x7fffffffc7fffffe // A-Z ^ _ ` a-z { | } ~
@@ -161,7 +161,7 @@ func isAtext(c byte) bool {
 	return c < 128 && atextHigh>>(c-64)&1 == 1
 }
 
-// localCharError says what is wrong with c, the first octet of s that may not be there.
+// localCharError says what is wrong with c, the first octet of s that is not allowed.
 func localCharError(s string, c byte) error {
 	switch {
 	case c == ' ' && strings.IndexByte(s, '<') > 0:

@@ -1,8 +1,8 @@
 package engine
 
-// plainAt finds the @ of an address as nearly everybody writes them, in one pass: lower-case ASCII without quotes, nowhere two hyphens
-// side by side in the domain. Of any other, right or wrong, it tells false, and Parse looks at it part by part. FuzzParse holds the two
-// to each other; BenchmarkParsePlain tells what that saves.
+// plainAt finds the @ of a common address in one pass: lower-case ASCII without quotes, no two hyphens in a row in the domain.
+// For any other address, valid or not, it returns false, and Parse looks at it part by part. FuzzParse checks that both agree
+// (BenchmarkParsePlain).
 func plainAt(s string) (at int, ok bool) {
 	if len(s) > maxMailbox {
 		return 0, false
@@ -22,9 +22,9 @@ func plainAt(s string) (at int, ok bool) {
 	return 0, false
 }
 
-// plainDomain is what checkLDH asks of a lower-case domain without A-labels and reserved ones.
+// plainDomain is checkLDH for a lower-case domain without A-labels and reserved labels.
 func plainDomain(s string) bool {
-	before, label, name := byte('.'), 0, false // the last label begins at label, and is no number
+	before, label, name := byte('.'), 0, false // the last label begins at label; name: it is not a number
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sharedFile finds a file of the shared corpora beside the repository, and skips the test where there is none.
+// sharedFile finds a file of the shared corpora next to the repository, and skips the test if there is none.
 func sharedFile(t *testing.T, name string) []byte {
 	t.Helper()
 	dir, err := os.Getwd()

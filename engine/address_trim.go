@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Trim takes white space, byte order marks and characters of no width off both edges: what copying and spreadsheets leave there.
-// No address can begin or end with any of them. It never allocates.
+// Trim removes white space, byte order marks and characters of no width from both ends: what copying and spreadsheets leave.
+// No address can begin or end with any of them. It does not allocate.
 func Trim(s string) string {
 	if s != "" && plainEdge(s[0]) && plainEdge(s[len(s)-1]) {
 		return s

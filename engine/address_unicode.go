@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// canonicalText is NFC and lower case together, which RFC 6530 section 10.1 asks for before a comparison. ASCII that is lower-case
-// comes back as it is. Lower-casing can undo NFC and NFC can yield capitals, so both are applied until nothing changes.
+// canonicalText is NFC and lower case together, which RFC 6530 section 10.1 requires before a comparison. Lower-case ASCII
+// is returned as it is. Lower-casing can undo NFC and NFC can yield capitals, so both are applied until nothing changes.
 func canonicalText(s string) (string, error) {
 	if isASCII(s) {
 		return strings.ToLower(s), nil
@@ -18,9 +18,9 @@ func canonicalText(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", encodingError()
 	}
-	const rounds = 4 // two are known to be enough; a text that never settles has no identity
+	const rounds = 4 // two are known to be enough; a text that never becomes stable has no identity
 	for range rounds {
-		// U+0130 has a lower case of two characters; the simple mapping would make a plain "i" of it, another letter.
+		// U+0130 has a lower case of two characters; the simple mapping would turn it into a plain "i", another letter.
 		t := norm.NFC.String(s)
 		t = norm.NFC.String(strings.ToLower(strings.ReplaceAll(t, "\u0130", "i\u0307")))
 		if t == s {
@@ -34,8 +34,8 @@ func canonicalText(s string) (string, error) {
 	return s, nil
 }
 
-// checkUnicode refuses what cannot be meant in a local part: RFC 6531 allows any UTF-8 there, but says that
-// sense must rule (RFC 6530 section 10.1, RFC 8264 section 4.2.3). ASCII is not looked at.
+// checkUnicode refuses characters that make no sense in a local part: RFC 6531 allows any UTF-8 there, but
+// RFC 6530 section 10.1 and RFC 8264 section 4.2.3 advise against them. ASCII is not checked.
 func checkUnicode(s string) error {
 	before := rune(0)
 	for i := 0; i < len(s); {
@@ -67,7 +67,7 @@ const (
 	zwj  = '\u200d'
 )
 
-// isVariation reports the selectors of text and emoji style: after a symbol they are part of what was typed.
+// isVariation reports the selectors of text and emoji style: after a symbol they belong to it.
 func isVariation(r rune) bool { return r == 0xfe0e || r == 0xfe0f }
 
 func checkRune(r rune) error {
@@ -83,20 +83,20 @@ func checkRune(r rune) error {
 }
 
 // isInvisible reports characters without a glyph or a meaning of their own: formats, fillers, variation selectors,
-// private use and what Unicode has not assigned.
+// private use and unassigned ones.
 func isInvisible(r rune) bool {
 	return !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S) ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == 0x2800
 }
 
 func invisibleError() error {
-	return bad(KindInvisible, "there is a character in the address that cannot be seen or is not assigned; take it out or type the address anew")
+	return bad(KindInvisible, "there is a character in the address that cannot be seen or is not assigned; take it out or type the address again")
 }
 
-// joiners judges only the CONTEXTJ rules of RFC 5892 appendix A. Immutable.
+// joiners checks only the CONTEXTJ rules of RFC 5892 appendix A. Immutable.
 var joiners = idna.New(idna.ValidateLabels(true), idna.CheckJoiners(true), idna.CheckHyphens(false), idna.StrictDomainName(false))
 
-// joinerFits reports that the joiner at s[i] does what joiners are for, in the word around it (RFC 5892 appendix A).
+// joinerFits reports that the joiner at s[i] is valid in the word around it (RFC 5892 appendix A).
 func joinerFits(s string, i int) bool {
 	outside := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Join_Control) }
 	start := strings.LastIndexFunc(s[:i], outside) // the index of an octet or -1

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Check says what the catch-all check of a verdict was: how close to the answer about the mailbox it was made. The zero value
-// claims nothing, and is worth least.
+// Check says how close to the answer about the mailbox the catch-all check of a verdict was made. The zero value
+// claims nothing and counts least.
 type Check uint8
 
 // The checks, from none to the closest.
@@ -18,36 +18,36 @@ const (
 	CheckSameConnection          // the same host, over the connection that answered about the mailbox
 )
 
-// Suspicion says how likely the host had begun to accept everything, without a word, when it accepted this mailbox.
+// Suspicion says how likely it is that the host accepted everything, unchecked, when it accepted this mailbox.
 type Suspicion uint8
 
-// The suspicions.
+// The degrees of suspicion.
 const (
 	SuspicionNone Suspicion = iota
-	SuspicionLow            // if recipients that were under way had been refused by then
-	SuspicionHigh           // it had heard at least half of the hourly refusals that such receivers allow
+	SuspicionLow            // high, if the recipients in flight had been refused by then
+	SuspicionHigh           // it had sent at least half of the refusals that such receivers allow in an hour
 )
 
-// Learned is what an attempt that ended without an acceptance taught about the host.
+// Learned is what an attempt without an acceptance showed about the host.
 type Learned uint8
 
 // What was learned, from nothing to the most.
 const (
 	LearnedNothing   Learned = iota
 	LearnedRefuses           // the host refuses a made-up recipient of this domain
-	LearnedNeighbour         // the host accepted another recipient of this domain on the connection that was asked
+	LearnedNeighbour         // the host accepted another recipient of this domain on the same connection
 )
 
-// Basis is what a score rests on besides the reason, the flags and the time of the evidence. It is kept exactly in the core of
-// a verdict, so that the score can be computed when the verdict is told. The zero value knows nothing.
+// Basis is what a score depends on besides the reason, the flags and the time of the evidence. The core of a verdict keeps
+// it exactly, so that the score can be computed whenever the verdict is shown. The zero value knows nothing.
 type Basis struct {
 	Check        Check
 	Suspicion    Suspicion
 	Learned      Learned
 	Before       uint8 // how often the same answer was seen before; at most maxBefore
 	NamesUnknown bool  // a temporary refusal whose text names an unknown user
-	// CheckAge is 1 and the minutes by which the check is older than the answer; 0 is not known. Both times are cut to their
-	// minute first: so the minute of the check can be had again, and a later answer never makes the check look older.
+	// CheckAge is 1 plus the minutes by which the check is older than the answer; 0 is not known. Both times are cut to the
+	// minute first: so the minute of the check can be recovered, and a later answer never makes the check look older.
 	CheckAge uint16
 }
 
@@ -56,16 +56,16 @@ const (
 	maxCheckAge = 1<<14 - 1 // eleven days; a catch-all fact lives seven
 )
 
-// Earlier is an answer about the same address that was kept from before.
+// Earlier is a kept answer about the same address.
 type Earlier struct {
 	Reason Reason
 	Times  uint8 // how often it was seen; 0 when there is none
 }
 
-// earlierApart is how far apart the same answer must have been seen to count twice: asking again at once proves nothing more.
+// earlierApart is the least time between two equal answers that count twice: probing again at once proves nothing more.
 const earlierApart = time.Hour
 
-// EarlierOf is what a kept verdict contributes to evidence that is taken at now.
+// EarlierOf is what a kept verdict adds to evidence that is taken at now.
 func EarlierOf(kept *Verdict, now time.Time) Earlier {
 	times := kept.Basis.Before
 	if now.Sub(kept.VerifiedAt) >= earlierApart {
@@ -74,7 +74,7 @@ func EarlierOf(kept *Verdict, now time.Time) Earlier {
 	return Earlier{kept.Reason, times}
 }
 
-// basisOf gathers the basis of a verdict whose reason and time are set.
+// basisOf computes the basis of a verdict whose reason and time are set.
 func basisOf(ev *Evidence, v *Verdict, d *decision) Basis {
 	b := Basis{}
 	switch {
@@ -104,7 +104,7 @@ func basisOf(ev *Evidence, v *Verdict, d *decision) Basis {
 	return b
 }
 
-// checkElsewhere is what checks at other hosts than the given one have shown.
+// checkElsewhere is what checks at hosts other than the given one have shown.
 func checkElsewhere(ev *Evidence, host string) Check {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
@@ -142,7 +142,7 @@ func checkAge(answer, check time.Time) uint16 {
 	return uint16(1 + min(max(apart, 0), maxCheckAge-1))
 }
 
-// checkedFor is how old the check of an answer is at now, in milliseconds; false where it is not known.
+// checkedFor is the age of an answer's check at now, in milliseconds; false if it is not known.
 func (b *Basis) checkedFor(answer, now time.Time) (int64, bool) {
 	if b.CheckAge == 0 {
 		return 0, false
@@ -163,7 +163,7 @@ func floorMinute(t time.Time) int64 {
 }
 
 // The three bytes of a basis: check (3 bits), suspicion (2), times before (2), names-unknown (1); then learned (2) and the
-// age of the check (14). All bits of the zero value are 0, as in cores that were written before there was a basis.
+// age of the check (14). All bits of the zero value are 0, as in cores without a basis.
 func (b *Basis) put(dst []byte) {
 	dst[0] = byte(b.Check) | byte(b.Suspicion)<<3 | b.Before<<5
 	if b.NamesUnknown {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Classify judges one reply of a server of provider p; nil is an unknown provider. It is a pure function of its arguments.
+// Classify says what one reply of a server of provider p means; nil is an unknown provider. It is a pure function.
 //
-//  1. The stage comes first: only a reply to RCPT can speak about a mailbox (RFC 5321 section 3.3).
+//  1. The stage comes first: only a reply to RCPT can be about a mailbox (RFC 5321 section 3.3).
 //  2. Words about the sender or us, in any line, beat words about the recipient.
-//  3. The provider's rules beat the generic ones; a rule without words comes where the file has it.
-//     What would condemn the mailbox is read again for vetoes: words that say for now, from you, or elsewhere.
+//  3. The provider's rules beat the generic ones; a rule without words keeps its position in the file.
+//     A reply that would condemn the mailbox is read again for vetoes: words that say for now, from you, or elsewhere.
 //  4. No basic code condemns: a permanent refusal that no rule knows is MeaningUnknown, blame site.
 //  5. A temporary refusal never condemns; a 421 always closes (RFC 5321 section 3.8).
 func (t *Table) Classify(p *Provider, r Reply, sender SenderIdentity) Finding {
@@ -38,7 +38,7 @@ func (t *Table) ownProvider(p *Provider) *Provider {
 	return t.Unknown
 }
 
-// positive judges a 2xx. 252 promises nothing (RFC 5321 section 3.5.3); outside RCPT a positive reply says nothing about anyone.
+// positive classifies a 2xx. 252 promises nothing (RFC 5321 section 3.5.3); outside RCPT a 2xx says nothing about a recipient.
 func positive(r *Reply) Finding {
 	switch {
 	case r.Stage != StageRcpt:
@@ -76,7 +76,7 @@ func (t *Table) refusal(p *Provider, r *Reply, sender SenderIdentity) Finding {
 	return best.finding(r)
 }
 
-// bestPlainRule gives the best rule without phrases that fits.
+// bestPlainRule finds the best rule without phrases that fits.
 func (t *Table) bestPlainRule(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) {
 	for _, rules := range [2][]*Rule{p.plainRules, t.plainRules} {
 		for _, rule := range rules {
@@ -89,7 +89,7 @@ func (t *Table) bestPlainRule(p *Provider, r *Reply, enhanced Enhanced) (best *R
 	return best
 }
 
-// defaultFinding judges a refusal that no rule knows, by stage and class alone: the mildest reading.
+// defaultFinding classifies a refusal that no rule matches, by stage and class alone, as mildly as possible.
 func defaultFinding(r *Reply) Finding {
 	switch {
 	case r.Code/100 == 4:
@@ -121,9 +121,9 @@ func (a *SenderIdentity) quotedBy(lines []string) bool {
 	return false
 }
 
-// quotes reports name in line, case ignored, not as part of a longer name. Names of under four bytes say nothing, and so
+// quotes reports name in line, case ignored, not as part of a longer name. Names under four bytes do not count, nor
 // does a name inside a link: some receivers put the client's address into the link of their help page in every refusal.
-// It looks for the name's first sign, which few lines have many of.
+// It searches for the name's first punctuation character, because few lines have many of them.
 func quotes(line, name string) bool {
 	if len(name) < 4 {
 		return false
@@ -140,7 +140,7 @@ func quotes(line, name string) bool {
 	}
 }
 
-// indexFold finds a byte, or the same letter in the other case, at from or behind; -1 without one.
+// indexFold finds a byte, or the same letter in the other case, at from or later; -1 without one.
 func indexFold(line string, c byte, from int) int {
 	if from > len(line) {
 		return -1

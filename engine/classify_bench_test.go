@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// BenchmarkClassify judges the replies that fill a job.
+// BenchmarkClassify classifies the most frequent replies of a job.
 func BenchmarkClassify(b *testing.B) {
 	table := DefaultTable()
 	google := table.Provider("google")

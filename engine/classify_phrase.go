@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// phrase is a text condition: slots that must be filled one after the other.
+// phrase is a text condition: slots that must match one after the other.
 type phrase []slot
 
-// slot is a place of a phrase: one of its atoms must stand there, right after the slot before or a few words later.
+// slot is one position of a phrase: one of its atoms must match there, right after the previous slot or a few words later.
 type slot struct {
 	atoms []atom
-	gap   bool // up to maxGap bytes may stand before it
+	gap   bool // up to maxGap bytes may come before it
 }
 
-// atom is a run of plain words. It begins and ends with a space where only whole words will do.
+// atom is a run of plain words. It begins and ends with a space where only whole words match.
 type atom struct {
 	words     string
 	openLeft  bool // may begin in the middle of a word
@@ -29,7 +29,7 @@ const (
 	maxVariants = 16 // phrases that one notation may stand for
 )
 
-// parsePhrases reads the phrase notation of the provider file: words as they would be said; ~ stands for a few words,
+// parsePhrases reads the phrase notation of the provider file: plain words; ~ stands for a few words,
 // * at the edge of a word for the rest of that word, @ for any mail address, (a|b|) for a, b or nothing.
 func parsePhrases(text string) ([]phrase, error) {
 	var slots []slot
@@ -70,7 +70,7 @@ func parsePhrases(text string) ([]phrase, error) {
 	return variants(slots, optional)
 }
 
-// parseChoices reads a|b|c; empty tells that nothing is one of the choices.
+// parseChoices reads a|b|c; empty reports that one of the choices is empty.
 func parseChoices(text string) (s slot, empty bool, err error) {
 	for choice := range strings.SplitSeq(text, "|") {
 		a := parseAtom(strings.TrimSpace(choice))
@@ -89,7 +89,7 @@ func parseChoices(text string) (s slot, empty bool, err error) {
 	return s, empty, nil
 }
 
-// parseRuns reads words outside parentheses; a word with * ends a run, since what follows it begins a new word.
+// parseRuns reads words outside parentheses; a word with * ends a run, because a new word follows it.
 func parseRuns(text string, gap bool) (slots []slot, err error) {
 	var run []string
 	flush := func() {
@@ -115,7 +115,7 @@ func parseRuns(text string, gap bool) (slots []slot, err error) {
 	return slots, nil
 }
 
-// parseAtom normalises words as replies are. Scripts without spaces have no edges of words.
+// parseAtom normalises words as replies are. Scripts without spaces have no word edges.
 func parseAtom(text string) atom {
 	bare := strings.TrimSpace(strings.Trim(text, "*"))
 	words := string(appendWords([]byte{' '}, bare))
@@ -135,10 +135,10 @@ func parseAtom(text string) atom {
 	return a
 }
 
-// spaceless holds for the scripts of East Asia, which write words without spaces.
+// spaceless reports the scripts of East Asia, which write words without spaces.
 func spaceless(r rune) bool { return r >= 0x2e80 && r <= 0xffdc }
 
-// variants writes out a phrase with and without each of its optional slots.
+// variants lists a phrase with and without each of its optional slots.
 func variants(slots []slot, optional []bool) ([]phrase, error) {
 	phrases := []phrase{nil}
 	gaps := []bool{false}

@@ -9,18 +9,18 @@ import (
 )
 
 // scanner finds the phrases of all rules in one pass over a text: a dense automaton for the atoms (Aho and Corasick, 1975)
-// over the few bytes that occur in them, and for each phrase how far it has been filled. Immutable.
+// over the few bytes that occur in them; a search tracks how far each phrase has matched. Immutable.
 type scanner struct {
 	class [256]uint8
 	width int
-	next  []uint16 // state x class -> state, with the bit hitting where atoms end there
+	next  []uint16 // state x class -> state, with the bit hasHits where atoms end there
 	first []uint32 // state -> the atoms that end there: hits[first[s]:first[s+1]]
 	hits  []uint16
 	atoms []scanAtom
-	slots int // slots that must be remembered
+	slots int // slots whose end a search stores
 }
 
-// scanAtom is an atom and every place of a phrase that it may fill, lowest rank first, and of a rule the later slots first.
+// scanAtom is an atom and every slot that it may fill, lowest rank first, and within a rule the later slots first.
 type scanAtom struct {
 	atom
 	places []place
@@ -31,7 +31,7 @@ type place struct {
 	rule  *Rule
 	owner *Provider // as the rule has it
 	rank  uint32
-	slot  uint16 // where its end is remembered
+	slot  uint16 // where its end is stored
 	prev  uint16 // the slot before it
 	kind  placeKind
 	gap   bool
@@ -46,7 +46,7 @@ const (
 	placeOnly
 )
 
-// The tiers of rules: what speaks about the sender or us beats what speaks about the recipient, a provider's rule beats a generic one.
+// The tiers of rules: words about the sender or us beat words about the recipient, a provider's rule beats a generic one.
 const (
 	tierProviderUs = iota
 	tierGenericUs
@@ -58,7 +58,7 @@ const (
 )
 
 func (r *Rule) tier() uint32 {
-	us := r.Blame == BlameUs || r.Blame == BlameNetwork || // greylisting too: we are the stranger
+	us := r.Blame == BlameUs || r.Blame == BlameNetwork || // greylisting too: it is about our source
 		r.Meaning == PolicyRefused && r.Blame == BlameRecipient // one recipient's refusal of us
 	switch {
 	case us && r.owner != nil:
@@ -71,8 +71,7 @@ func (r *Rule) tier() uint32 {
 	return tierGeneric
 }
 
-// hasHits marks a state in which atoms end: most are not, and where they would be listed need not be looked up.
-// (BenchmarkClassify/google: a sixth less.)
+// hasHits marks a state in which atoms end. Most states are not, and then hits need not be looked up (BenchmarkClassify).
 const hasHits = 1 << 15
 
 // The bounds of all rules together.
@@ -81,7 +80,7 @@ const (
 	maxSlotsInAll = 2048
 )
 
-// newScanner takes up the phrases of lists of rules.
+// newScanner builds a scanner for the phrases of lists of rules.
 func newScanner(lists ...[]Rule) (scanner, error) {
 	var s scanner
 	known := map[atom]int{}
@@ -96,7 +95,7 @@ func newScanner(lists ...[]Rule) (scanner, error) {
 		return s, fmt.Errorf("the phrases of all rules have %d places: at most %d", s.slots, maxSlotsInAll)
 	}
 	for i := range s.atoms {
-		// The later slots of a phrase first: words that may fill two neighbours fill the second with what the first held before.
+		// The later slots of a phrase first: an atom that fits two neighbours fills the second before it overwrites the first.
 		slices.SortStableFunc(s.atoms[i].places, func(a, b place) int {
 			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.slot, a.slot))
 		})
@@ -104,7 +103,7 @@ func newScanner(lists ...[]Rule) (scanner, error) {
 	return s, s.compile()
 }
 
-// withoutPhrases gives the rules that have no phrases, best first.
+// withoutPhrases returns the rules that have no phrases, best first.
 func withoutPhrases(rules []Rule) (bare []*Rule) {
 	for i := range rules {
 		if len(rules[i].phrases) == 0 {
@@ -164,7 +163,7 @@ func (s *scanner) compile() error {
 	return nil
 }
 
-// buildTrie makes the trie of the atoms; ends holds the atoms that end in each state.
+// buildTrie builds the trie of the atoms; ends holds the atoms that end in each state.
 func (s *scanner) buildTrie() (ends [][]uint16, err error) {
 	s.next = make([]uint16, s.width)
 	ends = make([][]uint16, 1)
@@ -187,7 +186,7 @@ func (s *scanner) buildTrie() (ends [][]uint16, err error) {
 	return ends, nil
 }
 
-// linkSuffixes turns the trie into an automaton, breadth first: a state without a way on takes that of its longest proper suffix.
+// linkSuffixes turns the trie into an automaton, breadth first: a missing transition is that of the state's longest proper suffix.
 func (s *scanner) linkSuffixes(ends [][]uint16) {
 	suffix := make([]uint16, len(ends))
 	queue := make([]uint16, 0, len(ends))
@@ -234,7 +233,7 @@ type search struct {
 	ends     [maxSlotsInAll]int16 // where each slot was last filled, 0 nowhere
 }
 
-// run gives the best rule of which a phrase and all conditions fit, or the best known before.
+// run returns the best rule of which a phrase and all conditions fit, or the best rule so far.
 func (s *scanner) run(w *search) *Rule {
 	state := 0
 	for i, c := range w.text {
@@ -250,7 +249,7 @@ func (s *scanner) run(w *search) *Rule {
 	return w.best
 }
 
-// matchAtom fills every place that an atom ending here may fill.
+// matchAtom fills every slot that an atom ending here may fill.
 func (w *search) matchAtom(a *scanAtom, end int) {
 	start := end - len(a.words)
 	if a.openLeft {
@@ -278,7 +277,7 @@ func (w *search) matchAtom(a *scanAtom, end int) {
 	}
 }
 
-// follows reports whether a word that starts here follows what filled the slot before. Neighbours share a space.
+// follows reports whether a word that starts here follows the previous slot. Neighbours share a space.
 func (w *search) follows(p *place, start int) bool {
 	before := int(w.ends[p.prev])
 	if before == 0 || start < before-1 {

@@ -85,7 +85,7 @@ func TestWordsStayInBounds(t *testing.T) {
 	require.Less(t, len(words), maxWords+8)
 }
 
-// TestTemporaryNeverCondemns: turning a 5xx into a 4xx takes the condemnation away, whatever the words.
+// TestTemporaryNeverCondemns: a reply that condemns with 5xx does not condemn with 4xx.
 func TestTemporaryNeverCondemns(t *testing.T) {
 	table := DefaultTable()
 	words := []string{"user", "unknown", "mailbox", "disabled", "no such", "5.1.1", "4.1.1", "not found", "<a@b.example>", "recipient", "does not exist", "inactive"}
@@ -104,7 +104,7 @@ func TestUnknownUserInTemporaryReplyIsNamed(t *testing.T) {
 		"450 4.1.1 user unknown":     true,
 		"450 4.2.1 mailbox disabled": false,
 		"451 4.3.0 try again":        false,
-		// Postfix verifies at the host behind it, and says "unverified address" in each 4xx: what follows tells why.
+		// Postfix verifies at the next host, and says "unverified address" in each 4xx: what follows says why.
 		"450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: host mx.b.example[192.0.2.1] said: 550 5.1.1 <a@b.example>: Recipient address rejected: User unknown in virtual mailbox table (in reply to RCPT TO command)": true,
 		"450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: host mx.b.example[private/dovecot-lmtp] said: 550 5.1.1 <a@b.example> User doesn't exist: a@b.example (in reply to RCPT TO command)":                         true,
 		`450 4.1.1 <a@b.example>: Recipient address rejected: unverified address: unknown user: "a"`:                                                                                                                                           true,
@@ -162,7 +162,7 @@ func TestLinkWithOurAddressIsNotAboutUs(t *testing.T) {
 	}
 }
 
-// A queue id, a host or a person that happens to hold the letters of a blocklist's name is none.
+// A queue id, host or name that contains the letters of a blocklist's name is not a blocklist.
 func TestBlocklistNameInsideAWordIsIgnored(t *testing.T) {
 	table := DefaultTable()
 	for text, provider := range map[string]string{

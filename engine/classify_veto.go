@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// vetoes are the words that keep a reply from condemning a mailbox: what it says holds for now only, is about us, or is about something
-// else than the mailbox. They are read after a rule has condemned, and turn its finding into what they say. Immutable.
+// vetoes are the words that keep a reply from condemning a mailbox: what it says holds for now only, is about us, or is not about
+// the mailbox. They are read after a rule has condemned, and their finding replaces that of the rule. Immutable.
 //
-// A veto inside a known phrase does not count: one of a condemning rule, where the words are known to mean what the rule says, or an
-// exception of the veto.
+// A veto inside a known phrase does not count: a phrase of a condemning rule, whose words are known to mean what the rule says, or
+// an exception of the veto.
 type vetoes struct {
 	rules []Rule
 	scan  scanner
 	known []knownPhrase
 }
 
-// knownPhrase is a phrase in which words of a veto occur that do not count.
+// knownPhrase is a phrase inside which the words of a veto do not count.
 type knownPhrase struct {
 	rule  *Rule // the condemning rule that has it, nil for an exception of a veto
 	words phrase
@@ -47,7 +47,7 @@ func newVetoes(files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
 	return v, nil
 }
 
-// addVeto checks a veto and takes up its exceptions.
+// addVeto checks a veto and adds its exceptions.
 func (v *vetoes) addVeto(r *Rule, except []string) error {
 	switch {
 	case condemns(r.Meaning) || r.Meaning == Accepted || r.Meaning == MeaningUnknown:
@@ -67,7 +67,7 @@ func (v *vetoes) addVeto(r *Rule, except []string) error {
 	return nil
 }
 
-// addKnownPhrases keeps the phrases of a condemning rule that hold a veto's words, each with only the choice that does.
+// addKnownPhrases keeps the phrases of a condemning rule that contain a veto's words, each with only the choice that does.
 func (v *vetoes) addKnownPhrases(r *Rule) {
 	for _, p := range r.phrases {
 		for i, place := range p {
@@ -91,7 +91,7 @@ func (v *vetoes) occurIn(text string) bool {
 	return false
 }
 
-// sample is a text that fits the phrase: the first choice of each place.
+// sample is a text that fits the phrase: the first choice of each slot.
 func (p phrase) sample() string {
 	text := " "
 	for _, place := range p {
@@ -107,9 +107,9 @@ func (p phrase) sample() string {
 	return text + " "
 }
 
-// vetoFor finds the veto against what a rule says of a reply to RCPT, nil where there is none. buffer is overwritten.
+// vetoFor finds the veto against a rule's finding for a reply to RCPT, nil if there is none. buffer is overwritten.
 //
-// A refusal of the sender is read for vetoes, too: what one recipient wants is not the will of the host, and no ground to leave it alone.
+// A refusal of the sender is read for vetoes, too: what one recipient refuses is not the host's policy.
 func (v *vetoes) vetoFor(condemned *Rule, w *search, buffer []byte) *Rule {
 	words := append(buffer[:0], ' ')
 	for _, line := range w.reply.Lines {
@@ -138,7 +138,7 @@ func (v *vetoes) find(condemned *Rule, words []byte, w *search) *Rule {
 	return veto
 }
 
-// withoutKnown gives a copy of text in which the known phrases that occur are made unreadable.
+// withoutKnown returns a copy of text in which the known phrases are masked.
 func (v *vetoes) withoutKnown(text []byte, w *search) (clear []byte, changed bool) {
 	clear = slices.Clone(text)
 	for _, k := range v.known {
@@ -155,8 +155,8 @@ func (v *vetoes) withoutKnown(text []byte, w *search) (clear []byte, changed boo
 	return clear, changed
 }
 
-// maskHostNames makes names of three labels and more unreadable: a host that is called "temporary" says nothing. Two words joined by
-// a dot may be the end of a sentence and the beginning of the next.
+// maskHostNames masks names of three labels and more: a host that is called "temporary" says nothing. Two words joined by
+// a dot may be the end of one sentence and the beginning of the next.
 func maskHostNames(words []byte) {
 	for start := 0; start < len(words); {
 		end := start + bytes.IndexByte(words[start:], ' ')
@@ -170,12 +170,12 @@ func maskHostNames(words []byte) {
 func maskWords(words []byte) {
 	for i, c := range words {
 		if c != ' ' {
-			words[i] = 2 // stands in no phrase
+			words[i] = 2 // occurs in no phrase
 		}
 	}
 }
 
-// each visits every place of text where the phrase occurs, with the bounds of what fills its slots.
+// each visits every occurrence of the phrase in text, with the bounds of each slot.
 func (p phrase) each(text []byte, visit func(spans [][2]int)) {
 	var spans [maxSlots][2]int
 	var fill func(i int)
@@ -200,7 +200,7 @@ func (p phrase) each(text []byte, visit func(spans [][2]int)) {
 	fill(0)
 }
 
-// each visits every place of text where the atom occurs, open ends drawn out to the edge of their words.
+// each visits every occurrence of the atom in text; open ends extend to the edge of their words.
 func (a *atom) each(text []byte, visit func(start, end int)) {
 	for from := 0; ; {
 		i := bytes.Index(text[from:], []byte(a.words))

@@ -35,7 +35,7 @@ func phraseText(p phrase, choice int) string {
 	return strings.TrimSpace(decode(narrow.sample()))
 }
 
-// decode undoes appendCoded, and writes an address where the phrase wants one.
+// decode undoes appendCoded, and writes an address where the phrase needs one.
 func decode(words string) string {
 	var b strings.Builder
 	for i := 0; i < len(words); i++ {
@@ -56,9 +56,9 @@ func decode(words string) string {
 	return b.String()
 }
 
-// Every veto phrase, in each of its choices, spares a mailbox from each condemning rule; and every condemning phrase, in each of its
-// choices, gives way to each veto: before and after it, and next to an enhanced code that condemns by itself. The two run through
-// each other's phrases in turn, since all pairs are forty million.
+// Every veto phrase, in each of its choices, overrules each condemning rule; and every condemning phrase, in each of its
+// choices, is overruled by each veto: before and after it, and next to an enhanced code that condemns by itself. Each is paired
+// with the other's phrases in turn, because there are forty million pairs.
 func TestVetoStopsEveryCondemningPhrase(t *testing.T) {
 	table := DefaultTable()
 	phrases := condemningPhrases(table)

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxWords bounds the text that is judged, in bytes after normalising. What a longer reply says beyond it is not read.
+// maxWords bounds the text that is classified, in bytes after normalising. The rest of a longer reply is not read.
 const maxWords = 4096
 
 // latinFold maps U+00C0 to U+017F to their base letter.
@@ -14,10 +14,10 @@ const latinFold = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuu
 	"rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs"
 
 // appendWords appends a line as plain words, each followed by one space: lower-case, accents and apostrophes dropped, every
-// mail address written as "@", every other sign a space. Dots stay inside numbers and host names. dst must end with a space.
-// Two servers that say one thing with different signs then say it alike, and a mailbox called "blocked" does not read as a block.
+// mail address written as "@", other punctuation as a space. Dots stay inside numbers and host names. dst must end with a space.
+// So the same words with other punctuation are equal, and a mailbox called "blocked" does not read as a block.
 func appendWords(dst []byte, line string) []byte {
-	token := len(dst) // where the present raw token began: what an @ takes back
+	token := len(dst) // where the current raw token began: an @ replaces it
 	for i := 0; i < len(line) && len(dst) < maxWords; i++ {
 		c := line[i]
 		switch {
@@ -58,7 +58,7 @@ func appendSpace(dst []byte) []byte {
 	return append(dst, ' ')
 }
 
-// endsToken holds for what cannot stand in an unquoted mail address as replies quote it.
+// endsToken reports bytes that cannot occur in an unquoted mail address as replies quote it.
 func endsToken(c byte) bool {
 	switch c {
 	case ' ', '\t', '\r', '\n', '<', '>', '(', ')', '[', ']', '{', '}', ',', ';', ':', '"', '\'':
@@ -67,7 +67,7 @@ func endsToken(c byte) bool {
 	return false
 }
 
-// dotInside holds for the dot of a number or a name, not for the end of a sentence that lacks its space.
+// dotInside reports the dot of a number or a name, not the end of a sentence that lacks its space.
 func dotInside(line string, i int) bool {
 	if i == 0 || i+1 == len(line) {
 		return false
@@ -77,7 +77,7 @@ func dotInside(line string, i int) bool {
 	return !sentence && (isLetter(a) || isDigit(a)) && (isLetter(b) || isDigit(b))
 }
 
-// appendRune appends the first character of s beyond ASCII; a byte that is no UTF-8 is read as Latin-1.
+// appendRune appends the first character of s, which is not ASCII; a byte that is not UTF-8 is read as Latin-1.
 func appendRune(dst []byte, s string) ([]byte, int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError && size == 1 {

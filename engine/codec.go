@@ -9,7 +9,7 @@ import (
 // CoreSize is the length in bytes of a verdict's core on disk and on the wire.
 const CoreSize = 16
 
-// ErrCore is returned for bytes that no AppendCore has written.
+// ErrCore is returned for bytes that AppendCore did not write.
 var ErrCore = errors.New("not the core of a verdict")
 
 // Bits of the core's fifth byte. Bits 2 and 3 hold the Tri of catch-all.
@@ -21,9 +21,9 @@ const (
 )
 
 // AppendCore appends the fixed part of v to dst: status, reason, score, flags, bits, the three bytes of the basis and the time of
-// the evidence in milliseconds since 1970, big-endian. Strings (provider, rule, MX, message) travel next to it, as each
+// the evidence in milliseconds since 1970, big-endian. Strings (provider, rule, MX, message) are stored next to it, as each
 // format interns them in its own way. The layout is version 1; formats that embed it carry their own version.
-// Cores from before there was a basis have zeros there, which is the basis that knows nothing.
+// Cores without a basis have zeros there, which is the basis that knows nothing.
 func AppendCore(dst []byte, v *Verdict) []byte {
 	bits := uint8(v.Details.CatchAll) << 2
 	for _, b := range [...]struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// labelMeanings says which meanings are a label of the shared corpus: one each, but that the corpus does not tell a refused
-// sender from a refused address, and calls "other" what is about the session itself.
+// labelMeanings are the meanings of each label of the shared corpus: one each, except that the corpus does not distinguish a
+// refused sender from a refused address, and has "other" for what is about the session itself.
 var labelMeanings = map[string][]Meaning{
 	"no_mailbox":           {NoMailbox},
 	"mailbox_full":         {MailboxFull},
@@ -26,7 +26,7 @@ var labelMeanings = map[string][]Meaning{
 	"other":                {MeaningUnknown, ProtocolFault},
 }
 
-// TestRepliesOfTheCorpus wants 97 % of the labelled replies right, and none condemned that does not speak of a mailbox.
+// TestRepliesOfTheCorpus requires 97 % of the labelled replies right, and none condemned that is not about a mailbox.
 func TestRepliesOfTheCorpus(t *testing.T) {
 	table := DefaultTable()
 	rows, right := 0, 0
@@ -56,7 +56,7 @@ func TestRepliesOfTheCorpus(t *testing.T) {
 	require.GreaterOrEqual(t, float64(right), 0.97*float64(rows))
 }
 
-// corpusRows reads a tab-separated file of the shared corpora, without its header; the test is skipped where there is none.
+// corpusRows reads a tab-separated file of the shared corpora, without its header; the test is skipped if there is none.
 func corpusRows(t *testing.T, name string) [][]string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Flags are what the lists say about one address. They follow each row's own string. The bits are on disk and on the wire: add at the end only.
+// Flags are what the lists say about one address. Each row has its own. The bits are on disk and on the wire: add at the end only.
 type Flags uint8
 
 // The flags.
@@ -24,8 +24,8 @@ func (fl Flags) Has(f Flags) bool { return fl&f == f }
 type Subject uint8
 
 // The subjects; the zero value is the session: connection, banner, EHLO, STARTTLS, MAIL.
-// A target that was sent and got no answer is SubjectTarget with EventTimeout, EventClosed or EventOutOfStep;
-// a target that was never the first to go unanswered on its connection needs no sighting: it was not asked.
+// A target that was sent and got no answer is SubjectTarget with EventTimeout, EventClosed or EventOutOfStep.
+// Only the first unanswered target of a connection gets a sighting; those after it count as not probed.
 const (
 	SubjectSession Subject = iota
 	SubjectTarget
@@ -41,19 +41,19 @@ const (
 	EventConnectFailed       // refused, unreachable, reset before the banner
 	EventTimeout             // a deadline of the session passed
 	EventClosed              // the peer closed or reset in mid-session: what was pending was not answered
-	EventOutOfStep           // the peer broke the protocol; nothing later on that connection is believed
+	EventOutOfStep           // the peer broke the protocol; nothing later on that connection counts
 	EventNoSMTPUTF8          // the address needs SMTPUTF8 (RFC 6531), the host does not offer it
 	EventTLSFailed           // STARTTLS is required and failed
 	EventNoAddress           // the host has no address record at all
-	EventNoEgress            // the host has addresses only of a family that no egress identity has
+	EventNoEgress            // the host has addresses only of a family that no egress source has
 	EventHostServFail        // the address of the host could not be looked up
 	EventRefusedHost         // the host's addresses are private, loopback or bogus
-	EventSourceBlocked       // no egress identity may ask this provider now
+	EventSourceBlocked       // no egress source may probe this provider now
 	EventInternal            // we failed
 )
 
-// Sighting is one thing that was seen on the way to an address. Immutable. Its fields, those of Reply and those of Finding stand in the
-// order that takes the least room: two of them, a target and its decoy, are the greatest part of what a probe keeps.
+// Sighting is one thing that was seen while an address was verified. Immutable. Its fields, and those of Reply and Finding, are
+// ordered to take the least memory: two sightings, a target and its decoy, are most of what a probe keeps.
 type Sighting struct {
 	Host    string // MX host name
 	Reply   Reply
@@ -62,13 +62,13 @@ type Sighting struct {
 	Subject Subject
 	Event   Event
 	// NeighbourAccepted says that this connection had accepted another recipient of the domain: only then does a permanent reply to a
-	// decoy that no rule knows show that the host refuses unknown recipients.
-	// Of a target without a clear answer it says what was learned of the host.
+	// decoy that no rule matches show that the host refuses unknown recipients.
+	// For a target without a clear answer it says what was learned about the host.
 	NeighbourAccepted bool
-	// MaybeOurFault says that this failure may be the fault of who asked: its other connections fail, too, or this receiver's
+	// MaybeOurFault says that this failure may be on our side: other connections fail, too, or those to this receiver
 	// did not fail before.
 	MaybeOurFault bool
-	// Conn numbers the connection that it was heard on; 0 is not known, as of what was kept from before.
+	// Conn is the number of the connection; 0 is not known, for example for a cached sighting.
 	Conn uint32
 }
 
@@ -78,17 +78,17 @@ type Evidence struct {
 	SyntaxBad bool // the address did not parse; Address is zero then
 	Flags     Flags
 	Suspicion Suspicion  // of the host, when it accepted the target
-	Earlier   Earlier    // what was kept of an earlier answer
-	Route     *Route     // shared, never changed; nil before anyone asked
+	Earlier   Earlier    // a kept answer, if any
+	Route     *Route     // shared, never changed; nil before the lookup
 	Seen      []Sighting // at most MaxSightings
-	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the present attempt
+	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the current attempt
 }
 
-// MaxSightings bounds the evidence kept for one address; the oldest session sightings give way.
+// MaxSightings bounds the evidence kept for one address; the oldest session sightings are dropped.
 const MaxSightings = 32
 
 // Append adds a sighting. When the evidence is full, the oldest sighting of a session is dropped;
-// what was said of the target or a decoy is never dropped for a later session failure.
+// a sighting of the target or a decoy is never dropped for a later session failure.
 func (ev *Evidence) Append(s Sighting) {
 	if len(ev.Seen) >= MaxSightings {
 		ev.dropOldestSession()
@@ -101,16 +101,16 @@ func (ev *Evidence) Append(s Sighting) {
 	}
 }
 
-// PrependCheck puts a decoy's sighting from before the attempt in front of what was seen, unless a decoy was asked at its host since.
+// PrependCheck puts a decoy's sighting from before the attempt first, unless the attempt probed a decoy at that host.
 func (ev *Evidence) PrependCheck(s Sighting) {
 	if len(ev.Seen) < MaxSightings && !ev.decoyAsked(s.Host) {
 		ev.Seen = slices.Insert(ev.Seen, 0, s)
 	}
 }
 
-// LacksChecks reports that catch-all checks from before the attempt would add to the evidence: unless the host that accepted the
-// target was checked. except is that host, of which no earlier check may be added: whether to hold one next to the acceptance was
-// decided when that was heard.
+// LacksChecks reports that catch-all checks from before the attempt would add to the evidence: true unless the host that accepted
+// the target was checked. except is that host, of which no earlier check may be added: whether to use one for the acceptance was
+// decided when the acceptance arrived.
 func (ev *Evidence) LacksChecks() (except string, lacks bool) {
 	target, ok := ev.answer(SubjectTarget, "")
 	if !ok || target.Finding.Meaning != Accepted {
@@ -128,7 +128,7 @@ func (ev *Evidence) dropOldestSession() {
 	}
 }
 
-// answer is the last reply about a subject, at the given host or, when host is empty, at any. It stays in the evidence.
+// answer is the last reply about a subject, at the given host or, when host is empty, at any. The pointer is into the evidence.
 func (ev *Evidence) answer(about Subject, host string) (*Sighting, bool) {
 	for i := len(ev.Seen) - 1; i >= 0; i-- {
 		s := &ev.Seen[i]
@@ -176,7 +176,7 @@ func (ev *Evidence) failed(host string) bool {
 	return false
 }
 
-// maybeOurFault reports a failure of a session that may have been our own.
+// maybeOurFault reports a failure that may be on our side.
 func (ev *Evidence) maybeOurFault() bool {
 	for i := range ev.Seen {
 		if ev.Seen[i].MaybeOurFault {
@@ -206,8 +206,8 @@ func (ev *Evidence) has(e Event) bool {
 	return false
 }
 
-// RefusesUnknown reports a reply to a decoy which shows that the host tells unknown recipients from known ones: a permanent refusal
-// of the recipient, one in words that no rule knows next to an acceptance, or a temporary one that names an unknown user (Postfix,
+// RefusesUnknown reports a reply to a decoy which shows that the host refuses unknown recipients: a permanent refusal of the
+// recipient, one that no rule matches while a neighbour was accepted, or a temporary one that names an unknown user (Postfix,
 // ADDRESS_VERIFICATION_README: unverified_recipient_reject_code is 450 by default).
 func (s *Sighting) RefusesUnknown() bool {
 	f := s.Finding
@@ -224,7 +224,7 @@ func (s *Sighting) succeeded() bool {
 	return s.Event == EventReply && s.Reply.Code < 400 && s.Reply.Code >= 200
 }
 
-// sessionFailure is the failure that says most when no host let us ask.
+// sessionFailure is the failure that explains most when no host answered about the target.
 func (ev *Evidence) sessionFailure() (best *Sighting, ok bool) {
 	rank := -1
 	for i := range ev.Seen {
@@ -239,7 +239,7 @@ func (ev *Evidence) sessionFailure() (best *Sighting, ok bool) {
 	return best, rank >= 0
 }
 
-// failureRank orders failures by how much they explain: words of the receiver before silence, silence before a closed door.
+// failureRank orders failures by how much they explain: a reply before a timeout, a timeout before a failed connection.
 func failureRank(s *Sighting) int {
 	switch s.Event {
 	case EventReply:
@@ -249,7 +249,7 @@ func failureRank(s *Sighting) int {
 		return 9
 	case EventSourceBlocked:
 		return 10
-	case EventNoSMTPUTF8: // it ends the asking, whatever another host put off
+	case EventNoSMTPUTF8: // it is final, whatever another host deferred
 		return 8
 	case EventHostServFail:
 		return 6

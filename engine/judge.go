@@ -15,7 +15,7 @@ func (r Reason) Bucket() Status {
 	return Unknown
 }
 
-// Judge turns evidence into a verdict. It is total: any evidence, none included, has one, and what is not proven is UNKNOWN.
+// Judge turns evidence into a verdict. It is total: any evidence, even none, has one, and what is not proven is UNKNOWN.
 // The order of decision is INVALID, disposable, accept-all provider, full mailbox, UNKNOWN, the other risks, VALID.
 func Judge(ev *Evidence, p Policy, now time.Time) Verdict {
 	if ev.Route == nil {
@@ -34,7 +34,7 @@ func Judge(ev *Evidence, p Policy, now time.Time) Verdict {
 	return v
 }
 
-// VerdictFor builds the verdict that a reason alone gives, for rows that no evidence was taken of.
+// VerdictFor builds the verdict of a reason alone, for rows without evidence.
 func VerdictFor(r Reason, rule string, flags Flags, now time.Time) Verdict {
 	v := Verdict{Status: r.Bucket(), Reason: r, Rule: rule, Flags: flags, VerifiedAt: now}
 	v.Score = Score(&v, now)
@@ -73,7 +73,7 @@ func decide(ev *Evidence, p Policy) decision {
 	return decideByAnswer(ev, target)
 }
 
-// decideBySyntaxAndDNS settles what needs no mail server. DNS that failed to answer settles as UNKNOWN, unless a list knows better.
+// decideBySyntaxAndDNS decides what needs no mail server. A failed DNS lookup is not decided here: a list may still decide.
 func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 	if ev.SyntaxBad {
 		return decision{reason: ReasonInvalidSyntax, rule: "syntax/rfc5321"}, true
@@ -107,8 +107,8 @@ func (ev *Evidence) unroutable() bool {
 	return len(ev.Route.Hosts) > 0
 }
 
-// condemn gives INVALID only on a permanent reply at RCPT that blames the recipient. What the same connection accepted is no evidence:
-// about half of the refusals in unforeseen words are one person's refusal of us, a closed group, a full or a busy mailbox.
+// condemn gives INVALID only for a permanent reply at RCPT that blames the recipient. What the same connection accepted is no
+// evidence: many refusals that no rule matches are one person's refusal of us, a closed group, a full or a busy mailbox.
 func condemn(ev *Evidence, target *Sighting) (decision, bool) {
 	f := target.Finding
 	if target.Reply.Stage != StageRcpt || !target.Reply.Permanent() {
@@ -137,7 +137,7 @@ func (ev *Evidence) catchAll(host string) Tri {
 	return NotKnown
 }
 
-// decideUnasked is for targets that never got a reply.
+// decideUnasked decides for targets that never got a reply.
 func decideUnasked(ev *Evidence, p Policy) decision {
 	switch ev.Route.Fact {
 	case FactServFail, FactDNSTimeout:
@@ -156,8 +156,8 @@ func decideUnasked(ev *Evidence, p Policy) decision {
 	return decision{reason: eventReason(s.Event), rule: "session/" + s.Event.String(), from: s}
 }
 
-// RuleSourceBlocked is the rule of a verdict without a question: the receiver, or every one, wants no more of the source that
-// was to ask. Another source may.
+// RuleSourceBlocked is the rule of a verdict without a probe: the source that was to probe is quarantined at this receiver, or
+// everywhere. Another source may probe.
 const RuleSourceBlocked = "session/source-blocked"
 
 func eventReason(e Event) Reason {
@@ -178,7 +178,7 @@ func eventReason(e Event) Reason {
 	return ReasonConnectionFailed
 }
 
-// decideByAnswer is for targets that got a reply which does not condemn them.
+// decideByAnswer decides for targets that got a reply which does not condemn them.
 func decideByAnswer(ev *Evidence, target *Sighting) decision {
 	if target.Finding.Meaning == MailboxFull {
 		return decision{reason: ReasonMailboxFull, rule: target.Finding.Rule, from: target}
@@ -210,7 +210,7 @@ func risk(ev *Evidence, target *Sighting) (Reason, string) {
 	return ReasonNone, "decoy/refused"
 }
 
-// decideByRefusal maps what a refusal means to the reason why we do not know.
+// decideByRefusal maps the meaning of a refusal to the reason of an UNKNOWN.
 func decideByRefusal(s *Sighting) decision {
 	return decision{reason: RefusalReason(s.Finding.Meaning), rule: s.Finding.Rule, from: s}
 }
@@ -231,13 +231,13 @@ func RefusalReason(m Meaning) Reason {
 	case MeaningUnknown:
 		return ReasonUnclearRefusal
 	case NoMailbox, MailboxDisabled, MailboxFull:
-		// Recipient words in a reply that may not condemn: a temporary code, or another stage.
+		// Words about the recipient in a reply that may not condemn: a temporary code, or another stage.
 		return ReasonTemporaryError
 	}
 	return ReasonProtocolError
 }
 
-// nameProvider fills the provider where a route tells one.
+// nameProvider fills in the provider if the route has one.
 func nameProvider(v *Verdict, ev *Evidence) {
 	if !ev.Route.Fact.Routable() || ev.Route.Provider == nil {
 		return
@@ -248,7 +248,7 @@ func nameProvider(v *Verdict, ev *Evidence) {
 	}
 }
 
-// describe fills what the verdict rests on.
+// describe fills in the details of the verdict.
 func describe(v *Verdict, ev *Evidence, p Policy, d decision) {
 	target, answered := ev.answer(SubjectTarget, "")
 	if answered {

@@ -54,7 +54,7 @@ func TestKinds(t *testing.T) {
 	require.Equal(t, KindNarrow, table.Unknown.Kind)
 }
 
-// The kind that an overlay names replaces the shipped one: the operator need not know what the row was before.
+// The kind in an override replaces the shipped one: the operator need not know the row's old kind.
 func TestOverlayReplacesTheKind(t *testing.T) {
 	table, err := ParseTable([]byte(kindsFile))
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestRespectTerms(t *testing.T) {
 	require.NotEqual(t, table.Hash(), kind.Hash(), "nodes that differ in this know it")
 }
 
-// TestShippedTerms: a receiver is said to forbid verification only with a text and a source.
+// TestShippedTerms: a row that forbids verification has the terms and their source.
 func TestShippedTerms(t *testing.T) {
 	var forbid []string
 	for _, p := range DefaultTable().Providers {
@@ -118,7 +118,7 @@ func TestShippedTerms(t *testing.T) {
 	require.Equal(t, []string{"outlook"}, forbid)
 }
 
-// TestShippedTenants: gateways and hosters are shared services; a receiver's own people are not.
+// TestShippedTenants: gateways and hosters are shared services; receivers with mailboxes of their own are not.
 func TestShippedTenants(t *testing.T) {
 	table := DefaultTable()
 	for _, id := range []string{"mimecast", "proofpoint", "barracuda", "cisco", "messagelabs", "trendmicro", "sophos", "hornetsecurity", "godaddy", "ionos", "ovh", "rackspace"} {

@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// Limits are the budgets that one egress identity keeps towards one route. Zero means no limit.
+// Limits are the budgets of one egress source towards one route. Zero means no limit.
 type Limits struct {
 	Connections               int `toml:"connections"`                 // open at one time
 	ConnectionsPerMinute      int `toml:"connections_per_minute"`      // opened in any minute
@@ -14,7 +14,7 @@ type Limits struct {
 	RefusalsPerHour           int `toml:"refusals_per_hour"`           // refused recipients in any hour, decoys counted
 }
 
-// each lists the limits with their names, for checks that concern them all.
+// each visits all limits with their names.
 func (l *Limits) each(visit func(name string, value int)) {
 	visit("connections", l.Connections)
 	visit("connections_per_minute", l.ConnectionsPerMinute)
@@ -40,33 +40,33 @@ var tlsNames = [...]string{"opportunistic", "required", "never"}
 
 func (p TLSPolicy) String() string { return nameOf(tlsNames[:], uint8(p)) }
 
-// Kind says how the sources of a fleet share a provider.
+// Kind says how the egress sources of a fleet share a provider.
 type Kind uint8
 
 // The kinds; the zero value is the strictest.
 const (
-	KindNarrow  Kind = iota // one source asks, and its limits are all that the provider sees of the fleet
-	KindWide                // as large as the world: domains, or addresses, are spread over all sources; each keeps to the limits
-	KindTenants             // a service shared by domains: they are spread, each stays at its source; each source keeps to the limits
+	KindNarrow  Kind = iota // one source probes: its limits are those of the whole fleet
+	KindWide                // very large: domains, or addresses, are spread over all sources; each keeps to the limits
+	KindTenants             // shared by domains: they are spread, each stays at its source; each source keeps to the limits
 )
 
 var providerKinds = [...]string{"narrow", "wide", "tenants"}
 
 func (k Kind) String() string { return nameOf(providerKinds[:], uint8(k)) }
 
-// ActionKind is what a queue does on meeting a reply.
+// ActionKind is what a ready queue does after a reply.
 type ActionKind uint8
 
 // The actions, mildest first.
 const (
 	ActionNone  ActionKind = iota
-	ActionSlow             // half the pace for a time
+	ActionSlow             // half the rate for a time
 	ActionPause            // nothing new on this queue for a time
 	ActionClose            // close this connection; with a duration the queue pauses as well
-	// ActionQuarantine asks nothing more of this provider from this source for a time.
+	// ActionQuarantine stops probing this provider from this source for a time.
 	ActionQuarantine
-	// ActionQuarantineEverywhere is a quarantine here and a vote to rest the source at every provider:
-	// one receiver may be wrong or lie, so the vote takes effect when three routes have given it.
+	// ActionQuarantineEverywhere is a quarantine here and a report that the source is blocklisted: one receiver may be
+	// wrong, so the source is quarantined at every provider once three routes have reported it.
 	ActionQuarantineEverywhere
 )
 
@@ -74,51 +74,51 @@ var actionNames = [...]string{"none", "slow", "pause", "close", "quarantine", "q
 
 func (k ActionKind) String() string { return nameOf(actionNames[:], uint8(k)) }
 
-// Action is an action and how long it lasts; zero duration where time has no meaning for it.
+// Action is an action and how long it lasts; zero for an action without a duration.
 type Action struct {
 	Kind ActionKind
 	For  time.Duration
 }
 
-// Provider is one row of the provider table: how a receiver is recognised, what it tolerates, how it answers.
+// Provider is one row of the provider table: how a receiver is recognised, its limits and its reply rules.
 // It is immutable once its Table is made.
 type Provider struct {
 	ID      string   // stable, kebab-case: "google"
 	Name    string   // shown as smtp_provider: "Google"
-	MX      []string // host-name suffixes, with their leading dot; without it a whole host name
-	Aliases []string // other names under which people know it, lower-case: "gmail"
+	MX      []string // host-name suffixes with a leading dot; without the dot a whole host name
+	Aliases []string // other common names, lower-case: "gmail"
 	Kind    Kind     // how the sources of a fleet share it
 	// ByAddress names the consumer domains of a wide provider that are spread by address.
 	ByAddress []string
-	// FleetSources is how many sources at most ask a provider with tenants at one time; 0 is no limit.
+	// FleetSources is how many sources at most probe a provider with tenants at one time; 0 is no limit.
 	FleetSources int
 	AcceptAll    bool // accepts any recipient at RCPT: an acceptance proves nothing
-	Probe        bool // false: never ask this receiver
-	Parking      bool // parked domains: accepts or not, mail is not read
-	// AcceptsSilently says that past a threshold of unknown recipients it accepts anyone for a while.
+	Probe        bool // false: never probe this receiver
+	Parking      bool // parked domains: mail is not read, accepted or not
+	// AcceptsSilently says that after many unknown recipients it accepts every recipient for a while, without checking.
 	AcceptsSilently bool
 	OneDomain       bool // refuses several recipient domains in one transaction
 	TLS             TLSPolicy
 	Limits          Limits
 	Mailbox         *MailboxRule // local-part rules of the provider's consumer domains, nil where unknown
 	Rules           []Rule       // reply rules, tried in order before the generic ones
-	Source          string       // where these facts come from
-	Date            string       // when they were taken into the table, YYYY-MM-DD
+	Source          string       // where the data comes from
+	Date            string       // when it was added to the table, YYYY-MM-DD
 	Terms           string       // what the receiver's terms say about probing, if known
-	TermsForbid     bool         // they forbid to verify addresses
-	TermsSource     string       // where they say so
+	TermsForbid     bool         // the terms forbid address verification
+	TermsSource     string       // where the terms say so
 
 	plainRules []*Rule // rules without phrases, best first
 	hash       [8]byte // of the table it belongs to
 }
 
-// Table is the hash of the table that the provider belongs to; zero for a provider that was made by hand.
+// Table is the hash of the provider's table; zero for a provider without one.
 func (p *Provider) Table() [8]byte { return p.hash }
 
-// Shared reports a provider that several sources of a fleet ask at one time.
+// Shared reports a provider that several sources of a fleet probe at one time.
 func (p *Provider) Shared() bool { return p.Kind != KindNarrow }
 
-// Sources is how many of a fleet's sources ask the provider.
+// Sources is how many of a fleet's sources probe the provider.
 func (p *Provider) Sources(fleet int) int {
 	switch {
 	case !p.Shared():

@@ -71,7 +71,7 @@ func TestProviderOfEachHost(t *testing.T) {
 		{"msmx.au.com", "au", "KDDI au", narrow},
 		{"mx.ac.auone-net.jp", "au", "KDDI au", narrow},
 
-		// These are machines of other companies, or of customers, whose names are only similar.
+		// Hosts of other companies, or of customers, with similar names.
 		{"ec2-192-0-2-5.us-west-2.compute.amazonaws.com", "", "other", narrow},
 		{"ec2-192-0-2-5.compute-1.amazonaws.com", "", "other", narrow},
 		{"shop-1.us-east-1.elb.amazonaws.com", "", "other", narrow},
@@ -91,8 +91,8 @@ func TestProviderOfEachHost(t *testing.T) {
 	}
 }
 
-// TestConsumerDomainsLeadToTheirProvider: a person who knows only the domain finds the provider. Rows of one domain are spread
-// by address where the provider is wide, since spread by domain they would all be one source's.
+// TestConsumerDomainsLeadToTheirProvider: the domain alone is enough to find the provider. Rows of one domain are spread
+// by address if the provider is wide: spread by domain, one source would get them all.
 func TestConsumerDomainsLeadToTheirProvider(t *testing.T) {
 	table := DefaultTable()
 	for domain, id := range map[string]string{
@@ -114,7 +114,7 @@ func TestConsumerDomainsLeadToTheirProvider(t *testing.T) {
 	}
 }
 
-// TestServicesThatAcceptAnyRecipient: what these take at RCPT proves nothing, by their own documents, so they are not asked.
+// TestServicesThatAcceptAnyRecipient: by their own documentation, an acceptance at RCPT proves nothing, so they are not probed.
 func TestServicesThatAcceptAnyRecipient(t *testing.T) {
 	table := DefaultTable()
 	for _, id := range []string{"sendgrid", "forwardemail"} {

@@ -5,8 +5,8 @@ import "strings"
 // maxMessage is the length, in characters, to which a reply is cut before it is kept or shown.
 const maxMessage = 200
 
-// Redact makes a reply fit to be kept: one line, at most 200 characters, every address in it and every word that is
-// the local part of a (a decoy is an address like any other) replaced by "<address>".
+// Redact makes a reply fit to be stored or shown: one line, at most 200 characters, with "<address>" in place of every
+// address and of every word that is the local part of a (a may be a decoy).
 func Redact(text string, a Address) string {
 	var b strings.Builder
 	for i, word := range strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == 0x85 || r == 0xa0 }) {

@@ -62,7 +62,7 @@ func (r Reply) Positive() bool { return r.Code/100 == 2 }
 // Permanent reports a 5xx reply.
 func (r Reply) Permanent() bool { return r.Code/100 == 5 }
 
-// Meaning is what a reply says, once stage, provider, code and text are taken together.
+// Meaning is what a reply means, from its stage, provider, code and text.
 type Meaning uint8
 
 // The meanings; the zero value claims nothing.
@@ -104,8 +104,8 @@ var blameNames = [...]string{"none", "us", "network", "site", "recipient"}
 
 func (b Blame) String() string { return nameOf(blameNames[:], uint8(b)) }
 
-// Finding is the judgement of one reply: what it means, who is to blame, which rule said so,
-// and what the queue that met it must do.
+// Finding is what one reply means, whose fault it is, which rule says so,
+// and what the ready queue that got it must do.
 type Finding struct {
 	Rule    string // id of the rule, e.g. "google/no-such-user" or "generic/5.1.1"
 	Action  Action
@@ -115,7 +115,7 @@ type Finding struct {
 	NamesUnknown bool
 }
 
-// SenderIdentity is what a reply may quote of us: evidence that it speaks about the sender, not the recipient.
+// SenderIdentity is what a reply may quote of us: evidence that it is about the sender, not the recipient.
 type SenderIdentity struct {
 	MailFrom string   // reverse-path, empty for <>
 	EHLO     string   // the name given in EHLO

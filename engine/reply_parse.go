@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The bounds of a reply that is kept. RFC 5321 section 4.5.3.1.5 asks for 512 octets a line; some servers send more.
+// The bounds of a reply that is kept. RFC 5321 section 4.5.3.1.5 allows 512 octets a line; some servers send more.
 const (
 	maxReplyBytes = 64 << 10
 	maxReplyLines = 64
@@ -18,9 +18,9 @@ var (
 	errReplySize = fmt.Errorf("a reply of more than %d bytes", maxReplyBytes)
 )
 
-// ParseReply reads a reply as it was received: lines end with CRLF or LF, each begins with the code. It is tolerant where
-// servers are careless: lines in the middle may lack the code, and the last may bear the hyphen of a reply that goes on.
-// Where codes differ the last holds. Of more than 64 lines the first 63 and the last are kept, of each line 1000 bytes.
+// ParseReply reads a reply as it was received: lines end with CRLF or LF, each begins with the code. It tolerates careless
+// servers: lines in the middle may lack the code, and the last may have the hyphen of a reply that goes on.
+// If codes differ, the last one counts. Of more than 64 lines the first 63 and the last are kept, of each line 1000 bytes.
 func ParseReply(stage Stage, raw string) (Reply, error) {
 	if len(raw) > maxReplyBytes {
 		return Reply{}, errReplySize
@@ -53,7 +53,7 @@ func (r *Reply) keep(text string) {
 	r.Lines = append(r.Lines, text)
 }
 
-// splitCode takes the code and its separator off a line; code 0 and the whole line where there is none.
+// splitCode splits a line into the code and the text after the separator; code 0 and the whole line if there is no code.
 func splitCode(line string) (code int, text string) {
 	code, _, ok := ReplyCode(line)
 	if !ok {
@@ -62,8 +62,8 @@ func splitCode(line string) (code int, text string) {
 	return code, line[min(len(line), 4):]
 }
 
-// ReplyCode reads the code that a line of a reply begins with, and whether its separator promises more lines (RFC 5321
-// section 4.2). A tab counts as the space that some servers mean by it. The text begins behind the fourth byte.
+// ReplyCode reads the code that a line of a reply begins with, and whether its separator announces more lines (RFC 5321
+// section 4.2). A tab counts as a space: some servers send it. The text begins after the fourth byte.
 func ReplyCode[T string | []byte](line T) (code int, more, ok bool) {
 	if len(line) < 3 || line[0] < '2' || line[0] > '5' || !isDigit(line[1]) || !isDigit(line[2]) {
 		return 0, false, false
@@ -75,8 +75,8 @@ func ReplyCode[T string | []byte](line T) (code int, more, ok bool) {
 	return code, len(line) > 3 && line[3] == '-', true
 }
 
-// EnhancedOf finds the enhanced status code of a reply (RFC 2034 section 4): at the start of a line where it belongs, else where
-// careless servers put it: "(#5.1.1)", "error: 5.1.1", "550 5.1.1" within the text. Its class must be that of the basic code.
+// EnhancedOf finds the enhanced status code of a reply (RFC 2034 section 4): at the start of a line, else where careless
+// servers put it: "(#5.1.1)", "error: 5.1.1", "550 5.1.1" within the text. Its class must be that of the basic code.
 func EnhancedOf(lines []string, code int) Enhanced {
 	for _, line := range lines {
 		if e, n := readEnhanced(line); n > 0 && int(e.Class) == code/100 {
@@ -103,7 +103,7 @@ func enhancedWithin(line string, code int) Enhanced {
 	return Enhanced{}
 }
 
-// introduces reports text after which a dotted number is a status and not a version or an address.
+// introduces reports text after which a dotted number is a status code, not a version or an address.
 func introduces(before string) bool {
 	n := len(before)
 	switch before[n-1] {
@@ -116,7 +116,7 @@ func introduces(before string) bool {
 	return false
 }
 
-// readEnhanced reads class.subject.detail at the start of s, its length 0 where there is none (RFC 3463 section 2).
+// readEnhanced reads class.subject.detail at the start of s; n is its length, 0 if there is none (RFC 3463 section 2).
 func readEnhanced(s string) (e Enhanced, n int) {
 	fields := [3]*uint16{&e.Class, &e.Subject, &e.Detail}
 	for k, field := range fields {

@@ -44,7 +44,7 @@ func TestParseReplyBounds(t *testing.T) {
 	require.Equal(t, strings.Repeat("y", maxReplyLine), r.Lines[maxReplyLines-1], "the last line is kept")
 }
 
-// FuzzParseReply holds that any reply is judged without a panic, within the bounds, and by the laws.
+// FuzzParseReply: any reply is classified without a panic, within the bounds, and by the invariants.
 func FuzzParseReply(f *testing.F) {
 	table := DefaultTable()
 	f.Add(uint8(StageRcpt), "550-5.1.1 User unknown\r\n550 5.1.1 see http://x", "p@x.example")
@@ -62,7 +62,7 @@ func FuzzParseReply(f *testing.F) {
 	})
 }
 
-// holdsInvariants checks what holds for every reply whatever its words.
+// holdsInvariants checks what holds for every reply.
 func holdsInvariants(t *testing.T, r Reply, f Finding) {
 	t.Helper()
 	if condemns(f.Meaning) {

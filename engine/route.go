@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Fact is what DNS says about where a domain takes its mail. NXDOMAIN, NODATA, SERVFAIL and a timeout are four different facts.
+// Fact is what DNS says about where a domain receives mail. NXDOMAIN, NODATA, SERVFAIL and a timeout are four different facts.
 type Fact uint8
 
 // The facts; the zero value means that DNS was not asked.
@@ -15,8 +15,8 @@ const (
 	FactImplicit        // no MX, but an address record: the domain itself is the host (RFC 5321 section 5.1)
 	FactNullMX          // MX 0 "." (RFC 7505)
 	FactNoDomain        // NXDOMAIN (RFC 8020)
-	FactNoServer        // the domain exists, with neither MX nor address record
-	FactUnroutable      // every MX host resolves to addresses that cannot be mail servers, or to none
+	FactNoServer        // the domain exists, but has neither MX nor address record
+	FactUnroutable      // every MX host has only addresses that cannot be mail servers, or none
 	FactServFail        // a server failed to answer: nothing is known
 	FactDNSTimeout      // no server answered in time: nothing is known
 )
@@ -25,7 +25,7 @@ var factNames = [...]string{"unasked", "mx", "implicit_mx", "null_mx", "no_domai
 
 func (f Fact) String() string { return nameOf(factNames[:], uint8(f)) }
 
-// Routable reports that there are hosts to ask.
+// Routable reports that there are hosts to connect to.
 func (f Fact) Routable() bool { return f == FactMX || f == FactImplicit }
 
 // MX is one MX record. Host is a lower-case A-label without a final dot.
@@ -40,16 +40,16 @@ type Route struct {
 	Key      string    // provider id, else the sorted MX set joined by ","; empty when not routable
 	Hosts    []string  // hosts to try, best first; at most 16 are kept
 	MX       []string  // what mx_records shows: empty for an implicit MX
-	Provider *Provider // never nil once asked; Table.Unknown for hosts of no known provider
+	Provider *Provider // never nil after the lookup; Table.Unknown for hosts of no known provider
 }
 
-// maxRouteHosts bounds what a hostile zone can make us carry; three hosts at most are ever tried.
+// maxRouteHosts bounds what a hostile zone can make us store; at most three hosts are tried.
 const maxRouteHosts = 16
 
 // NewRoute makes the route of a domain from its MX set. An MX set that holds only "." is a null MX (RFC 7505 section 3);
 // a "." together with other hosts is ignored. An empty set gives FactNoServer.
 func (t *Table) NewRoute(records []MX) Route {
-	if !slices.IsSortedFunc(records, compareMX) { // a resolver's are
+	if !slices.IsSortedFunc(records, compareMX) { // those of a resolver are sorted
 		records = slices.Clone(records)
 		slices.SortStableFunc(records, compareMX)
 	}
@@ -80,7 +80,7 @@ func (t *Table) ImplicitRoute(domain string) Route {
 	return t.route(FactImplicit, []string{domain}, nil)
 }
 
-// NoRoute is a route that leads nowhere, for the given fact.
+// NoRoute is a route without hosts, for the given fact.
 func (t *Table) NoRoute(f Fact) Route { return Route{Fact: f, Provider: t.Unknown} }
 
 func (t *Table) route(f Fact, hosts, shown []string) Route {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Rule judges replies that fit all of its conditions. It is data of the provider table, immutable once read.
+// Rule gives a meaning to replies that fit all of its conditions. It is data of the provider table, immutable once read.
 type Rule struct {
 	ID      string // "google/no-such-user", "generic/unknown-user"
 	Meaning Meaning
@@ -26,14 +26,14 @@ type Rule struct {
 	rank     uint32         // lower wins
 }
 
-// Conditions are what a rule asks of a reply, in the notation of the provider file. All that are given must hold.
+// Conditions are what a rule requires of a reply, in the notation of the provider file. All that are given must hold.
 type Conditions struct {
 	Stage, Code, Enhanced []string // one of them, each
 	Text                  []string // phrases of which one must occur
 	Pattern               string   // or a regular expression that a line must match
 }
 
-// condemns reports a meaning that speaks about the mailbox itself: it can only be learnt at RCPT.
+// condemns reports a meaning that is about the mailbox itself: only a reply to RCPT can have it.
 func condemns(m Meaning) bool { return m == NoMailbox || m == MailboxFull || m == MailboxDisabled }
 
 // fits checks every condition but the text.
@@ -47,7 +47,7 @@ func (r *Rule) fits(reply *Reply, enhanced Enhanced) bool {
 	return anyCode(r.codes, reply.Code) && anyEnhanced(r.enhanced, enhanced)
 }
 
-// finding is what the rule says of a reply that fits it.
+// finding is what the rule says about a reply that fits it.
 func (r *Rule) finding(reply *Reply) Finding {
 	f := Finding{Meaning: r.Meaning, Blame: r.Blame, Rule: r.ID, Action: r.Action}
 	if f.Blame == BlameRecipient && reply.Stage != StageRcpt {
@@ -100,13 +100,13 @@ func anyEnhanced(patterns []enhancedPattern, e Enhanced) bool {
 	return slices.ContainsFunc(patterns, func(p enhancedPattern) bool { return p.matches(e) })
 }
 
-// MailboxRule says which local parts a provider can have at all. It speaks for the named domains only,
-// and holds only what the provider documents: what breaks it cannot be a mailbox.
+// MailboxRule says which local parts a provider can have at all. It covers the named domains only,
+// and contains only what the provider documents: a local part that breaks it cannot be a mailbox.
 type MailboxRule struct {
-	Domains   []string // consumer domains it speaks for
-	Min, Max  int      // length in bytes after dropping tags and, where IgnoreDots, dots; 0 is no bound
+	Domains   []string // the consumer domains that it covers
+	Min, Max  int      // length in bytes without the tag and, with NoDots, without dots; 0 is no bound
 	Allowed   string   // bytes allowed in addition to a-z and 0-9
-	Tag       string   // separator of an ignored suffix, usually "+"; empty where there is none
+	Tag       string   // separator of an ignored suffix, usually "+"; empty for none
 	NoDots    bool     // dots are not counted in the length
 	StartWith string   // "letter", "letter-or-digit" or empty
 	Source    string
@@ -153,5 +153,5 @@ func (m *MailboxRule) badByte(local string) bool {
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// maxActionTime bounds how long a rule may keep a source away: a mistake in a file must not silence it for months.
+// maxActionTime bounds how long a rule may stop a source: a mistake in a file must not stop it for months.
 const maxActionTime = 31 * 24 * time.Hour

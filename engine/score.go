@@ -2,9 +2,9 @@ package engine
 
 import "time"
 
-// The score is a continuous signal inside the bucket that the status names: the figure of the reason, and a few points for each
-// piece of evidence that makes the verdict surer or less sure. Every point comes from the table below; nothing is cut off at an
-// end, so that the parts always add up. Fresher evidence and a closer check never lower a VALID and never raise an INVALID.
+// The score is a continuous signal within the bucket of the status: the figure of the reason, plus a few points for each
+// piece of evidence that makes the verdict more or less certain. Every point comes from the table below; nothing is clamped,
+// so that the parts always add up. Fresher evidence and a closer check never lower a VALID and never raise an INVALID.
 
 // Part is one summand of a score.
 type Part struct {
@@ -15,7 +15,7 @@ type Part struct {
 // Band is the least and the greatest score that a reason can have.
 type Band struct{ Low, High uint8 }
 
-// figures are the scores of reasons without anything that speaks for or against them.
+// figures are the scores of reasons without further evidence.
 var figures = [...]uint8{
 	ReasonNone: 98, ReasonDisposable: 40, ReasonAcceptAllProvider: 65, ReasonCatchAll: 60, ReasonAcceptedUnconfirmed: 75,
 	ReasonMailboxFull: 55, ReasonRoleAccount: 80, ReasonPossibleTypo: 50, ReasonLowQuality: 45,
@@ -26,7 +26,7 @@ var figures = [...]uint8{
 	ReasonInternalError: 30, ReasonUnclearRefusal: 35, ReasonRelayDenied: 30,
 }
 
-// Figures of two reasons under circumstances that count for more than a part.
+// Figures of two reasons in cases that count for more than a part.
 const (
 	figureNotFoundOnCatchAll = 5  // mailbox_not_found where made-up recipients are accepted
 	figureUnknownUserNamed   = 20 // temporary_error whose text names an unknown user
@@ -41,11 +41,11 @@ type kind uint8
 const (
 	kindFact        kind = iota // facts of syntax and DNS: one score
 	kindValid                   // VALID
-	kindConfirmed               // accepted by a host that refuses others, and yet a risk
+	kindConfirmed               // accepted by a host that refuses others, but still a risk
 	kindCatchAll                // accepted by a host that accepts made-up recipients
-	kindUnconfirmed             // accepted, and not known whether others would be
+	kindUnconfirmed             // accepted, unknown whether others would be
 	kindOther                   // the other risks
-	kindMissing                 // INVALID by the word of a mail server
+	kindMissing                 // INVALID by a mail server's reply
 	kindUnknown                 // UNKNOWN
 	kinds
 )
@@ -72,9 +72,9 @@ func (r Reason) kind() kind {
 	return kindFact
 }
 
-// circumstance is what a part may find, and the points that it gives by kind of reason.
+// circumstance is one case of a part, and its points by kind of reason.
 type circumstance struct {
-	words  string // for the documents
+	words  string // for the documentation
 	points [kinds]int8
 }
 
@@ -106,7 +106,7 @@ const (
 	learnedRefusesAndAccepted = 3
 )
 
-// parts is the table of points. The first circumstance of a part is the one of a basis that knows nothing.
+// parts is the table of points. The first circumstance of a part is that of a basis that knows nothing.
 var parts = [partCount]struct {
 	name  string
 	cases []circumstance
@@ -140,7 +140,7 @@ var parts = [partCount]struct {
 		{"more often", [kinds]int8{kindValid: 2, kindConfirmed: 2, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2, kindMissing: -1, kindUnknown: -3}},
 	}},
 	partSilent: {"silent_acceptance", []circumstance{
-		{"nothing says that the receiver accepts silently", [kinds]int8{}},
+		{"nothing says that the receiver accepts without checking", [kinds]int8{}},
 		{"it might have begun to", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -1, kindUnconfirmed: -1}},
 		{"it had refused so many that it may have", [kinds]int8{kindValid: -2, kindConfirmed: -2, kindCatchAll: -2, kindUnconfirmed: -2}},
 	}},
@@ -164,8 +164,8 @@ var parts = [partCount]struct {
 	}},
 }
 
-// Score is the score of a verdict as told at now. It depends on nothing but the verdict's reason, flags, basis, catch-all answer
-// and time, and so is the same wherever the verdict is told.
+// Score is the score of a verdict at now. It depends only on the verdict's reason, flags, basis, catch-all answer
+// and time, so it is the same wherever the verdict is shown.
 func Score(v *Verdict, now time.Time) uint8 {
 	total := int(v.figure())
 	if k := v.Reason.kind(); k != kindFact {
@@ -189,7 +189,7 @@ func ScoreParts(v *Verdict, now time.Time) []Part {
 	return list
 }
 
-// Band is what the score of a reason lies in, whatever the evidence.
+// Band is the range of the scores of a reason, for any evidence.
 func (r Reason) Band() Band {
 	low, high := int(figures[r]), int(figures[r])
 	switch r {
@@ -234,7 +234,7 @@ func (v *Verdict) circumstances(now time.Time) (at [partCount]uint8) {
 		at[partElsewhere] = elsewhereRefused
 	}
 	if v.Status == Invalid && v.Details.CatchAll == Yes {
-		at[partCloseness] = 0 // a check that was accepted does not make a refusal surer
+		at[partCloseness] = 0 // an accepted decoy does not make a refusal more certain
 	}
 	if age, known := b.checkedFor(v.VerifiedAt, now); known {
 		at[partCheckAge] = checkAgeKnown + min(ageCase(age), 2)

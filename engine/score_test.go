@@ -104,7 +104,7 @@ func (a acceptance) judge(target, decoy Sighting, now time.Time) Verdict {
 	return Judge(&ev, Policy{}, now)
 }
 
-// improve changes one thing about the evidence for the surer.
+// improve changes one thing so that the evidence is more certain.
 func (a acceptance) improve(t *rapid.T, now time.Time) acceptance {
 	fresher := func(at time.Time) time.Time {
 		return at.Add(time.Duration(rapid.Int64Range(0, int64(now.Sub(at))).Draw(t, "fresher by")))
@@ -228,7 +228,7 @@ func BenchmarkScore(b *testing.B) {
 	}
 }
 
-// TestScorePage holds the tables of docs/score.md to the code.
+// TestScorePage compares the tables of docs/score.md with the code.
 func TestScorePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/score.md")
 	require.NoError(t, err)
@@ -271,8 +271,8 @@ func pointTable() string {
 	return b.String()
 }
 
-// TestEarlierChecksDoNotChangeTheVerdict adds what other connections showed of made-up recipients, as it is done when a probe ends: it is
-// for the score alone.
+// TestEarlierChecksDoNotChangeTheVerdict adds catch-all checks of other connections, as at the end of a probe: they change only the
+// score.
 func TestEarlierChecksDoNotChangeTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := []string{"a", "b", "c"}

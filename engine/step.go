@@ -2,11 +2,11 @@ package engine
 
 import "time"
 
-// Policy is what the caller wants: how far to go, and how patient to be.
+// Policy is what the caller wants: how far to go, and how long to wait.
 type Policy struct {
-	NoSMTP      bool            // syntax, DNS, lists and knowledge only
+	NoSMTP      bool            // only syntax, DNS, lists and cached results
 	Details     bool            // fill Verdict.Details.Message; everything else is always filled
-	CallerWaits bool            // a caller waits: a failure that may be our own is told, not retried
+	CallerWaits bool            // a caller waits: a failure that may be our own is reported, not retried
 	Schedule    []time.Duration // waits after each deferred attempt; its length bounds the retries
 }
 
@@ -32,11 +32,11 @@ type Step struct {
 // maxHosts is how many hosts of a route are connected to for one address; hosts without a usable address do not count.
 const maxHosts = 3
 
-// maxUnanswered is how often a target that got no answer is asked again. A timeout weighs two: it cost half a minute.
+// maxUnanswered bounds how often an unanswered target is probed again. A timeout counts twice: it takes half a minute.
 const maxUnanswered = 3
 
-// Next says what to do next for an address. It is pure: the same evidence and time give the same step, and a step
-// is never repeated without new evidence, so that a loop over Next ends.
+// Next decides the next step for an address. It is pure: the same evidence and time give the same step. A step
+// is never repeated without new evidence, so a loop over Next ends.
 func Next(ev *Evidence, p Policy, now time.Time) Step {
 	if ev.SyntaxBad {
 		return Step{}
@@ -70,9 +70,9 @@ func breaksMailboxRule(ev *Evidence) bool {
 	return prov != nil && prov.Mailbox != nil && prov.Mailbox.Breaks(ev.Address)
 }
 
-// nextAsk finds the host to ask while the target has no answer: the same again after an unanswered RCPT, the next
-// one after a failure before RCPT (RFC 5321 section 5.1), never one after a recipient reply. A host that cut the target
-// off and then let no session begin has failed as any other has; what went unanswered is counted over all hosts.
+// nextAsk finds the host to probe while the target has no answer: the same again after an unanswered RCPT, the next
+// one after a failure before RCPT (RFC 5321 section 5.1). A host that closed on the target and then let no session
+// begin has failed like any other; unanswered probes are counted over all hosts.
 func nextAsk(ev *Evidence, p Policy) Step {
 	host, weight := ev.unansweredTarget()
 	if weight >= maxUnanswered || ev.has(EventNoSMTPUTF8) {
@@ -97,7 +97,7 @@ func nextAsk(ev *Evidence, p Policy) Step {
 	return waitForSession(ev, p)
 }
 
-// afterAcceptance asks for a decoy where the same host has not been asked for one; a decoy that was put off is asked again later.
+// afterAcceptance probes a decoy if none was probed at the same host; a deferred decoy is probed again later.
 func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 	if !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
@@ -108,7 +108,7 @@ func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 	return Step{}
 }
 
-// afterDeferral lets a decoy age together with a greylisted target, then waits while the schedule lasts.
+// afterDeferral probes a decoy with a greylisted target, so that both pass greylisting together, then waits by the schedule.
 func afterDeferral(ev *Evidence, p Policy, target *Sighting) Step {
 	if target.Finding.Meaning == Greylisted && !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
@@ -116,10 +116,10 @@ func afterDeferral(ev *Evidence, p Policy, target *Sighting) Step {
 	return waitAfter(ev, p, target.At)
 }
 
-// maxOwnFaultRetries is how many attempts may end in failures that may be our own: what lasts longer is told as it is.
+// maxOwnFaultRetries is how many attempts may end in failures that may be our own; after that the failure is reported.
 const maxOwnFaultRetries = 2
 
-// waitForSession retries later when every host failed and one of them asked for patience, or the fault may be ours.
+// waitForSession retries later when every host failed and the failure was a deferral or may be our own.
 func waitForSession(ev *Evidence, p Policy) Step {
 	worst, ok := ev.sessionFailure()
 	switch {
@@ -140,8 +140,8 @@ func waitAfter(ev *Evidence, p Policy, at time.Time) Step {
 	return Step{Kind: StepWait, Until: at.Add(p.Schedule[ev.Attempts])}
 }
 
-// Deferred reports a reply that a later attempt may change. A temporary refusal of the sender is one: a callout to our domain that
-// could not be completed may be complete in a minute.
+// Deferred reports a reply that a later attempt may change. A temporary refusal of the sender is one: the receiver's callout to our
+// domain may succeed a minute later.
 func (s *Sighting) Deferred() bool {
 	if s.Event != EventReply {
 		return false

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// majorDomains are the domains of the major providers whose names are near no other word: a typo anywhere in them is believed.
-// Where two are equally near, the earlier wins. Immutable, like the two lists below.
+// majorDomains are the domains of the major providers whose names resemble no other word: a typo anywhere in them counts.
+// If two are equally close, the earlier wins. Immutable, like the two lists below.
 var majorDomains = [...]string{
 	"gmail.com", "yahoo.com", "hotmail.com", "outlook.com", "icloud.com", "googlemail.com",
 	"yahoo.co.uk", "yahoo.fr", "yahoo.de", "yahoo.it", "yahoo.es", "yahoo.ca", "yahoo.in", "yahoo.co.in", "yahoo.co.id", "yahoo.co.jp",
@@ -22,14 +22,14 @@ var majorDomains = [...]string{
 	"optusnet.com.au", "foxmail.com", "aliyun.com", "hanmail.net", "rediffmail.com", "seznam.cz", "telenet.be", "skynet.be", "bluewin.ch",
 }
 
-// majorShort are the major providers whose name is an abbreviation or nearly so. One letter more, less or other makes another
-// company of it, so only swapped and doubled letters and typos in the top-level domain count.
+// majorShort are the major providers whose name is an abbreviation or close to one. One letter more, fewer or different is often
+// another company, so only swapped and doubled letters and typos in the top-level domain count.
 var majorShort = [...]string{
 	"ymail.com", "aol.com", "msn.com", "gmx.com", "gmx.de", "gmx.net", "gmx.at", "gmx.ch", "gmx.fr", "qq.com", "163.com", "126.com",
 	"sina.com", "sohu.com", "zoho.com", "naver.com", "aol.co.uk", "aol.fr", "aol.de",
 }
 
-// majorWords are those whose name is a word. In addition to what majorShort says, the same word under .co, .cm or .om is another's.
+// majorWords are those whose name is a word. As for majorShort; and the same word under .co, .cm or .om is another company.
 var majorWords = [...]string{
 	"live.com", "me.com", "mac.com", "web.de", "mail.ru", "bk.ru",
 	"list.ru", "inbox.ru", "ya.ru", "pm.me", "mail.com", "att.net", "cox.net",
@@ -41,16 +41,16 @@ var majorWords = [...]string{
 // otherCompanies are companies of their own, though one typo from a major provider.
 var otherCompanies = []string{"ante.com", "cloud.com", "mali.com", "ucloud.com"}
 
-// distinctness is how much a name can be told from other names.
+// distinctness is how much a name differs from other names.
 type distinctness uint8
 
 const (
-	distinctName  distinctness = iota // in great
+	distinctName  distinctness = iota // in majorDomains
 	distinctShort                     // in majorShort
 	distinctWord                      // in majorWords
 )
 
-// MajorDomains gives the domains of the major providers.
+// MajorDomains lists the domains of the major providers.
 func MajorDomains() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, list := range [...][]string{majorDomains[:], majorShort[:], majorWords[:]} {
@@ -63,12 +63,12 @@ func MajorDomains() iter.Seq[string] {
 	}
 }
 
-// longestMajor is the length of the longest of them.
+// longestMajor is the length of the longest major domain.
 const longestMajor = 16
 
-// Suggest names the major provider's domain that a lower-case domain was probably meant to be: the name, the part behind it, or both
-// are one typo away, or a dot is in the wrong place. It has nothing to say of a domain that is great itself or known. What counts as a
-// typo is in typo.go. Nothing is allocated.
+// Suggest returns the major provider's domain that a lower-case domain was probably meant to be: the name, the part after it, or
+// both are one typo away, or a dot is in the wrong place. A domain that is major itself or known gets no suggestion. typo.go says
+// what counts as a typo. It does not allocate.
 func Suggest(domain string, known func(string) bool) (string, bool) {
 	if len(domain) > longestMajor+2 {
 		return "", false
@@ -95,9 +95,9 @@ func Suggest(domain string, known func(string) bool) (string, bool) {
 	return found, true
 }
 
-// surelyDistinct reports that two domains whose first letters differ are surely no typo of each other, at the price of a few octets: the first
-// letter is within the one edit, and what stands behind the third is the same. Their lengths differ by two at most, and want has five
-// octets or more. (BenchmarkSuggest: three fifths of the time that it took without.)
+// surelyDistinct reports that two domains whose first letters differ cannot be typos of each other. It compares a few octets only: the
+// one edit affects the first letter, so what follows the third is the same. The lengths differ by at most two, and want has at least
+// five octets. (BenchmarkSuggest)
 func surelyDistinct(typed, want string) bool {
 	n, m := len(typed), len(want)
 	return typed[n-1] != want[m-1] || typed[n-2] != want[m-2] || n > 5 && m > 5 && typed[n-3] != want[m-3] || n > 8 && m > 8 && typed[n-5] != want[m-5]
@@ -114,13 +114,13 @@ func isTypo(typed, typedName, typedTail string, dotted bool, want string, kind d
 	case kind != distinctName:
 		return false
 	case dotted && tail == "com" && typed[0] == want[0] && isNameTypo(typedName, name, kind) && isTailTypo(typed, typedTail, tail, kind):
-		return true // two typos: not with the first letter among them
+		return true // two typos, the first letter in neither
 	}
 	return isDotTypo(typed, want)
 }
 
-// isTailTypo judges an edit behind the name. The name under another real top-level domain is another country's site,
-// not a typo; except that .co, .cm and .om are where people land who wanted .com, and .c is .com cut short.
+// isTailTypo judges an edit after the name. The name under another real top-level domain is another country's site,
+// not a typo; but .co, .cm and .om are common typos of .com, and .c is a truncated .com.
 func isTailTypo(typed, typedTail, tail string, kind distinctness) bool {
 	if tail == "com" && (typedTail == "co" || typedTail == "cm" || typedTail == "om") {
 		return kind != distinctWord
@@ -132,7 +132,7 @@ func isTailTypo(typed, typedTail, tail string, kind distinctness) bool {
 	return !icann && !strings.Contains(suffix, ".") || icann && suffix != typedTail
 }
 
-// isDotTypo reports that two domains differ by one edit, which is of a dot.
+// isDotTypo reports that two domains differ by one edit, and that it affects a dot.
 func isDotTypo(typed, want string) bool {
 	e, i := oneEdit(typed, want)
 	switch {

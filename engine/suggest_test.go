@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTyposAreSuggested has typos that people make, kind by kind.
+// TestTyposAreSuggested has common typos of each kind.
 func TestTyposAreSuggested(t *testing.T) {
 	for want, typos := range map[string]string{
 		"gmail.com": `gmial.com gmal.com gmaill.com gnail.com gmail.con gmail.cmo gmail.ocm gmail.co gmail.cm gmail.om gmail.comm gmail.vom gmail.xom gmail.c gmailc.om
@@ -91,7 +91,7 @@ func TestSuggestInvariants(t *testing.T) {
 	})
 }
 
-// TestOneEdit holds the kinds of edits against strings that are made by one.
+// TestOneEdit checks the kinds of edits with strings that are one edit apart.
 func TestOneEdit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringMatching(`[a-z.]{3,12}`).Draw(t, "string")
@@ -126,7 +126,7 @@ func TestKeyboard(t *testing.T) {
 	require.False(t, sameRow('g', 't') || sameRow('g', 'j') || sameRow('-', '.'))
 }
 
-// TestSurelyDistinctIsNoTypo holds the short look against the long one: what it passes over is never a typo.
+// TestSurelyDistinctIsNoTypo compares surelyDistinct with isTypo: what it skips is never a typo.
 func TestSurelyDistinctIsNoTypo(t *testing.T) {
 	for want := range MajorDomains() {
 		require.GreaterOrEqual(t, len(want), 5, want)

@@ -11,15 +11,15 @@ import (
 //go:embed providers.toml
 var shippedTable []byte
 
-// Table is the provider table: immutable, shared by all.
+// Table is the provider table. It is immutable and shared.
 type Table struct {
 	Unknown   *Provider       // limits and rules for hosts of no known provider
 	Providers []*Provider     // in the order of the file
 	Schedule  []time.Duration // waits after each deferred attempt
 	Generic   []Rule          // reply rules of every provider, in order
-	Speedup   float64         // what Scaled divides by; 1 but for pretend internets
+	Speedup   float64         // what Scaled divides by; 1 except for simulated internets
 
-	file       tableFile // what it was read from: the ground of an override
+	file       tableFile // what it was read from: the base of an override
 	layers     [][]byte  // see Layers
 	hash       [8]byte
 	suffixes   map[string]*Provider // by MX suffix with its dot, or whole host name
@@ -38,11 +38,11 @@ func DefaultTable() *Table {
 	return t
 }
 
-// Hash names the content of the table: two nodes with the same hash judge and pace alike.
+// Hash identifies the content of the table: two nodes with the same hash have the same rules and limits.
 func (t *Table) Hash() [8]byte { return t.hash }
 
-// Scaled is how long a pause, a quarantine or a back-off of d lasts under this table. At speed-up 0 nothing lasts; it is a
-// nanosecond then, so that who waits at that very moment is still told.
+// Scaled is how long a pause, a quarantine or a back-off of d lasts under this table. At speed-up 0 it is a nanosecond, not
+// zero, so that its end still occurs as an event.
 func (t *Table) Scaled(d time.Duration) time.Duration {
 	switch {
 	case t.Speedup == 1 || d <= 0:
@@ -53,7 +53,7 @@ func (t *Table) Scaled(d time.Duration) time.Duration {
 	return max(1, time.Duration(min(float64(d)/t.Speedup, float64(math.MaxInt64/4))))
 }
 
-// Provider finds a provider by its id; nil where there is none.
+// Provider finds a provider by its id; nil if there is none.
 func (t *Table) Provider(id string) *Provider {
 	i := slices.IndexFunc(t.Providers, func(p *Provider) bool { return p.ID == id })
 	if i < 0 {
@@ -62,8 +62,8 @@ func (t *Table) Provider(id string) *Provider {
 	return t.Providers[i]
 }
 
-// Match finds the provider of a set of MX hosts, best first; t.Unknown where none fits.
-// The first host that any provider claims decides, by the longest suffix.
+// Match finds the provider of a set of MX hosts, best first; t.Unknown if none matches.
+// The first host that matches any provider decides, by the longest suffix.
 func (t *Table) Match(hosts []string) *Provider {
 	for _, h := range hosts {
 		if p := t.matchHost(h); p != nil {
@@ -90,9 +90,9 @@ func (t *Table) matchHost(host string) *Provider {
 	}
 }
 
-// ProviderOfHint finds a provider from what a person knows of it: an id, a name, an MX host, a domain, or words among
-// which one of these occurs. Host names are believed before names, since a word such as "gmail" may also be the sender's.
-// It gives t.Unknown where nothing can be known.
+// ProviderOfHint finds a provider from what a person types: an id, a name, an MX host, a domain, or words that contain
+// one of these. Host names win over names, because a word such as "gmail" may also be the sender's.
+// It returns t.Unknown if nothing matches.
 func (t *Table) ProviderOfHint(s string) *Provider {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return strings.ContainsRune(" \t,;<>()[]\"", r) })
 	for _, w := range words {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// build checks a file whole and makes the table it describes.
+// build checks a whole file and makes the table that it describes.
 func (f tableFile) build(layers [][]byte) (*Table, error) {
 	if len(layers) > maxLayers {
 		return nil, fmt.Errorf("%d provider files one over the other: at most %d", len(layers), maxLayers)
@@ -84,7 +84,7 @@ func checkLimits(l *Limits) (err error) {
 	return err
 }
 
-// checkNames refuses two providers that claim one MX suffix: which of them won would depend on the order of the file.
+// checkNames refuses two providers with one MX suffix: which of them won would depend on the order of the file.
 func (t *Table) checkNames() error {
 	owners := map[string]string{}
 	for _, p := range t.Providers {
@@ -203,7 +203,7 @@ func (f *ruleFile) build(prefix string, owner *Provider) (Rule, error) {
 			return r, err
 		}
 	}
-	// A basic code says too little about a mailbox: 550 is what blocks, policies and unknown users share.
+	// A basic code says too little about a mailbox: blocks, policies and unknown users all get 550.
 	if condemns(r.Meaning) && len(r.enhanced) == 0 && r.pattern == nil && len(r.phrases) == 0 {
 		return r, fmt.Errorf("%s needs an enhanced code or a text", r.Meaning)
 	}
@@ -300,7 +300,7 @@ func (f *ruleFile) readText(r *Rule) error {
 	return nil
 }
 
-// usualBlame is whose fault a meaning is when the rule does not say.
+// usualBlame is the blame of a meaning when the rule does not say.
 var usualBlame = [...]Blame{MeaningUnknown: BlameSite, Accepted: BlameNone, NoMailbox: BlameRecipient, MailboxFull: BlameRecipient,
 	MailboxDisabled: BlameRecipient, Greylisted: BlameUs, RateLimited: BlameUs, Blocked: BlameUs, SenderRefused: BlameUs,
 	PolicyRefused: BlameSite, RelayDenied: BlameSite, Temporary: BlameSite, SyntaxRefused: BlameSite, ProtocolFault: BlameSite}
@@ -345,7 +345,7 @@ func (f *ruleFile) readAction(r *Rule) error {
 	return nil
 }
 
-// readSwitch reads on/off or true/false; nothing said is on.
+// readSwitch reads on/off or true/false; the default is on.
 func readSwitch(words []string) (bool, error) {
 	switch strings.Join(words, " ") {
 	case "", "on", "true":

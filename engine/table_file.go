@@ -80,7 +80,7 @@ type ruleFile struct {
 	Code     wordList `toml:"code"`
 	Enhanced wordList `toml:"enhanced"`
 	Text     ruleText `toml:"text"`
-	Except   []string `toml:"except"` // of a veto: phrases within which its words do not count
+	Except   []string `toml:"except"` // of a veto: phrases inside which its words do not count
 	Meaning  string   `toml:"meaning"`
 	Blame    string   `toml:"blame"`
 	Action   string   `toml:"action"`
@@ -89,7 +89,7 @@ type ruleFile struct {
 	Date     string   `toml:"date"`
 }
 
-// wordList reads one word or a list of them; a number or a truth value counts as the word that writes it.
+// wordList reads one word or a list of them; a number or a boolean counts as its text.
 type wordList []string
 
 // UnmarshalTOML implements toml.Unmarshaler.
@@ -134,7 +134,7 @@ func (t *ruleText) UnmarshalTOML(v any) error {
 	return nil
 }
 
-// ParseTable reads a whole provider table, which keeps data. Every mistake in it is an error that says where it is.
+// ParseTable reads a whole provider table; the table keeps data. An error says where the mistake is.
 func ParseTable(data []byte) (*Table, error) {
 	f := tableFile{Speedup: 1}
 	if err := f.read(data); err != nil {
@@ -143,9 +143,9 @@ func ParseTable(data []byte) (*Table, error) {
 	return f.build([][]byte{data})
 }
 
-// Override lays an operator's file over a table: providers of a known id are changed in the keys that the file has,
-// others are added; the rules of the file come before the shipped ones, or replace those of the same id.
-// The table itself is not changed; the new one keeps data.
+// Override applies an operator's file to a table: in providers of a known id the file's keys are replaced, other
+// providers are added; the rules of the file come before the shipped ones, or replace those of the same id.
+// t itself is not changed; the new table keeps data.
 func (t *Table) Override(data []byte) (*Table, error) {
 	f := t.file.clone()
 	if err := f.read(data); err != nil {
@@ -154,8 +154,8 @@ func (t *Table) Override(data []byte) (*Table, error) {
 	return f.build(t.over(data))
 }
 
-// RespectTerms is the table that asks no provider whose terms forbid to verify addresses, whatever an operator's file says.
-// Its hash differs, so that a node which asks them is not taken for one that does not.
+// RespectTerms is the table that probes no provider whose terms forbid address verification, whatever an operator's file says.
+// Its hash differs, so that a node with this setting is not mistaken for one without.
 func (t *Table) RespectTerms() (*Table, error) {
 	f := t.file.clone()
 	for i := range f.Providers {
@@ -166,7 +166,7 @@ func (t *Table) RespectTerms() (*Table, error) {
 	return f.build(t.over(termsLayer))
 }
 
-// clone copies what reading a further file may change.
+// clone copies what reading another file may change.
 func (f *tableFile) clone() tableFile {
 	c := *f
 	c.RetrySchedule = slices.Clone(f.RetrySchedule)
@@ -174,7 +174,7 @@ func (f *tableFile) clone() tableFile {
 	return c
 }
 
-// read lays data over f.
+// read applies data to f.
 func (f *tableFile) read(data []byte) error {
 	if len(data) > maxTableBytes {
 		return fmt.Errorf("provider file of %d bytes: at most %d", len(data), maxTableBytes)
@@ -231,14 +231,14 @@ func (f *tableFile) readProvider(md *toml.MetaData, raw toml.Primitive, named ma
 		return fmt.Errorf("provider %q: %w", key.ID, atLine(err))
 	}
 	if key.Wide != key.Tenants {
-		p.Wide, p.Tenants = key.Wide, key.Tenants // a kind that is named here replaces the one that the row had
+		p.Wide, p.Tenants = key.Wide, key.Tenants // a kind that is given here replaces that of the row
 	}
 	p.Rules = mergeRules(rules, p.Rules)
 	f.Providers[i] = p
 	return nil
 }
 
-// clone keeps a decoder that writes into existing lists away from the table they belong to.
+// clone copies the lists, which the decoder would overwrite in the table.
 func (p providerFile) clone() providerFile {
 	p.MX, p.Aliases, p.ByAddress = slices.Clone(p.MX), slices.Clone(p.Aliases), slices.Clone(p.ByAddress)
 	if p.Mailbox != nil {
@@ -249,7 +249,7 @@ func (p providerFile) clone() providerFile {
 	return p
 }
 
-// mergeRules puts the newer rules first and drops those of the older whose id they bear.
+// mergeRules puts the newer rules first and drops older ones with the same id.
 func mergeRules(older, newer []ruleFile) []ruleFile {
 	out := slices.Clone(newer)
 	for _, r := range older {
@@ -260,7 +260,7 @@ func mergeRules(older, newer []ruleFile) []ruleFile {
 	return out
 }
 
-// DecodeTOML reads an operator's file into a value. A key that the value has no field for is an error; each error names its line.
+// DecodeTOML reads an operator's file into a value. A key without a field in the value is an error; each error names its line.
 func DecodeTOML(data []byte, into any) error {
 	md, err := toml.Decode(string(data), into)
 	if err != nil {
@@ -269,7 +269,7 @@ func DecodeTOML(data []byte, into any) error {
 	return unknownKey(&md, data)
 }
 
-// atLine words an error of the parser with its line.
+// atLine adds the line to an error of the parser.
 func atLine(err error) error {
 	var parse toml.ParseError
 	if errors.As(err, &parse) {
@@ -278,7 +278,7 @@ func atLine(err error) error {
 	return err
 }
 
-// unknownKey refuses a file with a key that nothing read: a misspelt limit must not be a limit that is not there.
+// unknownKey refuses a file with an unknown key: a misspelt limit must not be ignored.
 func unknownKey(md *toml.MetaData, data []byte) error {
 	undecoded := md.Undecoded()
 	if len(undecoded) == 0 {
@@ -291,7 +291,7 @@ func unknownKey(md *toml.MetaData, data []byte) error {
 	return fmt.Errorf("unknown key %q", key)
 }
 
-// lineOf finds the first line that writes a dotted key, 0 when none does plainly. The decoder keeps no positions.
+// lineOf finds the first line that sets a dotted key, 0 if it finds none. The decoder keeps no positions.
 func lineOf(key, data string) int {
 	table, n := "", 0
 	for line := range strings.Lines(data) {

@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// maxLayers bounds what a table is made of: the whole table, an operator's file, a retry schedule and the word to respect terms are four.
+// maxLayers bounds the layers of a table: the whole table, an operator's file, a retry schedule and RespectTerms are four.
 const maxLayers = 8
 
-// termsLayer is RespectTerms as a layer. It is no TOML, so that no file can be taken for it.
+// termsLayer is RespectTerms as a layer. It is not TOML, so that no file can equal it.
 var termsLayer = []byte("respect terms")
 
-// Layers are what the table was made of, in order: a whole table, then what was laid over it. ReadLayers makes the same table of them
+// Layers are what the table was made from, in order: a whole table, then the overrides. ReadLayers makes the same table from them
 // in another process. They must not be changed.
 func (t *Table) Layers() [][]byte { return t.layers }
 
-// ReadLayers makes the table of a hash from its layers. Layers that make another hash are an error, and so is what this engine does not
-// understand: a key that only a newer one knows, for example.
+// ReadLayers makes the table with the given hash from its layers. Layers with another hash are an error, and so is what this
+// version does not understand: a key that only a newer one knows, for example.
 func ReadLayers(hash [8]byte, layers [][]byte) (*Table, error) {
 	if len(layers) == 0 || len(layers) > maxLayers {
 		return nil, fmt.Errorf("a provider table of %d layers: from 1 to %d", len(layers), maxLayers)
@@ -43,15 +43,15 @@ func ReadLayers(hash [8]byte, layers [][]byte) (*Table, error) {
 	return t, err
 }
 
-// RespectsTerms reports a table that asks no provider whose terms forbid to verify addresses.
+// RespectsTerms reports a table that probes no provider whose terms forbid address verification.
 func (t *Table) RespectsTerms() bool {
 	return !slices.ContainsFunc(t.Providers, func(p *Provider) bool { return p.TermsForbid && p.Probe })
 }
 
-// over is the table's layers with one more.
+// over returns the table's layers with one more.
 func (t *Table) over(data []byte) [][]byte { return append(slices.Clip(t.layers), data) }
 
-// hashOf chains the layers, so that their order and their borders count.
+// hashOf chains the layers, so that their order and boundaries count.
 func hashOf(layers [][]byte) (hash [8]byte) {
 	for _, data := range layers {
 		sum := sha256.New()

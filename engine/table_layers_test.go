@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A table travels as its layers: made of them again it has the same hash and judges and limits alike.
+// A table is sent as its layers: made from them again, it has the same hash, rules and limits.
 func TestTableRoundTripsThroughLayers(t *testing.T) {
 	table, err := DefaultTable().Override([]byte("retry_schedule = [\"2m\"]\n[defaults.limits]\nconnections = 7\n"))
 	require.NoError(t, err)

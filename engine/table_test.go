@@ -138,7 +138,7 @@ meaning = "no_mailbox"
 	require.Equal(t, 60, table.Unknown.Limits.RecipientsPerMinute)
 }
 
-// TestOldProviderInNewTable: a route keeps its provider while the table is exchanged.
+// TestOldProviderInNewTable: a route keeps its provider when the table is replaced.
 func TestOldProviderInNewTable(t *testing.T) {
 	table := DefaultTable()
 	over, err := table.Override([]byte("[[provider]]\nid = \"gmx\"\n[provider.limits]\nconnections = 1\n"))

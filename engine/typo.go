@@ -2,18 +2,18 @@ package engine
 
 import "strings"
 
-// shortName is the longest name whose every letter counts: another letter in it often makes another word.
+// shortName is the length of a short name: another letter in a name up to this length often makes another word.
 const shortName = 5
 
 // isNameTypo reports that a typed name is meant to be want.
 //
-//   - Two neighbours swapped, and a letter doubled or a double one typed once, are typos; but an abbreviation or word with its first letter
-//     doubled is another, and so is one of three letters with two of them swapped, and a word of three with one doubled.
-//   - A letter that went two places too far, and one that is missing, are typos in a distinct name.
-//   - Another letter is a typo where it stands next to the right one on the keyboard, looks like it, repeats its neighbour, or is a vowel
-//     for a vowel; in a longer name, any letter is. The first letter is typed with care: there it must be the next key in its row, or look like the right one.
-//   - A letter too many is a typo where it stands near its neighbours on the keyboard or repeats one, or ends the name; in a longer name
-//     anywhere but in front. So is a hyphen.
+//   - Two neighbours swapped, and a letter doubled or a double one typed once, are typos; but not the first letter doubled in an
+//     abbreviation or word, not two letters swapped in one of three letters, and not a letter doubled in a word of three.
+//   - A letter two places from where it belongs, and a missing letter, are typos in a distinct name.
+//   - Another letter is a typo if it is next to the right one on the keyboard, looks like it, repeats its neighbour, or is a vowel
+//     for a vowel; in a longer name, any letter is. The first letter must be the next key in its row, or look like the right one.
+//   - An extra letter is a typo if it is near its neighbours on the keyboard or repeats one, or ends the name; in a longer name
+//     anywhere except in front. So is a hyphen.
 func isNameTypo(typed, want string, kind distinctness) bool {
 	e, i := oneEdit(typed, want)
 	short := len(want) <= shortName
@@ -42,7 +42,7 @@ func isNameTypo(typed, want string, kind distinctness) bool {
 	return near || repeats || !short && isLatin(typed[i])
 }
 
-// isStray reports that the character at i came by a finger that touched two keys, or came too early or too late.
+// isStray reports that the character at i came from a finger that touched two keys, or from one that was too early or too late.
 func isStray(typed string, i int) bool {
 	if typed[i] == '-' || i == len(typed)-1 && isLatin(typed[i]) {
 		return true
@@ -55,13 +55,13 @@ func isStray(typed string, i int) bool {
 	return false
 }
 
-// The rows of a keyboard, and how far each is shifted to the right, in quarters of a key.
+// The rows of a keyboard, and how far each is shifted to the right, in quarters of a key width.
 var (
 	keyRows   = [...]string{"1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm"}
 	keyShifts = [...]int{0, 2, 3, 5}
 )
 
-// keyAt is where a key stands: its row, and its left edge in quarters of a key.
+// keyAt is the position of a key: its row, and its left edge in quarters of a key width.
 func keyAt(c byte) (row, x int, ok bool) {
 	for row, keys := range keyRows {
 		if col := strings.IndexByte(keys, c); col >= 0 {
@@ -86,7 +86,7 @@ func sameRow(a, b byte) bool {
 	return rowA == rowB && adjacent(a, b)
 }
 
-// looksLike reports two characters that are taken for each other when an address is copied.
+// looksLike reports two characters that are confused when an address is copied.
 func looksLike(a, b byte) bool {
 	for _, class := range [...]string{"il1", "o0", "vy"} {
 		if strings.IndexByte(class, a) >= 0 && strings.IndexByte(class, b) >= 0 {
@@ -112,8 +112,8 @@ const (
 	editMove               // a character two places from where it belongs
 )
 
-// oneEdit compares two strings that are one edit apart, and gives the first place where they differ: for a character too many or too
-// few, its place in the longer one.
+// oneEdit returns the one edit between two strings and the first index where they differ: for an extra or a missing character, its
+// index in the longer one.
 func oneEdit(a, b string) (edit, int) {
 	if len(a) < len(b) {
 		a, b = b, a

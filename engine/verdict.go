@@ -5,7 +5,7 @@ import "time"
 // Status is the bucket of a verdict. The zero value is UNKNOWN.
 type Status uint8
 
-// The four statuses of the interface.
+// The four statuses of the API.
 const (
 	Unknown Status = iota
 	Valid
@@ -63,10 +63,10 @@ var reasonNames = [...]string{"", "disposable", "accept_all_provider", "catch_al
 	"unroutable_mx", "mailbox_disabled", "greylisted", "smtp_not_checked", "cancelled", "rate_limited", "timeout", "blocked", "temporary_error",
 	"smtputf8_unsupported", "connection_failed", "dns_error", "protocol_error", "internal_error", "unclear_refusal", "relay_denied"}
 
-// String is the reason as the interface shows it; empty for ReasonNone.
+// String is the reason as the API shows it; empty for ReasonNone.
 func (r Reason) String() string { return nameOf(reasonNames[:], uint8(r)) }
 
-// Tri is a truth value that may be unknown, which is its zero value.
+// Tri is yes, no or not known, which is its zero value.
 type Tri uint8
 
 // The three values.
@@ -80,12 +80,12 @@ const (
 type Verdict struct {
 	Status       Status
 	Reason       Reason
-	Score        uint8 // 0 to 100, at the time that the verdict was made or last told: see Score
-	SMTPValid    bool  // accepted at RCPT by an MX host that is known to refuse others
+	Score        uint8 // 0 to 100, at the time when the verdict was made or last shown: see Score
+	SMTPValid    bool  // accepted at RCPT by an MX host that refuses unknown recipients
 	FromCache    bool
 	Flags        Flags
-	Basis        Basis     // what the score rests on
-	ProviderID   string    // "" where none can be known
+	Basis        Basis     // what the score depends on
+	ProviderID   string    // "" if not known
 	ProviderName string    // smtp_provider: a provider's name, "other", or ""
 	Rule         string    // id of the rule that decided
 	VerifiedAt   time.Time // when the evidence was taken
@@ -93,7 +93,7 @@ type Verdict struct {
 	Details      Details
 }
 
-// Details are what a caller who asks for them is told in addition to the verdict.
+// Details are added to the verdict for a caller that requests them.
 type Details struct {
 	CatchAll  Tri
 	Full      bool
@@ -104,10 +104,10 @@ type Details struct {
 	Message   string // one line, at most 200 characters, recipients replaced by "<address>"
 	Stage     Stage
 	Attempts  int
-	NextRetry time.Time // zero when none is planned
+	NextRetry time.Time // zero if none is planned
 }
 
-// SyntaxValid and DomainExists follow from the reason: both are facts that no later stage can change.
+// SyntaxValid follows from the reason, as DomainExists does: no later stage can change it.
 func (v *Verdict) SyntaxValid() bool { return v.Reason != ReasonInvalidSyntax }
 
 // DomainExists is false only for NXDOMAIN and bad syntax.

@@ -8,13 +8,13 @@ import (
 	"probity/engine"
 )
 
-// addressLimit is the budget of one source towards one address, shared by all routes of no known provider that lead
-// there: fifty thousand vanity MX names may be one hoster.
+// addressLimit is the budget of one source towards one address. All routes of unknown providers that lead there share it:
+// fifty thousand vanity MX names may be one hoster.
 type addressLimit struct {
 	persistedBudget
 	key     addressLimitKey
-	waiting [numPriorities]map[*readyQueue]*hostQueue // queues that found no room, each for one priority; guarded by the budget's mutex
-	share   fairShare                                 // of those that wait for short and long jobs; so guarded, too
+	waiting [numPriorities]map[*readyQueue]*hostQueue // queues that found no room, each in one priority; guarded by the budget's mutex
+	share   fairShare                                 // between waiting short and long jobs; guarded by the same mutex
 	refs    int                                       // guarded by the registry's mutex
 }
 
@@ -24,17 +24,17 @@ type addressLimitKey struct {
 }
 
 type addressLimits struct {
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards all and the refs of its entries
 	all map[addressLimitKey]*addressLimit
 }
 
-// limitsOfAddress are those of an unknown route that count for an address as well.
+// limitsOfAddress returns the limits of an unknown route that hold for an address as well.
 func limitsOfAddress(l engine.Limits) engine.Limits {
 	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
 	return l
 }
 
-// acquire finds or makes the address limit; nil when an address has no limits of its own.
+// acquire finds or makes an address limit and adds a user. It returns nil if addresses have no limits.
 func (ds *addressLimits) acquire(p *Prober, src *source, addr netip.Addr, now time.Time) *addressLimit {
 	limits := limitsOfAddress(src.warmUpLimits(p.table.Load().Unknown.Limits, now))
 	if limits == (engine.Limits{}) {
@@ -53,7 +53,7 @@ func (ds *addressLimits) acquire(p *Prober, src *source, addr netip.Addr, now ti
 	return ds.find(k, d)
 }
 
-// find returns the address limit, or fresh where there is none, with one user more.
+// find returns the address limit, or fresh if there is none, and adds a user.
 func (ds *addressLimits) find(k addressLimitKey, fresh *addressLimit) *addressLimit {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -74,7 +74,7 @@ func (ds *addressLimits) release(d *addressLimit) {
 	d.refs--
 }
 
-// reserveAddress takes a connection from the budget of an address. When there is none, the group waits for it.
+// reserveAddress reserves a connection in the budget of an address. If there is no room, the host queue waits for it.
 func (s *session) reserveAddress(addr netip.Addr) bool {
 	q, p, now := s.queue, s.queue.prober, time.Now()
 	d := p.addressLimits.acquire(p, s.source, addr, now)
@@ -98,10 +98,11 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 	s.awaitAddress(d, noRoom, now)
 	p.addressLimits.release(d)
 	q.prober.metrics.addressWaits.Inc()
+	q.prober.metrics.oldAddressWaits.Inc()
 	return false
 }
 
-// noteDemand takes the word of one of its routes: until when that has a long backlog, and who asks. The mutex is held.
+// noteDemand records what a route reports: until when it has a long backlog, and the priority that asks. The mutex is held.
 func (d *addressLimit) noteDemand(class priority, longBacklog, now time.Time) {
 	e := &d.budget.pacing
 	if longBacklog.After(e.until) {
@@ -112,7 +113,7 @@ func (d *addressLimit) noteDemand(class priority, longBacklog, now time.Time) {
 	}
 }
 
-// mayConnect says whether a connection is worth beginning: there is room for it and for a recipient on it. The mutex is held.
+// mayConnect checks that there is room for a connection and for a recipient on it. The mutex is held.
 func (d *addressLimit) mayConnect(class priority, now time.Time) denial {
 	if n, noRoom := d.budget.room(&connUsage{}, class, now); n == 0 {
 		return noRoom
@@ -120,9 +121,9 @@ func (d *addressLimit) mayConnect(class priority, now time.Time) denial {
 	return d.budget.mayConnect(class, now)
 }
 
-// awaitAddress blocks the group until the address limit has room. It is blocked before it is known to wait, and asks once
-// more after, so that no word of the address limit is missed. Room that is not for its priority is offered to those above: the word
-// of it may have been spent on this group.
+// awaitAddress blocks the host queue until the address limit has room. It blocks before it registers as a waiter and checks
+// once more after, so that no wake-up is missed. Room that its priority may not use is offered to higher ones: their wake-up
+// may have gone to this host queue.
 func (s *session) awaitAddress(d *addressLimit, noRoom denial, now time.Time) {
 	q, least := s.queue, s.priority
 	q.mu.Lock()
@@ -142,7 +143,7 @@ func (s *session) awaitAddress(d *addressLimit, noRoom denial, now time.Time) {
 	}
 }
 
-// addWaiter notes that a group of a ready queue waits for room. The mutex is held.
+// addWaiter records that a host queue of a ready queue waits for room. The mutex is held.
 func (d *addressLimit) addWaiter(q *readyQueue, hq *hostQueue, class priority) {
 	for _, queues := range d.waiting {
 		delete(queues, q)
@@ -153,7 +154,7 @@ func (d *addressLimit) addWaiter(q *readyQueue, hq *hostQueue, class priority) {
 	d.waiting[class][q] = hq
 }
 
-// maxAddressWait bounds the wait for a word of the address limit.
+// maxAddressWait bounds the wait for a wake-up by the address limit.
 const maxAddressWait = 30 * time.Second
 
 func (d *addressLimit) settleConnect(now time.Time) {
@@ -162,7 +163,7 @@ func (d *addressLimit) settleConnect(now time.Time) {
 	d.budget.settleConnect(now)
 }
 
-// connectionClosed gives a connection back and lets one who waits have it.
+// connectionClosed releases a connection and wakes a waiter.
 func (d *addressLimit) connectionClosed(now time.Time) {
 	d.mu.Lock()
 	d.budget.connectionClosed()
@@ -170,11 +171,11 @@ func (d *addressLimit) connectionClosed(now time.Time) {
 	d.onRoom(now)
 }
 
-// onRoom wakes one ready queue that waits and has use for room.
+// onRoom wakes one waiting ready queue that can use the room.
 func (d *addressLimit) onRoom(now time.Time) { d.offerRoom(bulk, now) }
 
-// offerRoom wakes one ready queue that waits for a priority, or a higher one, and has use for room. Who finds none for what work it has waits
-// for less than before and offers it to those above, so that each word of room is passed on a few times only.
+// offerRoom wakes one ready queue that waits in this priority or a higher one and can use the room. A queue that cannot use
+// it passes it on once, to waiters of higher priority.
 func (d *addressLimit) offerRoom(least priority, now time.Time) {
 	for q, hq := d.nextWaiter(least); q != nil; q, hq = d.nextWaiter(least) {
 		if q.unblock(hq, now) {
@@ -183,7 +184,7 @@ func (d *addressLimit) offerRoom(least priority, now time.Time) {
 	}
 }
 
-// nextWaiter is whose turn it is: singles come first.
+// nextWaiter removes and returns the next waiter: single calls first, then short and long jobs by their share.
 func (d *addressLimit) nextWaiter(least priority) (*readyQueue, *hostQueue) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,51 +9,51 @@ import (
 	"time"
 )
 
-// admissionGate bounds how many sessions connect or ask at one time to what the processor keeps up with. Where receivers are far,
-// hundreds wait for replies and cost nothing; where they answer at once, each one more only stands in the scheduler's queue, and
-// with it everything that is short to do: a single, a heartbeat. No budget is touched: a session that waits here has
-// reserved nothing for what it will ask, and keeps its connection. What waits for a far host's reply is outside (round_trip.go).
+// admissionGate bounds how many sessions connect or ask at one time to what the processor keeps up with. More sessions than
+// that would only wait in Go's scheduler and delay all short work: a single call, a heartbeat. A session that waits here
+// has reserved no recipients and keeps its connection. Sessions that wait for the reply of a high-latency host are not
+// counted (round_trip.go).
 //
-// The bound follows the number of goroutines that are ready and do not run: down by a quarter when they are many, up by a
-// quarter when they are few. Under load from single calls, one that waits for a processor is many: a processor that always has something
-// to do looks at its sockets once in ten milliseconds. When load from single calls begins, many bring it to the least at once: by quarters
-// it would take 60 ms. It is looked at when a session comes or goes, and by a timer only while one waits.
+// The limit follows the number of runnable goroutines that do not run: a quarter down when they are many, a quarter up when
+// they are few. Under load from single calls, one runnable goroutine is many: a processor that is always busy polls its
+// sockets only every ten milliseconds. When that load begins, the limit drops to its minimum at once. The limit is adjusted
+// when a session enters or leaves, and by a timer while one waits.
 //
-// What waits outside of our scheduler, for the machine's or at a socket, it does not count. But a timer that fires late tells of
-// that too: what a timer waits for, a single waits for. So under load from single calls there is always a timer, and after one that was late
-// only a trickle of sessions enters, until one is in time again.
+// The scheduler's count does not show what waits for the machine's processor or at a socket, but a timer that fires late does.
+// So under load from single calls a timer runs all the time; after a late one, only one session per trickleEvery is admitted
+// until a timer is on time again.
 type admissionGate struct {
-	runnable    func() int // goroutines that are ready and do not run; for one caller at a time
+	runnable    func() int // runnable goroutines that do not run; one caller at a time
 	procs       int
 	maxLimit    int
-	singleCalls *singleCalls // of singles
+	singleCalls *singleCalls
 
 	mu           sync.Mutex // guards what follows
 	limit        int
 	admitted     int
-	waiting      linked.List // of *turn, at most one a session
+	waiting      linked.List // of *admission, at most one per session
 	adjustedAt   time.Time
-	dropToMin    bool        // the next time that the bound falls under load from single calls, it falls to the least
-	lastAdmitted time.Time   // when somebody was let in last
+	dropToMin    bool        // the next decrease under load from single calls goes to the minimum at once
+	lastAdmitted time.Time   // when a session was admitted last
 	timer        *time.Timer // nil when not armed
-	timerDue     time.Time   // the timer
-	timerLate    bool        // it was, the last time
+	timerDue     time.Time   // when the timer should fire
+	timerLate    bool        // the last timer fired late
 }
 
-// admission is a session that waits at the admission gate.
+// admission is a session's wait at the admission gate.
 type admission struct {
-	admitted chan struct{}   // closed when it is let in
-	elem     *linked.Element // nil when it was let in, or has gone; guarded by the gate's mutex
+	admitted chan struct{}   // closed on admission
+	elem     *linked.Element // nil once admitted or withdrawn; guarded by the gate's mutex
 }
 
 const (
-	adjustEvery    = 5 * time.Millisecond  // between two looks
-	timerTolerance = 3 * time.Millisecond  // of a timer; up to one is usual
-	trickleEvery   = 20 * time.Millisecond // between two sessions, however late timers are
-	// Of each processor:
-	initialLimit = 32 // sessions, before anything is known
+	adjustEvery    = 5 * time.Millisecond  // between two adjustments
+	timerTolerance = 3 * time.Millisecond  // a timer is late beyond it; up to 1 ms is usual
+	trickleEvery   = 20 * time.Millisecond // one session is admitted per this time, however late timers are
+	// Per processor:
+	initialLimit = 32 // sessions, before the first adjustment
 	minLimit     = 2  // sessions, at any load
-	manyRunnable = 8  // goroutines that wait for it
+	manyRunnable = 8  // runnable goroutines
 	fewRunnable  = 2
 )
 
@@ -74,7 +74,7 @@ func newRunnableCount() func() int {
 	}
 }
 
-// enter lets the caller in at once, or gives the turn to wait for.
+// enter admits the caller at once and returns nil, or returns the admission to wait for.
 func (gate *admissionGate) enter() *admission {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
@@ -92,12 +92,12 @@ func (gate *admissionGate) enter() *admission {
 	return t
 }
 
-// hasRoom reports that one more may be let in. The mutex is held.
+// hasRoom reports that one more session may be admitted. The mutex is held.
 func (gate *admissionGate) hasRoom(now time.Time) bool {
 	return gate.admitted < gate.limit || gate.admitted == 0 && now.Sub(gate.lastAdmitted) >= trickleEvery
 }
 
-// leave makes room for the next.
+// leave ends an admission and admits waiting sessions.
 func (gate *admissionGate) leave() {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
@@ -107,14 +107,14 @@ func (gate *admissionGate) leave() {
 	gate.admit(now)
 }
 
-// reenter is leave undone, at once and over the bound: who comes back finishes what was begun, before others begin.
+// reenter undoes leave at once, even over the limit: a session finishes what it began before others begin.
 func (gate *admissionGate) reenter() {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	gate.admitted++
 }
 
-// wait returns when the turn has come; false when ctx ended first.
+// wait returns on admission; false if ctx ended first.
 func (gate *admissionGate) wait(ctx context.Context, t *admission) bool {
 	select {
 	case <-t.admitted:
@@ -124,14 +124,14 @@ func (gate *admissionGate) wait(ctx context.Context, t *admission) bool {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	if t.elem == nil {
-		return true // just now
+		return true // admitted meanwhile
 	}
 	gate.waiting.Remove(t.elem)
 	t.elem = nil
 	return false
 }
 
-// expedite lets a turn in before the others and over the bound: a single waits for it. False when it was in already.
+// expedite admits a session before the others, even over the limit: a single call waits for it. False if it no longer waits.
 func (gate *admissionGate) expedite(t *admission) bool {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
@@ -142,7 +142,7 @@ func (gate *admissionGate) expedite(t *admission) bool {
 	return true
 }
 
-// admitOne lets a turn in that waits. The mutex is held.
+// admitOne admits a waiting session. The mutex is held.
 func (gate *admissionGate) admitOne(t *admission, now time.Time) {
 	gate.waiting.Remove(t.elem)
 	t.elem = nil
@@ -151,7 +151,7 @@ func (gate *admissionGate) admitOne(t *admission, now time.Time) {
 	close(t.admitted)
 }
 
-// admit lets in whom there is room for. The mutex is held.
+// admit admits waiting sessions while there is room. The mutex is held.
 func (gate *admissionGate) admit(now time.Time) {
 	for gate.waiting.Len() > 0 && gate.hasRoom(now) {
 		gate.admitOne(gate.waiting.Front().Value.(*admission), now)
@@ -159,7 +159,7 @@ func (gate *admissionGate) admit(now time.Time) {
 	gate.armTimer(now)
 }
 
-// adjust moves the bound, when the last look is not just now. The mutex is held.
+// adjust adjusts the limit, at most once per adjustEvery. The mutex is held.
 func (gate *admissionGate) adjust(now time.Time) {
 	if now.Sub(gate.adjustedAt) < adjustEvery {
 		return
@@ -183,11 +183,10 @@ func (gate *admissionGate) adjust(now time.Time) {
 	case n < few && gate.admitted >= gate.limit*3/4:
 		gate.limit = min(gate.limit+gate.limit/4+1, gate.maxLimit)
 	}
-	gate.limit = max(gate.limit, min(least, gate.maxLimit)) // it may have been none
+	gate.limit = max(gate.limit, min(least, gate.maxLimit)) // it may have been 0
 }
 
-// armTimer sees to it that waiting sessions are looked at when none comes or goes, and that lateness is known under load from single calls.
-// The mutex is held.
+// armTimer starts the timer while sessions wait, and under load from single calls to measure lateness. The mutex is held.
 func (gate *admissionGate) armTimer(now time.Time) {
 	if gate.timer != nil || gate.waiting.Len() == 0 && (gate.admitted == 0 || !gate.singleCalls.underLoad(now)) {
 		return
@@ -196,7 +195,7 @@ func (gate *admissionGate) armTimer(now time.Time) {
 	gate.timer = time.AfterFunc(adjustEvery, gate.onTimer)
 }
 
-// onTimer is the timer's call.
+// onTimer runs when the timer fires.
 func (gate *admissionGate) onTimer() {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"probity/prober/wire/press"
 )
 
-// busyAdmission is an admission gate of two processors on which so many goroutines wait.
+// busyAdmission is an admission gate of two processors with a given number of runnable goroutines.
 func busyAdmission(ready *int, most int) *admissionGate {
 	gate := newAdmissionGate(most, &singleCalls{})
 	gate.procs, gate.limit = 2, min(2*initialLimit, most)
@@ -60,7 +60,7 @@ func TestAdmissionFollowsTheProcessor(t *testing.T) {
 	})
 }
 
-// TestAdmissionYieldsToSingles: while many come, one goroutine that waits is too many; a moment after the last it is not.
+// TestAdmissionYieldsToSingles: under load from single calls, one runnable goroutine is too many; a moment after it is not.
 func TestAdmissionYieldsToSingles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := 2
@@ -93,7 +93,7 @@ func TestAdmissionYieldsToSingles(t *testing.T) {
 	})
 }
 
-// TestAdmissionLimitFallsAtOnce: many are inside when singles begin to come. Where the processor is idle all the same, they may stay many.
+// TestAdmissionLimitFallsAtOnce: many sessions are admitted when single calls begin to come. If the processor is idle, they stay.
 func TestAdmissionLimitFallsAtOnce(t *testing.T) {
 	for ready, want := range map[int]int{0: 2 * initialLimit, 2: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAdmissionLimitFallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAdmissionLetsATrickleIn: after a timer that was late, while many singles come, and everybody again after one in time.
+// TestAdmissionLetsATrickleIn: under load from single calls only a trickle is admitted after a late timer, all after one in time.
 func TestAdmissionLetsATrickleIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := 0
@@ -160,7 +160,7 @@ func TestAdmissionLetsATrickleIn(t *testing.T) {
 
 func TestExpeditedTicketIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ready := 1000 // so that nobody is let in by time
+		ready := 1000 // so that no session is admitted by time
 		gate := busyAdmission(&ready, 1)
 		require.Nil(t, gate.enter())
 		first, second, third := gate.enter(), gate.enter(), gate.enter()

@@ -14,12 +14,12 @@ import (
 	"probity/store/cache"
 )
 
-// ErrStopped is the answer of a prober whose Run has ended.
+// ErrStopped is returned by a prober whose Run has ended.
 var ErrStopped = errors.New("prober: stopped")
 
 var _ wire.Prober = (*Prober)(nil)
 
-// defaultHold is how long a batch is held where its sender names no time.
+// defaultHold is how long a batch is held if its sender sets no time.
 const defaultHold = 60 * time.Second
 
 // lookupBatch is how many rows are looked up in the cache at a time.
@@ -39,26 +39,26 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 	return nil
 }
 
-// batch is one batch on its way.
+// batch is one batch that is being verified.
 type batch struct {
 	p      *Prober
 	b      *wire.Batch
 	caller *caller
-	now    time.Time // when it came
+	now    time.Time // arrival
 	emit   func(wire.Results)
-	part   []wire.Result // from the prober's spare ones; nil between two parts
-	// Rows in the order of their keys: what is asked together lies together in the cache, and a domain's rows are shuffled.
+	part   []wire.Result // from the buffer pool; nil between two parts
+	// Rows in key order: neighbours are close in the cache, and a domain's rows are shuffled.
 	order []keyedRow // until all are admitted
-	// What the cache has of rows in that order for which it is too old; nil where there is none.
+	// Verdicts in the cache that are too old to use, in that order; nil if there are none.
 	earlier  []engine.Earlier
-	probes   []*probe // by row; nil where none was needed or it is over
+	probes   []*probe // by row; nil if none was needed or it has ended
 	priority priority
 	left     int // rows without a result
-	deferred int // rows that are to be tried again
+	deferred int // rows that must be tried again later
 
 	held          wire.Held
-	heldCountedAt time.Time                 // when held was
-	queueWaits    map[*readyQueue]time.Time // of countHeld, until when
+	heldCountedAt time.Time                 // when held was counted
+	queueWaits    map[*readyQueue]time.Time // scratch of countHeld: until when a queue's budget denies
 
 	same    sameRoute
 	pending []*probe // for same.queue, not yet added
@@ -69,14 +69,14 @@ type keyedRow struct {
 	row int
 }
 
-// sameRoute is what need not be found out again while rows of one domain follow each other.
+// sameRoute holds what consecutive rows of one domain share.
 type sameRoute struct {
 	route      *engine.Route
 	domain     string
 	facts      []domainFact
 	source     *source
 	queue      *readyQueue
-	resumesAt  time.Time // until when the queue asks nothing
+	resumesAt  time.Time // the queue asks nothing until then
 	suppressed bool
 }
 
@@ -96,7 +96,7 @@ func (p *Prober) newBatch(req *wire.Batch, emit func(wire.Results)) *batch {
 	return b
 }
 
-// admit answers what is known and queues the rest.
+// admit answers rows from the cache and queues the rest.
 func (b *batch) admit() {
 	known := b.answerFromCache()
 	for i := range b.order {
@@ -117,10 +117,10 @@ func (b *batch) admit() {
 	b.order, b.earlier, b.pending = nil, nil, nil
 }
 
-// answerFromCache answers what the cache can, and says which rows of the order those were.
+// answerFromCache answers rows from the cache and reports which rows of the order those were.
 func (b *batch) answerFromCache() []bool {
 	known, maxAge := make([]bool, len(b.order)), b.b.MaxAge
-	if !b.b.Started.IsZero() { // what was asked for the list itself, while a row was not here, is as fresh as any list can want
+	if !b.b.Started.IsZero() { // an answer given since the job's start is fresh enough
 		maxAge = max(maxAge, b.now.Sub(b.b.Started))
 	}
 	if maxAge <= 0 {
@@ -150,7 +150,7 @@ func (b *batch) answerFromCache() []bool {
 	return known
 }
 
-// noteEarlier notes what an answer that will not do contributes to the probe of the row.
+// noteEarlier keeps what a verdict that cannot be used contributes to the row's probe.
 func (b *batch) noteEarlier(i int, kept *engine.Verdict) {
 	if b.earlier == nil {
 		b.earlier = make([]engine.Earlier, len(b.order))
@@ -158,7 +158,7 @@ func (b *batch) noteEarlier(i int, kept *engine.Verdict) {
 	b.earlier[i] = engine.EarlierOf(kept, b.now)
 }
 
-// queueRow makes the probe of a row, the i-th of the order, unless it is over before anything is asked.
+// queueRow makes the probe of a row, the i-th of the order, unless the row is decided without SMTP.
 func (b *batch) queueRow(i int, row *wire.Row) {
 	o := &b.order[i]
 	b.routeRow(row)
@@ -196,10 +196,10 @@ func (b *batch) queueRow(i int, row *wire.Row) {
 	b.pending = append(b.pending, pr)
 }
 
-// fullWait is when rows may come again that found no room in memory.
+// fullWait is after what time rows may come again for which there was no room in memory.
 const fullWait = 5 * time.Second
 
-// routeRow finds source and queue of a row; rows of one domain share them, but where a wide provider is spread by address.
+// routeRow finds source and queue of a row. Rows of one domain share them, unless a wide provider is spread by address.
 func (b *batch) routeRow(row *wire.Row) {
 	prov := row.Route.Provider
 	byAddress := len(b.p.sources.list) > 1 && prov.Kind == engine.KindWide && slices.Contains(prov.ByAddress, row.Address.Domain())
@@ -234,11 +234,11 @@ func (b *batch) flushQueue() {
 		return
 	}
 	b.p.add(b.same.queue, b.pending, time.Now())
-	clear(b.pending) // it lives until all are admitted: no probe shall for its sake
+	clear(b.pending) // the slice lives until all rows are admitted and must not keep probes alive
 	b.pending = b.pending[:0]
 }
 
-// collectResults hands on what is done, in parts, until all is or time is up.
+// collectResults emits finished rows in parts until all are finished or the hold has expired.
 func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 	holding := time.NewTimer(hold)
 	defer holding.Stop()
@@ -270,20 +270,20 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 	b.emitPart(true)
 }
 
-// fewLeft reports that few rows keep many: those that were deferred are planned only when the batch is home, so a few at slow
-// hosts shall not hold them. What were returned so comes again as a batch of its own, of which it is not a small part: a row
-// is returned early three times at the most.
+// fewLeft reports that a few rows at slow hosts delay the deferred ones, which are scheduled only when the batch ends.
+// Rows returned for this come again as a batch of their own, in which they are no longer few: a row is returned early at most
+// three times.
 func (b *batch) fewLeft(now time.Time) bool {
 	const few = 20 // less than a twentieth
 	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.b.Rows)
 }
 
-// takeFinished takes what sessions have handed over.
+// takeFinished adds the outcomes that sessions have sent.
 func (b *batch) takeFinished() {
 	b.addFinished(b.caller.takeDone())
 }
 
-// addFinished keeps what may be kept and puts all into parts. It takes the blocks over.
+// addFinished stores what is cacheable and adds all outcomes to the part. It takes ownership of the blocks.
 func (b *batch) addFinished(blocks [][]doneRow) {
 	for _, got := range blocks {
 		b.p.storeResults(got)
@@ -295,7 +295,7 @@ func (b *batch) addFinished(blocks [][]doneRow) {
 	}
 }
 
-// addResult adds a result to the part, which goes out when it is full.
+// addResult adds a result to the part; a full part is emitted first.
 func (b *batch) addResult(row int, o *outcome) {
 	if len(b.part) == b.p.cfg.Part {
 		b.emitPart(false)
@@ -330,7 +330,7 @@ func (b *batch) emitPart(last bool) {
 	b.part = nil
 }
 
-// returnUnfinished returns what is not done. Who is being asked is asked to the end, for the cache.
+// returnUnfinished returns unfinished rows. Probes that have been sent continue, for the cache.
 func (b *batch) returnUnfinished() {
 	b.addFinished(b.caller.close())
 	now := time.Now()

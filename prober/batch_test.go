@@ -39,8 +39,8 @@ func TestBatchIsVerified(t *testing.T) {
 	})
 }
 
-// A list that wants fresh answers takes those that were heard after it began: what was asked for it while its row was not here is not
-// asked again. Older answers do not count.
+// A job that wants fresh answers takes those given after it began: what was asked for it while its row was not here is not asked
+// again. Older answers do not count.
 func TestFreshListIsAskedOnce(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -124,7 +124,7 @@ func TestThreeHostsAtMost(t *testing.T) {
 }
 
 // TestBatchIsCachedRowByRow sends six hundred rows of which every third has a mailbox, then the same ones backwards with as many new
-// ones between: each has its own verdict, and nobody is asked about it again.
+// ones between: each has its own verdict, and no host is asked about it again.
 func TestBatchIsCachedRowByRow(t *testing.T) {
 	const rows = 600
 	h := &fakeServer{rcpt: func(local string) string {

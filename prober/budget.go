@@ -7,7 +7,7 @@ import (
 	"probity/engine"
 )
 
-// priority says whose turn a probe takes. Singles may use what bulk must leave; short jobs have the larger part of that.
+// priority is the class of a probe. Single calls may use what jobs must leave; short jobs get the larger share of the rest.
 type priority uint8
 
 const (
@@ -17,25 +17,25 @@ const (
 	numPriorities
 )
 
-// isJob reports a row of a job, be it short or long.
+// isJob reports a row of a short or long job.
 func (p priority) isJob() bool { return p != single }
 
-// maxTransaction caps the recipients of one transaction where the receiver names no limit: RFC 5321 section 4.5.3.1.8
-// promises room for 100.
+// maxTransaction caps the recipients of one transaction if the receiver sets no limit: RFC 5321 section 4.5.3.1.8
+// requires room for 100.
 const maxTransaction = 100
 
-// reservedForSingles is the part of a budget that bulk leaves to singles while they come: 20 %, rounded down.
+// reservedForSingles is the part of a budget that jobs leave to single calls while they are expected: 20 %, rounded down.
 func reservedForSingles(limit int) int { return limit / 5 }
 
-// reservedForFirst is what bulk leaves of a rate while none comes, for the first.
+// reservedForFirst is what jobs leave of a rate to the first single call while none is expected.
 func reservedForFirst(limit int) int { return limit / 100 }
 
-// budget is the patience of one egress source towards one receiver: pure, not safe for concurrent use. A zero limit
+// budget limits what one egress source asks of one receiver. It is pure and not safe for concurrent use. A zero limit
 // is no limit.
 //
-// Laws, at every instant: open connections <= Connections; in any minute, connections begun and recipients sent stay
-// within their limits; in any hour, refused recipients stay within theirs, whatever the receiver answers: each recipient
-// is reserved as a refusal before it is sent and given back when it is accepted.
+// Invariants: open connections <= Connections; in any minute, connections begun and recipients sent stay within their
+// limits; in any hour, refused recipients stay within theirs, whatever the receiver answers: each recipient is reserved
+// as a refusal before it is sent and released when it is accepted.
 type budget struct {
 	limits           engine.Limits
 	openConns        int
@@ -43,15 +43,15 @@ type budget struct {
 	rcptWindow       window
 	refusalWindow    window
 	lease            lease
-	singleCalls      *singleCalls // of singles; nil where they always come
-	usedByOthers     othersUsage  // what other sources have used of the hour of the cluster
+	singleCalls      *singleCalls // nil: single calls are always expected
+	usedByOthers     othersUsage  // refusals of the cluster's hour that other sources have used
 	pacing           pacing
 	halvedUntil      time.Time // until then, half of every budget
 	quarantinedUntil time.Time // until then, nothing: the receiver has quarantined this source
 }
 
-// lease is what of the refusal budget may be used before the state must be on disk again. A restart counts what was
-// leased as used at the lease's end.
+// lease is the part of the refusal budget that may be used before the state must be on disk again. A restart counts it
+// as used at the lease's end.
 type lease struct {
 	needed bool // false: nothing is persisted
 	left   int
@@ -60,22 +60,22 @@ type lease struct {
 
 const (
 	leaseLife  = 2 * time.Minute
-	leaseParts = 20              // a lease is a twentieth of the hour's budget, 4 at least: a crash costs what is leased and under way
-	leaseTail  = 5 * time.Minute // what was reserved under a lease is settled at the latest so long after its end
+	leaseParts = 20              // a lease is a twentieth of the hourly budget, at least 4: a crash costs what is leased and in flight
+	leaseTail  = 5 * time.Minute // reservations under a lease are settled at most this long after its end
 )
 
 func newBudget(l engine.Limits, now time.Time) budget {
 	return budget{limits: l, connWindow: newWindow(time.Minute, now), rcptWindow: newWindow(time.Minute, now), refusalWindow: newWindow(time.Hour, now)}
 }
 
-// denial says until when a budget forbids; a zero time means that nothing but an event of the queue can lift it.
+// denial says until when a budget denies. A zero time means that only an event of the queue can end it.
 type denial struct {
 	denied bool
 	until  time.Time
-	lease  bool // what is missing is a lease
+	lease  bool // a lease is missing
 }
 
-// effectiveLimit is what may be used of a limit now.
+// effectiveLimit is the usable part of a limit: half of it after ActionSlow.
 func (p *budget) effectiveLimit(limit int, now time.Time) int {
 	if now.Before(p.halvedUntil) {
 		return max(1, limit/2)
@@ -83,7 +83,7 @@ func (p *budget) effectiveLimit(limit int, now time.Time) int {
 	return limit
 }
 
-// maxOpen is how many who may have open now.
+// maxOpen is how many connections a priority may have open now.
 func (p *budget) maxOpen(class priority, now time.Time) int {
 	limit := p.effectiveLimit(p.limits.Connections, now)
 	if class.isJob() {
@@ -92,7 +92,7 @@ func (p *budget) maxOpen(class priority, now time.Time) int {
 	return limit
 }
 
-// allowed is what who may use now of a limit by the minute or the hour.
+// allowed is the part of a limit per minute or hour that a priority may use now.
 func (p *budget) allowed(class priority, limit int, now time.Time) int {
 	limit = p.effectiveLimit(limit, now)
 	switch {
@@ -104,7 +104,7 @@ func (p *budget) allowed(class priority, limit int, now time.Time) int {
 	return limit - reservedForFirst(limit)
 }
 
-// mayConnect says whether a connection may be begun.
+// mayConnect checks whether a connection may be begun.
 func (p *budget) mayConnect(class priority, now time.Time) denial {
 	l := &p.limits
 	if l.Connections > 0 && p.openConns >= p.maxOpen(class, now) {
@@ -116,7 +116,7 @@ func (p *budget) mayConnect(class priority, now time.Time) denial {
 	return denial{}
 }
 
-// reserveConnect reserves a connection.
+// reserveConnect reserves a connection, if there is room.
 func (p *budget) reserveConnect(class priority, now time.Time) denial {
 	d := p.mayConnect(class, now)
 	if d.denied {
@@ -129,23 +129,23 @@ func (p *budget) reserveConnect(class priority, now time.Time) denial {
 	return d
 }
 
-// settleConnect settles the connection's place in the rate, once the peer has seen it or cannot see it any more.
+// settleConnect counts the connection in the rate, once the peer has seen it or can no longer see it.
 func (p *budget) settleConnect(now time.Time) {
 	if p.limits.ConnectionsPerMinute > 0 {
 		p.connWindow.settle(1, now)
 	}
 }
 
-// cancelConnect takes back a connect that came to nothing before a packet was sent.
+// cancelConnect releases a connection for which no packet was sent.
 func (p *budget) cancelConnect() {
 	p.openConns--
 	p.connWindow.release(1)
 }
 
-// connectionClosed frees the connection's place, once the peer has counted it out.
+// connectionClosed releases a connection that the peer has closed.
 func (p *budget) connectionClosed() { p.openConns-- }
 
-// room is how many recipients who may send now over connection c.
+// room is how many recipients a priority may send now over connection c.
 func (p *budget) room(c *connUsage, class priority, now time.Time) (int, denial) {
 	n, d := p.refusalRoom(class, now)
 	if l := p.limits.RecipientsPerMinute; l > 0 && n > 0 {
@@ -157,8 +157,9 @@ func (p *budget) room(c *connUsage, class priority, now time.Time) (int, denial)
 	return min(n, c.room(&p.limits, class)), d
 }
 
-// refusalsAllowed is what who may use now of the hour's refusals. Short jobs leave singles half of what long ones leave them: so they find
-// something even where a long one has used all that it may. Where no singles come, a long backlog leaves short jobs as much.
+// refusalsAllowed is how many of the hour's refusals a priority may use now. Short jobs leave single calls half of what long
+// jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long backlog
+// leaves short jobs as much.
 func (p *budget) refusalsAllowed(class priority, now time.Time) int {
 	l := p.limits.RefusalsPerHour
 	limit := p.allowed(class, l, now)
@@ -171,12 +172,12 @@ func (p *budget) refusalsAllowed(class priority, now time.Time) int {
 	return limit - p.usedByOthers.at(now)
 }
 
-// jobClassesDiffer reports that short jobs may have more than long ones.
+// jobClassesDiffer reports that short jobs may use more than long ones.
 func (p *budget) jobClassesDiffer(now time.Time) bool {
 	return p.pacing.active(now) || p.singleCalls.expected(now)
 }
 
-// settleLong settles n recipients of long jobs, of which `refused` count in the hour.
+// settleLong settles n recipients of long jobs in the pacing; `refused` of them count in the hour.
 func (p *budget) settleLong(n, refused int, now time.Time) {
 	if p.limits.RefusalsPerHour > 0 {
 		p.pacing.settle(n, refused, p.refusalsAllowed(bulk, now), now)
@@ -212,7 +213,7 @@ func (p *budget) refusalRoom(class priority, now time.Time) (int, denial) {
 	return min(n, maxTransaction), denial{}
 }
 
-// reserve takes n recipients, at most room, from all budgets.
+// reserve reserves n recipients, at most room, in all budgets.
 func (p *budget) reserve(c *connUsage, n int) {
 	c.sent += n
 	c.pending += n
@@ -225,7 +226,7 @@ func (p *budget) reserve(c *connUsage, n int) {
 	}
 }
 
-// release returns n reserved recipients that were not sent.
+// release releases n reserved recipients that were not sent.
 func (p *budget) release(c *connUsage, n int) {
 	c.sent -= n
 	c.pending -= n
@@ -236,8 +237,8 @@ func (p *budget) release(c *connUsage, n int) {
 	}
 }
 
-// settle records that n reserved recipients were sent. Of those not accepted, `mild` were deferred without a word about the
-// mailbox: they count on the connection, not in the hour.
+// settle records that n reserved recipients were sent. Of those not accepted, `deferred` got a 4xx that says nothing about
+// the mailbox: they count on the connection, not in the hour.
 func (p *budget) settle(c *connUsage, n, accepted, deferred int, now time.Time) {
 	notCharged := accepted + deferred
 	c.pending -= n
@@ -252,7 +253,7 @@ func (p *budget) settle(c *connUsage, n, accepted, deferred int, now time.Time) 
 	}
 }
 
-// idle reports full budgets: forgetting this budget forgets nothing.
+// idle reports that all budgets are full, so that the budget can be dropped.
 func (p *budget) idle(now time.Time) bool {
 	return p.openConns == 0 && !now.Before(p.quarantinedUntil) && p.connWindow.empty(now) && p.rcptWindow.empty(now) && p.refusalWindow.empty(now)
 }
@@ -265,7 +266,7 @@ type connUsage struct {
 	sent, pending, refused, transactions int
 }
 
-// room is what the connection's own limits leave. While another transaction may follow, bulk leaves the last to a single.
+// room is what the connection's own limits leave. Jobs leave the last of several transactions to a single call.
 func (c *connUsage) room(l *engine.Limits, class priority) int {
 	n := maxTransaction
 	bound := func(limit, used int) {
@@ -289,8 +290,8 @@ func (c *connUsage) room(l *engine.Limits, class priority) int {
 
 const budgetVersion = 1
 
-// append encodes the quarantine, the hour's refusals and what may yet be used under a fresh lease of `lend`, reservations included: what
-// a restart must believe. The minute budgets are not kept: a restart waits a minute instead.
+// append encodes what a restart needs: the quarantine, the hour's refusals, and what a fresh lease of `leased` and the open
+// reservations may still use. The budgets per minute are not stored: a restart waits a minute instead.
 func (p *budget) append(dst []byte, leased int, now time.Time) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, budgetVersion), uint64(now.UnixMilli()))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, p.quarantinedUntil.UnixMilli())))
@@ -298,7 +299,7 @@ func (p *budget) append(dst []byte, leased int, now time.Time) []byte {
 	return p.refusalWindow.append(dst, now)
 }
 
-// snapshot encodes the state for the disk and ends the present lease; granted begins the next one once that is written.
+// snapshot encodes the state for the disk and ends the current lease; grantLease begins the next one once the state is written.
 func (p *budget) snapshot(dst []byte, now time.Time) (state []byte, leased int) {
 	leased = min(p.leaseSize(), max(0, p.limits.RefusalsPerHour-p.refusalWindow.used-p.refusalWindow.reserved))
 	p.lease.left = 0
@@ -310,8 +311,8 @@ func (p *budget) grantLease(leased int, snapshotAt time.Time) {
 	p.lease.until = snapshotAt.Add(leaseLife)
 }
 
-// read restores what append wrote; false when it is unreadable. The lease counts as used at the last moment at which it
-// can have been.
+// read restores what append wrote; false if it is unreadable. The lease counts as used at the last moment at which it
+// can have been used.
 func (p *budget) read(src []byte, now time.Time) bool {
 	if len(src) < 17 || src[0] != budgetVersion {
 		return false
@@ -333,12 +334,12 @@ func (p *budget) read(src []byte, now time.Time) bool {
 	p.refusalWindow = w
 	if rest > 0 {
 		left := time.UnixMilli(rest)
-		p.quarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written))) // never longer than it was to last, whatever the clock shows
+		p.quarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written))) // not longer than it was to last, even if the clock was set back
 	}
 	return true
 }
 
-// exhaust empties the hour's budget: what an unreadable state means.
+// exhaust uses up the hourly budget, for a state that cannot be read.
 func (p *budget) exhaust(now time.Time) {
 	p.refusalWindow = newWindow(time.Hour, now)
 	p.refusalWindow.add(p.limits.RefusalsPerHour, now)

@@ -113,7 +113,7 @@ func TestWindowSurvivesARestartWithoutForgetting(t *testing.T) {
 var testLimits = engine.Limits{Connections: 5, ConnectionsPerMinute: 20, RecipientsPerMinute: 100, RecipientsPerTransaction: 20,
 	RecipientsPerConnection: 50, TransactionsPerConnection: 10, RefusalsPerConnection: 10, RefusalsPerHour: 50}
 
-// TestBudgetIsNeverExceeded drives a budget with any schedule of asks, answers and crashes and counts as a receiver would.
+// TestBudgetIsNeverExceeded drives a budget with any schedule of recipients, replies and crashes and counts as a receiver would.
 func TestBudgetIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_700_000_000, 0)

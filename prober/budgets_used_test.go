@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBudgetsAreUsed keeps a ready queue in work for hours: it uses 97 % of the budget that binds, be it the whole, or what it leaves
-// to singles excepted while they come; and the law holds all the same.
+// TestBudgetsAreUsed keeps a ready queue busy for hours: it uses 97 % of the tightest budget, or of what it does not leave to
+// single calls while they come, and never exceeds the budget.
 func TestBudgetsAreUsed(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -47,7 +47,7 @@ func TestBudgetsAreUsed(t *testing.T) {
 	}
 }
 
-// TestRowsAreShuffled asks for the rows of a domain: they do not come in the order of the list, of which a stretch may be bad.
+// TestRowsAreShuffled verifies the rows of a domain: they are not asked in the order of the list, part of which may be bad.
 func TestRowsAreShuffled(t *testing.T) {
 	h := &fakeServer{}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {

@@ -7,8 +7,8 @@ import (
 	"probity/prober/wire"
 )
 
-// bufferPool is memory between two uses: a batch needs a full part, and blocks of outcomes, for a moment only, and hundreds of
-// batches are under way; sessions and probes are short-lived. BenchmarkVerify: 1,071 bytes a row, those of its disk in memory among them.
+// bufferPool reuses memory: a batch needs a full part and blocks of outcomes only briefly, and sessions and probes are
+// short-lived. BenchmarkVerify shows the bytes per row.
 type bufferPool struct {
 	size                        int // rows of a part
 	parts, blocks, seen, orders sync.Pool
@@ -17,7 +17,7 @@ type bufferPool struct {
 
 func newBufferPool(size int) *bufferPool { return &bufferPool{size: size} }
 
-// getPart is empty and has room for a full part.
+// getPart returns an empty slice with room for a full part.
 func (s *bufferPool) getPart() []wire.Result {
 	if p, ok := s.parts.Get().(*[]wire.Result); ok {
 		return *p
@@ -33,7 +33,7 @@ func (s *bufferPool) putPart(p []wire.Result) {
 	}
 }
 
-// getOrder has a place for each of n rows, whatever is in it.
+// getOrder returns n entries of undefined content.
 func (s *bufferPool) getOrder(n int) []keyedRow {
 	if o, ok := s.orders.Get().(*[]keyedRow); ok && cap(*o) >= n {
 		return (*o)[:n]
@@ -42,12 +42,12 @@ func (s *bufferPool) getOrder(n int) []keyedRow {
 }
 
 func (s *bufferPool) putOrder(o []keyedRow) {
-	if cap(o) >= wire.MaxRows/2 { // else the next would hardly have room in it
+	if cap(o) >= wire.MaxRows/2 { // a smaller one would rarely fit
 		s.orders.Put(&o)
 	}
 }
 
-// blockRows is how many outcomes a block holds; one is about 300 bytes.
+// blockRows is how many outcomes a block holds, at about 300 bytes each.
 const blockRows = 128
 
 func (s *bufferPool) getBlock() []doneRow {
@@ -63,10 +63,10 @@ func (s *bufferPool) putBlock(b []doneRow) {
 	s.blocks.Put(&b)
 }
 
-// sightings is what most probes see: a target and its decoy.
+// sightings is room for what most probes see: a target and its decoy.
 type sightings [2]engine.Sighting
 
-// appendSeen adds to what a probe has seen, in memory that others have used.
+// appendSeen appends a sighting to a probe's evidence, in pooled memory.
 func (s *bufferPool) appendSeen(p *probe, seen engine.Sighting) {
 	if p.ev.Seen == nil {
 		if a, ok := s.seen.Get().(*sightings); ok {
@@ -76,7 +76,7 @@ func (s *bufferPool) appendSeen(p *probe, seen engine.Sighting) {
 	p.ev.Append(seen)
 }
 
-// putSeen takes what a probe has seen that is over: its verdict has copies, and its evidence was its owner's alone.
+// putSeen takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.
 func (s *bufferPool) putSeen(p *probe) {
 	if seen := p.ev.Seen; cap(seen) == len(sightings{}) {
 		a := (*sightings)(seen[:cap(seen)])
@@ -86,7 +86,7 @@ func (s *bufferPool) putSeen(p *probe) {
 	p.ev.Seen = nil
 }
 
-// getTransactions are empty, with room for those that a session before had.
+// getTransactions returns empty transactions in the memory of an earlier session.
 func (s *bufferPool) getTransactions() transactions {
 	if t, ok := s.transactionPool.Get().(*transactions); ok {
 		return *t
@@ -94,9 +94,9 @@ func (s *bufferPool) getTransactions() transactions {
 	return transactions{}
 }
 
-// putTransactions takes those of a session that is over.
+// putTransactions takes the memory of a session that has ended.
 func (s *bufferPool) putTransactions(t *transactions) {
-	if cap(t.recipients) > 0 && cap(t.recipients) <= 2*maxTransaction { // a session that asked nothing has none, and the longest ones are rare
+	if cap(t.recipients) > 0 && cap(t.recipients) <= 2*maxTransaction { // sessions without recipients have no memory; the longest slices are rarely needed
 		clear(t.recipients[:cap(t.recipients)])
 		clear(t.rcpts[:cap(t.rcpts)])
 		clear(t.seen[:cap(t.seen)])

@@ -6,8 +6,8 @@ import (
 	"probity/engine"
 )
 
-// verdictFits reports a cached verdict that will do, and fills what the row knows of it: young enough, of the provider that the
-// route leads to now, judged under flags that count the same: those of free and alias domains decide nothing.
+// verdictFits reports a cached verdict that can be used, and fills in what the row knows. It must be young enough, of the
+// route's current provider, and judged under equal flags; the flags for free and alias domains decide nothing.
 func verdictFits(v *engine.Verdict, flags engine.Flags, r *engine.Route, maxAge time.Duration, now time.Time) bool {
 	if now.Sub(v.VerifiedAt) > maxAge || v.ProviderID != r.Provider.ID || (v.Flags^flags)&^(engine.FlagFree|engine.FlagAlias) != 0 {
 		return false

@@ -9,7 +9,7 @@ import (
 	"probity/engine"
 )
 
-// TestCachedVerdictIsUsedWhereFlagsDecideNothing: free mail and aliases change no verdict, so lists that tell them apart cost no probe.
+// TestCachedVerdictIsUsedWhereFlagsDecideNothing: flags for free mail and aliases change no verdict, so they cost no new probe.
 func TestCachedVerdictIsUsedWhereFlagsDecideNothing(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	route := &engine.Route{Provider: &engine.Provider{}}

@@ -7,13 +7,13 @@ import (
 	"probity/store/cache"
 )
 
-// caller is one caller with its rows. Sessions hand it what is done; its own goroutine takes it away.
+// caller is one caller with its rows. Sessions send it outcomes; its own goroutine takes them.
 type caller struct {
-	buffers *bufferPool   // nil for a single
-	wake    chan struct{} // has room for one
+	buffers *bufferPool   // nil for a single call
+	wake    chan struct{} // capacity 1
 
 	mu     sync.Mutex  // guards what follows
-	blocks [][]doneRow // in blocks: what has come lately may be one row or a whole batch
+	blocks [][]doneRow // outcomes not yet taken: one row or a whole batch
 	count  int
 	closed bool
 }
@@ -23,15 +23,15 @@ type doneRow struct {
 	row     int
 	key     cache.Key
 	outcome outcome
-	store   bool // this run keeps it in the cache
+	store   bool // this caller stores it in the cache
 }
 
 func newCaller(s *bufferPool) *caller { return &caller{buffers: s, wake: make(chan struct{}, 1)} }
 
-// isSingle reports a run of one row that somebody waits for.
+// isSingle reports a single call.
 func (c *caller) isSingle() bool { return c.buffers == nil }
 
-// send hands over an outcome; false when the run has gone.
+// send delivers an outcome; false if the caller has closed.
 func (c *caller) send(d *doneRow) bool {
 	c.mu.Lock()
 	if c.closed {
@@ -59,7 +59,7 @@ func (c *caller) newBlock() []doneRow {
 	return c.buffers.getBlock()
 }
 
-// takeDone takes all that is done.
+// takeDone takes all outcomes that have been sent.
 func (c *caller) takeDone() [][]doneRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *caller) waiting() int {
 	return c.count
 }
 
-// close ends the caller and takes what came last.
+// close ends the caller and takes the last outcomes.
 func (c *caller) close() [][]doneRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *caller) close() [][]doneRow {
 	return c.taken()
 }
 
-// storeResults writes what may be kept, in key order.
+// storeResults writes cacheable outcomes to the cache, in key order.
 func (p *Prober) storeResults(rows []doneRow) {
 	entries := make([]cache.Entry, 0, blockRows)
 	for i := range rows {

@@ -14,47 +14,47 @@ import (
 	"probity/store/cache"
 )
 
-// Config is all that a node's prober is made of. Table, Resolver, Dial, Cache and Sources are needed.
+// Config holds what a node's prober needs. Table, Resolver, Dial, Cache and Sources are required.
 type Config struct {
 	Node     string                // this node's name: Answer.Node
 	Table    *engine.Table         // providers, their limits and rules; SetTable swaps it
 	Resolver *dns.Resolver         // finds the addresses of MX hosts
 	Dial     smtp.DialFunc         // opens connections
-	Cache    *cache.Cache          // verdicts, decoy facts, budgets; it gives way under load from single calls; closed by its owner after Run
-	Sources  []Source              // who we are; at least one
+	Cache    *cache.Cache          // verdicts, decoy facts, budgets; throttled under load from single calls; closed by its owner after Run
+	Sources  []Source              // egress sources; at least one
 	MailFrom string                // reverse-path without brackets
-	SOCKS5   smtp.Proxy            // connects for sources that have none of their own; default none
+	SOCKS5   smtp.Proxy            // proxy of sources without one of their own; default none
 	Port     uint16                // of mail servers; default 25
-	Timeouts smtp.Timeouts         // of a session; zero fields take that package's defaults
-	Connect  time.Duration         // bound of one TCP connect; default 15 s
+	Timeouts smtp.Timeouts         // of a session; zero fields take the defaults of engine/smtp
+	Connect  time.Duration         // limit of one TCP connect; default 15 s
 	Log      *slog.Logger          // default: none
 	Metrics  prometheus.Registerer // default: none
 
-	// AllowPrivate lets hosts on private and loopback addresses be asked: for tests and the pretend internet.
+	// AllowPrivate permits probing hosts on private and loopback addresses: for tests and the simulated internet.
 	AllowPrivate bool
-	// SkipWarmUp gives new sources all of their budgets at once. Without it, a source begins with a tenth and doubles daily;
-	// what is not on the internet (AllowPrivate, private addresses) needs no warming up.
+	// SkipWarmUp gives new sources their full budgets at once. Without it, a source begins with a tenth, doubled daily;
+	// sources that are not on the internet (AllowPrivate, private addresses) have no warm-up.
 	SkipWarmUp bool
-	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: no owner did.
+	// Suppressed reports a domain whose owner, or the owner of one of its MX hosts, asked not to be probed. Default: none.
 	Suppressed func(domain string, hosts []string) bool
-	// SuppressedAddress is the same of one address. Default: no owner did.
+	// SuppressedAddress reports a suppressed address. Default: none.
 	SuppressedAddress func(engine.Address) bool
 
-	// SingleLoad counts singles of this process where a coordinator does so: it knows of those, too, for which no node need be asked.
-	// Default: those are counted that this prober is asked for.
+	// SingleLoad counts the single calls of a process with a coordinator, which also sees those that need no node.
+	// Default: the calls that reach this prober are counted.
 	SingleLoad *press.Meter
 
-	MaxSessions      int           // open at one time, over all queues; default 1,000. cmd derives it from RLIMIT_NOFILE
-	MaxQueueSessions int           // sessions of a ready queue whose receiver names no limit; default 16
+	MaxSessions      int           // open at one time in all queues; default 1,000. cmd derives it from RLIMIT_NOFILE
+	MaxQueueSessions int           // sessions of a ready queue whose receiver has no limit; default 16
 	MaxQueues        int           // default 50,000
 	MaxRows          int           // probes in memory; default 400,000 (about 600 bytes each)
-	MaxRetries       int           // singles that wait for their retry; default 100,000
-	Part             int           // rows of one emitted part; default 512
+	MaxRetries       int           // single calls that wait for their retry; default 100,000
+	Part             int           // rows per emitted part; default 512
 	Flush            time.Duration // longest wait of a finished row for its part; default 500 ms
-	Linger           time.Duration // how long an idle session waits for more; default 250 ms
+	Linger           time.Duration // how long an idle session waits for work; default 250 ms
 }
 
-// withDefaults fills in the defaults and refuses what cannot work.
+// withDefaults fills in the defaults and checks required fields.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Table == nil || c.Resolver == nil || c.Dial == nil || c.Cache == nil:

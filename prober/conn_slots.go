@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// connSlots are the connections that this node may have open over all queues. A tenth of them bulk leaves to singles.
+// connSlots counts the connections that this node may have open in all queues. Jobs leave a tenth of them to single calls.
 type connSlots struct {
 	mu          sync.Mutex // guards what follows
 	size        int
 	used        int
-	closedSince time.Time                        // since when no queue may take one (see Prober.SetIsolated); zero: they may
-	waiting     [numPriorities]ring[*readyQueue] // each queue at most once a priority
+	closedSince time.Time                        // since when no queue may take one (see Prober.SetIsolated); zero: open
+	waiting     [numPriorities]ring[*readyQueue] // each queue at most once per priority
 }
 
-// acquire takes a slot, or remembers the queue to be woken when there is one.
+// acquire takes a slot, or adds the queue to those that wait for one.
 func (s *connSlots) acquire(q *readyQueue, class priority) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,14 +29,14 @@ func (s *connSlots) acquire(q *readyQueue, class priority) bool {
 	return false
 }
 
-// release gives a slot back.
+// release returns a slot.
 func (s *connSlots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used--
 }
 
-// nextWaiting is the queue whose turn it is to find a slot, singles first; nil when none waits or nothing is free.
+// nextWaiting removes the next queue that waits for a slot, single calls first; nil if none waits or no slot is free.
 func (s *connSlots) nextWaiting() *readyQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *connSlots) nextWaiting() *readyQueue {
 	return nil
 }
 
-// room is how many slots a priority may fill.
+// room is how many slots a priority may use.
 func (s *connSlots) room(class priority) int {
 	if !s.closedSince.IsZero() {
 		return 0
@@ -61,7 +61,7 @@ func (s *connSlots) room(class priority) int {
 	return s.size
 }
 
-// scarce reports that idle sessions had better leave.
+// scarce reports that more than half of the slots are used: idle sessions should close.
 func (s *connSlots) scarce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *connSlots) inUse() int {
 	return s.used
 }
 
-// close closes the slots, or opens them with the zero time.
+// close closes the slots; the zero time opens them.
 func (s *connSlots) close(since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *connSlots) closed() bool {
 	return !s.closedSince.IsZero()
 }
 
-// closedFor reports that they have been closed for at least so long.
+// closedFor reports that the slots have been closed for at least this long.
 func (s *connSlots) closedFor(least time.Duration, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"probity/engine/smtp"
 )
 
-// connect finds, dials and greets the session's host. When that fails, it has told the queue why.
+// connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue.
 func (s *session) connect(ctx context.Context) bool {
 	reenter := s.leaveWhileWaiting()
 	addr, event := s.findAddr(ctx)
@@ -38,7 +38,7 @@ func (s *session) connect(ctx context.Context) bool {
 	if f.None() {
 		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, s.config(), s.hostQueue.host)
 	}
-	met := s.noteConnected(conn != nil && f.Event != engine.EventConnectFailed) // who hangs up at once has refused
+	met := s.noteConnected(conn != nil && f.Event != engine.EventConnectFailed) // a host that closes at once has refused
 	if !f.None() {
 		if ctx.Err() == nil {
 			s.fail(f)
@@ -53,14 +53,14 @@ func (s *session) connect(ctx context.Context) bool {
 	return true
 }
 
-// returnTrial takes back the trial connection that the connection was to be, if it was one: its place goes to a route, or after a pause to any.
+// returnTrial gives up a trial connection that was not made, if this was one: the next one is for a route, or after a pause for any.
 func (s *session) returnTrial(route string, pause time.Duration) {
 	if !s.nextTrial.IsZero() {
 		s.queue.source.returnTrial(s.nextTrial, route, time.Now().Add(s.queue.scaled(pause)))
 	}
 }
 
-// mayProbe reports that we may ask this address: public ones only with a name to greet with and a reverse-path to answer for.
+// mayProbe reports that an address may be probed: a public one only with an EHLO name and a MAIL FROM.
 func (s *session) mayProbe(a netip.Addr) bool {
 	return s.queue.prober.cfg.MailFrom != "" && s.source.hasHostName() || smtp.ClassOf(a) == smtp.Private
 }
@@ -76,11 +76,15 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, cfg.Port))
 	reenter()
 	if ctx.Err() != nil {
-		return conn, f // we gave up, which says nothing of the source
+		return conn, f // cancelled by us, which says nothing about the source
 	}
 	now := time.Now()
 	if s.source.health.recordConnect(f.None(), s.queue.key.route, now) {
-		cfg.Log.Warn("a source cannot connect, or can again; while it cannot, one connection in a while tries", "egress", s.source.name, "connects", f.None())
+		event := "egress source is down: trial connections only"
+		if f.None() {
+			event = "egress source is up again"
+		}
+		cfg.Log.Warn(event, "egress", s.source.name)
 	}
 	switch {
 	case !f.None():
@@ -98,7 +102,7 @@ func (s *session) config() smtp.Config {
 		c.TLSConfig = p.tickets.resume(p.tls, s.queue.provider.ID, s.hostQueue.host)
 	}
 	if c.EHLO == "" {
-		c.EHLO = "[127.0.0.1]" // only private targets are asked without a name
+		c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
 	}
 	if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
 		c.TLS = engine.TLSNever
@@ -106,15 +110,15 @@ func (s *session) config() smtp.Config {
 	return c
 }
 
-// newTLS is how sessions speak TLS. The host that they reach is not verified: no mail passes, and most MX hosts have no name that
-// could be (RFC 7672 section 1.3). For the same reason no post-quantum key is exchanged: it takes two fifths of a handshake's
-// time, and some servers stumble over a ClientHello of two packets. Nor is X25519 offered: P-256 spares a fifth of the time
-// (BenchmarkHandshake), and every server must know it (RFC 8446 section 9.1).
+// newTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most MX hosts
+// have no name that could be verified (RFC 7672 section 1.3). For the same reason no post-quantum key is exchanged: it slows
+// the handshake, and some servers fail on a ClientHello of two packets. X25519 is not offered either: P-256 is faster
+// (BenchmarkHandshake), and every server must support it (RFC 8446 section 9.1).
 func newTLS() *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 }
 
-// noteConnected books the connection in the rates: the peer has seen it by now. It says who it is, and for whom it was asked.
+// noteConnected counts the connection in the rates, as the peer has seen it by now. It returns the host and a domain there.
 func (s *session) noteConnected(reached bool) reachTrial {
 	q, now := s.queue, time.Now()
 	q.mu.Lock()
@@ -130,7 +134,8 @@ func (s *session) noteConnected(reached bool) reachTrial {
 	return trial
 }
 
-// stopUnidentified lets all who wait in the queue go home unprobed, now and later: its hosts are public, and this node has no face to show.
+// stopUnidentified advances all probes of the queue without SMTP, now and later: its hosts are public, and this node has no
+// sender identity.
 func (s *session) stopUnidentified() {
 	q, now := s.queue, time.Now()
 	q.prober.warnNoIdentity()
@@ -141,7 +146,7 @@ func (s *session) stopUnidentified() {
 	q.prober.finish(q, out, now)
 }
 
-// sighting is a fault as evidence. The queue's mutex is held.
+// sighting turns a fault into evidence. The queue's mutex is held.
 func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.host, At: now}
 	if f.Event == engine.EventReply {
@@ -152,8 +157,9 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	return g
 }
 
-// isDoubtful reports a failure that tells little of the host: its name could not be looked up, or it cannot be reached just now while
-// it was before, or while no host can. Jobs try again by the schedule, so that a short outage of ours costs them time, not verdicts.
+// isDoubtful reports a failure that says little about the host: its name could not be looked up, or it cannot be reached now
+// but could before, or no host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows
+// and decides none.
 func (s *session) isDoubtful(f smtp.Fault) bool {
 	switch f.Event {
 	case engine.EventHostServFail:
@@ -164,7 +170,7 @@ func (s *session) isDoubtful(f smtp.Fault) bool {
 	return false
 }
 
-// firstFailureBegan is when the first of the connections to the host was begun that have failed in a row. The queue's mutex is held.
+// firstFailureBegan is the start of the first of the host's connections that failed in a row. The queue's mutex is held.
 func (s *session) firstFailureBegan() time.Time {
 	if u := s.queue.unconfirmedFailures[s.hostQueue.host]; u.tries > 0 {
 		return u.firstBegan
@@ -176,8 +182,8 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 	return s.queue.prober.table.Load().Classify(s.queue.provider, r, s.source.sender)
 }
 
-// fail tells the queue that no recipient could be named on this connection. What a reachability trial meets is expected while the source reaches
-// no host, and blames none; a reply to a reachability trial is told to the queue like any other.
+// fail reports to the queue that no recipient could be sent on this connection. A reachability trial is expected to fail
+// while the source reaches no host, so it blames none; a reply to one is reported like any other.
 func (s *session) fail(f smtp.Fault) {
 	if s.hostQueue.reachTrial && f.Event != engine.EventReply {
 		return
@@ -190,20 +196,20 @@ func (s *session) fail(f smtp.Fault) {
 	q.prober.finish(q, out, now)
 }
 
-// handleFailure acts on a failure before RCPT. While other sessions of the group or at its address live, it is the connection's trouble; else the
-// host's, and all who wait for the host see it. The mutex is held.
+// handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
+// has failed; else the host has, and all probes that wait for it see the failure. The mutex is held.
 func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []finishedProbe) []finishedProbe {
 	hq := s.hostQueue
 	if actual := q.hostQueues[hq.key]; hq.reachTrial && actual != nil {
-		hq = actual // the probes that wait for the host hear what the reachability trial has heard
+		hq = actual // the reply to the trial counts for the probes that wait for the host
 	}
 	switch {
-	case f.RetryPlain: // also of a session that had begun before another learnt it: the next ones ask for no TLS
+	case f.RetryPlain: // the next connections use no TLS
 		hq.tlsFailed = true
 		return out
 	case f.Event == engine.EventInternal:
-		q.prober.cfg.Log.Warn("a connection could not be made for reasons of our own", "detail", f.Detail, "stage", f.Stage.String())
-		q.backOff(minBackoff, maxBackoff, now) // in real time: it is this machine that needs it
+		q.prober.cfg.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
+		q.backOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
 		return out
 	}
 	if hq.sessions > 1 && tooManyConnections(&seen) {
@@ -222,22 +228,22 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 	if len(q.down) < maxDown {
 		set(&q.down, hq.host, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
 	}
-	if out = q.drainQueues(hq, now, out); len(s.recipients) == 0 { // who was asked has counted that
+	if out = q.drainQueues(hq, now, out); len(s.recipients) == 0 { // else the recipients have counted it
 		out = q.failDecoys(s, hq, seen.Event, now, out)
 	}
 	return out
 }
 
-// tooManyConnections reports a greeting that takes no further connection for now (Exim, smtp_accept_max_per_host). While another one to the host
-// lives, it is no reason to pause: that one is asked on.
+// tooManyConnections reports a greeting that takes no further connection for now (Exim, smtp_accept_max_per_host). It is no
+// reason to pause while another connection to the host is open.
 func tooManyConnections(seen *engine.Sighting) bool {
 	return seen.Event == engine.EventReply && seen.Reply.Stage <= engine.StageBanner && seen.Reply.Code/100 == 4 &&
 		seen.Finding.Meaning == engine.RateLimited
 }
 
-// needsSecondFailure reports a failure that is believed only when it comes again, where only jobs wait: a host's first, as the first that
-// fail in an outage of ours do not show that others will; and a second refusal while the source is suspect, as it may come before
-// a reachability trial is answered. The mutex is held.
+// needsSecondFailure reports a failure that counts only if it repeats, where only jobs wait: a host's first, because the first
+// failures of an outage of ours look like the host's; and a second refused connect while the source is suspect, because it may
+// come before a reachability trial is answered. The mutex is held.
 func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue
 	q.dropUnconfirmed(now)
@@ -249,7 +255,7 @@ func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool,
 	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
 		set(&q.unconfirmedFailures, hq.host, failedTries{u.tries + 1, s.firstFailureBegan(), now})
 		if again := now.Add(q.scaled(minBackoff) << u.tries); again.After(q.connectNotBefore) {
-			q.connectNotBefore = again // l.backoff does not grow: a single that comes now shall not wait longer
+			q.connectNotBefore = again // q.backoff does not grow: a single call that comes now must not wait longer
 		}
 		return true
 	}
@@ -257,20 +263,20 @@ func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool,
 	return false
 }
 
-// dropUnconfirmed forgets failures that nothing has followed: a host that fails once a day fails for the first time each day. At most
-// maxDown hosts are looked through. The mutex is held.
+// dropUnconfirmed forgets failures that were not repeated: a host that fails once a day fails for the first time each day.
+// It looks at maxDown hosts at most. The mutex is held.
 func (q *readyQueue) dropUnconfirmed(now time.Time) {
 	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.prober.cfg.Connect))
 	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
 }
 
-// mayRecover reports a failure that another try may not meet: a refusal, or silence in which the source was not seen to work.
+// mayRecover reports a failure that another try may not meet: a refused connect, or a timeout that may be an outage of ours.
 func (s *session) mayRecover(f smtp.Fault) bool {
 	return f.Event == engine.EventConnectFailed ||
 		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.health.mayBeOutage(s.began)
 }
 
-// applyAction does to the queue what the finding of a reply asks for. The mutex is held.
+// applyAction applies the action of a reply's finding to the queue. The mutex is held.
 func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, now time.Time, out []finishedProbe) []finishedProbe {
 	a := f.Action
 	if a.Kind == engine.ActionNone {
@@ -297,20 +303,20 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 	return out
 }
 
-// quarantine quarantines this source at this receiver: who waits is told so, who comes later too.
+// quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
 func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time, out []finishedProbe) []finishedProbe {
 	if until.After(q.budget.quarantinedUntil) {
 		q.budget.quarantinedUntil, q.blocklisted = until, everywhere
 	}
 	q.prober.budgetLog.requestLease(&q.persistedBudget)
 	if q.prober.quarantineLog.allow(now) {
-		q.prober.cfg.Log.Warn("a receiver wants no more of this source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.quarantinedUntil)
+		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.quarantinedUntil)
 	}
 	if q.provider.Kind == engine.KindWide {
 		q.source.quarantineAt(q.provider.ID, q.budget.quarantinedUntil)
 	}
 	if everywhere && q.source.addBlocklistReport(q.key.route, until, q.scaled(delistingTrialInterval), now) {
-		q.prober.cfg.Log.Error("three routes refuse this source as blocklisted: it rests everywhere", "egress", q.key.source, "until", until)
+		q.prober.cfg.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.key.source, "until", until)
 		q.prober.spawn(func(context.Context, context.Context) { q.prober.quarantineEverywhere(q.source) })
 	}
 	return q.drain(now, out)

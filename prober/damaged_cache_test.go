@@ -18,8 +18,8 @@ import (
 	"probity/store/cache"
 )
 
-// TestDamagedCacheCostsAnHour flips bits of a node's cache while it is stopped. The node starts all the same, asks the receiver
-// whose budget was used up nothing more within the hour, and goes on after that; another start finds nothing to mend.
+// TestDamagedCacheCostsAnHour flips bits of a node's cache while it is stopped. The node starts, does not ask the receiver whose
+// budget was used up within the hour, and goes on afterwards; another start finds nothing to mend.
 func TestDamagedCacheCostsAnHour(t *testing.T) {
 	for _, files := range []string{".sst", "MANIFEST"} {
 		t.Run(files, func(t *testing.T) {
@@ -65,7 +65,7 @@ func damageCache(t *testing.T, files string) {
 		require.Len(t, h.snapshot().refusalTimes, used, "the hour's budget was used up")
 	})
 	withNode(func() {
-		for round := range 18 { // rows that have long to wait go home
+		for round := range 18 { // rows that must wait long are returned
 			ask(2+round, 10*time.Minute)
 			time.Sleep(10 * time.Minute)
 		}

@@ -12,32 +12,32 @@ type decoyState uint8
 
 const (
 	decoyUnknown decoyState = iota
-	decoyPending            // in a ring of the group
+	decoyPending            // in a ring of the host queue
 	decoyAsking             // a session has it
 	decoyKnown              // sighting holds
 )
 
 func (s decoyState) busy() bool { return s == decoyPending || s == decoyAsking }
 
-// decoy is what the random address of a domain has shown at one host. Guarded by the queue's mutex.
+// decoy is the state of a domain's catch-all check (a random recipient) at one host. Guarded by the queue's mutex.
 type decoy struct {
 	state           decoyState
 	sighting        engine.Sighting
-	waiting         probeList // accepted or greylisted probes that wait for it
-	ringPriority    priority  // theirs, in whose ring it stands while it is wanted
-	tries           int       // times that it was asked and not answered
-	unresolvedTries int       // times that the host's name could not be looked up
-	asked           int       // times that it was sent
-	suspectAt       uint64    // accepted under suspicion, at this of the queue's counts of answers; 0 when it was not (suspect_decoy.go)
+	waiting         probeList // accepted or greylisted probes that wait for its reply
+	ringPriority    priority  // their highest priority: the ring it is in while pending
+	tries           int       // times it got no reply
+	unresolvedTries int       // times the host's name could not be looked up
+	asked           int       // times it was sent
+	suspectAt       uint64    // the queue's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
 }
 
-// maxDecoyTries is how often a decoy goes unanswered before the domain is left unconfirmed.
+// maxDecoyTries is how often a decoy gets no reply before the domain is left unconfirmed.
 const maxDecoyTries = 3
 
-// maxUnresolvedTries is the same where the host's name cannot be looked up, which is more often our resolver's fault: ten minutes.
+// maxUnresolvedTries is the same for failed lookups of the host, which are more often our resolver's fault: ten minutes.
 const maxUnresolvedTries = 20
 
-// usableFor reports a sighting that may be used for a target. A decoy that was deferred says nothing about a target that was
+// usableFor reports that the sighting may be used for a target. A deferred decoy says nothing about a target that was
 // accepted later: it is asked again after the wait that a target would have.
 func (d *decoy) usableFor(target engine.Meaning, wait time.Duration, now time.Time) bool {
 	if d.state != decoyKnown {
@@ -54,15 +54,15 @@ func isDeferral(m engine.Meaning) bool {
 	return m == engine.Greylisted || m == engine.RateLimited || m == engine.Temporary
 }
 
-// domainFact is what a decoy proved about a domain at a host.
+// domainFact is what a decoy showed about a domain at a host.
 type domainFact struct {
 	domain, host string
 	fact         cache.Fact
 }
 
-// factsOf reads what is kept about a domain at the hosts that may be asked. No lock is held.
+// factsOf reads the cached facts of a domain at the hosts that may be asked. No lock is held.
 func (p *Prober) factsOf(domain string, hosts []string, now time.Time) (facts []domainFact) {
-	const tried = 3 // hosts at most: see engine.Next
+	const tried = 3 // at most so many hosts are asked: see engine.Next
 	for _, h := range hosts[:min(len(hosts), tried)] {
 		if f, ok := p.cfg.Cache.Fact(domain, h, now); ok {
 			facts = append(facts, domainFact{domain, h, f})
@@ -71,7 +71,7 @@ func (p *Prober) factsOf(domain string, hosts []string, now time.Time) (facts []
 	return facts
 }
 
-// loadFact fills a domain queue's decoy from what was kept about the domain when the probe came.
+// loadFact fills a domain queue's decoy from the facts that the probe brought.
 func (dq *domainQueue) loadFact(p *probe) {
 	if dq.decoy.state != decoyUnknown {
 		return
@@ -83,7 +83,7 @@ func (dq *domainQueue) loadFact(p *probe) {
 	}
 }
 
-// awaitDecoy lets a probe wait for the decoy of its place, and has it asked unless it is on its way.
+// awaitDecoy lets a probe wait for the decoy of its domain queue, and requests the decoy unless it is pending or asked.
 func (q *readyQueue) awaitDecoy(p *probe, dq *domainQueue) {
 	p.domainQueue = dq
 	dq.decoy.waiting.push(p)
@@ -94,7 +94,7 @@ func (q *readyQueue) awaitDecoy(p *probe, dq *domainQueue) {
 	}
 }
 
-// expediteDecoy has the decoy asked for somebody of a higher priority: it is wanted if those who wait were only unconfirmed.
+// expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that wait.
 func (q *readyQueue) expediteDecoy(dq *domainQueue, class priority) {
 	switch dq.decoy.state {
 	case decoyPending:
@@ -105,7 +105,7 @@ func (q *readyQueue) expediteDecoy(dq *domainQueue, class priority) {
 	q.scheduleHost(dq.hostQueue, class)
 }
 
-// expedite lets a domain queue whose decoy is wanted stand among those of a priority, if it stands in the ring of a lower one.
+// expedite moves a domain queue with a pending decoy to the ring of a higher priority.
 func (hq *hostQueue) expedite(dq *domainQueue, class priority) {
 	if d := &dq.decoy; class > d.ringPriority {
 		removeFrom(hq.pendingRing(d), dq)
@@ -114,7 +114,7 @@ func (hq *hostQueue) expedite(dq *domainQueue, class priority) {
 	}
 }
 
-// requestDecoy has the decoy of a domain queue asked, with the priority of its waiters.
+// requestDecoy makes the decoy of a domain queue pending, with the highest priority of its waiters.
 func (q *readyQueue) requestDecoy(dq *domainQueue) {
 	d := &dq.decoy
 	d.state, d.ringPriority, d.suspectAt = decoyPending, d.priority(), 0
@@ -122,7 +122,7 @@ func (q *readyQueue) requestDecoy(dq *domainQueue) {
 	q.scheduleHost(dq.hostQueue, d.ringPriority)
 }
 
-// pendingRing is the ring in which a wanted decoy stands.
+// pendingRing is the ring of a pending decoy.
 func (hq *hostQueue) pendingRing(d *decoy) *ring[*domainQueue] {
 	if d.tries > 0 {
 		return &hq.retryDecoys[d.ringPriority]
@@ -130,7 +130,7 @@ func (hq *hostQueue) pendingRing(d *decoy) *ring[*domainQueue] {
 	return &hq.pendingDecoys[d.ringPriority]
 }
 
-// deliverDecoy gives a decoy's sighting to all who wait for it. The mutex is held.
+// deliverDecoy gives a decoy's sighting to all probes that wait for it. The mutex is held.
 func (q *readyQueue) deliverDecoy(dq *domainQueue, seen engine.Sighting, now time.Time, out []finishedProbe) []finishedProbe {
 	dq.decoy.state, dq.decoy.sighting, dq.decoy.tries, dq.decoy.unresolvedTries, dq.decoy.asked = decoyKnown, seen, 0, 0, 0
 	for waiting := dq.decoy.waiting.n; waiting > 0; waiting-- {
@@ -145,7 +145,7 @@ func (q *readyQueue) deliverDecoy(dq *domainQueue, seen engine.Sighting, now tim
 	return out
 }
 
-// unansweredDecoy is the sighting of a decoy that met an event instead.
+// unansweredDecoy is the sighting of a decoy that got an event instead of a reply.
 func unansweredDecoy(dq *domainQueue, e engine.Event, now time.Time) engine.Sighting {
 	if e == engine.EventReply {
 		e = engine.EventClosed
@@ -153,9 +153,9 @@ func unansweredDecoy(dq *domainQueue, e engine.Event, now time.Time) engine.Sigh
 	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: dq.host, At: now}
 }
 
-// failDecoys counts a try for the decoys that were wanted of a host that is down, unless the fault may be ours. Their next try is
-// soon after the first, as a greeting may be put off for a moment and somebody may wait for a single, and then when others may come
-// again, too; after three, who waits is told that there was no answer. The mutex is held.
+// failDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. The second try
+// comes soon, as a host may refuse a greeting for a moment only and a single call may wait; later ones after failureLife.
+// After maxDecoyTries the waiting probes go on without a reply. The mutex is held.
 func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now time.Time, out []finishedProbe) []finishedProbe {
 	ours := s.dialled && s.source.health.mayBeOurFault(s.began)
 	pause := minBackoff
@@ -180,7 +180,7 @@ func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now t
 	return out
 }
 
-// countFailure counts a failure, and tells how many there are now.
+// countFailure counts a failure and returns how many there are now.
 func (d *decoy) countFailure(e engine.Event, ours bool) int {
 	switch {
 	case e == engine.EventHostServFail:
@@ -191,7 +191,7 @@ func (d *decoy) countFailure(e engine.Event, ours bool) int {
 	return d.tries + d.unresolvedTries
 }
 
-// dropPendingDecoys drops the decoys that are wanted, and says of which places those were.
+// dropPendingDecoys drops the pending decoys and returns their domain queues.
 func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
 	for class := range numPriorities {
 		for _, r := range [...]*ring[*domainQueue]{&hq.retryDecoys[class], &hq.pendingDecoys[class]} {
@@ -205,7 +205,7 @@ func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
 	return dropped
 }
 
-// priority is the priority of a decoy: the highest of those who wait.
+// priority is the highest priority of the waiting probes.
 func (d *decoy) priority() priority {
 	class := bulk
 	for p := d.waiting.first; p != nil && class != single; p = p.next {
@@ -214,8 +214,8 @@ func (d *decoy) priority() priority {
 	return class
 }
 
-// decoyLocalPart is the local part of a domain's decoy: natural-looking, and beyond guessing by anyone who has not this node's
-// secret. It follows from the domain and the week, so that a greylisted decoy ages under one name (RFC 6647 section 2.3).
+// decoyLocalPart is the local part of a domain's decoy. It looks natural and cannot be guessed without this node's secret.
+// It follows from the domain and the week, so that a greylisted decoy ages under one name (RFC 6647 section 2.3).
 func decoyLocalPart(k *cache.Keyer, domain string, now time.Time) string {
 	week := now.Unix() / int64(cache.LifeFact/time.Second)
 	d := k.Digest("decoy", domain+string(rune('a'+week%26)))
@@ -230,7 +230,7 @@ func decoyLocalPart(k *cache.Keyer, domain string, now time.Time) string {
 	return b.String()
 }
 
-// Six syllables of one of 21 onsets and one of 20 rimes: 52 bits, 13 to 25 letters, and no provider's mailbox rule broken.
+// Six syllables of one of 21 onsets and one of 20 rimes: 52 bits, 13 to 25 letters, valid under every provider's mailbox rules.
 var (
 	decoyOnsets = [...]string{"b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"}
 	decoyRimes  = [...]string{"a", "e", "i", "o", "u", "al", "an", "ar", "el", "en", "er", "il", "in", "ir", "ol", "on", "or", "ul", "un", "ur"}

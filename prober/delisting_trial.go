@@ -10,27 +10,26 @@ import (
 	"probity/prober/wire"
 )
 
-// The trial connection of a source that is quarantined everywhere is a delisting trial. Rows are returned at once while it is quarantined, and the next list may come hours
-// later. So at its trial connection's time the source asks about a decoy, a made-up address: its answer says as much about the source as any.
-// Only where that cannot be, a row that is at hand a moment later is the trial connection. The decoy is asked of receivers that refused the
-// source as blocklisted, in turn, those that the table knows first: they answer, and a source that they list is on a list that counts.
-// After a restart, which forgets them, it is asked of the receiver that was to be asked last. Where none was to be asked since the
-// source is quarantined, no delisting trial is sent.
+// The trial connection of a source that is quarantined everywhere is a delisting trial. It needs no row: rows are returned at
+// once while the source is quarantined, and the next job may come hours later. The source sends a decoy (a random recipient),
+// whose reply says as much about the source as any. Only if that is impossible, a row that waits a moment later is the trial.
+// The decoy goes to the receivers that refused the source as blocklisted, in turn, known providers first: they reply, and a
+// blocklist that they use matters. After a restart the trial goes to the receiver of the last blocked row. Without such a row
+// no trial is made.
 
-// delistingTrial is where a decoy may be asked about.
+// delistingTrial is a target for a decoy.
 type delistingTrial struct {
 	route  engine.Route
 	domain string
-	hosts  []string // of the domain's MX set, be they asked or not
+	hosts  []string // the domain's MX set
 }
 
-// mustNotAsk reports where this node asks nothing: whose owner wished so, or whom the present table says not to ask, whatever was
-// held when work for it was begun.
+// mustNotAsk reports that the suppression list or the current provider table excludes this target.
 func (p *Prober) mustNotAsk(o *delistingTrial) bool {
 	return p.cfg.Suppressed(o.domain, o.hosts) || p.probingDisabled(o.route.Provider, o.hosts)
 }
 
-// probingDisabled reports whom the present table says not to ask, whichever provider an older one took them for.
+// probingDisabled reports that the current table excludes these hosts, or the provider that an older table gave them.
 func (p *Prober) probingDisabled(was *engine.Provider, hosts []string) bool {
 	t := p.table.Load()
 	if was != nil {
@@ -41,16 +40,17 @@ func (p *Prober) probingDisabled(was *engine.Provider, hosts []string) bool {
 	return !t.Match(hosts).Probe
 }
 
-// recordBlocked notes where a source was to ask, if it is quarantined everywhere.
+// recordBlocked records the target of a row that a source cannot ask because it is quarantined everywhere.
 func (src *source) recordBlocked(route *engine.Route, domain string, now time.Time) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	if now.Before(src.quarantinedUntil) {
-		src.lastBlocked = delistingTrial{*route, strings.Clone(domain), route.Hosts} // not the rows whose text it shares
+		src.lastBlocked = delistingTrial{*route, strings.Clone(domain), route.Hosts} // cloned: the row's text is shared
 	}
 }
 
-// recordBlocklistedBy notes who refused the source as blocklisted, once for each route: receivers that the table knows come first. Bounded as the reports are.
+// recordBlocklistedBy records a target that refused the source as blocklisted, once per route, known providers first. At most
+// maxBlocklistReports are kept.
 func (src *source) recordBlocklistedBy(class delistingTrial) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -64,12 +64,12 @@ func (src *source) recordBlocklistedBy(class delistingTrial) {
 	src.blocklistedBy = slices.Insert(src.blocklistedBy, at, class)
 }
 
-// delistingTrialAt is some place of the group. The mutex is held.
+// delistingTrialAt is a target at a host queue: its last domain. The mutex is held.
 func (q *readyQueue) delistingTrialAt(hq *hostQueue) delistingTrial {
 	return delistingTrial{engine.Route{Fact: engine.FactMX, Key: q.key.route, Provider: q.provider, Hosts: []string{hq.host}}, hq.domain, mxSetOf(hq.key)}
 }
 
-// nextDelistingTrial is where the trial connection goes; the domain is empty when no receiver was to be asked.
+// nextDelistingTrial is the target of the next trial connection; the domain is empty if there is none.
 func (src *source) nextDelistingTrial() delistingTrial {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -82,7 +82,7 @@ func (src *source) nextDelistingTrial() delistingTrial {
 	return to
 }
 
-// dropTarget drops a domain queue that is not to be asked any more.
+// dropTarget drops a target that must not be asked any more.
 func (src *source) dropTarget(not *delistingTrial) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -92,7 +92,7 @@ func (src *source) dropTarget(not *delistingTrial) {
 	}
 }
 
-// nextTrial is when the next trial connection may go; the zero time when the source is quarantined no more, which ends the caller's care of it.
+// nextTrial is when the next trial connection may go; the zero time if the quarantine is over, which ends the caller's watch.
 func (src *source) nextTrial(now time.Time) time.Time {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -103,7 +103,7 @@ func (src *source) nextTrial(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// startWatch reports a source that is quarantined and is not watched: the caller watches it from now on.
+// startWatch reports a quarantined source that is not watched: the caller watches it from now on.
 func (src *source) startWatch(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -114,10 +114,10 @@ func (src *source) startWatch(now time.Time) bool {
 	return true
 }
 
-// trialCheckInterval is how often it is looked whether a trial connection that may go has a place to go to, or has gone.
+// trialCheckInterval is how often a watched source is checked for a trial connection that is due.
 const trialCheckInterval = time.Minute
 
-// watchQuarantine has a source's trial connections sent while it is quarantined.
+// watchQuarantine sends a source's trial connections while it is quarantined.
 func (p *Prober) watchQuarantine(src *source) {
 	if !src.startWatch(time.Now()) {
 		return
@@ -128,7 +128,7 @@ func (p *Prober) watchQuarantine(src *source) {
 				if !sleep(soft, wait) {
 					return
 				}
-				continue // a row may have gone, or the source be well: asked at one domain queue alone, since the answer may end this care
+				continue // a row may have been the trial, or the quarantine be over: nextTrial tells, and may end this watch
 			}
 			to := src.nextDelistingTrial()
 			for to.domain != "" && p.mustNotAsk(&to) {
@@ -143,7 +143,7 @@ func (p *Prober) watchQuarantine(src *source) {
 	})
 }
 
-// sendDelistingTrial asks about a decoy, as if somebody had asked who does not wait for the answer.
+// sendDelistingTrial probes a decoy; no caller waits for the result.
 func (p *Prober) sendDelistingTrial(src *source, to delistingTrial) {
 	now, k := time.Now(), p.cfg.Cache.Keyer()
 	if to.domain == "" {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// onWake wakes the queue from outside.
+// onWake dispatches after an event outside of the queue, such as a lease or a free slot.
 func (q *readyQueue) onWake(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dispatch(now)
 }
 
-// dispatch gives work to idle sessions and starts new ones, as far as budgets and work go. The mutex is held.
+// dispatch gives work to idle sessions and starts new ones, as budgets and work allow. The mutex is held.
 func (q *readyQueue) dispatch(now time.Time) {
 	if q.removed {
 		return
@@ -31,7 +31,7 @@ func (q *readyQueue) dispatch(now time.Time) {
 		class, sessions := q.connectionTurns.next(both, q.ready[short].n > 0), q.sessions
 		ok, more := q.assignConnection(class, now)
 		if !ok && class == bulk && q.ready[short].n > 0 && !closedToLong {
-			closedToLong = true // their pacing need not be that of short ones
+			closedToLong = true // pacing holds for long jobs only
 			continue
 		}
 		if !ok {
@@ -44,9 +44,9 @@ func (q *readyQueue) dispatch(now time.Time) {
 	}
 }
 
-// assignConnection gives the next host queue of a priority a session, if it is worth one: an idle one, or a new one; or it leaves it to those at its
-// address, or has that looked up. Not ok when none is to be had: the others would fare no better. One more when the group has use for
-// another and stands in the ring again.
+// assignConnection finds a connection for the next host queue of a priority, if it needs one: an idle one, one shared by
+// address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues need not
+// be tried. more is 1 if the host queue needs another and is in the ring again.
 func (q *readyQueue) assignConnection(class priority, now time.Time) (ok bool, more int) {
 	hq := q.ready[class].pop()
 	hq.ready[class] = false
@@ -80,8 +80,8 @@ func (q *readyQueue) assignConnection(class priority, now time.Time) (ok bool, m
 	return true, 1
 }
 
-// needsSession reports work of a priority for which one session more is worth its connection. The first session is worth it always;
-// another one when those there are have more than one transaction each before them.
+// needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
+// one if the waiting probes are more than worthConnection for each that there is.
 func (hq *hostQueue) needsSession(class priority, q *readyQueue) bool {
 	work := hq.waitingCount()
 	switch class {
@@ -98,12 +98,13 @@ func (hq *hostQueue) needsSession(class priority, q *readyQueue) bool {
 	return len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection(q)
 }
 
-// pendingDecoysFor counts the decoys that are wanted for a waiter of a priority.
+// pendingDecoysFor counts the pending decoys of a priority.
 func (hq *hostQueue) pendingDecoysFor(class priority) int {
 	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
 }
 
-// worthConnection is how many waiting probes are worth a connection of their own: as many as one bore, where a far host closes early.
+// worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
+// as one connection answered.
 func (hq *hostQueue) worthConnection(q *readyQueue) int {
 	if hq.answeredBeforeClose > 0 && q.latency.highLatency() {
 		return min(hq.answeredBeforeClose, q.worthConnection())
@@ -111,8 +112,8 @@ func (hq *hostQueue) worthConnection(q *readyQueue) int {
 	return q.worthConnection()
 }
 
-// worthConnection is how many waiting probes are worth a connection of their own. A far host that takes few a transaction is asked in groups
-// of them; what that takes of time, the distance knows.
+// worthConnection is how many waiting probes justify one more connection. For a high-latency host the latency estimate says,
+// because its transactions are sent in groups.
 func (q *readyQueue) worthConnection() int {
 	lim := &q.budget.limits
 	n := boundedBy(maxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
@@ -126,7 +127,7 @@ func (q *readyQueue) worthConnection() int {
 	}
 }
 
-// boundedBy is n, or the least limit that there is; 0 is none.
+// boundedBy is the least of n and the limits; 0 is no limit.
 func boundedBy(n int, limits ...int) int {
 	for _, limit := range limits {
 		if limit > 0 {
@@ -136,7 +137,7 @@ func boundedBy(n int, limits ...int) int {
 	return n
 }
 
-// wakeIdle hands the host queue's work to a session that waits for it.
+// wakeIdle wakes an idle session of the host queue; false if there is none.
 func (q *readyQueue) wakeIdle(hq *hostQueue) bool {
 	if len(hq.idle) == 0 {
 		return false
@@ -147,7 +148,7 @@ func (q *readyQueue) wakeIdle(hq *hostQueue) bool {
 	return true
 }
 
-// expedite lets a session of the group through the admission gate: a single waits for it.
+// expedite admits a session of the host queue at the admission gate at once: a single call waits for it.
 func (q *readyQueue) expedite(hq *hostQueue) {
 	for _, t := range hq.waitingAdmission {
 		if q.prober.gate.expedite(t) {
@@ -156,7 +157,7 @@ func (q *readyQueue) expedite(hq *hostQueue) {
 	}
 }
 
-// takeIdle takes a session from those that wait; false when somebody else has.
+// takeIdle removes a session from the idle ones; false if it was not idle.
 func (q *readyQueue) takeIdle(s *session) bool {
 	i := slices.Index(s.hostQueue.idle, s)
 	if i < 0 {
@@ -170,8 +171,8 @@ func (q *readyQueue) takeIdle(s *session) bool {
 	return true
 }
 
-// openConnection reserves a connection for a host queue and starts its session. When it may not, it sees to it that the queue is woken
-// when it may.
+// openConnection reserves a connection for a host queue and starts its session. If that is denied, the queue is woken when it
+// may be allowed.
 func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time) bool {
 	if q.connectDisabled(now) {
 		if q.quarantined(now) {
@@ -215,7 +216,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time
 	return true
 }
 
-// launchSession begins a session for which queue and node have room, if the source lets it.
+// launchSession starts a session for which queue and node have room. The source may still refuse it (quarantine, trial interval).
 func (q *readyQueue) launchSession(hq *hostQueue, class priority, now time.Time) bool {
 	s := newSession(q, hq, class)
 	wait, nextTrial := q.source.tryAt(q.key.route, hq.reachTrial, q.scaled(delistingTrialInterval), now)
@@ -232,8 +233,8 @@ func (q *readyQueue) launchSession(hq *hostQueue, class priority, now time.Time)
 	return true
 }
 
-// makeRoom makes room for a host queue that finds all connections taken: an idle session of another one leaves at once, a busy one soon,
-// and one that expects calls at its address when its linger is over.
+// makeRoom frees a connection for a host queue if all are taken: an idle session of another one closes at once, a busy one
+// soon, and one that expects requests at its address after its linger time.
 func (q *readyQueue) makeRoom(hq *hostQueue) {
 	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.singleWaits()
 	if q.idleCount == 0 {
@@ -252,14 +253,14 @@ func (q *readyQueue) makeRoom(hq *hostQueue) {
 	}
 }
 
-// closeIdle ends an idle session at once.
+// closeIdle ends an idle session.
 func (q *readyQueue) closeIdle(s *session) {
 	q.takeIdle(s)
 	s.closing = true
 	s.wake <- struct{}{}
 }
 
-// awaitBudget sees to it that the queue is woken when a denial may have ended.
+// awaitBudget makes sure that the queue is woken when a denial may have ended.
 func (q *readyQueue) awaitBudget(d denial, now time.Time) {
 	switch {
 	case d.lease:
@@ -269,7 +270,7 @@ func (q *readyQueue) awaitBudget(d denial, now time.Time) {
 	}
 }
 
-// armTimer has the queue woken at a time, or before.
+// armTimer makes sure that the queue is woken at this time or before.
 func (q *readyQueue) armTimer(at, now time.Time) {
 	if q.timer != nil && !q.timerAt.After(at) {
 		return
@@ -281,7 +282,7 @@ func (q *readyQueue) armTimer(at, now time.Time) {
 	q.timer = time.AfterFunc(max(at.Sub(now), time.Millisecond), q.onTimer)
 }
 
-// onTimer is the timer's call.
+// onTimer runs when the timer fires: it ends waits that are over and dispatches.
 func (q *readyQueue) onTimer() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -298,7 +299,7 @@ func (q *readyQueue) onTimer() {
 	q.dispatch(now)
 }
 
-// connectAllowedAt is when the queue may open connections.
+// connectAllowedAt is the earliest time for a new connection.
 func (q *readyQueue) connectAllowedAt() time.Time {
 	if q.connectNotBefore.After(q.notBefore) {
 		return q.connectNotBefore
@@ -306,7 +307,7 @@ func (q *readyQueue) connectAllowedAt() time.Time {
 	return q.notBefore
 }
 
-// backOff keeps new connections back after one that brought nothing: from least to most, longer each time.
+// backOff delays new connections after a failed one: from least to most, doubled each time.
 func (q *readyQueue) backOff(least, most time.Duration, now time.Time) {
 	q.backoff = min(max(2*q.backoff, least), most)
 	q.connectNotBefore = now.Add(q.backoff)
@@ -319,8 +320,8 @@ func (q *readyQueue) pause(until time.Time) {
 	}
 }
 
-// block keeps a host queue from starting sessions for a priority, and for those below, until its address limit has room, or until a
-// time; the zero time where only the address limit's word can say when.
+// block keeps a host queue from starting sessions for a priority and those below, until its address limit has room or until
+// a time; the zero time if only the address limit can tell when.
 func (q *readyQueue) block(hq *hostQueue, class priority, until, now time.Time) {
 	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
 		until = now.Add(maxAddressWait)
@@ -343,7 +344,7 @@ func (q *readyQueue) endBlock(hq *hostQueue) {
 	q.scheduleNeeded(hq)
 }
 
-// scheduleNeeded puts a host queue where dispatch looks for work.
+// scheduleNeeded schedules a host queue in each priority in which it needs a session.
 func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
 	for _, class := range [...]priority{single, short, bulk} {
 		if hq.needsSession(class, q) {
@@ -353,7 +354,7 @@ func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
 	q.removeHostIfEmpty(hq)
 }
 
-// unblock is an address limit's call: it has room again. It reports that a session of the group goes to use it.
+// unblock is called by an address limit that has room again. It reports that a session of the host queue will use it.
 func (q *readyQueue) unblock(hq *hostQueue, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

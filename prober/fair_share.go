@@ -1,16 +1,14 @@
 package prober
 
-// fairShare shares what both short and long jobs want: of each part for the long ones the short ones have shortWeight. So a long
-// job that has every budget to itself takes a third longer at the most while short ones last, and a short one takes a third
-// longer with it than alone, whatever the number of its rows.
-type fairShare struct{ shortsAhead int } // what the short ones have had above their share; of longs counted shortWeight times
+// fairShare divides what both short and long jobs want: shortWeight parts for short jobs, one for long ones.
+type fairShare struct{ shortsAhead int } // what short jobs got above their share; what long ones got counts shortWeight times
 
 const (
 	shortWeight = 3
-	maxLead     = 4 * maxTransaction // what is owed is paid at once or forgotten
+	maxLead     = 4 * maxTransaction // what is owed beyond it is forgotten
 )
 
-// next turn it is: short or bulk. While only one of them wants it, that one has it, and nothing is owed after.
+// next returns the next class: short or bulk. While only one of them wants it, that one gets it, and nothing is owed afterwards.
 func (t *fairShare) next(both, shorts bool) priority {
 	if !both {
 		t.shortsAhead = 0
@@ -21,7 +19,7 @@ func (t *fairShare) next(both, shorts bool) priority {
 	return bulk
 }
 
-// record counts n for one while both want it.
+// record counts n for a class while both want it.
 func (t *fairShare) record(class priority, n int) {
 	if class == bulk {
 		n *= -shortWeight

@@ -14,8 +14,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestFairShareHolds lets short and long jobs come and go, with transactions of any size. While both want turns, each has its
-// share, but for what one transaction may be too much.
+// TestFairShareHolds lets short and long jobs come and go, with transactions of any size. While both want turns, each gets its
+// share, to within one transaction.
 func TestFairShareHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s fairShare
@@ -37,8 +37,8 @@ func TestFairShareHolds(t *testing.T) {
 	})
 }
 
-// TestShortJobsGetTheLargerShare asks one host for two jobs, each with more rows than its budget of a minute: where one is short, three
-// of four recipients are its.
+// TestShortJobsGetTheLargerShare runs two jobs at one host, each with more rows than its budget per minute: if one is short, it
+// gets three of four recipients.
 func TestShortJobsGetTheLargerShare(t *testing.T) {
 	h := &fakeServer{}
 	withTestNode(t, tableWith("recipients_per_minute = 0", "recipients_per_minute = 50", "recipients_per_transaction = 0", "recipients_per_transaction = 5"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -53,7 +53,7 @@ func TestShortJobsGetTheLargerShare(t *testing.T) {
 		rcpts := h.snapshot().rcptTimes
 		first := map[string]int{}
 		for i, line := range slices.DeleteFunc(h.snapshot().log, func(line string) bool { return line == "MAIL" }) {
-			if at := rcpts[i].Sub(rcpts[0]); at > time.Minute && at < 3*time.Minute { // the first is who comes first's
+			if at := rcpts[i].Sub(rcpts[0]); at > time.Minute && at < 3*time.Minute { // the first minute goes to the job that comes first
 				first[line[strings.IndexByte(line, '@')+1:]]++
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"probity/engine"
 )
 
-// finish judges probes that have left their queue and hands the outcomes to all who wait. No lock is held.
+// finish judges probes that have left their queue and sends the outcomes to all waiters. No lock is held.
 func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 	if len(out) == 0 {
 		return
@@ -21,7 +21,7 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 			o = e.probe.judge(now)
 		}
 		if (o.verdict.Rule == engine.RuleSourceBlocked || e.probe.unconfirmed(&o)) && p.sources.otherAvailable(q.provider, q.source, now) {
-			o.returned, o.due, o.cacheable = true, now, false // another of our sources has a budget of its own there
+			o.returned, o.due, o.cacheable = true, now, false // another source has a budget of its own there
 		}
 		p.metrics.outcome(&o)
 		p.recent.record(e.probe, &o, q.key.source, now)
@@ -29,13 +29,14 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 	}
 }
 
-// unconfirmed reports an acceptance for which no decoy was asked, because its receiver wants no more of the source.
+// unconfirmed reports an acceptance for which no decoy was asked, because the receiver quarantined the source.
 func (p *probe) unconfirmed(o *outcome) bool {
 	last := len(p.ev.Seen) - 1
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.ev.Seen[last].Event == engine.EventSourceBlocked
 }
 
-// sendOutcome gives an outcome to the probe's waiters, and ends the probe. One of them keeps it in the cache; where none is left, it is kept here.
+// sendOutcome sends an outcome to the probe's waiters and ends the probe. One of them stores it in the cache; if none is left,
+// it is stored here.
 func (p *Prober) sendOutcome(pr *probe, o *outcome, now time.Time) {
 	waiters := p.inFlight.remove(pr)
 	kept := false
@@ -58,7 +59,7 @@ func (p *Prober) sendOutcome(pr *probe, o *outcome, now time.Time) {
 	p.buffers.putSeen(pr)
 }
 
-// judgeAgainWithFlags judges the same evidence for a row of other flags: they follow each row's own string.
+// judgeAgainWithFlags judges the same evidence for a row of other flags, which follow from each row's own text.
 func (p *Prober) judgeAgainWithFlags(pr *probe, flags engine.Flags, now time.Time) engine.Verdict {
 	ev := pr.ev
 	ev.Flags = flags

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNodeIsFreshUntilItAsks: a node says that it has asked no receiver until it does, and never again, not after a restart either.
+// TestNodeIsFreshUntilItAsks: a node is fresh until it asks a receiver, and not afterwards, not even after a restart.
 func TestNodeIsFreshUntilItAsks(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.one.example": {}}, func(b *testNode) {
 		require.True(t, b.prober.Fresh())

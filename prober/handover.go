@@ -9,11 +9,11 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// A narrow route has one source of the cluster at a time. The one that loses it has timing.HangUp to hear what it has sent; then it
-// resets what connections are left, so that the receiver never counts those of both. A connection whose path has failed would else
-// be held for as long as a reply may take.
+// A narrow route has one source of the cluster at a time. The source that loses it may read replies for timing.CloseTimeout;
+// then it resets its remaining connections, so that the receiver never counts those of both. Otherwise a connection whose path
+// has failed would stay open for as long as a reply may take.
 
-// afterHangUpTime calls f when the time has come, unless the node stops before: then all sessions end by stopTime.
+// afterHangUpTime calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within stopTime.
 func (p *Prober) afterHangUpTime(f func()) {
 	p.spawn(func(soft, _ context.Context) {
 		over := time.NewTimer(timing.CloseTimeout)
@@ -26,8 +26,8 @@ func (p *Prober) afterHangUpTime(f func()) {
 	})
 }
 
-// returnCancelled returns what is not done: the caller wants it no more. By the time of hanging up some of it may be back, here or in
-// another batch: then the route has not moved.
+// returnCancelled returns the unfinished rows of a cancelled batch. Before timing.CloseTimeout is over, some may have come again,
+// in another batch: then the route has not moved.
 func (b *batch) returnCancelled() {
 	queues := map[*readyQueue]bool{}
 	for _, pr := range b.probes {
@@ -48,7 +48,7 @@ func (b *batch) returnCancelled() {
 	}
 }
 
-// hangUpIsolated ends all sessions at narrow routes, if the node has been isolated for long enough.
+// hangUpIsolated resets all sessions at narrow routes, if the node has been isolated for timing.CloseTimeout.
 func (p *Prober) hangUpIsolated() {
 	if !p.slots.closedFor(timing.CloseTimeout, time.Now()) {
 		return
@@ -62,7 +62,8 @@ func (p *Prober) hangUpIsolated() {
 	}
 }
 
-// resetUnwanted ends a queue's sessions that ask for no caller, and if no caller waits in the queue at all, those that ask nothing.
+// resetUnwanted resets a queue's sessions whose probes have no caller and, if no probe of the queue has one, also those
+// without probes.
 func (p *Prober) resetUnwanted(q *readyQueue) {
 	p.dropUnwanted(q)
 	q.mu.Lock()
@@ -98,7 +99,7 @@ func (p *Prober) resetUnwanted(q *readyQueue) {
 	q.resetSessions(unwanted)
 }
 
-// hasWaiters reports that somebody waits for a probe.
+// hasWaiters reports that a caller or a retry waits for a probe.
 func (f *inFlight) hasWaiters(p *probe) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
@@ -106,7 +107,7 @@ func (f *inFlight) hasWaiters(p *probe) bool {
 	return len(p.waiters) > 0 || p.retry
 }
 
-// resetSessions cuts sessions off, at whatever they are. The mutex is held.
+// resetSessions cancels sessions, whatever they wait for. The mutex is held.
 func (q *readyQueue) resetSessions(sessions []*session) {
 	for _, s := range sessions {
 		if s.cancel == nil {
@@ -123,13 +124,13 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 	}
 }
 
-// register lists a session that begins, so that it can be cut off. The mutex is held.
+// register adds a session to the working ones, so that it can be reset. The mutex is held.
 func (q *readyQueue) register(s *session, cut context.CancelFunc) {
 	s.cancel, s.workingIndex = cut, len(q.working)
 	q.working = append(q.working, s)
 }
 
-// unregister takes it out of the list. The mutex is held.
+// unregister removes a session from the working ones. The mutex is held.
 func (q *readyQueue) unregister(s *session) {
 	last := len(q.working) - 1
 	q.working[s.workingIndex] = q.working[last]
@@ -141,7 +142,7 @@ func (q *readyQueue) unregister(s *session) {
 	s.cancel = nil
 }
 
-// dropUnwanted drops probes in a ready queue that no caller waits for, such as rows that were returned and whose decoy was not asked yet.
+// dropUnwanted drops a queue's probes that no caller waits for, such as returned rows whose decoy was not asked yet.
 func (p *Prober) dropUnwanted(q *readyQueue) {
 	for _, waits := range q.unsentProbes() {
 		if p.inFlight.dropUnwanted(waits) {

@@ -15,8 +15,8 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// halfOpen is a connection whose path can fail: nothing passes any more, and neither side is told. The host sees it end when our side
-// closes it, as a relay on the way would tell it.
+// halfOpen is a connection whose path can fail: nothing passes any more, and neither side notices. The host sees it end when our
+// side closes it, as if a relay on the way reported that.
 type halfOpen struct {
 	net.Conn
 	dead *atomic.Bool
@@ -51,7 +51,7 @@ func breakablePaths(dead *atomic.Bool) func(*Config) {
 	}
 }
 
-// startBatch hands a batch over until it is cancelled by cancel.
+// startBatch starts a batch that runs until cancel.
 func (b *testNode) startBatch(rows ...wire.Row) (cancel context.CancelFunc, got <-chan map[uint32]wire.Result) {
 	ctx, cancel := context.WithCancel(context.Background())
 	results := make(chan map[uint32]wire.Result, 1)
@@ -70,10 +70,10 @@ func (b *testNode) startBatch(rows ...wire.Row) (cancel context.CancelFunc, got 
 	return cancel, results
 }
 
-// TestHalfOpenConnectionEndsWithinHandOver: who loses a narrow route has hung up when another source may ask, even where a reply
-// never comes, at whatever stage of the dialogue; so the receiver never has the connections of both.
+// TestHalfOpenConnectionEndsWithinHandOver: a source that loses a narrow route has closed its connections before another source
+// may ask, even if a reply never comes, at any stage of the dialogue. The receiver never has connections of both.
 func TestHalfOpenConnectionEndsWithinHandOver(t *testing.T) {
-	const slow = 2 * time.Second // each batch of replies: the banner comes at 2 s, EHLO's at 4 s, those of the group at 6 s
+	const slow = 2 * time.Second // each batch of replies: the banner comes at 2 s, EHLO's at 4 s, those of the transaction at 6 s
 	for name, lose := range map[string]func(b *testNode, cancelBatch context.CancelFunc){
 		"the lease is lost":         func(b *testNode, cancelBatch context.CancelFunc) { cancelBatch(); b.prober.SetIsolated(true) },
 		"the route goes to another": func(b *testNode, cancelBatch context.CancelFunc) { cancelBatch() },
@@ -103,7 +103,7 @@ func TestHalfOpenConnectionEndsWithinHandOver(t *testing.T) {
 	}
 }
 
-// TestResetConnectionSaysNothingAboutTheHost: that we hung up says nothing of the host, and who asks again is answered.
+// TestResetConnectionSaysNothingAboutTheHost: a connection that we reset says nothing about the host; rows sent again are answered.
 func TestResetConnectionSaysNothingAboutTheHost(t *testing.T) {
 	mx := &fakeServer{rcpt: acceptsOnly("ann")}
 	var dead atomic.Bool
@@ -123,13 +123,13 @@ func TestResetConnectionSaysNothingAboutTheHost(t *testing.T) {
 	})
 }
 
-// TestRowsSentAgainFindTheirReply: rows that are cancelled with others' and sent again find the reply that they waited for.
+// TestRowsSentAgainFindTheirReply: rows that are cancelled with others and sent again get the reply that they waited for.
 func TestRowsSentAgainFindTheirReply(t *testing.T) {
 	mx := &fakeServer{replyDelay: 12 * time.Second, rcpt: acceptsOnly()}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
 		row := b.rows([]string{"mx.site.example"}, "ann@site.example")
 		cancelBatch, got := b.startBatch(row...)
-		time.Sleep(25 * time.Second) // the recipient is named, its reply comes at 36 s
+		time.Sleep(25 * time.Second) // the recipient is sent, its reply comes at 36 s
 		cancelBatch()
 		<-got
 		time.Sleep(time.Second)
@@ -139,7 +139,7 @@ func TestRowsSentAgainFindTheirReply(t *testing.T) {
 	})
 }
 
-// TestWideRoutesReadRepliesToTheEnd: a wide provider has a budget for each source, and so nothing to hand over.
+// TestWideRoutesReadRepliesToTheEnd: a wide provider has a budget for each source, so no connection is reset.
 func TestWideRoutesReadRepliesToTheEnd(t *testing.T) {
 	mx := &fakeServer{replyDelay: 12 * time.Second, rcpt: acceptsOnly()}
 	wide := strings.Replace(testTable, "name = \"Big\"", "name = \"Big\"\nwide = true", 1)

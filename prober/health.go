@@ -6,42 +6,42 @@ import (
 )
 
 // A source that cannot connect anywhere is down: the fault is ours or our network's, and each further attempt would blame a
-// receiver for it. Then one connection in a while, the trial connection, finds out whether it is up again.
+// receiver for it. While it is down, only trial connections are made, to find out whether it is up again.
 const (
 	downFailures  = 20 // connections in a row
 	downRoutes    = 10 // that they went to, at the least
 	trialInterval = 30 * time.Second
 
-	// suspectRoutes is how many routes in a row a source fails to reach before it is suspect, and recentSuccess how long ago it must
-	// have reached another when that began: a source that has reached none for long has no reason to think that it could.
+	// suspectRoutes is how many routes in a row a source fails to reach before it is suspect. recentSuccess is how long before
+	// these failures its last connection may have been made: otherwise nothing suggests that it was able to connect.
 	suspectRoutes = 5
 	recentSuccess = 5 * time.Minute
-	// overlapGrace is for how long a source must be seen to work after a connection was begun, so that its failure is the receiver's: a
-	// packet without an answer is sent again after a second (RFC 6298 section 2).
+	// overlapGrace is how long after the start of a connection the source must be seen to work for its failure to be the
+	// receiver's: a packet without an answer is sent again after a second (RFC 6298 section 2).
 	overlapGrace = time.Second
-	// maxSuccessGap is how much time may lie between two connections of a source that is seen to work: no outage as short as that silences a
-	// connection that is tried for longer, as its packets are sent at once and after 1, 3 and 7 seconds.
+	// maxSuccessGap is the longest time between two connections of a source that is seen to work: a connection survives an
+	// outage as short as that, as its packets are sent at once and after 1, 3 and 7 seconds.
 	maxSuccessGap = 3 * time.Second
 )
 
-// health is what a source's connections have come to.
+// health is the state of a source by the results of its connections.
 type health struct {
 	mu           sync.Mutex      // guards what follows
 	failures     int             // in a row
-	failedRoutes map[string]bool // of them; at most downRoutes
-	trialAt      time.Time       // when the next may go; only while suspect
-	workingSince time.Time       // since when it was seen to work, until worked
+	failedRoutes map[string]bool // of these failures; at most downRoutes
+	trialAt      time.Time       // when the next trial may go; only while suspect
+	workingSince time.Time       // since when it was seen to work, until lastSuccess
 	lastSuccess  time.Time       // when the last connection was made
 	firstFailure time.Time       // the first failure in the row
 
-	lastReached     reachTrial // whom it has reached last: who is most likely to answer a trial connection
-	lastReachTrial  time.Time  // when he was asked for it last
-	reachTrialReply time.Time  // when he answered
-	trials          int        // trial connections since it is down
-	watched         bool       // somebody sends trial connections
+	lastReached     reachTrial // the host reached last, which is most likely to answer a trial connection
+	lastReachTrial  time.Time  // when the last reachability trial was sent
+	reachTrialReply time.Time  // when one connected last
+	trials          int        // trial connections since it went down
+	watched         bool       // a goroutine sends trial connections
 }
 
-// recordConnect notes a connection that was made, or that was not. It reports a change: down, or up again.
+// recordConnect records whether a connection was made. It reports a change: down, or up again.
 func (h *health) recordConnect(ok bool, route string, now time.Time) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *health) recordConnect(ok bool, route string, now time.Time) (changed bo
 
 func (h *health) down() bool { return h.failures >= downFailures && len(h.failedRoutes) >= downRoutes }
 
-// suspect reports several receivers that failed in a row: it may be us.
+// suspect reports that several receivers failed in a row: the fault may be ours.
 func (h *health) suspect() bool { return len(h.failedRoutes) >= suspectRoutes }
 
 func (h *health) isDown() bool {
@@ -84,26 +84,26 @@ func (h *health) isDown() bool {
 	return h.down()
 }
 
-// mayBeOurFault reports that a connection begun at a time may have failed for reasons of our own: several receivers fail in a row,
-// and lately all was well, but not while it was tried.
+// mayBeOurFault reports that a connection begun at a time may have failed by our own fault: several receivers fail in a row,
+// and the source worked recently, but not while this connection was tried.
 func (h *health) mayBeOurFault(began time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.suspect() && h.noSuccessSince(began) && h.workedRecently()
 }
 
-// mayBeOutage reports that a connection begun at a time may have failed in an outage of which little else was seen: one that began just
-// now, or that ended before the connection failed.
+// mayBeOutage reports that a connection begun at a time may have failed in an outage of ours that has just begun, or that
+// ended before the connection failed.
 func (h *health) mayBeOutage(began time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return (began.Before(h.workingSince) || h.noSuccessSince(began)) && h.workedRecently()
 }
 
-// noSuccessSince reports a source that was not seen to work once a connection had been tried for a while. The mutex is held.
+// noSuccessSince reports that no connection was made later than overlapGrace after began. The mutex is held.
 func (h *health) noSuccessSince(began time.Time) bool {
 	return h.lastSuccess.Sub(began) <= overlapGrace
 }
 
-// workedRecently reports a source that had worked lately when the failures in a row began. The mutex is held.
+// workedRecently reports that the source had worked recently when the failures in a row began. The mutex is held.
 func (h *health) workedRecently() bool { return h.firstFailure.Sub(h.lastSuccess) < recentSuccess }

@@ -6,10 +6,10 @@ import (
 	"probity/prober/wire"
 )
 
-// heldEvery is how often it is counted how many rows of a batch wait for a budget.
+// heldEvery is how often the rows of a batch that wait for a budget are counted.
 const heldEvery = 2 * time.Second
 
-// countHeld counts the rows of the batch that no session has and whose queue's budgets allow no more, and tells what has changed.
+// countHeld counts the rows of the batch that no session has and whose queue's budgets allow no more, and emits a change.
 func (b *batch) countHeld(now time.Time) {
 	if now.Sub(b.heldCountedAt) < heldEvery {
 		return
@@ -18,7 +18,7 @@ func (b *batch) countHeld(now time.Time) {
 	if b.queueWaits == nil {
 		b.queueWaits = map[*readyQueue]time.Time{}
 	}
-	defer clear(b.queueWaits) // it shall keep no queue
+	defer clear(b.queueWaits) // it must keep no queue alive
 	was := b.held
 	b.held = wire.Held{}
 	for _, pr := range b.probes {

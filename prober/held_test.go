@@ -11,7 +11,7 @@ import (
 	"probity/prober/wire"
 )
 
-// While a batch is held, its sender is told how many rows wait for a budget, and until when; rows that a session has do not.
+// While a batch is held, its sender learns how many rows wait for a budget, and until when; rows that a session has do not count.
 func TestRowsThatWaitForABudgetAreReported(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly()}
 	withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -45,7 +45,7 @@ func TestRowsThatWaitForABudgetAreReported(t *testing.T) {
 	})
 }
 
-// Where no budget holds rows, none are told to wait for one.
+// If no budget holds rows, none are reported as waiting for one.
 func TestRowsAtASlowHostAreNotReportedAsHeld(t *testing.T) {
 	slow := &fakeServer{rcpt: func(string) string { return "-" }}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": slow}, func(b *testNode) {

@@ -21,7 +21,7 @@ func (r *ring[T]) push(v T) {
 	r.n++
 }
 
-// pushFront puts v before the oldest.
+// pushFront adds v before the oldest.
 func (r *ring[T]) pushFront(v T) {
 	r.grow()
 	r.head = (r.head + len(r.items) - 1) % len(r.items)
@@ -74,7 +74,7 @@ func removeFrom[T comparable](r *ring[T], v T) {
 	}
 }
 
-// domainQueue is one domain at one host: the addresses that wait to be asked there, and what its decoy has shown.
+// domainQueue is one domain at one host: its waiting probes and its decoy.
 // Guarded by the queue's mutex.
 type domainQueue struct {
 	domain          string
@@ -82,56 +82,56 @@ type domainQueue struct {
 	hostQueue       *hostQueue
 	queues          [numPriorities]probeList
 	scheduled       [numPriorities]bool // in the host queue's ring of that priority
-	inFlight        int                 // recipients being asked, the decoy counted
-	retryFirstCount int                 // probes in the host queue's list of that name
+	inFlight        int                 // recipients being asked, decoy included
+	retryFirstCount int                 // its probes in the host queue's retryFirst
 	decoy           decoy
 }
 
-// hostQueue is the places at one host of one MX set: what one connection may serve at one time. Guarded by the queue's mutex.
+// hostQueue is all domain queues of one host of one MX set: what one connection serves at a time. Guarded by the queue's mutex.
 type hostQueue struct {
 	key           string
 	host          string
-	domain        string // of some place, the last that was made
+	domain        string // of the domain queue made last
 	domains       [numPriorities]ring[*domainQueue]
-	pendingDecoys [numPriorities]ring[*domainQueue] // domain queues whose decoy is wanted, by decoy.ringPriority
-	queued        [numPriorities]int                // probes in the queues and in again
-	retryFirst    probeList                         // probes whose connection was closed upon them: first on the next one
-	retryDecoys   [numPriorities]ring[*domainQueue] // domain queues whose decoy met the same
+	pendingDecoys [numPriorities]ring[*domainQueue] // domain queues with a pending decoy, by decoy.ringPriority
+	queued        [numPriorities]int                // probes in the domain queues and in retryFirst
+	retryFirst    probeList                         // probes whose connection was lost while they waited: first on the next one
+	retryDecoys   [numPriorities]ring[*domainQueue] // domain queues whose decoy must be tried again
 	domainCount   int
 	ready         [numPriorities]bool // in the queue's ring of that priority
 
 	sessions            int
-	healthy             int                 // sessions that have had a recipient answered
-	idle                []*session          // those that wait for more
-	waitingAdmission    []*admission        // those that wait at the admission gate
-	addr                netip.Addr          // where its host was found; the zero Addr when it was not
-	lookedUp            time.Time           // when it was looked up last
-	lookingUp           bool                // it is being looked up
-	requested           [numPriorities]bool // it calls at its address
-	waitingSince        time.Time           // since when it leaves it to others to come
-	gaveUpWaiting       bool                // it has done so for long enough
+	healthy             int                 // sessions with at least one reply to a recipient
+	idle                []*session          // sessions that wait for work
+	waitingAdmission    []*admission        // of sessions that wait at the admission gate
+	addr                netip.Addr          // of its host; the zero Addr if it has none
+	lookedUp            time.Time           // when the host was looked up last
+	lookingUp           bool                // the host is being looked up
+	requested           [numPriorities]bool // it requests a connection at its address
+	waitingSince        time.Time           // since when it waits for a shared connection
+	gaveUpWaiting       bool                // it has waited for sharedWait
 	maxRecipients       int                 // most recipients of a transaction, learnt from closes; 0 for no bound
-	answeredBeforeClose int                 // recipients that the host answered before it closed a connection in the midst of others; 0 for no such host
+	answeredBeforeClose int                 // recipients the host answered before it closed a connection early; 0 if it has not
 	oneDomain           bool                // learnt: recipients of one transaction share their domain
-	oneAtATime          bool                // learnt: a transaction is not taken before the one before it was answered
+	oneAtATime          bool                // learnt: the host takes a transaction only after the last one was answered
 	overLimit           bool                // its acceptances are left unconfirmed: see replyHandler.updateSuspicion
-	overWithOthers      bool                // they are left unconfirmed too, for what is under way over other routes
-	overWithInFlight    bool                // they may be, when those who are under way have been heard
-	inFlightGroups      []inFlightGroup     // who is under way
-	// By the queue's count of answers: acceptances up to confirmedUpTo were heard before somebody was asked who was then refused; of
-	// those after base, which are of the transaction heard last, the ones before lastRefused stand before a refusal there.
+	overWithOthers      bool                // so they are, by recipients in flight over other routes
+	overWithInFlight    bool                // so they may be, once the recipients in flight are answered
+	inFlightGroups      []inFlightGroup     // transactions in flight
+	// By the queue's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those after
+	// lastStart are of the transaction answered last; the ones before lastRefused precede a refusal there.
 	confirmedUpTo, lastStart, lastRefused uint64
-	unconfirmed                           []*domainQueue // whose accepted probes wait for a refusal of anybody's
+	unconfirmed                           []*domainQueue // whose accepted probes wait for any refusal
 	suspectDecoys                         ring[suspectDecoy]
-	tlsFailed                             bool     // TLS failed here: speak in clear
+	tlsFailed                             bool     // TLS failed here: use plain text
 	reachTrial                            bool     // no probe waits in it: see health.tryAt
-	blocked                               bool     // its address limit has no room: in the queue's list until then
+	blocked                               bool     // its address limit has no room: in readyQueue.blocked until blockedUntil
 	deniedPriority                        priority // the highest that is blocked
 	blockedUntil                          time.Time
-	untilKnown                            bool // until is a budget's word, not only the bound of the wait for one
+	untilKnown                            bool // blockedUntil is a budget's time, not maxAddressWait
 }
 
-// hostQueueKey tells apart the groups of a ready queue: a connection serves one host of one MX set at one time.
+// hostQueueKey is the key of a host queue: a connection serves one host of one MX set at a time.
 func hostQueueKey(host string, hosts []string) string {
 	if len(hosts) == 1 {
 		return host
@@ -147,7 +147,7 @@ func hostQueueKey(host string, hosts []string) string {
 	return string(key)
 }
 
-// mxSetOf is the MX set of a host queue, by its key.
+// mxSetOf is the MX set in a host queue's key.
 func mxSetOf(key string) []string {
 	hosts := strings.Fields(key)
 	if len(hosts) > 1 {
@@ -156,7 +156,7 @@ func mxSetOf(key string) []string {
 	return hosts
 }
 
-// domainQueueKey finds a domain queue in its queue.
+// domainQueueKey is the key of a domain queue in its ready queue.
 type domainQueueKey struct{ domain, host string }
 
 // domainQueueOf finds or makes the queue of a domain at a host.
@@ -171,7 +171,7 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 		hq = &hostQueue{key: key, host: host}
 		set(&q.hostQueues, key, hq)
 	}
-	k.domain = strings.Clone(k.domain) // it outlives the row, whose text others share
+	k.domain = strings.Clone(k.domain) // it outlives the row, whose text is shared
 	dq := &domainQueue{domain: k.domain, host: host, hostQueue: hq}
 	hq.domainCount++
 	hq.domain = k.domain
@@ -179,7 +179,7 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 	return dq
 }
 
-// enqueue puts a probe where it waits for its turn.
+// enqueue adds a probe to its domain queue, or to retryFirst if it has lost a connection.
 func (q *readyQueue) enqueue(p *probe, dq *domainQueue, front bool) {
 	p.domainQueue = dq
 	dq.hostQueue.queued[p.priority]++
@@ -220,7 +220,7 @@ func (q *readyQueue) scheduleHost(hq *hostQueue, class priority) {
 	q.request(hq, class)
 }
 
-// dequeue takes a probe out of its queue. Its place stays in the ring until the ring comes to it.
+// dequeue removes a probe from its queue. Its domain queue stays in the ring until the ring comes to it.
 func (q *readyQueue) dequeue(p *probe) {
 	dq := p.domainQueue
 	switch p.inList {
@@ -234,15 +234,15 @@ func (q *readyQueue) dequeue(p *probe) {
 	p.inList.remove(p)
 }
 
-// waitingCount is how many probes and decoys of a host queue wait.
+// waitingCount counts the waiting probes and decoys of a host queue.
 func (hq *hostQueue) waitingCount() int {
 	return hq.queued[bulk] + hq.queued[short] + hq.queued[single] + hq.pendingDecoyCount()
 }
 
-// singleWaits reports a single that waits, for its own turn or for its decoy.
+// singleWaits reports a single call that waits to be asked, or for its decoy.
 func (hq *hostQueue) singleWaits() bool { return hq.queued[single]+hq.pendingDecoysFor(single) > 0 }
 
-// removeIfEmpty forgets a domain queue that nothing needs, and its group with its last place.
+// removeIfEmpty removes a domain queue that is not used, and with the last one its host queue.
 func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
 	if dq.queues[bulk].n+dq.queues[short].n+dq.queues[single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 || dq.scheduled != [numPriorities]bool{} || dq.decoy.state.busy() {
 		return

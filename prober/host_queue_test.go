@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRing holds a ring beside a slice: what is pushed comes last, what is unshifted comes first.
+// TestRing compares a ring with a slice: push adds at the end, pushFront at the front.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r ring[int]
@@ -33,14 +33,14 @@ func TestRing(t *testing.T) {
 	})
 }
 
-// awaitingDecoy makes a place of a host queue for whose decoy a row of a priority waits.
+// awaitingDecoy makes a domain queue with a row of the given priority that waits for its decoy.
 func awaitingDecoy(q *readyQueue, hq *hostQueue, class priority) *domainQueue {
 	dq := &domainQueue{hostQueue: hq}
 	q.awaitDecoy(&probe{priority: class}, dq)
 	return dq
 }
 
-// takePendingDecoys empties the ring of wanted decoys in the order in which they are asked.
+// takePendingDecoys empties the rings of pending decoys in the order in which they are asked.
 func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
 	for _, class := range [...]priority{single, short, bulk} {
 		for r := &hq.pendingDecoys[class]; r.n > 0; {
@@ -50,8 +50,8 @@ func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
 	return all
 }
 
-// TestDecoysAreAskedByPriority: a decoy that a single waits for comes first, that of a short job next, whatever stands before it,
-// and each priority's are counted.
+// TestDecoysAreAskedByPriority: a decoy that a single call waits for comes first, that of a short job next, whatever was added
+// before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
 	q, hq := &readyQueue{}, &hostQueue{}
 	for _, class := range [...]priority{bulk, short, bulk, short, single, bulk, short} {
@@ -66,8 +66,8 @@ func TestDecoysAreAskedByPriority(t *testing.T) {
 	require.Equal(t, []priority{single, short, short, short, bulk, bulk, bulk}, order)
 }
 
-// TestExpeditedDecoyIsFirst has the decoys of some domain queues wanted, and one of them hastened: it is before those of its old priority, and
-// behind those of its new one; the others keep their order. Who waits for it already hastens nothing.
+// TestExpeditedDecoyIsFirst expedites one of several pending decoys: it comes before those of its old priority and after those of
+// its new one; the others keep their order. A waiter of its own priority changes nothing.
 func TestExpeditedDecoyIsFirst(t *testing.T) {
 	for i := range 5 {
 		q, hq := &readyQueue{}, &hostQueue{}
@@ -76,7 +76,7 @@ func TestExpeditedDecoyIsFirst(t *testing.T) {
 		for k := range domainQueues {
 			domainQueues[k] = awaitingDecoy(q, hq, bulk)
 		}
-		cut := &domainQueue{hostQueue: hq, decoy: decoy{tries: 1}} // stands among those that were cut off
+		cut := &domainQueue{hostQueue: hq, decoy: decoy{tries: 1}} // in retryDecoys
 		q.awaitDecoy(&probe{priority: bulk}, cut)
 		for range 2 {
 			q.awaitDecoy(&probe{priority: short}, domainQueues[i])

@@ -17,8 +17,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestDNSRebindingReachesNoPrivateHost: a name that is now a mail server on the internet, now a machine of ours, is dialled only while the
-// address of the moment is one of the internet.
+// TestDNSRebindingReachesNoPrivateHost: a name that resolves to a public mail server at one time and to a private host at another
+// is dialled only while its address is public.
 func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 	public := netip.MustParseAddr("9.9.9.9")
 	for _, privateAddr := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0"} {
@@ -46,7 +46,7 @@ func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 			})
 			for i := range 6 {
 				b.verify(time.Minute, b.rows(mxA, fmt.Sprintf("ann%d@a.example", i))...)
-				time.Sleep(10 * time.Minute) // past what the resolver remembers
+				time.Sleep(10 * time.Minute) // longer than the resolver caches
 			}
 			b.stop()
 			require.NoError(t, b.cache.Close())
@@ -59,10 +59,10 @@ func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 	}
 }
 
-// TestDictionaryAttackIsBounded: two tenants guess at the mailboxes of one domain through us. Its server sees the refusals of one
-// hourly budget, not of two, and no more connections than one source may have; who asks elsewhere is answered at once.
+// TestDictionaryAttackIsBounded: two customers guess mailboxes of one domain through us. Its server sees the refusals of one
+// hourly budget, not of two, and no more connections than one source may have; rows of other domains are answered at once.
 func TestDictionaryAttackIsBounded(t *testing.T) {
-	const perHour, connections = 20, 2 // of a receiver that nobody knows
+	const perHour, connections = 20, 2 // of an unknown receiver
 	victim := &fakeServer{rcpt: acceptsOnly("ann")}
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestNode(t, "", map[string]*fakeServer{"mx.a.example": victim, "mx.b.example": {rcpt: acceptsOnly("bob")}})
@@ -97,7 +97,7 @@ func TestDictionaryAttackIsBounded(t *testing.T) {
 	})
 }
 
-// unsettledAfter verifies rows and gives those that are returned unanswered.
+// unsettledAfter verifies rows and returns those that are returned unanswered.
 func (b *testNode) unsettledAfter(rows []wire.Row, hold time.Duration) (rest []wire.Row) {
 	if len(rows) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (b *testNode) unsettledAfter(rows []wire.Row, hold time.Duration) (rest []w
 	return rest
 }
 
-// maxInSpan is the largest number of moments in any span.
+// maxInSpan is the largest number of times in any span.
 func maxInSpan(at []time.Time, span time.Duration) (n int) {
 	for i := range at {
 		k := i
@@ -123,8 +123,8 @@ func maxInSpan(at []time.Time, span time.Duration) (n int) {
 	return n
 }
 
-// TestHostileHostsDelayNoOtherHost: forty hosts that flood, drip, or say nothing do not keep an honest one from being asked, and
-// each of their rows comes to an end within the time of its three tries.
+// TestHostileHostsDelayNoOtherHost: forty hosts that flood, drip, or say nothing do not delay an honest one, and each of their
+// rows ends within the time of its three tries.
 func TestHostileHostsDelayNoOtherHost(t *testing.T) {
 	hosts := map[string]*fakeServer{"mx.b.example": {rcpt: acceptsOnly("bob")}}
 	for i := range 40 {

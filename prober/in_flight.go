@@ -6,11 +6,11 @@ import (
 	"probity/store/cache"
 )
 
-// inFlight holds the addresses that are being verified, so that each is probed once at a time.
+// inFlight holds the probes of all addresses being verified, so that each address has one probe at a time.
 type inFlight struct{ shards [64]inFlightShard }
 
 type inFlightShard struct {
-	mu sync.Mutex // guards all and the waiters of the probes in it
+	mu sync.Mutex // guards m and the waiters of the probes in it
 	m  map[cache.Key]*probe
 }
 
@@ -25,8 +25,8 @@ func newInFlight() *inFlight {
 // shard spreads by the address, not by the domain.
 func (f *inFlight) shard(k *cache.Key) *inFlightShard { return &f.shards[k[len(k)-1]%64] }
 
-// join lets a waiter wait for the probe of its address: the one in flight, else fresh. It returns the one it waits for.
-// A waiter without a caller is a retry: the probe goes on when all other waiters leave.
+// join adds a waiter to the probe of its address: the one in flight, else fresh. It returns that probe.
+// A waiter without a caller is a retry: the probe goes on after all other waiters have left.
 func (f *inFlight) join(fresh *probe, a waiter) *probe {
 	s := f.shard(&fresh.key)
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (f *inFlight) join(fresh *probe, a waiter) *probe {
 	return p
 }
 
-// remove takes a probe that is over out, and returns who waited for it.
+// remove removes a probe that has ended and returns its waiters.
 func (f *inFlight) remove(p *probe) []waiter {
 	s := f.shard(&p.key)
 	s.mu.Lock()
@@ -58,10 +58,10 @@ func (f *inFlight) remove(p *probe) []waiter {
 	return waiters
 }
 
-// removeWaiter lets a caller wait no longer. A queued probe that no caller waits for is dropped; true then.
+// removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that.
 func (f *inFlight) removeWaiter(p *probe, c *caller) bool { return f.drop(p, c, false) }
 
-// dropUnwanted drops a queued probe if no caller waits for it, even one whose target has answered. True then.
+// dropUnwanted drops a queued probe without waiters, even one whose target was answered, and reports that.
 func (f *inFlight) dropUnwanted(p *probe) bool { return f.drop(p, nil, true) }
 
 func (f *inFlight) drop(p *probe, c *caller, evenAnswered bool) bool {

@@ -10,8 +10,8 @@ import (
 )
 
 // SetIsolated stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and begins no
-// transaction, not even for a retry of its own. What was sent is heard: at narrow routes, which another source may have next, for
-// timing.HangUp, and elsewhere to its end. What somebody waits for goes on waiting.
+// transaction, not even for a retry of its own. Replies to what was sent are read: at narrow routes, which another source may get
+// next, for timing.CloseTimeout, elsewhere to the end. Probes with a caller stay queued.
 func (p *Prober) SetIsolated(isolated bool) {
 	now := time.Now()
 	if isolated {
@@ -19,8 +19,8 @@ func (p *Prober) SetIsolated(isolated bool) {
 		p.afterHangUpTime(p.hangUpIsolated)
 		return
 	}
-	// Another source may have had a narrow route meanwhile, and what it has used of the hour is unknown until new rows come. The
-	// domains of a provider with tenants may have another source now.
+	// Another source may have had a narrow route meanwhile, and its use of the hour is unknown until new rows come. The domains
+	// of a provider with tenants may have another source now.
 	for _, q := range p.allQueues() {
 		if q.provider.Kind != engine.KindWide {
 			p.dropUnwanted(q)
@@ -32,7 +32,7 @@ func (p *Prober) SetIsolated(isolated bool) {
 	}
 }
 
-// ActiveSources lists the sources that work is sent to: those that take queues.
+// ActiveSources lists the sources that take queues.
 func (p *Prober) ActiveSources() []Source {
 	ids := make([]Source, len(p.sources.list))
 	for i, src := range p.sources.list {
@@ -41,13 +41,13 @@ func (p *Prober) ActiveSources() []Source {
 	return ids
 }
 
-// The bounds of a window: less would starve sessions, more would only wait here.
+// Bounds of a window: fewer rows would leave sessions without work, more would only wait here.
 const (
 	minWindow = wire.MaxRows / 64
 	maxWindow = 8 * wire.MaxRows
 )
 
-// Window is how many rows of a class are worth having here: about what its budgets allow in a minute, were half of them
+// Window is how many rows of a class this node should have: about what its budgets allow in a minute if half of them are
 // refused. A class is a provider, a route, or many routes with few rows each, and after an @ the source that asks and the job.
 func (p *Prober) Window(class string) int {
 	table := p.table.Load()
@@ -67,12 +67,12 @@ func (p *Prober) Window(class string) int {
 		rows = min(rows, n*sources)
 	}
 	if n := prov.Limits.RefusalsPerHour; n > 0 {
-		rows = min(rows, 2*n*sources) // an hour's budget may be spent in a burst
+		rows = min(rows, 2*n*sources) // an hourly budget may be used in a burst
 	}
 	return max(rows, minWindow)
 }
 
-// Status is how this node fares.
+// Status is this node's load, budget use and the state of its sources.
 func (p *Prober) Status() wire.Status {
 	now := time.Now()
 	s := wire.Status{Sessions: p.slots.inUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
@@ -93,7 +93,7 @@ func (p *Prober) Status() wire.Status {
 	return s
 }
 
-// state is a source's in one word.
+// state is the state of a source in one word.
 func (src *source) state(now time.Time) string {
 	switch {
 	case src.awaitingTrial(now):
@@ -106,7 +106,7 @@ func (src *source) state(now time.Time) string {
 	return "ok"
 }
 
-// addToStatus counts the queue in its source's status.
+// addToStatus adds the queue to its source's status.
 func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,5 +123,5 @@ func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
 	}
 }
 
-// Sources is how many sources work is sent to.
+// Sources is how many sources take queues.
 func (p *Prober) Sources() int { return len(p.sources.list) }

@@ -29,7 +29,7 @@ func TestIsolatedNodeAsksNothingAndLosesNothing(t *testing.T) {
 	})
 }
 
-// A session in the middle of its work ends with the transaction that it has sent.
+// A busy session ends after the transaction that it has sent.
 func TestIsolatedNodeClosesItsSessions(t *testing.T) {
 	mx := &fakeServer{rcpt: acceptsOnly()}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
@@ -43,8 +43,8 @@ func TestIsolatedNodeClosesItsSessions(t *testing.T) {
 	})
 }
 
-// A node that comes back asks nothing more for rows that were handed back: another source may have used up the route's hour, or may
-// have a tenant's domain by now.
+// A node that goes on asks nothing more for rows that were returned: another source may have used up the route's hourly budget,
+// or may have a tenant's domain by now.
 func TestIsolatedNodeDropsWaitersOfNarrowRoutes(t *testing.T) {
 	tenants := strings.Replace(testTable, "name = \"Big\"", "name = \"Big\"\ntenants = true", 1)
 	for table, home := range map[string]string{testTable: "mx.site.example", tenants: "mx.big.example"} {

@@ -19,12 +19,12 @@ import (
 	"probity/store/cache"
 )
 
-// TestBudgetHoldsWhenKilledEachMinute kills a node each minute for two hours, and what was not synced is lost each time. However many of its
-// recipients a receiver refuses, no hour of that holds more refusals than the budget, and yet the node gets on.
+// TestBudgetHoldsWhenKilledEachMinute kills a node each minute for two hours; what was not synced is lost each time. No hour has
+// more refusals than the budget, however many recipients the receiver refuses, and the node still makes progress.
 func TestBudgetHoldsWhenKilledEachMinute(t *testing.T) {
 	for _, c := range []struct {
 		budget  int
-		refused string // last digits of who is
+		refused string // last digits of refused recipients
 	}{{20, "12345678"}, {200, "12345678"}, {200, "7"}} {
 		t.Run(fmt.Sprint(c.budget, c.refused), func(t *testing.T) {
 			table := tableWith("refusals_per_hour = 0", fmt.Sprintf("refusals_per_hour = %d", c.budget), "recipients_per_transaction = 0", "recipients_per_transaction = 10")
@@ -62,7 +62,7 @@ func killEachMinute(t *testing.T, table string, budget int, refused string) {
 		}()
 		time.Sleep(time.Minute)
 		dead.Store(true)
-		disk = disk.CrashClone(vfs.CrashCloneCfg{}) // what the old one does from now on is lost, and nobody hears it
+		disk = disk.CrashClone(vfs.CrashCloneCfg{}) // what the old one does from now on is lost and not sent
 		cancel()
 		<-ended
 		b.stop()
@@ -76,7 +76,7 @@ func killEachMinute(t *testing.T, table string, budget int, refused string) {
 	require.Greater(t, len(h.snapshot().refusalTimes), budget/2)
 }
 
-// killable is a way to the hosts on which nothing is said any more once its owner is dead.
+// killable dials connections that send nothing any more once their prober was killed.
 func killable(dial smtp.DialFunc, dead *atomic.Bool) smtp.DialFunc {
 	return func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 		if dead.Load() {

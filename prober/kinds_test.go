@@ -62,7 +62,7 @@ func TestTenantHasOneSource(t *testing.T) {
 	}
 }
 
-// TestWindowOfTenants: a class has room for the budgets of all sources that ask it.
+// TestWindowOfTenants: the window of a class covers the budgets of all sources that ask it.
 func TestWindowOfTenants(t *testing.T) {
 	for fleet, want := range map[int]int{0: 4, 2: 2} {
 		table, err := engine.DefaultTable().Override(fmt.Appendf(nil, "[[provider]]\nid = \"gate\"\nname = \"Gate\"\nmx = [\".gate.example\"]\ntenants = true\nfleet_sources = %d\n"+

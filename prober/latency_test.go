@@ -76,7 +76,7 @@ func TestLatencyFollowsTheTimePerRecipient(t *testing.T) {
 	require.InDelta(t, time.Millisecond, d.perRecipient, float64(100*time.Microsecond))
 }
 
-// TestUnsentRecipientsDoNotChangeTheLatency: rows in UTF-8 are not asked where the host does not take them, and take no time.
+// TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no time.
 func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 	q := &readyQueue{latency: latencyEstimate{setup: 250 * time.Millisecond, perRecipient: 50 * time.Millisecond}}
 	s := &session{queue: q, hostQueue: &hostQueue{}}
@@ -86,8 +86,8 @@ func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 	require.Equal(t, 50*time.Millisecond, q.latency.perRecipient)
 }
 
-// TestHighLatencyHostsGetMoreConnections asks a host that takes one recipient at a time: near, one connection is enough; far, one round trip
-// each would take twenty seconds.
+// TestHighLatencyHostsGetMoreConnections asks a host that takes one recipient at a time: with low latency one connection is
+// enough; with high latency one round trip each would take twenty seconds.
 func TestHighLatencyHostsGetMoreConnections(t *testing.T) {
 	const rows = 400
 	for what, c := range map[string]struct {
@@ -115,8 +115,8 @@ func TestHighLatencyHostsGetMoreConnections(t *testing.T) {
 	}
 }
 
-// TestHostsThatCloseEarlyAreAskedOverMoreConnections: a far host that answers three recipients and hangs up is asked over several
-// connections where nothing limits them; one after another, each would take a set-up of its own.
+// TestHostsThatCloseEarlyAreAskedOverMoreConnections: a high-latency host that closes after three recipients is asked over several
+// connections if nothing limits them; one after another, each would take a set-up of its own.
 func TestHostsThatCloseEarlyAreAskedOverMoreConnections(t *testing.T) {
 	const rows = 60
 	for limit, c := range map[string]struct {

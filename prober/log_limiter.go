@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// logLimiter bounds how often the log says that a receiver wants no more of a source: where nothing is paced, and where a source is
-// on a new blocklist, hundreds say so within seconds. The first few of a minute are said; the others are counted, and the count is
-// said when the minute is over.
+// logLimiter limits log lines about quarantines: without budgets, or when a source is on a new blocklist, hundreds come within
+// seconds. The first few of a minute are logged; the others are counted, and the count is logged when the minute is over.
 type logLimiter struct {
 	mu              sync.Mutex // guards what follows
 	spanStart       time.Time
@@ -16,10 +15,10 @@ type logLimiter struct {
 
 const (
 	logSpan   = time.Minute
-	maxLogged = 3 // lines of a span
+	maxLogged = 3 // lines per span
 )
 
-// allow reports that one more may be said.
+// allow reports that one more line may be logged, and counts it.
 func (r *logLimiter) allow(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,7 +33,7 @@ func (r *logLimiter) allow(now time.Time) bool {
 	return true
 }
 
-// takeSkipped is how many were not said, where the span is over; they are counted anew.
+// takeSkipped returns how many lines were skipped in a span that is over, and starts the next span.
 func (r *logLimiter) takeSkipped(now time.Time) (skipped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,9 +44,9 @@ func (r *logLimiter) takeSkipped(now time.Time) (skipped int) {
 	return skipped
 }
 
-// logSkipped logs how many quarantines were not.
+// logSkipped logs how many quarantines were not logged.
 func (p *Prober) logSkipped(now time.Time) {
 	if n := p.quarantineLog.takeSkipped(now); n > 0 {
-		p.cfg.Log.Warn("other receivers, or the same again, wanted no more of a source; the lanes say which", "times", n)
+		p.cfg.Log.Warn("further quarantines not logged", "times", n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestQuarantineLogIsBounded: many receivers that want no more of a source within a minute are a few lines and a count.
+// TestQuarantineLogIsBounded: many quarantines of a source within a minute are logged as a few lines and a count.
 func TestQuarantineLogIsBounded(t *testing.T) {
 	const receivers = 60
 	var out bytes.Buffer
@@ -25,11 +25,11 @@ func TestQuarantineLogIsBounded(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 	})
-	require.Equal(t, maxLogged, strings.Count(out.String(), "a receiver wants no more of this source"), out.String())
-	require.Equal(t, 1, strings.Count(out.String(), "wanted no more of a source; the lanes say which\" times="+fmt.Sprint(receivers-maxLogged)), out.String())
+	require.Equal(t, maxLogged, strings.Count(out.String(), "receiver quarantined an egress source"), out.String())
+	require.Equal(t, 1, strings.Count(out.String(), "further quarantines not logged\" times="+fmt.Sprint(receivers-maxLogged)), out.String())
 }
 
-// TestLogLimiter counts by the minute: the first of a minute are said, the others told when it is over.
+// TestLogLimiter counts by the minute: the first lines of a minute are logged, the others counted.
 func TestLogLimiter(t *testing.T) {
 	var r logLimiter
 	at := time.Unix(1_700_000_000, 0)

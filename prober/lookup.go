@@ -10,8 +10,9 @@ import (
 	"probity/engine/smtp"
 )
 
-// awaitLookup has a host queue's host looked up, and the group rung then, where that is not known and a connection might be opened. A single
-// waits for no look-up that others have asked for, nor for its turn: its session does it then. False when the group may go on.
+// awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the host
+// queue is scheduled afterwards. It returns false if the host queue need not wait. A single call waits neither for a lookup that
+// others requested nor for a free resolver: its session does the lookup.
 func (q *readyQueue) awaitLookup(hq *hostQueue, class priority, now time.Time) bool {
 	switch {
 	case hq.lookingUp:
@@ -27,12 +28,12 @@ func (q *readyQueue) awaitLookup(hq *hostQueue, class priority, now time.Time) b
 	return q.queueLookup(hq)
 }
 
-// lookupExpired reports a host queue whose host may be elsewhere by now.
+// lookupExpired reports that a host queue's last lookup is too old.
 func (q *readyQueue) lookupExpired(hq *hostQueue, now time.Time) bool {
 	return now.Sub(hq.lookedUp) >= lookupLife
 }
 
-// queueLookup has a host queue's host looked up, at once or when others have been. False when the prober stops.
+// queueLookup queues a lookup of a host queue's host. False if the prober stops.
 func (q *readyQueue) queueLookup(hq *hostQueue) bool {
 	if q.resolvers < maxResolvers {
 		if !q.prober.spawn(q.resolveHosts) {
@@ -45,7 +46,7 @@ func (q *readyQueue) queueLookup(hq *hostQueue) bool {
 	return true
 }
 
-// resolveHosts looks hosts up until none is sought.
+// resolveHosts looks hosts up until the lookup queue is empty.
 func (q *readyQueue) resolveHosts(soft, _ context.Context) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,12 +64,12 @@ func (q *readyQueue) resolveHosts(soft, _ context.Context) {
 		}
 	}
 	if q.resolvers--; q.resolvers == 0 {
-		q.dispatch(time.Now()) // idle sessions that expected calls make room now
+		q.dispatch(time.Now()) // idle sessions that expected requests may close now
 	}
 }
 
-// preferredAddr is at which of its addresses a host will be asked: where somebody has been answered already, else the first. The zero
-// Addr where it has none.
+// preferredAddr chooses the address at which a host is asked: one where a session has received replies, else the first. The zero
+// Addr if there is none.
 func (q *readyQueue) preferredAddr(addrs []netip.Addr) netip.Addr {
 	for _, a := range addrs {
 		if pool := q.pools[a]; pool != nil && pool.healthy > 0 {
@@ -81,7 +82,7 @@ func (q *readyQueue) preferredAddr(addrs []netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// addresses are those of a host that may and can be connected to from here, in DNS's order. The event says why there are none.
+// addresses returns a host's addresses that this node may and can connect to, in DNS order. The event says why there are none.
 func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
 	p := q.prober
 	addrs, fact := p.cfg.Resolver.Addrs(ctx, host, p.sources.ipv6 != nil)
@@ -110,7 +111,7 @@ func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, 
 	return allowed, event
 }
 
-// sourceFor is the source of this node that may connect to an address for the queue; nil where none can.
+// sourceFor is the source of this node that can connect to an address for the queue; nil if there is none.
 func (q *readyQueue) sourceFor(a netip.Addr) *source {
 	if a.Is4() != q.source.reachesIPv6() {
 		return q.source
@@ -121,8 +122,8 @@ func (q *readyQueue) sourceFor(a netip.Addr) *source {
 	return nil
 }
 
-// findAddr chooses the address to connect to: where the group is to be asked, if that may and can be still, else the first. The event
-// says why there is none.
+// findAddr chooses the address to connect to: the one of the session's pool if it is still valid, else the preferred one. The
+// event says why there is none.
 func (s *session) findAddr(ctx context.Context) (netip.Addr, engine.Event) {
 	q := s.queue
 	addrs, event := q.addresses(ctx, s.hostQueue.host)
@@ -141,7 +142,7 @@ func (s *session) findAddr(ctx context.Context) (netip.Addr, engine.Event) {
 	}
 	s.source = q.sourceFor(a)
 	if q.attach(s, a); was != nil && s.pool != was {
-		q.dispatch(now) // who called there
+		q.dispatch(now) // for host queues that requested this session
 	}
 	return a, engine.EventReply
 }

@@ -14,7 +14,7 @@ const (
 	budgetRetryDelay = time.Second // after a budget could not be written
 )
 
-// leaseLoop grants leases as they are asked for.
+// leaseLoop grants requested leases.
 func (p *Prober) leaseLoop(ctx context.Context) {
 	for {
 		select {
@@ -23,7 +23,7 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 		case <-p.budgetLog.wakeup:
 		}
 		for err := p.budgetLog.grantLeases(time.Now()); err != nil; err = p.budgetLog.grantLeases(time.Now()) {
-			p.cfg.Log.Error("budgets cannot be written: lanes that need them wait", "error", err)
+			p.cfg.Log.Error("budgets not saved: queues that need a lease wait", "error", err)
 			select {
 			case <-ctx.Done():
 				return
@@ -33,14 +33,14 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 	}
 }
 
-// maintain notes each minute that the node is alive, and forgets what is idle.
+// maintain saves the heartbeat each minute and drops what is idle.
 func (p *Prober) maintain(ctx context.Context) {
 	t := time.NewTicker(maintainEvery)
 	defer t.Stop()
 	for {
 		now := time.Now()
 		if err := p.cfg.Cache.PutBudgets([]cache.Budget{p.heartbeat(now.Add(maintainEvery + maintainEvery/2))}); err != nil {
-			p.cfg.Log.Error("the node's clock was not written", "error", err)
+			p.cfg.Log.Error("heartbeat not saved", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -52,7 +52,7 @@ func (p *Prober) maintain(ctx context.Context) {
 	}
 }
 
-// sweep sweeps the cache each hour; at the start as well if only that tells which addresses the cache has not.
+// sweep sweeps the cache each hour, and at the start if the cache's key filter must be built.
 func (p *Prober) sweep(ctx context.Context) {
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
@@ -66,7 +66,7 @@ func (p *Prober) sweep(ctx context.Context) {
 		case <-t.C:
 		}
 		if p.warmingUp(time.Now().Add(-sweepEvery)) {
-			p.SetTable(p.table.Load()) // gives queues the budgets of their source's age
+			p.SetTable(p.table.Load()) // gives queues the budgets of their source's warm-up
 		}
 		p.sweepOnce(ctx)
 	}
@@ -80,8 +80,8 @@ func (p *Prober) sweepOnce(ctx context.Context) {
 	p.cfg.Log.Debug("cache swept", "read", s.Read, "deleted", s.Deleted)
 }
 
-// dropIdle forgets queues and address limits that hold nothing but full budgets; when queues are many, also those whose hour is on
-// disk. Nothing is written: what is on disk is never less than what was used.
+// dropIdle drops idle queues and address limits whose budgets are full; if there are many queues, also those whose hourly
+// budget is on disk. Nothing is written: the use on disk is never less than the real one.
 func (p *Prober) dropIdle(now time.Time) {
 	crowded := p.queueCount() > p.cfg.MaxQueues/2
 	for _, q := range p.allQueues() {
@@ -109,13 +109,13 @@ func (q *readyQueue) close() {
 	}
 }
 
-// minuteBudgetsFull reports that only the hour's budget has anything to remember.
+// minuteBudgetsFull reports that only the hourly budget is not full.
 func (p *budget) minuteBudgetsFull(now time.Time) bool {
 	return p.openConns == 0 && p.connWindow.empty(now) && p.rcptWindow.empty(now) && !now.Before(p.halvedUntil)
 }
 
-// dropIdle forgets address limits that are not in use and have full budgets. A ready queue that still stands there as waiting has
-// sent its rows home, or finds its room by itself.
+// dropIdle drops address limits that are not used and have full budgets. A ready queue still registered there as a waiter has
+// returned its rows, or its timer wakes it.
 func (ds *addressLimits) dropIdle(now time.Time) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -128,7 +128,7 @@ func (ds *addressLimits) dropIdle(now time.Time) {
 	}
 }
 
-// closeQueues ends all queues and writes their budgets as they are: no lease is out any more.
+// closeQueues closes all queues and writes their budgets without leases: none is used any more.
 func (p *Prober) closeQueues(now time.Time) error {
 	budgets := []cache.Budget{p.heartbeat(now)}
 	for _, q := range p.allQueues() {

@@ -9,8 +9,8 @@ import (
 	"probity/store/cache"
 )
 
-// mendCache has a damaged cache set aside while the prober works, and writes into the new one what is known here: the budgets in
-// memory go on as they are, and only those that are not count as used up.
+// mendCache sets a damaged cache aside while the prober works, and writes into the new one what is in memory. Budgets in memory
+// stay as they are; only those that are not in memory count as used up.
 func (p *Prober) mendCache(ctx context.Context) {
 	for {
 		select {
@@ -20,12 +20,12 @@ func (p *Prober) mendCache(ctx context.Context) {
 		}
 		p.cfg.Cache.SetAside()
 		if err := p.writeKnown(); err != nil {
-			p.cfg.Log.Error("what is known of budgets was not written into the new cache: it counts as used up after a restart", "error", err)
+			p.cfg.Log.Error("budgets not saved in the new cache: treated as used up after a restart", "error", err)
 		}
 	}
 }
 
-// writeKnown writes what only the start reads, and asks for leases, with which each budget is written.
+// writeKnown writes what is otherwise read only at the start, and requests leases, with which each budget is written.
 func (p *Prober) writeKnown() error {
 	now := time.Now()
 	for _, q := range p.allQueues() {
@@ -52,11 +52,11 @@ func (p *Prober) writeKnown() error {
 	return p.cfg.Cache.PutBudgets([]cache.Budget{p.heartbeat(now.Add(maintainEvery + maintainEvery/2))})
 }
 
-// logUnreadable logs that a budget cannot be read. After damage to the cache that is so of each queue, and was told once.
+// logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged once.
 func (p *Prober) logUnreadable(err error) {
 	level := slog.LevelError
 	if errors.Is(err, cache.ErrSetAside) {
 		level = slog.LevelDebug
 	}
-	p.cfg.Log.Log(context.Background(), level, "a budget cannot be read: it counts as used up", "error", err)
+	p.cfg.Log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
 }

@@ -11,16 +11,16 @@ import (
 	"probity/prober/wire"
 )
 
-// metrics of a prober. No label bears an address or a domain.
+// metrics of a prober. No label contains an address or a domain.
 type metrics struct {
-	connections, transactions, recipients, replies, decoys, hits, addressWaits prometheus.Counter
+	connections, transactions, recipients, replies, decoys, hits, addressWaits, oldAddressWaits prometheus.Counter
 
-	sent, answered atomic.Uint64 // as recipients_total, and rows of batches with an answer
+	sent, answered atomic.Uint64 // recipients as in recipients_total; settled rows of batches
 
 	outcomes  *prometheus.CounterVec // status, reason
 	failures  *prometheus.CounterVec // event
 	actions   *prometheus.CounterVec // action
-	published *prometheus.Registry   // of these three: what people see of a node wherever they look
+	published *prometheus.Registry   // of these three, for Status
 }
 
 func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
@@ -31,16 +31,17 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		connections:  counter("connections_total", "Connections dialled to mail servers."),
-		transactions: counter("transactions_total", "Transactions begun, each with a MAIL of its own."),
-		recipients:   counter("recipients_total", "Recipients sent, decoys included."),
-		replies:      counter("replies_total", "Replies to recipients."),
-		decoys:       counter("decoys_total", "Decoys that were answered."),
-		hits:         counter("cache_hits_total", "Rows answered from the cache."),
-		addressWaits: counter("destination_waits_total", "Connections put off because their address had no room."),
-		outcomes:     vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
-		failures:     vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
-		actions:      vector("actions_total", "Actions that replies asked for.", "action"),
+		connections:     counter("connections_total", "Connections dialled to mail servers."),
+		transactions:    counter("transactions_total", "Transactions begun, each with a MAIL of its own."),
+		recipients:      counter("recipients_total", "Recipients sent, decoys included."),
+		replies:         counter("replies_total", "Replies to recipients."),
+		decoys:          counter("decoys_total", "Decoys (random recipients) that were answered."),
+		hits:            counter("cache_hits_total", "Rows answered from the cache."),
+		addressWaits:    counter("address_limited_total", "Connections put off because their address had no room."),
+		oldAddressWaits: counter("destination_waits_total", "Deprecated: use probity_prober_address_limited_total."),
+		outcomes:        vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
+		failures:        vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
+		actions:         vector("actions_total", "Actions that replies asked for.", "action"),
 	}
 	m.published = prometheus.NewRegistry()
 	m.published.MustRegister(m.outcomes, m.failures, m.actions)
@@ -50,16 +51,21 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range [...]prometheus.Collector{m.connections, m.transactions, m.recipients, m.replies, m.decoys, m.hits, m.addressWaits, m.outcomes, m.failures, m.actions,
+	queues := func() float64 { return float64(p.queueCount()) }
+	singleLoad := func() float64 {
+		if p.singleCalls.underLoad(time.Now()) {
+			return 1
+		}
+		return 0
+	}
+	for _, c := range [...]prometheus.Collector{m.connections, m.transactions, m.recipients, m.replies, m.decoys, m.hits, m.addressWaits, m.oldAddressWaits,
+		m.outcomes, m.failures, m.actions,
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
-		gauge("lanes", "Lanes in memory.", func() float64 { return float64(p.queueCount()) }),
+		gauge("ready_queues", "Ready queues in memory.", queues),
+		gauge("lanes", "Deprecated: use probity_prober_ready_queues.", queues),
 		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.inUse()) }),
-		gauge("singles_press", "1 while so many singles come that lists give way to them, else 0.", func() float64 {
-			if p.singleCalls.underLoad(time.Now()) {
-				return 1
-			}
-			return 0
-		}),
+		gauge("single_load_high", "1 while so many single calls come that jobs give way to them, else 0.", singleLoad),
+		gauge("singles_press", "Deprecated: use probity_prober_single_load_high.", singleLoad),
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("prober metrics: %w", err)
@@ -68,7 +74,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// publishedCounters are the counters that people see of a node wherever they look.
+// publishedCounters returns the counters that a node's status contains.
 func (m *metrics) publishedCounters() (all []wire.Counter) {
 	families, err := m.published.Gather()
 	if err != nil {
@@ -86,7 +92,7 @@ func (m *metrics) publishedCounters() (all []wire.Counter) {
 	return all
 }
 
-// countTransaction counts a transaction.
+// countTransaction counts a transaction's recipients and replies.
 func (m *metrics) countTransaction(asked, answered int) {
 	m.recipients.Add(float64(asked))
 	m.sent.Add(uint64(asked))

@@ -17,7 +17,7 @@ import (
 	"probity/prober/wire"
 )
 
-// outage is a way out that can be cut.
+// outage is a network that can fail.
 type outage struct {
 	down atomic.Bool
 	hang time.Duration // how long a connection takes to fail
@@ -39,10 +39,10 @@ func (o *outage) wrapDial(c *Config) {
 	}
 }
 
-// fourPerConnTable has receivers take four recipients a connection, so that there is always one to be made.
+// fourPerConnTable permits four recipients per connection, so that new connections are always needed.
 var fourPerConnTable = strings.Replace(testTable, "recipients_per_connection = 0", "recipients_per_connection = 4", 1)
 
-// manyServers are mail hosts, and rows that each of them is asked for.
+// manyServers makes mail hosts, and rows for each of them.
 func manyServers(n int, newServer func() *fakeServer) map[string]*fakeServer {
 	hosts := map[string]*fakeServer{}
 	for i := range n {
@@ -62,7 +62,7 @@ func (b *testNode) rowsPerServer(each int) (rows []wire.Row) {
 	return rows
 }
 
-// verifyToEnd verifies rows as a job does: what is returned undone or put off is sent again when it is due.
+// verifyToEnd verifies rows as a job does: what is returned or deferred is sent again when it is due.
 func (b *testNode) verifyToEnd(rows []wire.Row) map[string]int {
 	return b.verifyToEndHolding(time.Minute, rows)
 }
@@ -91,12 +91,12 @@ func (b *testNode) verifyToEndHolding(hold time.Duration, rows []wire.Row) map[s
 	return settled
 }
 
-// TestOurOutageCostsTimeNotVerdicts: while nobody can be reached, rows wait or are deferred; none is blamed on a receiver.
+// TestOurOutageCostsTimeNotVerdicts: while no host can be reached, rows wait or are deferred; none is blamed on a receiver.
 func TestOurOutageCostsTimeNotVerdicts(t *testing.T) {
 	for _, x := range []struct {
 		hang, lasts, within time.Duration
 		receivers, each     int
-		lost                int // rows that may end unknown at the most
+		lost                int // at most so many rows may end UNKNOWN
 	}{
 		{0, 2 * time.Second, 2 * time.Minute, 100, 40, 10},
 		{time.Second, 2 * time.Second, 2 * time.Minute, 100, 40, 10},
@@ -171,7 +171,7 @@ func TestOutageIsNotBlamedOnReceivers(t *testing.T) {
 	}
 }
 
-// TestDeadReceiversAreNotAnOutage: those that nobody reaches are told as such, each dialled a few times at the most, however many are
+// TestDeadReceiversAreNotAnOutage: unreachable receivers are reported as such, each dialled a few times at most, however many are
 // left when the others are done, and whether they refuse or are silent.
 func TestDeadReceiversAreNotAnOutage(t *testing.T) {
 	for _, x := range []struct {
@@ -217,7 +217,7 @@ func TestDeadReceiversAreNotAnOutage(t *testing.T) {
 	}
 }
 
-// A single is told at once what was seen.
+// A single call gets at once what was seen.
 func TestSinglesAreNotDeferredInAnOutage(t *testing.T) {
 	var o outage
 	withTestNode(t, testTable, o.wrapDial, map[string]*fakeServer{"mx.a.example": {rcpt: acceptsOnly("ann")}}, func(b *testNode) {
@@ -232,7 +232,7 @@ func TestSinglesAreNotDeferredInAnOutage(t *testing.T) {
 	})
 }
 
-// TestDNSOutageCostsTimeNotVerdicts: what a resolver does not answer for a while is asked again.
+// TestDNSOutageCostsTimeNotVerdicts: what a resolver does not answer for a while is looked up again.
 func TestDNSOutageCostsTimeNotVerdicts(t *testing.T) {
 	hosts := manyServers(100, func() *fakeServer { return &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: 100 * time.Millisecond} })
 	withTestNode(t, fourPerConnTable, nil, hosts, func(b *testNode) {
@@ -247,8 +247,8 @@ func TestDNSOutageCostsTimeNotVerdicts(t *testing.T) {
 	})
 }
 
-// TestDecoyTriesAtADeadHostAreBounded: a host that dies when it has accepted somebody is tried for the decoy a few times within a minute or two, not
-// each second for as long as it is dead, and who waits is told; once it lives, who comes is asked without delay.
+// TestDecoyTriesAtADeadHostAreBounded: a host that dies after it accepted a target is tried for the decoy a few times within a
+// minute or two, not each second; then the waiting rows get a result. Once it is back, new rows are asked without delay.
 func TestDecoyTriesAtADeadHostAreBounded(t *testing.T) {
 	for _, hang := range []time.Duration{0, 30 * time.Second} {
 		t.Run(fmt.Sprintf("fails after %s", hang), func(t *testing.T) {

@@ -2,45 +2,44 @@ package prober
 
 import "time"
 
-// pacing spreads over the hour what the rows of a long backlog spend of an hourly budget. Spent at once, the budget would be gone
-// when a short job comes, which would wait for the rest of the hour; spent evenly, it gives the short job some room in each
-// minute, and takes as long for all of it. The zero value spreads nothing. It bounds bulk only, together with the window,
-// which holds whatever this allows. An address that queues share is spent so while one of them has a long backlog.
+// pacing spreads a long backlog's use of an hourly budget over the hour, so that a short job finds room in each minute instead
+// of waiting for the next hour. The backlog takes no longer for it. The zero value does nothing. It limits long jobs only, in
+// addition to the window. The budget of a shared address is paced while one of its queues has a long backlog.
 //
-// It is a virtual schedule, as ATM's generic cell rate algorithm: each refusal costs the time in which the budget earns it, and
-// `debt` is when all that was spent is earned again.
+// It is a virtual schedule, as in ATM's generic cell rate algorithm (GCRA): each refusal costs the time in which the budget
+// earns it, and earnedAt is when all that was used is earned again.
 type pacing struct {
-	until      time.Time // the backlog is long until then, if no batch says so again
+	until      time.Time // the backlog counts as long until then, unless a batch says so again
 	earnedAt   time.Time
 	lastCost   time.Duration // of a refusal, when there was room last
-	closed     bool          // until a portion is earned: a connection should carry more than one recipient
-	shortUntil time.Time     // until then a short job wants the same budget
-	lastShort  time.Time     // when one wanted it last
+	closed     bool          // until a portion is earned, so that a connection carries more than one recipient
+	shortUntil time.Time     // a short job wants the same budget until then
+	lastShort  time.Time     // when a short job wanted it last
 	reserved   int           // reserved and not settled
 }
 
 const (
-	longBacklogLife = time.Hour // a coordinator's word of a long backlog holds so long
-	portionsPerHour = 8         // an hour's budget goes out in so many, of one refusal at least; one may be saved up with the next
+	longBacklogLife = time.Hour // how long a coordinator's report of a long backlog holds
+	portionsPerHour = 8         // an hourly budget is given out in so many portions of at least one refusal; one may be saved for the next
 	shortJobLife    = 10 * time.Second
-	reservedWait    = 2 * time.Second // what is reserved is settled soon
+	reservedWait    = 2 * time.Second // reservations are settled soon
 )
 
-// active reports that bulk is paced.
+// active reports that long jobs are paced.
 func (e *pacing) active(now time.Time) bool { return now.Before(e.until) }
 
-// recordShortJob tells of a short job that wants the budget.
+// recordShortJob records that a short job wants the budget.
 func (e *pacing) recordShortJob(now time.Time) {
 	e.shortUntil, e.lastShort = now.Add(shortJobLife), now
 }
 
-// shortJobSeen reports a short job of this hour while the backlog is long. Its rows are returned where there is no room, and when they are here
-// again the backlog, which always waits, would have taken what the hour has given back.
+// shortJobSeen reports a short job in the last hour while the backlog is long. Its rows are returned if there is no room;
+// until they come again, the backlog would take all room that the hour frees.
 func (e *pacing) shortJobSeen(now time.Time) bool {
 	return e.active(now) && now.Sub(e.lastShort) < time.Hour
 }
 
-// refusalCost is what a refusal costs. While a short job wants the budget too, bulk has only its own share of what is earned: see turns.
+// refusalCost is the cost of a refusal. While a short job wants the budget too, long jobs get only their share: see fairShare.
 func (e *pacing) refusalCost(limit int, now time.Time) time.Duration {
 	cost := time.Hour / time.Duration(max(1, limit))
 	if now.Before(e.shortUntil) {
@@ -49,7 +48,7 @@ func (e *pacing) refusalCost(limit int, now time.Time) time.Duration {
 	return cost
 }
 
-// room is how many refusals bulk may reserve now, of a limit an hour; else when it may look again.
+// room is how many refusals long jobs may reserve now under an hourly limit; else the denial says when to try again.
 func (e *pacing) room(limit int, now time.Time) (int, denial) {
 	each, portion := e.refusalCost(limit, now), time.Hour/time.Duration(min(portionsPerHour, max(1, limit)))
 	opens := e.earnedAt.Add(max(0, each-portion))
@@ -72,8 +71,8 @@ func (e *pacing) room(limit int, now time.Time) (int, denial) {
 	return 0, denial{denied: true, until: opens}
 }
 
-// settle ends n reservations, of which `refused` count. They cost no more than when there was room for them: were those under way
-// charged for a short job that came since, or for a budget that others turn out to have used, they could shut bulk out for hours.
+// settle ends n reservations, of which `refused` count. They cost no more than when they were reserved: a short job that came
+// since, or a budget that others have used, could otherwise make them expensive enough to stop long jobs for hours.
 func (e *pacing) settle(n, refused, limit int, now time.Time) {
 	e.reserved = max(0, e.reserved-n)
 	if !e.active(now) {

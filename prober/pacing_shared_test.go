@@ -15,9 +15,9 @@ import (
 	"probity/prober/wire"
 )
 
-// TestShortJobFindsRoomAtASharedAddress has a long backlog for three routes that lead to one address, in work for a day. A short job
-// for a fourth route there comes whenever it likes, and is returned each minute and comes again when it may, as rows do: neither what
-// the backlog has spent of the address nor a doubt that only its rows would end keeps the short job from its answers.
+// TestShortJobFindsRoomAtASharedAddress runs a long backlog for three routes that lead to one address, for a day. A short job for
+// a fourth route there comes at any time, and its rows are returned each minute and come again when due: neither the backlog's use
+// of the address budget nor a suspicion that only its rows would end delays the short job.
 func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 	for name, locals := range map[string][]string{"unknown": {"a%d", "b%d"}, "known": {"ann"}, "both": {"a%d", "ann"}} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 				for i := range 5 {
 					time.Sleep(2*time.Hour + time.Duration(i)*11*time.Minute)
 					for _, q := range b.prober.allQueues() {
-						q.noteLongBacklog(time.Now()) // as each chunk of the long job says
+						q.noteLongBacklog(time.Now()) // as each chunk of the long job does
 					}
 					var emails []string
 					for _, local := range locals {
@@ -61,8 +61,8 @@ func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 	}
 }
 
-// TestSharedAddressRoomReachesTheShortJob has the one connection of an address taken while a short job comes for a route there, and
-// the routes of a long backlog wait beside it, which may have nothing just now: the room is the short job's when it comes.
+// TestSharedAddressRoomReachesTheShortJob: the only connection of an address is taken when a short job comes for a route there,
+// and routes of a long backlog, which are denied now, also wait. When room comes, the short job gets it.
 func TestSharedAddressRoomReachesTheShortJob(t *testing.T) {
 	h := &fakeServer{rcpt: func(local string) string {
 		if strings.HasPrefix(local, "hold") {
@@ -95,7 +95,7 @@ func TestSharedAddressRoomReachesTheShortJob(t *testing.T) {
 	})
 }
 
-// timeShortJob gives how long the rows of a short job take, which is asked as the coordinator asks: minute by minute.
+// timeShortJob returns how long the rows of a short job take, sent minute by minute as the coordinator does.
 func (b *testNode) timeShortJob(ctx context.Context, rows []wire.Row) time.Duration {
 	began := time.Now()
 	byNumber := map[uint32]wire.Row{}

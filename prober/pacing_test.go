@@ -14,8 +14,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestPacingUsesTheHour lets a long backlog ask whatever it may, with any answers: it ends up with what the budget allows, never
-// more of it in a part of an hour than two portions above that part, and the window's law holds.
+// TestPacingUsesTheHour lets a long backlog ask whatever it may, with any replies: it uses what the budget allows, in any part of
+// an hour at most two portions more than that part, and the window's limit holds.
 func TestPacingUsesTheHour(t *testing.T) {
 	const hours = 10
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,8 +57,8 @@ func TestPacingUsesTheHour(t *testing.T) {
 	})
 }
 
-// TestPacingLeavesShortJobsTheirShare has a long backlog and a short job want all of one budget: three of four refusals are the
-// short one's, the long one does not starve, and the law holds.
+// TestPacingLeavesShortJobsTheirShare lets a long backlog and a short job want all of one budget: the short job gets three of four
+// refusals, the long one does not starve, and the limit holds.
 func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 	for _, limit := range []int{4, 20, 200} {
 		now := time.Unix(1_700_000_000, 0)
@@ -93,8 +93,8 @@ func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 	}
 }
 
-// TestPacingChargesTheQuotedCost has a long backlog under way for all that it may ask when a short job comes, or the word that others have
-// used the hour: it pays for two portions, and goes on when one of them is earned again.
+// TestPacingChargesTheQuotedCost: a long backlog has all it may ask in flight when a short job comes, or the report that others
+// have used the hour: it pays for two portions, and goes on when one of them is earned again.
 func TestPacingChargesTheQuotedCost(t *testing.T) {
 	for name, change := range map[string]func(p *budget, now time.Time){
 		"a short job comes":    func(p *budget, now time.Time) { p.pacing.shortUntil = now.Add(shortJobLife) },
@@ -117,9 +117,9 @@ func TestPacingChargesTheQuotedCost(t *testing.T) {
 	}
 }
 
-// TestShortJobFindsRoomBesideALongBacklog keeps a ready queue in work for hours with rows that are all refused. A short job of a tenth of
-// the hour's budget comes whenever it likes: it is answered in less than an hour. Without the word of a long backlog it finds
-// the hour spent.
+// TestShortJobFindsRoomBesideALongBacklog keeps a ready queue busy for hours with rows that are all refused. A short job of a tenth
+// of the hourly budget comes at any time: it is answered within an hour. Without the report of a long backlog it finds the budget
+// used up.
 func TestShortJobFindsRoomBesideALongBacklog(t *testing.T) {
 	for _, longBacklog := range []bool{true, false} {
 		t.Run(fmt.Sprintf("steady %v", longBacklog), func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestShortJobFindsRoomBesideALongBacklog(t *testing.T) {
 				for i := range 6 {
 					time.Sleep(2*time.Hour + time.Duration(i)*11*time.Minute)
 					if longBacklog {
-						b.prober.allQueues()[0].noteLongBacklog(time.Now()) // as each chunk of the long job says
+						b.prober.allQueues()[0].noteLongBacklog(time.Now()) // as each chunk of the long job does
 					}
 					began := time.Now()
 					quick := &wire.Batch{Job: "short", Short: true, Started: began, Rows: b.rows(mxA, fmt.Sprintf("a%d@s.example", i), fmt.Sprintf("b%d@s.example", i))}
@@ -154,8 +154,8 @@ func TestShortJobFindsRoomBesideALongBacklog(t *testing.T) {
 	}
 }
 
-// TestLongBacklogUsesTheHour keeps a ready queue in work for ten hours with a long backlog of which all, or a quarter, is refused: but for
-// the first hour it uses 97 % of the budget, as one that spends each hour at once does, and the law holds.
+// TestLongBacklogUsesTheHour keeps a ready queue busy for ten hours with a long backlog of which all, or a quarter, is refused:
+// after the first hour it uses 97 % of the budget, as a queue without pacing does, and the limit holds.
 func TestLongBacklogUsesTheHour(t *testing.T) {
 	const hours = 10
 	for _, limit := range []int{20, 90} {

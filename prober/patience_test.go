@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecoyIsRetriedSoonAfterABusyGreeting: a host that greets once with a refusal between the target and its decoy is greeted again soon: a
-// single has its answer in time.
+// TestDecoyIsRetriedSoonAfterABusyGreeting: a host that once refuses at the greeting, between the target and its decoy, is tried
+// again soon: a single call gets its answer in time.
 func TestDecoyIsRetriedSoonAfterABusyGreeting(t *testing.T) {
 	for _, banner := range []string{"451 4.3.2 busy", "421 4.3.2 busy", "554 5.3.2 not now"} {
 		h := &fakeServer{}
@@ -30,8 +30,8 @@ func TestDecoyIsRetriedSoonAfterABusyGreeting(t *testing.T) {
 	}
 }
 
-// TestDNSFailureWhileADecoyWaits: minutes without a resolver that answers cost a row that waits for its decoy time, and no verdict;
-// a name that is broken for good is told.
+// TestDNSFailureWhileADecoyWaits: minutes without DNS delay a row that waits for its decoy and do not decide it; a name that stays
+// broken is reported.
 func TestDNSFailureWhileADecoyWaits(t *testing.T) {
 	for outage, want := range map[time.Duration]string{2 * time.Minute: "VALID", 5 * time.Minute: "VALID", 50 * time.Minute: "RISKY accepted_unconfirmed"} {
 		h := &fakeServer{rcpt: acceptsOnly("ann")}
@@ -45,7 +45,7 @@ func TestDNSFailureWhileADecoyWaits(t *testing.T) {
 	}
 }
 
-// TestIdleSessionWakesWhenLeaseIsGranted: what is worth no connection of its own goes out on the one that waits, as soon as it may.
+// TestIdleSessionWakesWhenLeaseIsGranted: rows that justify no new connection go out on an idle one once a lease is granted.
 func TestIdleSessionWakesWhenLeaseIsGranted(t *testing.T) {
 	for _, n := range []int{4, 5, 6, 8} {
 		h := &fakeServer{rcpt: acceptsOnly("ann")}
@@ -73,7 +73,7 @@ func TestIdleAddressLimitIsRemoved(t *testing.T) {
 	})
 }
 
-// TestQuarantineClosesIdleSessions: a receiver that quarantines us, or that the table forbids, has no connection of ours left.
+// TestQuarantineClosesIdleSessions: no connection stays open to a receiver that quarantines us, or that the table excludes.
 func TestQuarantineClosesIdleSessions(t *testing.T) {
 	free := strings.Replace(testTable, "connections = 2", "connections = 0", 1)
 	for name, away := range map[string]func(*testNode){
@@ -90,7 +90,7 @@ func TestQuarantineClosesIdleSessions(t *testing.T) {
 			b.verify(time.Minute, b.rows(mxA, numberedAddresses(2000, "a.example")...)...)
 			require.NotZero(t, h.snapshot().open)
 			away(b)
-			time.Sleep(300 * time.Millisecond) // a goodbye is a round trip or two
+			time.Sleep(300 * time.Millisecond) // QUIT takes a round trip or two
 			require.Zero(t, h.snapshot().open, name)
 		})
 	}

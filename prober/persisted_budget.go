@@ -7,17 +7,17 @@ import (
 	"probity/store/cache"
 )
 
-// persistedBudget is a budget whose hourly budget survives a restart: a queue's or an address limit's.
+// persistedBudget is the budget of a queue or an address limit; its hourly part survives a restart.
 type persistedBudget struct {
 	name    string
-	mu      sync.Mutex // guards budget, and all of the queue that it belongs to
+	mu      sync.Mutex // guards budget, and all fields of the queue that it belongs to
 	budget  budget
-	onLease func(now time.Time) // called, without mu, when a lease was granted
-	// leaseRequested says that the budget log has been asked for a lease. Guarded by mu.
+	onLease func(now time.Time) // called without mu after a lease was granted
+	// leaseRequested: the budget is queued for a lease in the budget log. Guarded by mu.
 	leaseRequested bool
 }
 
-// load restores the persisted budget from the cache. What cannot be read is an empty budget.
+// load restores the budget from the cache. One that cannot be read counts as used up.
 func (a *persistedBudget) load(c *cache.Cache, now time.Time) error {
 	a.budget.lease.needed = a.budget.limits.RefusalsPerHour > 0
 	state, ok, err := c.Budget(a.name)
@@ -30,11 +30,11 @@ func (a *persistedBudget) load(c *cache.Cache, now time.Time) error {
 	return err
 }
 
-// budgetLog writes budgets ahead of their use: one commit for all who ask meanwhile.
+// budgetLog writes budgets to disk before they are used, with one commit for all requests that have come meanwhile.
 type budgetLog struct {
 	cache  *cache.Cache
 	mu     sync.Mutex         // guards queue
-	queue  []*persistedBudget // at most one entry a budget
+	queue  []*persistedBudget // at most one entry per budget
 	wakeup chan struct{}
 }
 
@@ -42,7 +42,7 @@ func newBudgetLog(c *cache.Cache) *budgetLog {
 	return &budgetLog{cache: c, wakeup: make(chan struct{}, 1)}
 }
 
-// requestLease queues a budget for a fresh lease. The budget's mutex is held.
+// requestLease queues a budget for a new lease. The budget's mutex is held.
 func (g *budgetLog) requestLease(a *persistedBudget) {
 	if a.leaseRequested {
 		return
@@ -65,7 +65,7 @@ func (g *budgetLog) drain() []*persistedBudget {
 	return q
 }
 
-// grantLeases writes what was asked for and grants it. When the writing fails nothing is granted, and the budgets stay asked for.
+// grantLeases writes the requested leases and grants them. If the write fails, nothing is granted and the requests stay queued.
 func (g *budgetLog) grantLeases(now time.Time) error {
 	asked := g.drain()
 	if len(asked) == 0 {
@@ -93,7 +93,7 @@ func (g *budgetLog) grantLeases(now time.Time) error {
 	return nil
 }
 
-// snapshot is the budget's state for the disk, with a fresh lease in it. The budget's mutex is held.
+// snapshot is the budget's state for the disk, with a new lease in it. The budget's mutex is held.
 func (a *persistedBudget) snapshot(now time.Time) (cache.Budget, int) {
 	state, leased := a.budget.snapshot(nil, now)
 	until := now.Add(time.Hour + leaseLife + leaseTail + a.budget.refusalWindow.slot)
@@ -103,7 +103,7 @@ func (a *persistedBudget) snapshot(now time.Time) (cache.Budget, int) {
 	return cache.Budget{Name: a.name, State: state, Until: until}, leased
 }
 
-// finalState is the budget's state without a lease, for the end of its life in memory. The budget's mutex is held.
+// finalState is the budget's state without a lease, written at the stop. The budget's mutex is held.
 func (a *persistedBudget) finalState(now time.Time) cache.Budget {
 	if a.budget.refusalWindow.empty(now) && !now.Before(a.budget.quarantinedUntil) {
 		return cache.Budget{Name: a.name}

@@ -13,7 +13,7 @@ import (
 	"probity/prober/wire"
 )
 
-// tableWith is the test table with budgets for nobody's hosts.
+// tableWith is the test table with the given budgets for unknown hosts.
 func tableWith(changes ...string) string { return strings.NewReplacer(changes...).Replace(testTable) }
 
 func numberedAddresses(n int, domain string) (out []string) {
@@ -100,8 +100,8 @@ func withAliases(hosts map[string]*fakeServer, h *fakeServer, n int) map[string]
 	return hosts
 }
 
-// TestRefusalsPerConnectionAreKept: a host that closes at the fourth refusal of a connection is left after the third, whether it pipelines or not, and
-// with the refused decoys counted.
+// TestRefusalsPerConnectionAreKept: the connection to a host that closes at the fourth refusal is closed after the third, with or
+// without pipelining, refused decoys included.
 func TestRefusalsPerConnectionAreKept(t *testing.T) {
 	const most = 3
 	for _, noPipe := range []bool{false, true} {
@@ -129,8 +129,8 @@ func TestRefusalsPerConnectionAreKept(t *testing.T) {
 	}
 }
 
-// TestRefusalOfOneRecipientAffectsNoOther: what one recipient refuses, by a rule of its own or of its site, says nothing of the others: they are asked
-// on the same connection, and later, and the route is not left alone.
+// TestRefusalOfOneRecipientAffectsNoOther: a refusal by a recipient's or its site's own rule says nothing about the others: they
+// are asked on the same connection, and later, and the route is not paused.
 func TestRefusalOfOneRecipientAffectsNoOther(t *testing.T) {
 	for refusal, want := range map[string]string{
 		"550 5.7.1 You are not allowed to send to this group":                    "UNKNOWN blocked",
@@ -221,7 +221,7 @@ func TestStopReturnsRowsAndEndsGoroutines(t *testing.T) {
 	})
 }
 
-// TestIdleSessionsYieldToWaitingHosts has many hosts of one receiver share few sessions: none lingers at its host while others wait.
+// TestIdleSessionsYieldToWaitingHosts lets many hosts of one receiver share few sessions: none lingers at its host while others wait.
 func TestIdleSessionsYieldToWaitingHosts(t *testing.T) {
 	for name, table := range map[string]string{
 		"our own bound":     testTable + "[provider.limits]\nconnections = 0\n",
@@ -262,7 +262,7 @@ func TestIdleSessionsWaitForOtherJobs(t *testing.T) {
 	}
 }
 
-// TestSpeedupShortensQuarantine holds that a table for a pretend internet scales what its rules ask for.
+// TestSpeedupShortensQuarantine: a table for a simulated internet scales the times of its rules.
 func TestSpeedupShortensQuarantine(t *testing.T) {
 	h := &fakeServer{banner: "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"}
 	withTestNode(t, "speedup = 36000\n"+testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {

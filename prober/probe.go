@@ -11,30 +11,30 @@ import (
 
 // probe is one address on its way to a verdict. Several waiters may wait for it.
 //
-// As many are alive as rows are under way, and the collector looks through each again and again: hence the narrow fields.
+// There is one for each row in memory, and the garbage collector scans them all, so the fields are small.
 type probe struct {
 	ev     engine.Evidence
 	policy engine.Policy
-	facts  []domainFact // what was known of the domain's decoys when it came; shared, not changed
+	facts  []domainFact // what was known of the domain's decoys when the row came; shared, read-only
 	key    cache.Key
-	retry  bool // a single's retry: goes on without waiters. Guarded by the flight shard of key, as waiters are
+	retry  bool // retry of a single call: goes on without waiters. Guarded by the inFlight shard of key, as waiters are
 
 	queue  atomic.Pointer[readyQueue]
-	urgent atomic.Bool // a single waits for it
+	urgent atomic.Bool // a single call waits for it
 
-	// Guarded by the queue's mutex while the queue has it; ownership passes to the code that takes it out.
-	sends            uint8 // RCPTs sent for it, answered or not: at most maxSends
+	// Guarded by the queue's mutex while the queue has it; the code that removes it becomes the owner.
+	sends            uint8 // RCPTs sent, answered or not: at most maxSends
 	priority         priority
-	suspicion        suspicion     // of its host when it was last answered
-	connectionLosses int16         // how heavily its connections failed it, as engine.Next weighs that: see hostQueue.retryFirst
-	domainQueue      *domainQueue  // where it waits or is asked
+	suspicion        suspicion     // of its host at its last reply
+	connectionLosses int16         // lost connections, as engine.Next weighs them: see hostQueue.retryFirst
+	domainQueue      *domainQueue  // in which it waits or is asked
 	prev, next       *probe        // neighbours in the list that it waits in
 	inList           *probeList    // that list; nil while it is being asked
-	lastAnswer       uint64        // when it was last answered, by the queue's count of answers
-	answeredAfter    time.Duration // and by the clock, since the prober was made
+	lastAnswer       uint64        // its last reply, by the queue's count of answers
+	answeredAfter    time.Duration // the same by the clock, since the prober was made
 
-	waiters   []waiter  // guarded by the flight shard of key
-	oneWaiter [1]waiter // room for the usual one
+	waiters   []waiter  // guarded by the inFlight shard of key
+	oneWaiter [1]waiter // usual storage of waiters
 }
 
 // waiter is one row of a caller that waits for a probe.
@@ -44,23 +44,23 @@ type waiter struct {
 	flags  engine.Flags
 }
 
-// maxSends bounds how often one probe is sent. Each connection answers at least one of the recipients it was given
-// or blames one, so this is never met unless a receiver plays with us.
+// maxSends bounds how often one probe is sent. On each connection at least one recipient is answered or blamed, so only a
+// hostile receiver can make a probe reach it.
 const maxSends = 24
 
-// outcome is what became of a probe.
+// outcome is the result of a probe.
 type outcome struct {
 	verdict   engine.Verdict
 	deferred  bool
 	due       time.Time
 	attempt   int // deferred attempts, this one included
 	source    string
-	returned  bool // not done: no budget, no place, or no time
+	returned  bool // not finished: no budget, no memory, or no time
 	fresh     bool // made now, not read from the cache
 	cacheable bool // may be kept in the cache
 }
 
-// judge judges a probe whose evidence asks for nothing more.
+// judge judges a probe whose evidence is complete.
 func (p *probe) judge(now time.Time) outcome {
 	p.ev.Suspicion = p.suspicion.forEngine()
 	p.addKnownChecks()
@@ -72,7 +72,7 @@ func (p *probe) judge(now time.Time) outcome {
 	return o
 }
 
-// suspicious reports an acceptance of which suspicion alone says that nothing confirms it: kept, it would outlast the suspicion.
+// suspicious reports an acceptance that is unconfirmed only because of suspicion: cached, it would outlast the suspicion.
 func (p *probe) suspicious(o *outcome) bool {
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
 		slices.ContainsFunc(p.ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == ruleSilentAcceptance })
@@ -88,8 +88,8 @@ func (p *probe) addKnownChecks() {
 	}
 }
 
-// deferUntil is a probe that must wait until due, or now if that is over, and be asked again by the same source. A decoy that was
-// asked after its target had been greylisted moves that on: both must have aged when they are asked together.
+// deferUntil is the outcome of a probe that must be asked again by the same source at due, or now if that is past. A decoy that
+// was asked after its target was greylisted moves due on: both must have waited long enough when they are asked together.
 func (p *probe) deferUntil(due, now time.Time, sourceName string) outcome {
 	for i := len(p.ev.Seen) - 1; i > 0; i-- {
 		s, target := &p.ev.Seen[i], &p.ev.Seen[i-1]
@@ -107,7 +107,7 @@ func (p *probe) deferUntil(due, now time.Time, sourceName string) outcome {
 	return o
 }
 
-// probeList is a queue of probes from whose middle one can be taken.
+// probeList is a queue of probes that also permits removal from the middle.
 type probeList struct {
 	first, last *probe
 	n           int
@@ -124,7 +124,7 @@ func (l *probeList) push(p *probe) {
 	l.n++
 }
 
-// pushFront puts p first: it has waited already.
+// pushFront adds p as the first: it has waited already.
 func (l *probeList) pushFront(p *probe) {
 	p.inList, p.prev, p.next = l, nil, l.first
 	if l.first == nil {

@@ -9,8 +9,8 @@ import (
 	"probity/engine"
 )
 
-// TestDeferredTargetAgesWithItsDecoy: a decoy that was asked after its greylisted target is as old as that when both are asked again; one that
-// came after an acceptance has nothing to age beside. Nothing is due before now.
+// TestDeferredTargetAgesWithItsDecoy: a decoy asked after its greylisted target has waited as long as that when both are asked
+// again; one asked after an acceptance moves nothing. Nothing is due before now.
 func TestDeferredTargetAgesWithItsDecoy(t *testing.T) {
 	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {

@@ -36,7 +36,7 @@ type Prober struct {
 	warned        sync.Once
 	quarantineLog logLimiter
 	created       time.Time     // when it was made
-	quiet         time.Time     // budgets per minute are used up until then: what was used before the start is not known
+	quiet         time.Time     // budgets per minute count as used up until then: their use before the start is not known
 	started       chan struct{} // closed when Run begins
 	stop          chan struct{} // closed when Run ends
 
@@ -73,10 +73,10 @@ func New(c Config) (*Prober, error) {
 	return p, p.loadFirstUses(time.Now())
 }
 
-// stopTime is how long sessions may take to finish what they have sent; leaving them takes up to quitTime more.
+// stopTime is how long sessions may take to finish what they have sent; closing them takes up to quitTime more.
 const stopTime = timing.CloseTimeout
 
-// Run works until ctx ends, and returns after all that it started has.
+// Run works until ctx ends, and returns after all its goroutines have.
 func (p *Prober) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -89,7 +89,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		p.spawn(func(soft, _ context.Context) { loop(soft) })
 	}
 	for _, src := range p.sources.list {
-		p.watchQuarantine(src) // one that is quarantined since before the start
+		p.watchQuarantine(src) // if it was quarantined before the start
 	}
 	<-ctx.Done()
 	p.life.mu.Lock()
@@ -99,11 +99,11 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := time.AfterFunc(stopTime, cancel)
 	defer late.Stop()
 	p.life.working.Wait()
-	p.logSkipped(time.Now().Add(logSpan)) // of a span that is not over, too
+	p.logSkipped(time.Now().Add(logSpan)) // the current span included
 	return p.closeQueues(time.Now())
 }
 
-// spawn runs f as a child of Run; false when Run is not there to wait for it. soft ends when no new work should begin, hard
+// spawn runs f in a goroutine for which Run waits; false if Run is not running. soft ends when no new work should begin, hard
 // when all must end.
 func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
 	p.life.mu.Lock()
@@ -116,7 +116,7 @@ func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
 	return true
 }
 
-// awaitRun waits for Run to begin, since its callers may have been started at the same time. It fails once Run has ended.
+// awaitRun waits until Run has begun, as callers may start at the same time. It fails once Run has ended.
 func (p *Prober) awaitRun(ctx context.Context) error {
 	select {
 	case <-p.stop:
@@ -125,7 +125,7 @@ func (p *Prober) awaitRun(ctx context.Context) error {
 	}
 	select {
 	case <-p.started:
-		return nil // even if ctx has ended: the cache may know
+		return nil // even if ctx has ended: the cache may have the answer
 	default:
 	}
 	select {
@@ -146,7 +146,7 @@ func (p *Prober) SetTable(t *engine.Table) {
 	}
 }
 
-// firstWait is how old a deferred decoy must be before it is asked again.
+// firstWait is how long a deferred decoy waits before it is asked again.
 func (p *Prober) firstWait(pr *probe) time.Duration {
 	if s := pr.policy.Schedule; len(s) > 0 {
 		return max(s[0], time.Millisecond)
@@ -160,7 +160,7 @@ func (p *Prober) warnNoIdentity() {
 	})
 }
 
-// queueOf finds or makes a ready queue; nil when there are too many.
+// queueOf finds or makes a ready queue; nil if there are too many.
 func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueue {
 	k := queueKey{r.Key, src.name}
 	p.mu.Lock()
@@ -180,14 +180,14 @@ func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueu
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if q = p.queues[k]; q == nil {
-		fresh.probingDisabled = p.probingDisabled(r.Provider, r.Hosts) // by a table that SetTable's look at all queues came too late for, or comes after
+		fresh.probingDisabled = p.probingDisabled(r.Provider, r.Hosts) // SetTable may have missed this queue
 		q = fresh
 		p.queues[k] = q
 	}
 	return q
 }
 
-// add gives probes to a ready queue, or to its successor when it has left the registry meanwhile.
+// add adds probes to a ready queue, or to its successor if it was removed meanwhile.
 func (p *Prober) add(q *readyQueue, probes []*probe, now time.Time) {
 	for !q.add(probes, now) {
 		p.unregister(q)
@@ -229,10 +229,11 @@ func (p *Prober) allQueues() []*readyQueue {
 	return all
 }
 
-// heartbeatKey is the budget under which the node notes that it is alive.
+// heartbeatKey is the name of the budget that stores the heartbeat.
 const heartbeatKey = "clock"
 
-// quietAfterStart is until when the budgets per minute count as used up: a minute after this node may last have been working.
+// quietAfterStart is until when the budgets per minute count as used up: a minute after the time until which this node may have
+// worked.
 func (p *Prober) quietAfterStart(now time.Time) time.Time {
 	state, ok, err := p.cfg.Cache.Budget(heartbeatKey)
 	most := now.Add(p.table.Load().Scaled(time.Minute + time.Second))
@@ -249,7 +250,8 @@ func (p *Prober) quietAfterStart(now time.Time) time.Time {
 	return until
 }
 
-// Fresh reports that this node has asked no receiver since its start, nor was at work in the hour before it, for so long its note of being alive is kept. False before Run.
+// Fresh reports that this node has asked no receiver since its start and did not run in the hour before, which is how long its
+// heartbeat is kept. False before Run.
 func (p *Prober) Fresh() bool {
 	select {
 	case <-p.started:
@@ -259,12 +261,12 @@ func (p *Prober) Fresh() bool {
 	}
 }
 
-// heartbeat writes that this node may be working until a time.
+// heartbeat is the cache entry that says that this node may work until a time.
 func (p *Prober) heartbeat(until time.Time) cache.Budget {
 	return cache.Budget{Name: heartbeatKey, State: binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())), Until: until.Add(time.Hour)}
 }
 
-// quietUntil is from when a receiver with budgets per minute may be asked.
+// quietUntil is when a receiver with these limits may be asked first; later than the start only with budgets per minute.
 func (p *Prober) quietUntil(l engine.Limits) time.Time {
 	if l.ConnectionsPerMinute == 0 && l.RecipientsPerMinute == 0 {
 		return time.Time{}

@@ -13,8 +13,8 @@ import (
 	"probity/engine"
 )
 
-// TestProbeOffTakesEffectAtOnce: rows that wait in a ready queue when the table is reloaded with probe = "off" for their receiver are not asked, nor
-// are decoys for those that were accepted, nor rows that come with a route of the table before.
+// TestProbeOffTakesEffectAtOnce: rows in a ready queue when the table is reloaded with probe = "off" for their receiver are not
+// asked, nor decoys for accepted ones, nor rows that come with a route of the old table.
 func TestProbeOffTakesEffectAtOnce(t *testing.T) {
 	h := &fakeServer{rcpt: func(string) string { return "250 2.1.5 ok" }, replyDelay: 10 * time.Second, maxAnswered: 4}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -25,7 +25,7 @@ func TestProbeOffTakesEffectAtOnce(t *testing.T) {
 		rows := b.rows(mxA, addrs...)
 		time.AfterFunc(25*time.Second, func() { b.prober.SetTable(disabledTable(t, "mx.a.example")) })
 		got := b.verify(10*time.Minute, rows...)
-		time.Sleep(time.Minute) // what was on its way has been heard
+		time.Sleep(time.Minute) // what was in flight has been answered
 		asked := h.count("RCPT")
 		require.Positive(t, asked)
 		require.Less(t, asked, len(rows)/2)
@@ -46,11 +46,11 @@ func TestProbeOffTakesEffectAtOnce(t *testing.T) {
 	})
 }
 
-// onePerMinuteTable has receivers take one connection a minute, with one recipient on it: a decoy waits a minute for its own.
+// onePerMinuteTable permits one connection a minute with one recipient: a decoy waits a minute for its own.
 var onePerMinuteTable = tableWith("connections_per_minute = 0", "connections_per_minute = 1", "recipients_per_connection = 0", "recipients_per_connection = 1")
 
-// TestNoDecoyAtForbiddenHosts: a decoy that was wanted when its receiver was forbidden is not worth a connection to it, were it
-// without a recipient; once the receiver is allowed again it is asked as any other.
+// TestNoDecoyAtForbiddenHosts: no connection is made to a receiver for a decoy that was pending when the table excluded it; once
+// the receiver is allowed again it is asked like any other.
 func TestNoDecoyAtForbiddenHosts(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann", "eve")}
 	withTestNode(t, onePerMinuteTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -91,8 +91,8 @@ func useTwoSources(c *Config) {
 	}
 }
 
-// TestNoDecoyWhereQuarantined: nor is it worth a connection to a receiver that has quarantined the source; who waits for it is asked
-// from another source, where there is one.
+// TestNoDecoyWhereQuarantined: nor to a receiver that has quarantined the source; the probe that waits for the decoy is asked from
+// another source, if there is one.
 func TestNoDecoyWhereQuarantined(t *testing.T) {
 	mx := []string{"mx.big.example"}
 	for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": useTwoSources} {
@@ -104,7 +104,7 @@ func TestNoDecoyWhereQuarantined(t *testing.T) {
 		}}
 		withTestNode(t, quarantiningTable(onePerMinuteTable, "554"), change, map[string]*fakeServer{mx[0]: h}, func(b *testNode) {
 			time.AfterFunc(10*time.Second, func() { b.single(time.Second, mx, "bob@a.example") })
-			// Held for longer than bob waits for his minute: a row handed back at that instant would be asked anew, and be told of the quarantine.
+			// Held for longer than bob's minute: a row returned at that instant would be asked again, and get the quarantine.
 			require.Equal(t, map[string]int{want: 1}, b.verifyToEndHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
 			time.Sleep(3 * time.Hour)
 			if change == nil {
@@ -115,7 +115,8 @@ func TestNoDecoyWhereQuarantined(t *testing.T) {
 	}
 }
 
-// TestQuarantinedBeforeDecoyReply: nor is it told as closed where the receiver quarantines the source for the one before it, and hangs up.
+// TestQuarantinedBeforeDecoyReply: a decoy is not reported as closed if the receiver quarantines the source at the recipient
+// before it and closes.
 func TestQuarantinedBeforeDecoyReply(t *testing.T) {
 	mx := []string{"mx.big.example"}
 	for _, code := range []string{"421", "554"} {
@@ -127,15 +128,15 @@ func TestQuarantinedBeforeDecoyReply(t *testing.T) {
 					case local == "bob" && !away.Swap(true):
 						return code + " 5.7.1 stay away"
 					case !known && away.Load() && !gone.Swap(true):
-						return "" // hangs up
+						return "" // closes
 					}
 					return acceptsOnly("ann", "bob")(local)
 				}}
 				if code == "421" {
-					gone.Store(true) // it hangs up by itself
+					gone.Store(true) // it closes by itself
 				}
 				withTestNode(t, quarantiningTable(testTable, code), change, map[string]*fakeServer{mx[0]: h}, func(b *testNode) {
-					time.AfterFunc(25*time.Second, func() { b.single(time.Second, mx, "bob@a.example") }) // ann has been asked and not answered
+					time.AfterFunc(25*time.Second, func() { b.single(time.Second, mx, "bob@a.example") }) // ann was sent and not answered
 					require.Equal(t, map[string]int{want: 1}, b.verifyToEndHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
 					require.True(t, away.Load())
 					require.True(t, gone.Load())
@@ -145,7 +146,7 @@ func TestQuarantinedBeforeDecoyReply(t *testing.T) {
 	}
 }
 
-// TestSuppressedAddressIsNotRetried: whoever asks not to be probed while his row waits for a retry is not asked by it.
+// TestSuppressedAddressIsNotRetried: an address that is suppressed while its row waits for a retry is not probed.
 func TestSuppressedAddressIsNotRetried(t *testing.T) {
 	var suppressed suppressList // holds the address
 	h := &fakeServer{rcpt: func(string) string { return "451 4.7.1 Greylisted, try again later" }}
@@ -161,7 +162,7 @@ func TestSuppressedAddressIsNotRetried(t *testing.T) {
 		b.verify(time.Minute, rows[0])
 		require.Equal(t, before, h.count("RCPT"))
 		suppressed.Store(new("eve@b.example"))
-		time.Sleep(time.Hour) // for the single's retries
+		time.Sleep(time.Hour) // for the single call's retries
 		require.Equal(t, before, h.count("RCPT"))
 		b.verify(time.Minute, rows[1])
 		require.Greater(t, h.count("RCPT"), before)

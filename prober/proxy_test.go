@@ -13,7 +13,7 @@ import (
 	"probity/engine/smtp"
 )
 
-// A source with a proxy of its own connects through that one, the others through the one of all.
+// A source with its own proxy connects through that, the others through the common one.
 func TestSourcesConnectThroughTheirOwnProxy(t *testing.T) {
 	all, err := smtp.ParseProxy("192.0.2.50:1080")
 	require.NoError(t, err)

@@ -17,18 +17,17 @@ import (
 	"probity/prober/wire"
 )
 
-// TestPunishingReceiversStayPatient verifies addresses of each receiver that changes its mind about a source, with the shipped budgets: no verdict may
-// be false, no receiver may be brought to block us, and whatever it remembered, the rows flow again when it has passed: in every hour
-// but the last some of them are settled, a tenth of the best hour's at least. A tarpit that remembers each refusal for a quarter of an
-// hour has to be waited for again and again, so that its rows take about one and a half times as long as a patient receiver's.
-// Where that is near to the bar of twice the time, chance decides single runs (4.9 to 6.3 h of 6.1 h): the median of five is held to it.
+// TestPunishingReceiversStayPatient verifies addresses of each receiver that turns against a source, with the shipped budgets: no
+// verdict may be false, no receiver may block us, and rows are settled in every hour but the last, at least a tenth of the best
+// hour's. A tarpit that remembers each refusal for a quarter of an hour must be waited for again and again, so its rows take
+// longer; as single runs come close to the limit of twice the time, the median of five must meet it.
 func TestPunishingReceiversStayPatient(t *testing.T) {
 	const rows = 300
 	var patient time.Duration
 	withPunishingServer(t, "strict", rows, nil, func(_ *testNode, _ *sim.Server, rows []*listRow) { patient = settledAfter(rows) })
 	t.Logf("a patient receiver: %v", patient)
 	for persona, want := range map[string]struct {
-		known float64 // the part of the rows that must be known
+		known float64 // the part of the rows that must not be UNKNOWN
 		runs  int
 	}{
 		"cuts-421": {1, 1}, "blocks-25": {1, 1}, "silent-past": {0.95, 1}, "stickier": {0.95, 5}, "greylist-source": {0.99, 1},
@@ -58,8 +57,8 @@ func TestPunishingReceiversStayPatient(t *testing.T) {
 	}
 }
 
-// TestRateFollowsAFallingLimit asks about mailboxes that exist, so that the rate alone counts, of a receiver that takes but a tenth of it for
-// half an hour: the pace falls with the limit, and is what it was when the limit is.
+// TestRateFollowsAFallingLimit asks about existing mailboxes, so that only the rate counts, of a receiver that takes a tenth of it
+// for half an hour: the rate falls with the receiver's limit, and rises with it.
 func TestRateFollowsAFallingLimit(t *testing.T) {
 	present := func(w *sim.World, domain, local string) bool { return w.Mailbox(domain, local) == sim.Present }
 	withPunishingServer(t, "limit-falls", 2600, present, func(_ *testNode, server *sim.Server, rows []*listRow) {
@@ -74,7 +73,7 @@ func TestRateFollowsAFallingLimit(t *testing.T) {
 	})
 }
 
-// requireNotPunished demands honest verdicts and a receiver that has not lost its patience.
+// requireNotPunished requires correct verdicts and a receiver that has not blocked us.
 func requireNotPunished(t *testing.T, server *sim.Server, rows []*listRow) {
 	t.Helper()
 	checkTruth(t, server.World, rows)
@@ -105,7 +104,7 @@ func settledPerSpan(span time.Duration, rows []*listRow) []int {
 	return by
 }
 
-// withPunishingServer verifies n addresses of one receiver in a bubble, those that wanted likes.
+// withPunishingServer verifies n addresses of one receiver in a bubble, those that wanted accepts.
 func withPunishingServer(t *testing.T, persona string, n int, wanted func(w *sim.World, domain, local string) bool, check func(*testNode, *sim.Server, []*listRow)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())

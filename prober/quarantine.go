@@ -9,22 +9,22 @@ import (
 	"probity/store/cache"
 )
 
-// A source that blocklists name is quarantined everywhere: it asks nothing, except on one connection in a while, the trial connection. When a receiver
-// answers the trial connection about its recipient, the source is off the lists, and all goes on as before, also in queues that were quarantined only
-// because of the list. A source is quarantined at one receiver alone until the receiver's time is over; a wide provider's rows are then
-// asked from the other sources, each of which keeps to a budget of its own.
+// A source that is on blocklists is quarantined everywhere: it connects to no host, except for a trial connection from time to
+// time. If the trial gets a reply about its recipient, the source is no longer blocklisted: its quarantine ends, and so do
+// those of queues that only the blocklist caused. A quarantine at one receiver alone lasts until that receiver's time is over;
+// a wide provider's rows are then asked from the other sources, each within its own budget.
 
 // delistingTrialInterval is how often a source that is quarantined everywhere is tried.
 const delistingTrialInterval = time.Hour
 
-// awaitingTrial reports a source that is not to be used: it is quarantined everywhere, and it is not time for its trial connection.
+// awaitingTrial reports a source that must not be used now: it is quarantined everywhere, and its trial connection is not due.
 func (src *source) awaitingTrial(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	return now.Before(src.quarantinedUntil) && now.Before(src.trialAt)
 }
 
-// quarantined reports a source that is quarantined everywhere, be it time for its trial connection or not.
+// quarantined reports a source that is quarantined everywhere, whether or not its trial connection is due.
 func (src *source) quarantined(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -36,12 +36,12 @@ func (src *source) mayProbe(provider string, now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	if now.Before(src.quarantinedUntil) {
-		return !now.Before(src.trialAt) // a ready queue that a blocklist quarantined may take the trial connection
+		return !now.Before(src.trialAt) // a ready queue that a blocklist quarantined may make the trial connection
 	}
 	return !now.Before(src.providerQuarantines[provider])
 }
 
-// quarantineAt notes that a wide provider wants no more of the source for a time. Bounded by the providers of the table.
+// quarantineAt records that a wide provider quarantined the source. The map is bounded by the providers of the table.
 func (src *source) quarantineAt(provider string, until time.Time) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -51,9 +51,9 @@ func (src *source) quarantineAt(provider string, until time.Time) {
 	src.providerQuarantines[provider] = until
 }
 
-// tryAt is when a connection may be tried, if not now; of a source that is quarantined, who is let go is the trial connection, and that tells when the
-// next may go. Such a source is not asked whether it is well before it is the trial connection's time: its trial connection is for the lists that name
-// it, and no reachability trial shall take its place.
+// tryAt is when a connection may be tried, if not now. For a quarantined source, the caller that may connect now makes the
+// trial connection, and nextTrial is when the next one is due. A reachability trial waits for the end of the quarantine: it
+// must not take the place of the trial connection, which is for the blocklists.
 func (src *source) tryAt(route string, isReachTrial bool, again time.Duration, now time.Time) (wait, nextTrial time.Time) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -70,9 +70,9 @@ func (src *source) tryAt(route string, isReachTrial bool, again time.Duration, n
 	return time.Time{}, src.trialAt
 }
 
-// mayAskAt is when a route may be asked from a source that is quarantined everywhere: at the time of its trial connection; a reachability trial not before the
-// quarantine ends. Other routes leave the trial connection to the delisting trial for a moment: else those that wait at hosts which never answer would take
-// one trial connection after the other. The mutex is held.
+// mayAskAt is when a route may be asked from a source that is quarantined everywhere: when its trial connection is due; for a
+// reachability trial, when the quarantine ends. Other routes leave the trial connection to the delisting trial for trialGrace:
+// else probes at hosts that never answer would use up every trial connection. The mutex is held.
 func (src *source) mayAskAt(route string, isReachTrial bool, now time.Time) time.Time {
 	switch {
 	case isReachTrial || !now.Before(src.quarantinedUntil):
@@ -83,8 +83,9 @@ func (src *source) mayAskAt(route string, isReachTrial bool, now time.Time) time
 	return src.trialAt
 }
 
-// returnTrial takes back a trial connection for which no host was dialled, known by the time that tryAt returned, unless another was planned since:
-// the next may go at the given time, from the named route if there is one, and from others a moment later, as ever.
+// returnTrial gives back a trial connection for which no host was dialled, unless another was planned since; nextTrial is what
+// tryAt returned. The next one may start at the given time from the named route, if there is one, and from others trialGrace
+// later.
 func (src *source) returnTrial(nextTrial time.Time, route string, at time.Time) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -93,7 +94,7 @@ func (src *source) returnTrial(nextTrial time.Time, route string, at time.Time) 
 	}
 }
 
-// leaveQuarantine ends the quarantine of a source that has been answered about a recipient. It reports whether it was quarantined.
+// leaveQuarantine ends the quarantine of a source that got a reply about a recipient. It reports whether it was quarantined.
 func (src *source) leaveQuarantine(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -118,7 +119,7 @@ func (a *sourceSet) otherAvailable(p *engine.Provider, except *source, now time.
 	return false
 }
 
-// quarantineEverywhere lets all who wait for the source go home, and remembers over a restart that it is quarantined. No lock is held.
+// quarantineEverywhere advances all probes that wait for the source, and saves the quarantine for a restart. No lock is held.
 func (p *Prober) quarantineEverywhere(src *source) {
 	now := time.Now()
 	for _, q := range p.allQueues() {
@@ -144,19 +145,20 @@ func (p *Prober) saveQuarantine(src *source) {
 		b.State, b.Until = binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())), until
 	}
 	if err := p.cfg.Cache.PutBudgets([]cache.Budget{b}); err != nil {
-		p.cfg.Log.Error("that a source rests everywhere was not written: a restart would forget it", "error", err)
+		p.cfg.Log.Error("quarantine of an egress source not saved", "error", err)
 	}
 }
 
-// loadQuarantines reads which sources are quarantined everywhere. The trial connection's time is not kept: it comes an hour after a start. A source of
-// which this cannot be read is quarantined for that hour, as all its budgets by the hour count as used up.
+// loadQuarantines reads which sources are quarantined everywhere. The time of the trial connection is not kept: it is due an
+// hour after a start. A source whose entry cannot be read is quarantined for that hour, because all its hourly budgets count as
+// used up.
 func (p *Prober) loadQuarantines(now time.Time) {
 	for _, src := range p.sources.list {
 		state, ok, err := p.cfg.Cache.Budget(quarantineKey(src))
 		if err != nil {
 			src.quarantinedUntil = now.Add(p.table.Load().Scaled(delistingTrialInterval))
 			src.trialAt = src.quarantinedUntil
-			p.cfg.Log.Error("whether a source rests everywhere cannot be read: it rests for an hour", "egress", src.name, "error", err)
+			p.cfg.Log.Error("quarantine of an egress source unreadable: quarantined for an hour", "egress", src.name, "error", err)
 		}
 		if ok && len(state) == 8 {
 			src.quarantinedUntil, src.trialAt = now.Add(time.UnixMilli(int64(binary.BigEndian.Uint64(state))).Sub(now)), now.Add(p.table.Load().Scaled(delistingTrialInterval))
@@ -166,7 +168,8 @@ func (p *Prober) loadQuarantines(now time.Time) {
 
 func quarantineKey(src *source) string { return "rest " + src.name }
 
-// endQuarantineOnReply ends the quarantine of a source whose trial connection was answered about a recipient: whatever the answer, it was not about us.
+// endQuarantineOnReply ends the quarantine of a source whose trial connection got a reply about a recipient that was not about
+// us.
 func (rh *replyHandler) endQuarantineOnReply() {
 	for _, a := range rh.s.seen {
 		if a.finding.Blame == engine.BlameUs || a.finding.Blame == engine.BlameNetwork {
@@ -174,18 +177,18 @@ func (rh *replyHandler) endQuarantineOnReply() {
 		}
 	}
 	if src, p := rh.s.source, rh.l.prober; len(rh.s.seen) > 0 && src.leaveQuarantine(rh.now) {
-		p.cfg.Log.Warn("a source that rested everywhere is well again", "egress", src.name)
+		p.cfg.Log.Warn("egress source no longer blocklisted", "egress", src.name)
 		p.spawn(func(context.Context, context.Context) { p.resumeDelisted(src) })
 	}
 }
 
-// mayBeTrial reports a ready queue that is quarantined for a public blocklist alone, when it is time to try whether its source is still on it.
-// The mutex is held.
+// mayBeTrial reports a ready queue that is quarantined only for a public blocklist, when the trial connection of its source is
+// due. The mutex is held.
 func (q *readyQueue) mayBeTrial(now time.Time) bool {
 	return q.blocklisted && q.source.quarantined(now) && !q.source.awaitingTrial(now)
 }
 
-// resumeDelisted lets the queues go on that were quarantined for the blocklist. No lock is held.
+// resumeDelisted ends the quarantine of the queues that were quarantined for the blocklist. No lock is held.
 func (p *Prober) resumeDelisted(src *source) {
 	now := time.Now()
 	for _, q := range p.allQueues() {

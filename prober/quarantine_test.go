@@ -19,8 +19,8 @@ func twoSources(t *testing.T) sourceSet {
 	return all
 }
 
-// TestWideProviderSkipsQuarantinedSources: a source that is quarantined at a wide provider is passed over there and nowhere else; where none is
-// left the answer is that one's own.
+// TestWideProviderSkipsQuarantinedSources: a source that is quarantined at a wide provider is skipped there and nowhere else.
+// If all are, the first choice is asked and gives its own answer.
 func TestWideProviderSkipsQuarantinedSources(t *testing.T) {
 	now := time.Now()
 	all := twoSources(t)
@@ -67,8 +67,8 @@ func TestTrialEndsABlocklistQuarantine(t *testing.T) {
 	require.False(t, src.leaveQuarantine(later), "once")
 }
 
-// TestRowsLeaveTheTrialToTheDecoy: who waits at a host that answers nobody, be it the last delisting trial itself, does not take the next
-// trial connection from the delisting trial that is due; a moment later it may.
+// TestRowsLeaveTheTrialToTheDecoy: a probe at a host that never answers, the last delisting trial included, does not take the
+// next trial connection from the delisting trial that is due; a moment later it may.
 func TestRowsLeaveTheTrialToTheDecoy(t *testing.T) {
 	now, again := time.Now(), time.Hour
 	src := &source{quarantinedUntil: now.Add(24 * time.Hour), trialAt: now, watched: true}
@@ -88,7 +88,8 @@ func TestRowsLeaveTheTrialToTheDecoy(t *testing.T) {
 	require.Zero(t, src.tryTime("mx.a.example", false, again, now.Add(time.Minute)), "its address had no room")
 }
 
-// TestBlocklistedSourceSendsNoReachTrial: a blocklisted source that reaches nobody sends no reachability trial, and its trial connection is spent once, when it goes.
+// TestBlocklistedSourceSendsNoReachTrial: a blocklisted source that reaches no host sends no reachability trial, and its trial
+// connection is used once, when it starts.
 func TestBlocklistedSourceSendsNoReachTrial(t *testing.T) {
 	now := time.Now()
 	src := &source{blocklistReports: map[string]time.Time{}}
@@ -107,8 +108,8 @@ func TestBlocklistedSourceSendsNoReachTrial(t *testing.T) {
 	require.Zero(t, src.tryTime("mx.a.example", true, delistingTrialInterval, now.Add(24*time.Hour)))
 }
 
-// TestRowsDoNotDelayATrialOfADownSource: who leaves the trial connection to the delisting trial does not spend the one that a down source has in half a
-// minute.
+// TestRowsDoNotDelayATrialOfADownSource: a row that leaves the trial connection to the delisting trial does not use up the one
+// that a down source has in half a minute.
 func TestRowsDoNotDelayATrialOfADownSource(t *testing.T) {
 	now := time.Now()
 	src := &source{quarantinedUntil: now.Add(24 * time.Hour), trialAt: now.Add(delistingTrialInterval), watched: true, trialRoute: "known", lastBlocked: delistingTrial{domain: "a.example"}}
@@ -120,7 +121,8 @@ func TestRowsDoNotDelayATrialOfADownSource(t *testing.T) {
 	require.Zero(t, src.tryTime("known", false, delistingTrialInterval, later))
 }
 
-// TestOnlyTheLastTrialIsReturned: one that was held up until its source was well and blocklisted again does not take the place of the next.
+// TestOnlyTheLastTrialIsReturned: a trial that was delayed until its source was up and blocklisted again does not take the
+// place of the next.
 func TestOnlyTheLastTrialIsReturned(t *testing.T) {
 	now := time.Now()
 	list := func(src *source) {
@@ -170,7 +172,8 @@ func TestTrialWithoutAHostIsReturned(t *testing.T) {
 	})
 }
 
-// TestDelistingTrialNeedsNoRows: who was refused as blocklisted is asked about a decoy each hour once rows were returned, and not before.
+// TestDelistingTrialNeedsNoRows: a receiver that refused the source as blocklisted is asked about a decoy each hour once rows
+// were returned, and not before.
 func TestDelistingTrialNeedsNoRows(t *testing.T) {
 	var listed atomic.Bool
 	listed.Store(true)
@@ -207,7 +210,7 @@ func TestDelistingTrialNeedsNoRows(t *testing.T) {
 	})
 }
 
-// A reachability trial is nobody's row, and yet it is not for a receiver that has quarantined the source.
+// A reachability trial is no caller's row, but it does not go to a receiver that has quarantined the source either.
 func TestNoReachTrialWhereQuarantined(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {

@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// A trial connection to a host that never answers proves nothing: were only such hosts left, a sound source would stay down, and ask one of
-// them every half a minute. So trial connections go to the host that the source has reached last, within that queue's budgets: a reachability trial. Where
-// that cannot be, and every fourth time in case that this host has gone, a ready queue with waiting probes sends its own. The first reachability trial
-// goes as soon as the source is suspect; a host that has just answered one shows that the source works.
+// A trial connection to a host that never answers proves nothing: with only such hosts left, a working source would stay down.
+// So trial connections go to the host that the source reached last, within that queue's budgets: a reachability trial. If that
+// is not possible, and every fourth time in case this host is gone, a ready queue with waiting probes makes the trial
+// connection. The first reachability trial starts as soon as the source is suspect: a host that answers it shows that the
+// source works.
 const (
 	trialGrace         = time.Second // how long others leave the trial connection to the reachability trial
 	queueTrialEvery    = 4
-	reachTrialInterval = 5 * time.Second // at the most
+	reachTrialInterval = 5 * time.Second // at most one in this time
 	reachTrialLife     = 3 * time.Second
 )
 
-// reachTrial is a host that a source has reached, and for whom.
+// reachTrial is a host that a source has reached, and the target that it was asked about.
 type reachTrial struct {
 	delistingTrial
 	host string
 }
 
-// recordReached notes a host that greeted.
+// recordReached records a host that sent a banner.
 func (h *health) recordReached(k reachTrial) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastReached = k
 }
 
-// forgetReached drops a host that is not to be asked any more.
+// forgetReached drops a host that must not be asked any more.
 func (h *health) forgetReached(k reachTrial) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,14 +39,14 @@ func (h *health) forgetReached(k reachTrial) {
 	}
 }
 
-// recordTrialReply notes a reachability trial that was.
+// recordTrialReply records when a reachability trial was answered.
 func (h *health) recordTrialReply(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reachTrialReply = now
 }
 
-// firstTrial is when a source that begins to be suspect may send one. The mutex is held.
+// firstTrial is when a source that becomes suspect may make its first trial connection. The mutex is held.
 func (h *health) firstTrial(now time.Time) time.Time {
 	if h.lastReached.host == "" {
 		return now.Add(trialInterval)
@@ -56,7 +57,8 @@ func (h *health) firstTrial(now time.Time) time.Time {
 	return now
 }
 
-// tryAt is when a connection may be tried, if not now. While down, who is let go is the trial connection, and the next comes later.
+// tryAt is when a connection may be tried, if not now. While the source is down, the caller that may connect now makes the
+// trial connection, and the next one is due later.
 func (h *health) tryAt(isReachTrial bool, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,7 +79,7 @@ func (h *health) tryAt(isReachTrial bool, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// watch has trial connections sent for a source until it is no longer suspect.
+// watch makes reachability trials for a source until it is no longer suspect.
 func (p *Prober) watch(src *source) {
 	if !src.health.needsWatch() {
 		return
@@ -93,14 +95,14 @@ func (p *Prober) watch(src *source) {
 			if k.host != "" && p.sendReachTrial(src, k) {
 				continue
 			}
-			if !sleep(soft, 2*trialGrace) { // somebody else's turn
+			if !sleep(soft, 2*trialGrace) { // a queue's turn
 				return
 			}
 		}
 	})
 }
 
-// sleep waits; false when ctx ended first.
+// sleep waits; it returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -112,7 +114,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// needsWatch reports a suspect source that is not watched: the caller watches it from now on.
+// needsWatch reports a suspect source that is not watched; the caller must watch it from now on.
 func (h *health) needsWatch() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +125,8 @@ func (h *health) needsWatch() bool {
 	return true
 }
 
-// nextTrial is when the next trial connection is due, and to whom it may go; the zero time when none is, and the watch ends.
+// nextTrial is when the next trial connection is due, and the host that it may go to. A zero time means none, and the watch
+// ends.
 func (h *health) nextTrial() (time.Time, reachTrial) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +140,7 @@ func (h *health) nextTrial() (time.Time, reachTrial) {
 	return h.trialAt, h.lastReached
 }
 
-// sendReachTrial connects to a host without a recipient to ask about. False when it may not.
+// sendReachTrial connects to a host without a recipient to ask about. It returns false if it may not.
 func (p *Prober) sendReachTrial(src *source, k reachTrial) bool {
 	now := time.Now()
 	if src.quarantined(now) {
@@ -154,7 +157,7 @@ func (p *Prober) sendReachTrial(src *source, k reachTrial) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now.Before(q.budget.quarantinedUntil) {
-		return false // its receiver wants nothing of this source
+		return false // its receiver quarantined this source
 	}
 	return !q.removed && q.openConnection(&hostQueue{key: hostQueueKey(k.host, k.hosts), host: k.host, domain: k.domain, reachTrial: true}, bulk, now)
 }

@@ -22,22 +22,22 @@ func (w *suppressList) config(c *Config) {
 	}
 }
 
-// lastMet is whom the source has reached last.
+// lastMet is the host that the source has reached last.
 func (h *health) lastMet() reachTrial {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lastReached
 }
 
-// disabledTable is the test table when an operator has switched somebody off.
+// disabledTable is the test table after an operator has disabled probing of a provider.
 func disabledTable(t *testing.T, mx string) *engine.Table {
 	off, err := engine.DefaultTable().Override([]byte(testTable + fmt.Sprintf("[[provider]]\nid = \"off\"\nname = \"Off\"\nmx = [%q]\nprobe = \"off\"\nsource = \"an operator\"\ndate = \"2026-01-01\"\n", mx)))
 	require.NoError(t, err)
 	return off
 }
 
-// TestNoReachabilityTrialWhereProbingIsForbidden: a reachability trial is for nobody's sake, so a wish of the owner's or of the operator's is against it as
-// against any row, be it expressed after the host was met.
+// TestNoReachabilityTrialWhereProbingIsForbidden: a suppression or the provider table excludes a reachability trial as it
+// excludes a row, even if it came after the host was reached.
 func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 	for name, forbid := range map[string]func(*testNode, *suppressList){
 		"domain":   func(_ *testNode, w *suppressList) { w.Store(new("a.example")) },
@@ -67,7 +67,8 @@ func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 	}
 }
 
-// TestDelistingTrialsSkipForbiddenTargets: the trial connection of a blocklisted source goes to another of those who refused it.
+// TestDelistingTrialsSkipForbiddenTargets: the trial connection of a blocklisted source goes to another receiver that refused
+// it.
 func TestDelistingTrialsSkipForbiddenTargets(t *testing.T) {
 	var w suppressList
 	hosts := map[string]*fakeServer{}

@@ -39,20 +39,21 @@ func TestNoReachabilityTrialAfterRecovery(t *testing.T) {
 	})
 }
 
-// isUnsuspected reports a source that nobody watches.
+// isUnsuspected reports a source that is not watched.
 func (h *health) isUnsuspected() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.watched && !h.suspect()
 }
 
-// watchers counts those who look after blocklisted sources.
+// watchers counts the goroutines that watch blocklisted sources.
 func watchers() int {
 	stacks := make([]byte, 1<<20)
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "watchQuarantine.func1(")
 }
 
-// TestQuarantinedSourceHasOneWatcher: a source that is up and blocklisted again within a minute of its trial connection's time has one who watches it.
+// TestQuarantinedSourceHasOneWatcher: a source that is up and blocklisted again within a minute of its trial connection's time
+// is watched once.
 func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 	withTestNode(t, testTable, nil, nil, func(b *testNode) {
 		src := b.prober.sources.list[0]
@@ -72,7 +73,7 @@ func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 	})
 }
 
-// TestDelistingTrialsTakeTurns: whom the table knows is asked first, and nobody is left out.
+// TestDelistingTrialsTakeTurns: known providers are asked first, and no receiver is left out.
 func TestDelistingTrialsTakeTurns(t *testing.T) {
 	known, unlisted := &engine.Provider{ID: "known"}, &engine.Provider{}
 	src := &source{lastBlocked: delistingTrial{domain: "missed.example"}}
@@ -121,8 +122,8 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 	})
 }
 
-// TestFailureIsConfirmedAtSpeedupZero: at speed-up 0 too the second refusal comes before the first is forgotten; who hangs up
-// before a greeting has refused.
+// TestFailureIsConfirmedAtSpeedupZero: at speed-up 0 too the second refusal comes before the first is forgotten; a host that
+// closes before its banner has refused.
 func TestFailureIsConfirmedAtSpeedupZero(t *testing.T) {
 	for _, hangsUp := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hangs up %v", hangsUp), func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 // queueKey names a ready queue: a route as asked from one source.
 type queueKey struct{ route, source string }
 
-// readyQueue is the queue, the pool and the budget of one route and identity. Its budget's mutex guards all of it.
+// readyQueue holds the waiting probes, the connections and the budget of one route and source. The mutex of its budget guards
+// all of it.
 type readyQueue struct {
 	persistedBudget
 	prober          *Prober
@@ -21,31 +22,31 @@ type readyQueue struct {
 
 	hostQueues           map[string]*hostQueue
 	domainQueues         map[domainQueueKey]*domainQueue
-	pools                map[netip.Addr]*addressPool     // nil where hosts keep their connections apart
-	lookupQueue          ring[*hostQueue]                // whose host is to be found
-	resolvers            int                             // goroutines that look for those hosts
-	sharedWaiters        ring[sharedWaiter]              // who left it to others to come, in the order of time
-	ready                [numPriorities]ring[*hostQueue] // groups that may need a session
+	pools                map[netip.Addr]*addressPool     // nil if hosts share no connections
+	lookupQueue          ring[*hostQueue]                // whose hosts are to be looked up
+	resolvers            int                             // goroutines that look those hosts up
+	sharedWaiters        ring[sharedWaiter]              // host queues that wait for a shared connection, oldest first
+	ready                [numPriorities]ring[*hostQueue] // host queues that may need a session
 	down                 map[string]failure
 	unconfirmedFailures  map[string]failedTries   // hosts that may have failed: see needsSecondFailure
-	fastestReply         map[string]time.Duration // hosts, and how long a reply takes at best: see unstick
-	answersSeen          uint64                   // answers, ever
-	blocklisted          bool                     // it is quarantined for what a public blocklist says
-	unresponsive         map[string]int           // hosts that took recipients and answered none, and how often in a row
+	fastestReply         map[string]time.Duration // by host, the least time of a reply: see detectTarpit
+	answersSeen          uint64                   // answers since the start
+	blocklisted          bool                     // it is quarantined because a public blocklist names the source
+	unresponsive         map[string]int           // hosts that took recipients and answered none, with how often in a row
 	queued               [numPriorities]int       // probes in queues
 	recipientTurns       fairShare                // of recipients between short and long jobs
 	connectionTurns      fairShare                // of connections
 	probes               int                      // probes in queues, waiting for decoys, or being asked
 	sessions             int
 	working              []*session // those of them that have begun, in no order
-	idleCount            int        // sessions that wait for more
-	waitingForConnection bool       // some host queue has no connection to be had: long sessions give way
-	singleWaiting        bool       // and a single waits in it
+	idleCount            int        // sessions that wait for work
+	waitingForConnection bool       // some host queue can get no connection: long sessions end
+	singleWaiting        bool       // a single call waits for a connection of this queue
 	latency              latencyEstimate
 	rtt                  rttEstimate
 
 	notBefore        time.Time // nothing is sent before: a pause, or the minute after a restart
-	tarpitPause      bool      // it is a pause that no reply asked for: those of a tarpit may close in it (tarpit.go)
+	tarpitPause      bool      // no reply asked for the pause: a last transaction may be sent in it (tarpit.go)
 	connectNotBefore time.Time // no connection is opened before: back-off
 	backoff          time.Duration
 	blocked          []*hostQueue // whose address limit has no room
@@ -58,10 +59,10 @@ type readyQueue struct {
 
 	lastAction cause // what last made it slower, for people
 
-	waitsForSlot [numPriorities]bool // in the ring of the slots of that priority; guarded by the slots' mutex
+	waitsForSlot [numPriorities]bool // it waits for a connection slot at that priority; guarded by the slots' mutex
 }
 
-// set puts into a map that is made by its first entry: of 50,000 queues, few remember anything of that kind.
+// set stores a value in a map that is made at its first entry: of 50,000 queues, few need one.
 func set[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
 		*m = map[K]V{}
@@ -69,7 +70,7 @@ func set[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
-// failure is what a session with a host met before any recipient was named, and until when that is believed.
+// failure is how a session with a host failed before any recipient was named, and until when that holds.
 type failure struct {
 	sighting engine.Sighting
 	until    time.Time
@@ -83,10 +84,10 @@ type failedTries struct {
 
 const (
 	failureLife = 30 * time.Second
-	// unconfirmedLife is how long a failure waits to be proved by another: longer than any back-off between the two.
+	// unconfirmedLife is how long a failure waits for a second one to confirm it: longer than any back-off between the two.
 	unconfirmedLife = 2 * maxBackoff
-	// minUnconfirmedLife is what a failure lasts at any speed-up, next to the time of one more connection: were the first failure
-	// forgotten before the second came, a host that refuses or is silent would be tried for ever.
+	// minUnconfirmedLife is how long a failure lasts at any speed-up, in addition to the time of one more connection: were the first
+	// forgotten before the second came, a host that refuses or is silent would be tried forever.
 	minUnconfirmedLife = failureLife
 	maxUnresponsive    = 3
 	unresponsiveLife   = 10 * time.Minute
@@ -107,7 +108,7 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 	return q
 }
 
-// scaled is how long a wait lasts under the present table.
+// scaled is how long a wait lasts under the current provider table.
 func (q *readyQueue) scaled(d time.Duration) time.Duration { return q.prober.table.Load().Scaled(d) }
 
 // finishedProbe is a probe that leaves its queue, and why.
@@ -116,7 +117,8 @@ type finishedProbe struct {
 	step  engine.Step
 }
 
-// advance takes a probe as far as it goes without asking anyone. When it is over, it is appended to out. The mutex is held.
+// advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out. The mutex is
+// held.
 func (q *readyQueue) advance(p *probe, now time.Time, front bool, out []finishedProbe) []finishedProbe {
 	p.policy.NoSMTP = p.policy.NoSMTP || q.noSenderIdentity || q.probingDisabled
 	if p.urgent.Load() {
@@ -183,7 +185,7 @@ func targetMeaning(ev *engine.Evidence) engine.Meaning {
 	return engine.MeaningUnknown
 }
 
-// add takes probes in. It reports false when the queue has left the registry.
+// add adds probes. It returns false if the queue has left the registry.
 func (q *readyQueue) add(probes []*probe, now time.Time) bool {
 	q.mu.Lock()
 	if q.removed {
@@ -202,21 +204,21 @@ func (q *readyQueue) add(probes []*probe, now time.Time) bool {
 	return true
 }
 
-// noteLongBacklog takes the coordinator's word that rows for many hours of the queue's budget wait.
+// noteLongBacklog records that, as the coordinator says, rows for many hours of the queue's budget wait.
 func (q *readyQueue) noteLongBacklog(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.budget.pacing.until = now.Add(longBacklogLife)
 }
 
-// noteShortJob has the long jobs' pacing heed short ones that wait. The mutex is held.
+// noteShortJob tells the pacing of long jobs that rows of short jobs wait. The mutex is held.
 func (q *readyQueue) noteShortJob(now time.Time) {
 	if q.queued[short] > 0 {
 		q.budget.pacing.recordShortJob(now)
 	}
 }
 
-// promote moves a queued probe to those of a higher priority: one of them waits for it too.
+// promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
 func (q *readyQueue) promote(p *probe, class priority, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -235,8 +237,9 @@ func (q *readyQueue) promote(p *probe, class priority, now time.Time) {
 	q.dispatch(now)
 }
 
-// withdraw takes a probe that no caller waits for any more out of its queue; false when a session has it, or when its target has
-// answered and it waits for a decoy or a refusal: it was paid for, and its row comes again. With paid it goes all the same.
+// withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or if its target has answered
+// and it waits for a decoy or a refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the
+// same.
 func (q *readyQueue) withdraw(p *probe, evenAnswered bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -249,7 +252,8 @@ func (q *readyQueue) withdraw(p *probe, evenAnswered bool) bool {
 	return true
 }
 
-// drainQueues takes all probes out of the queues of a host queue, or of all host queues for nil, and moves each on. The mutex is held.
+// drainQueues takes all probes out of the queues of a host queue, or of all host queues for nil, and advances each. The mutex
+// is held.
 func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedProbe) []finishedProbe {
 	var all []*probe
 	for _, dq := range q.domainQueues {
@@ -277,8 +281,8 @@ func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedPro
 	return out
 }
 
-// applyLimits takes the limits of the table in force. If the table says that no host here is to be asked, all waiting probes, for a
-// decoy too, go on without, whatever table they came with. What is being asked right now is heard, a decoy as well.
+// applyLimits takes the limits of the current provider table. If the table disables probing here, every waiting probe goes on
+// without SMTP, whatever table it came with. Replies to what is in flight still count, also to a decoy.
 func (q *readyQueue) applyLimits(now time.Time) {
 	t := q.prober.table.Load()
 	prov := t.Unknown
@@ -297,8 +301,8 @@ func (q *readyQueue) applyLimits(now time.Time) {
 	q.prober.finish(q, out, now)
 }
 
-// drain moves on all probes that wait in the queue, for a decoy too unless it is being asked right now, drops the decoys that were to
-// be asked, and hangs up where nothing is under way. The mutex is held.
+// drain advances every waiting probe, except those whose decoy is in flight, drops the pending decoys, and closes the idle
+// connections. The mutex is held.
 func (q *readyQueue) drain(now time.Time, out []finishedProbe) []finishedProbe {
 	out = q.drainQueues(nil, now, out)
 	for _, hq := range q.hostQueues {
@@ -316,7 +320,7 @@ func (q *readyQueue) drain(now time.Time, out []finishedProbe) []finishedProbe {
 	return out
 }
 
-// releaseWaiters moves on all probes that wait for a decoy that will not be asked. The mutex is held.
+// releaseWaiters advances all probes that wait for a decoy which will not be asked. The mutex is held.
 func (q *readyQueue) releaseWaiters(dq *domainQueue, now time.Time, out []finishedProbe) []finishedProbe {
 	d := &dq.decoy
 	d.tries, d.unresolvedTries, d.asked = 0, 0, 0
@@ -326,13 +330,13 @@ func (q *readyQueue) releaseWaiters(dq *domainQueue, now time.Time, out []finish
 	return out
 }
 
-// connectDisabled reports a ready queue in which no connection is opened for anybody now. The mutex is held.
+// connectDisabled reports a ready queue that may open no connection now. The mutex is held.
 func (q *readyQueue) connectDisabled(now time.Time) bool {
 	return q.probingDisabled || q.noSenderIdentity || q.quarantined(now)
 }
 
-// quarantined reports a ready queue whose receiver wants nothing of this source for a time. Of a source that is quarantined everywhere the trial connection is
-// the word: see begin.
+// quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
+// connection decides instead: see openConnection.
 func (q *readyQueue) quarantined(now time.Time) bool {
 	return now.Before(q.budget.quarantinedUntil) && !(q.blocklisted && q.source.quarantined(now))
 }

@@ -11,15 +11,15 @@ import (
 	"probity/store/cache"
 )
 
-// The bounds of what is remembered for people who look: about 600 bytes a probe, 4 MB in all.
+// The bounds of the recent probes that are kept for people: about 600 bytes a probe, 4 MB in all.
 const (
 	maxRecent         = 1000 // probes of any outcome
 	maxUnknowns       = 5000 // those that ended UNKNOWN
-	anyPerSecond      = 100  // a second, of those that went well
+	anyPerSecond      = 100  // a second, of those that ended otherwise
 	unknownsPerSecond = 1000 // a second, of those that ended UNKNOWN
 )
 
-// recentProbes remembers probes. What comes faster than its bounds is passed over without a lock.
+// recentProbes keeps recent probes for people. Probes that come faster than its bounds are skipped without a lock.
 type recentProbes struct {
 	anyGate, unknownGate rateGate
 	keyer                func() *cache.Keyer // what decoys are made with
@@ -33,13 +33,13 @@ func newRecentProbes(keyer func() *cache.Keyer) *recentProbes {
 	return &recentProbes{keyer: keyer, anyGate: rateGate{limit: anyPerSecond}, unknownGate: rateGate{limit: unknownsPerSecond}, latest: traceRing{size: maxRecent}, unknowns: traceRing{size: maxUnknowns}}
 }
 
-// trace is one probe as it is remembered: no address, but a key that only this node can derive from one. Immutable.
+// trace is one recent probe. It has no address, but a key that only this node can derive from one. Immutable.
 type trace struct {
 	key cache.Key
 	wire.Trace
 }
 
-// record remembers a probe that is over. The caller owns the probe.
+// record keeps a finished probe. The caller owns the probe.
 func (r *recentProbes) record(p *probe, o *outcome, sourceName string, now time.Time) {
 	unknown := !o.deferred && o.verdict.Status == engine.Unknown
 	if unknown && !r.unknownGate.allow(now) || !unknown && !r.anyGate.allow(now) {
@@ -90,7 +90,7 @@ func (r *recentProbes) decoyOf(p *probe, host string) *wire.Decoy {
 	return nil
 }
 
-// redactDecoy takes the target and the decoy out of a reply to the decoy.
+// redactDecoy removes the target and the decoy from a reply to the decoy.
 func (r *recentProbes) redactDecoy(text string, target engine.Address, at time.Time) string {
 	if text == "" {
 		return ""
@@ -101,7 +101,7 @@ func (r *recentProbes) redactDecoy(text string, target engine.Address, at time.T
 	return engine.Redact(text, target)
 }
 
-// decidingSighting is the sighting that a verdict rests on: the last reply that its details name, else what was seen last.
+// decidingSighting is the sighting that a verdict rests on: the last reply that its details name, else the last sighting.
 func decidingSighting(seen []engine.Sighting, d *engine.Details) *engine.Sighting {
 	for i := len(seen) - 1; i >= 0; i-- {
 		if s := &seen[i]; s.Subject != engine.SubjectDecoy && s.Host == d.Host && s.Reply.Code == d.Code && s.Reply.Stage == d.Stage {
@@ -114,7 +114,7 @@ func decidingSighting(seen []engine.Sighting, d *engine.Details) *engine.Sightin
 	return &seen[len(seen)-1]
 }
 
-// all lists what is remembered, each once, the newest first.
+// all lists the recent probes, each once, the newest first.
 func (r *recentProbes) all() []*trace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *recentProbes) all() []*trace {
 	return list
 }
 
-// rateGate lets about so many a second through.
+// rateGate admits about limit probes a second.
 type rateGate struct {
 	limit  int64
 	second atomic.Int64
@@ -146,7 +146,7 @@ func (g *rateGate) allow(now time.Time) bool {
 	return g.n.Load() < g.limit && g.n.Add(1) <= g.limit
 }
 
-// traceRing is a ring of the last few.
+// traceRing is a ring of the newest traces.
 type traceRing struct {
 	size  int
 	items []*trace

@@ -16,9 +16,9 @@ import (
 	"probity/store/cache"
 )
 
-// Recent shows probes that were made lately: some of each second, the newest first, and those that ended UNKNOWN for longer.
-// It answers with lines of JSON; the dashboard has a table of them. ?email=ADDRESS finds those of one address, if they are
-// remembered; status, provider and limit choose as in wire.Query. Other parameters are a mistake. No address is shown, and none is kept.
+// Recent serves recent probes as lines of JSON, the newest first: some of each second, and for longer those that ended UNKNOWN.
+// ?email=ADDRESS finds those of one address; status, provider and limit filter as in wire.Query. Other parameters are an error.
+// No address is shown or kept.
 func (p *Prober) Recent() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := p.readQuery(r.URL.RawQuery)
@@ -81,7 +81,7 @@ func withKey(list []*trace, k cache.Key) (own []*trace) {
 	return own
 }
 
-// ruleSources is where the rules of the table come from, by their ids.
+// ruleSources maps the ids of the table's rules to where the rules come from.
 func (p *Prober) ruleSources() map[string]string {
 	table, from := p.table.Load(), map[string]string{}
 	put := func(rules []engine.Rule) {
@@ -102,7 +102,7 @@ func writeLines(out *bufio.Writer, list []wire.Trace) {
 	enc.SetEscapeHTML(false)
 	for i := range list {
 		if enc.Encode(&list[i]) != nil {
-			return // who asked has gone
+			return // the client has gone
 		}
 	}
 }

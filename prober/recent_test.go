@@ -82,7 +82,7 @@ func TestRecentShowsBothRepliesOfAValid(t *testing.T) {
 	})
 }
 
-// TestRecentRefusesBadQueries: what cannot be meant is told, and shows nothing.
+// TestRecentRefusesBadQueries: a bad query gets an error and no probes.
 func TestRecentRefusesBadQueries(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {rcpt: acceptsOnly("ann")}}, func(b *testNode) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))

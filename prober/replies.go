@@ -17,7 +17,7 @@ type answer struct {
 	finding engine.Finding
 }
 
-// sendTransaction sends the transaction that was taken and hands on what came back. False when the connection is of no more use.
+// sendTransaction sends the filled transaction and handles its replies. It returns false if the connection is of no more use.
 func (s *session) sendTransaction(ctx context.Context) bool {
 	s.seen = slices.Grow(s.seen[:0], len(s.recipients))
 	began := time.Now()
@@ -38,7 +38,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	q.mu.Unlock()
 	for _, f := range rh.facts {
 		if err := q.prober.cfg.Cache.PutFact(f.domain, f.host, &f.fact); err != nil {
-			q.prober.cfg.Log.Error("a decoy fact was not kept", "error", err)
+			q.prober.cfg.Log.Error("catch-all result not cached", "error", err)
 		}
 	}
 	q.prober.finish(q, rh.finished, now)
@@ -47,9 +47,9 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	return !s.conn.Unusable() && !s.closing
 }
 
-// recordTiming tells the distance how long a transaction of n recipients took beyond what more of them would not add to: the round trip
-// that they make together. Without PIPELINING there is one for each, and for RSET and MAIL before. True where another connection
-// may be worth its price now, and was not before: nothing else looks at the probes that wait already.
+// recordTiming gives the latency estimate the time of a transaction of n recipients, less what does not grow with n. Without
+// PIPELINING each recipient is a round trip, and so are RSET and MAIL. It returns true if another connection has become
+// worthwhile: nothing else looks at the probes that wait already.
 func (s *session) recordTiming(all time.Duration, n int) bool {
 	q, hq := s.queue, s.hostQueue
 	oldWorth := q.worthConnection()
@@ -65,7 +65,7 @@ func (s *session) recordTiming(all time.Duration, n int) bool {
 	return q.worthConnection() < oldWorth
 }
 
-// recordReply keeps a reply, classified; positive ones vouch for the connection.
+// recordReply keeps a reply with its finding, and the domains of which a recipient was accepted.
 func (s *session) recordReply(i int, r engine.Reply) {
 	f := s.classify(r)
 	s.seen = append(s.seen, answer{i, r, f})
@@ -74,7 +74,7 @@ func (s *session) recordReply(i int, r engine.Reply) {
 	}
 }
 
-// replyHandler hands the replies of one transaction to the probes they are about. The queue's mutex is held all along.
+// replyHandler handles the replies of one transaction. The queue's mutex is held throughout.
 type replyHandler struct {
 	s   *session
 	l   *readyQueue
@@ -83,12 +83,12 @@ type replyHandler struct {
 
 	finished []finishedProbe
 	facts    []domainFact
-	first    int // of the answers, the first of the transaction that is told
+	first    int // index of the first answer of the present transaction
 
-	refusing        bool             // some recipient was refused for good
-	becameAcceptAll *engine.Sighting // the decoy that showed that everybody is accepted now
+	refusing        bool             // some recipient was refused
+	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 
-	unconfirmed   int          // unconfirmed acceptances that wait for a target's refusal, no decoy being wanted for them
+	unconfirmed   int          // unconfirmed acceptances that wait for a target's refusal; no decoy is requested for them
 	unconfirmedAt *domainQueue // the first of them
 }
 
@@ -120,15 +120,14 @@ func (rh *replyHandler) refusedAtMail() bool {
 	return !rh.o.Mail.Positive() && len(rh.o.NoUTF8) < len(rh.s.recipients)
 }
 
-// settleBudgets settles the budgets.
 func (rh *replyHandler) settleBudgets() {
 	b := costOf(rh.s.recipients, rh.s.seen, rh.o, rh.s.conn.Extensions().Pipelining)
 	rh.s.settle(len(rh.s.recipients), b.unsent, b.accepted, b.deferred, rh.now)
 	rh.s.settleLong(b.long, b.longRefused, rh.now)
 }
 
-// handleMailRefused tells a refused MAIL. The first of a connection speaks about us at this host (RFC 5321 section 3.3); a later
-// one says that the connection is used up.
+// handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); a later
+// one means that the connection is used up.
 func (rh *replyHandler) handleMailRefused() {
 	s, f := rh.s, rh.o.Fault
 	if rh.o.Mail.Code != 0 {
@@ -154,8 +153,8 @@ func (rh *replyHandler) handleMailRefused() {
 	rh.finished = rh.l.handleFailure(s, f, seen, rh.now, rh.finished)
 }
 
-// handleUsedUp tells a refused MAIL behind transactions of the same group that were answered: the connection is used up, and where it
-// was used up by the group, the host is spared groups.
+// handleUsedUp handles a refused MAIL after answered transactions of the same group: the connection is used up, and the host is
+// sent no more groups.
 func (rh *replyHandler) handleUsedUp() {
 	s, r := rh.s, rh.o.Mail
 	if r.Code == 0 {
@@ -167,8 +166,8 @@ func (rh *replyHandler) handleUsedUp() {
 	}
 }
 
-// requeueAll puts everyone back in front of the queue. A recipient of a transaction of one that cannot be sent at all
-// is our own failure to tell.
+// requeueAll puts all recipients back at the front of the queue. If a lone recipient cannot be sent at all, its probe gets that
+// as our own failure.
 func (rh *replyHandler) requeueAll(f smtp.Fault) {
 	s := rh.s
 	if f.Reply.Code != 0 {
@@ -187,7 +186,8 @@ func (rh *replyHandler) requeueAll(f smtp.Fault) {
 	}
 }
 
-// deliverReplies tells each recipient its reply, puts back who got none, and does what the replies ask of the queue.
+// deliverReplies delivers each reply to its recipient, requeues recipients without one, and applies what the replies ask of the
+// queue.
 func (rh *replyHandler) deliverReplies() {
 	s := rh.s
 	delivered := slices.Grow(s.delivered[:0], len(s.recipients))[:len(s.recipients)]
@@ -220,8 +220,8 @@ func (rh *replyHandler) deliverReplies() {
 	}
 }
 
-// recordUnresponsive notes a host that took recipients and answered none. When it has done so three times in a row, who comes to it is told
-// at once: rows are returned between two tries of a slow host, and would begin anew for ever.
+// recordUnresponsive records a host that took recipients and answered none. After three times in a row the host counts as down:
+// rows are returned between two tries of a slow host, and would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
 	q, host := rh.l, rh.s.hostQueue.host
 	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || len(q.unresponsive) >= maxDown {
@@ -236,8 +236,9 @@ func (rh *replyHandler) recordUnresponsive() {
 	rh.finished = q.drainQueues(rh.s.hostQueue, rh.now, rh.finished)
 }
 
-// notAboutRecipient reports a reply that is about the transaction or the connection and not about its recipient, who is asked again:
-// a 421 behind answers on its connection (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many domains.
+// notAboutRecipient reports a reply that is about the transaction or the connection and not about its recipient, which is asked
+// again: a 421 behind answers on its connection (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many
+// domains.
 func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 	s := rh.s
 	closing := a.reply.Code == 421
@@ -273,7 +274,7 @@ func (rh *replyHandler) wantsOneDomain(a answer) bool {
 		rh.s.recipients[a.i].domainQueue.domain != rh.s.recipients[first.i].domainQueue.domain
 }
 
-// deliver hands a reply to its target, or to all who wait for its decoy.
+// deliver hands a reply to its target, or to all probes that wait for its decoy.
 func (rh *replyHandler) deliver(a answer) {
 	s, rcpt := rh.s, rh.s.recipients[a.i]
 	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.hostQueue.host, Reply: a.reply, Finding: a.finding, At: rh.now, Conn: s.number,
@@ -287,9 +288,9 @@ func (rh *replyHandler) deliver(a answer) {
 	rh.deliverDecoy(rcpt.domainQueue, seen)
 }
 
-// dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue where it may not be the
-// host's last word: the same connection accepted another recipient from this sender, or the refusal is temporary and its recipient will
-// be asked again, when a callout to our domain may be complete.
+// dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it
+// may not be final: the same connection accepted another recipient from this sender, or the refusal is temporary and its
+// recipient will be asked again, when a callout to our domain may be complete.
 func (a recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 	f := seen.Finding
 	again := seen.Deferred() && (a.probe == nil || a.probe.ev.Attempts < len(a.probe.policy.Schedule))
@@ -302,7 +303,7 @@ func (a recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 	return f
 }
 
-// deliverDecoy hands what a decoy has shown to all who wait for it, and to the cache, unless it is under suspicion.
+// deliverDecoy hands what a decoy has shown to all probes that wait for it, and to the cache, unless it is under suspicion.
 func (rh *replyHandler) deliverDecoy(dq *domainQueue, seen engine.Sighting) {
 	seen.Subject = engine.SubjectDecoy
 	rh.judgeDecoy(dq, &seen)
@@ -318,14 +319,14 @@ func (rh *replyHandler) deliverTarget(a recipient, seen engine.Sighting) {
 	rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
 }
 
-// decoyUnanswered has a decoy asked again, boundedly; then the probes that wait are told that it was not answered. Where
-// the queue asks nothing now they go on without it.
+// decoyUnanswered requests a decoy again, up to a bound; then the waiting probes get that it was not answered. If the queue may
+// not connect now, they go on without it.
 func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAsked bool) {
 	if wasAsked {
 		dq.decoy.tries++
 	}
 	switch d := &dq.decoy; {
-	case d.waiting.n == 0: // those who wanted it have gone
+	case d.waiting.n == 0: // no probe waits for it any more
 		d.state = decoyUnknown
 		return
 	case rh.l.connectDisabled(rh.now):
@@ -339,9 +340,9 @@ func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAske
 	rh.finished = rh.l.deliverDecoy(dq, unansweredDecoy(dq, e, rh.now), rh.now, rh.finished)
 }
 
-// requeueUnanswered puts back who got no reply. The first of them was asked, and so were all where a pipelined group was the first of
-// its connection and came to nothing: that is evidence, and they come first on the next connection. Who merely stood behind
-// was not asked.
+// requeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was
+// the first of its connection and got no reply: that is evidence, and they come first on the next connection. The others were
+// not asked.
 func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 	s, f := rh.s, rh.o.Fault
 	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining

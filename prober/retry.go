@@ -12,8 +12,8 @@ import (
 	"probity/store/cache"
 )
 
-// retries are the singles that were deferred and wait for their next attempt: by key, and by due time. At most max of them;
-// what does not fit is not retried, and the next call is a first contact.
+// retries holds the deferred single calls that wait for their next attempt, by key and by due time. At most max of them; what
+// does not fit is not retried, and the next call is a first contact.
 type retries struct {
 	max     int
 	changed chan struct{} // the earliest due time may have changed
@@ -48,7 +48,7 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 	return time.Time{}, nil
 }
 
-// settle notes the outcome of a probe that a single asked for: planned again when it was deferred, else done with.
+// settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is dropped.
 func (r *retries) settle(p *probe, o *outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *retries) drop(e *retry) {
 	}
 }
 
-// due takes what is to be asked again now, and says when to look again.
+// due takes the retries that are due now, and says when to look again.
 func (r *retries) due(now time.Time) (ready []*retry, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,8 @@ func (r *retries) due(now time.Time) (ready []*retry, wait time.Duration) {
 	return ready, time.Hour
 }
 
-// retryLoop asks again what is due, until ctx ends. What waits then is forgotten: the next call is a first contact.
+// retryLoop starts the retries that are due, until ctx ends. Those that wait then are forgotten: the next call is a first
+// contact.
 func (p *Prober) retryLoop(ctx context.Context) {
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()

@@ -6,12 +6,12 @@ import (
 	"probity/engine"
 )
 
-// Who a connection was closed upon comes first on the next one, and when that has happened twice, first and alone. So a host
-// that answers at least one recipient of each connection answers everyone, whatever the order in which they come: else who
-// is cut off three times would be chance, and the same list would not give the same result twice.
+// A recipient whose connection was closed before its reply comes first on the next one; after the second time, first and alone.
+// So a host that answers at least one recipient of each connection answers all, in whatever order they come. Otherwise chance
+// would decide which recipients lose three connections, and the same list would not give the same result twice.
 const isolateAfter = 2
 
-// noteConnectionLoss notes that the probe was asked and the connection ended instead of answering.
+// noteConnectionLoss records that the probe was asked and its connection ended without a reply.
 func (p *probe) noteConnectionLoss(e engine.Event) {
 	p.connectionLosses++
 	if e == engine.EventTimeout {
@@ -19,17 +19,18 @@ func (p *probe) noteConnectionLoss(e engine.Event) {
 	}
 }
 
-// hasRetryFirst reports that somebody waits to be first on a connection.
+// hasRetryFirst reports that a recipient waits to be first on a connection.
 func (hq *hostQueue) hasRetryFirst() bool {
 	return hq.retryFirst.n+hq.retryDecoys[bulk].n+hq.retryDecoys[short].n+hq.retryDecoys[single].n > 0
 }
 
-// pendingDecoyCount is how many are wanted.
+// pendingDecoyCount is how many decoys are pending.
 func (hq *hostQueue) pendingDecoyCount() int {
 	return hq.pendingDecoysFor(bulk) + hq.pendingDecoysFor(short) + hq.pendingDecoysFor(single)
 }
 
-// addRetryFirst fills the first transaction of a connection with those who were cut off on others. It reports one that goes alone.
+// addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports one that
+// goes alone.
 func (f *transactionBuilder) addRetryFirst(rooms [numPriorities]int, now time.Time) (isolated bool) {
 	hq := f.s.hostQueue
 	if f.s.used.transactions > 0 {

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// budgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that go unfinished; the zero time where no budget says so, and the
-// rows may come again at once.
+// budgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished. It is
+// zero if no budget sets a time, and the rows may come again at once.
 func (q *readyQueue) budgetAllowsAt(class priority, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -28,8 +28,8 @@ func (q *readyQueue) budgetAllowsAt(class priority, now time.Time) time.Time {
 	return due
 }
 
-// addressRoomAt is when the first address limit has room for a priority, where all that the queue waits for have said when. The
-// mutex is held.
+// addressRoomAt is when the first address limit has room for a priority; zero unless every limit that the queue waits for has a
+// time. The mutex is held.
 func (q *readyQueue) addressRoomAt(class priority) (at time.Time) {
 	for _, hq := range q.blocked {
 		if !hq.untilKnown || hq.deniedPriority < class {
@@ -42,7 +42,7 @@ func (q *readyQueue) addressRoomAt(class priority) (at time.Time) {
 	return at
 }
 
-// blockedUntil is when a connection may be tried; the zero time where any may.
+// blockedUntil is when a connection may be tried; zero if any may now.
 func (h *health) blockedUntil() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,8 +52,8 @@ func (h *health) blockedUntil() time.Time {
 	return h.trialAt
 }
 
-// resumesAt is when a ready queue will ask anyone, if that is longer from now than rows are worth holding here: rows are returned at once then,
-// and those who wait for them see what they wait for. The zero time otherwise.
+// resumesAt is when a ready queue will ask again, if rows are not worth holding for so long: then they are returned at once,
+// and their callers see what they wait for. Zero otherwise.
 func (q *readyQueue) resumesAt(now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"probity/prober/wire"
 )
 
-// Rows that are returned bear the word of a budget, and none where there is none: the bound of a wait is nobody's word.
+// Rows that are returned carry a budget's due time if a budget limits them, and none otherwise: the bound of a wait is no due
+// time.
 func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {}}, func(b *testNode) {
 		row := b.rows(mxA, "ann@a.example")[0]
@@ -53,7 +54,7 @@ func TestRowsBlockedByAnAddressHaveNoDueTime(t *testing.T) {
 	})
 }
 
-// A ready queue that asks nobody for a while keeps no rows: they are returned at once, so that whoever waits sees for what.
+// A ready queue that asks no host for a while keeps no rows: they are returned at once, so that callers see what they wait for.
 func TestPausedQueueReturnsRowsAtOnce(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// gatedConn is a session's connection. While the session waits for a far host it keeps no processor busy, and holds no place in the
-// admission gate: else a few places, all that there are when the processor is busy, would each be held for round trips, and the pipe
-// would stand empty. How many wait so, the node's connections bound. A near host's session keeps its place: it waits for next to
-// nothing, or for a busy processor, and the more sessions there were, the less each would find to ask at once.
+// gatedConn is a session's connection. While the session waits for a high-latency host it uses no processor, so it leaves the
+// admission gate: otherwise the few places that a busy processor allows would be held for round trips. The node's connections
+// bound how many wait like this. A session at a low-latency host keeps its place: it waits for almost nothing, or for a busy
+// processor, and with more sessions each would find less to ask at once.
 type gatedConn struct {
 	net.Conn
 	s *session
@@ -29,7 +29,7 @@ func (a gatedConn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// SetLinger does, too.
+// SetLinger passes it on too.
 func (a gatedConn) SetLinger(seconds int) error {
 	if c, ok := a.Conn.(interface{ SetLinger(int) error }); ok {
 		return c.SetLinger(seconds)
@@ -37,8 +37,8 @@ func (a gatedConn) SetLinger(seconds int) error {
 	return errors.ErrUnsupported
 }
 
-// leaveWhileWaiting leaves the admission gate until back is called, where the host is far. Under load from single calls it does not: they would meet
-// all who come back.
+// leaveWhileWaiting leaves the admission gate until reenter is called, if the host has a high latency. Under load from single
+// calls it stays: single calls would have to wait for the sessions that reenter.
 func (s *session) leaveWhileWaiting() (reenter func()) {
 	if !s.highLatency || !s.admitted || s.queue.prober.singleCalls.underLoad(time.Now()) {
 		return noop
@@ -52,17 +52,17 @@ func (s *session) leaveWhileWaiting() (reenter func()) {
 
 func noop() {}
 
-// rttEstimate are what connections heard: the quickest answer to a command of the greeting. They tell whether hosts are far, whatever
-// the processor does: a busy one makes nearly all echoes late, but hardly the earliest of many. The zero value has heard none.
+// rttEstimate estimates how far hosts are: the least of many connections' fastest reply to a command of the greeting. A busy
+// processor makes nearly all replies late, but hardly the fastest of many. The zero value has no samples.
 type rttEstimate struct {
 	least         time.Duration // of the n latest
 	n             int
-	previousLeast time.Duration // of as many as are wanted before those; 0 for none yet
+	previousLeast time.Duration // of the rttSamples before those; 0 for none yet
 }
 
 const (
-	highRTT    = 10 * time.Millisecond // of the earliest
-	rttSamples = 32                    // connections that are looked at, and as many before them
+	highRTT    = 10 * time.Millisecond // of the fastest reply
+	rttSamples = 32                    // latest connections that count, and as many before them
 )
 
 func (e *rttEstimate) record(took time.Duration) {
@@ -74,14 +74,14 @@ func (e *rttEstimate) record(took time.Duration) {
 	}
 }
 
-// isHigh reports that all the hosts are that were heard lately; false until many were.
+// isHigh reports that all recent connections had a high round-trip time; false until there are rttSamples.
 func (e *rttEstimate) isHigh() bool {
 	return e.previousLeast >= highRTT && (e.n == 0 || e.least >= highRTT)
 }
 
-// nodeRTT are the echoes of all hosts: what is thought of those of whom little was heard.
+// nodeRTT is the estimate over all hosts. It stands in for a queue that has too few samples.
 type nodeRTT struct {
-	mu  sync.Mutex // guards echoes
+	mu  sync.Mutex // guards rtt
 	rtt rttEstimate
 }
 
@@ -97,7 +97,7 @@ func (h *nodeRTT) record(rtt time.Duration) {
 	h.rtt.record(rtt)
 }
 
-// highLatency reports that the queue's hosts are far. The mutex is held.
+// highLatency reports that the queue's hosts have a high round-trip time. The mutex is held.
 func (q *readyQueue) highLatency() bool {
 	if q.rtt.previousLeast == 0 {
 		return q.prober.nodeRTT.isHigh()

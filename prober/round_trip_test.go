@@ -11,8 +11,8 @@ import (
 	"probity/prober/wire/press"
 )
 
-// askSixtyHosts asks one row of each of sixty hosts while the processor is busy, so that the admission gate lets four in at one time. The hosts
-// take so long over each batch of replies, and all hosts were thought to be as far as the echo says.
+// askSixtyHosts asks one row of each of sixty hosts while the processor is busy, so that the admission gate admits four at one
+// time. The hosts take so long over each batch of replies, and rtt is the estimate for all of them.
 func askSixtyHosts(t *testing.T, slow, rtt time.Duration, singles int) (took time.Duration) {
 	hosts := map[string]*fakeServer{}
 	for i := range 60 {
@@ -40,8 +40,8 @@ func askSixtyHosts(t *testing.T, slow, rtt time.Duration, singles int) (took tim
 	return took
 }
 
-// TestHighLatencyHostsHoldNoAdmission: who waits for a reply is outside. Were they inside, four at a time, each for half a second of round trips,
-// sixty would take more than seven.
+// TestHighLatencyHostsHoldNoAdmission: a session that waits for a reply is outside the gate. If it stayed inside, four at a
+// time, each for half a second of round trips, sixty would take more than seven.
 func TestHighLatencyHostsHoldNoAdmission(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	require.Less(t, askSixtyHosts(t, slow, slow, 0), 2*time.Second)
@@ -53,13 +53,13 @@ func TestLowLatencyHostsKeepTheirAdmission(t *testing.T) {
 	require.Greater(t, askSixtyHosts(t, slow, slow, 0), 15*3*slow)
 }
 
-// TestHighLatencyHostsKeepTheirAdmissionUnderLoad: else singles would meet all who come back.
+// TestHighLatencyHostsKeepTheirAdmissionUnderLoad: otherwise single calls would wait for the sessions that reenter.
 func TestHighLatencyHostsKeepTheirAdmissionUnderLoad(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	require.Greater(t, askSixtyHosts(t, slow, slow, 100*press.Least), askSixtyHosts(t, slow, slow, 0))
 }
 
-// TestBusyProcessorDoesNotRaiseTheRTTEstimate hears echoes that are late, but for a few.
+// TestBusyProcessorDoesNotRaiseTheRTTEstimate records round trips that are late, but for a few.
 func TestBusyProcessorDoesNotRaiseTheRTTEstimate(t *testing.T) {
 	const late = 10 * highRTT
 	var e rttEstimate
@@ -86,7 +86,7 @@ func TestBusyProcessorDoesNotRaiseTheRTTEstimate(t *testing.T) {
 	}
 }
 
-// TestQueueUsesTheRTTOfItsOwnHosts, where it has heard enough of them; else as all.
+// TestQueueUsesTheRTTOfItsOwnHosts: if it has enough samples of them; else that of all hosts.
 func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
 	q := &readyQueue{prober: &Prober{}}
 	for range rttSamples {
@@ -101,7 +101,7 @@ func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
 	require.False(t, other.highLatency(), "somebody is near")
 }
 
-// TestRTTIsMeasuredFromOneCommand of a command, whatever else a connection takes.
+// TestRTTIsMeasuredFromOneCommand: whatever else a connection takes.
 func TestRTTIsMeasuredFromOneCommand(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {replyDelay: slow}}, func(b *testNode) {

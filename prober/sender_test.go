@@ -101,7 +101,7 @@ func TestOneRefusedSenderDoesNotStopTheRoute(t *testing.T) {
 	}
 }
 
-// TestSecondConnectionRefusedKeepsTheFirst: a second connection that hears "too many" at once takes nothing from the first.
+// TestSecondConnectionRefusedKeepsTheFirst: a second connection that gets "too many" at once takes nothing from the first.
 func TestSecondConnectionRefusedKeepsTheFirst(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsAnn, replyDelay: 200 * time.Millisecond, maxConns: 1, tooManyReply: "421 Too many concurrent SMTP connections; please try again later."}
 	table := strings.Replace(testTable, "recipients_per_transaction = 0", "recipients_per_transaction = 2", 1)

@@ -12,13 +12,13 @@ import (
 // session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
 	queue        *readyQueue
-	hostQueue    *hostQueue // see readyQueue.handOver for who may change it
-	priority     priority   // for whom it was opened
+	hostQueue    *hostQueue // see readyQueue.handOver for what may change it
+	priority     priority   // that it was opened for
 	addressLimit *addressLimit
 	source       *source      // the queue's, or the one that reaches IPv6 hosts
 	pool         *addressPool // where it is connected to, or will be; guarded by the queue's mutex
 	conn         *smtp.Session
-	number       uint32 // of the connection, in what is heard on it
+	number       uint32 // of the connection, in sightings
 	keyer        *cache.Keyer
 
 	used, addressUsed  connUsage // guarded by the queue's and the address limit's mutex
@@ -26,13 +26,13 @@ type session struct {
 	dialled            bool
 	began              time.Time // when it was
 	tlsFailed          bool      // TLS has failed here before
-	maxRcpt            int       // the server's own words (RFC 9422); 0 for none
+	maxRcpt            int       // the server's own limit (RFC 9422); 0 for none
 	maxMail            int
 	oneDomain          bool
-	addressLease       bool // the address limit wants a lease
+	addressLease       bool // the address limit needs a lease
 
 	transactions
-	answersAtSend   uint64 // the queue's count of answers when they were taken
+	answersAtSend   uint64 // the queue's count of answers when they were filled
 	progress        bool   // some recipient was answered on this connection
 	answered        bool   // and some of its host queue
 	acceptedDomains map[string]bool
@@ -42,22 +42,22 @@ type session struct {
 	cancel       context.CancelFunc // ends it at once; nil before it begins and after its end
 	wasReset     bool               // it was: see resetSessions
 	workingIndex int                // its index among those that work
-	admission    *admission         // it waits at the admission gate
+	admission    *admission         // its wait at the admission gate; nil for none
 
-	nextTrial   time.Time // of a source that was quarantined everywhere when it began: when the next one may go
-	closing     bool      // the next take finds nothing
-	admitted    bool      // of the admission gate
-	highLatency bool      // its host is: it waits for replies outside (round_trip.go)
+	nextTrial   time.Time // if its source was quarantined everywhere when it began: when the next trial may start
+	closing     bool      // it fills no more transactions
+	admitted    bool      // by the admission gate
+	highLatency bool      // of its host: it leaves the gate while it waits for replies (round_trip.go)
 
-	lastTransaction bool // its host is paused: what it takes now is its last, and of decoys alone (tarpit.go)
+	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
 }
 
-// transactions are what a session asks at one time, and what came of it. Its memory is used again, by the next one too.
+// transactions is what a session sends at one time, with its replies. The memory is reused, also by the next session.
 type transactions struct {
 	recipients []recipient
 	rcpts      []smtp.Rcpt
 	seen       []answer
-	delivered  []bool          // by ask: it was answered
+	delivered  []bool          // by recipient: it was answered
 	finished   []finishedProbe // empty between two transactions
 }
 
@@ -66,7 +66,7 @@ func newSession(q *readyQueue, hq *hostQueue, class priority) *session {
 		acceptedDomains: map[string]bool{}, transactions: q.prober.buffers.getTransactions()}
 }
 
-// run is the session's life: connect, ask, close. soft ends when the node stops, hard when it can wait no longer, as does cut.
+// run connects, asks and closes. soft ends when the node stops; hard ends when it can wait no longer, or by cut.
 func (s *session) run(soft, hard context.Context) {
 	hard, cut := context.WithCancel(hard)
 	defer cut()
@@ -95,7 +95,8 @@ func (s *session) run(soft, hard context.Context) {
 	s.quit(hard)
 }
 
-// enterGate takes the session through the admission gate, before whatever keeps the processor busy. False when ctx ended first.
+// enterGate takes the session through the admission gate, before any work for the processor. It returns false if ctx ended
+// first.
 func (s *session) enterGate(ctx context.Context) bool {
 	if s.admitted {
 		return true
@@ -123,7 +124,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 	return s.admitted
 }
 
-// releaseAdmission makes room in the admission gate.
+// releaseAdmission gives the session's place in the admission gate back.
 func (s *session) releaseAdmission() {
 	if s.admitted {
 		s.admitted = false
@@ -140,7 +141,8 @@ func (s *session) quit(hard context.Context) {
 
 const quitTime = 8 * time.Second
 
-// nextTransaction takes the next transaction; it waits a little for work or for budgets. False when it is time to leave.
+// nextTransaction fills the next transaction; it waits a little for work or for budgets. It returns false if the session should
+// end.
 func (s *session) nextTransaction(ctx context.Context) bool {
 	for ctx.Err() == nil && s.enterGate(ctx) {
 		s.queue.mu.Lock()
@@ -173,7 +175,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			s.pool.idle = append(s.pool.idle, s)
 		}
 		q.idleCount++
-		q.scheduleNeeded(s.hostQueue) // a dispatch finds it there, also what is worth no other connection
+		q.scheduleNeeded(s.hostQueue) // a dispatch finds it idle, also for work that is worth no new connection
 		q.mu.Unlock()
 		s.releaseAdmission()
 		if !s.waitIdle(ctx, wait) {
@@ -183,7 +185,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 	return false
 }
 
-// mustClose reports a connection that takes no more. The queue's mutex is held.
+// mustClose reports a connection that must send no more transactions. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
 	return s.closing || s.wasReset || s.used.sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.closed() || s.shouldYield() || s.used.sent >= maxSent
 }
@@ -195,8 +197,9 @@ const (
 	maxReplyBytes = 8 << 20
 )
 
-// shouldYield reports that others find no connection, or wait to be first on a new one, and that this one has served its turn: a longer
-// one while host queues request it at its address, or may soon, which have little to ask each and would need a connection each.
+// shouldYield reports that this session has had its turn while host queues find no connection, or recipients wait to be first
+// on a new one. The turn is longer while host queues at its address request it, or may soon: they have little to ask each, and
+// would need a connection each.
 func (s *session) shouldYield() bool {
 	const turn, longTurn = 8, 40
 	if s.hostQueue.hasRetryFirst() {
@@ -206,14 +209,15 @@ func (s *session) shouldYield() bool {
 	return s.queue.waitingForConnection && (s.used.transactions >= longTurn || s.used.transactions >= turn && !requested)
 }
 
-// longLinger is how long an idle session waits for more where the receiver sets no limit to connections: as long as Postfix keeps
-// one for the next message (smtp_connection_cache_time_limit). Jobs that run at one time come to a host one after the other.
+// longLinger is how long an idle session waits for work where the receiver sets no limit to connections: as long as Postfix
+// keeps one for the next message (smtp_connection_cache_time_limit). Jobs that run at the same time reach a host one after the
+// other.
 const longLinger = 2 * time.Second
 
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
 func (s *session) idleTimeout(d denial, now time.Time) time.Duration {
 	linger := s.queue.prober.cfg.Linger
-	if s.queue.budget.limits.Connections == 0 { // else somebody may wait for this one's end
+	if s.queue.budget.limits.Connections == 0 { // else others may wait for its end
 		linger = max(linger, longLinger)
 	}
 	switch {
@@ -243,7 +247,7 @@ func (s *session) askLease() {
 	s.queue.prober.budgetLog.requestLease(&s.queue.persistedBudget)
 }
 
-// waitIdle waits as an idle session. False when it was told to leave, or waited in vain for work.
+// waitIdle waits for work. It returns false if the session should end: ctx ended, or no work came.
 func (s *session) waitIdle(ctx context.Context, wait time.Duration) bool {
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -256,13 +260,13 @@ func (s *session) waitIdle(ctx context.Context, wait time.Duration) bool {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	if !s.queue.takeIdle(s) {
-		<-s.wake // somebody has just given it work
+		<-s.wake // it has just been given work
 		return true
 	}
 	return s.hostQueue.waitingCount() > 0 && ctx.Err() == nil
 }
 
-// end gives the connection's place back and lets the others go on.
+// end releases what the session held and lets the others go on.
 func (s *session) end() {
 	s.releaseAdmission()
 	p, q, now := s.queue.prober, s.queue, time.Now()

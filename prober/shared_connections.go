@@ -6,43 +6,42 @@ import (
 	"time"
 )
 
-// Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection for each would be
-// one for nearly each address of a long list, where the receiver counts connections. So a session at an address of a provider
-// asks there for all of its host queues whose hosts are found at that address, one group after the other, as Postfix does with
-// connections that it keeps (CONNECTION_CACHE_README: by destination, then by address). What DNS says of a host is what decides where
-// it is asked, so a reply there is as good as one on a connection of its own. Hosts of no known provider keep their connections
-// apart: it is not known of them that one server answers for all of its names alike.
+// Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection for each
+// host would mean one for nearly each address of a long list, where the receiver counts connections. So a connection to a
+// provider's address serves all host queues whose hosts resolve to that address, one after the other (compare Postfix,
+// CONNECTION_CACHE_README). DNS decides where a host is asked, so a reply there is as good as one on a connection of its own.
+// Hosts of unknown providers share no connections: their server may not answer for all of its names alike.
 
-// addressPool is one address of a provider, and who is connected to it. Guarded by the queue's mutex.
+// addressPool is one address of a provider, with the sessions that are connected to it. Guarded by the queue's mutex.
 type addressPool struct {
 	addr              netip.Addr
-	sessions          int // that are there, or on their way
+	sessions          int // connected, or connecting
 	healthy           int // those that have had a recipient answered
 	idle              []*session
-	requests          [numPriorities]ring[*hostQueue] // groups without a session that have work there; some have none any more
+	requests          [numPriorities]ring[*hostQueue] // host queues without a session that have work there; some have none any more
 	requestCount      int                             // in all of them
-	withdrawnRequests int                             // of those: groups that the queue has forgotten
-	share             fairShare                       // of calls of short and long jobs
-	handedOverAt      time.Time                       // when a session went on to another host queue there
+	withdrawnRequests int                             // of those: host queues that were removed since
+	share             fairShare                       // of requests of short and long jobs
+	handedOverAt      time.Time                       // when a session was last handed over there
 }
 
 const (
-	// lookupLife is for how long it is believed where a host was found; what the resolver keeps is kept as long as DNS allows.
+	// lookupLife is how long the looked-up address of a host holds; the resolver caches as long as DNS allows.
 	lookupLife = time.Minute
 	// maxResolvers is how many hosts of a ready queue are looked up at one time; the others wait.
 	maxResolvers = 64
-	// requestsPerSession is how many calls may wait for each session of a pool before another connection is worth its price.
+	// requestsPerSession is how many requests may wait for each session of a pool before another connection is worth its price.
 	requestsPerSession = 4
-	// sharedWait is for how long they wait where no session goes on from one to another.
+	// sharedWait is how long host queues wait while no session is handed over.
 	sharedWait = 5 * time.Second
-	// maxHostTurn is how many transactions a session spends on a group while others call.
+	// maxHostTurn is how many transactions a session spends on a host queue while others request it.
 	maxHostTurn = 8
 )
 
-// sharesByAddress reports a host queue that may be asked on whatever connection there is to its address. The mutex is held, as in all below.
+// sharesByAddress reports a host queue that may be asked on any connection to its address. The mutex is held, as in all below.
 func (q *readyQueue) sharesByAddress(hq *hostQueue) bool { return q.pools != nil && !hq.reachTrial }
 
-// setHostAddr notes where a host queue will be asked. Its calls at another address are over.
+// setHostAddr records where a host queue will be asked, and withdraws its requests at another address.
 func (q *readyQueue) setHostAddr(hq *hostQueue, a netip.Addr) {
 	if hq.addr == a {
 		return
@@ -69,14 +68,14 @@ func (q *readyQueue) poolAt(a netip.Addr) *addressPool {
 	return pool
 }
 
-// removePoolIfEmpty forgets an address that has no session and no call.
+// removePoolIfEmpty removes a pool that has no session and no request.
 func (q *readyQueue) removePoolIfEmpty(pool *addressPool) {
 	if pool.sessions+pool.requestCount == 0 && q.pools[pool.addr] == pool {
 		delete(q.pools, pool.addr)
 	}
 }
 
-// poolOf is the pool of a host queue's host; nil where there is no session and no call, or while the host is looked up.
+// poolOf is the pool of a host queue's host; nil if it has no session and no request, or while the host is looked up.
 func (q *readyQueue) poolOf(hq *hostQueue) *addressPool {
 	if !q.sharesByAddress(hq) || !hq.addr.IsValid() || hq.lookingUp {
 		return nil
@@ -84,12 +83,13 @@ func (q *readyQueue) poolOf(hq *hostQueue) *addressPool {
 	return q.pools[hq.addr]
 }
 
-// mayShareConnection reports a host queue that a connection may be taken to: some of it had better be first on a new one.
+// mayShareConnection reports a host queue that a connection may be handed over to; not one with recipients that must be first
+// on a new one.
 func (q *readyQueue) mayShareConnection(hq *hostQueue) bool {
 	return q.sharesByAddress(hq) && hq.addr.IsValid() && !hq.lookingUp && !hq.hasRetryFirst()
 }
 
-// request has the sessions at a host queue's address find it, if none is its own; one that waits for more comes at once.
+// request requests the sessions at a host queue's address, if it has none of its own; an idle one comes at once.
 func (q *readyQueue) request(hq *hostQueue, class priority) {
 	if hq.sessions > 0 || hq.requested[class] || !q.mayShareConnection(hq) || q.handOverIdle(hq, class, time.Now()) {
 		return
@@ -100,7 +100,7 @@ func (q *readyQueue) request(hq *hostQueue, class priority) {
 	pool.requestCount++
 }
 
-// pop takes the call of a priority that came first.
+// pop takes the oldest request of a priority.
 func (pool *addressPool) pop(class priority) *hostQueue {
 	hq := pool.requests[class].pop()
 	hq.requested[class] = false
@@ -108,7 +108,8 @@ func (pool *addressPool) pop(class priority) *hostQueue {
 	return hq
 }
 
-// withdrawRequest notes that the queue forgets a host queue that may call. The pool is swept when it holds more of those than of others.
+// withdrawRequest counts the requests of a host queue that is being removed. The pool is swept when they are more than half of
+// its requests.
 func (q *readyQueue) withdrawRequest(hq *hostQueue) {
 	pool := q.pools[hq.addr]
 	if pool == nil || hq.requested == [numPriorities]bool{} {
@@ -137,8 +138,9 @@ func (q *readyQueue) withdrawRequest(hq *hostQueue) {
 	q.removePoolIfEmpty(pool)
 }
 
-// nextHost takes the group to which a session may go on: of singles, else of those jobs whose turn it is, unless a single waits elsewhere
-// for a connection to end. Nil when none calls. Those whose host may have moved are looked up.
+// nextHost takes the host queue that a session goes on to: one with single calls, else one of the jobs whose turn it is, unless
+// a single call waits elsewhere for a connection to end. It is nil if there is no request. Hosts whose lookup has expired are
+// looked up again.
 func (q *readyQueue) nextHost(s *session, now time.Time) *hostQueue {
 	for pool := s.pool; pool.requestCount > 0; {
 		both := pool.requests[short].n > 0 && pool.requests[bulk].n > 0
@@ -169,20 +171,21 @@ func (q *readyQueue) nextHost(s *session, now time.Time) *hostQueue {
 	return nil
 }
 
-// mayServe reports that a session may go to somebody's group: one that jobs could not have opened is left to singles.
+// mayServe reports that a session may serve a priority: a connection that jobs could not have opened is left to single calls.
 func (s *session) mayServe(class priority, now time.Time) bool {
 	p := &s.queue.budget
 	return p.limits.Connections == 0 || s.priority != single || p.openConns <= p.maxOpen(class, now)
 }
 
-// expectsRequests reports a session at whose address groups may soon call: hosts of the queue are being looked up, and no single waits for
-// a connection to end. Such a session lingers although host queues of other addresses find no connection. Were it closed in each moment in
-// which nothing calls, then wherever look-ups take longer than replies, each few of the hosts found would cost a new connection.
+// expectsRequests reports a session that host queues at its address may soon request: hosts of the queue are being looked up,
+// and no single call waits for a connection to end. Such a session lingers although host queues of other addresses find no
+// connection. If it closed whenever there is no request, every few hosts found would cost a new connection where lookups take
+// longer than replies.
 func (s *session) expectsRequests() bool {
 	return s.pool != nil && s.queue.resolvers > 0 && !s.queue.singleWaiting
 }
 
-// handOverNext takes a session to a host queue that calls at its address. False when none does.
+// handOverNext hands a session over to a host queue that requests it at its address. It returns false if none does.
 func (q *readyQueue) handOverNext(s *session, now time.Time) bool {
 	if s.pool == nil || s.closing || s.lastTransaction {
 		return false
@@ -198,8 +201,8 @@ func (q *readyQueue) handOverNext(s *session, now time.Time) bool {
 	return true
 }
 
-// handOver makes a session that has nothing under way one of another host queue. Its own goroutine does so, or who has taken it from those
-// that are idle.
+// handOver makes a session that has nothing in flight one of another host queue. Its own goroutine calls it, or a caller that
+// has taken the session from the idle ones.
 func (q *readyQueue) handOver(s *session, hq *hostQueue, now time.Time) {
 	old := s.hostQueue
 	old.sessions--
@@ -213,7 +216,7 @@ func (q *readyQueue) handOver(s *session, hq *hostQueue, now time.Time) {
 	q.scheduleNeeded(old)
 }
 
-// handOverIdle wakes a session that waits for more at a host queue's address, for that group. False when none does.
+// handOverIdle wakes an idle session at a host queue's address for that host queue. It returns false if there is none.
 func (q *readyQueue) handOverIdle(hq *hostQueue, class priority, now time.Time) bool {
 	pool := q.poolOf(hq)
 	if pool == nil || hq.hasRetryFirst() || q.lookupExpired(hq, now) {
@@ -230,20 +233,20 @@ func (q *readyQueue) handOverIdle(hq *hostQueue, class priority, now time.Time) 
 	return false
 }
 
-// willBeServed reports a host queue to which some session will come. A single does not wait for that.
+// willBeServed reports a host queue to which some session will come. A single call does not wait for that.
 func (q *readyQueue) willBeServed(hq *hostQueue) bool {
 	pool := q.poolOf(hq)
 	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.hasRetryFirst() && !hq.singleWaits()
 }
 
-// sharedWaiter is a group that waits for the sessions at its address, and since when.
+// sharedWaiter is a host queue that waits for the sessions at its address, and since when.
 type sharedWaiter struct {
 	hostQueue *hostQueue
 	since     time.Time
 }
 
-// waitForShared leaves a host queue with rows of jobs only to the sessions at its address, where it has little to ask and few wait with it. False where it had
-// better get a connection of its own.
+// waitForShared leaves a host queue with rows of jobs only to the sessions at its address, if it has little to ask and few wait
+// with it. It returns false if the host queue should get a connection of its own.
 func (q *readyQueue) waitForShared(hq *hostQueue, class priority, now time.Time) bool {
 	pool := q.poolOf(hq)
 	switch {
@@ -266,7 +269,8 @@ func (q *readyQueue) addSharedWaiter(hq *hostQueue, class priority, now time.Tim
 	q.armTimer(q.sharedWaiters.peek().since.Add(sharedWait), now)
 }
 
-// endSharedWaits ends the wait of groups at whose address no session moves on any more: those that are there may be held up for long.
+// endSharedWaits ends the wait of host queues at whose address no session was handed over for sharedWait: the sessions there
+// may be blocked.
 func (q *readyQueue) endSharedWaits(now time.Time) {
 	for q.sharedWaiters.n > 0 {
 		if at := q.sharedWaiters.peek().since.Add(sharedWait); now.Before(at) {
@@ -290,7 +294,7 @@ func (q *readyQueue) endSharedWaits(now time.Time) {
 	}
 }
 
-// attach books a session at an address.
+// attach adds a session to the pool of an address.
 func (q *readyQueue) attach(s *session, a netip.Addr) {
 	if !q.sharesByAddress(s.hostQueue) || !a.IsValid() || s.pool != nil && s.pool.addr == a {
 		return
@@ -300,7 +304,7 @@ func (q *readyQueue) attach(s *session, a netip.Addr) {
 	s.pool.sessions++
 }
 
-// detach ends it. Who called in vain looks for a connection of its own.
+// detach removes it. Host queues that requested the last session of a pool look for a connection of their own.
 func (q *readyQueue) detach(s *session) {
 	pool := s.pool
 	if pool == nil {
@@ -323,7 +327,7 @@ func (q *readyQueue) detach(s *session) {
 	}
 }
 
-// detachSession ends a session's part at its address, before it says goodbye: that may take a while.
+// detachSession removes a session from its pool before QUIT, which may take a while.
 func (q *readyQueue) detachSession(s *session) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -333,7 +337,7 @@ func (q *readyQueue) detachSession(s *session) {
 	}
 }
 
-// noteAnswered notes that a recipient was answered.
+// noteAnswered records that a recipient was answered.
 func (s *session) noteAnswered() {
 	if !s.answered {
 		s.answered = true
@@ -347,8 +351,8 @@ func (s *session) noteAnswered() {
 	}
 }
 
-// hostWorks reports a host queue whose connections work: somebody is connected who was answered by its host or, where this session came to
-// its address in vain, by others there.
+// hostWorks reports that another connection to this host or, if this one was dialled, to its address has received a reply to a
+// recipient.
 func (s *session) hostWorks(hq *hostQueue) bool {
 	return hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0
 }

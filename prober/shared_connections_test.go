@@ -33,7 +33,7 @@ func newProviderHosts(suffix string, customers int, at ...*fakeServer) providerH
 	for i := range customers {
 		h := at[i%len(at)]
 		if i >= len(at) {
-			h = &fakeServer{addr: h.addr, down: true} // its name alone: who listens at its address is the first of that address
+			h = &fakeServer{addr: h.addr, down: true} // its name alone: the first host of its address listens there
 		}
 		w.hosts[fmt.Sprintf("mx%d%s", i, suffix)] = h
 	}
@@ -57,7 +57,7 @@ func (w providerHosts) dialCount() (n int) {
 	return n
 }
 
-// acceptsAnn is an rcpt script of a host that has whoever is called ann.
+// acceptsAnn is an rcpt script of a host that has every mailbox called ann.
 func acceptsAnn(local string) string {
 	if strings.HasPrefix(local, "ann") {
 		return "250 2.1.5 ok"
@@ -81,7 +81,7 @@ func requireOwnReplies(t *testing.T, rows []wire.Row, got map[uint32]wire.Result
 }
 
 // TestOneConnectionPerAddress: customers of a provider whose hosts are found at one address are asked on one connection, up to
-// what it may carry; at each address there is one, and hosts of nobody's provider are not taken for one another.
+// what it may carry. Each address has one, and hosts of unknown providers are not taken for one another.
 func TestOneConnectionPerAddress(t *testing.T) {
 	for name, tt := range map[string]struct {
 		suffix          string
@@ -107,7 +107,7 @@ func TestOneConnectionPerAddress(t *testing.T) {
 			}
 			withTestNode(t, table, nil, w.hosts, func(b *testNode) {
 				var rows []wire.Row
-				for i := range 30 { // one after the other: nobody waits with them
+				for i := range 30 { // one after the other: no other row waits
 					some := w.rows(b, tt.suffix, i, i+1, tt.each)
 					requireOwnReplies(t, some, b.verify(10*time.Minute, some...))
 					rows = append(rows, some...)
@@ -203,7 +203,7 @@ func (c *countingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestSmallCustomerIsNotStarved: whoever has a long list does not keep the connection from the others at its address.
+// TestSmallCustomerIsNotStarved: a customer with a long list does not keep the connection from the others at its address.
 func TestSmallCustomerIsNotStarved(t *testing.T) {
 	w := newProviderHosts(".big.example", 2, &fakeServer{rcpt: acceptsAnn, replyDelay: time.Second})
 	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 10").Replace(testTable)
@@ -292,8 +292,8 @@ func TestMovedHostIsAskedAtItsNewAddress(t *testing.T) {
 	})
 }
 
-// TestSilentAddressDrawsNoConnections: of a provider's two addresses one says nothing. Whoever is connected to it draws nobody there, and an address
-// that answers draws those who may go to either.
+// TestSilentAddressDrawsNoConnections: one of a provider's two addresses says nothing. A connection to it draws no other host
+// there, and an address that answers draws the hosts that may go to either.
 func TestSilentAddressDrawsNoConnections(t *testing.T) {
 	live, silent := &fakeServer{rcpt: acceptsAnn, replyDelay: 100 * time.Millisecond}, &fakeServer{neverReplies: true}
 	w := newProviderHosts(".big.example", 200, live, silent)
@@ -325,7 +325,8 @@ func TestSilentAddressDrawsNoConnections(t *testing.T) {
 	})
 }
 
-// TestAddressWithOneConnectionAllowed: a host that closes every connection but one has not failed while that one is asked on, for whomever.
+// TestAddressWithOneConnectionAllowed: a host that closes every connection but one has not failed while that one is in use, for
+// whichever host.
 func TestAddressWithOneConnectionAllowed(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsAnn, replyDelay: 200 * time.Millisecond, maxConns: 1}
 	w := newProviderHosts(".big.example", 2, h)
@@ -444,7 +445,7 @@ func TestStopDoesNotWaitForLookups(t *testing.T) {
 	})
 }
 
-// TestWaitingHostsSurviveALostConnection: who waited for a connection that ends finds another.
+// TestWaitingHostsSurviveALostConnection: a host queue that waited for a connection that ends finds another.
 func TestWaitingHostsSurviveALostConnection(t *testing.T) {
 	for name, h := range map[string]*fakeServer{
 		"told to go":    {rcpt: acceptsAnn, maxAnswered: 3, lastReply: "421 4.7.0 enough"},
@@ -462,7 +463,7 @@ func TestWaitingHostsSurviveALostConnection(t *testing.T) {
 	}
 }
 
-// TestIdleAddressPoolIsRemoved: what calls at an address that it has left, or is forgotten, calls there no more.
+// TestIdleAddressPoolIsRemoved: a host queue that has left an address, or is removed, requests no session there any more.
 func TestIdleAddressPoolIsRemoved(t *testing.T) {
 	w := newProviderHosts(".big.example", 1, &fakeServer{rcpt: acceptsAnn})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
@@ -558,8 +559,8 @@ func TestSilentHostAtASharedAddress(t *testing.T) {
 	})
 }
 
-// TestUnresolvableHostFailsAlone: a host whose name is lost is told so at once, though somebody is answered where it was, and nobody else of
-// its provider waits for it.
+// TestUnresolvableHostFailsAlone: a host whose name no longer resolves fails at once, though another is answered at its old
+// address, and no other host of its provider waits for it.
 func TestUnresolvableHostFailsAlone(t *testing.T) {
 	w := newProviderHosts(".big.example", 3, &fakeServer{rcpt: acceptsAnn, replyDelay: time.Second, noPipelining: true})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
@@ -586,7 +587,8 @@ func TestUnresolvableHostFailsAlone(t *testing.T) {
 	})
 }
 
-// TestStaleAddressIsNotShared: nobody is lent a connection to where its host was long ago, nor taken there.
+// TestStaleAddressIsNotShared: no connection is shared at an address where the host was long ago, and no session is taken
+// there.
 func TestStaleAddressIsNotShared(t *testing.T) {
 	w := newProviderHosts(".big.example", 1, &fakeServer{rcpt: acceptsAnn})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {

@@ -22,9 +22,9 @@ import (
 	"probity/prober/wire"
 )
 
-// TestSimulatedInternet verifies a list of the pretend internet with the shipped budgets, for as many hours of virtual time as
-// they take, as a coordinator would: rows that come back Later or Deferred are sent again when they are due. The referee must
-// find no excess, and no verdict may be one that an honest verifier would not give.
+// TestSimulatedInternet verifies a list of the simulated internet with the shipped budgets, for as many hours of virtual time
+// as they take, as a coordinator would: rows that come back Returned or Deferred are sent again when they are due. The referee
+// must find no excess, and no verdict may be one that an honest verifier would not give.
 func TestSimulatedInternet(t *testing.T) {
 	rows := 2000
 	if testing.Short() {
@@ -166,7 +166,7 @@ func (b *testNode) verifyAll(ctx context.Context, rows []*listRow) []*listRow {
 	return rows
 }
 
-// checkTruth compares verdicts with what the world expects. Lists and role names are not of this room.
+// checkTruth compares verdicts with what the world expects. Lists and role names are not of this package.
 func checkTruth(t *testing.T, w *sim.World, rows []*listRow) {
 	wrong := map[string]int{}
 	counts := map[string]int{}

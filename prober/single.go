@@ -9,7 +9,7 @@ import (
 	"probity/store/cache"
 )
 
-// refreshAfter is the age at which a cached answer to a single is renewed behind its back.
+// refreshAfter is the age at which a cached answer to a single call is renewed in the background.
 const refreshAfter = 7 * 24 * time.Hour
 
 // Single implements wire.Prober.
@@ -64,8 +64,8 @@ func (p *Prober) timeoutVerdict(a *wire.SingleRequest) engine.Verdict {
 	return engine.Judge(&ev, engine.Policy{Details: true}, now)
 }
 
-// startProbe begins the probe of one address, or joins the one in flight. An outcome is returned where nothing need be asked.
-// A waiter without a caller wants no answer.
+// startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
+// waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
 	pr := &probe{key: key, priority: single, facts: p.factsOf(a.Address.Domain(), a.Route.Hosts, now)}
 	if a.Low {
@@ -104,7 +104,7 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 	return nil
 }
 
-// expedite promotes a probe in flight that was not asked for by a single.
+// expedite promotes a probe in flight to the priority of a single call, unless the call is low.
 func (p *Prober) expedite(got *probe, low bool, now time.Time) {
 	if low {
 		return

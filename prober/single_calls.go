@@ -7,13 +7,12 @@ import (
 	"probity/prober/wire/press"
 )
 
-// singleCalls knows when this node was last asked for a single address, and whether the node is under load from single calls, those among them that no node need be
-// asked for. While this one is asked, bulk leaves singles a fifth of each budget; where it is not, that fifth would be a quarter more
-// time for every list.
+// singleCalls knows when this node was last asked for a single address, and whether single calls put it under load, also those
+// that need no node. While single calls are expected, jobs leave them a fifth of each budget; otherwise jobs use it all.
 type singleCalls struct {
-	last   atomic.Int64 // of Unix time, in nanoseconds; 0 for never
+	last   atomic.Int64 // Unix time in nanoseconds; 0 for never
 	own    press.Meter  // where there is no shared one
-	shared *press.Meter // counts singles before this node is asked for them, and those that it need not be asked for
+	shared *press.Meter // counts single calls before this node is asked for them, and those that need no node
 }
 
 // underLoad reports that the node is under load from single calls.
@@ -24,8 +23,8 @@ func (c *singleCalls) underLoad(now time.Time) bool {
 	return c.own.On(now)
 }
 
-// singlesExpectedFor is how long after a call another is looked for: the longest span of a budget, so that what bulk has used of the
-// reserve is free again before it is forgotten why.
+// singlesExpectedFor is how long after a single call another is expected: the longest span of a budget, so that what jobs have
+// used of the reserve is free again while the reserve still holds.
 const singlesExpectedFor = time.Hour
 
 func (c *singleCalls) record(now time.Time) {
@@ -35,7 +34,7 @@ func (c *singleCalls) record(now time.Time) {
 	}
 }
 
-// expected reports that singles are to be looked for. They are where they are not counted.
+// expected reports that single calls are expected; always true where they are not counted.
 func (c *singleCalls) expected(now time.Time) bool {
 	if c == nil {
 		return true

@@ -16,10 +16,10 @@ import (
 	"probity/engine/smtp"
 )
 
-// Source is one face of this node: where its connections come from and how it greets.
+// Source is an egress source of this node: where its connections come from and how it greets.
 type Source struct {
 	Local  netip.Addr // source address; the zero value leaves it to the system, for IPv4 targets only
-	Public netip.Addr // what receivers see, where a translator stands between
+	Public netip.Addr // what receivers see, behind NAT
 	EHLO   string     // FQDN of that address
 	SOCKS5 smtp.Proxy // connects for it; the zero value: the one of Config
 }
@@ -62,7 +62,7 @@ type source struct {
 	Source
 	name      string
 	sender    engine.SenderIdentity // what replies may quote of us
-	firstUsed time.Time             // when it was first used, while that still matters: the zero value is a source that is warm
+	firstUsed time.Time             // when it was first used, while it is warming up; zero for a source that is warm
 
 	health health
 
@@ -71,10 +71,10 @@ type source struct {
 	trialAt             time.Time            // while it is quarantined, when one connection may be tried
 	providerQuarantines map[string]time.Time // wide provider -> quarantined there until then
 	blocklistReports    map[string]time.Time // route -> end of its report for that
-	lastBlocked         delistingTrial       // who was to be asked last, while it is quarantined everywhere
-	blocklistedBy       []delistingTrial     // who refused it as blocklisted
+	lastBlocked         delistingTrial       // the last target that was not asked because it is quarantined everywhere
+	blocklistedBy       []delistingTrial     // targets that refused it as blocklisted
 	trialRoute          string               // the route of the delisting trial that is to be its next trial connection
-	watched             bool                 // somebody sends its trial connections
+	watched             bool                 // a goroutine makes its delisting trials
 }
 
 const (
@@ -112,9 +112,9 @@ func newSourceSet(ids []Source, mailFrom string) (sourceSet, error) {
 	return all, nil
 }
 
-// choose finds the source that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route, at
-// wide providers of the domain, or of the address at their consumer domains, among those that are not quarantined there, and at providers
-// with tenants of the domain, among as many as may ask there. Nil when every candidate is quarantined.
+// choose finds the source that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route; at
+// wide providers of the domain, or of the address at their consumer domains, among the sources that are not quarantined there;
+// at providers with tenants of the domain, among as many sources as may ask there. It is nil if every candidate is quarantined.
 func (a *sourceSet) choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *source {
 	if len(a.list) == 1 {
 		return a.list[0].unlessQuarantined(route, addr, now)
@@ -147,7 +147,7 @@ func (a *sourceSet) choose(route *engine.Route, addr engine.Address, pinned stri
 	return best.unlessQuarantined(route, addr, now)
 }
 
-// weight is the rank of a source for a key: the highest owns it.
+// weight is the rank of a source for a key: the source with the highest owns it.
 func (src *source) weight(key string) uint64 {
 	return xxh3.HashStringSeed(key, xxh3.HashString(src.name))
 }
@@ -171,7 +171,8 @@ func (src *source) unlessQuarantined(route *engine.Route, addr engine.Address, n
 	return src
 }
 
-// addBlocklistReport records that a route wants the source to be quarantined everywhere; true when enough of them do. It is tried again after a while.
+// addBlocklistReport records that a route wants the source to be quarantined everywhere; true when enough of them do. The first
+// trial connection is then due after `again`.
 func (src *source) addBlocklistReport(route string, until time.Time, again time.Duration, now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -190,7 +191,7 @@ func (src *source) addBlocklistReport(route string, until time.Time, again time.
 	return true
 }
 
-// hasHostName reports a source with which public targets may be asked: a host name to greet with.
+// hasHostName reports a source that may ask public targets: it has a host name or an address literal to greet with.
 func (src *source) hasHostName() bool {
 	return strings.Contains(src.EHLO, ".") || strings.HasPrefix(src.EHLO, "[")
 }

@@ -8,16 +8,16 @@ import (
 	"probity/store/cache"
 )
 
-// A decoy that a host under suspicion accepts shows that its domain accepts everybody, or that the host has begun to accept everybody
-// without a word. Which of the two, the next refusal of the host tells: a host that refuses a later recipient was not silent. So the probes that
-// wait for the decoy wait for that refusal too, as accepted targets do (unconfirmed.go). It makes the decoy's acceptance a fact of the domain, which
-// no later suspicion touches. Where no refusal comes in time, or none can be expected, the probes are deferred and nothing is kept: the domain
-// is asked again when the suspicion is over.
+// If a host under suspicion accepts a decoy, either its domain accepts every recipient, or the host has begun to accept every
+// recipient. The host's next refusal decides: a host that refuses a later recipient still checks. So the probes that wait for
+// the decoy wait for that refusal too, as accepted targets do (unconfirmed.go). It makes the decoy's acceptance a fact of the
+// domain, which no later suspicion touches. If no refusal comes in time, or none can be expected, the probes are deferred and
+// nothing is kept: the domain is asked again when the suspicion is over.
 
-// silentAcceptPause is how long a receiver that accepts silently is left alone: past the hour that it counts.
+// silentAcceptPause is how long a receiver that accepts without checking is paused: past the hour that it counts.
 const silentAcceptPause = time.Hour
 
-// silentAcceptance is what is found of a host that may have begun to accept everybody: who waits asks again.
+// silentAcceptance is the finding for a host that may have begun to accept every recipient: the waiting probes are retried.
 func silentAcceptance() engine.Finding {
 	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: ruleSilentAcceptance}
 }
@@ -25,14 +25,14 @@ func silentAcceptance() engine.Finding {
 // ruleSilentAcceptance is the rule of that finding.
 const ruleSilentAcceptance = "default/accepts-silently"
 
-// suspectDecoy is a decoy that was accepted under suspicion, at this of the queue's counts of answers.
+// suspectDecoy is a decoy that was accepted under suspicion, and the queue's count of answers then.
 type suspectDecoy struct {
 	domainQueue *domainQueue
 	accepted    uint64
 }
 
-// judgeDecoy judges a decoy that a host under suspicion has accepted. Where it was refused before, the host has begun to accept everybody, and
-// is left alone until its hour is over; else its acceptance is confirmed only next to a refusal that came later.
+// judgeDecoy judges a decoy that a host under suspicion has accepted. If the host refused it before, it has begun to accept
+// every recipient, and is paused until its hour is over; else only a later refusal confirms the acceptance.
 func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
 	hq := dq.hostQueue
 	switch {
@@ -49,8 +49,8 @@ func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
 	}
 }
 
-// confirmSuspects ends the suspicion of decoys that were accepted before a recipient was sent that is refused now: they have shown what they seemed to
-// show. Those that no refusal has followed in time prove nothing. The mutex is held.
+// confirmSuspects confirms the suspect decoys that were accepted before a recipient was sent that is refused now. Those that no
+// refusal has followed in time prove nothing. The mutex is held.
 func (rh *replyHandler) confirmSuspects() {
 	hq := rh.s.hostQueue
 	for ; hq.suspectDecoys.n > 0; hq.suspectDecoys.pop() {
@@ -70,15 +70,15 @@ func (rh *replyHandler) confirmSuspects() {
 	}
 }
 
-// keepFact has what a decoy has shown kept as a fact of its domain at the host, if it is one.
+// keepFact keeps what a decoy has shown as a fact of its domain at the host, if it is one.
 func (rh *replyHandler) keepFact(dq *domainQueue) {
 	if f, ok := cache.FactOf(&dq.decoy.sighting); ok {
 		rh.facts = append(rh.facts, domainFact{dq.domain, dq.host, f})
 	}
 }
 
-// giveUpUnconfirmed lets no probe wait for a refusal after an accepted decoy where none can be expected: nothing more is asked or awaited of the host, it has
-// shown that it is silent, or a single waits. The mutex is held.
+// giveUpUnconfirmed releases the probes that wait for a refusal after an accepted decoy if none can be expected: nothing more
+// is asked or in flight at the host, it accepts without checking, or a single call waits. The mutex is held.
 func (rh *replyHandler) giveUpUnconfirmed() {
 	hq := rh.s.hostQueue
 	for _, dq := range slices.Clone(hq.unconfirmed) {
@@ -92,7 +92,7 @@ func (rh *replyHandler) giveUpUnconfirmed() {
 	}
 }
 
-// discard makes nothing of a decoy's acceptance.
+// discard replaces a decoy's acceptance by silentAcceptance.
 func (d *decoy) discard(at time.Time) {
 	d.suspectAt, d.sighting.Finding, d.sighting.At = 0, silentAcceptance(), at
 }

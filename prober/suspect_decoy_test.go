@@ -11,7 +11,7 @@ import (
 	"probity/prober/wire"
 )
 
-// suspicionTable has a receiver of which acceptances are under suspicion once ten refusals of an hour were heard; it takes one recipient a
+// suspicionTable has a receiver whose acceptances are under suspicion after ten refusals of an hour; it takes one recipient a
 // transaction, on one connection.
 var suspicionTable = strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1",
 	"refusals_per_hour = 0", "refusals_per_hour = 40").Replace(testTable)
@@ -53,8 +53,9 @@ func (b *testNode) verifyLastAttempt(addr string) wire.Result {
 	return b.verify(time.Minute, row)[row.Number]
 }
 
-// TestCatchAllIsFoundUnderSuspicion: at a host under suspicion an accepted decoy shows that its domain accepts everybody once the host has
-// refused another recipient after it, whether for good or in a temporary reply that names an unknown user. The next list knows it.
+// TestCatchAllIsFoundUnderSuspicion: at a host under suspicion an accepted decoy shows that its domain accepts every recipient
+// once the host has refused another recipient after it, whether for good or in a temporary reply that names an unknown user.
+// The next list knows it.
 func TestCatchAllIsFoundUnderSuspicion(t *testing.T) {
 	for _, refusal := range []string{"550 5.1.1 User unknown", "450 4.1.1 unverified address: host mx said: 550 User unknown"} {
 		rcpt := func(local, domain string) string {
@@ -88,7 +89,7 @@ func TestSuspicionIsNotCached(t *testing.T) {
 		require.Equal(t, wire.Deferred, b.verify(time.Minute, b.rows(mxA, "ann@all1.example")...)[b.lastRow.Load()].Outcome)
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.verifyLastAttempt("bob@all1.example").Verdict))
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.single(time.Minute, mxA, "cid@all2.example")))
-		time.Sleep(35 * time.Minute) // less than the lab's greatest age of a cached verdict
+		time.Sleep(35 * time.Minute) // less than the test node's greatest age of a cached verdict
 		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("bob@all1.example").Verdict))
 		require.Equal(t, "RISKY catch_all", verdictText(b.single(time.Minute, mxA, "cid@all2.example")))
 	})

@@ -2,21 +2,22 @@ package prober
 
 import "time"
 
-// A tarpit answers who annoys it slower each time, until nothing is answered in time. Its replies are the warning: when they take
-// far longer than they once did, it is left alone for a while, the longer the slower it has become. So it cools down about as fast
-// as it is annoyed, and what it is asked meanwhile is what its budget allows. Before a long pause it is asked for the decoys that those
-// wait for who have just been accepted: a pause later nothing could prove them (unconfirmed.go), and all would be asked again.
+// A tarpit answers more slowly the more errors it has seen, until no reply comes in time. Its replies are the warning: when
+// they take far longer than its fastest, the host is paused, the longer the slower it is. So it recovers about as fast as it
+// slows down, and what it is asked in between is what its budget allows. Before a long pause it is asked for the decoys of
+// recipients that it has just accepted: after the pause nothing could confirm them (unconfirmed.go), and all would be asked
+// again.
 const (
-	tarpitReply        = 5 * time.Second // of one reply: less is no punishment
-	tarpitFactor       = 4               // and so many times the quickest that the host has shown
-	tarpitPauseReplies = 10              // how many replies' time it is left alone
+	tarpitReply        = 5 * time.Second // of one reply: less is no tarpit
+	tarpitFactor       = 4               // and so many times the host's fastest
+	tarpitPauseReplies = 10              // the pause, in times of a reply
 	maxTarpitPause     = 15 * time.Minute
-	longTarpitReply    = 10 * time.Second // it is left alone for so long at once: the next replies would come too late, and its banner
-	maxFastestReplies  = maxDown          // hosts of a ready queue whose quickness is remembered
+	longTarpitReply    = 10 * time.Second // from here on the pause is maxTarpitPause: the next replies, and its banner, would come too late
+	maxFastestReplies  = maxDown          // hosts of a ready queue whose fastest reply is remembered
 )
 
-// detectTarpit notes how long the replies of a transaction took, and leaves a host that turns into a tarpit alone. Wide providers and
-// those with tenants have many machines behind a name: one that is slow is no punishment. The mutex is held.
+// detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
+// and those with tenants have many machines behind a name: one that is slow is no tarpit. The mutex is held.
 func (rh *replyHandler) detectTarpit(took time.Duration) {
 	q, host := rh.l, rh.s.hostQueue.host
 	if len(rh.s.seen) == 0 || q.provider.Shared() {
@@ -45,14 +46,13 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	q.tarpitPause = ours
 }
 
-// worthConfirming is how many unconfirmed acceptances are worth a decoy that is not wanted yet: a refusal of the hour and a slow reply or
-// two, against asking them all again. (Counted in TestPunishingReceiversStayPatient/stickier: with 2 a third fewer rows are deferred than without; with 1 no
-// fewer than with 2, and the last of them comes later.)
+// worthConfirming is how many unconfirmed acceptances are worth a decoy that is not pending yet: it costs a refusal of the hour
+// and a slow reply or two, but saves asking them all again.
 const worthConfirming = 2
 
-// worthLastTransaction reports a host that is worth a last transaction before it is left alone for longer than an acceptance can be proved. It is of
-// decoys alone: of those that are wanted, for they would be asked of no use afterwards, and else of one, where several are unconfirmed.
-// False where this connection can ask no more.
+// worthLastTransaction reports a host that is worth a last transaction before it is paused for longer than an acceptance can
+// wait for a refusal. The transaction has decoys only: the pending ones, which are of no use afterwards, else one, if several
+// acceptances are unconfirmed. It returns false if this connection can send no more.
 func (rh *replyHandler) worthLastTransaction() bool {
 	s, hq := rh.s, rh.s.hostQueue
 	if s.conn.Unusable() || s.mustClose(rh.now) {
@@ -71,7 +71,7 @@ func (rh *replyHandler) worthLastTransaction() bool {
 	return hq.pendingNow() > 0
 }
 
-// pendingNow is how many decoys a connection that is there may be asked for.
+// pendingNow is how many pending decoys an existing connection may send.
 func (hq *hostQueue) pendingNow() int {
 	return hq.pendingDecoys[bulk].n + hq.pendingDecoys[short].n + hq.pendingDecoys[single].n
 }

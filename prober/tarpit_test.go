@@ -13,8 +13,8 @@ import (
 	"probity/prober/wire"
 )
 
-// tarpit is an rcpt script of a host that knows everybody called ann, asks for a pause at busy, and takes a second to refuse late. It is
-// too slow to be asked on once it has refused so many, towards those whom it knows alone or towards everybody.
+// tarpit is an rcpt script of a host that knows every ann, asks for a pause at busy, and takes a second to refuse late. It is
+// too slow to be asked further once it has refused so many, for the recipients that it knows or for all.
 func tarpit(past int64, fastDecoys bool) func(string) string {
 	var refused atomic.Int64
 	return func(local string) string {
@@ -35,9 +35,10 @@ func tarpit(past int64, fastDecoys bool) func(string) string {
 	}
 }
 
-// TestTarpitIsAskedPendingDecoysFirst: a host that has refused half of what it bears in an hour gets too slow to be asked on. Who has just been
-// accepted could not be believed when the host has been left alone. What settles them is asked before, on the connection that is there,
-// and nothing more is; unless it is one alone, whom others of the list may settle, or the host asked for a pause.
+// TestTarpitIsAskedPendingDecoysFirst: a host that has refused half of what it bears in an hour gets too slow to be asked
+// further. Recipients that it has just accepted could not be confirmed after the pause. What confirms them is asked before, on
+// the connection that is there, and nothing more; unless it is only one, which others of the list may confirm, or the host
+// asked for a pause.
 func TestTarpitIsAskedPendingDecoysFirst(t *testing.T) {
 	for name, tt := range map[string]struct {
 		asked           string // together, when the host gets slow
@@ -99,7 +100,8 @@ func TestTarpitIsAskedPendingDecoysFirst(t *testing.T) {
 	}
 }
 
-// TestUnconfirmedRowsDoNotWaitTwice: whom nothing could prove any more while his host was left alone need not wait again.
+// TestUnconfirmedRowsDoNotWaitTwice: an acceptance that nothing could confirm any more while its host was paused need not wait
+// again.
 func TestUnconfirmedRowsDoNotWaitTwice(t *testing.T) {
 	table := strings.NewReplacer("connections = 2", "connections = 1", "refusals_per_hour = 0", "refusals_per_hour = 20",
 		"recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(testTable)

@@ -50,15 +50,15 @@ type fakeServer struct {
 	mailReply    string                            // reply to MAIL; default 250
 	rcpt         func(local string) string         // default 250; "" closes the connection; "-" says nothing ever
 	rcptByDomain func(local, domain string) string // the same, where the domain matters
-	down         bool                              // nobody listens
+	down         bool                              // nothing listens
 	otherReply   string
 	noPipelining bool
 	replyDelay   time.Duration // before each batch of replies
 	maxAnswered  int           // recipients of a connection that are answered; 0 for all
-	lastReply    string        // what the next one hears before the connection is closed
+	lastReply    string        // what the next one gets before the connection is closed
 	maxMails     int           // transactions of a connection that are begun; 0 for all
 	maxConns     int           // connections at one time; others are closed; 0 for all
-	tooManyReply string        // what those others hear first
+	tooManyReply string        // what those others get first
 	neverReplies bool          // connections are taken, and nothing is ever said
 
 	mu sync.Mutex // guards records

@@ -38,8 +38,8 @@ func TestTransactionsArePipelined(t *testing.T) {
 	require.Less(t, took, rowsPerTest/4*h.replyDelay, "a round trip each")
 }
 
-// TestTransactionsAreSplitAfterAnEarlyClose meets a receiver that closes at the third MAIL of a connection: nobody is blamed, everybody is answered,
-// and no more than a first group is sent in vain.
+// TestTransactionsAreSplitAfterAnEarlyClose meets a receiver that closes at the third MAIL of a connection: no recipient is
+// blamed, every one is answered, and no more than a first group is sent in vain.
 func TestTransactionsAreSplitAfterAnEarlyClose(t *testing.T) {
 	h := &fakeServer{maxMails: 2}
 	verifyOneByOne(t, h)

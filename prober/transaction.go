@@ -6,16 +6,16 @@ import (
 	"probity/engine/smtp"
 )
 
-// recipient is one recipient of a transaction: a target, or the decoy of a domain queue when p is nil.
+// recipient is one recipient of a transaction: a target, or the decoy of a domain queue if probe is nil.
 type recipient struct {
 	probe       *probe
 	domainQueue *domainQueue
 	longJob     bool // for a row of a long job
 }
 
-// fillTransaction fills the session's next transaction and reserves its budgets: singles first, then decoys, then jobs. When there is
-// nothing to send it says what stands against it; no denial means that there is no work. More transactions follow in the same
-// group, for a receiver that takes one recipient a transaction, or one domain, would else cost a round trip for each.
+// fillTransaction fills the session's next transaction and reserves its budgets: single calls first, then decoys, then jobs. If
+// there is nothing to send, the denial says why; no denial means that there is no work. More transactions follow in the same
+// group: a receiver that takes one recipient or one domain a transaction would otherwise cost a round trip for each.
 func (q *readyQueue) fillTransaction(s *session, now time.Time) denial {
 	s.recipients, s.rcpts = s.recipients[:0], s.rcpts[:0]
 	if now.Before(q.notBefore) && !(s.lastTransaction && q.tarpitPause) {
@@ -23,7 +23,7 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) denial {
 	}
 	q.noteShortJob(now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock() // other queues look at it too: until what there is room for is reserved
+		addrLimit.mu.Lock() // other queues use it too: held until the room is reserved
 		defer addrLimit.mu.Unlock()
 	}
 	rooms, denials := s.roomByPriority(now)
@@ -55,12 +55,13 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) denial {
 	case rooms[bulk] == 0 && hq.waitingCount() > hq.queued[single]+hq.queued[short]:
 		return s.leaveIfUsedUp(denials[bulk])
 	case hq.hasRetryFirst() && s.used.transactions > 0:
-		s.closing = true // what there is wants a new connection
+		s.closing = true // what is left needs a new connection
 	}
 	return denial{}
 }
 
-// addTransaction adds a transaction to the group, of so many recipients at most, and reserves its budgets. False when it would be empty.
+// addTransaction adds a transaction of at most so many recipients to the group, and reserves its budgets. It returns false if
+// it would be empty.
 func (q *readyQueue) addTransaction(s *session, rooms [numPriorities]int, now time.Time) bool {
 	hq, from := s.hostQueue, len(s.recipients)
 	f := transactionBuilder{l: q, s: s, oneDomain: q.provider.OneDomain || s.oneDomain || hq.oneDomain}
@@ -85,8 +86,8 @@ func (q *readyQueue) addTransaction(s *session, rooms [numPriorities]int, now ti
 	return true
 }
 
-// pipelineRoom is how many recipients more the group may hold, in another transaction: none where the connection has not answered
-// yet, or the host has shown that it bears only so much.
+// pipelineRoom is how many more recipients the group may hold, in another transaction: none if the connection has not answered
+// yet, or the host has shown that it takes only so much.
 func (s *session) pipelineRoom() int {
 	if !s.progress || s.hostQueue.maxRecipients > 0 || s.hostQueue.oneAtATime || !s.conn.Extensions().Pipelining {
 		return 0
@@ -99,7 +100,7 @@ type transactionBuilder struct {
 	l         *readyQueue
 	s         *session
 	oneDomain bool
-	domain    string // of the transaction, where it may have but one
+	domain    string // of the transaction, if it may have only one
 }
 
 // domainFits reports that a domain may be in this transaction.
@@ -147,7 +148,7 @@ func (f *transactionBuilder) addProbes(r *ring[*domainQueue], class priority, ro
 	}
 }
 
-// addJobRows takes rows of jobs: first of those whose turn it is, and of the others what room is left.
+// addJobRows adds rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
 func (f *transactionBuilder) addJobRows(rooms [numPriorities]int) {
 	q, hq := f.l, f.s.hostQueue
 	both := q.queued[short] > 0 && q.queued[bulk] > 0
@@ -164,7 +165,7 @@ func (f *transactionBuilder) addJobRows(rooms [numPriorities]int) {
 	}
 }
 
-// addAllDecoys takes the decoys that are wanted, of the highest priority first.
+// addAllDecoys adds the pending decoys, those of the highest priority first.
 func (f *transactionBuilder) addAllDecoys(rooms [numPriorities]int, now time.Time) {
 	for _, class := range [...]priority{single, short, bulk} {
 		r := &f.s.hostQueue.pendingDecoys[class]
@@ -172,11 +173,11 @@ func (f *transactionBuilder) addAllDecoys(rooms [numPriorities]int, now time.Tim
 	}
 }
 
-// addDecoys takes decoys of one priority that are wanted, looking at so many at most, while the transaction holds fewer than room.
+// addDecoys adds pending decoys of one priority, looking at so many at most, while the transaction holds fewer than room.
 func (f *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, now time.Time) {
 	for looked := min(look, r.n); looked > 0 && len(f.s.recipients) < room; looked-- {
 		dq := r.pop()
-		if dq.decoy.waiting.n == 0 { // those who wanted it have gone
+		if dq.decoy.waiting.n == 0 { // no probe waits for it any more
 			dq.decoy.state = decoyUnknown
 			f.l.removeIfEmpty(dq)
 			continue
@@ -202,7 +203,8 @@ func (s *session) roomByPriority(now time.Time) (rooms [numPriorities]int, denia
 	return rooms, denials
 }
 
-// jobClassesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which hears of them here.
+// jobClassesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which learns of
+// short jobs here.
 func (s *session) jobClassesDiffer(now time.Time) bool {
 	q, addrLimit := s.queue, s.addressLimit
 	if addrLimit == nil {
@@ -214,7 +216,8 @@ func (s *session) jobClassesDiffer(now time.Time) bool {
 	return q.budget.jobClassesDiffer(now) || addrLimit.budget.jobClassesDiffer(now)
 }
 
-// room is how many recipients may be sent now, by the queue, the address limit, the server's own word and what was learnt of it.
+// room is how many recipients may be sent now, by the queue, the address limit, the server's own limits and what was learnt of
+// it.
 func (s *session) room(class priority, now time.Time) (int, denial) {
 	n, d := s.queue.budget.room(&s.used, class, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {
@@ -253,7 +256,7 @@ func (s *session) reserve(n int) {
 	}
 }
 
-// countLongJobs is how many of the asked are for rows of long jobs.
+// countLongJobs is how many recipients are for rows of long jobs.
 func countLongJobs(recipients []recipient) (n int) {
 	for i := range recipients {
 		if recipients[i].longJob {
@@ -264,7 +267,7 @@ func countLongJobs(recipients []recipient) (n int) {
 }
 
 // settle returns to all budgets what a transaction of n recipients has not used: `unsent` were never sent, `accepted` were
-// accepted. Of the rest, `mild` were deferred without a word about the mailbox: they count on the connection, not in the hour.
+// accepted. Of the rest, `deferred` got a 4xx that says nothing of the mailbox: they count on the connection, not in the hour.
 func (s *session) settle(n, unsent, accepted, deferred int, now time.Time) {
 	settleOne := func(p *budget, c *connUsage) {
 		p.release(c, unsent)
@@ -288,7 +291,7 @@ func (s *session) settleLong(n, refused int, now time.Time) {
 	}
 }
 
-// leaveIfUsedUp tells a denial that waiting can lift from a connection that is used up.
+// leaveIfUsedUp ends a session whose connection is used up; waiting lifts only a denial of a budget.
 func (s *session) leaveIfUsedUp(d denial) denial {
 	if !d.denied {
 		s.closing = true

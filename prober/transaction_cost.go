@@ -6,7 +6,7 @@ import (
 	"probity/engine/smtp"
 )
 
-// transactionCost is what a transaction is charged with. What is neither unsent, accepted nor mild counts as refused.
+// transactionCost is what a transaction is charged with. What is neither unsent, accepted nor deferred counts as refused.
 type transactionCost struct {
 	unsent, accepted, deferred int
 	long, longRefused          int // recipients for long jobs, and those of them that count as refused: what pacing charges

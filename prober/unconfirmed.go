@@ -7,24 +7,26 @@ import (
 	"probity/engine"
 )
 
-// Some receivers react to many unknown recipients by accepting every recipient, without a word, until the hour is over. What a
-// decoy showed in the morning then proves nothing about an acceptance of now. So where a receiver may do that, and half of an
-// hour's refusals have been heard, an acceptance is confirmed only when the host has refused a recipient after it: another target,
-// or a decoy, which is asked when several wait in vain, or no other target of their kind of job is left to ask, or before the host
-// is left alone as a tarpit (tarpit.go). "After" is the host's order: later in the same transaction, or in one that was sent when
-// the acceptance had been heard. Two connections are heard in any order: so where recipients under way may make up half of an
-// hour's refusals, an acceptance waits until all that were sent before it was heard have been heard too, and is left unconfirmed or is confirmed
-// then. What is under way over other routes to the same address comes at a time that is not known here: it counts as heard for
-// an acceptance, but not for a decoy that nothing was known of, or a busy catch-all host would never be called one.
-// An acceptance stays unconfirmed when the hour is over: the refusals of the next prove nothing about the silence of the last.
-// An accepted decoy is an acceptance like any other (suspect_decoy.go): what one has shown without suspicion, or before a refusal, stays.
+// Some receivers react to many unknown recipients by accepting every recipient for the rest of the hour. What a decoy showed in
+// the morning then proves nothing about a later acceptance. So if a receiver may do that, and half of an hour's refusals have
+// been received, an acceptance is confirmed only when the host has refused a recipient after it: another target, or a decoy,
+// which is asked when several acceptances wait in vain, or no other target of their kind of job is left, or before the host is
+// paused as a tarpit (tarpit.go). "After" is the host's order: later in the same transaction, or in one that was sent after the
+// acceptance was received. Replies of two connections arrive in any order: so if recipients in flight may make up half of an
+// hour's refusals, an acceptance waits until all that were sent before it was received have been answered too, and is confirmed
+// or left unconfirmed then. It is not known here when replies over other routes to the same address come: recipients in flight
+// there count as answered for an acceptance, but not for a decoy that nothing was known of, or a busy catch-all host would
+// never be called one. An acceptance stays unconfirmed when the hour is over: the refusals of the next hour prove nothing about
+// the last.
+//
+// An accepted decoy is an acceptance like any other (suspect_decoy.go): what one has shown without suspicion, or
+// before a refusal, stays.
 
-// mayAcceptSilently reports a receiver that may accept silently: one that is known to, and any that is unknown.
+// mayAcceptSilently reports a receiver that may accept without checking: one that is known to, and any unknown one.
 func (q *readyQueue) mayAcceptSilently() bool { return q.unknownProvider || q.provider.AcceptsSilently }
 
-// updateSuspicion notes whether so many refusals have been heard of the host queue's host in this hour, over its route or at its address, that
-// its acceptances are left unconfirmed, or would be if all who are under way were refused; and the last refusal of this transaction. The
-// mutex is held.
+// updateSuspicion records whether this hour's refusals, over the route or at the address, bring the host under suspicion, or
+// would if all recipients in flight were refused; and the last refusal of this transaction. The mutex is held.
 func (rh *replyHandler) updateSuspicion() {
 	q, hq := rh.l, rh.s.hostQueue
 	limit := q.provider.Limits.RefusalsPerHour / 2
@@ -47,31 +49,31 @@ func (rh *replyHandler) updateSuspicion() {
 	}
 }
 
-// settledCount is how many events of the window are over and done with.
+// settledCount is how many events of the window are settled.
 func (w *window) settledCount(now time.Time) int {
 	w.advance(now)
 	return w.used
 }
 
-// inFlightGroup is a group of transactions that was sent and is not heard yet.
+// inFlightGroup is a group of transactions that was sent and is not answered yet.
 type inFlightGroup struct {
-	answersAtSend uint64 // the queue's count of answers when it was taken
+	answersAtSend uint64 // the queue's count of answers when it was filled
 	n             int    // its recipients
 }
 
-// markSent notes that the session's transactions are sent.
+// markSent records that the session's transactions are sent.
 func (hq *hostQueue) markSent(s *session) {
 	hq.inFlightGroups = append(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)})
 }
 
-// markReplied notes that they are heard, or lost.
+// markReplied records that they are answered, or lost.
 func (hq *hostQueue) markReplied(s *session) {
 	if i := slices.Index(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)}); i >= 0 {
 		hq.inFlightGroups = slices.Delete(hq.inFlightGroups, i, i+1)
 	}
 }
 
-// recipientsInFlight is how many recipients have been sent and not heard.
+// recipientsInFlight is how many recipients have been sent and not answered.
 func (hq *hostQueue) recipientsInFlight() (n int) {
 	for _, v := range hq.inFlightGroups {
 		n += v.n
@@ -79,22 +81,22 @@ func (hq *hostQueue) recipientsInFlight() (n int) {
 	return n
 }
 
-// earlierInFlight reports that somebody is under way who was sent before the probe's acceptance was heard, and whose refusal may have come
-// before it. Volleys stand in the order of their counts.
+// earlierInFlight reports recipients in flight that were sent before the probe's acceptance was received; one of them may have
+// been refused first. The groups are in the order of their counts.
 func (hq *hostQueue) earlierInFlight(p *probe) bool {
 	return hq.overWithInFlight && len(hq.inFlightGroups) > 0 && hq.inFlightGroups[0].answersAtSend < p.lastAnswer
 }
 
-// suspicion is how an acceptance was heard: whether its host may have fallen silent by then.
+// suspicion says whether the host may have accepted without checking when an acceptance was received.
 type suspicion uint8
 
 const (
 	suspicionNone suspicion = iota // no: it had refused too few
-	suspicionLow                   // only if those who were under way had been refused by then
+	suspicionLow                   // only if the recipients in flight had been refused by then
 	suspicionHigh                  // yes
 )
 
-// forEngine is the same in the engine's words.
+// forEngine is the same as the engine's type.
 func (m suspicion) forEngine() engine.Suspicion { return engine.Suspicion(m) }
 
 func (hq *hostQueue) suspicion() suspicion {
@@ -107,21 +109,21 @@ func (hq *hostQueue) suspicion() suspicion {
 	return suspicionNone
 }
 
-// confirmTime is how soon after an acceptance a refusal must come to prove it: later the host's hour may be over, and with it its
-// silence. Who was not proved by then is asked again.
+// confirmTime is how soon after an acceptance a refusal must come to confirm it: later the host's hour may be over, and it
+// checks again. What is not confirmed by then is asked again.
 const confirmTime = 2 * time.Minute
 
-// confirmBy is until when a refusal can prove an acceptance.
+// confirmBy is until when a refusal can confirm an acceptance.
 func (q *readyQueue) confirmBy(p *probe) time.Time {
 	return q.prober.created.Add(p.answeredAfter + q.scaled(confirmTime))
 }
 
-// pastConfirming reports an acceptance that nothing can prove any more.
+// pastConfirming reports an acceptance that nothing can confirm any more.
 func (q *readyQueue) pastConfirming(p *probe, now time.Time) bool {
 	return p.suspicion != suspicionNone && now.After(q.confirmBy(p))
 }
 
-// isConfirmed reports that what the domain queue's decoy has shown may be used together with the acceptance of a probe.
+// isConfirmed reports that what the domain queue's decoy has shown may be used with the acceptance of a probe.
 func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool {
 	hq := dq.hostQueue
 	switch {
@@ -145,7 +147,7 @@ func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool 
 // refusesUnknown reports a decoy whose last answer showed that the host refuses unknown recipients.
 func (d *decoy) refusesUnknown() bool { return d.sighting.RefusesUnknown() }
 
-// leaveUnconfirmed lets an accepted probe wait until its host refuses somebody.
+// leaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
 func (q *readyQueue) leaveUnconfirmed(p *probe, dq *domainQueue) {
 	p.domainQueue = dq
 	dq.decoy.waiting.push(p)
@@ -154,8 +156,8 @@ func (q *readyQueue) leaveUnconfirmed(p *probe, dq *domainQueue) {
 	}
 }
 
-// resolveUnconfirmed ends the waits that this transaction has answered, and has a decoy asked for those that it has not. Who only waits for
-// others to be heard is not unconfirmed yet. The mutex is held.
+// resolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
+// A probe that only waits for replies in flight is not unconfirmed yet. The mutex is held.
 func (rh *replyHandler) resolveUnconfirmed() {
 	hq := rh.s.hostQueue
 	if len(hq.unconfirmed) == 0 {
@@ -188,8 +190,9 @@ func (rh *replyHandler) resolveUnconfirmed() {
 	rh.giveUpUnconfirmed()
 }
 
-// noTargetLeft reports that no target will soon be refused for the unconfirmed ones, the highest of which has this priority. A single waits
-// for no other probe, and a short job not for a long one, whose turn at the host may be hours away.
+// noTargetLeft reports that no target is left that may soon be refused for the unconfirmed acceptances, the highest of which
+// has this priority. A single call does not wait for other probes. A short job does not wait for a long job, which may not be
+// served for hours.
 func (hq *hostQueue) noTargetLeft(class priority) bool {
 	switch class {
 	case single:
@@ -213,10 +216,11 @@ func (dq *domainQueue) unconfirmedCount() (n int) {
 	return n
 }
 
-// maxUnconfirmed is how many acceptances may wait for a refusal of a target before a decoy is spent on them.
+// maxUnconfirmed is how many acceptances may wait for a refusal of a target before a decoy is used for them.
 const maxUnconfirmed = 8
 
-// releaseConfirmed sends on those of a domain queue who are unconfirmed no more: the host has refused somebody since, or has shown its mask.
+// releaseConfirmed advances the probes of a domain queue that need not wait any more: the host has refused a recipient since,
+// has begun to accept every one, or their time is over.
 func (rh *replyHandler) releaseConfirmed(dq *domainQueue) {
 	if dq.decoy.state.busy() || dq.decoy.suspectAt != 0 {
 		return

@@ -15,8 +15,8 @@ import (
 	"probity/prober/wire"
 )
 
-// acceptsAllPast is an rcpt script of a host that knows ann alone, accepts everybody without a word once it has refused so many, and
-// tells its verdicts late, over some connections later than over others.
+// acceptsAllPast is an rcpt script of a host that knows ann alone, accepts every recipient once it has refused so many, and
+// sends its replies late, over some connections later than over others.
 func acceptsAllPast(past int64, seed uint64) func(string) string {
 	var refused atomic.Int64
 	var asked atomic.Uint64
@@ -33,8 +33,8 @@ func acceptsAllPast(past int64, seed uint64) func(string) string {
 	}
 }
 
-// TestSilentAcceptanceIsSeenOverOtherRoutes: a hoster counts who is unknown at its address, by whatever route he was asked for. What is under
-// way to it over another route may be what made it silent, though it is heard later.
+// TestSilentAcceptanceIsSeenOverOtherRoutes: a hoster counts unknown recipients at its address, whatever their route. Those in
+// flight over another route may be what made it silent, though their replies come later.
 func TestSilentAcceptanceIsSeenOverOtherRoutes(t *testing.T) {
 	table := strings.NewReplacer("connections = 2", "connections = 4", "recipients_per_transaction = 0", "recipients_per_transaction = 2", "refusals_per_hour = 0", "refusals_per_hour = 20").Replace(testTable)
 	for past := int64(10); past < 18; past++ {
@@ -63,9 +63,9 @@ func TestSilentAcceptanceIsSeenOverOtherRoutes(t *testing.T) {
 	}
 }
 
-// TestSilentAcceptanceIsSeenOverManyConnections asks over four connections at once about mailboxes that are not, of a receiver that accepts
-// everybody when it has refused as many as half of what it bears: the refusals that made it silent are heard after the acceptances
-// that came of them, and yet nobody is called VALID.
+// TestSilentAcceptanceIsSeenOverManyConnections asks over four connections at once about mailboxes that do not exist, of a
+// receiver that accepts every recipient when it has refused as many as half of what it bears: the refusals that made it silent
+// arrive after the acceptances that came of them, and yet no address is called VALID.
 func TestSilentAcceptanceIsSeenOverManyConnections(t *testing.T) {
 	table := strings.NewReplacer("connections = 2", "connections = 4", "recipients_per_transaction = 0", "recipients_per_transaction = 2", "refusals_per_hour = 0", "refusals_per_hour = 20").Replace(testTable)
 	for past := int64(10); past < 18; past++ {

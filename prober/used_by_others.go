@@ -8,8 +8,9 @@ import (
 	"probity/prober/wire"
 )
 
-// A narrow route has one source at a time in the whole cluster, and its hourly budget is the cluster's. When another source takes
-// the route over, the coordinator tells it what the one before has used; so much less it has itself, until that is an hour old.
+// A narrow route has one source at a time in the whole cluster, and its hourly budget is the cluster's. When another source
+// takes the route over, the coordinator says what the former sources have used; that is taken from its budget until it is an
+// hour old.
 
 // othersUsage is what other sources have used of an hour's refusals, and until when it counts.
 type othersUsage struct {
@@ -24,14 +25,15 @@ func (e *othersUsage) at(now time.Time) int {
 	return 0
 }
 
-// setUsedByOthers takes the coordinator's word of what other sources have used of the queue's budget. A newer word replaces an older one.
+// setUsedByOthers records what, as the coordinator says, other sources have used of the queue's budget. A newer report replaces
+// an older one.
 func (q *readyQueue) setUsedByOthers(e wire.UsedByOthers, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.budget.usedByOthers = othersUsage{e.Used, now.Add(e.Left)}
 }
 
-// narrowUsage lists what the queues of narrow routes have used of their hour: what a source that takes one over must know.
+// narrowUsage lists what the queues of narrow routes have used of their hour: a source that takes one over must know it.
 func (p *Prober) narrowUsage(queues []*readyQueue, now time.Time) (all []wire.BudgetUse) {
 	for _, q := range queues {
 		if q.provider.Shared() {

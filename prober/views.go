@@ -8,17 +8,17 @@ import (
 	"probity/prober/wire"
 )
 
-// cause is the reply that a ready queue last heeded.
+// cause is the reply that a ready queue last acted on.
 type cause struct {
 	at         time.Time
 	host, rule string
 	reply      string // redacted
 }
 
-// recordActionEvery is how often the words of a reply that asks for the same again are kept anew.
+// recordActionEvery is how often a reply is recorded that asks for the same action again.
 const recordActionEvery = time.Second
 
-// recordAction keeps what a reply said that makes the queue slower. The mutex is held.
+// recordAction records a reply that makes the queue slower. The mutex is held.
 func (q *readyQueue) recordAction(s *session, r engine.Reply, f engine.Finding, now time.Time) {
 	if q.lastAction.rule == f.Rule && now.Sub(q.lastAction.at) < recordActionEvery {
 		return
@@ -34,7 +34,7 @@ func (q *readyQueue) recordAction(s *session, r engine.Reply, f engine.Finding, 
 
 var _ wire.Views = (*Prober)(nil)
 
-// ReadyQueues implements wire.Sight.
+// ReadyQueues implements wire.Views.
 func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 	now := time.Now()
 	var all []wire.ReadyQueue
@@ -48,7 +48,7 @@ func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 	return all[:min(len(all), wire.MaxViewItems)]
 }
 
-// appendView appends the source as all its routes, where it is quarantined everywhere.
+// appendView appends the source as all its routes, if it is quarantined everywhere.
 func (src *source) appendView(dst []wire.ReadyQueue, now time.Time) []wire.ReadyQueue {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -74,7 +74,7 @@ func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
 	return v
 }
 
-// usage is what of a window's limit is used or reserved now.
+// usage is how much of a window's limit is used or reserved now.
 func (w *window) usage(limit int, now time.Time) wire.Usage {
 	if limit == 0 {
 		return wire.Usage{}
@@ -102,14 +102,14 @@ func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
 	return "idle", time.Time{}
 }
 
-// EndQuarantine implements wire.Sight: an operator has settled it with the receiver. What of the budgets is used stays used.
+// EndQuarantine implements wire.Views: an operator has settled it with the receiver. Used budgets stay used.
 func (p *Prober) EndQuarantine(sourceName, route string) bool {
 	now := time.Now()
 	was := false
 	for _, src := range p.sources.list {
 		if route == "" && src.name == sourceName {
 			if was = src.endQuarantine(now); was {
-				p.resumeDelisted(src) // what was quarantined for the lists alone goes on as well
+				p.resumeDelisted(src) // queues that were quarantined only for the blocklists go on as well
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func (src *source) endQuarantine(now time.Time) bool {
 	was := now.Before(src.quarantinedUntil)
 	src.quarantinedUntil = time.Time{}
 	clear(src.blocklistReports)
-	return was // who asked writes it down
+	return was // the caller records it
 }
 
 func (q *readyQueue) endQuarantine(now time.Time) bool {
@@ -144,7 +144,7 @@ func (q *readyQueue) endQuarantine(now time.Time) bool {
 	return true
 }
 
-// Traces implements wire.Sight.
+// Traces implements wire.Views.
 func (p *Prober) Traces(q wire.Query) ([]wire.Trace, error) {
 	if q.Limit <= 0 || q.Limit > wire.MaxViewItems {
 		q.Limit = wire.MaxViewItems
@@ -152,7 +152,7 @@ func (p *Prober) Traces(q wire.Query) ([]wire.Trace, error) {
 	return p.traces(q)
 }
 
-// traces are the probes that a query takes, the newest first, with the sources of their rules. A limit of 0 takes all.
+// traces are the probes that match a query, the newest first, with the sources of their rules. A limit of 0 takes all.
 func (p *Prober) traces(q wire.Query) ([]wire.Trace, error) {
 	if err := q.Check(); err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestOperatorEndsAQuarantine: who looks sees why a ready queue is quarantined, and ends it; a restart does not bring it back.
+// TestOperatorEndsAQuarantine: an operator sees why a ready queue is quarantined, and ends it; a restart does not bring it
+// back.
 func TestOperatorEndsAQuarantine(t *testing.T) {
 	table := testTable + `
 [provider.limits]
@@ -90,8 +91,8 @@ func TestQuarantineEverywhereIsListed(t *testing.T) {
 	require.False(t, src.addBlocklistReport("a", now.Add(time.Hour), delistingTrialInterval, now), "votes begin anew")
 }
 
-// TestEndingASourceQuarantineEndsBlocklistOnes: what is quarantined for blocklists alone goes on with the source that an operator lets go; what a
-// receiver said for itself holds.
+// TestEndingASourceQuarantineEndsBlocklistOnes: queues that are quarantined for blocklists alone go on with the source that an
+// operator releases; what a receiver said for itself holds.
 func TestEndingASourceQuarantineEndsBlocklistOnes(t *testing.T) {
 	listed, hosts := "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org", map[string]*fakeServer{}
 	names := []string{"mx.a.example", "mx.b.example", "mx.c.example"}

@@ -19,7 +19,7 @@ const (
 	firstUseLife  = 10 * 365 * 24 * time.Hour
 )
 
-// loadFirstUses finds out since when each source is used, and remembers it of those that are new. What cannot be read is new.
+// loadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is new.
 func (p *Prober) loadFirstUses(now time.Time) error {
 	for _, src := range p.sources.list {
 		if p.cfg.SkipWarmUp || p.cfg.AllowPrivate || !src.mayBePublic() {
@@ -49,7 +49,7 @@ func saveFirstUse(c *cache.Cache, name string, since time.Time) error {
 
 func firstUseKey(sourceName string) string { return "since " + sourceName }
 
-// mayBePublic reports a source that receivers on the internet may see: only an address that is known not to be one is none.
+// mayBePublic reports a source that receivers on the internet may see: any but an address that is known not to be public.
 func (i Source) mayBePublic() bool {
 	for _, a := range [...]netip.Addr{i.Public, i.Local} {
 		if a.IsValid() {
@@ -68,7 +68,7 @@ func (src *source) warmUpShare(now time.Time) float64 {
 	return min(1, firstDayShare*float64(int(1)<<days))
 }
 
-// warmUpLimits is the part of limits that the source may use now; a limit that is one stays above zero.
+// warmUpLimits is the part of limits that the source may use now; a limit that is set stays above zero.
 func (src *source) warmUpLimits(l engine.Limits, now time.Time) engine.Limits {
 	share := src.warmUpShare(now)
 	if share == 1 {

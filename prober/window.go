@@ -10,11 +10,11 @@ import (
 // 60/61 of the budget can be used.
 const windowSlots = 60
 
-// window counts events in a sliding span of time. An event is reserved before it happens and settled after it has:
-// in between it counts without ageing. So the law holds by the receiver's clock too, whatever the network does in
-// between: the receiver sees the event at some instant from its reservation to its settlement.
+// window counts events in a sliding span of time. An event is reserved before it happens and settled after it has: in between
+// it counts without ageing. So the invariant holds by the receiver's clock too, which sees the event at some instant from its
+// reservation to its settlement.
 //
-// Law: if reserve is never called for more than room, no span of the window's length holds more than limit events.
+// Invariant: if reserve is never called for more than room, no span of the window's length holds more than limit events.
 type window struct {
 	slot     time.Duration
 	epoch    time.Time // slot 0 begins here; its monotonic reading keeps clock steps out
@@ -86,7 +86,7 @@ func (w *window) add(n int, now time.Time) {
 	w.used += n
 }
 
-// nextRoom is the earliest time at which limit allows one more event, as far as time alone can bring it about.
+// nextRoom is the earliest time at which limit allows one more event, if only time passes.
 func (w *window) nextRoom(limit int, now time.Time) time.Time {
 	w.advance(now)
 	over := w.used + w.reserved - limit + 1

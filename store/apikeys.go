@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// MaxKeys bounds the usable keys of an account.
+// MaxKeys bounds the keys of an account.
 const MaxKeys = 100
 
-// APIKey is what can be known of a key after it was shown once.
+// APIKey describes a key, without its secret.
 type APIKey struct {
 	ID       string    `json:"id"`
 	Account  string    `json:"account"`
@@ -29,34 +29,34 @@ type APIKey struct {
 	Networks []netip.Prefix `json:"networks,omitempty"`
 }
 
-// apiKeyRecord is what is stored of a key. A revoked key is deleted; the audit log remembers it.
+// apiKeyRecord is the stored form of a key. A revoked key is deleted; the audit log has it.
 type apiKeyRecord struct {
 	APIKey
 	Hash KeyHash `json:"hash"`
 }
 
-// Identity is who a request comes from.
+// Identity is the account and the key of a request.
 type Identity struct {
 	User User
 	Key  string // id of the API key
-	Test bool   // a test key: costs nothing, probes nothing
+	Test bool   // a test key: no charges, no probes
 
 	Scopes   Scopes         // of the key
-	Networks []netip.Prefix // that the key may be used from; empty: any
+	Networks []netip.Prefix // from which the key may be used; empty: any
 }
 
 // The refusals of keys.
 var (
-	// ErrBadKey: missing, malformed, unknown, revoked, expired, or of a disabled account. Which of them is not told.
+	// ErrBadKey: missing, malformed, unknown, revoked, expired, or of a disabled account; the client is not told which.
 	ErrBadKey      = errors.New("the API key is missing, wrong, revoked or expired")
 	ErrTooManyKeys = fmt.Errorf("an account can have %d API keys: revoke one first", MaxKeys)
 	ErrBadName     = errors.New("a name must have 1 to 100 bytes")
 )
 
-// maxLabel bounds the names that people give to things.
+// maxLabel bounds the names that people give to keys.
 const maxLabel = 100
 
-// CreateKey makes a key for the account. The secret is returned here and nowhere else, ever.
+// CreateKey creates a key for the account. Only this call returns the secret.
 func (s *Store) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
 	if err := n.check(now); err != nil {
 		return "", APIKey{}, err
@@ -98,7 +98,7 @@ func apiKeyKey(account, id string) []byte { return append(keyPrefix(tableAPIKey,
 
 func keyUsedKey(account, id string) []byte { return append(keyPrefix(tableKeyUsed, account), id...) }
 
-// RevokeKey ends a key: no request that begins after it returns is let in by it. account may be empty for an admin,
+// RevokeKey revokes a key: no request that starts after it returns is accepted with it. account may be empty for an admin,
 // who knows only the id; ErrNotFound if there is no such key (of that account).
 func (s *Store) RevokeKey(account, id, by string, now time.Time) error {
 	owner, ok := s.keyOwner(id)
@@ -124,7 +124,7 @@ func (s *Store) keyOwner(id string) (string, bool) {
 	return k.account, true
 }
 
-// Keys lists the account's keys, or everybody's when account is empty.
+// Keys lists the account's keys, or those of all accounts if account is empty.
 func (s *Store) Keys(account string) ([]APIKey, error) {
 	prefix := []byte{tableAPIKey}
 	if account != "" {
@@ -151,7 +151,7 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 	return keys, err
 }
 
-// Authenticate is who bears the key. It reads nothing but memory; a bad checksum is refused before that.
+// Authenticate returns the identity of a key. It reads only memory, and refuses a wrong checksum before that.
 func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
 	if _, ok := WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
@@ -164,11 +164,11 @@ func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
 	return Identity{User: u, Key: k.id, Test: k.test, Scopes: k.scopes, Networks: k.networks}, nil
 }
 
-// lastUsedEvery is how old the stored last use of a busy key may become.
+// lastUsedEvery is by how many seconds the stored last use of a key may be late.
 const lastUsedEvery = 60
 
-// WriteLastUsed stores the last uses that are a minute or more ahead of what is stored, in one commit. The process that runs
-// the store calls it about once a minute, and it is cheap when nothing was used.
+// WriteLastUsed stores the last uses that are a minute or more later than the stored ones, in one commit. The process that runs
+// the store calls it about once a minute; it is cheap if no key was used.
 func (s *Store) WriteLastUsed() error {
 	var stale []*cachedKey
 	for _, k := range s.accountCache.allKeys() {

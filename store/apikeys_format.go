@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The form of an API key: a prefix that tells live from test, 32 random base62 characters (190 bits), and the CRC-32
-// of all that in six more, so that a mistyped or made-up key is refused without looking anything up.
+// The form of an API key: a prefix for live or test, 32 random base62 characters (190 bits), and the CRC-32 of these in six
+// more, so that a mistyped or invented key is refused without a look-up.
 const (
 	LivePrefix = "prb_live_"
 	TestPrefix = "prb_test_"
@@ -20,8 +20,8 @@ const (
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// KeyHash is what the store remembers of a key or of a session token: its SHA-256. Both have far too many random bits
-// to be guessed from it, so no slow hash is needed.
+// KeyHash is the stored form of a key or of a session token: its SHA-256. Both have so many random bits that no slow hash is
+// needed.
 type KeyHash [sha256.Size]byte
 
 // MarshalText writes a hash as hexadecimal digits.
@@ -36,7 +36,7 @@ func (h *KeyHash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// hashSecret is the remembered form of a secret that we made, and of a name that must not be a key in clear.
+// hashSecret is the stored form of a secret that we made, and of a name that must not be a key in clear.
 func hashSecret(secret string) KeyHash {
 	var short [64]byte // holds a key
 	return sha256.Sum256(append(short[:0], secret...))
@@ -52,7 +52,7 @@ func generateKey(test bool) string {
 	return body + keySum(body)
 }
 
-// WellFormedKey tells whether s has the form and the checksum of an API key, and whether it is a test key.
+// WellFormedKey reports whether s has the form and the checksum of an API key, and whether it is a test key.
 func WellFormedKey(s string) (test, ok bool) {
 	rest, live := strings.CutPrefix(s, LivePrefix)
 	if !live {
@@ -83,8 +83,8 @@ func keySum(body string) string {
 	return string(digits[:])
 }
 
-// checksumDigits is keySum without a string. It takes the CRC octet by octet: the library's own would have the key in a buffer of its
-// own first, on the heap (BenchmarkWellFormedKey).
+// checksumDigits is keySum without a string. It computes the CRC byte by byte: the library's function would need a copy of the key on
+// the heap (BenchmarkWellFormedKey).
 func checksumDigits(body string) (out [keyChecksum]byte) {
 	n := ^uint32(0)
 	for i := range len(body) {
@@ -98,7 +98,7 @@ func checksumDigits(body string) (out [keyChecksum]byte) {
 	return out
 }
 
-// randomBase62 is n unbiased random base62 characters.
+// randomBase62 returns n unbiased random base62 characters.
 func randomBase62(n int) string {
 	const unbiased = 256 - 256%62 // bytes from here on would favour the first characters
 	out := make([]byte, 0, n)

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Scopes is the set of what a key opens. The zero value opens nothing.
+// Scopes is the set of permissions of a key. The zero value permits nothing.
 type Scopes uint8
 
-// The scopes. DefaultScopes is what a key has for which none were asked.
+// The scopes. A key that is created without scopes has DefaultScopes.
 const (
 	ScopeVerify  Scopes = 1 << iota // verify addresses
-	ScopeJobs                       // upload lists, follow them, get their results
+	ScopeJobs                       // upload lists, follow jobs, get their results
 	ScopeAccount                    // read the account
-	ScopeAdmin                      // what admins do; only for live keys of an admin
+	ScopeAdmin                      // admin actions; only for live keys of an admin
 
 	DefaultScopes = ScopeVerify | ScopeJobs
 	allScopes     = ScopeVerify | ScopeJobs | ScopeAccount | ScopeAdmin
@@ -37,7 +37,7 @@ func (s Scopes) Names() []string {
 	return names
 }
 
-// ParseScopes reads the names of scopes; nil is DefaultScopes, and an empty list is refused.
+// ParseScopes parses the names of scopes; nil is DefaultScopes, and an empty list is refused.
 func ParseScopes(names []string) (set Scopes, err error) {
 	if names == nil {
 		return DefaultScopes, nil
@@ -71,7 +71,7 @@ func (s *Scopes) UnmarshalJSON(b []byte) error {
 // MaxNetworks bounds the networks of a key.
 const MaxNetworks = 32
 
-// ParseNetworks reads the networks that a key may be used from, each an address or a prefix such as 192.0.2.0/24.
+// ParseNetworks parses the networks from which a key may be used, each an address or a prefix such as 192.0.2.0/24.
 func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 	if len(texts) > MaxNetworks {
 		return nil, fmt.Errorf("%w: %d of them, at most %d", ErrBadNetwork, len(texts), MaxNetworks)
@@ -93,14 +93,14 @@ func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 	return nets, nil
 }
 
-// The refusals of what a key may do.
+// The refusals of a new key's terms.
 var (
 	ErrBadScopes  = errors.New("scopes cannot be given to this key")
 	ErrBadNetwork = errors.New("networks cannot be given to this key")
 	ErrBadExpiry  = errors.New("the key would have ended already: expires_at must be later than now")
 )
 
-// NewKey is what CreateKey makes a key of.
+// NewKey describes a key for CreateKey.
 type NewKey struct {
 	Name     string
 	Test     bool
@@ -109,7 +109,7 @@ type NewKey struct {
 	Networks []netip.Prefix // empty: from anywhere
 }
 
-// describe are the scopes, the end and the networks of a key in words.
+// describe returns the scopes, the expiry and the networks of a key as text.
 func (k APIKey) describe() string {
 	text := strings.Join(k.Scopes.Names(), ", ")
 	if !k.Expires.IsZero() {
@@ -133,15 +133,15 @@ func (n NewKey) check(now time.Time) error {
 	return nil
 }
 
-// MayUse tells whether the key of a request has one of these scopes.
+// MayUse reports whether the key of a request has one of these scopes.
 func (id Identity) MayUse(any Scopes) bool { return id.Scopes&any != 0 }
 
-// MayComeFrom tells whether the key of a request may be used from this address.
+// MayComeFrom reports whether the key of a request may be used from this address.
 func (id Identity) MayComeFrom(a netip.Addr) bool {
 	return len(id.Networks) == 0 || slices.ContainsFunc(id.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// readKeyRecord reads what is stored of a key. One that was made before there were scopes keeps what it could do.
+// readKeyRecord reads a stored key. A key of a format without scopes keeps its permissions.
 func readKeyRecord(v []byte, owner User) (rec apiKeyRecord, err error) {
 	if err := json.Unmarshal(v, &rec); err != nil {
 		return rec, fmt.Errorf("API key of %s: %w", owner.ID, err)

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The records of a customer's key, of an admin's and of an admin's test key, as builds before scopes wrote them.
+// The records of a customer's key, of an admin's and of an admin's test key in the format without scopes.
 const (
 	oldCustomerKey = `{"id":"k_1","account":"u_ann","name":"shop","last4":"abcd","created":"2026-03-01T12:00:00Z","hash":"0101010101010101010101010101010101010101010101010101010101010101"}`
 	oldAdminKey    = `{"id":"k_2","account":"u_root","name":"ops","last4":"efgh","created":"2026-03-01T12:00:00Z","hash":"0202020202020202020202020202020202020202020202020202020202020202"}`

@@ -9,7 +9,7 @@ import (
 	"probity/store"
 )
 
-// TestCheckpointOpensAsStore: a checkpoint, opened, is the store of that moment, and goes its own way from there.
+// TestCheckpointOpensAsStore: an opened checkpoint is the store of that moment, and independent of it from there on.
 func TestCheckpointOpensAsStore(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openMem(t, fs)
@@ -28,7 +28,7 @@ func TestCheckpointOpensAsStore(t *testing.T) {
 	require.NoError(t, err)
 	b := &storeAdapter{restored, fs}
 	defer func() { require.NoError(t, b.Close()) }()
-	requireCredits(t, b, ann, 6, 4) // the single was under way: released; the job goes on
+	requireCredits(t, b, ann, 6, 4) // the single call was under way: released; the job goes on
 	_, err = b.Authenticate(secret, noon)
 	require.NoError(t, err)
 	require.NoError(t, b.SettleJob(ann, "j1", 2, noon))

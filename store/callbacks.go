@@ -10,14 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// CallbackState is how far the callback of a job has come.
+// CallbackState is the state of a job's callback.
 type CallbackState string
 
-// The states. Only a pending one has a next attempt.
+// The states. Only a pending callback has a next attempt.
 const (
 	CallbackPending   CallbackState = "pending"
 	CallbackDelivered CallbackState = "delivered" // a 2xx
-	CallbackStopped   CallbackState = "stopped"   // the receiver said 410
+	CallbackStopped   CallbackState = "stopped"   // the receiver answered 410
 	CallbackFailed    CallbackState = "failed"    // the schedule is used up
 )
 
@@ -27,28 +27,28 @@ type Callback struct {
 	Account  string        `json:"account"`
 	State    CallbackState `json:"state"`
 	Attempts int           `json:"attempts"` // made so far, in all rounds
-	Tries    int           `json:"tries"`    // of this round: a re-send by hand begins a new one
+	Tries    int           `json:"tries"`    // in this round: a manual re-send starts a new one
 	Next     time.Time     `json:"next,omitzero"`
-	Link     bool          `json:"link,omitempty"` // from now on without the results in the body
+	Link     bool          `json:"link,omitempty"` // further attempts have no results in the body
 }
 
 // Attempt is one line of a callback's log.
 type Attempt struct {
-	Number    int           `json:"number"` // 1, 2, 3, ...: recording a number again does nothing
+	Number    int           `json:"number"` // 1, 2, 3, ...: recording a number again has no effect
 	At        time.Time     `json:"at"`
 	Duration  time.Duration `json:"duration"`
 	Status    int           `json:"status,omitempty"` // of the response, 0 if there was none
 	Error     string        `json:"error,omitempty"`
 	Bytes     int64         `json:"bytes,omitempty"` // of the body that were sent
 	Link      bool          `json:"link,omitempty"`
-	Truncated bool          `json:"cut,omitempty"` // the connection was lost before the whole body was taken
+	Truncated bool          `json:"cut,omitempty"` // the connection was lost before the whole body was sent
 }
 
 // Outcome is what an attempt means for the schedule.
 type Outcome struct {
 	State  CallbackState // CallbackPending: failed, try again if the schedule has a next time
-	Link   bool          // the next attempts leave the results out
-	Jitter float64       // 0 to 1: how much of a fifth of the delay is added to it
+	Link   bool          // further attempts have no results in the body
+	Jitter float64       // 0 to 1: the part of a fifth of the delay that is added to it
 }
 
 // MaxAttempts bounds the log of one callback: older lines are dropped.
@@ -57,12 +57,12 @@ const MaxAttempts = 50
 // ErrNoCallback: the job has no callback.
 var ErrNoCallback = errors.New("the job has no callback")
 
-// callbackDelays are the waits after the first attempt and after each retry but the last.
+// callbackDelays are the delays after the first attempt and after each retry but the last.
 var callbackDelays = [...]time.Duration{
 	5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// CallbackDelay is the wait after the given number of tries (1 or more), and whether there is a next try at all.
+// CallbackDelay returns the delay after the given number of tries (1 or more), and whether there is a next try.
 func CallbackDelay(tries int, jitter float64) (time.Duration, bool) {
 	if tries < 1 || tries > len(callbackDelays) {
 		return 0, false
@@ -71,7 +71,7 @@ func CallbackDelay(tries int, jitter float64) (time.Duration, bool) {
 	return d + time.Duration(float64(d)/5*min(max(jitter, 0), 1)), true
 }
 
-// ScheduleCallback is the part of a job's end that makes its callback due at once. Doing it again changes nothing.
+// ScheduleCallback is the part of a job's end that makes its callback due at once. A repetition has no effect.
 func ScheduleCallback(account, job string, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		if err := checkName("job", job); err != nil {
@@ -93,7 +93,7 @@ func readCallback(r pebble.Reader, job string) (Callback, error) {
 	return c, err
 }
 
-// write stores the callback, and its place in the order of what is due if it is pending.
+// write stores the callback and, if it is pending, its key in the order of due times.
 func (c Callback) write(b *pebble.Batch) error {
 	if c.State == CallbackPending {
 		if err := b.Set(dueKey(c), nil, nil); err != nil {
@@ -108,15 +108,15 @@ func dueKey(c Callback) []byte {
 	return append(k, c.Job...)
 }
 
-// Callback is the schedule of a job's callback, or ErrNoCallback.
+// Callback returns a job's callback, or ErrNoCallback.
 func (s *Store) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
 
-// DueCursor is a place in the order of what is due; the zero value is its beginning.
+// DueCursor is a position in the order of due times; the zero value is its start.
 type DueCursor struct{ key string }
 
-// DueCallbacks lists what is due at now behind a mark, the longest due first, at most limit and MaxPage, and where to go
-// on: at the beginning again once there is no more. What is being attempted is still listed: the caller knows what it has
-// under way, and after a crash the attempt is made again.
+// DueCallbacks lists the callbacks that are due at now after a cursor, the longest due first, at most limit and MaxPage of them,
+// and the next cursor, which is zero if there are no more. Callbacks that are being attempted are listed too: the caller knows
+// them, and after a crash the attempt is repeated.
 func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
 	var start []byte
 	if from.key != "" {
@@ -134,7 +134,7 @@ func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Ca
 		last = string(k)
 		c, err := readCallback(s.db, string(k[9:]))
 		if errors.Is(err, ErrNoCallback) {
-			return nil // dropped between the two reads
+			return nil // deleted between the two reads
 		}
 		due = append(due, c)
 		return err
@@ -142,7 +142,7 @@ func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Ca
 	return due, next, err
 }
 
-// NextCallback is when the next callback is due; ok is false when none is scheduled.
+// NextCallback returns when the next callback is due; ok is false if none is scheduled.
 func (s *Store) NextCallback() (at time.Time, ok bool, err error) {
 	err = scan(s.db, []byte{tableCallbackDue}, nil, func(k, _ []byte) error {
 		at, ok = dueTime(k)
@@ -158,8 +158,8 @@ func dueTime(k []byte) (time.Time, bool) {
 	return time.Unix(0, int64(binary.BigEndian.Uint64(k[1:]))).UTC(), true
 }
 
-// RecordAttempt logs an attempt and moves the schedule, in one commit. The attempt's number must be Attempts+1 of the
-// callback as it was attempted; a smaller one was recorded before and does nothing.
+// RecordAttempt logs an attempt and updates the schedule, in one commit. The attempt's number must be Attempts+1 of the
+// callback before it; a smaller one was recorded already and has no effect.
 func (s *Store) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (c Callback, err error) {
 	err = s.changeCallback(job, func(b *pebble.Batch, was *Callback) error {
 		if a.Number <= was.Attempts {
@@ -180,7 +180,7 @@ func (s *Store) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (
 	return c, err
 }
 
-// afterAttempt is the schedule after an attempt.
+// afterAttempt returns the callback after an attempt.
 func (c Callback) afterAttempt(o Outcome, now time.Time) Callback {
 	c.Attempts++
 	c.Tries++
@@ -211,7 +211,7 @@ func logAttempt(b *pebble.Batch, job string, a Attempt) error {
 	return b.Delete(numberedKey(tableAttempt, job, uint64(a.Number-MaxAttempts)), nil)
 }
 
-// ResendCallback makes a job's callback due again, whatever became of it, with the whole schedule before it.
+// ResendCallback makes a job's callback due again in any state, with a new round of tries.
 func (s *Store) ResendCallback(job string, now time.Time) (c Callback, err error) {
 	err = s.changeCallback(job, func(_ *pebble.Batch, was *Callback) error {
 		was.State, was.Tries, was.Next = CallbackPending, 0, now.UTC()
@@ -221,10 +221,10 @@ func (s *Store) ResendCallback(job string, now time.Time) (c Callback, err error
 	return c, err
 }
 
-// errNoChange ends a change that has nothing to write.
+// errNoChange ends a change without a write.
 var errNoChange = errors.New("no change")
 
-// changeCallback reads a callback, lets change alter it, and moves it in the order of what is due.
+// changeCallback reads a callback, calls change, and writes it with its new place in the order of due times.
 func (s *Store) changeCallback(job string, change func(*pebble.Batch, *Callback) error) error {
 	at, err := readCallback(s.db, job)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Store) changeCallback(job string, change func(*pebble.Batch, *Callback)
 	return err
 }
 
-// CallbackLog lists the attempts that are kept, oldest first.
+// CallbackLog lists the logged attempts, oldest first.
 func (s *Store) CallbackLog(job string) ([]Attempt, error) {
 	var log []Attempt
 	err := scan(s.db, keyPrefix(tableAttempt, job), nil, func(_, v []byte) error {
@@ -264,7 +264,7 @@ func (s *Store) CallbackLog(job string) ([]Attempt, error) {
 	return log, err
 }
 
-// DropCallback is the part of a job's deletion that takes its callback and its log with it.
+// DropCallback is the part of a job's deletion that deletes its callback and the log.
 func DropCallback(job string) Part {
 	return func(b *pebble.Batch) error {
 		c, err := readCallback(b, job)

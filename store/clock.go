@@ -8,14 +8,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// SaveClock writes what the wall clock shows.
+// SaveClock stores the time of the wall clock.
 func (s *Store) SaveClock(now time.Time) error {
 	return s.Commit("", func(b *pebble.Batch) error {
 		return b.Set(key(tableMeta, "clock"), binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil)
 	})
 }
 
-// SavedClock is what SaveClock wrote last; zero for never.
+// SavedClock returns the time that SaveClock stored last; zero for never.
 func (s *Store) SavedClock() (time.Time, error) {
 	v, err := get(s.db, key(tableMeta, "clock"))
 	if errors.Is(err, ErrNotFound) {

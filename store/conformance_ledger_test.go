@@ -8,7 +8,7 @@ import (
 	"probity/store"
 )
 
-// requireCredits asserts where an account stands, and that its ledger adds up to it. No single is under way.
+// requireCredits asserts an account's credits, and that its ledger adds up to them. No single call is under way.
 func requireCredits(t require.TestingT, s accountStore, account string, balance, reserved int64) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
@@ -16,7 +16,7 @@ func requireCredits(t require.TestingT, s accountStore, account string, balance,
 	requireCreditsHeld(t, s, account, balance, reserved, 0)
 }
 
-// requireCreditsHeld is stands with singles under way, which hold so much of the balance.
+// requireCreditsHeld is requireCredits with single calls under way, which hold part of the balance.
 func requireCreditsHeld(t require.TestingT, s accountStore, account string, balance, reserved, held int64) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
@@ -66,7 +66,7 @@ func conformLedger(t *testing.T, s accountStore) {
 	} {
 		require.Equal(t, want, told[i])
 	}
-	for before := uint64(1); before <= 8; before++ { // every page begins right, between the two of a single, too
+	for before := uint64(1); before <= 8; before++ { // every page starts right, also between the two entries of a single call
 		page, err := s.Ledger(ann, before, 1)
 		require.NoError(t, err)
 		if before == 1 {
@@ -182,7 +182,7 @@ func conformSettlingAgain(t *testing.T, s accountStore) {
 	requireCredits(t, s, ann, 128, 0)
 }
 
-// conformNames: the names that a store makes are charged once like any other, in this process and the next.
+// conformNames: a name that the store makes is charged once, in this process and the next.
 func conformNames(t *testing.T, s accountStore) {
 	ann := newCustomer(t, s, "ann@example.com", 100)
 	one, two, three := s.NewRequest(), s.NewRequest(), s.NewRequest()

@@ -12,9 +12,8 @@ import (
 	"probity/store"
 )
 
-// accountStore is what any implementation of the account verbs must be able to do. It is declared here, where it is used:
-// the program itself has one implementation and needs no interface. Verbs that are parts of another commit in ours
-// appear as whole verbs.
+// accountStore is the interface of the account methods. It is declared here because the program itself has one
+// implementation and needs no interface. Parts of another commit appear as methods of their own.
 type accountStore interface {
 	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time) (store.User, string, error)
 	FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (store.User, bool, error)
@@ -87,11 +86,11 @@ type accountStore interface {
 	RecordBackup(by string, at time.Time) error
 	LastBackup() (time.Time, error)
 
-	// Reopen is a restart of the program: what it returns has forgotten everything but what was stored.
+	// Reopen restarts the program: the result has only what was stored.
 	Reopen(t *testing.T) accountStore
 }
 
-// Conformance holds an implementation to the behaviour of the account verbs. open returns a new, empty one.
+// Conformance tests an implementation of the account methods. open returns a new, empty one.
 func Conformance(t *testing.T, open func(t *testing.T) accountStore) {
 	for _, c := range []struct {
 		name string
@@ -122,13 +121,13 @@ func TestConformance(t *testing.T) {
 	Conformance(t, func(t *testing.T) accountStore { return openMem(t, vfs.NewMem()) })
 }
 
-// storeAdapter is our store, with its parts as whole verbs.
+// storeAdapter is our store, with its parts as methods.
 type storeAdapter struct {
 	*store.Store
 	fs vfs.FS
 }
 
-// openOn opens a store that hashes passwords cheaply, and leaves its closing to the caller.
+// openOn opens a store that hashes passwords cheaply. The caller closes it.
 func openOn(t require.TestingT, fs vfs.FS) *storeAdapter {
 	s, err := store.Open(fs, "state")
 	require.NoError(t, err)

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzCursor: no cursor, whoever made it, shows a job of another account or makes a list fail otherwise than as one that it
-// did not give.
+// FuzzCursor: no cursor shows a job of another account, and a listing fails at most with ErrBadCursor.
 func FuzzCursor(f *testing.F) {
 	s, err := Open(vfs.NewMem(), "state")
 	require.NoError(f, err)

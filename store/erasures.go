@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Erasure is a person's request to be forgotten, and how far it has come: the receipt. While it is open it holds the address, so that
-// it can go on after a crash; once it is done it holds the hash alone.
+// Erasure is a person's request to be forgotten and its progress: the receipt. While it is open it has the address, so that it can
+// continue after a crash; once it is done it has only the hash.
 type Erasure struct {
 	ID        string    `json:"id"` // ids of later requests are greater
 	Hash      string    `json:"hash"`
@@ -22,13 +22,13 @@ type Erasure struct {
 	Done      time.Time `json:"done,omitzero"`
 
 	JobsDone bool             `json:"jobs_done,omitempty"`
-	Jobs     map[string]int64 `json:"jobs,omitempty"` // jobs that named it, and in how many rows; only while it is open
+	Jobs     map[string]int64 `json:"jobs,omitempty"` // jobs with the address, and their rows with it; only while it is open
 	JobsLeft []string         `json:"jobs_left,omitempty"`
 	JobCount int64            `json:"job_count"`
 	Rows     int64            `json:"rows"`
 	Answers  int64            `json:"answers"`
 	Caches   []ErasedCache    `json:"caches,omitempty"`
-	Fault    string           `json:"fault,omitempty"` // why the last try did not come to the end
+	Fault    string           `json:"fault,omitempty"` // why the last try did not finish
 }
 
 // ErasedCache is the cache of one node.
@@ -36,10 +36,10 @@ type ErasedCache struct {
 	Node     string    `json:"node"`
 	Verdicts int64     `json:"verdicts"`
 	Done     time.Time `json:"done,omitzero"`
-	Until    time.Time `json:"until,omitzero"` // of one that was not reached: the node itself forgets by then
+	Until    time.Time `json:"until,omitzero"` // if it was not reached: its entries have expired by then
 }
 
-// Open reports a request that is not fulfilled yet.
+// Open reports a request that is not done yet.
 func (e *Erasure) Open() bool { return e.Done.IsZero() }
 
 // The bounds of erasures.
@@ -53,11 +53,11 @@ var ErrErasuresFull = fmt.Errorf("%d erasures are not finished and no more can w
 
 func erasureKey(id string) []byte { return key(tableErasure, id) }
 
-// openErasureKey leads from the hash of an address to its open erasure.
+// openErasureKey is the key by which an open erasure is found by the hash of its address.
 func openErasureKey(hash string) []byte { return key(tableOpenErasure, hash) }
 
-// RequestErasure makes a request durable, with its entry in the audit log, which does not name the address. An address whose request is open
-// already keeps that one.
+// RequestErasure stores a request, with its audit event, which does not name the address. If the address has an open request, it
+// returns that one.
 func (s *Store) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
 	hash := hashSecret(folded)
 	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Requested: now.UTC()}
@@ -81,7 +81,7 @@ func (s *Store) RequestErasure(folded, by string, now time.Time) (e Erasure, err
 	return e, err
 }
 
-// SaveErasure records how far an open erasure has come. One that is done loses the address and the names of jobs.
+// SaveErasure stores the progress of an open erasure. One that is done loses the address and the names of jobs.
 func (s *Store) SaveErasure(e *Erasure) error {
 	return s.Commit("", func(b *pebble.Batch) error {
 		if e.Open() {
@@ -92,12 +92,12 @@ func (s *Store) SaveErasure(e *Erasure) error {
 	})
 }
 
-// Erasure is the erasure of an id, or ErrNotFound.
+// Erasure returns an erasure by id, or ErrNotFound.
 func (s *Store) Erasure(id string) (e Erasure, err error) {
 	return e, getJSON(s.db, erasureKey(id), &e)
 }
 
-// OpenErasures are the ids of those that are not done.
+// OpenErasures returns the ids of the open erasures.
 func (s *Store) OpenErasures() (ids []string, err error) {
 	return ids, scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error {
 		ids = append(ids, string(v))
@@ -108,7 +108,7 @@ func (s *Store) OpenErasures() (ids []string, err error) {
 // erasureIDLen is the length of the id of an erasure in hex digits: its time and four random bytes.
 const erasureIDLen = 24
 
-// Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage.
+// Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage of them.
 func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
 	upper := prefixEnd([]byte{tableErasure})
 	if below != "" {
@@ -129,7 +129,7 @@ func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
 	return list, cmp.Or(err, it.Error(), it.Close())
 }
 
-// SweepErasures deletes receipts that are over 400 days old, and tells how many.
+// SweepErasures deletes receipts that are over 400 days old, and returns their number.
 func (s *Store) SweepErasures(now time.Time) (n int, err error) {
 	var old [][]byte
 	err = scan(s.db, []byte{tableErasure}, nil, func(k, v []byte) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErasuresAreBoundedAndDropTheAddress: so many requests are open and no more, one for each address; a receipt that is done has no address,
-// and goes after 400 days. Open ones stay. Nothing in the audit log has the address.
+// TestErasuresAreBoundedAndDropTheAddress: at most MaxErasures requests are open, one for each address. A receipt that is done has no
+// address and is deleted after 400 days; open ones stay. The audit log does not have the address.
 func TestErasuresAreBoundedAndDropTheAddress(t *testing.T) {
 	disk := vfs.NewMem()
 	s, err := Open(disk, "state")

@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// HashCheaply makes the password hashes of a test store take no time.
+// HashCheaply makes password hashes fast in a test store.
 func HashCheaply(s *Store) { s.accountCache.passwords = newPasswords(cheapCost) }
 
-// DelayMerge lets settlements wait in the journal until the ledger is read.
+// DelayMerge keeps settlements in the journal until the ledger is read.
 func DelayMerge(s *Store) { s.journal.delay = time.Hour }

@@ -11,14 +11,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// answerTTL is how long an answer is given again.
+// answerTTL is how long an answer is stored.
 const answerTTL = 24 * time.Hour
 
-// MaxAnswer bounds the body of a kept answer.
+// MaxAnswer bounds the body of a stored answer.
 const MaxAnswer = 1 << 20
 
-// maxInFlight bounds the requests with an Idempotency-Key that are under way at one time; the listener's bound on
-// connections is lower in practice.
+// maxInFlight bounds the requests with an Idempotency-Key that are under way at one time; in practice the listener's bound
+// on connections is lower.
 const maxInFlight = 1 << 16
 
 // Request is one use of an Idempotency-Key.
@@ -29,7 +29,7 @@ type Request struct {
 	Digest   KeyHash // of the decoded parts of the request: equal digests are the same request
 }
 
-// Answer is what was answered, to be answered again.
+// Answer is a stored answer.
 type Answer struct {
 	Status   int     `json:"status"`
 	Location string  `json:"location,omitempty"`
@@ -46,13 +46,13 @@ var (
 	ErrAnswer          = fmt.Errorf("only a 2xx answer of at most %d bytes can be kept", MaxAnswer)
 )
 
-// inFlight is the requests under way. It lives in memory, so that the keys of a dead process are free at once.
+// inFlight tracks the requests under way. It is only in memory, so that the keys of a process that ended are free at once.
 type inFlight struct {
 	mu      sync.Mutex
 	digests map[KeyHash]KeyHash // guarded by mu: request id to digest
 }
 
-// id names a request whatever bytes its key has.
+// id identifies a request; its key may have any bytes.
 func (r Request) id() KeyHash {
 	return sha256.Sum256([]byte(r.Account + "\x00" + r.Endpoint + "\x00" + r.Key))
 }
@@ -62,8 +62,8 @@ func (r Request) key() []byte {
 	return append(keyPrefix(tableAnswer, r.Account), id[:]...)
 }
 
-// BeginRequest claims the key. kept tells that the request was answered before, and a is that answer: nothing is
-// claimed then. Without error and kept, the caller does the work and calls EndRequest whatever comes of it.
+// BeginRequest claims the key. If kept is true, the request was answered before, a is that answer, and nothing is claimed.
+// Otherwise, without an error, the caller does the work and calls EndRequest in any case.
 func (s *Store) BeginRequest(r Request, now time.Time) (a Answer, kept bool, err error) {
 	if r.Key == "" || len(r.Key) > MaxName {
 		return Answer{}, false, ErrIdempotencyKey
@@ -115,8 +115,8 @@ func (s *Store) loadAnswer(r Request, now time.Time) (Answer, bool, error) {
 	return a, true, nil
 }
 
-// EndRequest lets go of a key that BeginRequest claimed. If KeepAnswer was committed before, the answer is found from
-// now on; else the key is free.
+// EndRequest releases a key that BeginRequest claimed. If KeepAnswer was committed, the answer is found from now on; else the
+// key is free.
 func (s *Store) EndRequest(r Request) {
 	f := &s.accountCache.inFlight
 	f.mu.Lock()
@@ -124,9 +124,8 @@ func (s *Store) EndRequest(r Request) {
 	delete(f.digests, r.id())
 }
 
-// KeepAnswer is the part of a settlement or an acceptance that keeps its answer for a day. Being in that commit is what
-// makes a repeated request free: charged and answered are one fact. Which answers are worth keeping (a 2xx that is not
-// UNKNOWN) is the caller's to say.
+// KeepAnswer is the part of a settlement or an acceptance that stores its answer for a day. It is in the commit of the charge,
+// so that a repeated request is free. The caller decides which answers to store (a 2xx that is not UNKNOWN).
 func KeepAnswer(r Request, a Answer, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		if a.Status < 200 || a.Status > 299 || len(a.Body) > MaxAnswer {
@@ -141,8 +140,8 @@ func KeepAnswer(r Request, a Answer, now time.Time) Part {
 	}
 }
 
-// SweepAnswers deletes the answers that are over a day old, and tells how many. The process that runs the store calls it about
-// once an hour.
+// SweepAnswers deletes the answers that are over a day old, and returns their number. The process that runs the store calls it
+// about once an hour.
 func (s *Store) SweepAnswers(now time.Time) (int, error) {
 	return s.sweep([]byte{tableAnswer}, now, func(k, _ []byte) expiredRecord {
 		account, _, _ := splitKeyName(k)
@@ -150,8 +149,8 @@ func (s *Store) SweepAnswers(now time.Time) (int, error) {
 	})
 }
 
-// EraseAnswers deletes the kept answers that match, and tells how many: an answer to a single verification bears the
-// address in clear. The body is valid until match returns. A request whose answer is gone is a new request.
+// EraseAnswers deletes the stored answers that match, and returns their number: the answer to a single call contains the
+// address in clear. The body is valid until match returns. A request whose answer was deleted is a new request.
 func (s *Store) EraseAnswers(match func(body []byte) bool) (n int, err error) {
 	found := make(map[string][][]byte)
 	err = scan(s.db, []byte{tableAnswer}, nil, func(k, v []byte) error {

@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// JobState is where a job is in its life.
+// JobState is the state of a job.
 type JobState string
 
-// The states. Running and paused turn into each other; cancelling ends in cancelled; all that is finished ends in expired.
+// The states. Running and paused alternate; cancelling ends in cancelled; all finished jobs end in expired.
 const (
 	JobQueued     JobState = "queued"
 	JobRunning    JobState = "running"
@@ -26,12 +26,12 @@ const (
 	JobExpired    JobState = "expired"
 )
 
-// Finished reports that the job will do no more work; its files may still be there.
+// Finished reports that no more work is done for the job; its files may still exist.
 func (s JobState) Finished() bool {
 	return s == JobCompleted || s == JobCancelled || s == JobFailed || s == JobExpired
 }
 
-// Job is what the store knows of a job. It holds no address and no cell of the file but the name of one header.
+// Job is the record of a job. It has no address, and no cell of the file but the name of one header.
 type Job struct {
 	ID         string          `json:"id"`
 	Account    string          `json:"account,omitempty"`
@@ -40,8 +40,8 @@ type Job struct {
 	Cancelled  bool            `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
 	Name       string          `json:"name,omitempty"`
 	Filename   string          `json:"filename,omitempty"`
-	Dialect    json.RawMessage `json:"sheet"`            // the file's dialect, the coordinator's own
-	Upload     string          `json:"upload,omitempty"` // the object that holds its rows; empty for the files of an older program
+	Dialect    json.RawMessage `json:"sheet"`            // the file's dialect, in the coordinator's format
+	Upload     string          `json:"upload,omitempty"` // the object with its rows; empty for the files of an older program
 	CreatedAt  time.Time       `json:"created_at"`
 	StartedAt  time.Time       `json:"started_at,omitzero"`
 	PausedAt   time.Time       `json:"paused_at,omitzero"`
@@ -49,16 +49,16 @@ type Job struct {
 	ExpiredAt  time.Time       `json:"expired_at,omitzero"` // its files were deleted
 
 	Rows       int64 `json:"rows"`
-	Unique     int64 `json:"unique"`     // distinct addresses: what is asked and charged at most
-	Duplicates int64 `json:"duplicates"` // rows whose address stood in an earlier row
+	Unique     int64 `json:"unique"`     // distinct addresses: at most so many are probed and charged
+	Duplicates int64 `json:"duplicates"` // rows whose address is in an earlier row
 	Blank      int64 `json:"blank"`      // rows without an address
 
 	MaxAge   time.Duration `json:"max_age"`
 	MaxHours int           `json:"max_hours"`
 	NoSMTP   bool          `json:"no_smtp,omitempty"`
-	Test     bool          `json:"test,omitempty"` // of a test key: no prober is asked
+	Test     bool          `json:"test,omitempty"` // of a test key: nothing is probed
 
-	Term uint32 `json:"term"` // how often work on it was begun: answers of an earlier term are void
+	Term uint32 `json:"term"` // how often work on it was started: answers of an earlier term are void
 
 	Counts      map[string]int64 `json:"counts,omitempty"`  // rows by status, once finished
 	Reasons     map[string]int64 `json:"reasons,omitempty"` // rows by reason, once finished
@@ -68,26 +68,26 @@ type Job struct {
 	ResultBytes int64            `json:"result_bytes,omitempty"`
 	ResultSHA   string           `json:"result_sha256,omitempty"`
 	Error       string           `json:"error,omitempty"`
-	Damage      string           `json:"damage,omitempty"` // what became of a part of its files that could not be read
+	Damage      string           `json:"damage,omitempty"` // the effect of a part of its files that could not be read
 
 	CallbackURL     string `json:"callback_url,omitempty"`
 	CallbackContent string `json:"callback_content,omitempty"`
 	CallbackInput   bool   `json:"callback_input,omitempty"` // its rows carry the other columns of the list
 }
 
-// AnswersFile is the file of a finished job's answers, by which the job's record knows it from any other.
+// AnswersFile identifies the answers file of a finished job.
 type AnswersFile struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
-	Rows  int64  `json:"rows"` // that have an answer of their own
-	Sum   uint64 `json:"sum"`  // its last checksum, which stands for all of it
+	Rows  int64  `json:"rows"` // rows with their own answer
+	Sum   uint64 `json:"sum"`  // its last checksum, which covers the whole file
 }
 
-// ErrJobExists is the answer to accepting a job under an id that is taken.
+// ErrJobExists is returned when a job is accepted under an id that is taken.
 var ErrJobExists = errors.New("a job of this id exists")
 
-// AcceptJob makes a job exist, in one commit with what else its acceptance means (reservation, idempotency).
-// A part's error leaves nothing and is returned as it is.
+// AcceptJob creates a job, in one commit with the other parts of its acceptance (reservation, idempotency). A part's error
+// abandons the commit and is returned as it is.
 func (s *Store) AcceptJob(j *Job, extra ...Part) error {
 	if err := checkName("job id", j.ID); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (s *Store) AcceptJob(j *Job, extra ...Part) error {
 	return s.Commit(j.Account, append([]Part{put}, extra...)...)
 }
 
-// UpdateJob changes a job in one commit with what else the change means, and gives the job as it is then.
-// An error of change abandons the commit and is returned as it is.
+// UpdateJob changes a job in one commit with other parts, and returns the changed job. An error of change abandons the commit
+// and is returned as it is.
 func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
 	was, err := s.Job(id)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*J
 	return now, nil
 }
 
-// Job is the job of an id, or ErrNotFound.
+// Job returns a job by id, or ErrNotFound.
 func (s *Store) Job(id string) (*Job, error) { return readJob(s.db, id) }
 
 // AllJobs calls visit with every job, by id.
@@ -141,8 +141,8 @@ func (s *Store) AllJobs(visit func(*Job) error) error {
 	})
 }
 
-// JobsOf is at most limit jobs of an account, newest first, of the given state ("" for any), from cursor on.
-// The next cursor is empty when there are no more.
+// JobsOf returns at most limit jobs of an account, newest first, in the given state ("" for any), from cursor on. The next
+// cursor is empty if there are no more.
 func (s *Store) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
 	prefix := keyPrefix(tableOwner, account)
 	start := append(append([]byte(nil), prefix...), cursor...)
@@ -168,7 +168,7 @@ func (s *Store) JobsOf(account string, state JobState, limit int, cursor string)
 	return jobs, next, err
 }
 
-// DeleteJob forgets a job, and its callback with the log of that. Its files must be gone.
+// DeleteJob deletes a job, its callback and the callback's log. Its files must be deleted before.
 func (s *Store) DeleteJob(id string) error {
 	j, err := s.Job(id)
 	if errors.Is(err, ErrNotFound) {

@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// Format is the version of the schema on this page. A store that bears a greater one is refused, a lesser one is read and
-// from then on bears this one. In 1 no ledger key had more than the end of one single; until 2 there was no journal next to it;
-// until 3 keys had no scopes, and a program that does not know them would let each key do everything;
-// until 4 the rows of a job that were to be asked were in records here.
+// Format is the version of this schema. A store with a later one is refused; one with an earlier one is read and then marked with
+// this one. Format 2 added ledger pages, 3 the journal, 4 scopes of API keys (a program that does not know them would let each key
+// do everything); 5 moved the rows of jobs to files.
 const Format = 5
 
 // The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
@@ -23,7 +22,7 @@ const (
 
 	tableUser  = 'u' // account                         user as JSON          users.go
 	tableEmail = 'e' // hash of a folded login e-mail   account               users.go
-	// 'n' was failed logins until format 3. Old stores have some: no other table may have this letter.
+	// 'n' was failed logins until format 3. Old stores still have some: do not reuse this letter.
 	tableAPIKey         = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
 	tableKeyUsed        = 't' // account, 0, key id              unix seconds uint64   apikeys.go
 	tableBalance        = 'b' // account                         balance, fixed fields ledger.go
@@ -45,15 +44,15 @@ const (
 	tableAttempt        = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
 )
 
-// MaxName bounds every string that becomes a part of a key.
+// MaxName is the greatest length of a string that is part of a key.
 const MaxName = 255
 
-// key starts a key of a table that ends in one plain name.
+// key is the key of a name in a table.
 func key(table byte, name string) []byte {
 	return append([]byte{table}, name...)
 }
 
-// keyPrefix starts a key of a table whose name is followed by more.
+// keyPrefix is the start of a key whose name is followed by more.
 func keyPrefix(table byte, name string) []byte {
 	return append(key(table, name), 0)
 }

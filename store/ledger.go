@@ -11,12 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Kind is what a ledger entry does.
+// Kind is the kind of a ledger entry.
 type Kind string
 
-// The kinds. A reservation moves credits from the balance to reserved; a charge spends reserved credits; a release
-// moves what is left of a reservation back to the balance. The reservation of a
-// single is entered together with its end.
+// The kinds. A reservation moves credits from the balance to reserved; a charge spends reserved credits; a release moves the
+// rest of a reservation back to the balance. The reservation of a single call is entered together with its settlement.
 const (
 	Grant   Kind = "grant"
 	Reserve Kind = "reserve"
@@ -27,20 +26,20 @@ const (
 // Entry is one line of an account's append-only ledger.
 type Entry struct {
 	Number   uint64    `json:"number"` // 1, 2, 3, ... in an account
-	ID       string    `json:"id"`     // derived from the cause, unique in the account: doing it again is harmless
+	ID       string    `json:"id"`     // derived from the cause, unique in the account: a repeated entry has no effect
 	Kind     Kind      `json:"kind"`
-	Credits  int64     `json:"credits"` // of the entry; never negative save in a grant that takes back
-	Amount   int64     `json:"amount"`  // what it did to the balance: the balance is the sum of these
+	Credits  int64     `json:"credits"` // of the entry; negative only in a grant that takes credits back
+	Amount   int64     `json:"amount"`  // change of the balance, which is the sum of these
 	Cause    string    `json:"cause"`   // "job <id>", "single <request>" (and /<key>: see CutKey), or the grant's note
 	At       time.Time `json:"at"`
 	Balance  int64     `json:"balance"`  // after the entry
 	Reserved int64     `json:"reserved"` // after the entry
 }
 
-// keySeparator stands between a request and the API key that it came with.
+// keySeparator separates a request and the API key that it came with.
 const keySeparator = '/'
 
-// WithKey is the reference of a single that came with an API key: its entries tell of the key.
+// WithKey is the reference of a single call that came with an API key, so that its entries name the key.
 func WithKey(request, key string) string {
 	if key == "" {
 		return request
@@ -48,8 +47,7 @@ func WithKey(request, key string) string {
 	return request + string(keySeparator) + key
 }
 
-// CutKey is the cause of an entry without the id of the API key, and that id: empty where there was none, and of what is
-// no single.
+// CutKey splits the cause of a single call's entry into the cause and the id of the API key, which is empty if there was none.
 func (e *Entry) CutKey() (cause, key string) {
 	if !strings.HasPrefix(e.Cause, singleCause) {
 		return e.Cause, ""
@@ -58,17 +56,17 @@ func (e *Entry) CutKey() (cause, key string) {
 	return cause, key
 }
 
-// Credits is where an account's ledger stands. Reserved is promised to jobs under way; of Balance, what singles under
-// way hold (see Held) cannot be spent on anything else.
+// Credits is the state of an account's ledger. Reserved belongs to unfinished jobs; of Balance, the part that single calls
+// hold (see Held) cannot be spent on anything else.
 type Credits struct {
 	Balance  int64
 	Reserved int64
 }
 
-// MaxCredits bounds a balance and every single entry, far from the overflow of an int64.
+// MaxCredits bounds a balance and every entry, far from the overflow of an int64.
 const MaxCredits = int64(1e15)
 
-// ErrInsufficientCredits refuses an entry that the balance, less what singles under way hold of it, does not cover.
+// ErrInsufficientCredits refuses an entry that the balance, less the holds of single calls, does not cover.
 type ErrInsufficientCredits struct {
 	Balance int64
 	Needed  int64
@@ -80,16 +78,16 @@ func (e *ErrInsufficientCredits) Error() string {
 
 // The other refusals of the ledger.
 var (
-	// ErrLedgerConflict: an entry of that id exists and says something else.
+	// ErrLedgerConflict: an entry with that id exists and differs.
 	ErrLedgerConflict = errors.New("the ledger already has this entry with other credits")
 	// ErrOverspent: a settlement of more than was reserved.
 	ErrOverspent = errors.New("more used than was reserved")
-	// ErrCreditsRange: an amount beyond MaxCredits, or negative where it cannot be.
+	// ErrCreditsRange: an amount beyond MaxCredits, or negative where that is not allowed.
 	ErrCreditsRange = errors.New("credits out of range")
 )
 
-// appendEntry appends an entry to the account's ledger and moves its balance, in the batch. An entry of the same id and
-// credits that is already there is left alone: fresh is false then.
+// appendEntry appends an entry to the account's ledger and updates its balance, in the batch. If the entry exists already,
+// it does nothing and fresh is false.
 func appendEntry(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
 	if err := checkName("account", account); err != nil {
 		return false, err
@@ -120,7 +118,7 @@ func appendEntry(b *pebble.Batch, account string, e Entry) (fresh bool, err erro
 	return true, writeRecord(b, account, &record{Entry: e})
 }
 
-// apply is where an account stands after an entry of a kind, and what the entry did to the balance.
+// apply returns the credits after an entry, and the change of the balance.
 func (c Credits) apply(kind Kind, n int64) (now Credits, amount int64) {
 	switch kind {
 	case Grant:
@@ -142,7 +140,7 @@ func checkSameEntry(old, e Entry) error {
 	return nil
 }
 
-// writeRecord adds a record to the batch, and where the account stands after it.
+// writeRecord adds a record to the batch, and the balance after it.
 func writeRecord(b *pebble.Batch, account string, r *record) error {
 	var s ledgerWriter
 	if err := s.write(b, account, r); err != nil {
@@ -151,7 +149,7 @@ func writeRecord(b *pebble.Batch, account string, r *record) error {
 	return s.writeBalance(b, account, Credits{r.Balance, r.Reserved}, r.Number)
 }
 
-// entryByID is the entry of an id; of a single, whose id is its cause, it is the end.
+// entryByID returns the entry of an id. The id of a single call's settlement is its cause.
 func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 	v, err := get(r, appendCauseKey(nil, account, id))
 	if errors.Is(err, ErrNotFound) && strings.HasPrefix(id, singleCause) {
@@ -181,7 +179,7 @@ func appendBalance(dst []byte, c Credits, last uint64) []byte {
 
 func appendUint64(dst []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(dst, n) }
 
-// readBalance is where the account stands, and the number of its last entry; an account without a ledger has nothing.
+// readBalance returns the account's credits and the number of its last entry; both are zero for an account without a ledger.
 func readBalance(r pebble.Reader, account string) (c Credits, last uint64, err error) {
 	v, err := get(r, key(tableBalance, account))
 	if errors.Is(err, ErrNotFound) {

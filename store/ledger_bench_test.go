@@ -9,8 +9,8 @@ import (
 	"probity/store"
 )
 
-// BenchmarkSinglesOfOneAccount is what a busy customer's verifications cost the ledger on a real disk: 32 calls at once,
-// a reservation and a settlement each.
+// BenchmarkSinglesOfOneAccount measures the ledger on a real disk with a busy account: 32 concurrent single calls, a
+// reservation and a settlement each.
 func BenchmarkSinglesOfOneAccount(b *testing.B) {
 	s, err := store.Open(vfs.Default, b.TempDir())
 	require.NoError(b, err)

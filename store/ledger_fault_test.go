@@ -35,7 +35,7 @@ func (f *failingFS) fs() vfs.FS {
 	}))
 }
 
-// faultSteps is a life of an account in which every step can be done again with the same words.
+// faultSteps are the steps of an account, each of which can be repeated with the same arguments.
 func faultSteps(account string) []func(e *storeAdapter) error {
 	r := store.Request{Account: account, Endpoint: "single", Key: "k", Digest: store.KeyHash{1}}
 	return []func(e *storeAdapter) error{
@@ -62,9 +62,9 @@ func faultSteps(account string) []func(e *storeAdapter) error {
 	}
 }
 
-// TestFailureOfAnyCommit lets the n-th write or sync of the log fail, throws the process away, and goes on from what the
-// disk has: all that was written (failed, but persisted), only what was synced (failed), or a mixture. Done again from
-// the step that failed, the account must come to the same end.
+// TestFailureOfAnyCommit fails the n-th write or sync of the log, discards the process, and goes on from the disk, which has
+// all that was written (failed, but persisted), only what was synced (failed), or a mixture. Repeated from the step that
+// failed, the account must reach the same final state.
 func TestFailureOfAnyCommit(t *testing.T) {
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, percent := range []int{0, 50, 100} {
@@ -81,7 +81,7 @@ func TestFailureOfAnyCommit(t *testing.T) {
 	}
 }
 
-// faultRun is one life with one failure; it tells whether the failure happened.
+// faultRun runs the steps with one failure, and reports whether the failure happened.
 func faultRun(t *testing.T, kind errorfs.OpKind, percent int, n int64) bool {
 	disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
 	disk.left.Store(n)
@@ -111,7 +111,7 @@ func faultRun(t *testing.T, kind errorfs.OpKind, percent int, n int64) bool {
 	return hit
 }
 
-// runStep runs one step; a store that cannot go on panics in its own name, which is the end of that process.
+// runStep runs one step. A store that cannot go on panics with Lost; that ends the simulated process.
 func runStep(e *storeAdapter, step func(*storeAdapter) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -125,7 +125,7 @@ func runStep(e *storeAdapter, step func(*storeAdapter) error) (err error) {
 	return step(e)
 }
 
-// requireFinalState asserts the end of the life that faultSteps tells.
+// requireFinalState asserts the state after all faultSteps.
 func requireFinalState(t *testing.T, s accountStore, account string) {
 	t.Helper()
 	requireCredits(t, s, account, 89, 0)
@@ -146,8 +146,8 @@ func requireFinalState(t *testing.T, s accountStore, account string) {
 	require.True(t, kept)
 }
 
-// TestSettlementFailure: a single that was reserved, and whose settlement met a failing disk, is after the restart
-// either charged with its answer kept, or released without: never one without the other.
+// TestSettlementFailure: after a failure of the disk during its settlement and a restart, a single call is either charged and
+// its answer stored, or neither.
 func TestSettlementFailure(t *testing.T) {
 	seen := map[bool]bool{}
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
@@ -176,9 +176,9 @@ func TestSettlementFailure(t *testing.T) {
 	require.Len(t, seen, 2, "failed, and failed but persisted")
 }
 
-// TestMergeFailure: settlements of several accounts are told before a failing disk is met; the first look at a ledger meets it
-// and panics, as does every later settlement. After the restart all are charged when only the process ended, and none when the
-// power was cut before anything was synced; done again, each is charged once.
+// TestMergeFailure: settlements of several accounts return before the disk fails; the first read of a ledger panics, as does
+// every later settlement. After a restart all are charged if only the process ended, and none if the power was cut before a
+// sync; repeated, each is charged once.
 func TestMergeFailure(t *testing.T) {
 	const calls = 20
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
@@ -205,7 +205,7 @@ func TestMergeFailure(t *testing.T) {
 			for _, customer := range customers {
 				requireCredits(t, after, customer, map[int]int64{0: calls, 100: calls / 2}[percent], 0)
 			}
-			for i := range calls { // done again from the start
+			for i := range calls { // repeated from the start
 				customer, ref := customers[i%2], names[i]
 				require.NoError(t, after.ReserveSingle(customer, ref, 1, noon))
 				require.NoError(t, after.Settle(customer, ref, 1, noon))
@@ -216,7 +216,7 @@ func TestMergeFailure(t *testing.T) {
 	}
 }
 
-// TestJournalWriteFailure: a settlement that cannot be written down is not told as one, and costs nothing.
+// TestJournalWriteFailure: a settlement that cannot be written to the journal does not return, and costs nothing.
 func TestJournalWriteFailure(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	broken := atomic.Bool{}

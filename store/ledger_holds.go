@@ -8,50 +8,50 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// balances are the accounts that have used single verifications, one entry each: as many as an admin made accounts.
+// balances has an entry for each account that has made single calls.
 type balances struct {
 	byAccount sync.Map  // account to *balance
-	pool      sync.Pool // of singles that have been settled (BenchmarkHandle: two allocations less)
+	pool      sync.Pool // of *single, for reuse
 }
 
-// balance is what one account may still spend, and the holds of its singles under way: credits that are promised in
-// memory and not yet in the ledger. A hold does not outlive the process, and nothing was charged then.
+// balance is what one account can spend, and the holds of its single calls: credits that are set aside in memory and are not
+// yet in the ledger. A hold is lost without a charge when the process ends.
 type balance struct {
 	account string
 	stripe  uint64
 	parent  *balances
 
-	// Guarded by the account's stripe: where its ledger stands, as of the last record that was put in the log.
+	// Guarded by the account's stripe: the ledger's state as of the last record in the log.
 	ledger      Credits
 	last        uint64
 	ledgerKnown bool
 	staged      stagedBalance
 
 	mu             sync.Mutex
-	pendingRelease int64              // guarded by mu: comes back with the next merge
-	free           int64              // guarded by mu: what singles may hold: the durable balance less all holds, less what commits under way take; never negative
-	freeKnown      bool               // guarded by mu: free is known
-	holds          map[string]*single // guarded by mu: by request; as many as singles are under way
+	pendingRelease int64              // guarded by mu: released, becomes free with the next merge
+	free           int64              // guarded by mu: the durable balance less all holds and less what commits under way take; never negative
+	freeKnown      bool               // guarded by mu: free was loaded
+	holds          map[string]*single // guarded by mu: by request, one for each single call under way
 }
 
-// stagedBalance is where a balance's ledger stands once a group of settlements is in the log.
+// stagedBalance is a balance's ledger state once a group of settlements is in the log.
 type stagedBalance struct {
 	ledger  Credits
 	last    uint64
-	written uint64     // the last entry that the balance written so far counts
-	page    ledgerPage // ends that are not in the batch yet
+	written uint64     // the last entry of the balance that was written into the batch
+	page    ledgerPage // settlements that are not in the batch yet
 	active  bool
 }
 
-// single is one verification under way: a hold on its account's balance, and later its settlement.
+// single is one single call: a hold on its account's balance, and later its settlement.
 type single struct {
 	balance  *balance
 	request  string
 	held     int64
-	settling bool // guarded by the balance's mu: a call settles it
-	settled  bool // guarded by the balance's mu: it is settled, and holds what it does until the ledger has it
+	settling bool // guarded by the balance's mu: a call is settling it
+	settled  bool // guarded by the balance's mu: it is settled, but its hold lasts until the ledger has it
 
-	record record // of the settlement: belongs to the call, and then to the merge
+	record record // the settlement; owned by the call, then by the merge
 }
 
 func (ps *balances) find(account string) *balance {
@@ -70,13 +70,13 @@ func (ps *balances) getOrCreate(account string, stripe uint64) *balance {
 }
 
 var (
-	// errNotLoaded tells that a balance does not know yet what the ledger says.
+	// errNotLoaded: the balance was not loaded from the ledger yet.
 	errNotLoaded = errors.New("the balance has not been read")
-	// errNotMerged tells that a single is settled, and the ledger does not know yet.
+	// errNotMerged: the result depends on settlements that are not in the ledger yet.
 	errNotMerged = errors.New("the settlement is not in the ledger yet")
 )
 
-// hold sets n of the free credits aside for a request. Doing it again is harmless.
+// hold sets n of the free credits aside for a request. A repeated call has no effect.
 func (p *balance) hold(request string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *balance) hold(request string, n int64) error {
 	return nil
 }
 
-// newSingle is one of those that have been settled, or another.
+// newSingle returns a single from the pool, or a new one.
 func (ps *balances) newSingle() *single {
 	if one, ok := ps.pool.Get().(*single); ok {
 		return one
@@ -113,15 +113,15 @@ func (ps *balances) newSingle() *single {
 	return new(single)
 }
 
-// recycle gives a single up, once the ledger has it. Nothing refers to it then: it is out of its balance's holds, and the ledger page that
-// bore its record was written and emptied.
+// recycle returns a single to the pool once the ledger has it. Nothing refers to it then: it is not in its balance's holds any more, and
+// the ledger page with its record was written and emptied.
 func (one *single) recycle() {
 	pool := &one.balance.parent.pool
 	*one = single{}
 	pool.Put(one)
 }
 
-// claim finds the hold of a request, to be settled by the caller alone until keep or end.
+// claim finds the hold of a request. Only the caller may settle it until unclaim, settle or dropHold.
 func (p *balance) claim(request string, used int64) (*single, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,8 +147,8 @@ func (p *balance) unclaim(one *single) {
 	one.settling = false
 }
 
-// settle ends a claim. What is left of a charge is free at once. What is released is so with the ledger: it tells the hold and
-// its release as two entries, and the balance must cover the first.
+// settle ends a claim. The unused rest of a charge is free at once. A release is free only once it is in the ledger: it is two
+// entries there, and the balance must cover the first, the reservation.
 func (p *balance) settle(one *single, used int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +161,7 @@ func (p *balance) settle(one *single, used int64) {
 	one.held = used
 }
 
-// finishMerged ends a single that the ledger has, on the disk.
+// finishMerged removes the hold of a single whose settlement is durable in the ledger.
 func (p *balance) finishMerged(one *single) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,14 +172,14 @@ func (p *balance) finishMerged(one *single) {
 	}
 }
 
-// hasPendingRelease tells whether credits come back with the next merge.
+// hasPendingRelease reports whether the next merge frees credits.
 func (p *balance) hasPendingRelease() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pendingRelease > 0
 }
 
-// dropHold forgets a hold; back of its credits are free again.
+// dropHold removes a hold; back of its credits become free.
 func (p *balance) dropHold(one *single, back int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ func (p *balance) held() (n int64) {
 	return n
 }
 
-// loadFrom learns what the ledger says, and the disk has. The caller holds the account's stripe.
+// loadFrom syncs the log and loads the balance from the ledger. The caller holds the account's stripe.
 func (p *balance) loadFrom(db *pebble.DB) error {
 	if p.ledgerKnown {
 		return nil
@@ -225,9 +225,8 @@ func (p *balance) loadFrom(db *pebble.DB) error {
 	return nil
 }
 
-// takeForCommit holds a commit that moves the ledger to now, and that ends a hold of claimed credits, to what is free. What it
-// takes is taken at once, so that no hold comes in between; back is what it gives back when it has happened. The caller
-// holds the account's stripe.
+// takeForCommit checks that free credits cover a commit that moves the ledger to now and ends a hold of claimed credits. Credits
+// that the commit takes are not free from now on; back is what it frees once it is durable. The caller holds the account's stripe.
 func (p *balance) takeForCommit(now Credits, claimed int64) (back int64, err error) {
 	back = now.Balance - p.ledger.Balance + claimed
 	if back >= 0 {
@@ -242,7 +241,7 @@ func (p *balance) takeForCommit(now Credits, claimed int64) (back int64, err err
 	return 0, nil
 }
 
-// correctShortfall corrects what the ledger says of too few credits: it does not know of holds.
+// correctShortfall replaces the balance in an ErrInsufficientCredits of the ledger, which does not know of holds, by the free credits.
 func (p *balance) correctShortfall(err error) error {
 	var e *ErrInsufficientCredits
 	if !errors.As(err, &e) {
@@ -253,7 +252,7 @@ func (p *balance) correctShortfall(err error) error {
 	return &ErrInsufficientCredits{Balance: p.free, Needed: e.Needed}
 }
 
-// Held is what the account's singles under way hold of its balance.
+// Held is the part of the account's balance that its single calls hold.
 func (s *Store) Held(account string) int64 {
 	if p := s.balances.find(account); p != nil {
 		return p.held()

@@ -17,7 +17,7 @@ import (
 	"probity/store"
 )
 
-// modelLedger is the ledger as a person would keep it: what can be spent, what each piece of work holds, and what was settled.
+// modelLedger is a simple model of the ledger: free credits, the holds of each piece of work, and the settlements.
 type modelLedger struct {
 	free, reserved, held int64            // reserved for jobs, held by singles
 	open, settled        map[string]int64 // work to credits
@@ -176,7 +176,7 @@ func (a *ledgerActions) charge(rt *rapid.T) {
 	a.m.settle(ref, 1)
 }
 
-// settleTogether reserves and settles singles at once, which share commits as it comes.
+// settleTogether reserves and settles single calls concurrently, so that they may share commits.
 func (a *ledgerActions) settleTogether(rt *rapid.T) {
 	n := min(rapid.IntRange(1, 5).Draw(rt, "singles"), int(a.m.free))
 	var all sync.WaitGroup
@@ -196,8 +196,8 @@ func (a *ledgerActions) restart(rt *rapid.T) {
 	a.m.restart()
 }
 
-// TestLedgerUnderContention lets many calls of two accounts fight for few credits, singles, jobs and grants alike, while
-// others look: exactly as many are let through as are covered, and every ledger adds up at any moment.
+// TestLedgerUnderContention runs single calls, jobs and grants of two accounts for few credits, with concurrent readers:
+// exactly as many succeed as are covered, and every ledger adds up at any moment.
 func TestLedgerUnderContention(t *testing.T) {
 	s := openMem(t, vfs.NewMem())
 	customers := []string{newCustomer(t, s, "ann@example.com", 100), newCustomer(t, s, "bob@example.com", 100)}
@@ -231,10 +231,9 @@ func TestLedgerUnderContention(t *testing.T) {
 	}
 }
 
-// TestSettlementsShareSyncs: no settlement waits for the disk, whatever holds it up; they are in the ledger when one sync has
-// been made, and none is lost or made twice.
+// TestSettlementsShareSyncs: no settlement waits for a slow disk; after one sync all are in the ledger, each exactly once.
 func TestSettlementsShareSyncs(t *testing.T) {
-	const calls = 600 // more than one commit may have
+	const calls = 600 // more than fit into one commit
 	disk := &gatedFS{FS: vfs.NewMem(), gate: make(chan struct{})}
 	s := openMem(t, disk)
 	store.DelayMerge(s.Store)

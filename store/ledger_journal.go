@@ -16,63 +16,62 @@ import (
 	"probity/internal/wholefile"
 )
 
-// journal has the ends of singles until they are in the ledger. Each is written to a file before its call returns, so that it
-// survives the process, whatever ends that; it is not synced there, as a sync is worth dozens of verifications: within
-// mergeDelay it is in the ledger, whose commit is synced. So what a power cut can lose is the charges of the last moment, in
-// the customer's favour, and never one before another that it keeps.
+// journal holds the settlements of single calls until they are in the ledger. Each is written to a file before its call returns, so
+// that it survives the end of the process. It is not synced there, because a sync costs as much as dozens of calls: within
+// mergeDelay it is in the ledger, whose commit is synced. A power failure can lose the last charges, in the customer's favour, but
+// never one before another that it keeps.
 //
-// The file is made once at its full size and written round and round, in two halves: a half is written again when all that it
-// has is synced in the ledger, whose number of the last end it has (keyMerged) is written with them. So each end is entered
-// once, whatever was the process's last action.
+// The file is made once at its full size and used as a ring of two halves: a half is overwritten once all of its entries are synced
+// in the ledger, which stores the number of the last one (keyMerged) in the same commit. So each entry is entered exactly once.
 type journal struct {
 	file    vfs.File
-	mapped  []byte // the file as memory, where that can be had
+	mapped  []byte // the file mapped into memory; nil if that is not possible
 	process [processBytes]byte
 
 	mu         sync.Mutex
-	waiting    []*single // guarded by mu: in the journal and not yet in the ledger, in order; as many as the file has room for
-	spareSlice []*single // guarded by mu: the slice that was taken last
-	last       uint64    // guarded by mu: the number of the last end
-	activeHalf int       // guarded by mu: that is being written
-	offset     int       // guarded by mu: where in it
+	waiting    []*single // guarded by mu: in the journal and not yet in the ledger, in order; bounded by the file
+	spareSlice []*single // guarded by mu: the slice that was taken last, for reuse
+	last       uint64    // guarded by mu: the number of the last entry
+	activeHalf int       // guarded by mu: the half being written
+	offset     int       // guarded by mu: in that half
 	lastInHalf [2]uint64 // guarded by mu: the last number in each half
 	merged     uint64    // guarded by mu: the last number that is synced in the ledger
-	timerSet   bool      // guarded by mu: a merge will come
-	broken     bool      // guarded by mu: it is not known what the ledger has; the process must end
+	timerSet   bool      // guarded by mu: a merge is scheduled
+	broken     bool      // guarded by mu: the ledger's state is unknown; the process must end
 	buf        []byte    // guarded by mu
 
-	mergeMu sync.Mutex   // one at a time; taken before mu and before the stripes
-	applied uint64       // guarded by folding: the number of the last end in the ledger, synced or not
-	writer  ledgerWriter // guarded by folding
+	mergeMu sync.Mutex   // serialises merges; taken before mu and before the stripes
+	applied uint64       // guarded by mergeMu: the number of the last entry in the ledger, synced or not
+	writer  ledgerWriter // guarded by mergeMu
 	delay   time.Duration
 }
 
 const (
 	journalName = "singles.journal"
-	// journalHeaderSize is where the halves begin: before them stands the process whose they are.
+	// journalHeaderSize is the offset of the halves; the header has the id of the process that writes them.
 	journalHeaderSize = 512
-	// journalHalfSize has the ends of some 5,000 singles: a tenth of a second of the busiest account.
+	// journalHalfSize is room for about 5,000 entries: a tenth of a second of the busiest account.
 	journalHalfSize = 512 << 10
 	journalSize     = journalHeaderSize + 2*journalHalfSize
 
-	// mergeDelay is how long an end waits in the journal for others to share its commit. A sync is worth dozens of
-	// verifications; of 5,000 a second a hundred share it.
+	// mergeDelay is how long an entry waits in the journal for others that share its sync: a hundred, at 5,000 calls a
+	// second.
 	mergeDelay = 20 * time.Millisecond
 )
 
 const journalLost = Lost("a settlement was lost")
 
-// journalEntry is what the journal tells of one single. Of a release, credits are what was held.
+// journalEntry is the settlement of one single call. The credits of a release are those that were held.
 type journalEntry struct {
 	number  uint64
 	account string
 	record  record
 }
 
-// The form of an end in the journal. A half is a row of them, whose numbers follow each other. The sum is over the process and
-// what comes after the sum: what an earlier process left is no end of this one's.
+// The form of a journal entry. A half is a sequence of them with consecutive numbers. The sum covers the id of the process and the
+// bytes after the sum, so that entries of an earlier process are not valid.
 //
-//	length of what follows the sum uint16, sum uint32, number uint64, first letter of the kind, credits uvarint,
+//	length of the bytes after the sum uint16, sum uint32, number uint64, first letter of the kind, credits uvarint,
 //	unix nanoseconds uint64, length of the account uvarint, account, request
 const journalSumOffset = 2
 
@@ -95,7 +94,7 @@ func (e *journalEntry) appendTo(dst []byte, process [processBytes]byte) []byte {
 	return dst
 }
 
-// readJournalEntries reads a half as far as it goes: what comes after is of an earlier time, or was being written when the process ended.
+// readJournalEntries reads the valid entries of a half. The bytes after them are older, or were being written when the process ended.
 func readJournalEntries(half []byte, process [processBytes]byte) (ends []journalEntry) {
 	for len(half) > 6 {
 		size := int(binary.BigEndian.Uint16(half))
@@ -133,7 +132,7 @@ func readJournalEntry(body []byte) (journalEntry, error) {
 	return e, nil
 }
 
-// openJournal enters what the process before left in the journal, and begins it anew.
+// openJournal replays the journal that the process before left, and starts a new one.
 func (s *Store) openJournal(fs vfs.FS, dir string) error {
 	f, err := fs.OpenReadWrite(fs.PathJoin(dir, journalName), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *Store) openJournal(fs vfs.FS, dir string) error {
 	return j.open(fs, dir)
 }
 
-// read is what the file has, in order.
+// read returns the entries of the file in order.
 func (j *journal) read() ([]journalEntry, error) {
 	b := make([]byte, journalSize)
 	n, err := j.file.ReadAt(b, 0)
@@ -159,7 +158,7 @@ func (j *journal) read() ([]journalEntry, error) {
 		return nil, err
 	}
 	if n < journalSize {
-		return nil, nil // it was being made
+		return nil, nil // incomplete: a crash while the file was made
 	}
 	process := [processBytes]byte(b)
 	first := readJournalEntries(b[journalHeaderSize:journalHeaderSize+journalHalfSize], process)
@@ -169,7 +168,7 @@ func (j *journal) read() ([]journalEntry, error) {
 	return all, nil
 }
 
-// initFile makes the file this process's.
+// initFile writes the id of this process into the file, which it makes if necessary.
 func (j *journal) initFile(fs vfs.FS, dir string) error {
 	head := make([]byte, journalSize)
 	copy(head, j.process[:])
@@ -177,7 +176,7 @@ func (j *journal) initFile(fs vfs.FS, dir string) error {
 		if _, err := j.file.WriteAt(head[:processBytes], 0); err != nil {
 			return err
 		}
-		return j.file.Sync() // a power cut must not make the ends of the process before true again
+		return j.file.Sync() // so that a power failure cannot make the entries of the process before valid again
 	}
 	if _, err := j.file.WriteAt(head, 0); err != nil {
 		return err
@@ -188,7 +187,7 @@ func (j *journal) initFile(fs vfs.FS, dir string) error {
 	return wholefile.SyncDir(fs, dir)
 }
 
-// open makes the file this process's, and maps it.
+// open initialises the file for this process, and maps it.
 func (j *journal) open(fs vfs.FS, dir string) (err error) {
 	if err := j.initFile(fs, dir); err != nil {
 		return err
@@ -213,8 +212,8 @@ func (j *journal) write(p []byte, at int) error {
 	return err
 }
 
-// appendSingle writes an end, unless both halves are full of what is not yet synced in the ledger. first tells that no other call has
-// set a time for the next merge.
+// appendSingle writes an entry, unless both halves are full of entries that are not yet synced in the ledger. first reports that no
+// merge is scheduled.
 func (j *journal) appendSingle(one *single) (entered, first bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -241,7 +240,7 @@ func (j *journal) appendSingle(one *single) (entered, first bool) {
 	return true, first
 }
 
-// takeWaiting is all that wait, in order. The slice is the caller's until the next call.
+// takeWaiting takes all waiting singles, in order. The slice is valid until the next call.
 func (j *journal) takeWaiting() []*single {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -253,28 +252,28 @@ func (j *journal) takeWaiting() []*single {
 	return all
 }
 
-// timerFired is told before the merge that enter set a time for.
+// timerFired is called before the merge that appendSingle scheduled.
 func (j *journal) timerFired() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.timerSet = false
 }
 
-// markMerged is told when the ledger has all up to a number on the disk.
+// markMerged records that the entries up to a number are durable in the ledger.
 func (j *journal) markMerged(last uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.merged = last
 }
 
-// markBroken is told when a merge has failed.
+// markBroken records that a merge has failed.
 func (j *journal) markBroken() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.broken = true
 }
 
-// empty tells that the ledger has all that was settled, on the disk.
+// empty reports that all settlements are durable in the ledger.
 func (j *journal) empty() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

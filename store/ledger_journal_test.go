@@ -16,15 +16,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// afterKill is what the process leaves that is ended now: all that it wrote, synced or not.
+// afterKill is the disk after the process is killed now: all that it wrote, synced or not.
 func afterKill(disk *vfs.MemFS) *vfs.MemFS { return afterPowerCut(disk, 100, 0) }
 
-// afterPowerCut is what is left when the power is cut now, with some of what was not synced.
+// afterPowerCut is the disk after a power failure now, with some of the unsynced data.
 func afterPowerCut(disk *vfs.MemFS, percent int, seed uint64) *vfs.MemFS {
 	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 1))})
 }
 
-// chargedOf is the names in an account's ledger that were charged or released, in its order.
+// chargedOf returns the names that were charged or released in an account's ledger, in its order.
 func chargedOf(t require.TestingT, s *Store, account string) []string {
 	names := []string{}
 	for before := uint64(0); ; {
@@ -44,9 +44,9 @@ func chargedOf(t require.TestingT, s *Store, account string) []string {
 	return names
 }
 
-// TestJournalInvariants draws lives of an account: singles that are charged or released, looks at the ledger, processes that are killed
-// and power that is cut. Whatever happens the ledger adds up and has what was settled, in order and once: all of it after a kill,
-// and after a cut of the power all but the last that nobody had looked at.
+// TestJournalInvariants draws sequences of charges and releases of single calls, reads of the ledger, kills of the process and power
+// failures. The ledger always adds up and has the settlements in order and once: all of them after a kill; after a power failure the
+// last ones may be missing, unless the ledger was read since.
 func TestJournalInvariants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		disk := vfs.NewCrashableMem()
@@ -57,7 +57,7 @@ func TestJournalInvariants(t *testing.T) {
 		u, _, err := s.AddUser(t.Context(), NewUser{Email: "ann@example.com", Credits: 1000}, "test", evening)
 		require.NoError(rt, err)
 		settled := []string{}
-		shown := 0 // of those, how many the ledger surely has
+		shown := 0 // how many of those the ledger must have
 		for range rapid.IntRange(1, 12).Draw(rt, "acts") {
 			switch rapid.IntRange(0, 4).Draw(rt, "act") {
 			case 0, 1:
@@ -89,8 +89,8 @@ func TestJournalInvariants(t *testing.T) {
 	})
 }
 
-// TestJournalWrapsAround: more ends than the journal has room for wait for the disk, and none is lost or entered twice, whether
-// the process ends well or not.
+// TestJournalWrapsAround: with more settlements than the journal has room for, calls wait for the disk, and none is lost or
+// entered twice, whether the process is closed or killed.
 func TestJournalWrapsAround(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := open(t, disk)
@@ -116,7 +116,7 @@ func TestJournalWrapsAround(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestMappedJournal: on a real disk the journal is memory; a copy of the files has all that was settled.
+// TestMappedJournal: on a real disk the journal is mapped; a copy of the files has all settlements.
 func TestMappedJournal(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(vfs.Default, filepath.Join(dir, "state"))
@@ -136,7 +136,7 @@ func TestMappedJournal(t *testing.T) {
 	require.NoError(t, after.Close())
 }
 
-// TestSettlingTwiceIsHarmless: what is settled and not yet in the ledger is as if it were.
+// TestSettlingTwiceIsHarmless: a settlement that is not yet in the ledger cannot be made twice either.
 func TestSettlingTwiceIsHarmless(t *testing.T) {
 	s := open(t, vfs.NewMem())
 	DelayMerge(s)
@@ -185,8 +185,8 @@ func (f *blockedLog) SyncData() error {
 	return f.File.SyncData()
 }
 
-// TestCreditsAreSpendableOnceDurable: what a grant or a release gives is spent by singles once the disk has it, for these are told
-// before the next sync: a process that is killed while a sync hangs leaves nothing behind that its balance does not cover.
+// TestCreditsAreSpendableOnceDurable: single calls can spend a grant or a release only once it is durable, because they return before
+// the next sync: a process that is killed while a sync hangs leaves no settlement that its balance does not cover.
 func TestCreditsAreSpendableOnceDurable(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	slow := &blockedFS{FS: disk}
@@ -223,7 +223,7 @@ func TestCreditsAreSpendableOnceDurable(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestUncoveredJournalEntryIsSkipped: what a journal tells beyond the balance, as nothing of ours does, keeps no store shut.
+// TestUncoveredJournalEntryIsSkipped: a journal entry that the balance does not cover, which we never write, does not prevent Open.
 func TestUncoveredJournalEntryIsSkipped(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := open(t, disk)
@@ -242,7 +242,7 @@ func TestUncoveredJournalEntryIsSkipped(t *testing.T) {
 	require.NoError(t, after.Close())
 }
 
-// TestJournalHeaderIsDurable: two power cuts do not bring the ends of the process before the first back.
+// TestJournalHeaderIsDurable: two power failures do not bring back entries of the process before the first.
 func TestJournalHeaderIsDurable(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := open(t, disk)
@@ -259,7 +259,7 @@ func TestJournalHeaderIsDurable(t *testing.T) {
 	require.Equal(t, s.journal.process[:], head)
 }
 
-// FuzzReadEnds: whatever stands in the file is read as far as it is whole, and what is read is written the same way.
+// FuzzReadEnds: any content is read as far as it is valid, and the entries are written back the same way.
 func FuzzReadEnds(f *testing.F) {
 	process := [processBytes]byte{1, 2, 3}
 	var half []byte
@@ -270,7 +270,7 @@ func FuzzReadEnds(f *testing.F) {
 	f.Add(half)
 	f.Add(append(half, half...))
 	f.Fuzz(func(t *testing.T, v []byte) {
-		if len(v) > 6 { // let some of it be whole
+		if len(v) > 6 { // make some of it valid
 			e := journalEntry{number: 6, account: "u_2", record: settlementRecord("r", 1, 1, evening)}
 			v = append(e.appendTo(nil, process), v...)
 		}

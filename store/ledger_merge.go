@@ -14,7 +14,7 @@ import (
 // maxGroup bounds the settlements of one commit.
 const maxGroup = 256
 
-// journalSettlement returns when the settlement is in the journal.
+// journalSettlement writes a settlement to the journal. It merges the journal if that is full.
 func (s *Store) journalSettlement(one *single) {
 	for {
 		entered, first := s.journal.appendSingle(one)
@@ -33,15 +33,15 @@ func (s *Store) mergeOnTimer() {
 	s.mergeJournal()
 }
 
-// mergePending returns when the ledger has all that was settled before the call.
+// mergePending returns when the ledger has all settlements made before the call.
 func (s *Store) mergePending() {
 	if !s.journal.empty() {
 		s.mergeJournal()
 	}
 }
 
-// mergeJournal moves what the journal has into the ledger, in as many commits as it takes and one sync. When it fails, the process must
-// end: those who settled have been told.
+// mergeJournal moves the settlements of the journal into the ledger, in as many commits as needed and one sync. If it fails, the process
+// must end: the calls have been answered.
 func (s *Store) mergeJournal() {
 	j := &s.journal
 	j.mergeMu.Lock()
@@ -63,13 +63,13 @@ func (s *Store) mergeJournal() {
 	}
 	complete = true
 	j.markMerged(end)
-	for _, one := range all { // not before: credits that come back are spent at once, and what spends them may be all that is left
+	for _, one := range all { // after the sync: released credits may be spent at once, and a crash must not lose only the release
 		one.balance.finishMerged(one)
 		one.recycle()
 	}
 }
 
-// mergeGroup is one commit, with which the ledger has the ends up to j.booked; with the last the disk has it, and those before.
+// mergeGroup commits the settlements up to j.applied. The last commit of a merge is synced, and makes the earlier ones durable too.
 func (s *Store) mergeGroup(group []*single, last bool) {
 	b := s.db.NewBatch()
 	defer b.Close()
@@ -82,7 +82,7 @@ func (s *Store) mergeGroup(group []*single, last bool) {
 	}
 }
 
-// keyMerged has the number of the last end of the journal that the ledger has.
+// keyMerged is the key of the number of the last journal entry that is in the ledger.
 var keyMerged = key(tableMeta, "folded")
 
 func readMerged(r pebble.Reader) (uint64, error) {
@@ -99,8 +99,8 @@ func readMerged(r pebble.Reader) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// replayJournal enters those ends that the process before left behind and the ledger has not. They follow each other: what comes
-// after one that a power cut took does not count, as it is not known what it builds on; nor does what the balance does not cover.
+// replayJournal enters the settlements that the process before left in the journal and not in the ledger. It stops at a gap, which a
+// power failure may leave, because later settlements may depend on the missing one, and at one that the balance does not cover.
 func (s *Store) replayJournal(left []journalEntry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,7 +122,7 @@ func (s *Store) replayJournal(left []journalEntry) (err error) {
 			continue
 		}
 		err := s.replayEntry(e)
-		if errors.Is(err, errNotMerged) { // it spends what one before it gave back
+		if errors.Is(err, errNotMerged) { // it spends credits that an earlier one released
 			s.mergeJournal()
 			err = s.replayEntry(e)
 		}
@@ -138,7 +138,7 @@ func (s *Store) replayJournal(left []journalEntry) (err error) {
 	return nil
 }
 
-// replayEntry makes an end that was left behind wait again, as it did.
+// replayEntry makes a journal entry pending again.
 func (s *Store) replayEntry(e journalEntry) error {
 	p := s.balances.getOrCreate(e.account, s.stripeOf(e.account))
 	if err := s.loadBalance(p); err != nil {
@@ -159,7 +159,7 @@ func (s *Store) replayEntry(e journalEntry) error {
 	return nil
 }
 
-// applyGroup puts the commit in the log, under the locks of its accounts.
+// applyGroup puts the commit of a group in the log, under the locks of its accounts.
 func (s *Store) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 	defer s.unlockStripes(s.lockStripes(all))
 	for _, one := range all {
@@ -187,7 +187,7 @@ func (s *Store) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 	return nil
 }
 
-// putGroup is put, of which only the last of a merge is synced.
+// putGroup is put; only the last commit of a merge is synced.
 func (s *Store) putGroup(b *pebble.Batch, sync bool) error {
 	if sync {
 		return s.put(b)
@@ -196,7 +196,7 @@ func (s *Store) putGroup(b *pebble.Batch, sync bool) error {
 	return s.db.Apply(b, pebble.NoSync)
 }
 
-// writeStaged writes what a balance's draft still has, and where its ledger stands then.
+// writeStaged writes the rest of a balance's staged page, and the balance after it.
 func (j *journal) writeStaged(b *pebble.Batch, p *balance) error {
 	if err := j.writer.writePage(b, p.account, j.process, &p.staged.page); err != nil {
 		return err
@@ -204,14 +204,14 @@ func (j *journal) writeStaged(b *pebble.Batch, p *balance) error {
 	return j.writer.writeBalance(b, p.account, p.staged.ledger, p.staged.last)
 }
 
-// commitStaged is told when the draft is in the log.
+// commitStaged makes the staged balance the current one, once it is in the log.
 func (p *balance) commitStaged() {
 	if p.staged.active {
 		p.ledger, p.last, p.staged = p.staged.ledger, p.staged.last, stagedBalance{page: p.staged.page}
 	}
 }
 
-// stageSettlement writes one settlement. The caller holds the stripe of its account.
+// stageSettlement adds one settlement to the staged balance. The caller holds the stripe of its account.
 func (s *Store) stageSettlement(b *pebble.Batch, one *single) error {
 	p := one.balance
 	if !p.staged.active {
@@ -227,7 +227,7 @@ func (s *Store) stageSettlement(b *pebble.Batch, one *single) error {
 	return s.stageRecord(b, p, one)
 }
 
-// stageRecord puts an end on the staged balance's ledger page, or, if it cannot stand there, into the batch after the ledger page.
+// stageRecord puts a settlement on the staged ledger page or, if it does not fit there, into the batch after that page.
 func (s *Store) stageRecord(b *pebble.Batch, p *balance, one *single) error {
 	page := &p.staged.page
 	n, ours := s.requests.numberOf(one.request)
@@ -243,7 +243,7 @@ func (s *Store) stageRecord(b *pebble.Batch, p *balance, one *single) error {
 	return nil
 }
 
-// lockStripes locks the accounts of a group, in order, so that two lockers cannot wait for each other.
+// lockStripes locks the accounts of a group, in order, so that two callers cannot deadlock.
 func (s *Store) lockStripes(all []*single) (set uint64) {
 	for _, one := range all {
 		set |= 1 << one.balance.stripe

@@ -9,26 +9,25 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// ledgerPage is the ends of singles of one account that one commit makes durable, one key of the ledger and one by which they are
-// found, where each had two of its own: a busy account's commits have dozens. Each end keeps its name, key, time and credits,
-// and is told as it always was. The ends on a ledger page follow each other, and bear names of this process that are no further
-// apart than pageSpan, so that the ledger page of a name is found without a key for each.
+// ledgerPage holds the settlements of single calls of one account in one commit. It has one key in the ledger and one by which it is
+// found, instead of two for each settlement: a busy account's commits have dozens. The settlements on a page are consecutive, and
+// their names are of this process and less than pageSpan apart, so that the page of a name is found without a key for each.
 type ledgerPage struct {
 	records     []*record // at most maxGroup
 	first, last uint64    // of their names
 }
 
-// pageSpan is how far apart the names on one ledger page may be.
+// pageSpan bounds the distance of the names on one ledger page.
 const pageSpan = 1 << 12
 
-// The form of a ledger page, of which a name tells only what the one before does not. The key has the number of the last entry.
+// The form of a ledger page. Each name is stored as its difference from the one before. The key has the number of the last entry.
 //
-//	form, ends, number, balance and reserved after the last (uvarint each), unix nanoseconds of the first uint64, then for each:
+//	form, settlements, number, balance and reserved after the last (uvarint each), unix nanoseconds of the first uint64, then for each:
 //	credits<<1 | released (uvarint), nanoseconds since the one before (varint),
-//	bytes of the name before that begin this one, and that end it (uvarint each), what is between (length uvarint, bytes)
+//	lengths of the prefix and the suffix shared with the name before (uvarint each), the bytes between (length uvarint, bytes)
 const pageForm = 2
 
-// fits tells whether an end of that name's number may stand on the ledger page with those that are there.
+// fits reports whether a settlement whose name has number n may be added to the page.
 func (s *ledgerPage) fits(n uint64) bool {
 	return len(s.records) == 0 || max(s.last, n)-min(s.first, n) < pageSpan
 }
@@ -41,7 +40,7 @@ func (s *ledgerPage) add(r *record, n uint64) {
 	s.records = append(s.records, r)
 }
 
-// reset empties the ledger page. There is one for each account: it keeps the place, and nothing in it.
+// reset empties the ledger page, and keeps its memory for reuse.
 func (s *ledgerPage) reset() {
 	clear(s.records)
 	s.records = s.records[:0]
@@ -69,7 +68,7 @@ func (s *ledgerPage) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendNameDelta appends what of a name the one before does not tell.
+// appendNameDelta appends the difference of a name from the one before.
 func appendNameDelta(dst []byte, before, name string) []byte {
 	short := min(len(before), len(name))
 	head := 0
@@ -85,7 +84,7 @@ func appendNameDelta(dst []byte, before, name string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(middle))), middle...)
 }
 
-// reader takes a value apart. After it has failed it gives zeros.
+// reader decodes a value. After a failure it returns zeros.
 type reader struct {
 	v      []byte
 	failed bool
@@ -148,7 +147,7 @@ func readPage(v []byte) (ends []*record, err error) {
 	ends = make([]*record, 0, count)
 	for range count {
 		credits := r.uvarint(uint64(MaxCredits)<<1 | 1)
-		if at += r.varint(); at < 0 { // before 1970, or later than nanoseconds tell
+		if at += r.varint(); at < 0 { // before 1970, or an overflow
 			return nil, errBadRecord
 		}
 		name = r.readNameDelta(name)
@@ -175,7 +174,7 @@ func readPage(v []byte) (ends []*record, err error) {
 	return ends, nil
 }
 
-// readEntries appends what a key of the ledger tells, oldest first.
+// readEntries appends the entries of a key of the ledger, oldest first.
 func readEntries(dst []Entry, v []byte) ([]Entry, error) {
 	if len(v) == 0 || v[0] != pageForm {
 		r, err := readRecord(v)
@@ -191,15 +190,15 @@ func readEntries(dst []Entry, v []byte) ([]Entry, error) {
 	return dst, err
 }
 
-// pageCause begins the ids by which ledger pages are found: process and first name, eight bytes. The value is the number of the
-// ledger page's last entry, and its last name.
+// pageCause is the prefix of the ids by which ledger pages are found; process and first name, eight bytes, follow. The value is the
+// number of the page's last entry, and its last name.
 const pageCause = "singles "
 
 func appendPageKey(dst []byte, account string, process [processBytes]byte, name uint64) []byte {
 	return appendUint64(append(appendCauseKey(dst, account, pageCause), process[:]...), name)
 }
 
-// writePage adds a ledger page to the batch, and empties it. One end alone is written as it always was.
+// writePage adds a ledger page to the batch, and empties it. A page with one settlement is written as a record.
 func (s *ledgerWriter) writePage(b *pebble.Batch, account string, process [processBytes]byte, page *ledgerPage) error {
 	defer page.reset()
 	switch len(page.records) {
@@ -219,8 +218,8 @@ func (s *ledgerWriter) writePage(b *pebble.Batch, account string, process [proce
 	return b.Set(s.k, s.v, nil)
 }
 
-// findSingle finds the end of a single on the ledger pages that may have it, whatever process made them: those whose first name is not
-// after it, and less than pageSpan before.
+// findSingle finds the settlement of a single call on the ledger pages of its process that may have it: those whose first name is at
+// or less than pageSpan before its name.
 func findSingle(r pebble.Reader, account, cause string) (Entry, error) {
 	process, n, ok := parseName(strings.TrimPrefix(cause, singleCause))
 	if !ok {

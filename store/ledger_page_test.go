@@ -14,7 +14,7 @@ import (
 
 var evening = time.Date(2026, 3, 4, 18, 0, 0, 123456789, time.UTC)
 
-// pageOf is a ledger page of ends by name: how much each charged, 0 for those that were released.
+// pageOf makes a ledger page of settlements by name: the credits charged, 0 for a release.
 func pageOf(from Credits, last uint64, used map[string]int64, names ...string) *ledgerPage {
 	page := &ledgerPage{}
 	for i, name := range names {
@@ -59,7 +59,7 @@ func TestLedgerPageIsCompact(t *testing.T) {
 	require.Less(t, len(pageOf(Credits{Balance: 1e6}, 0, used, names...).appendTo(nil)), 100*12, "bytes")
 }
 
-// FuzzReadSheet: whatever stands in a database is read or refused, and what is read is written the same way.
+// FuzzReadSheet: any value is read or refused, and what is read is written back the same way.
 func FuzzReadSheet(f *testing.F) {
 	f.Add(pageOf(Credits{Balance: 10}, 4, map[string]int64{"r1": 1}, "r1", "r2").appendTo(nil)[1:])
 	f.Add([]byte{2, 4, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 'r'})
@@ -74,7 +74,7 @@ func FuzzReadSheet(f *testing.F) {
 	})
 }
 
-// settleTogether settles a single, and then others together, so that they share a commit.
+// settleTogether settles a single call, and then others together, so that they share a commit.
 func settleTogether(t *testing.T, s *Store, account string, names ...string) {
 	t.Helper()
 	DelayMerge(s)
@@ -108,8 +108,8 @@ func userWithCredits(t *testing.T, s *Store) string {
 	return u.ID
 }
 
-// TestSinglesOfACommitShareAPage: those with names of this process that are near each other; each is told, found and
-// charged once, in the next process too.
+// TestSinglesOfACommitShareAPage: names of this process that are less than pageSpan apart share a page; each is listed, found
+// and charged once, in the next process too.
 func TestSinglesOfACommitShareAPage(t *testing.T) {
 	fs := vfs.NewMem()
 	s := open(t, fs)
@@ -126,7 +126,7 @@ func TestSinglesOfACommitShareAPage(t *testing.T) {
 		told, err := s.Ledger(ann, 0, 0)
 		require.NoError(t, err)
 		require.Len(t, told, 1+2*7)
-		for before := uint64(1); before <= 16; before++ { // every page begins right, wherever in a ledger page
+		for before := uint64(1); before <= 16; before++ { // every listing starts right, at any place of a ledger page
 			page, err := s.Ledger(ann, before, 1)
 			require.NoError(t, err)
 			if before == 1 {
@@ -154,7 +154,7 @@ func TestSinglesOfACommitShareAPage(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestFormat1IsRead: a store as format 1 left it, with a key for each single, goes on as this one.
+// TestFormat1IsRead: a store of format 1, with a key for each single call, opens and goes on.
 func TestFormat1IsRead(t *testing.T) {
 	fs := vfs.NewMem()
 	s := open(t, fs)

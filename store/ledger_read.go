@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// MaxPage bounds what one listing returns.
+// MaxPage is the greatest number of items in one listing.
 const MaxPage = 1000
 
 func pageSize(limit int) int {
@@ -21,7 +21,7 @@ func pageSize(limit int) int {
 	return limit
 }
 
-// Credits is where the account stands; an account without a ledger stands at nothing.
+// Credits returns the account's credits; zero for an account without a ledger.
 func (s *Store) Credits(account string) (Credits, error) {
 	s.mergePending()
 	c, _, err := readBalance(s.db, account)
@@ -52,8 +52,8 @@ func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error
 	return entries, it.Error()
 }
 
-// seekNewest moves to the key that tells of the entry before a number: the first that has its number or a greater one, as each
-// tells of the entries since the key before. Zero is after the last.
+// seekNewest moves to the key that has the entry before a number: the first key with that entry's number or a greater one, because
+// each key has the entries since the key before it. Zero means the last key.
 func seekNewest(it *pebble.Iterator, account string, before uint64) bool {
 	if before > 0 && it.SeekGE(numberedKey(tableLedger, account, before-1)) {
 		return true
@@ -61,14 +61,14 @@ func seekNewest(it *pebble.Iterator, account string, before uint64) bool {
 	return it.Last()
 }
 
-// CreditGrant is credits that an admin gives an account, or takes back when they are negative, as far as the balance covers it.
+// CreditGrant is credits that an admin gives to an account or, if negative, takes back; the balance must cover them.
 type CreditGrant struct {
-	ID       string // makes the grant single: the same again does nothing; empty is a new grant
+	ID       string // idempotency key: a second grant with the same id has no effect; empty: a new grant
 	Credits  int64
 	By, Note string // who did it, and why
 }
 
-// GrantCredits adds a gift to the account's balance, and writes it down.
+// GrantCredits adds a grant to the account's balance, with an audit event.
 func (s *Store) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
 	if g.ID == "" {
 		g.ID = newID("g_")
@@ -94,8 +94,8 @@ func grantPart(account, id string, credits int64, note string, now time.Time) Pa
 	}
 }
 
-// CheckLedger counts the account's entries again and says what is wrong, if anything: the balance must be the sum of
-// the entries, never below zero after any of them, and reserved must be the sum of the open reservations.
+// CheckLedger verifies the account's ledger and returns what is wrong, if anything: the balance must be the sum of the
+// entries and not negative after any of them, and reserved must be the sum of the open reservations.
 func (s *Store) CheckLedger(account string) error {
 	s.mergePending()
 	view := s.db.NewSnapshot()
@@ -122,7 +122,7 @@ func (s *Store) CheckLedger(account string) error {
 	return checkTotals(view, account, sum, count)
 }
 
-// checked is where an account stands after its entry number count, which must say so itself.
+// checked returns the credits after entry number count, and verifies that the entry has the same.
 func (c Credits) checked(e Entry, count uint64) (Credits, error) {
 	now, amount := c.apply(e.Kind, e.Credits)
 	if e.Number != count || e.Amount != amount || e.Balance != now.Balance || e.Reserved != now.Reserved {
@@ -154,7 +154,7 @@ func checkTotals(r pebble.Reader, account string, sum Credits, count uint64) err
 	return err
 }
 
-// splitKeyName splits a key into the name that keyPrefix put after the table, and what follows its zero byte.
+// splitKeyName splits a key into the name that keyPrefix put after the table, and the bytes after the zero byte.
 func splitKeyName(k []byte) (name string, rest []byte, ok bool) {
 	head, rest, ok := bytes.Cut(k[1:], []byte{0})
 	return string(head), rest, ok

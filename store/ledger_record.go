@@ -9,15 +9,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// record is what one key of the ledger holds: an entry, or the end of a single verification, its charge or its release,
-// together with the reservation before it. The two became true at one moment and are told as two entries; the key has
-// the number of the second, and the cause is the id that both are found by.
+// record is the value of one key of the ledger: an entry, or the settlement of a single call (charge or release) together
+// with the reservation before it. The pair is committed at once and listed as two entries; the key has the number of the
+// second, and both are found by their cause.
 type record struct {
 	Entry
 	Pair bool // the entry before is the reservation of the same credits
 }
 
-// settlementRecord is how a single ends: it charges what was used, or releases what was held when nothing was.
+// settlementRecord is the settlement of a single call: it charges what was used, or, if that is zero, releases the hold.
 func settlementRecord(request string, used, held int64, now time.Time) record {
 	kind, n := Charge, used
 	if used == 0 {
@@ -28,14 +28,14 @@ func settlementRecord(request string, used, held int64, now time.Time) record {
 	return record{Pair: true, Entry: Entry{ID: id, Kind: kind, Credits: n, Cause: cause, At: now.UTC()}}
 }
 
-// applyAfter sets where an account stands after the record, that stood at c after entry number last.
+// applyAfter sets the number and the balances of the record. Before it, the account has credits c and last is its last entry.
 func (r *record) applyAfter(c Credits, last uint64) {
 	reserved, _ := c.apply(Reserve, r.Credits)
 	now, amount := reserved.apply(r.Kind, r.Credits)
 	r.Number, r.Amount, r.Balance, r.Reserved = last+2, amount, now.Balance, now.Reserved
 }
 
-// reservation is the reservation in a pair.
+// reservation returns the first entry of a pair.
 func (r *record) reservation() Entry {
 	e := r.Entry
 	e.Number--
@@ -44,7 +44,7 @@ func (r *record) reservation() Entry {
 	return e
 }
 
-// lookupID is the id that the record is found by.
+// lookupID is the id by which the record is found.
 func (r *record) lookupID() string {
 	if r.Pair {
 		return r.Cause
@@ -52,7 +52,7 @@ func (r *record) lookupID() string {
 	return r.ID
 }
 
-// entries are what the record tells, oldest first, appended to dst.
+// entries appends the entries of the record to dst, oldest first.
 func (r *record) entries(dst []Entry) []Entry {
 	if r.Pair {
 		dst = append(dst, r.reservation())
@@ -60,8 +60,8 @@ func (r *record) entries(dst []Entry) []Entry {
 	return append(dst, r.Entry)
 }
 
-// The forms of a record. Other entries are JSON and begin with a brace; of a pair, of which a busy account has many
-// thousand a second, all that is not the same for each is packed:
+// The forms of a record. Single entries are JSON and begin with a brace. Pairs, of which a busy account has thousands a
+// second, are packed:
 //
 //	form, first letter of the kind, number, credits, balance, reserved (uvarint each), unix nanoseconds uint64, request
 const pairForm = 1
@@ -80,7 +80,7 @@ func (r *record) appendTo(dst []byte) ([]byte, error) {
 	return append(appendUint64(dst, uint64(r.At.UnixNano())), r.Cause[len(singleCause):]...), nil
 }
 
-// singleCause begins the cause of a single.
+// singleCause is the prefix of a single call's cause.
 const singleCause = "single "
 
 // readRecord reads what appendTo wrote.
@@ -121,7 +121,7 @@ func readPair(v []byte) (record, error) {
 	return r, nil
 }
 
-// cutByte splits the first byte off; 0 when there is none.
+// cutByte splits off the first byte; 0 if there is none.
 func cutByte(v []byte) (byte, []byte) {
 	if len(v) == 0 {
 		return 0, nil
@@ -129,7 +129,7 @@ func cutByte(v []byte) (byte, []byte) {
 	return v[0], v[1:]
 }
 
-// appendKeyNumber is numberedKey into dst.
+// appendKeyNumber appends a numberedKey to dst.
 func appendKeyNumber(dst []byte, table byte, name string, n uint64) []byte {
 	dst = append(append(append(dst, table), name...), 0)
 	return appendUint64(dst, n)
@@ -139,10 +139,10 @@ func appendCauseKey(dst []byte, account, id string) []byte {
 	return append(append(append(append(dst, tableCause), account...), 0), id...)
 }
 
-// ledgerWriter writes records into a batch, and keeps the buffers for it. Not for concurrent use.
+// ledgerWriter writes records into a batch, and reuses its buffers. It is not safe for concurrent use.
 type ledgerWriter struct{ k, v []byte }
 
-// write adds a record of the account and its id to the batch; the balance is the caller's to write.
+// write adds a record of the account and its id to the batch; the caller writes the balance.
 func (s *ledgerWriter) write(b *pebble.Batch, account string, r *record) error {
 	s.k = appendKeyNumber(s.k[:0], tableLedger, account, r.Number)
 	var err error

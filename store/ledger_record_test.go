@@ -29,7 +29,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzReadRecord: whatever stands in a database is read or refused, and what is read of a pair is written the same way.
+// FuzzReadRecord: any value is read or refused, and a pair is written back the same way.
 func FuzzReadRecord(f *testing.F) {
 	r := settlementRecord("r1", 1, 1, time.Unix(1, 2))
 	v, _ := r.appendTo(nil)

@@ -9,13 +9,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// What a reservation is for. A job's is stored and lives until the job is settled; a single's is a hold in memory.
+// The kinds of paid work. A job's reservation is stored until the job is settled; a single call's is a hold in memory.
 const (
 	workSingle = 's'
 	workJob    = 'j'
 )
 
-// paidWork names one piece of paid work: every ledger id and key of its reservation derives from it.
+// paidWork identifies a job or a single call; its ledger ids and the key of its reservation derive from it.
 type paidWork struct {
 	account string
 	kind    byte
@@ -33,7 +33,7 @@ func (w paidWork) cause() string {
 	return singleCause + w.ref
 }
 
-// id is the cause and the kind.
+// id is the ledger id: the cause and the kind.
 func (w paidWork) id(kind Kind) string {
 	if w.kind == workJob {
 		return "job " + w.ref + " " + string(kind)
@@ -45,14 +45,14 @@ func (w paidWork) entry(kind Kind, credits int64, now time.Time) Entry {
 	return Entry{ID: w.id(kind), Kind: kind, Credits: credits, Cause: w.cause(), At: now}
 }
 
-// ReserveJob is the part of a job's acceptance that sets credits aside for its distinct addresses. The commit that it
-// is part of must be the account's. Nothing is written for zero credits (a test key's job).
+// ReserveJob is the part of a job's acceptance that sets credits aside for its distinct addresses. Its commit must be the
+// account's. Nothing is written for zero credits (a test key's job).
 func ReserveJob(account, job string, credits int64, now time.Time) Part {
 	return paidWork{account, workJob, job}.reserve(credits, now)
 }
 
-// SettleJob is the part of a job's completion that charges used and releases the rest of its reservation. Settling
-// again with the same number does nothing; so does settling a job that reserved nothing and used nothing.
+// SettleJob is the part of a job's completion that charges used and releases the rest of its reservation. A repetition with
+// the same number has no effect; nor has settling a job that reserved nothing and used nothing.
 func SettleJob(account, job string, used int64, now time.Time) Part {
 	return paidWork{account, workJob, job}.settle(used, now)
 }
@@ -102,9 +102,9 @@ func (w paidWork) settle(used int64, now time.Time) Part {
 	}
 }
 
-// checkSettled judges a settlement without a reservation: it is harmless if it repeats the one that was made.
+// checkSettled checks a settlement without a reservation: it must repeat the one that was made.
 func (w paidWork) checkSettled(b *pebble.Batch, used int64) error {
-	id := w.cause() // of a single's end, whatever it was
+	id := w.cause() // a single call's settlement, charge or release
 	if w.kind == workJob {
 		id = w.id(Charge)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// ReserveSingle sets credits aside for one verification, before any work, and in memory only: whatever becomes of the
-// process, nothing was charged until SettleSingle. request must be an identifier of our own making, new for every call,
-// as NewRequest makes them: never one that a client can choose, for the same identifier is never charged twice.
+// ReserveSingle sets credits aside for one single call, in memory only: nothing is charged before SettleSingle, even if the
+// process ends. request must be from NewRequest and new for every call. It must not be one that a client can choose, because
+// an identifier is charged only once.
 func (s *Store) ReserveSingle(account, request string, credits int64, now time.Time) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Store) ReserveSingle(account, request string, credits int64, now time.T
 			}
 		case errNotMerged:
 			s.mergeJournal()
-			runtime.Gosched() // the call that settles may not have written it yet
+			runtime.Gosched() // the settling call may not have written it to the journal yet
 		default:
 			return err
 		}
@@ -44,10 +44,10 @@ func (s *Store) loadBalance(p *balance) error {
 	return p.loadFrom(s.db)
 }
 
-// SettleSingle charges used of the reservation and releases the rest: 0 releases all of it. Once it has returned, whatever ends
-// the process, the ledger will have it; should the power fail within mergeDelay and a sync, it may not. With further parts, such
-// as KeepAnswer, it is synced, and they become true with it. After an error the reservation is as it was. Settling again, when
-// the first call has returned, does nothing if it says the same.
+// SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. When it returns nil, the settlement
+// survives the end of the process, but may be lost in a power failure within mergeDelay and a sync. With further parts, such as
+// KeepAnswer, it is one synced commit with them. After an error the reservation is unchanged. Repeating a settlement that has
+// returned has no effect.
 func (s *Store) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
 	var one *single
 	err := ErrNotFound
@@ -72,11 +72,11 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 		one.balance.unclaim(one)
 		return err
 	}
-	one.balance.dropHold(one, 0) // its commit gave back what was not used
+	one.balance.dropHold(one, 0) // the commit has freed the unused rest
 	return nil
 }
 
-// settle puts the end of a claimed single in the journal.
+// settle puts the settlement of a claimed single in the journal.
 func (s *Store) settle(one *single, r record, used int64) error {
 	p := one.balance
 	exists, err := s.singleEntered(s.db, p.account, one.request, &r)
@@ -93,7 +93,7 @@ func (s *Store) settle(one *single, r record, used int64) error {
 	return err
 }
 
-// ChargeSingle is a reservation and its settlement in one commit, for an answer that was there already.
+// ChargeSingle reserves and charges in one commit, for an answer that needs no work.
 func (s *Store) ChargeSingle(account, request string, used int64, now time.Time, extra ...Part) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Store) ChargeSingle(account, request string, used int64, now time.Time,
 	return s.Commit(account, append([]Part{s.enterSingle(account, request, settlementRecord(request, used, used, now))}, extra...)...)
 }
 
-// singleEntered tells whether the ledger has the end of a single already; it is an error if that was another end.
+// singleEntered reports whether the ledger already has the settlement of a single call; it is an error if that differs.
 func (s *Store) singleEntered(in pebble.Reader, account, request string, r *record) (bool, error) {
 	if s.requests.markUsed(request) {
 		return false, nil
@@ -123,7 +123,7 @@ func (s *Store) singleEntered(in pebble.Reader, account, request string, r *reco
 	return true, checkSameEntry(old, r.Entry)
 }
 
-// enterSingle is the part that enters the end of a single, once.
+// enterSingle is the part that enters a settlement into the ledger, once.
 func (s *Store) enterSingle(account, request string, r record) Part {
 	return func(b *pebble.Batch) error {
 		if exists, err := s.singleEntered(b, account, request, &r); exists || err != nil {

@@ -15,26 +15,26 @@ import (
 
 const day = 24 * time.Hour
 
-// PublicLimits are the windows of the anonymous endpoint.
+// PublicLimits are the limits of the anonymous endpoint.
 type PublicLimits struct {
 	PerDay, PerWeek int // of a client address: an IPv4 address, or an IPv6 /64
-	NetworkTimes    int // an IPv6 /48 has this many times as much
-	GlobalPerDay    int // of everybody together
+	NetworkTimes    int // factor of these limits for an IPv6 /48
+	GlobalPerDay    int // of all clients together
 }
 
-// DefaultPublicLimits are the specified ones.
+// DefaultPublicLimits returns the default limits.
 func DefaultPublicLimits() PublicLimits {
 	return PublicLimits{PerDay: 3, PerWeek: 10, NetworkTimes: 10, GlobalPerDay: 1000}
 }
 
-// singleWindows are the minute windows of accounts. They live in memory: a restart forgets a minute. One window an
-// account at most, of at most maxExactMarks+1 marks.
+// singleWindows are the minute windows of accounts. They are only in memory: a restart loses a minute. There is at most one
+// window for each account, of at most maxExactMarks+1 marks.
 type singleWindows struct {
 	mu        sync.Mutex
 	byAccount map[string]*window // guarded by mu, windows included
 }
 
-// AllowSingle judges and counts one request of the account to the single endpoint.
+// AllowSingle checks and counts one request of the account to the single endpoint.
 func (s *Store) AllowSingle(account string, now time.Time) Decision {
 	u, _ := s.accountCache.user(account)
 	sw := &s.accountCache.singles
@@ -51,10 +51,10 @@ func (s *Store) AllowSingle(account string, now time.Time) Decision {
 	return w.allow(Limit{u.SinglePerMinute(), time.Minute}, now)
 }
 
-// bulkWindow begins the name of an account's hour window.
+// bulkWindow is the prefix of the name of an account's hour window.
 const bulkWindow = "bulk/"
 
-// AllowBulk judges and counts one request of the account to the bulk endpoint; the window survives a restart.
+// AllowBulk checks and counts one request of the account to the bulk endpoint; the window survives a restart.
 func (s *Store) AllowBulk(account string, now time.Time) (d Decision, err error) {
 	u, _ := s.accountCache.user(account)
 	limits := []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}
@@ -68,8 +68,8 @@ func (s *Store) AllowBulk(account string, now time.Time) (d Decision, err error)
 // publicLock serialises the counting of anonymous requests.
 const publicLock = "\x00public"
 
-// AllowPublic judges and counts one anonymous request from a client address: by address, by network and by everybody's
-// cap. A refused one counts nowhere. Addresses are stored as HMAC only.
+// AllowPublic checks and counts one anonymous request from a client address: by address, by network and globally. A refused
+// request is not counted. Addresses are stored only as HMAC.
 func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d Decision, err error) {
 	secret, err := s.Secret("client addresses")
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d
 	return d, err
 }
 
-// windowsOf is the windows that count a client's address.
+// windowsOf returns the windows that count a client's address.
 func (l PublicLimits) windowsOf(client netip.Addr, secret []byte) []namedLimit {
 	client = client.Unmap().WithZone("")
 	own, wide := client.BitLen(), 0
@@ -105,13 +105,13 @@ func (l PublicLimits) windowsOfPrefix(client netip.Addr, bits, times int, secret
 	return []namedLimit{{name + "/d", Limit{l.PerDay * times, day}}, {name + "/w", Limit{l.PerWeek * times, 7 * day}}}
 }
 
-// namedLimit is a stored window and the limit it is held to.
+// namedLimit is a stored window and its limit.
 type namedLimit struct {
 	name string
 	Limit
 }
 
-// allowAll judges one event under all limits, and counts it under each if all of them allow it.
+// allowAll checks one event against all limits, and counts it for each if all of them allow it.
 func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, error) {
 	windows := make([]window, len(limits))
 	var d Decision
@@ -139,7 +139,7 @@ func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, er
 	return d, nil
 }
 
-// readStoredWindow reads a window: eight bytes of when its last mark will be out of it, then the marks.
+// readStoredWindow reads a window: eight bytes with the time at which its last mark leaves it, then the marks.
 func readStoredWindow(r pebble.Reader, name string) (window, error) {
 	v, err := get(r, key(tableWindow, name))
 	if errors.Is(err, ErrNotFound) {
@@ -158,7 +158,7 @@ func readStoredWindow(r pebble.Reader, name string) (window, error) {
 	return w, nil
 }
 
-// SweepWindows deletes the stored windows that count nothing any more, and tells how many. The process that runs the store
+// SweepWindows deletes the stored windows that are empty by now, and returns their number. The process that runs the store
 // calls it about once an hour.
 func (s *Store) SweepWindows(now time.Time) (int, error) {
 	return s.sweep([]byte{tableWindow}, now, func(k, _ []byte) expiredRecord {

@@ -15,15 +15,15 @@ type Limit struct {
 // Decision is the answer to "may this event happen now".
 type Decision struct {
 	OK         bool
-	Limit      int           // events allowed in the window that is nearest to its end
-	Remaining  int           // events still allowed now, this one taken off
-	Reset      time.Duration // until the oldest event that counts is out of the window, and there is room for one more
-	RetryAfter time.Duration // when not OK: until the event would be allowed, at least a second; else 0
+	Limit      int           // events allowed in the strictest window
+	Remaining  int           // events still allowed now, without this one
+	Reset      time.Duration // until the oldest counted event leaves the window, so that one more is allowed
+	RetryAfter time.Duration // if not OK: until the event would be allowed, at least a second; else 0
 }
 
 // maxExactMarks bounds the marks of a window. Up to this limit each event has its own time and the window is exact; above
-// it, events are grouped by 1/maxExactMarks of the span and count until the youngest of the group is out: a window never
-// lets too many through, and may hold one back for up to that fraction of the span.
+// it, events are grouped by 1/maxExactMarks of the span and count until the youngest of the group leaves the window: it never
+// allows too many, but may delay one for up to that fraction of the span.
 const maxExactMarks = 1024
 
 // mark is n events, the youngest of them at the time at (unix nanoseconds).
@@ -32,14 +32,13 @@ type mark struct {
 	n  uint32
 }
 
-// window is the events that some limit counts, oldest first. The zero value has seen nothing. It is not safe for
-// concurrent use.
+// window is the events that a limit counts, oldest first. The zero value is empty. It is not safe for concurrent use.
 type window struct {
 	marks []mark
 	total int // of all marks
 }
 
-// granularity is how far apart marks are kept for a limit: 0 while every event has its own.
+// granularity is the span in nanoseconds whose events share a mark; 0 if each event has its own.
 func (l Limit) granularity() int64 {
 	if l.N <= maxExactMarks {
 		return 0
@@ -47,8 +46,8 @@ func (l Limit) granularity() int64 {
 	return int64(l.Per) / maxExactMarks
 }
 
-// prune drops what is out of the window at now, and pulls marks from the future (the clock was set back) to now, so
-// that none can outlast a span.
+// prune drops the marks that have left the window at now, and moves marks from the future (the clock was set back) to now, so
+// that none lasts longer than a span.
 func (w *window) prune(l Limit, now int64) {
 	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > now; i-- {
 		w.marks[i].at = now
@@ -63,10 +62,10 @@ func (w *window) prune(l Limit, now int64) {
 	}
 }
 
-// count is the events in the window as last pruned.
+// count is the number of events in the window as last pruned.
 func (w *window) count() int { return w.total }
 
-// peek judges one event at now without counting it.
+// peek checks one event at now without counting it.
 func (w *window) peek(l Limit, now time.Time) Decision {
 	at := now.UnixNano()
 	w.prune(l, at)
@@ -84,7 +83,7 @@ func (w *window) peek(l Limit, now time.Time) Decision {
 	return d
 }
 
-// freeAfter is how long until the n oldest events are out of the window; a limit of 0 is never freed: its whole span.
+// freeAfter is the time until the n oldest events have left the window; the whole span if it has fewer (a limit of 0).
 func (w *window) freeAfter(l Limit, now int64, n int) time.Duration {
 	for _, m := range w.marks {
 		if n -= int(m.n); n <= 0 {
@@ -109,7 +108,7 @@ func (w *window) add(l Limit, now time.Time) {
 	w.marks = append(w.marks, mark{at, 1})
 }
 
-// allow judges one event and counts it if it is allowed.
+// allow checks one event and counts it if it is allowed.
 func (w *window) allow(l Limit, now time.Time) Decision {
 	d := w.peek(l, now)
 	if d.OK {
@@ -118,8 +117,8 @@ func (w *window) allow(l Limit, now time.Time) Decision {
 	return d
 }
 
-// stricter is the decision that a caller under both limits is told: a refusal before a permission, the longer wait of
-// two refusals, the smaller rest of two permissions.
+// stricter is the decision for a caller under both limits: a refusal before a permission, the longer wait of two refusals,
+// the smaller Remaining of two permissions.
 func stricter(a, b Decision) Decision {
 	switch {
 	case a.OK != b.OK:
@@ -133,7 +132,7 @@ func stricter(a, b Decision) Decision {
 	return a
 }
 
-// markSize is a mark as it is stored: time and number, big-endian.
+// markSize is the size of a stored mark: time and number, big-endian.
 const markSize = 12
 
 var errBadWindow = errors.New("a stored window is damaged")

@@ -30,7 +30,7 @@ func TestWindowRetryAfterIsExact(t *testing.T) {
 	for i := range 5 {
 		w.allow(wide, start.Add(time.Duration(i)*time.Second))
 	}
-	// The limit was lowered: two must be free of five that count, so four have to leave.
+	// The limit was lowered to two while five events count: four have to leave before the next.
 	d := w.allow(Limit{N: 2, Per: time.Minute}, start.Add(10*time.Second))
 	require.Equal(t, 53*time.Second, d.RetryAfter)
 	d = w.allow(Limit{N: 0, Per: time.Minute}, start.Add(10*time.Second))
@@ -49,7 +49,7 @@ func TestWindowSurvivesClockSetBack(t *testing.T) {
 	require.True(t, w.allow(l, start.Add(time.Minute)).OK, "no longer than a span")
 }
 
-// TestWindowIsExact holds the window against the list of all events.
+// TestWindowIsExact compares the window with the list of all events.
 func TestWindowIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := Limit{N: rapid.IntRange(1, 12).Draw(rt, "limit"), Per: time.Minute}

@@ -15,7 +15,7 @@ func (s *Store) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads the database's own figures.
+// Collect implements prometheus.Collector.
 func (s *Store) Collect(out chan<- prometheus.Metric) {
 	m := s.db.Metrics()
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(m.DiskSpaceUsage()))

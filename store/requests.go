@@ -7,31 +7,31 @@ import (
 	"sync/atomic"
 )
 
-// A request's name is the process that made it and a number, which 10,000 requests a second use up in three years.
+// The name of a request is the id of the process that made it and a number of 40 bits: enough for three years at 10,000 a second.
 const (
 	processBytes = 7
 	nameBytes    = processBytes + 5
 )
 
-// rememberedNames is how many of the last names are remembered as used or not, one bit each.
+// rememberedNames is for how many of the last names it is known whether they were used, one bit each.
 const rememberedNames = 1 << 20
 
-// requests names requests. No two processes use the same names, and those of one come in order: new entries of a ledger
-// lie next to each other. And it knows of a name whether the ledger can have it: that spares a single its look-up.
+// requests names requests. Names are unique across processes, and ascend within one, so that new entries of a ledger are
+// adjacent. It also knows of recent names whether the ledger can have them, which saves a single call its look-up.
 type requests struct {
 	process [processBytes]byte
 	last    atomic.Uint64
 	used    [rememberedNames / 64]atomic.Uint64 // a ring of bits by number
 }
 
-// newProcess takes a process of its own.
+// newProcess sets a new random process id.
 func (r *requests) newProcess() { rand.Read(r.process[:]) }
 
-// next is a name that was never given before.
+// next returns a new name.
 func (r *requests) next() string {
 	n := r.last.Add(1)
 	word, bit := r.bitOf(n)
-	word.And(^bit) // it was of a name that is out of the window now
+	word.And(^bit) // it belonged to a name that is too old now
 	var b [nameBytes]byte
 	binary.BigEndian.PutUint64(b[nameBytes-8:], n)
 	copy(b[:], r.process[:])
@@ -44,8 +44,8 @@ func (r *requests) bitOf(n uint64) (word *atomic.Uint64, bit uint64) {
 	return &r.used[n%rememberedNames/64], 1 << (n % 64)
 }
 
-// markUsed marks a name as one that the ledger may have, and tells whether it surely had it not until now. It is not sure of
-// names that others made, or that are long ago.
+// markUsed marks a name as one that the ledger may have, and reports whether it is certain that the ledger did not have it. That
+// is never certain for names of other processes and for old names.
 func (r *requests) markUsed(name string) (fresh bool) {
 	n, ours := r.numberOf(name)
 	if !ours || n == 0 || n > r.last.Load() {
@@ -53,7 +53,7 @@ func (r *requests) markUsed(name string) (fresh bool) {
 	}
 	word, bit := r.bitOf(n)
 	was := word.Or(bit)
-	// The bit may have been given away in between; the number after which it was is read after it.
+	// The bit may have been reused in between; so last is read after the bit.
 	return was&bit == 0 && r.last.Load()-n < rememberedNames
 }
 
@@ -62,7 +62,7 @@ func (r *requests) numberOf(name string) (n uint64, ours bool) {
 	return n, ok && process == r.process
 }
 
-// parseName is the process and the number of a name that some process made, with or without a key.
+// parseName returns the process and the number of a name that any process made, with or without a key.
 func parseName(name string) (process [processBytes]byte, n uint64, ok bool) {
 	var b [nameBytes]byte
 	if len(name) > 2*nameBytes && name[2*nameBytes] == keySeparator {
@@ -79,5 +79,5 @@ func parseName(name string) (process [processBytes]byte, n uint64, ok bool) {
 	return [processBytes]byte(b[:]), binary.BigEndian.Uint64(b[nameBytes-8:]) & (1<<40 - 1), true
 }
 
-// NewRequest names a request: 24 hexadecimal digits, different for each whatever process of whatever store makes it.
+// NewRequest returns a new name for a request: 24 hexadecimal digits, unique across processes and stores.
 func (s *Store) NewRequest() string { return s.requests.next() }

@@ -30,7 +30,7 @@ func TestRequestNameIsFreshOnce(t *testing.T) {
 	}
 }
 
-// TestRequestNamesUnderContention: of all that use a name, whatever names are made meanwhile, one at most is told that it is new.
+// TestRequestNamesUnderContention: of all calls that mark a name, at most one is told that it is fresh, while new names are made.
 func TestRequestNamesUnderContention(t *testing.T) {
 	var r requests
 	r.newProcess()

@@ -21,11 +21,11 @@ const MaxSessions = 50
 // ErrNoSession: no such session, or it has ended.
 var ErrNoSession = errors.New("not logged in, or the session has ended")
 
-// Session is one browser that is logged in. The token that proves it is stored as its hash only.
+// Session is one browser that is logged in. Only the hash of its token is stored.
 type Session struct {
-	ID      string    `json:"id"` // tells sessions apart in a list; proves nothing
+	ID      string    `json:"id"` // for lists; no secret
 	Account string    `json:"account"`
-	Agent   string    `json:"agent,omitempty"` // what the browser calls itself
+	Agent   string    `json:"agent,omitempty"` // User-Agent of the browser
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }
@@ -86,7 +86,7 @@ func readSession(r pebble.Reader, hash []byte) (Session, error) {
 	return one, err
 }
 
-// Session is the session that a token proves, and its account.
+// Session returns the session of a token, and its account.
 func (s *Store) Session(token string, now time.Time) (Session, User, error) {
 	if len(token) != tokenLength {
 		return Session{}, User{}, ErrNoSession
@@ -130,7 +130,7 @@ func eachSession(r pebble.Reader, account string, visit func(hash []byte, one Se
 	})
 }
 
-// EndSession ends the account's session of an id, or answers ErrNoSession.
+// EndSession ends the account's session with an id, or returns ErrNoSession.
 func (s *Store) EndSession(account, id string) error {
 	found := false
 	err := s.Commit(account, dropSessionsIf(account, func(one Session) bool {
@@ -144,7 +144,7 @@ func (s *Store) EndSession(account, id string) error {
 	return err
 }
 
-// EndSessions ends the account's sessions, save the one of the id keep (none if it is empty).
+// EndSessions ends the account's sessions except the one with the id keep (all if it is empty).
 func (s *Store) EndSessions(account, keep string) error {
 	return s.Commit(account, dropSessions(account, keep))
 }
@@ -174,7 +174,7 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 	}
 }
 
-// evictSessions ends the account's expired sessions, and the oldest ones beyond what leaves room for one more.
+// evictSessions ends the account's expired sessions, and its oldest ones until there is room for one more.
 func evictSessions(account string, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		var starts []time.Time
@@ -195,8 +195,8 @@ func evictSessions(account string, now time.Time) Part {
 	}
 }
 
-// SweepSessions deletes the sessions that have expired, and tells how many. The process that runs the store calls it about once
-// an hour.
+// SweepSessions deletes the expired sessions, and returns their number. The process that runs the store calls it about once an
+// hour.
 func (s *Store) SweepSessions(now time.Time) (int, error) {
 	return s.sweep([]byte{tableSession}, now, func(k, v []byte) expiredRecord {
 		var one Session
@@ -207,15 +207,15 @@ func (s *Store) SweepSessions(now time.Time) (int, error) {
 	})
 }
 
-// CSRFToken is what a page of the session of this token must send back with each change: a page of another origin can
-// make the browser send the cookie, but can read neither it nor what derives from it.
+// CSRFToken is the value that a page of this session must send with each change: a page of another origin can make the
+// browser send the cookie, but can read neither the cookie nor this value.
 func CSRFToken(token string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write([]byte("cross-site request forgery, version 1"))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// CheckCSRF tells whether sent is the CSRFToken of the session token, in constant time.
+// CheckCSRF reports whether sent is the CSRFToken of the session token, in constant time.
 func CheckCSRF(token, sent string) bool {
 	return subtle.ConstantTimeCompare([]byte(CSRFToken(token)), []byte(sent)) == 1
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// secretSize is the length of every secret that the store makes.
+// secretSize is the length of the secrets that the store makes, in bytes.
 const secretSize = 32
 
-// Secret is a random secret of this installation, made at its first use and the same ever after. It never leaves the
-// server: what is signed or hashed with it is of no use elsewhere.
+// Secret returns a random secret of this installation. It is made at its first use, never changes, and never leaves the
+// server.
 func (s *Store) Secret(name string) (secret []byte, err error) {
 	if err := checkName("secret", name); err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func (s *Store) Secret(name string) (secret []byte, err error) {
 // callbackSecret is the name of an account's setting.
 const callbackSecret = "callback secret"
 
-// secretPrefix begins a signing secret in the notation of Standard Webhooks; base64 follows.
+// secretPrefix is the prefix of a signing secret in the notation of Standard Webhooks; base64 follows.
 const secretPrefix = "whsec_"
 
-// ErrBadSecret refuses a signing secret.
+// ErrBadSecret refuses a malformed signing secret.
 var ErrBadSecret = errors.New("a signing secret is whsec_ and the base64 of 24 to 64 bytes")
 
-// NewCallbackSecret gives the account a new signing secret; from then on its callbacks are signed with it.
+// NewCallbackSecret gives the account a new random signing secret for its callbacks.
 func (s *Store) NewCallbackSecret(account, by string, now time.Time) (string, error) {
 	random := make([]byte, secretSize)
 	rand.Read(random)
@@ -53,7 +53,7 @@ func (s *Store) NewCallbackSecret(account, by string, now time.Time) (string, er
 	return secret, s.SetCallbackSecret(account, secret, by, now)
 }
 
-// SetCallbackSecret gives the account a signing secret of its own choice; an empty one ends the signing.
+// SetCallbackSecret sets the account's signing secret; with an empty one, callbacks are not signed any more.
 func (s *Store) SetCallbackSecret(account, secret, by string, now time.Time) error {
 	k := append(keyPrefix(tableAccount, account), callbackSecret...)
 	event := AuditEvent{At: now, By: by, Action: "callback secret", Target: account, Note: "set"}
@@ -83,7 +83,7 @@ func checkCallbackSecret(secret string) error {
 	return nil
 }
 
-// CallbackSecret is the account's signing secret, empty when its callbacks are not signed.
+// CallbackSecret returns the account's signing secret, empty if its callbacks are not signed.
 func (s *Store) CallbackSecret(account string) (string, error) {
 	v, err := get(s.db, append(keyPrefix(tableAccount, account), callbackSecret...))
 	if errors.Is(err, ErrNotFound) {

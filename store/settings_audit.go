@@ -14,29 +14,30 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// AuditEvent is one line of the audit log: what was done to an account, a key, a list. It is written in the commit of the
-// action itself, so that neither can exist without the other.
+// AuditEvent is one line of the audit log, for example an action on an account, a key or a job. It is written in the commit of
+// the action, so that neither exists without the other.
 type AuditEvent struct {
 	At     time.Time `json:"at"`
-	By     string    `json:"by"`             // account, or a word for the command line and the first start; see Actor
+	By     string    `json:"by"`             // account, or a word for the command line and the first start; see AuditActor
 	From   string    `json:"from,omitempty"` // client address, or who ran the command line
 	Action string    `json:"act"`
 	Target string    `json:"target"`
 	Note   string    `json:"note,omitempty"`
-	Cursor string    `json:"-"` // set when listed: continue below this event
+	Cursor string    `json:"-"` // set by AuditEvents: continue below this event
 }
 
-// AuditActions are the actions that this program writes, here and in the packages that call Audit. A log may hold others, of other builds.
+// AuditActions lists the actions that this program writes, here and in the packages that call Audit. A log may have others, of other
+// versions.
 func AuditActions() []string {
 	return []string{"sign in", "user add", "user disable", "user enable", "user limits", "user password", "reset link", "totp on", "totp off", "recovery code", "key create", "key revoke", "grant",
 		"callback secret", "suppress", "unsuppress", "erase", "release", "backup", ActionDownload}
 }
 
-// ActionDownload is the action of those who fetch results. There may be many, so that these, alone of all events, go when history does.
+// ActionDownload is the action of a download of results. There may be many, so only these events are deleted, together with old jobs.
 const ActionDownload = "download"
 
-// SweepDownloads deletes the records of downloads from before a time, and tells how many. One that cannot be decoded stays, and is an
-// error once all others are done.
+// SweepDownloads deletes the events of downloads from before a time, and returns their number. An event that cannot be decoded stays,
+// and its error is returned after all others are deleted.
 func (s *Store) SweepDownloads(before time.Time) (n int, err error) {
 	upper := binary.BigEndian.AppendUint64([]byte{tableAudit}, uint64(before.UnixNano()))
 	var undecoded error // the last
@@ -69,10 +70,10 @@ func (s *Store) SweepDownloads(before time.Time) (n int, err error) {
 	}
 }
 
-// actorSeparator stands between the two parts of an actor.
+// actorSeparator separates the two parts of an actor.
 const actorSeparator = " from "
 
-// AuditActor is who acts, and from where, as one word for the verbs that ask by whom.
+// AuditActor combines who acts, and from where, for methods with a parameter "by".
 func AuditActor(customer, from string) string {
 	if from == "" {
 		return customer
@@ -80,13 +81,13 @@ func AuditActor(customer, from string) string {
 	return customer + actorSeparator + from
 }
 
-// actorName is an actor without the place.
+// actorName is an actor without the address.
 func actorName(actor string) string {
 	name, _, _ := strings.Cut(actor, actorSeparator)
 	return name
 }
 
-// maxNote bounds the free text that people leave, maxEventNote that of an event: the longest terms of a key fit.
+// maxNote bounds free text that people enter, maxEventNote that of an event: the longest description of a key fits.
 const maxNote, maxEventNote = 1000, 2000
 
 // write is the part of a commit that records the event.
@@ -102,13 +103,13 @@ func (a AuditEvent) write(b *pebble.Batch) error {
 	return setJSON(b, append(k, newID("")...), a)
 }
 
-// Audit records an event that has no method of its own here, such as an erasure.
+// Audit records an event that has no method of its own here.
 func (s *Store) Audit(a AuditEvent) error { return s.Commit("", a.write) }
 
-// lastBackup is the name of a setting: when a backup was taken last, Unix time.
+// lastBackup is the name of the setting with the Unix time of the last backup.
 const lastBackup = "last backup"
 
-// RecordBackup records that a copy of the store was taken.
+// RecordBackup records that a backup of the store was made.
 func (s *Store) RecordBackup(by string, at time.Time) error {
 	setBackupTime := func(b *pebble.Batch) error {
 		return b.Set(key(tableSetting, lastBackup), binary.BigEndian.AppendUint64(nil, uint64(at.Unix())), nil)
@@ -116,7 +117,7 @@ func (s *Store) RecordBackup(by string, at time.Time) error {
 	return s.Commit("", setBackupTime, AuditEvent{At: at, By: by, Action: "backup", Target: "the state store"}.write)
 }
 
-// LastBackup is when RecordBackup was called last; zero for never. A restored store knows the backups before its own.
+// LastBackup returns the time of the last RecordBackup; zero for never. A restored store knows only the backups before its own.
 func (s *Store) LastBackup() (time.Time, error) {
 	v, err := get(s.db, key(tableSetting, lastBackup))
 	if errors.Is(err, ErrNotFound) {
@@ -128,10 +129,10 @@ func (s *Store) LastBackup() (time.Time, error) {
 	return time.Unix(int64(binary.BigEndian.Uint64(v)), 0), nil
 }
 
-// ErrBadCursor refuses a cursor that no list gave.
+// ErrBadCursor refuses a malformed cursor.
 var ErrBadCursor = errors.New("no such cursor")
 
-// AuditEvents lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage.
+// AuditEvents lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage events.
 func (s *Store) AuditEvents(cursor string, limit int) ([]AuditEvent, error) {
 	prefix := []byte{tableAudit}
 	upper := prefixEnd(prefix)

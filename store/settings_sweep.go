@@ -8,14 +8,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Values that expire begin with the time at which they do: eight bytes, unix nanoseconds.
+// expirySize is the size of the expiry time at the start of a value that expires: unix nanoseconds.
 const expirySize = 8
 
 func appendExpiry(dst []byte, at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(at.UnixNano()))
 }
 
-// hasExpired tells whether the time at the head of a value has come. A value without one is damaged and may go.
+// hasExpired reports whether a value has expired. A value without an expiry time is damaged and counts as expired.
 func hasExpired(v []byte, now time.Time) bool {
 	return len(v) < expirySize || int64(binary.BigEndian.Uint64(v)) <= now.UnixNano()
 }
@@ -23,15 +23,15 @@ func hasExpired(v []byte, now time.Time) bool {
 // sweepBatch bounds the deletions that one round of a sweep holds in memory.
 const sweepBatch = 1000
 
-// expiredRecord is an expired record: the lock its account commits under, and what to delete with it.
+// expiredRecord is an expired record: the account whose lock its commit takes, and the keys to delete.
 type expiredRecord struct {
 	lock      string
 	key       []byte
-	secondKey []byte // a second key, or nil
+	secondKey []byte // or nil
 }
 
-// sweep deletes the expired records under prefix and tells how many. It looks for them without a lock, and deletes each
-// under the lock of its account only if it has still expired then.
+// sweep deletes the expired records under prefix and returns their number. It finds them without a lock, and deletes each
+// under the lock of its account if it is still expired then.
 func (s *Store) sweep(prefix []byte, now time.Time, inspect func(k, v []byte) expiredRecord) (int, error) {
 	var start []byte
 	for total := 0; ; {

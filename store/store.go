@@ -14,7 +14,7 @@ import (
 	"probity/store/opendb"
 )
 
-// ErrNotFound is the answer about a record that does not exist.
+// ErrNotFound is returned for a record that does not exist.
 var ErrNotFound = errors.New("not found")
 
 const (
@@ -26,14 +26,14 @@ const (
 // Store is an open state database. Its methods may be called from any goroutine.
 type Store struct {
 	db           *pebble.DB
-	accountCache *accountCache // accounts, as requests see them
-	// Singles under way, and their way into the ledger.
+	accountCache *accountCache // accounts in memory, for requests
+	// Single calls under way, and their journal.
 	balances balances
 	journal  journal
 	requests requests
 	seed     maphash.Seed
-	// Each guards the read-decide-write of the accounts that hash to it, until their batch is in the log:
-	// that is what makes a commit serial within its account.
+	// Each guards the commits of the accounts that hash to it, from their reads until their batch is in the log: so the
+	// commits of an account are serial.
 	stripeLocks [stripes]sync.Mutex
 }
 
@@ -52,8 +52,8 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 	return s, nil
 }
 
-// options are the database's. Its filters answer the question that is asked most, and mostly with no: whether a ledger
-// id is there already.
+// options are those of the database. Its filters speed up the most frequent look-up, which mostly finds nothing: whether a
+// ledger id exists.
 func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
 		FS:                 preallocFS{fs},
@@ -68,7 +68,7 @@ func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
 	return o
 }
 
-// prepare makes an opened database ready: it checks the format and reads what lives in memory.
+// prepare checks the format of an opened database, replays the journal and fills the account cache.
 func (s *Store) prepare(fs vfs.FS, dir string) error {
 	if err := s.checkFormat(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Store) prepare(fs vfs.FS, dir string) error {
 	return s.accountCache.load(s)
 }
 
-// Close ends the use of the database. Nothing may be under way.
+// Close merges the journal and closes the database. No call may be under way.
 func (s *Store) Close() error {
 	s.mergePending()
 	return errors.Join(s.journal.close(), s.db.Close())
@@ -96,13 +96,13 @@ func (s *Store) Checkpoint(dir string) error {
 // writes. Its error abandons the whole commit and is returned as it is.
 type Part func(*pebble.Batch) error
 
-// Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial;
-// a commit that concerns no account passes "".
+// Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial; account is "" for a
+// commit that concerns no account.
 func (s *Store) Commit(account string, parts ...Part) error {
 	return s.commit(account, 0, parts)
 }
 
-// commit is Commit. Claimed are the credits of the account that were held for it, and are not any more once it is made.
+// commit is Commit. claimed is the account's hold that ends with this commit, in credits.
 func (s *Store) commit(account string, claimed int64, parts []Part) error {
 	if p := s.balances.find(account); p != nil && p.hasPendingRelease() {
 		s.mergeJournal()
@@ -118,16 +118,16 @@ func (s *Store) commit(account string, claimed int64, parts []Part) error {
 			panic(Lost(err.Error()))
 		}
 	}
-	if back > 0 { // a single may spend it at once, and tell before the next sync
+	if back > 0 { // only now: a single call may spend it at once, and is answered before the next sync
 		s.balances.find(account).addFree(back)
 	}
 	return nil
 }
 
-// apply runs the parts and puts the batch in the log, under the account's lock. The sync is waited for outside of it, so
-// that the commits of a busy account share one: a later commit builds on what is not durable yet, but it comes later in
-// the log too, and so is durable only with it. When a sync fails the process must end, as others have seen what is lost. back is
-// what it gives the account's singles, once it is durable.
+// apply runs the parts and puts the batch in the log, under the account's lock. The caller waits for the sync without the lock, so
+// that the commits of a busy account share one. A later commit may build on one that is not durable yet, but it is later in the log
+// too, so it is durable only with that one. If a sync fails, the process must end. back is the number of credits that the commit
+// frees for single calls once it is durable.
 func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Part) (back int64, err error) {
 	mu := s.stripe(account)
 	mu.Lock()
@@ -147,7 +147,7 @@ func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Pa
 	return 0, s.put(b)
 }
 
-// applyKnown puts a batch in the log that concerns an account with a balance in memory: what singles under way hold stays covered.
+// applyKnown puts the batch of an account with a balance in memory in the log, if the holds of its single calls stay covered.
 func (s *Store) applyKnown(p *balance, claimed int64, b *pebble.Batch) (back int64, err error) {
 	now, last, err := readBalance(b, p.account)
 	if err != nil {
@@ -174,20 +174,20 @@ func (s *Store) put(b *pebble.Batch) error {
 	return wrapBroken(s.db.ApplyNoSyncWait(b, pebble.Sync))
 }
 
-// panicAsLost gives our name to the panic of a database that met a failing disk outside of a sync, such as when it could not
-// begin another log. It holds its locks from then on: a caller that went on would wait for ever.
+// panicAsLost turns a panic of the database on a failing disk outside of a sync (for example, it cannot start another log) into
+// Lost. The database keeps its locks after it: a caller that went on would wait for ever.
 func panicAsLost() {
 	if p := recover(); p != nil {
 		panic(Lost(fmt.Sprint(p)))
 	}
 }
 
-// stripeOf is the lock over an account.
+// stripeOf is the index of an account's lock.
 func (s *Store) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
 
 func (s *Store) stripe(account string) *sync.Mutex { return &s.stripeLocks[s.stripeOf(account)] }
 
-// get is a copy of the value under a key, or ErrNotFound.
+// get returns a copy of the value of a key, or ErrNotFound.
 func get(r pebble.Reader, k []byte) ([]byte, error) {
 	v, closer, err := r.Get(k)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -203,8 +203,8 @@ func get(r pebble.Reader, k []byte) ([]byte, error) {
 // errStop ends a scan early without an error.
 var errStop = errors.New("stop")
 
-// scan calls visit with each key and value under prefix, in key order, from the key start on when it is not nil.
-// Both slices are valid until visit returns. visit returns errStop to end early.
+// scan calls visit with each key and value under prefix, in key order, from the key start on if it is not nil. Both slices
+// are valid until visit returns. visit returns errStop to end early.
 func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) error {
 	if start == nil {
 		start = prefix
@@ -228,7 +228,7 @@ func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) 
 	return wrapBroken(it.Close())
 }
 
-// ErrBroken is wrapped by the errors of a database that cannot be read or written, as opposed to those of what was asked of it.
+// ErrBroken is wrapped by errors of a database that cannot be read or written, as opposed to errors of a request.
 var ErrBroken = errors.New("the state store fails")
 
 func wrapBroken(err error) error {
@@ -263,13 +263,13 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// Lost is what the store panics with when it is not known any more what is on the disk: a write or a sync failed under a commit.
-// Code that recovers from panics must let this one end the process; the next start knows what is there.
+// Lost is the value with which the store panics when a write or a sync of a commit failed, so that the state of the disk is unknown.
+// Code that recovers from panics must let this one end the process; the next start reads what is on the disk.
 type Lost string
 
 func (l Lost) Error() string { return "state store cannot go on: " + string(l) }
 
-// discardLogger keeps the database from writing to the terminal: its errors come back from the calls that met them.
+// discardLogger drops the database's log: its errors are returned by the calls.
 type discardLogger struct{}
 
 func (discardLogger) Infof(string, ...any)  {}

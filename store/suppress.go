@@ -12,17 +12,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// SuppressionKind is what a suppression names.
+// SuppressionKind is what a suppression applies to.
 type SuppressionKind string
 
-// The kinds. A domain and an MX name stand for everything below them too: the owner of example.com asked for all of it.
+// The kinds. A domain and an MX name include all their subdomains.
 const (
 	SuppressionDomain  SuppressionKind = "domain"
 	SuppressionMX      SuppressionKind = "mx"
 	SuppressionAddress SuppressionKind = "address"
 )
 
-// Suppression is one request never to be probed.
+// Suppression is one entry of the suppression list: what it names is never probed.
 type Suppression struct {
 	Kind  SuppressionKind `json:"kind"`
 	Name  string          `json:"name"` // lower case; a domain as A-labels, an address in the engine's folded form
@@ -31,16 +31,16 @@ type Suppression struct {
 	Since time.Time       `json:"since"`
 }
 
-// MaxSuppressions bounds the list, which is held in memory.
+// MaxSuppressions bounds the list, which is kept in memory.
 const MaxSuppressions = 100_000
 
 // The refusals of the list.
 var (
 	ErrBadSuppression   = errors.New("suppress a domain, an mx name or an address")
-	ErrSuppressionsFull = fmt.Errorf("the suppress list holds %d wishes and no more", MaxSuppressions)
+	ErrSuppressionsFull = fmt.Errorf("the suppression list holds at most %d entries", MaxSuppressions)
 )
 
-// suppressionList is the list as look-ups see it: immutable, swapped whole.
+// suppressionList is the list for look-ups. It is immutable and replaced as a whole.
 type suppressionList struct {
 	domains, hosts, addresses map[string]Suppression
 }
@@ -59,7 +59,7 @@ func (l *suppressionList) byKind(kind SuppressionKind) map[string]Suppression {
 	return nil
 }
 
-// normalize checks a suppression and brings its name to the form of the list.
+// normalize validates a suppression and normalises its name.
 func (x *Suppression) normalize() error {
 	x.Name = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(x.Name), "."))
 	at := strings.LastIndexByte(x.Name, '@')
@@ -82,7 +82,7 @@ func (x *Suppression) normalize() error {
 	return nil
 }
 
-// auditNote is what the audit log, which nothing is erased from, may know of the suppression.
+// auditNote describes the suppression for the audit log, without an address: erasures do not reach that log.
 func (x Suppression) auditNote() string {
 	if x.Kind == SuppressionAddress {
 		return "an address"
@@ -90,13 +90,13 @@ func (x Suppression) auditNote() string {
 	return x.Name
 }
 
-// suppressionKey holds the hash of the name: an address in clear is never a key.
+// suppressionKey has the hash of the name: no key contains an address in clear.
 func suppressionKey(kind SuppressionKind, name string) []byte {
 	hash := hashSecret(name)
 	return append(keyPrefix(tableSuppression, string(kind)), hash[:]...)
 }
 
-// Suppress adds suppressions, all or none, which hold from the moment this returns. Adding one again changes its note.
+// Suppress adds suppressions, all or none. They are in force when it returns. Adding one again replaces its note.
 func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
 		if s.accountCache.suppressed.Load().size()+len(suppressions) > MaxSuppressions {
@@ -119,7 +119,7 @@ func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
 	return s.accountCache.loadSuppressions(s)
 }
 
-// Unsuppress takes a suppression off the list, or answers ErrNotFound.
+// Unsuppress removes a suppression, or returns ErrNotFound.
 func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time) error {
 	x := Suppression{Kind: kind, Name: name}
 	if err := x.normalize(); err != nil {
@@ -138,7 +138,7 @@ func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time)
 	return s.accountCache.loadSuppressions(s)
 }
 
-// loadSuppressions reads the list again and swaps it in.
+// loadSuppressions reads the list again and replaces the one in memory.
 func (l *accountCache) loadSuppressions(s *Store) error {
 	l.suppressedMu.Lock()
 	defer l.suppressedMu.Unlock()
@@ -174,8 +174,8 @@ func (s *Store) Suppressions() ([]Suppression, error) {
 	return all, err
 }
 
-// SuppressedDomain is the suppression that forbids to probe a domain whose mail goes to these hosts. All in lower case and
-// without final dots, as the engine has them. It reads only memory.
+// SuppressedDomain finds the suppression of a domain or of one of its MX hosts. All names are in lower case and without final
+// dots, as the engine has them. It reads only memory.
 func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
 	l := s.accountCache.suppressed.Load()
 	if x, ok := findWithParents(l.domains, domain); ok {
@@ -189,13 +189,13 @@ func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bo
 	return Suppression{}, false
 }
 
-// SuppressedAddress is the suppression that forbids to probe one folded address. It reads only memory.
+// SuppressedAddress finds the suppression of one folded address. It reads only memory.
 func (s *Store) SuppressedAddress(folded string) (Suppression, bool) {
 	x, ok := s.accountCache.suppressed.Load().addresses[folded]
 	return x, ok
 }
 
-// findWithParents finds a name or the nearest name above it.
+// findWithParents finds a name or its nearest parent domain.
 func findWithParents(table map[string]Suppression, name string) (Suppression, bool) {
 	for len(table) > 0 {
 		if x, ok := table[name]; ok {

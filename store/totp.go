@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// TOTP is RFC 6238 with the values that all authenticator apps know: SHA-1, 30 seconds, six digits.
+// TOTP follows RFC 6238 with the values that all authenticator apps support: SHA-1, 30 seconds, six digits.
 const (
 	totpStep   = 30 // seconds
 	totpDigits = 6
 	totpSecret = 20 // bytes, as long as the hash (RFC 4226, section 4)
-	totpSkew   = 1  // steps that the clock of the app may be off, either way
+	totpSkew   = 1  // steps by which the app's clock may be off, either way
 
 	recoveryCodes  = 10
 	recoveryLength = 16 // characters of base32: 80 bits, so that a plain hash is as good as a slow one
 )
 
-// base32Text is how secrets are typed into an app, and what recovery codes are made of.
+// base32Text is the encoding of secrets that are typed into an app, and of recovery codes.
 var base32Text = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // totpCode is the code of a step (RFC 4226, section 5.3).
@@ -41,10 +41,10 @@ func totpCode(secret []byte, step int64, digits int) string {
 	return fmt.Sprintf("%0*d", digits, code%modulus)
 }
 
-// secondFactor is what proves an account in addition to its password. Its secret is in clear, since codes are computed of it.
+// secondFactor is an account's second factor. Its secret is stored in clear, because codes are computed from it.
 type secondFactor struct {
 	Secret   []byte    `json:"secret"`
-	Step     int64     `json:"step"` // of the last code that was taken: no code is good twice
+	Step     int64     `json:"step"` // of the last code that was used: no code is valid twice
 	Recovery []KeyHash `json:"recovery,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func newSecondFactor() *secondFactor {
 	return f
 }
 
-// renewRecovery gives the factor new recovery codes, and returns them in the form in which people keep them.
+// renewRecovery replaces the recovery codes, and returns the new ones in the form for people.
 func (f *secondFactor) renewRecovery() []string {
 	f.Recovery = nil
 	var codes []string
@@ -68,12 +68,12 @@ func (f *secondFactor) renewRecovery() []string {
 	return codes
 }
 
-// normalizeCode is a code without what people and apps put between its parts.
+// normalizeCode removes the spaces and dashes that people and apps put into a code.
 func normalizeCode(code string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "-", "").Replace(code))
 }
 
-// useCode takes a code of the app that is newer than the last one, or a recovery code, and tells whether it was good.
+// useCode uses up a code of the app that is newer than the last one, or a recovery code, and reports whether it was valid.
 func (f *secondFactor) useCode(code string, now time.Time) bool {
 	code = normalizeCode(code)
 	if len(code) == totpDigits {

@@ -39,7 +39,7 @@ func TestCodeIsAcceptedOnceWithinOneStep(t *testing.T) {
 	}
 }
 
-// totpFixture is a store with an account that has TOTP on.
+// totpFixture is a store with an account whose TOTP is on.
 type totpFixture struct {
 	*testing.T
 	fs       *vfs.MemFS
@@ -74,7 +74,7 @@ func (w *totpFixture) code() string {
 	return totpCode(w.secret, w.now.Unix()/totpStep, totpDigits)
 }
 
-// wrongCode is a code that is none of those which are good now.
+// wrongCode is a code that is not valid now.
 func (w *totpFixture) wrongCode() string {
 	digits := []byte(w.code())
 	for i := range digits {
@@ -135,7 +135,7 @@ func TestRecoveryCodesWorkOnceAndAreStoredHashed(t *testing.T) {
 	require.NoError(t, w.logIn(w.code(), totpFrom), "the app still works")
 }
 
-// TestWrongCodesLockOutAllNetworks: who sends one knows the password, and has as many networks as a botnet.
+// TestWrongCodesLockOutAllNetworks: the sender of a code knows the password, and may have the networks of a botnet.
 func TestWrongCodesLockOutAllNetworks(t *testing.T) {
 	w := newTOTPFixture(t)
 	var locked *ErrLockedOut

@@ -15,7 +15,7 @@ import (
 // Role is what an account may do.
 type Role string
 
-// The roles. An admin may act on every account; a customer on its own.
+// The roles. An admin may act on every account; a customer only on its own.
 const (
 	Admin    Role = "admin"
 	Customer Role = "customer"
@@ -27,39 +27,39 @@ type Limits struct {
 	BulkPerHour     int `json:"bulk_per_hour,omitempty"`
 }
 
-// The limits of an account that has none of its own, and the greatest that can be set.
+// The default limits, and the greatest limit that can be set.
 const (
 	DefaultSinglePerMinute = 30
 	DefaultBulkPerHour     = 10
 	MaxLimit               = 1_000_000
 )
 
-// User is an account: who may log in, and what keys, credits and jobs belong to.
+// User is an account: its login, and the owner of keys, credits and jobs.
 type User struct {
 	ID       string    `json:"id"`
-	Email    string    `json:"email"` // as it was typed; unique when folded
+	Email    string    `json:"email"` // as it was entered; unique when folded
 	Role     Role      `json:"role"`
 	Disabled bool      `json:"disabled,omitempty"`
 	Created  time.Time `json:"created"`
 	Limits   Limits    `json:"limits"`
-	TOTP     bool      `json:"totp,omitempty"` // a login needs a code as well
+	TOTP     bool      `json:"totp,omitempty"` // a login also needs a code
 }
 
-// SinglePerMinute is the limit that holds for this account.
+// SinglePerMinute is the account's limit of single calls.
 func (u User) SinglePerMinute() int { return cmp.Or(u.Limits.SinglePerMinute, DefaultSinglePerMinute) }
 
-// BulkPerHour is the limit that holds for this account.
+// BulkPerHour is the account's limit of bulk requests.
 func (u User) BulkPerHour() int { return cmp.Or(u.Limits.BulkPerHour, DefaultBulkPerHour) }
 
-// userRecord is what is stored of a user; the hash leaves this package in no form.
+// userRecord is the stored form of a user; the password hash never leaves this package.
 type userRecord struct {
 	User
 	Password string        `json:"password"`
 	Reset    *reset        `json:"reset,omitempty"`
-	Second   *secondFactor `json:"second_factor,omitempty"` // counts while User.TOTP; before that it waits for its first code
+	Second   *secondFactor `json:"second_factor,omitempty"` // in force if User.TOTP; before that it waits for its first code
 }
 
-// NewUser is what AddUser makes an account of. An empty password is made up; an empty role is a customer.
+// NewUser describes an account for AddUser. If the password is empty, a random one is made; an empty role is Customer.
 type NewUser struct {
 	Email    string
 	Password string
@@ -76,15 +76,15 @@ var (
 	ErrBadLimit   = fmt.Errorf("a limit must be between 0 (the default) and %d", MaxLimit)
 )
 
-// usersLock serialises the making of accounts, so that an e-mail address is taken once.
+// usersLock serialises the creation of accounts, so that an e-mail address is used once.
 const usersLock = "\x00users"
 
-// AddUser makes an account with its first credits, and returns its password, which is never shown again.
+// AddUser creates an account with its first credits, and returns its password, which is never shown again.
 func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time) (User, string, error) {
 	return s.addUser(ctx, n, by, now, func(*pebble.Batch) error { return nil })
 }
 
-// FirstAdmin makes an admin with that password if there is no account at all, and tells whether it did.
+// FirstAdmin creates an admin with that password if there is no account, and reports whether it did.
 func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
 	if len(s.Users()) > 0 {
 		return User{}, false, nil
@@ -117,7 +117,7 @@ func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time
 	return rec.User, password, s.accountCache.refresh(s, rec.ID)
 }
 
-// newRecord checks what was asked for and hashes the password, before any lock is taken.
+// newRecord validates the new user and hashes the password, before any lock is taken.
 func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRecord, string, error) {
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
@@ -164,7 +164,7 @@ func changeUser(account string, change func(*userRecord)) Part {
 	}
 }
 
-// commitUser commits a change of an account and lets every later request see it.
+// commitUser commits a change of an account and updates the cache, so that every later request sees it.
 func (s *Store) commitUser(account string, parts ...Part) error {
 	if err := s.Commit(account, parts...); err != nil {
 		return err
@@ -172,21 +172,21 @@ func (s *Store) commitUser(account string, parts ...Part) error {
 	return s.accountCache.refresh(s, account)
 }
 
-// DisableUser refuses the account's keys and ends its sessions from now on. Its jobs finish.
+// DisableUser disables the account's keys and ends its sessions. Its jobs finish.
 func (s *Store) DisableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) { rec.Disabled = true }), dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 
-// EnableUser undoes DisableUser; its sessions stay ended.
+// EnableUser enables a disabled account; its sessions stay ended.
 func (s *Store) EnableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) { rec.Disabled = false }),
 		AuditEvent{At: now, By: by, Action: "user enable", Target: account}.write)
 }
 
-// SetLimits gives the account limits of its own.
+// SetLimits sets the account's own limits.
 func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) error {
 	if err := l.check(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) er
 		AuditEvent{At: now, By: by, Action: "user limits", Target: account, Note: fmt.Sprintf("%d/min %d/h", l.SinglePerMinute, l.BulkPerHour)}.write)
 }
 
-// User is the account of an id, or ErrNotFound.
+// User returns an account by id, or ErrNotFound.
 func (s *Store) User(account string) (User, error) {
 	if u, ok := s.accountCache.user(account); ok {
 		return u, nil
@@ -204,7 +204,7 @@ func (s *Store) User(account string) (User, error) {
 	return User{}, fmt.Errorf("account %s: %w", account, ErrNotFound)
 }
 
-// UserByEmail is the account that logs in with an e-mail address, or ErrNotFound.
+// UserByEmail returns the account with a login e-mail address, or ErrNotFound.
 func (s *Store) UserByEmail(email string) (User, error) {
 	id, err := get(s.db, emailKey(email))
 	if err != nil {
@@ -222,11 +222,11 @@ func (s *Store) Users() []User {
 	return users
 }
 
-// foldEmail is the form in which two spellings of one login are the same. It knows nothing of mailboxes: dots and tags
-// stay, for a login is only ever compared with a login.
+// foldEmail normalises the spelling of a login. It does not know about mailboxes: dots and tags stay, because a login is only
+// compared with a login.
 func foldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
-// emailKey holds the hash of a login: an address in clear is never a key.
+// emailKey has the hash of a login: no key contains an address in clear.
 func emailKey(email string) []byte {
 	hash := hashSecret(foldEmail(email))
 	return key(tableEmail, string(hash[:]))

@@ -9,14 +9,14 @@ import (
 	"github.com/hashicorp/golang-lru/simplelru"
 )
 
-// LoginsPerMinute is how many passwords a client network may have compared in a minute. One of many clients shares its network
-// with few others that log in; a stranger's guesses fill its own window and no other.
+// LoginsPerMinute is how many login attempts a client network may make in a minute. Few clients that log in share a network, and
+// an attacker's guesses count only for its own.
 const LoginsPerMinute = 30
 
-// maxNetworks bounds the networks that are remembered: beyond it the one that was idle for the longest time is forgotten.
+// maxNetworks bounds the networks in memory: beyond it, the one that was idle longest is dropped.
 const maxNetworks = 1 << 14
 
-// networkOf is what one client can be expected to have at its disposal: an IPv4 /24, an IPv6 /64. Clients without an address
+// networkOf is the network that one client can be expected to control: an IPv4 /24, an IPv6 /64. Clients without an address
 // share one.
 func networkOf(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
@@ -28,23 +28,23 @@ func networkOf(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// loginAttempts counts logins by the network that they come from, and failures by address and network. It lives in memory: what
-// strangers do must not write to the disk.
+// loginAttempts counts logins by client network, and failures by address and network. It is only in memory: requests without an
+// account must not write to the disk.
 type loginAttempts struct {
 	mu      sync.Mutex
 	windows *simplelru.LRU // netip.Prefix to *window; guarded by mu, windows included
 	logins  *simplelru.LRU // loginKey to login; guarded by mu
 }
 
-// loginKey is what failures are counted by, whether or not there is such an account.
+// loginKey is the key by which failures are counted, whether or not the account exists.
 type loginKey struct {
 	email   KeyHash // of the folded address
 	network netip.Prefix
 	codes   bool // counts wrong codes, from all networks
 }
 
-// maxLogins bounds the failures that are remembered, the oldest of which give way. To drive one out takes as many comparisons of
-// passwords, from a thousand networks, and gains freeAttempts.
+// maxLogins bounds the entries of failures; the least recently used is dropped first. To displace one, an attacker needs as many
+// attempts, from a thousand networks, and gains only freeAttempts.
 const maxLogins = 1 << 15
 
 func newLoginAttempts() *loginAttempts {
@@ -64,7 +64,7 @@ func (l Login) codeKey() loginKey {
 	return loginKey{email: hashSecret(foldEmail(l.Email)), codes: true}
 }
 
-// checkLocked refuses an attempt that would be refused in its turn.
+// checkLocked refuses an attempt of a locked key, before it waits for a hash.
 func (a *loginAttempts) checkLocked(k loginKey, now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,7 +74,7 @@ func (a *loginAttempts) checkLocked(k loginKey, now time.Time) error {
 	return nil
 }
 
-// countAttempt takes an attempt for a failure until succeed is called.
+// countAttempt counts an attempt as a failure; succeed resets the count.
 func (a *loginAttempts) countAttempt(k loginKey, now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,14 +89,14 @@ func (a *loginAttempts) countAttempt(k loginKey, now time.Time) error {
 	return nil
 }
 
-// succeed forgets the failures that a key counts.
+// succeed resets the failures of a key.
 func (a *loginAttempts) succeed(k loginKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.logins.Remove(k)
 }
 
-// forgetAddress forgets the failures of an address from everywhere.
+// forgetAddress resets the failures of an address from all networks.
 func (a *loginAttempts) forgetAddress(email string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,7 +108,7 @@ func (a *loginAttempts) forgetAddress(email string) {
 	}
 }
 
-// AllowLogin judges and counts one attempt to log in from a client's address.
+// AllowLogin checks and counts one attempt to log in from a client's address.
 func (s *Store) AllowLogin(from netip.Addr, now time.Time) Decision {
 	a, network := s.accountCache.attempts, networkOf(from)
 	a.mu.Lock()

@@ -11,18 +11,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// accountCache is the part of accounts that every request asks for, held in memory: it answers without reading the store and
-// is brought up to date before the verb that changed an account returns. It holds one entry an account (an admin makes
-// those) and at most MaxKeys keys for each.
+// accountCache keeps in memory what every request needs of accounts. It is updated before the method that changed an account
+// returns. It has one entry for each account (admins create those), with at most MaxKeys keys.
 type accountCache struct {
 	passwords    *passwords
 	attempts     *loginAttempts
 	singles      singleWindows
 	inFlight     inFlight
 	suppressed   atomic.Pointer[suppressionList]
-	suppressedMu sync.Mutex // serialises the rebuilding of stops from the store
+	suppressedMu sync.Mutex // serialises loadSuppressions
 
-	refreshMu sync.Mutex // serialises refresh, so that the last one to finish has read the last commit
+	refreshMu sync.Mutex // serialises refresh, so that the last to finish has read the last commit
 	mu        sync.RWMutex
 	users     map[string]User         // guarded by mu
 	keys      map[KeyHash]*cachedKey  // guarded by mu
@@ -30,7 +29,7 @@ type accountCache struct {
 	byAccount map[string][]*cachedKey // guarded by mu
 }
 
-// cachedKey is one usable key.
+// cachedKey is one API key.
 type cachedKey struct {
 	account string
 	id      string
@@ -42,7 +41,7 @@ type cachedKey struct {
 	networks []netip.Prefix
 
 	used    atomic.Int64 // unix seconds of the last use, 0 for never
-	written atomic.Int64 // the part of that which is in the store
+	written atomic.Int64 // the last use that is in the store
 }
 
 func newAccountCache() *accountCache {
@@ -58,7 +57,7 @@ func newAccountCache() *accountCache {
 	return l
 }
 
-// load fills live from the store, at Open.
+// load fills the cache from the store, at Open.
 func (l *accountCache) load(s *Store) error {
 	var ids []string
 	err := scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error {
@@ -76,7 +75,7 @@ func (l *accountCache) load(s *Store) error {
 	return l.loadSuppressions(s)
 }
 
-// refresh reads an account and its keys again, and swaps them in whole.
+// refresh reads an account and its keys again, and replaces them in the cache.
 func (l *accountCache) refresh(s *Store, account string) error {
 	l.refreshMu.Lock()
 	defer l.refreshMu.Unlock()
@@ -128,7 +127,7 @@ func (l *accountCache) replace(u User, keys []*cachedKey) {
 	}
 	for i, k := range keys {
 		if old := l.byID[k.id]; old != nil {
-			keys[i] = old // keeps a last use that is not written yet
+			keys[i] = old // it may have a last use that is not written yet
 		}
 	}
 	for _, k := range l.byAccount[u.ID] {
@@ -158,7 +157,7 @@ func (l *accountCache) allUsers() []User {
 	return users
 }
 
-// keyWithOwner is the key of a hash and its account.
+// keyWithOwner returns the key with a hash, and its account.
 func (l *accountCache) keyWithOwner(h KeyHash) (*cachedKey, User, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -169,7 +168,7 @@ func (l *accountCache) keyWithOwner(h KeyHash) (*cachedKey, User, bool) {
 	return k, l.users[k.account], true
 }
 
-// allKeys is every usable key.
+// allKeys returns the keys of all accounts.
 func (l *accountCache) allKeys() []*cachedKey {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// The lock-out: after freeAttempts failures in a row no password of that address is taken from that network for a minute, then
-// twice as long after each further failure, up to maxLockout. Failures are forgotten a day after the last one.
+// The lock-out: after freeAttempts failures in a row, logins for that address from that network are refused for a minute, then for
+// twice as long after each further failure, up to maxLockout. Failures are reset a day after the last one.
 const (
 	freeAttempts  = 5
 	firstLockout  = time.Minute
@@ -28,21 +28,21 @@ var (
 // ErrLockedOut refuses a login after repeated failures, right password or not.
 type ErrLockedOut struct {
 	Until time.Time
-	Codes bool // of the account, from everywhere; else passwords for the e-mail address from one network
+	Codes bool // wrong codes of the account, from all networks; else wrong passwords for the address, from one network
 }
 
 func (e *ErrLockedOut) Error() string {
 	return "too many failed logins: try again after " + e.Until.UTC().Format(time.RFC3339)
 }
 
-// loginFailures is what is remembered of the attempts since the last success.
+// loginFailures counts the failures since the last success.
 type loginFailures struct {
 	Failures int
 	Last     time.Time
 	Until    time.Time // locked until then
 }
 
-// afterFailure is the state after one more attempt at now, which counts as failed until it has succeeded.
+// afterFailure returns the state after one more failure at now.
 func (l loginFailures) afterFailure(now time.Time) loginFailures {
 	if now.Sub(l.Last) > forgetFailure {
 		l = loginFailures{}
@@ -63,14 +63,14 @@ func lockoutTime(failures int) time.Duration {
 // Login is an attempt to log in.
 type Login struct {
 	Email, Password string
-	Code            string     // of the authenticator app, or a recovery code; LogIn alone reads it
+	Code            string     // of the authenticator app, or a recovery code; only LogIn reads it
 	From            netip.Addr // of the client
 }
 
-// CheckPassword is the account that a password proves; LogIn asks for more. An unknown address is treated like a known one with a
-// wrong password: it takes the same time, within reason, and is locked out alike, so that neither tells who has an account. The
-// lock-out holds for the network that the failures came from: they lock its owner out nowhere else. A disabled account is told so
-// only after the right password.
+// CheckPassword returns the account of an address and a password; LogIn also checks a code. An unknown address is treated like a
+// known one with a wrong password: it takes about the same time and is locked out alike, so that a client cannot find out whether
+// the account exists. The lock-out holds only for the network of the failures: the owner can still log in from another.
+// ErrDisabled is returned only after the right password.
 func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User, error) {
 	rec, err := s.matchPassword(ctx, l, now)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User
 	return s.finishLogin(l, rec)
 }
 
-// finishLogin is the end of an attempt that proved all that was asked for.
+// finishLogin ends an attempt with the right credentials.
 func (s *Store) finishLogin(l Login, rec userRecord) (User, error) {
 	s.accountCache.attempts.succeed(l.key())
 	if rec.Disabled {
@@ -88,7 +88,7 @@ func (s *Store) finishLogin(l Login, rec userRecord) (User, error) {
 	return rec.User, nil
 }
 
-// matchPassword is the account of an address and a password. It has counted the attempt, which may still fail.
+// matchPassword returns the account of an address and a password. It counts the attempt as a failure, until succeed.
 func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (userRecord, error) {
 	if len(l.Password) > MaxPassword {
 		return userRecord{}, ErrBadCredentials
@@ -101,7 +101,7 @@ func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (user
 		return userRecord{}, err
 	}
 	defer done()
-	// It counts before the password is compared, so that a hundred at once count as a hundred, and not before it had its turn.
+	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a slot.
 	if err := s.accountCache.attempts.countAttempt(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
@@ -131,20 +131,20 @@ func (s *Store) userByLogin(email string) (userRecord, error) {
 	return readUser(s.db, string(id))
 }
 
-// NewPassword is what an account's password becomes.
+// NewPassword is a new password for an account.
 type NewPassword struct {
 	Password string
-	Keep     string // the id of the session that goes on; empty: none does
+	Keep     string // the id of the session that does not end; empty: none
 	By       string
 }
 
-// SetPassword replaces the account's password, ends its sessions save the one to keep, and lifts a lock-out. A reset token that
-// was made for the old password is not good any more.
+// SetPassword replaces the account's password, ends its sessions except the one to keep, lifts a lock-out, and deletes a reset
+// token.
 func (s *Store) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time) error {
 	return s.setPassword(ctx, account, p, now, func(*pebble.Batch) error { return nil })
 }
 
-// setPassword is SetPassword if the part allows it, in the same commit.
+// setPassword is SetPassword, unless allowed, in the same commit, returns an error.
 func (s *Store) setPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed Part) error {
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// The bounds of a password. The upper one keeps a login from being a way to make us hash megabytes.
+// The bounds of a password. The upper one keeps clients from making us hash megabytes.
 const (
 	MinPassword = 10
 	MaxPassword = 256
@@ -21,7 +21,7 @@ const (
 // ErrPasswordLength refuses a password that is too short or too long.
 var ErrPasswordLength = errors.New("the password is too short or too long")
 
-// hashCost is what one argon2id computation takes. It is written into each hash, so that it can be raised later.
+// hashCost is the cost of one argon2id computation. It is part of each hash, so that it can be raised later.
 type hashCost struct {
 	time, memoryKiB uint32
 	threads         uint8
@@ -30,9 +30,8 @@ type hashCost struct {
 // defaultCost is about 20 ms and 19 MiB: RFC 9106 section 4 lets memory be traded for passes where it is scarce.
 var defaultCost = hashCost{time: 2, memoryKiB: 19 << 10, threads: 1}
 
-// maxRunningHashes bounds the memory and the processors that logins can take together, and maxWaitingHashes how many more may wait for
-// their turn: a third of a second of work. Whatever comes beyond that is refused at once, so that no crowd of strangers makes
-// others wait.
+// maxRunningHashes bounds the memory and the processors that logins can use together, and maxWaitingHashes how many more may wait: a
+// third of a second of work. More are refused at once, so that an attack does not make other clients wait.
 const (
 	maxRunningHashes = 2
 	maxWaitingHashes = 32
@@ -44,16 +43,16 @@ var ErrPasswordsBusy = errors.New("too many passwords are being checked")
 // passwords hashes with bounded concurrency.
 type passwords struct {
 	cost  hashCost
-	queue chan struct{} // one for each computation that runs or waits
-	slots chan struct{} // one for each that runs
+	queue chan struct{} // one for each running or waiting computation
+	slots chan struct{} // one for each running computation
 }
 
 func newPasswords(cost hashCost) *passwords {
 	return &passwords{cost: cost, queue: make(chan struct{}, maxRunningHashes+maxWaitingHashes), slots: make(chan struct{}, maxRunningHashes)}
 }
 
-// acquire waits until the caller may compute a hash, which it does before it calls done. It gives up with ctx, and at once where
-// too many wait already.
+// acquire waits until the caller may compute a hash; the caller calls done afterwards. It gives up with ctx, and at once if too
+// many wait already.
 func (p *passwords) acquire(ctx context.Context) (done func(), err error) {
 	select {
 	case p.queue <- struct{}{}:
@@ -69,7 +68,7 @@ func (p *passwords) acquire(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// hash is a new salted hash of a password, in the usual $argon2id$ notation.
+// hash returns a new salted hash of a password, in the usual $argon2id$ notation.
 func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	done, err := p.acquire(ctx)
 	if err != nil {
@@ -84,7 +83,7 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 		argon2.Version, p.cost.memoryKiB, p.cost.time, p.cost.threads, enc(salt[:]), enc(sum)), nil
 }
 
-// matches tells whether password is the one that hash was made of. The caller has its turn.
+// matches reports whether hash was made from password. The caller has called acquire.
 func (p *passwords) matches(hash, password string) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
@@ -94,7 +93,7 @@ func (p *passwords) matches(hash, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(sum, h.sum) == 1, nil
 }
 
-// constantTimeMiss takes the time of a comparison, so that an unknown e-mail address answers no faster than a known one.
+// constantTimeMiss takes the time of a comparison, so that an unknown e-mail address is not answered faster than a known one.
 func (p *passwords) constantTimeMiss(password string) { p.cost.derive(password, make([]byte, 16), 32) }
 
 func (c hashCost) derive(password string, salt []byte, size uint32) []byte {
@@ -108,7 +107,7 @@ type passwordHash struct {
 
 var errBadHash = errors.New("not an argon2id hash of ours")
 
-// maxCostKiB bounds the memory that a stored hash may ask for: a store from elsewhere must not exhaust this machine.
+// maxCostKiB bounds the memory cost of a stored hash: a store from elsewhere must not exhaust this machine.
 const maxCostKiB = 1 << 20
 
 func parseHash(s string) (passwordHash, error) {
@@ -130,7 +129,7 @@ func parseHash(s string) (passwordHash, error) {
 	return h, nil
 }
 
-// RandomPassword makes a password that cannot be guessed.
+// RandomPassword makes a random password.
 func RandomPassword() string { return randomBase62(20) }
 
 func checkPasswordLength(p string) error {

@@ -10,20 +10,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// resetTime is how long a reset token is good for.
+// resetTime is how long a reset token is valid.
 const resetTime = time.Hour
 
-// ErrNoReset refuses a reset token that is wrong, was used, has expired or was replaced by a newer one.
+// ErrNoReset refuses a reset token that is wrong, used, expired or replaced by a newer one.
 var ErrNoReset = errors.New("the link for a new password is not good: it works once, and for an hour")
 
-// reset is the token that lets an account have a new password without the old one. An account has one at most.
+// reset is the token for a new password without the old one. An account has one at most.
 type reset struct {
 	Hash    KeyHash   `json:"hash"`
 	Expires time.Time `json:"expires"`
 }
 
-// NewReset makes a token that is good once and for an hour to give the account a new password. It is returned here and nowhere else;
-// the account's earlier token is not good any more.
+// NewReset makes a token that is valid once, within an hour, to set a new password for the account. It replaces an earlier token. Only
+// this call returns it.
 func (s *Store) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
 	secret := randomBase62(tokenLength)
 	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
@@ -35,7 +35,7 @@ func (s *Store) NewReset(account, by string, now time.Time) (token string, expir
 	return account + "." + secret, one.Expires, nil
 }
 
-// ResetPassword uses a token up: the password is replaced, a lock-out is lifted, and all sessions end. from is where the client is.
+// ResetPassword uses up a token: it replaces the password, lifts a lock-out, and ends all sessions. from is the client's address.
 func (s *Store) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
 	account, secret, _ := strings.Cut(token, ".")
 	if checkName("account", account) != nil {

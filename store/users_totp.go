@@ -18,9 +18,9 @@ var (
 	ErrTOTPOff    = errors.New("the account asks for no codes: TOTP is off")
 )
 
-// LogIn is CheckPassword for a new session: an account that has TOTP on needs a code too, and is asked for it only after the right
-// password. An attempt without a code counts as a failure until one with a code succeeds. Codes are counted by the account as
-// well, from all networks together: one who sends codes knows the password, and could try a million from a thousand networks.
+// LogIn is CheckPassword for a new session: an account with TOTP also needs a code, and ErrCodeNeeded is returned only after the
+// right password. An attempt without a code counts as a failure until one with a code succeeds. Wrong codes are also counted by
+// account, over all networks: their sender knows the password, and could try a million codes from a thousand networks.
 func (s *Store) LogIn(ctx context.Context, l Login, now time.Time) (User, error) {
 	rec, err := s.matchPassword(ctx, l, now)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store) LogIn(ctx context.Context, l Login, now time.Time) (User, error)
 	return s.finishLogin(l, rec)
 }
 
-// useCode uses a code up. It is durable before the login goes on, so that no crash makes a code good again.
+// useCode uses up a code. That is durable before the login goes on, so that no crash makes a code valid again.
 func (s *Store) useCode(account string, l Login, now time.Time) error {
 	return s.Commit(account, func(b *pebble.Batch) error {
 		rec, err := readUser(b, account)
@@ -63,8 +63,8 @@ func (s *Store) useCode(account string, l Login, now time.Time) error {
 	})
 }
 
-// NewTOTP makes the secret of an authenticator app, in the text that is typed into it. It is returned here and nowhere else, and
-// counts for nothing until TOTPOn is called with a code of it; a newer one replaces it.
+// NewTOTP makes the secret for an authenticator app, as text to type into it. Only this call returns it. It has no effect until
+// TOTPOn is called with a code of it; a newer one replaces it.
 func (s *Store) NewTOTP(account string) (secret string, err error) {
 	second := newSecondFactor()
 	err = s.changeFactor(account, nil, func(rec *userRecord) error {
@@ -77,8 +77,8 @@ func (s *Store) NewTOTP(account string) (secret string, err error) {
 	return base32Text.EncodeToString(second.Secret), err
 }
 
-// TOTPOn switches TOTP on if the code is one of the last secret, ends the account's sessions except keep, and returns the recovery
-// codes, which are stored as hashes only.
+// TOTPOn switches TOTP on if the code belongs to the last secret, ends the account's sessions except keep, and returns the recovery
+// codes, which are stored only as hashes.
 func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
 	done := []Part{dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp on", Target: account}.write}
 	err = s.changeFactor(account, done, func(rec *userRecord) error {
@@ -96,8 +96,8 @@ func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery 
 	return recovery, err
 }
 
-// TOTPOff switches TOTP off, forgets the secret and the recovery codes, and ends the account's sessions except keep. An account
-// whose TOTP is off keeps all as it is: ErrTOTPOff.
+// TOTPOff switches TOTP off, deletes the secret and the recovery codes, and ends the account's sessions except keep. If TOTP is off
+// already, it changes nothing and returns ErrTOTPOff.
 func (s *Store) TOTPOff(account, keep, by string, now time.Time) error {
 	done := []Part{dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp off", Target: account}.write}
 	return s.changeFactor(account, done, func(rec *userRecord) error {
@@ -109,7 +109,7 @@ func (s *Store) TOTPOff(account, keep, by string, now time.Time) error {
 	})
 }
 
-// RecoveryLeft is how many recovery codes of the account are unused.
+// RecoveryLeft returns the number of unused recovery codes of the account.
 func (s *Store) RecoveryLeft(account string) (int, error) {
 	rec, err := readUser(s.db, account)
 	if err != nil || !rec.TOTP {
@@ -118,7 +118,7 @@ func (s *Store) RecoveryLeft(account string) (int, error) {
 	return len(rec.Second.Recovery), nil
 }
 
-// changeFactor commits a change of an account's second factor, if it is not refused, and the parts that go with it.
+// changeFactor commits a change of an account's second factor with the extra parts, unless change returns an error.
 func (s *Store) changeFactor(account string, extra []Part, change func(*userRecord) error) error {
 	part := func(b *pebble.Batch) error {
 		rec, err := readUser(b, account)

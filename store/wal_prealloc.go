@@ -6,13 +6,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// preallocFS is a disk whose write-ahead logs are written with zeros ahead of their end. To sync what stands where something stood
-// before needs the disk alone; to sync what makes a file longer needs the file system's journal too, which takes twice as long
-// and waits for whatever else is in it, such as what a list has written. Logs that Pebble uses again have their room; so it
-// reads logs that end in zeros, or in what they had before (TestPreallocatedLogIsRead). Only real files are given room.
+// preallocFS writes zeros ahead of the end of write-ahead logs. A sync that makes a file longer also needs the file system's journal,
+// which takes twice as long and waits for other writes, such as those of a job. Logs that Pebble reuses have their room already.
+// Pebble reads logs that end in zeros or in older content (TestPreallocatedLogIsRead). Only real files are preallocated.
 type preallocFS struct{ vfs.FS }
 
-// preallocStep is how much room is made at a time: the sync that comes next is one of 20,000 singles.
+// preallocStep is the number of bytes that are preallocated at a time, room for about 20,000 single calls.
 const preallocStep = 512 << 10
 
 func (r preallocFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -34,7 +33,7 @@ func preallocate(name string, f vfs.File, err error) (vfs.File, error) {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return f, nil // it needs no room to be right
+		return f, nil // correct without preallocation
 	}
 	return &preallocFile{File: f, size: info.Size()}, nil
 }
@@ -42,7 +41,7 @@ func preallocate(name string, f vfs.File, err error) (vfs.File, error) {
 // preallocFile is written by one goroutine at a time, from its start.
 type preallocFile struct {
 	vfs.File
-	end, size int64 // of what was written, and of the file
+	end, size int64 // of the written bytes, and of the file
 }
 
 var zeros [preallocStep]byte

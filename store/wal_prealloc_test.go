@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPreallocatedLogIsRead: what a process leaves that ended without a word, its logs with zeros after what was written, or with
-// what they had when they were another's, is read whole; whatever of the log's end is not.
+// TestPreallocatedLogIsRead: after a kill, logs that end in zeros, or in the older content of a reused file, are read whole.
 func TestPreallocatedLogIsRead(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(vfs.Default, filepath.Join(dir, "state"))
@@ -39,7 +38,7 @@ func TestPreallocatedLogIsRead(t *testing.T) {
 	}
 }
 
-// requirePreallocated holds that the last log ends in room.
+// requirePreallocated asserts that the last log ends in preallocated room.
 func requirePreallocated(t *testing.T, dir string) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
@@ -50,7 +49,7 @@ func requirePreallocated(t *testing.T, dir string) {
 	require.Zero(t, b[len(b)-1])
 }
 
-// TestWriteLongerThanPreallocation: room is never made over what was written.
+// TestWriteLongerThanPreallocation: preallocation never overwrites written data.
 func TestWriteLongerThanPreallocation(t *testing.T) {
 	fs, path := preallocFS{vfs.Default}, filepath.Join(t.TempDir(), "1.log")
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Adds to coordinator/testdata/upgrade what the present build leaves behind: the next builds are tested on it. Run it once a
+# Adds to coordinator/testdata/upgrade the data folder of the current build, on which later builds are tested. Run it once a
 # release, before formats change; never write over a file that is there.
 set -eu
 cd "$(dirname "$0")/.."

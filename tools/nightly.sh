@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes targets one after another, also after one that failed, and ends with a line for each: its time and its verdict. Exit status 1
-# says that one failed. sh tools/nightly.sh TARGET...
+# Makes targets one after another, also after one that failed, and ends with a line for each: its time and its result. Exit status 1
+# means that one failed. sh tools/nightly.sh TARGET...
 set -eu
 cd "$(dirname "$0")/.."
 table=$(mktemp)

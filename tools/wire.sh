@@ -1,7 +1,7 @@
 #!/bin/sh
 # Generates the Go code of the node's protocol from prober/wire/wire.proto. buf compiles it, so that no protoc is needed;
-# buf and both plugins are pinned in tools/go.mod. With "check" it only tells whether the generated code, and what it is
-# generated from, are as the last run left them.
+# buf and both plugins are pinned in tools/go.mod. With "check" it only checks that the generated code and its source
+# have not changed since the last run.
 set -eu
 cd "$(dirname "$0")/.."
 mod=$PWD/tools/go.mod

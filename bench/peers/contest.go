@@ -18,26 +18,26 @@ import (
 	"time"
 )
 
-// contest is one latency, at which every contestant does the list.
+// contest is one latency, at which every contestant verifies the list.
 type contest struct {
 	probity string // the binary
 	dir     string // for lists and results
 	seed    uint64
 	latency string
-	workers []int // that peers are tried with
-	sample  int   // addresses that each number of workers is tried on
-	share   int   // addresses of the list that peers do; 0 is all
+	workers []int // tried with peers
+	sample  int   // addresses for the trial of each number of workers
+	share   int   // addresses of the list for peers; 0 is all
 	log     io.Writer
 }
 
-// Count is what a contestant took.
+// Count is the cost of a contestant.
 type Count struct {
 	Name      string
 	Version   string
 	Workers   int // goroutines of a peer
 	Addresses int
 	Elapsed   time.Duration
-	timed     int // of the addresses, done within Elapsed
+	timed     int // addresses done within Elapsed
 	CPU       time.Duration
 	Peak      int64 // bytes resident
 	Traffic   traffic
@@ -77,7 +77,7 @@ func (c contest) measure(ctx context.Context, cmd *exec.Cmd) (count Count, err e
 	return count, err
 }
 
-// tell says how a contestant fared, as soon as it is known.
+// tell prints the result of a contestant.
 func (c contest) tell(n Count) {
 	c.say("%s: %.0f addresses/s, %.1f us of CPU and %.3f connections an address", n.Name, n.perSecond(), n.cpuEach(), n.connsEach())
 }
@@ -87,7 +87,7 @@ func lastLine(s string) string {
 	return lines[len(lines)-1]
 }
 
-// ours runs the command line on the list.
+// ours runs Probity's command line on the list.
 func (c contest) ours(ctx context.Context, list string, addresses int) (Count, error) {
 	result := filepath.Join(c.dir, "result.csv")
 	providers := filepath.Join(c.dir, "providers.toml")
@@ -109,7 +109,7 @@ func (c contest) ours(ctx context.Context, list string, addresses int) (Count, e
 	return count, count.readStatuses(result)
 }
 
-// theirs runs a peer on the addresses, with as many workers as suit it best.
+// theirs runs a peer on the addresses, with the number of workers that suits it best.
 func (c contest) theirs(ctx context.Context, p Peer, addresses []string) (best Count, err error) {
 	workers := c.workers[0]
 	if len(c.workers) > 1 {
@@ -149,11 +149,11 @@ func (c contest) with(ctx context.Context, p Peer, workers int, addresses []stri
 	return count, err
 }
 
-// peakEvery is how often a process is asked for its peak. It never falls: only what grew after the last look is not seen.
+// peakEvery is how often the peak of a process is read. A peak never falls: only growth after the last reading is missed.
 const peakEvery = 50 * time.Millisecond
 
-// watchPeak follows the most memory that a process has had resident, until the function that it returns is called: that tells the
-// bytes. What the kernel tells of an ended process will not do: it counts the memory of whoever started it, too.
+// watchPeak polls the highest resident memory of a process until stop is called, which returns it in bytes. The kernel's figure for an
+// ended process cannot be used: it includes the memory of the parent process.
 func watchPeak(pid int) (stop func() int64) {
 	ended, most := make(chan struct{}), make(chan int64)
 	peak := peakOf(pid)
@@ -176,7 +176,7 @@ func watchPeak(pid int) (stop func() int64) {
 	}
 }
 
-// peakOf is the bytes of VmHWM (proc_pid_status(5)); 0 where the process has ended, or the system does not tell.
+// peakOf is VmHWM (proc_pid_status(5)) in bytes; 0 if the process has ended or the value is unknown.
 func peakOf(pid int) int64 {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// Where the pretend internet is, within the namespace.
+// Addresses of the simulated internet within the namespace.
 const (
 	nameServer = "127.0.0.1"
 	smtpPort   = 25
 	refereeAt  = "127.0.0.1:8053"
 )
 
-// internet is a running pretend internet.
+// internet is a running simulated internet.
 type internet struct{ cmd *exec.Cmd }
 
-// errSilent means that the pretend internet ended, or said nothing, before it was ready.
+// errSilent means that the simulated internet ended before it was ready.
 var errSilent = errors.New("sim serve did not become ready")
 
-// startInternet starts one without limits. It must be ended.
+// startInternet starts a simulated internet without limits. It must be ended.
 func (c contest) startInternet(ctx context.Context) (*internet, error) {
 	in := &internet{cmd: exec.CommandContext(ctx, c.probity, "sim", "serve", "--seed", c.seedText(), "--speedup", "0", "--latency", c.latency,
 		"--dns", nameServer+":53", "--smtp-port", strconv.Itoa(smtpPort), "--http", refereeAt)}
@@ -50,7 +50,7 @@ func (c contest) startInternet(ctx context.Context) (*internet, error) {
 	return nil, errors.Join(errSilent, in.end())
 }
 
-// end ends it and waits for its end.
+// end ends the process and waits for it.
 func (in *internet) end() error {
 	_ = in.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 	err := in.cmd.Wait()
@@ -61,13 +61,13 @@ func (in *internet) end() error {
 	return err
 }
 
-// traffic is what the referee saw so far.
+// traffic is what the referee has counted so far.
 type traffic struct {
 	Connections int64 `json:"connections"`
 	Recipients  int64 `json:"recipients"`
 }
 
-// settleTime is how long the last connections may take to be counted.
+// settleTime is the time for the referee to count the last connections.
 const settleTime = 100 * time.Millisecond
 
 func (in *internet) report(ctx context.Context) (seen traffic, err error) {

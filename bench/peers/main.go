@@ -15,10 +15,10 @@ import (
 	"syscall"
 )
 
-// noLatency is the word for it.
+// noLatency is the value of --latency for none.
 const noLatency = "none"
 
-// errBars means that every contest came to its end, and a bar was not met.
+// errBars means that every contest ended and at least one bar was not met.
 var errBars = errors.New("not every bar is met")
 
 func main() {
@@ -30,7 +30,7 @@ func main() {
 	os.Exit(status)
 }
 
-// start is one of three: a peer at work, the contests within the namespace, or the way into it.
+// start runs one of three: a peer's work, the contests within the namespace, or this program again in a namespace.
 func start() (int, error) {
 	switch {
 	case len(os.Args) == 4 && os.Args[1] == "work":
@@ -51,7 +51,7 @@ func start() (int, error) {
 	return 0, o.run(ctx)
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	probity   string
 	rows      int
@@ -97,7 +97,7 @@ func parseOptions(args []string) (o options, err error) {
 	return o, nil
 }
 
-// run holds the contests, one after another.
+// run runs the contests, one after another.
 func (o options) run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "peers-")
 	if err != nil {
@@ -148,7 +148,7 @@ func (o options) writeList(ctx context.Context, path string) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// hold lets every contestant do the list.
+// hold lets every contestant verify the list.
 func (c contest) hold(ctx context.Context, list string, addresses []string, peers []Peer) (r result, err error) {
 	r = result{latency: c.latency, seed: c.seed}
 	ours, err := c.ours(ctx, list, len(addresses))
@@ -171,7 +171,7 @@ func (c contest) hold(ctx context.Context, list string, addresses []string, peer
 	return r, nil
 }
 
-// machine is where this ran, as in the reports of probity bench.
+// machine describes this machine, as in the reports of probity bench.
 func machine() map[string]any {
 	return map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": runtime.NumCPU(), "go": runtime.Version()}
 }

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside is the environment variable that tells the process within the namespace from the one that made it.
+// inside is the environment variable that marks the process within the namespace.
 const inside = "PEERS_INSIDE"
 
-// enter runs this program again in a network and mount namespace of its own, where it is root over a loopback and nothing
-// else, and returns its exit status. No privilege is needed where the system allows user namespaces.
+// enter runs this program again in a network and mount namespace of its own, as root with only a loopback interface, and
+// returns its exit status. It needs no privilege if the system allows user namespaces.
 func enter() (status int, err error) {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -38,8 +38,8 @@ func enter() (status int, err error) {
 	return 0, nil
 }
 
-// runInterruptibly runs a command and hands interrupts on to it: who interrupts us means the process within, which ends its
-// children in order.
+// runInterruptibly runs a command and forwards interrupts to it: the process within the namespace ends its children in
+// order.
 func runInterruptibly(cmd *exec.Cmd) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
@@ -52,14 +52,14 @@ func runInterruptibly(cmd *exec.Cmd) error {
 	for {
 		select {
 		case s := <-interrupts:
-			_ = cmd.Process.Signal(s) // it may just have ended
+			_ = cmd.Process.Signal(s) // the process may have ended
 		case err := <-ended:
 			return err
 		}
 	}
 }
 
-// furnish brings the loopback up and makes the pretend name server the system's.
+// furnish brings the loopback up and makes the simulated name server the system's resolver.
 func furnish(dir string) error {
 	if err := raiseLoopback(); err != nil {
 		return fmt.Errorf("loopback: %w", err)

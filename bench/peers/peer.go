@@ -9,13 +9,13 @@ import (
 	"github.com/truemail-rb/truemail-go"
 )
 
-// Who the contestants say they are.
+// EHLO name and sender of the contestants.
 const (
 	helloName = "peer.bench.example"
 	mailFrom  = "probe@bench.example"
 )
 
-// Answer is what a peer made of an address, as far as all of them can be compared.
+// Answer is a peer's verdict, reduced to what all peers have.
 type Answer int
 
 // The answers.
@@ -34,7 +34,7 @@ type Peer struct {
 	New func() (func(address string) Answer, error)
 }
 
-// Rival is the peer that the bars are for.
+// Rival is the peer with which the bars compare Probity.
 const Rival = "email-verifier"
 
 func peers() []Peer {
@@ -64,7 +64,7 @@ func newEmailVerifier() (func(string) Answer, error) {
 	}, nil
 }
 
-// newCheckmail follows the README: the format, then host and user.
+// newCheckmail follows the README: first the format, then host and user.
 func newCheckmail() (func(string) Answer, error) {
 	return func(address string) Answer {
 		if checkmail.ValidateFormat(address) != nil {
@@ -109,7 +109,7 @@ func findPeer(name string) (Peer, error) {
 	return Peer{}, fmt.Errorf("no peer %q", name)
 }
 
-// version is that of the peer's module in this binary.
+// version is the version of the peer's module in this binary.
 func (p Peer) version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// bar is a ratio of the rival to Probity, or the other way round, and what is wanted of it.
+// bar is a ratio of the rival to Probity, or of Probity to the rival, and its limit.
 type bar struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -23,14 +23,14 @@ func atMost(name string, value, limit float64) bar {
 	return bar{name, value, fmt.Sprintf("<= %g", limit), value <= limit}
 }
 
-// What is wanted at no latency, and with any.
+// Limits of the bars without latency and with latency.
 const (
 	leastRatio      = 12
 	leastRatioLate  = 20
 	mostShareOfCost = 0.1
 )
 
-// bars holds Probity against the rival.
+// bars compares Probity with the rival.
 func bars(latency string, ours, rival Count) []bar {
 	ratio := ours.perSecond() / rival.perSecond()
 	if latency != noLatency {

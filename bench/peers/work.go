@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// workCmd is a contestant's process: it gives every line of standard input to a peer, and prints how long nearly all of them
-// took, and the answers' counts.
+// workCmd is a contestant's process: it gives every line of standard input to a peer, and prints how long nearlyAll of them
+// took, and the counts of answers.
 type workCmd struct {
 	peer    string
 	workers int
@@ -58,11 +58,11 @@ func (c workCmd) run(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// nearlyAll is the part of its addresses, in per cent, by which a peer's pace is measured: what it waits for at the end, for
-// hosts that never answer, is not held against it.
+// nearlyAll is the percentage of its addresses over which a peer's rate is measured: the wait at the end for hosts that never
+// answer does not count.
 const nearlyAll = 99
 
-// readAddresses are the distinct cells of a list's e-mail column, in their order, and how many rows there were.
+// readAddresses returns the distinct cells of a list's e-mail column in order, and the number of rows.
 func readAddresses(path string) (addresses []string, rows int, err error) {
 	f, err := os.Open(path)
 	if err != nil {

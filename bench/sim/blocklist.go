@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// blocklists say which sources are refused, whatever they have done. Safe for concurrent use.
+// blocklists say which sources are refused, whatever their behaviour. Safe for concurrent use.
 type blocklists struct {
 	mu     sync.RWMutex                   // guards listed
 	listed map[netip.Addr]map[string]bool // source -> provider ids; "" stands for every receiver
 }
 
-// Blocklist has a provider refuse a source in its own words, or every receiver in the words of a public blocklist where
-// provider is empty, until Pardon.
+// Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver refuses it
+// with the text of a public blocklist.
 func (s *Server) Blocklist(source netip.Addr, provider string) {
 	b := &s.smtp.blocklists
 	b.mu.Lock()
@@ -26,7 +26,7 @@ func (s *Server) Blocklist(source netip.Addr, provider string) {
 	b.listed[source][provider] = true
 }
 
-// Unblock takes a source off all lists.
+// Unblock removes a source from all blocklists.
 func (s *Server) Unblock(source netip.Addr) {
 	b := &s.smtp.blocklists
 	b.mu.Lock()
@@ -34,7 +34,7 @@ func (s *Server) Unblock(source netip.Addr) {
 	delete(b.listed, source)
 }
 
-// refusal is what a listed source hears at a persona's banner; empty for one that is not listed.
+// refusal is the banner of a persona for a blocklisted source; empty for any other source.
 func (b *blocklists) refusal(source netip.Addr, p *Persona) string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

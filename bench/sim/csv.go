@@ -14,12 +14,12 @@ import (
 // maxRecord bounds one CSV record, in bytes.
 const maxRecord = 8 << 20
 
-// errRecordTooLong says that a record passed maxRecord: most likely a quote
-// that was never closed.
+// errRecordTooLong means that a record exceeds maxRecord: most likely a quote
+// was never closed.
 var errRecordTooLong = errors.New("record over 8 MiB: is a quote left open?")
 
-// records reads CSV records as they stand: comma, a quote opens only at a
-// field's start, LF or CRLF. It keeps the raw bytes, so that a copy is exact.
+// records reads CSV records without changing them: comma, a quote opens only at
+// a field's start, LF or CRLF. It keeps the raw bytes, so that a copy is exact.
 type records struct {
 	in   *bufio.Reader
 	line int
@@ -99,7 +99,7 @@ func (r *records) splitPlain() {
 	}
 }
 
-// splitQuoted splits a record with quotes; it tells whether one is still open.
+// splitQuoted splits a record with quotes, and reports whether one is still open.
 func (r *records) splitQuoted() (open bool) {
 	r.cells = r.cells[:0]
 	rest := r.body()
@@ -116,7 +116,7 @@ func (r *records) splitQuoted() (open bool) {
 	}
 }
 
-// cutCell takes one cell off; after begins with the comma that follows it.
+// cutCell cuts off one cell; after begins with the comma that follows it.
 func cutCell(rest []byte) (cell, after []byte, closed bool) {
 	if len(rest) == 0 || rest[0] != '"' {
 		if i := bytes.IndexByte(rest, ','); i >= 0 {
@@ -140,7 +140,7 @@ func cutCell(rest []byte) (cell, after []byte, closed bool) {
 	return nil, nil, false
 }
 
-// cutBare takes what follows a closing quote up to the next comma.
+// cutBare cuts off the bytes between a closing quote and the next comma.
 func cutBare(rest []byte) (tail, after []byte) {
 	if i := bytes.IndexByte(rest, ','); i >= 0 {
 		return rest[:i], rest[i:]
@@ -148,7 +148,7 @@ func cutBare(rest []byte) (tail, after []byte) {
 	return rest, nil
 }
 
-// find gives the place of the last column of that name, -1 when there is none.
+// find returns the index of the last column of that name; -1 if there is none.
 func (r *records) find(name string) int {
 	for i := len(r.cells) - 1; i >= 0; i-- {
 		if string(bytes.TrimPrefix(r.cells[i], []byte("\ufeff"))) == name {

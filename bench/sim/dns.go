@@ -18,13 +18,12 @@ const (
 	ttlNegative = 300
 )
 
-// dnsDelay is how long the name server takes over an answer when latency is
-// realistic and time runs at its own speed.
+// dnsDelay is the name server's time for an answer with realistic latency at
+// speed-up 1.
 const dnsDelay = 15 * time.Millisecond
 
-// nameServer answers for every name there is: those of the world, and NXDOMAIN
-// for the rest. It takes itself for a resolver, so that clients which ask for
-// recursion are content.
+// nameServer answers for all names: the records of the world, and NXDOMAIN for
+// the rest. It claims recursion, as clients expect of a resolver.
 type nameServer struct {
 	world *World
 	delay time.Duration
@@ -63,8 +62,8 @@ func (n *nameServer) serve(ctx context.Context, packets net.PacketConn, listener
 	return fmt.Errorf("dns: %w", first)
 }
 
-// shutdown stops a server and lets its handlers finish; idle TCP clients are not
-// waited for. One that has not begun to serve finds its socket closed.
+// shutdown stops a server and lets its handlers finish, without waiting for idle
+// TCP clients. If the server has not begun to serve, its socket is closed.
 func shutdown(s *dns.Server, socket io.Closer) {
 	if s.Shutdown() != nil {
 		_ = socket.Close()
@@ -78,7 +77,7 @@ func (n *nameServer) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
 	}
 	_, udp := rw.RemoteAddr().(*net.UDPAddr)
 	answer := n.answer(query, udp)
-	// A client that has gone away is no concern of the server's.
+	// The client may have gone away.
 	_ = rw.WriteMsg(answer)
 }
 
@@ -107,8 +106,8 @@ func (n *nameServer) answer(query *dns.Msg, udp bool) *dns.Msg {
 	return m
 }
 
-// forward follows aliases as far as RFC 1034 section 3.6.2 asks, and stops
-// where one leads back, as resolvers do, with SERVFAIL.
+// forward follows aliases (RFC 1034 section 3.6.2). It ends a loop with
+// SERVFAIL, as resolvers do.
 func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 	owner := q.Name
 	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
@@ -134,8 +133,8 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 	m.Rcode, m.Answer = dns.RcodeServerFailure, nil
 }
 
-// absentCode tells a name without records that has names below it (RFC 8020) from
-// one that does not exist.
+// absentCode is the code for a name without records: NOERROR if names exist
+// below it (RFC 8020), else NXDOMAIN.
 func (n *nameServer) absentCode(name string) int {
 	if _, nonTerminal := n.world.nonTerminals[name]; nonTerminal || name == "" { // the root is above all
 		return dns.RcodeSuccess
@@ -175,8 +174,8 @@ func header(owner string, kind uint16) dns.RR_Header {
 	return dns.RR_Header{Name: owner, Rrtype: kind, Class: dns.ClassINET, Ttl: ttlRecord}
 }
 
-// soa is the authority of a negative answer: the zone is taken to begin two
-// labels from the root.
+// soa is the authority record of a negative answer. The zone is assumed to begin
+// two labels from the root.
 func soa(name string) dns.RR {
 	labels := dns.SplitDomainName(name)
 	zone := dns.Fqdn(strings.Join(labels[max(0, len(labels)-2):], "."))

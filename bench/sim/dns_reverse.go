@@ -23,7 +23,7 @@ func (n *nameServer) reverse(m *dns.Msg, q dns.Question) {
 	m.Answer = append(m.Answer, &dns.PTR{Hdr: header(q.Name, dns.TypePTR), Ptr: dns.Fqdn(h.Name)})
 }
 
-// fromReverse reads an IPv4 address from its in-addr.arpa name (RFC 1035
+// fromReverse parses an in-addr.arpa name into its IPv4 address (RFC 1035
 // section 3.5).
 func fromReverse(name string) (netip.Addr, bool) {
 	digits, found := strings.CutSuffix(name, ".in-addr.arpa.")

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ask puts one question to the handler and spells the answer: rcode, then the
+// ask sends one query to the handler and writes the answer: rcode, then the
 // records without owner and time to live.
 func ask(w *World, name, kind string, udp bool) string {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
@@ -91,7 +91,7 @@ func TestDNSOfOddDomains(t *testing.T) {
 	require.True(t, known && dead.Role == Dead)
 }
 
-// RFC 2308: a negative answer has the SOA that says how long it keeps.
+// RFC 2308: a negative answer has an SOA with its time to live.
 func TestNegativeDNSAnswersHaveSOA(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, name := range []string{"nowhere.example.", "gmail.com."} {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// headerTimeout bounds a slow client of the report, shutdownTimeout one that
-// holds its answer when the server ends.
+// headerTimeout bounds a slow client of the report, shutdownTimeout one that is
+// still reading when the server ends.
 const (
 	headerTimeout   = 5 * time.Second
 	shutdownTimeout = time.Second
@@ -29,11 +29,11 @@ func (s *Server) serveReport(rw http.ResponseWriter, _ *http.Request) {
 		panic("BUG: the report does not marshal: " + err.Error())
 	}
 	rw.Header().Set("Content-Type", "application/json")
-	// A reader that has gone away needs no answer.
+	// The client may have gone away.
 	_, _ = rw.Write(append(body, '\n'))
 }
 
-// startHTTP serves the report, if the Config says where.
+// startHTTP serves the report if Config.HTTP is set.
 func (s *Server) startHTTP(ctx context.Context) error {
 	at := s.World.config.HTTP
 	if !at.IsValid() {

@@ -13,8 +13,8 @@ const ListHeader = "id,first_name,last_name,email,company,city,notes"
 // flushAt bounds the list writer's buffer, in bytes.
 const flushAt = 64 << 10
 
-// Of a thousand rows, so many are no ordinary address. Typos of major domains
-// are domains of the world, with their share of World.slots.
+// Rows per thousand that are not an ordinary address. Typos of major domains
+// are domains of the world, with their share of World.rowDomains.
 const (
 	junkPerMille      = 10
 	blankPerMille     = 5
@@ -22,11 +22,11 @@ const (
 	spacedPerMille    = 5 // white space around the address
 )
 
-// foreignRatio: one company address in so many has letters beyond ASCII.
+// foreignRatio: one company address in foreignRatio has non-ASCII letters.
 const foreignRatio = 1000
 
-// WriteList writes a CSV list of so many rows of w's addresses. The same world,
-// rows and seed give the same bytes. Memory does not grow with rows.
+// WriteList writes a CSV list of rows addresses of w. The same world, rows and
+// seed give the same bytes. Memory does not grow with rows.
 func WriteList(out io.Writer, w *World, rows int, seed uint64) error {
 	l := rowGenerator{World: w, seed: mixBits(seed ^ w.config.Seed<<1)}
 	buf := append(make([]byte, 0, flushAt+4096), ListHeader+"\n"...)
@@ -44,7 +44,7 @@ func WriteList(out io.Writer, w *World, rows int, seed uint64) error {
 	return err
 }
 
-// WriteHomes writes a CSV list with one address of each of the first rows domains of Config.Homes; of all of them when there are fewer.
+// WriteHomes writes a CSV list with one address of each of the first rows domains of Config.Homes, or of all if there are fewer.
 func WriteHomes(out io.Writer, w *World, rows int) error {
 	l := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString("homes"))}
 	b := bufio.NewWriterSize(out, flushAt)
@@ -69,7 +69,7 @@ type rowGenerator struct {
 	seed uint64
 }
 
-// person is who stands in one row.
+// person is the person of one row.
 type person struct {
 	first  string
 	last   [6]byte
@@ -103,7 +103,7 @@ func (l *rowGenerator) appendRow(b []byte, i int) []byte {
 	return l.appendCells(b, i, p, func(b []byte) []byte { return l.appendEmail(b, i, p) })
 }
 
-// appendCells appends a line of p with the e-mail cell that email appends.
+// appendCells appends a line of p; email appends its e-mail cell.
 func (l *rowGenerator) appendCells(b []byte, i int, p person, email func([]byte) []byte) []byte {
 	b = strconv.AppendInt(b, int64(i)+1, 10)
 	b = appendTitle(append(b, ','), p.first)
@@ -142,7 +142,7 @@ func appendAddress(b []byte, p person) []byte {
 	return append(b, shownName(p.domain, p.random)...)
 }
 
-// shownName is the domain as its people write it.
+// shownName is the domain as its users write it: A-label or U-label.
 func shownName(d *Domain, random uint64) string {
 	if !strings.HasPrefix(d.Name, "xn--") || random&8 != 0 {
 		return d.Name
@@ -156,7 +156,7 @@ func shownName(d *Domain, random uint64) string {
 }
 
 // appendLocal appends a local part: a role at one company address in 25, else a
-// name, which may be written as at home, and the number of a mailbox of the
+// name, rarely with non-ASCII letters, and the number of a mailbox of the
 // wanted state.
 func appendLocal(b []byte, p person) []byte {
 	if !p.domain.public && p.random>>16%25 == 0 {
@@ -182,7 +182,7 @@ func appendLocal(b []byte, p person) []byte {
 	return strconv.AppendInt(b, int64(numberFor(h, wantedState(p.random>>48), p.random)), 10)
 }
 
-// wantedState is the mix of mailboxes in a list of middling quality.
+// wantedState gives the mix of mailboxes in a list of average quality.
 func wantedState(random uint64) Mailbox {
 	switch n := random % 100; {
 	case n < 80:
@@ -197,7 +197,7 @@ func wantedState(random uint64) Mailbox {
 	return Absent
 }
 
-// appendVariant appends the same mailbox in other letters: capitals, and at
+// appendVariant appends another spelling of the same mailbox: capitals, and at
 // gmail.com dots and tags.
 func appendVariant(b []byte, p person, random uint64) []byte {
 	at := len(b)
@@ -217,7 +217,7 @@ func appendVariant(b []byte, p person, random uint64) []byte {
 	return b
 }
 
-// upper turns ASCII letters into capitals, in place.
+// upper changes ASCII letters to upper case, in place.
 func upper(b []byte) {
 	for i, c := range b {
 		if c >= 'a' && c <= 'z' {
@@ -232,8 +232,8 @@ func appendTitle(b []byte, word string) []byte {
 	return b
 }
 
-// Addresses are the first n addresses of a persona's domains, all different, in the mix of a list: the same for the same
-// world. Fewer where the world knows no such persona.
+// Addresses returns the first n addresses of a persona's domains, all different, in the mix of a list; the same for the same
+// world. It returns none for an unknown persona.
 func (w *World) Addresses(persona string, n int) []string {
 	l := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString(persona))}
 	var mailDomains []*Domain

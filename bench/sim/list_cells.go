@@ -2,8 +2,8 @@ package sim
 
 import "strings"
 
-// appendJunk appends what people leave in an e-mail column that is no address.
-// Cells that hold a comma or a quote are quoted as RFC 4180 asks.
+// appendJunk appends typical content of an e-mail column that is no address.
+// Cells with a comma or a quote are quoted (RFC 4180).
 func appendJunk(b []byte, p person) []byte {
 	at, last := p.first+"@"+p.domain.Name, string(p.last[:])
 	switch p.random >> 6 % 16 {
@@ -53,8 +53,8 @@ func appendCompany(b []byte, p person) []byte {
 	return appendTitle(b, second)
 }
 
-// appendNote appends the notes cell: mostly empty, now and then what trips a
-// careless CSV reader.
+// appendNote appends the notes cell: mostly empty, sometimes text that a careless
+// CSV reader gets wrong.
 func appendNote(b []byte, p person) []byte {
 	switch p.random >> 9 % 40 {
 	case 0, 1, 2, 3, 4:

@@ -22,7 +22,7 @@ func TestListIsTheSameForTheSameSeed(t *testing.T) {
 	require.False(t, bytes.Equal(listOf(t, w, 3000, 5), listOf(t, w, 3000, 6)))
 }
 
-// The standard library's reader is the judge of the form.
+// The standard library's reader must accept the form.
 func TestListIsCSV(t *testing.T) {
 	w := NewWorld(Config{})
 	r := csv.NewReader(bytes.NewReader(listOf(t, w, 5000, 1)))

@@ -2,14 +2,14 @@ package sim
 
 import "time"
 
-// Mailbox is what is true of one address, whatever its server says about it.
+// Mailbox is the true state of one address, whatever its server says.
 type Mailbox uint8
 
 const (
 	Absent   Mailbox = iota // no such mailbox
 	Present                 // exists and takes mail
 	Full                    // exists, over its quota
-	Disabled                // existed, switched off by its owner or the site
+	Disabled                // existed, disabled by its owner or the site
 	Moved                   // lives elsewhere now (RFC 5321 section 3.4)
 	mailboxes
 )
@@ -19,8 +19,8 @@ const (
 type Outcome struct{ Status, Reason string }
 
 // Limits is what a persona tolerates from one source address, summed over one
-// cluster of its hosts: all hosts of a provider, one address of any other
-// site. Real-time figures, before speed-up; 0 is no limit.
+// cluster of its hosts: all hosts of a provider, or one address of any other
+// site. Figures in real time, before speed-up; 0 is no limit.
 type Limits struct {
 	Connections               int // open at one time
 	ConnectionsPerMinute      int
@@ -32,19 +32,19 @@ type Limits struct {
 	RefusalsPerHour           int
 }
 
-// Persona is one kind of receiver: how its domains look in the DNS, how its
-// hosts speak, what they tolerate, and what may honestly be said about its
-// mailboxes. Read-only once made; two worlds never share one.
+// Persona is one kind of receiver: its domains in the DNS, the behaviour of its
+// hosts, their limits, and the honest outcomes for its mailboxes. Read-only once
+// made; two worlds never share one.
 type Persona struct {
 	Name     string // kebab-case, stable
 	Provider string // id in the provider table; "" for a self-hosted server
 	Oddity   Oddity
 	Limits   Limits
 	SMTPUTF8 bool // takes addresses with non-ASCII local parts
-	Slow     bool // answers only after long waits or never: keep it very rare in lists
+	Slow     bool // answers after long waits or never: must be very rare in lists
 	// OneRoute means that every domain of the persona has the same MX hosts. It
-	// is so for the ones that answer as blocklists do, because a verifier that
-	// meets such refusals on several routes must stop altogether.
+	// is set for personas that refuse as blocklists do, because a verifier that
+	// sees such refusals on several routes must stop everywhere.
 	OneRoute bool
 
 	hosts     func(domain string) []string
@@ -61,11 +61,11 @@ func (p *Persona) MXHosts(domain string) []string {
 	return p.hosts(domain)
 }
 
-// Expect lists every outcome that an honest verifier may give for a mailbox in
-// state m: usually one. Lists and role names are the world's business.
+// Expect lists the outcomes that an honest verifier may give for a mailbox in
+// state m: usually one. Truth adds the effect of lists and role names.
 func (p *Persona) Expect(m Mailbox) []Outcome { return p.expect(p.behaviour.shown(m)) }
 
-// Personas makes the whole table of a world without throttlers, in a fixed order.
+// Personas makes the personas of a world without throttlers, in a fixed order.
 func Personas() []*Persona { return personas(false) }
 
 func personas(throttling bool) []*Persona {
@@ -85,9 +85,9 @@ func personas(throttling bool) []*Persona {
 	return all
 }
 
-// behaviour is how a persona's hosts speak: data for the session to follow.
+// behaviour is how a persona's hosts behave: data for the session.
 type behaviour struct {
-	texts   texts            // what it says; defaults fill the gaps
+	texts   texts            // its replies; defaults fill the gaps
 	replies *compiledReplies // the same, compiled
 	ext     extension
 
@@ -96,9 +96,9 @@ type behaviour struct {
 	refuseEarlyTalk bool          // refuse a client that talks during bannerWait
 
 	acceptsAll  bool            // accepts every recipient of its domains
-	acceptsMost bool            // so does this one, save the disabled and the full
-	hides       [mailboxes]bool // states that it does not tell: see shown
-	becomes     Mailbox         // when not Absent: what a Present mailbox is here
+	acceptsMost bool            // accepts every recipient but the disabled and the full
+	hides       [mailboxes]bool // states that it does not reveal: see shown
+	becomes     Mailbox         // if not Absent: the state of a Present mailbox here
 
 	grey     greyKind
 	greyWait time.Duration // from first contact until it accepts
@@ -109,16 +109,15 @@ type behaviour struct {
 	requireTLS       bool // 530 before STARTTLS
 	brokenTLS        bool // offers STARTTLS, then fails the handshake
 	refuseNullSender bool // refuses MAIL FROM:<>
-	primaryBusy      bool // the first MX host turns everyone away with 421
+	primaryBusy      bool // the first MX host refuses every client with 421
 	refuseAt         stage
 	fault            fault
 	throttleMode     throttleMode // past RefusalsPerHour
 	hiddenLimits     hiddenLimits
 }
 
-// shown is the state that the persona lets a client see: sites that do not
-// tell a full mailbox accept it, and sites that do not tell a disabled or moved
-// one call it unknown.
+// shown is the state that the persona reveals to a client. A hidden full mailbox
+// is shown as accepted, a hidden disabled or moved one as unknown.
 func (h *behaviour) shown(m Mailbox) Mailbox {
 	if m == Present && h.becomes != Absent {
 		m = h.becomes
@@ -154,12 +153,12 @@ const (
 	greyNone    greyKind = iota
 	greyTriple           // remembers source, sender and recipient
 	greyAddress          // remembers the recipient only
-	greySource           // remembers source and sender, whichever the recipient is
+	greySource           // remembers source and sender, for any recipient
 )
 
 const (
 	stageNone   stage = iota
-	stageBanner       // everyone is refused at the banner
+	stageBanner       // every client is refused at the banner
 	stageMail         // at MAIL FROM
 	stageRcpt         // at RCPT TO
 )
@@ -169,13 +168,13 @@ const (
 	faultGarbage            // bytes that are no SMTP reply
 	faultEndless            // a banner whose continuation lines never end
 	faultExtraReply         // one reply more than there were commands
-	faultMidClose           // closes in place of the third recipient's reply
+	faultMidClose           // closes instead of the third recipient's reply
 	faultReset              // resets the connection at RCPT
 	faultSilent             // banner and EHLO, then nothing
 	faultUnresponsive       // not even a banner
 )
 
 const (
-	throttleBlock     throttleMode = iota // says that it is a block
-	throttleAcceptAll                     // says so five times, then accepts silently
+	throttleBlock     throttleMode = iota // says that it blocks
+	throttleAcceptAll                     // says so five times, then accepts every recipient
 )

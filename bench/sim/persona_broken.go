@@ -1,7 +1,7 @@
 package sim
 
-// brokenServers do not speak SMTP as they should; nothing follows from what
-// they say about any mailbox.
+// brokenServers break the SMTP protocol; their replies say nothing about any
+// mailbox.
 func brokenServers() []*Persona {
 	protocol := Outcome{"UNKNOWN", "protocol_error"}
 	failed := Outcome{"UNKNOWN", "connection_failed"}
@@ -22,8 +22,8 @@ func broken(name string, f fault, expect expectation) *Persona {
 	p := selfHosted(name, expect, behaviour{fault: f})
 	p.hosts = hostsUnder("mx")
 	if f == faultExtraReply {
-		// Without PIPELINING a reply that comes before its command is there to
-		// be noticed; with it no client could tell.
+		// Without PIPELINING a client can notice a reply that comes before its
+		// command; with it no client could.
 		p.behaviour.ext = ext8BitMIME
 	}
 	return p
@@ -34,8 +34,8 @@ func slow(p *Persona) *Persona {
 	return p
 }
 
-// oddRoutes are odd in the DNS or in which of their hosts are alive; the hosts
-// that are speak as any Postfix does.
+// oddRoutes have unusual DNS records or dead hosts; their living hosts behave
+// like Postfix.
 func oddRoutes() []*Persona {
 	unroutable := always(Outcome{"INVALID", "unroutable_mx"})
 	dnsError := always(Outcome{"UNKNOWN", "dns_error"})

@@ -1,9 +1,9 @@
 package sim
 
-// expectation gives the honest outcomes for what a persona shows of a mailbox.
+// expectation returns the honest outcomes for the shown state of a mailbox.
 type expectation func(shown Mailbox) []Outcome
 
-// truthful is a server that accepts what exists and refuses the rest, for good.
+// truthful is for a server that accepts mailboxes that exist and permanently refuses the rest.
 func truthful(shown Mailbox) []Outcome {
 	switch shown {
 	case Present:
@@ -13,14 +13,14 @@ func truthful(shown Mailbox) []Outcome {
 	case Disabled:
 		return []Outcome{{"INVALID", "mailbox_disabled"}}
 	case Moved:
-		// 551 says that no mailbox is here; no verifier is bound to know where it went.
+		// 551 says that the mailbox is not here; a verifier need not know the new address.
 		return []Outcome{{"INVALID", "mailbox_not_found"}, {"INVALID", "mailbox_disabled"}, {"UNKNOWN", "unclear_refusal"}}
 	default:
 		return []Outcome{{"INVALID", "mailbox_not_found"}}
 	}
 }
 
-// always gives the same outcomes for every mailbox.
+// always returns the same outcomes for every mailbox.
 func always(outcomes ...Outcome) expectation {
 	return func(Mailbox) []Outcome { return outcomes }
 }
@@ -30,8 +30,8 @@ func alsoAllow(base expectation, more ...Outcome) expectation {
 	return func(shown Mailbox) []Outcome { return append(base(shown), more...) }
 }
 
-// deferAbsent accepts what exists and puts the rest off as unknown users: that
-// confirms an acceptance, and condemns no mailbox.
+// deferAbsent is for a server that accepts mailboxes that exist and defers the
+// rest as unknown users: that confirms an acceptance, but no refusal.
 func deferAbsent(shown Mailbox) []Outcome {
 	if shown == Absent {
 		return []Outcome{{"UNKNOWN", "temporary_error"}}
@@ -39,7 +39,7 @@ func deferAbsent(shown Mailbox) []Outcome {
 	return truthful(shown)
 }
 
-// acceptMost accepts every name but those it has been told to refuse.
+// acceptMost is for a server that accepts every name but the disabled and the full.
 func acceptMost(shown Mailbox) []Outcome {
 	switch shown {
 	case Absent, Present:

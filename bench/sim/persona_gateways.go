@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// gateways are the filtering services in front of other people's servers.
+// gateways are the filtering services in front of their customers' servers.
 func gateways() []*Persona {
 	return []*Persona{mimecast(), mimecastOpen(), proofpoint(), proofpointOpen(), barracuda(), cisco()}
 }
@@ -42,7 +42,7 @@ func mimecastOpen() *Persona {
 	}
 }
 
-// greylisted is what a verifier says before its retries have been let in.
+// greylisted is the outcome before a retry is accepted.
 func greylisted() Outcome { return Outcome{"UNKNOWN", "greylisted"} }
 
 func proofpointHosts(domain string) []string {
@@ -103,7 +103,7 @@ func barracuda() *Persona {
 	}
 }
 
-// cisco refuses after 25 unknown recipients in an hour, then takes anything.
+// cisco refuses after 25 unknown recipients in an hour, then accepts every recipient.
 func cisco() *Persona {
 	return &Persona{
 		Name: "cisco", Provider: "cisco",

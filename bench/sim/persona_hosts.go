@@ -2,7 +2,7 @@ package sim
 
 import "strings"
 
-// fixedHosts gives every domain the same hosts.
+// fixedHosts returns the same hosts for every domain.
 func fixedHosts(hosts ...string) func(string) []string {
 	return func(string) []string { return hosts }
 }
@@ -18,15 +18,15 @@ func hostsUnder(labels ...string) func(string) []string {
 	}
 }
 
-// tenantHost makes one host per domain below a provider's suffix, the dots of the
-// domain turned to dashes, as the hosted gateways do.
+// tenantHost makes one host per domain below a provider's suffix, with dashes for
+// the dots of the domain, as hosted gateways do.
 func tenantHost(prefix, suffix string) func(string) []string {
 	return func(domain string) []string {
 		return []string{prefix + strings.ReplaceAll(domain, ".", "-") + suffix}
 	}
 }
 
-// tenantHosts is tenant with two hosts.
+// tenantHosts is tenantHost with several hosts.
 func tenantHosts(domain string, suffixes ...string) []string {
 	name := strings.ReplaceAll(domain, ".", "-")
 	hosts := make([]string, len(suffixes))
@@ -36,7 +36,7 @@ func tenantHosts(domain string, suffixes ...string) []string {
 	return hosts
 }
 
-// googleHosts tells the consumer service from hosted domains.
+// googleHosts distinguishes the consumer service from hosted domains.
 func googleHosts(domain string) []string {
 	if domain == "gmail.com" || domain == "googlemail.com" {
 		return []string{"gmail-smtp-in.l.google.com", "alt1.gmail-smtp-in.l.google.com", "alt2.gmail-smtp-in.l.google.com"}

@@ -16,14 +16,14 @@ func hideAllBut(revealed ...Mailbox) (hides [mailboxes]bool) {
 	return hides
 }
 
-// acceptAllOutcomes is what may be said of a provider that takes any recipient and
-// bounces later.
+// acceptAllOutcomes is for a provider that accepts any recipient and bounces
+// later.
 func acceptAllOutcomes() expectation { return always(Outcome{"RISKY", "accept_all_provider"}) }
 
-// catchAllOutcomes is what may be said of a site that does the same by choice.
+// catchAllOutcomes is for a site that does the same by its configuration.
 func catchAllOutcomes() expectation { return always(Outcome{"RISKY", "catch_all"}) }
 
-// majorProviders are the five that hold most of the world's mailboxes.
+// majorProviders are the five providers with most of the world's mailboxes.
 func majorProviders() []*Persona {
 	return []*Persona{google(), microsoft365(), microsoft365Open(), outlook(), yahoo(), icloud()}
 }
@@ -95,7 +95,7 @@ func microsoft365() *Persona {
 	}
 }
 
-// microsoft365Open is a tenant without it: whatever comes is taken, and bounced later.
+// microsoft365Open is a tenant without it: every recipient is accepted, and bounced later.
 func microsoft365Open() *Persona {
 	return &Persona{
 		Name: "microsoft365-open", Provider: "microsoft365", SMTPUTF8: true, Limits: m365Limits(),

@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// selfHosted is a self-hosted Postfix with one behaviour of its own: the common ground
-// of the personas below.
+// selfHosted is a self-hosted Postfix with one behaviour of its own, the base of
+// the personas below.
 func selfHosted(name string, expect expectation, h behaviour) *Persona {
 	t := postfixTexts()
 	for s, text := range h.texts {
@@ -19,8 +19,8 @@ func selfHosted(name string, expect expectation, h behaviour) *Persona {
 	}
 }
 
-// strict tolerates what an unknown client should ask and nothing more; of rates,
-// twice that, as a client may rest for a minute and then make up for it.
+// strict tolerates exactly the default budgets; for rates twice as much, since a
+// client may pause for a minute and then catch up.
 func strict() *Persona {
 	p := selfHosted("strict", truthful, behaviour{})
 	p.Limits = Limits{Connections: 2, ConnectionsPerMinute: 20, RcptsPerMinute: 120, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20}
@@ -36,7 +36,7 @@ func hardErrorLimit() *Persona {
 	return p
 }
 
-// fewConnections takes two connections of a client.
+// fewConnections accepts two connections of a client.
 func fewConnections() *Persona {
 	p := selfHosted("too-many-connections", truthful, behaviour{})
 	p.Limits.Connections = 2
@@ -44,7 +44,7 @@ func fewConnections() *Persona {
 	return p
 }
 
-// policyServers answer truly in the end, if asked as they wish.
+// policyServers answer truthfully to a client that follows their policy.
 func policyServers() []*Persona {
 	tarpit := selfHosted("tarpit", alsoAllow(truthful, Outcome{"UNKNOWN", "timeout"}), behaviour{rcptWait: 15 * time.Second})
 	tarpit.Slow = true
@@ -75,7 +75,7 @@ func policyServers() []*Persona {
 	}
 }
 
-// refusingServers turn the client away, whichever the recipient is.
+// refusingServers refuse the client, for any recipient.
 func refusingServers() []*Persona {
 	blocked := always(Outcome{"UNKNOWN", "blocked"})
 	atBanner := selfHosted("blocked-banner", blocked, behaviour{refuseAt: stageBanner, texts: texts{

@@ -25,7 +25,7 @@ func gmx() *Persona {
 	}
 }
 
-// gmxHosts tells the three brands of the house apart.
+// gmxHosts distinguishes the three brands of the provider.
 func gmxHosts(domain string) []string {
 	switch domain {
 	case "web.de":
@@ -200,7 +200,7 @@ func docomo() *Persona {
 	}
 }
 
-// comcast serves no client in clear.
+// comcast requires TLS.
 func comcast() *Persona {
 	return &Persona{
 		Name: "comcast", Provider: "comcast",

@@ -1,7 +1,7 @@
 package sim
 
-// postfixLimits are the shipped ones: anvil's 50 connections of one client,
-// the 20 errors of smtpd_hard_error_limit, 1000 recipients.
+// postfixLimits are Postfix's defaults: 50 connections of one client (anvil),
+// 20 errors (smtpd_hard_error_limit), 1000 recipients.
 func postfixLimits() Limits {
 	return Limits{Connections: 50, RcptsPerTransaction: 1000, RefusalsPerConnection: 20}
 }
@@ -49,7 +49,7 @@ func eximTexts() texts {
 	}
 }
 
-// mailServers are the habits of the usual software, nothing special about them.
+// mailServers are the usual mail software with default settings.
 func mailServers() []*Persona {
 	return []*Persona{postfix(), postfixLDAP(), exim(), sendmail(), qmail(), exchange(), courier()}
 }
@@ -102,8 +102,8 @@ func sendmail() *Persona {
 	}
 }
 
-// qmail knows no enhanced codes but writes them in brackets, and says only
-// the least of extensions.
+// qmail writes enhanced codes in brackets at the end of the text, and announces
+// few extensions.
 func qmail() *Persona {
 	return &Persona{
 		Name: "qmail", Limits: Limits{Connections: 20},

@@ -75,7 +75,7 @@ func checkReply(t *testing.T, name, text string) {
 	}
 }
 
-// No persona tolerates less than a careful client may ask.
+// No persona tolerates less than the default budgets.
 func TestLimitsAreNotBelowBudgets(t *testing.T) {
 	budgets := map[string]Limits{
 		"":             {Connections: 2, ConnectionsPerMinute: 10, RcptsPerMinute: 60, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20},

@@ -2,22 +2,22 @@ package sim
 
 import "time"
 
-// hiddenLimits is how a persona throttles by limits of its own, which it does not announce: no excess in the referee's eyes, as a
-// client can only learn it from the replies. A client that does not slow down is blocked, and that the referee counts.
-// Figures in real time, before speed-up; 0 is none. With a speed-up of 0 no persona has hidden limits.
+// hiddenLimits are limits that a persona does not announce. The referee counts no excess of them, as a client can only learn them
+// from the replies. A client that does not slow down is blocked, and the referee counts the block. Figures in real time, before
+// speed-up; 0 is none. With a speed-up of 0 no persona has hidden limits.
 type hiddenLimits struct {
-	dropAfter      int           // recipients of one source after which it takes but fallen a minute
-	droppedRate    int           // a tenth of what it took
-	dropFor        time.Duration // for so long
-	closeAfter     int           // refusals of a connection after which each further one is a 421
-	acceptAllAfter int           // refusals of an hour after which it accepts every recipient, without a word, until the hour is over
-	delayStep      time.Duration // longer before each reply, for each refusal of the last quarter of an hour
-	maxDelay       time.Duration // and no longer than this
-	maxWarnings    int           // 450s of the rate and 421s of an hour after which it blocks the source for an hour
+	dropAfter      int           // recipients of one source after which it accepts only droppedRate a minute
+	droppedRate    int           // recipients a minute
+	dropFor        time.Duration // how long the lower rate lasts
+	closeAfter     int           // refusals on a connection after which each further one is a 421
+	acceptAllAfter int           // refusals in an hour after which it accepts every recipient for the rest of the hour, without saying so
+	delayStep      time.Duration // added delay of each reply for each refusal in the last 15 minutes
+	maxDelay       time.Duration // the longest delay
+	maxWarnings    int           // 450 and 421 replies in an hour after which it blocks the source for an hour
 }
 
-// throttlers are receivers that tolerate a source at first and throttle it later. They are part of a world only where Config.Punishers
-// asks for them. Each says the truth to a client that slows down.
+// throttlers are receivers that tolerate a source at first and throttle it later. They are part of a world only with
+// Config.Throttlers. Each answers truthfully to a client that slows down.
 func throttlers() []*Persona {
 	unsure := Outcome{"RISKY", "accepted_unconfirmed"}
 	return []*Persona{
@@ -40,19 +40,19 @@ func throttler(name string, expect expectation, l Limits, h behaviour) *Persona 
 
 // sourceState is what a persona with hidden limits remembers of a source. Guarded by the meter's mutex.
 type sourceState struct {
-	recipients     int       // recipients in all, until the limit falls
-	droppedAt      time.Time // when it did
-	inMinute       window    // recipients in the minute, while it is low
-	warnings       window    // in the hour
+	recipients     int       // recipients in total, until the limit drops
+	droppedAt      time.Time // when the limit dropped
+	inMinute       window    // recipients in the minute, while the limit is low
+	warnings       window    // warnings in the hour
 	recentRefusals window    // refusals in the last quarter of an hour
-	acceptAllUntil time.Time // until when every recipient is accepted
+	acceptAllUntil time.Time // end of the time in which every recipient is accepted
 }
 
 func newSourceState() sourceState {
 	return sourceState{inMinute: window{part: time.Second}, warnings: window{part: time.Minute}, recentRefusals: window{part: 15 * time.Second}}
 }
 
-// checkRecipient is what the persona's hidden limits make of one more recipient.
+// checkRecipient applies the persona's hidden limits to one more recipient.
 func (conn *connection) checkRecipient(t *hiddenLimits, s *smtpServer, now time.Time) replyRule {
 	if s.world.config.Speedup <= 0 {
 		return ruleNone
@@ -78,7 +78,7 @@ func (conn *connection) checkRecipient(t *hiddenLimits, s *smtpServer, now time.
 	return conn.warn(t, s, now, ruleTooFast)
 }
 
-// warn counts a warning; the last straw is a block. Holds m.mu.
+// warn counts a warning; one too many is a block. Holds m.mu.
 func (conn *connection) warn(t *hiddenLimits, s *smtpServer, now time.Time, otherwise replyRule) replyRule {
 	m := conn.meter
 	if t.maxWarnings > 0 && m.state.warnings.add(now) > scaleUp(t.maxWarnings, s.world.config.Speedup) {
@@ -88,7 +88,7 @@ func (conn *connection) warn(t *hiddenLimits, s *smtpServer, now time.Time, othe
 	return otherwise
 }
 
-// checkRefusal is what the persona's hidden limits make of one more refusal that it is about to speak.
+// checkRefusal applies the persona's hidden limits to one more refusal, before it is sent.
 func (conn *connection) checkRefusal(t *hiddenLimits, s *smtpServer, now time.Time) replyRule {
 	if s.world.config.Speedup <= 0 {
 		return ruleNone
@@ -108,7 +108,7 @@ func (conn *connection) checkRefusal(t *hiddenLimits, s *smtpServer, now time.Ti
 	return ruleNone
 }
 
-// replyDelay is how long the persona takes over a reply to this source now.
+// replyDelay is the persona's current delay of a reply to this source.
 func (conn *connection) replyDelay(t *hiddenLimits, now time.Time) time.Duration {
 	if t.delayStep == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// askMany asks a host about n mailboxes in one state, on connections of five, and gives the first line of each reply.
+// askMany probes n mailboxes in one state at a host, five on each connection, and returns the first line of each reply.
 func (h *harness) askMany(persona string, n int, m Mailbox) (replies []string) {
 	d, host := h.domainOf(persona, Primary)
 	for len(replies) < n {
@@ -98,7 +98,7 @@ func TestIgnoredWarningsEndInABlock(t *testing.T) {
 	})
 }
 
-// TestThrottlersAreOptional: the ordinary world has none of them, and is the same as ever with them left out.
+// TestThrottlersAreOptional: the default world has none of them, and does not change with the option off.
 func TestThrottlersAreOptional(t *testing.T) {
 	with, without := NewWorld(Config{Throttlers: true}), NewWorld(Config{})
 	if len(without.Addresses("silent-past", 1)) != 0 || len(with.Addresses("silent-past", 50)) != 50 {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// rates are the hourly and per-minute budgets that a careful prober keeps, in
-// real time. Everything else in a provider table is no matter of speed.
+// rates are the hourly and per-minute budgets of a careful prober, in real time.
+// Nothing else in a provider table depends on the speed-up.
 type rates struct {
 	connectionsPerMinute, rcptsPerMinute, refusalsPerHour int
 }
 
-// Budgets per source address, as the shipped provider table has them.
-// defaultRates hold for unknown routes.
+// Budgets per source address, as in the shipped provider table. defaultRates are
+// for unknown routes.
 var (
 	defaultRates  = rates{10, 60, 20}
 	providerRates = map[string]rates{
@@ -42,17 +42,17 @@ var (
 	}
 )
 
-// maxBudget is the highest figure that a provider table takes.
+// maxBudget is the highest budget that a provider table accepts.
 const maxBudget = 1_000_000
 
-// retrySchedule is when a deferred address is asked again, each after the
+// retrySchedule is the delay of each retry of a deferred address after the
 // attempt before.
 var retrySchedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
 
-// WriteProviders writes the TOML override file that belongs to an internet of
-// that speed-up: pauses, retry schedule, per-minute and per-hour budgets, scaled
-// alike. With 0 no pause lasts and every budget is 0, which is none, save what the receivers refuse at
-// any speed.
+// WriteProviders writes the TOML override file for a simulated internet of that
+// speed-up, with scaled pauses, retry schedule, per-minute and per-hour budgets.
+// With 0 there are no pauses and no budgets, except those that receivers enforce
+// at any speed.
 func WriteProviders(out io.Writer, speedup float64) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Budgets for the pretend internet at speed-up %g. Not for the real one.\n", speedup)
@@ -67,7 +67,7 @@ func WriteProviders(out io.Writer, speedup float64) error {
 	return err
 }
 
-// providerIDs lists the providers that have personas, in their order.
+// providerIDs lists the providers that have personas, in the order of Personas.
 func providerIDs() []string {
 	var ids []string
 	seen := map[string]bool{"": true}
@@ -106,13 +106,13 @@ func writeLimits(b *strings.Builder, id string, speedup float64) {
 	fmt.Fprintf(b, "refusals_per_hour = %d\n", scaleDown(r.refusalsPerHour, speedup))
 }
 
-// scaleDown rounds down, so that a budget never passes what is tolerated.
+// scaleDown rounds down, so that a budget never exceeds the receiver's limit.
 func scaleDown(limit int, speedup float64) int {
 	return int(min(max(float64(limit)*speedup, 1), maxBudget))
 }
 
-// writeNoLimits lifts every budget. Outlook.com answers a second recipient of a
-// transaction with 452 4.5.3 whatever the speed.
+// writeNoLimits removes every budget but one: Outlook.com answers a second
+// recipient of a transaction with 452 4.5.3 at any speed.
 func writeNoLimits(b *strings.Builder, id string) {
 	for _, key := range []string{"connections", "connections_per_minute", "recipients_per_minute", "recipients_per_transaction",
 		"recipients_per_connection", "transactions_per_connection", "refusals_per_connection", "refusals_per_hour"} {

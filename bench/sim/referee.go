@@ -28,26 +28,26 @@ func kindName(kind int) string {
 	}[kind]
 }
 
-// maxMeters bounds the referee's memory (about 1 KiB each). A source and
-// persona past it are counted in the totals under one meter without limits.
+// maxMeters bounds the referee's memory (about 1 KiB each). Further pairs of
+// source and persona share one meter without limits.
 const maxMeters = 1 << 16
 
-// Referee counts what every source does to every persona and notes what
-// exceeds the persona's limits. It is safe for concurrent use.
+// Referee counts what every source does at every persona, and every excess over
+// the persona's limits. It is safe for concurrent use.
 //
 //  1. A connection counts as open from its acceptance until the client has
 //     closed its side or the server has decided to close, whichever is first:
-//     never longer than the client may know it to be open.
+//     never longer than the client can know that it is open.
 //  2. A window holds between 59 and 60 parts of its minute or hour, so that no
 //     rate is overstated.
-//  3. All hosts of a provider are one, whatever the personas of its tenants.
-//  4. A narrow route is counted once more, over all sources, and so are the sources of a tenant (referee_route.go).
+//  3. All hosts of a provider count as one, whatever the personas of its tenants.
+//  4. A narrow route is also counted over all sources, and so are the sources of a tenant (referee_route.go).
 type Referee struct {
 	speedup float64
 
 	mu     sync.Mutex // guards what follows
 	meters map[meterKey]*meter
-	routes map[string]*routeMeter // narrow ones and tenants, maxMeters at most
+	routes map[string]*routeMeter // narrow ones and tenants, at most maxMeters
 }
 
 // meterKey is one source seen by one cluster of hosts.
@@ -57,14 +57,14 @@ type meterKey struct {
 	cluster int
 }
 
-// NewReferee makes a referee for a world that runs speedup times as fast as
-// the real one: limits by the minute and the hour are multiplied by it. With 0
-// only what a persona can never take is a limit.
+// NewReferee makes a referee for a world of that speed-up: limits by the minute
+// and the hour are multiplied by it. With 0 only limits that hold at any speed
+// remain.
 func NewReferee(speedup float64) *Referee {
 	return &Referee{speedup: speedup, meters: map[meterKey]*meter{}, routes: map[string]*routeMeter{}}
 }
 
-// scaled is l as it holds in a world of that speed-up.
+// scaled returns l for a world of that speed-up.
 func (l Limits) scaled(speedup float64) Limits {
 	if speedup <= 0 {
 		if l.RcptsPerTransaction == 1 {
@@ -78,7 +78,7 @@ func (l Limits) scaled(speedup float64) Limits {
 	return l
 }
 
-// scaleUp multiplies a limit, rounding up: no persona tolerates less than it should.
+// scaleUp multiplies a limit and rounds up, so that no persona tolerates less than it should.
 func scaleUp(limit int, speedup float64) int {
 	return int(min(math.Ceil(float64(limit)*speedup), math.MaxInt32))
 }
@@ -106,8 +106,8 @@ func (r *Referee) meterFor(source netip.Addr, host *Host) *meter {
 	return m
 }
 
-// connect notes a new connection. If it finds the place crowded, wait a moment;
-// then settle it before serving it, and leave when it ends.
+// connect counts a new connection. If it is overLimit, the caller waits closeGrace.
+// Then it calls admit before serving, and close at the end.
 func (r *Referee) connect(now time.Time, source netip.Addr, host *Host) *connection {
 	m := r.meterFor(source, host)
 	m.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// windowParts is how finely a window forgets.
+// windowParts is how many parts a window has.
 const windowParts = 60
 
 // window counts events of the last minute or hour in parts of a 60th.
@@ -25,7 +25,7 @@ func (w *window) add(now time.Time) int {
 	return w.total
 }
 
-// advance forgets the parts that have gone by.
+// advance clears the parts that have expired.
 func (w *window) advance(now time.Time) {
 	at := now.UnixNano() / int64(w.part)
 	if at-w.at >= windowParts {
@@ -38,8 +38,8 @@ func (w *window) advance(now time.Time) {
 	}
 }
 
-// tally is what is known of one kind of limit: how often it was exceeded, and
-// the highest value seen at all.
+// tally counts how often one kind of limit was exceeded, and keeps the highest
+// value seen.
 type tally struct{ count, seen int }
 
 // meter is one source at one cluster of hosts.
@@ -51,15 +51,15 @@ type meter struct {
 	connections    int64
 	recipients     int64
 	refused        int64
-	denied         int64  // answered 5xx, for whatever reason
+	denied         int64  // answered 5xx, for any reason
 	arrivals       window // connections in the minute
 	rcptsInMinute  window // recipients in the minute
-	refusalsInHour window // in the hour
+	refusalsInHour window // refusals in the hour
 	tallies        [limitKinds]tally
-	blocked        time.Time // until when the persona throttles, by RefusalsPerHour
-	throttled      int       // recipients asked while blocked
-	blocks         int64     // times that it lost its patience
-	silences       int64     // times that it began to accept every recipient without a word
+	blocked        time.Time // end of the throttling by RefusalsPerHour
+	throttled      int       // recipients sent while blocked
+	blocks         int64     // how often a block began
+	silences       int64     // how often it began to accept every recipient without saying so
 	state          sourceState
 }
 
@@ -73,7 +73,7 @@ func newMeter(l Limits) *meter {
 	}
 }
 
-// exceeds tells whether seen exceeds limit; 0 is no limit.
+// exceeds reports that seen exceeds limit; 0 is no limit.
 func exceeds(seen, limit int) bool { return limit > 0 && seen > limit }
 
 // record records a value of one kind. Holds m.mu.
@@ -87,7 +87,7 @@ func (m *meter) record(kind, seen, limit int) bool {
 	return true
 }
 
-// recordRate counts an event in a window and notes the window's total. Holds m.mu.
+// recordRate counts an event in a window and records the window's total. Holds m.mu.
 func (m *meter) recordRate(w *window, kind, limit int, now time.Time) bool {
 	return m.record(kind, w.add(now), limit)
 }
@@ -100,7 +100,7 @@ func (l *Limits) limitOf(kind int) int {
 	}[kind]
 }
 
-// replyRule is what the referee lets a persona know of how a client behaves.
+// replyRule is the limit that a client has exceeded, for the persona's reply.
 type replyRule uint8
 
 const (
@@ -109,7 +109,7 @@ const (
 	ruleConnectionUsed            // recipients or transactions on the connection
 	ruleTooFast                   // recipients in the minute
 	ruleTooManyRefusals           // refused recipients on the connection
-	ruleBlocked                   // refused recipients in the hour, now or lately
+	ruleBlocked                   // refused recipients in the hour; the block may have begun earlier
 	ruleAcceptAll                 // every recipient is accepted
 )
 
@@ -119,28 +119,28 @@ func (m *meter) block(until time.Time) {
 	m.blocks++
 }
 
-// connection is one connection in the referee's eyes. It belongs to the goroutine
-// that serves the connection.
+// connection is the referee's record of one connection. It belongs to the
+// goroutine that serves the connection.
 type connection struct {
 	meter        *meter
-	openAtStart  int  // connections open at its arrival, itself among them
-	overLimit    bool // these were too many
-	overRate     bool // it came when too many had come in the minute
+	openAtStart  int  // connections open at its start, itself included
+	overLimit    bool // openAtStart was too many
+	overRate     bool // too many connections came in the minute
 	closed       bool
 	transactions int
 	rcpts        int // of the connection
 	txRcpts      int // of the transaction
 	refusals     int
 
-	source netip.Addr    // who asks
+	source netip.Addr    // of the client
 	domain *Domain       // of the last recipient
-	route  *routeMeter   // of that; nil where it is wide
-	routes []*routeMeter // those that it has asked
+	route  *routeMeter   // of that domain; nil if it is wide
+	routes []*routeMeter // the routes that it has used
 }
 
-// admit notes how many connections are open, and tells whether this one is
-// served. One that found the place crowded is counted again now, so that a
-// connection whose end was still on its way is not held against anyone.
+// admit records how many connections are open, and reports whether this one is
+// served. If there were too many at its start, they are counted again now, so
+// that a connection whose end was still on its way does not count.
 func (conn *connection) admit() bool {
 	m := conn.meter
 	m.mu.Lock()
@@ -202,8 +202,8 @@ func (conn *connection) countRcpt(now time.Time) replyRule {
 	return ruleNone
 }
 
-// countRefusal counts one recipient that is about to be refused for good. pause is
-// how long the persona blocks when that is one too many in the hour.
+// countRefusal counts one recipient before its permanent refusal. pause is how
+// long the persona blocks if that is one too many in the hour.
 func (conn *connection) countRefusal(now time.Time, pause time.Duration) replyRule {
 	conn.refusals++
 	conn.countRouteRefusal(now)
@@ -223,7 +223,7 @@ func (conn *connection) countRefusal(now time.Time, pause time.Duration) replyRu
 	return ruleNone
 }
 
-// throttledCount counts the recipients asked since the block began.
+// throttledCount counts the recipients sent since the block began.
 func (conn *connection) throttledCount() int {
 	conn.meter.mu.Lock()
 	defer conn.meter.mu.Unlock()

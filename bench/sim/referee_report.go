@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Report is the referee's account, as GET /referee gives it.
+// Report is the referee's report, as GET /referee returns it.
 type Report struct {
 	Connections int64      `json:"connections"`
 	Recipients  int64      `json:"recipients"`
 	Refused     int64      `json:"refused"`
 	Excesses    int64      `json:"excesses"`
-	Blocks      int64      `json:"blocks"`   // times that a receiver began to block a source for what it had done
-	Silences    int64      `json:"silences"` // times that one began to accept every recipient from it instead
+	Blocks      int64      `json:"blocks"`   // how often a receiver began to block a source for its behaviour
+	Silences    int64      `json:"silences"` // how often a receiver began to accept every recipient instead
 	By          []Entry    `json:"by"`       // the excesses
 	Peaks       []Entry    `json:"peaks"`    // the highest value of each limited kind, whether within the limit or not
-	Routes      []RouteUse `json:"routes"`   // the narrow routes and the tenants, all sources together
+	Routes      []RouteUse `json:"routes"`   // the narrow routes and the tenants, over all sources
 }
 
-// Entry is one kind of limit of one persona towards one source. With several
-// clusters of a persona, Count is their sum, Seen the highest.
+// Entry is the use of one kind of limit of one persona by one source. With
+// several clusters of a persona, Count is their sum and Seen the highest.
 type Entry struct {
 	Persona string `json:"persona"` // or the provider's id
 	Source  string `json:"source"`
@@ -29,7 +29,7 @@ type Entry struct {
 	Seen    int    `json:"seen"`
 }
 
-// Report tells what has happened so far.
+// Report returns the counts so far.
 func (r *Referee) Report() Report {
 	rep := Report{By: []Entry{}, Peaks: []Entry{}, Routes: []RouteUse{}}
 	entries := map[Entry]*Entry{} // by persona, source and kind

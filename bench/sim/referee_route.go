@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// A narrow route is a receiver that a cluster of probers asks from one address at a time, whatever addresses it has: its mail
-// hosts are one site's, and to them all who ask on behalf of one asker are one. So its minute and its hour are counted over all
-// sources together, and who else is still there when a source asks. A wide receiver is as large as the world: each source has
-// a budget of its own there, and it has no route here. A receiver with tenants counts each source for itself, too, but each domain
-// is a route that one source at a time may ask.
+// A narrow route is a receiver that a cluster of probers may use from one source at a time: its mail hosts belong to one site,
+// to which all sources of a cluster are one client. So its limits by the minute and the hour are counted over all sources, and
+// the sources that are connected at the same time. A wide receiver is large: each source has its own budget there, and it has no
+// route here. A receiver with tenants also counts each source separately, but each domain is a route for one source at a time.
 
 // The kinds of receiver, as a prober's table has them.
 const (
@@ -21,13 +20,13 @@ const (
 	tenanted = "tenants"
 )
 
-// Those that are not narrow.
+// Receivers that are not narrow.
 var (
 	wideProviders    = []string{"google", "microsoft365", "outlook", "yahoo", "icloud", "gmx", "qq", "netease", "mailru"}
 	tenantsProviders = []string{"mimecast", "proofpoint", "barracuda", "cisco", "zoho", "godaddy"}
 )
 
-// Kind tells how several sources may ask a persona: narrow, wide or tenants.
+// Kind says how several sources may use a persona: narrow, wide or tenants.
 func (p *Persona) Kind() string {
 	switch {
 	case slices.Contains(wideProviders, p.Provider):
@@ -38,15 +37,15 @@ func (p *Persona) Kind() string {
 	return narrow
 }
 
-// Kinds of excess of a route, all sources together.
+// Kinds of excess of a route, over all sources.
 const (
-	overSources = iota // asked from several at one time
+	overSources = iota // used from several at one time
 	overRouteRcpts
 	overRouteRefusals
 	routeKinds
 )
 
-// everySource is what a report has for a source where it speaks of all of them.
+// everySource stands for the source in entries over all sources.
 const everySource = "every source"
 
 func (m *routeMeter) kindName(kind int) string {
@@ -56,26 +55,26 @@ func (m *routeMeter) kindName(kind int) string {
 	return [routeKinds]string{"sources_of_a_route", "rcpts_of_a_route_per_minute", "refusals_of_a_route_per_hour"}[kind]
 }
 
-// limitOf is what a persona tolerates of one kind from a route, whichever source asks.
+// limitOf is the limit of one kind for a route, over all sources.
 func (m *routeMeter) limitOf(kind int) int {
 	return [routeKinds]int{1, m.limits.RcptsPerMinute, m.limits.RefusalsPerHour}[kind]
 }
 
-// routeMeter is what all sources do to one narrow route, or to one domain of a receiver with tenants.
+// routeMeter counts what all sources do at one narrow route, or at one domain of a receiver with tenants.
 type routeMeter struct {
 	persona string // or the provider's id
-	limits  Limits // scaled; none of a tenant, for each source has its own
+	limits  Limits // scaled; none for a tenant, since each source has its own
 	tenant  bool
 
 	mu             sync.Mutex // guards what follows
 	open           map[netip.Addr]int
-	sources        map[netip.Addr]bool // that ever asked
+	sources        map[netip.Addr]bool // that ever used it
 	rcptsInMinute  window
 	refusalsInHour window
 	tallies        [routeKinds]tally
 }
 
-// routeKey names the route of a domain: its provider, itself where that has tenants, or its sorted hosts; empty where it is wide.
+// routeKey names the route of a domain: its provider, the domain if that has tenants, or its sorted hosts; empty if it is wide.
 func routeKey(d *Domain) string {
 	switch kind := d.Persona.Kind(); {
 	case kind == wide:
@@ -95,7 +94,7 @@ func routeKey(d *Domain) string {
 	return strings.Join(hosts, ",")
 }
 
-// routeFor finds or makes the meter of a domain's route; nil where it is wide, and where there are too many.
+// routeFor finds or makes the meter of a domain's route; nil if it is wide, or if there are too many.
 func (r *Referee) routeFor(d *Domain) *routeMeter {
 	if d.route == "" {
 		return nil
@@ -117,7 +116,7 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 	return m
 }
 
-// countOnRoute counts a recipient of a domain with its route. The source stays with the route until the connection ends.
+// countOnRoute counts a recipient at the route of its domain. The source counts as connected to the route until the connection ends.
 func (conn *connection) countOnRoute(r *Referee, source netip.Addr, mailDomain *Domain, now time.Time) {
 	if conn.domain != mailDomain {
 		conn.domain, conn.route = mailDomain, r.routeFor(mailDomain)
@@ -131,7 +130,7 @@ func (conn *connection) countOnRoute(r *Referee, source netip.Addr, mailDomain *
 	}
 }
 
-// joinRoute notes that a source is at a route.
+// joinRoute records that a source uses a route.
 func (conn *connection) joinRoute(source netip.Addr) {
 	m := conn.route
 	if m == nil || slices.Contains(conn.routes, m) {
@@ -144,7 +143,7 @@ func (conn *connection) joinRoute(source netip.Addr) {
 	m.sources[source] = true
 }
 
-// leaveRoutes leaves all routes that the connection has asked.
+// leaveRoutes ends the use of all routes of the connection.
 func (conn *connection) leaveRoutes() {
 	for _, m := range conn.routes {
 		m.mu.Lock()
@@ -156,7 +155,7 @@ func (conn *connection) leaveRoutes() {
 	conn.routes = nil
 }
 
-// countRouteRefusal counts a refusal with the route of the recipient.
+// countRouteRefusal counts a refusal at the route of the recipient.
 func (conn *connection) countRouteRefusal(now time.Time) {
 	if m := conn.route; m != nil {
 		m.mu.Lock()
@@ -174,15 +173,15 @@ func (m *routeMeter) record(kind, seen int) {
 	}
 }
 
-// RouteUse is what was seen of the narrow routes of one persona, or of its tenants, all sources together.
+// RouteUse is the use of the narrow routes of one persona, or of its tenants, over all sources.
 type RouteUse struct {
 	Persona string  `json:"persona"` // or the provider's id
 	Routes  int     `json:"routes"`
-	Moved   int     `json:"moved"` // routes that more than one source asked, one after the other
+	Moved   int     `json:"moved"` // routes that more than one source used, one after the other
 	Peaks   []Entry `json:"peaks"` // the highest value of each kind, whether within the limit or not
 }
 
-// reportRoutes adds the routes to a report: their excesses among the others'.
+// reportRoutes adds the routes and their excesses to a report.
 func (r *Referee) reportRoutes(rep *Report) {
 	uses := map[string]*RouteUse{}
 	for _, m := range r.routeSnapshot() {
@@ -208,7 +207,7 @@ func (r *Referee) reportRoutes(rep *Report) {
 	slices.SortFunc(rep.Routes, func(a, b RouteUse) int { return strings.Compare(a.Persona, b.Persona) })
 }
 
-// addTo adds one route to its persona's.
+// addTo adds one route to its persona's RouteUse.
 func (m *routeMeter) addTo(u *RouteUse) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

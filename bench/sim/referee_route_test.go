@@ -33,7 +33,7 @@ func TestRouteIsNamedByItsHosts(t *testing.T) {
 	}
 }
 
-// TestRefereeCountsRoutesOverAllSources has two sources keep to the limits, each alone, and both at one route.
+// TestRefereeCountsRoutesOverAllSources: two sources keep to the limits, first each alone, then both at one route.
 func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 	second := netip.MustParseAddr("127.0.0.2")
 	// turn is a source's connection: so many recipients of the domain, some of them refused.
@@ -96,7 +96,7 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 	}
 }
 
-// TestRefereeRequiresOneSourcePerTenant has two sources ask a gateway: each may use all that it tolerates, but not at one domain.
+// TestRefereeRequiresOneSourcePerTenant: two sources use a gateway: each may use its full limits, but not both one domain.
 func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 	second := netip.MustParseAddr("127.0.0.2")
 	host := strictHost()

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// SourceUsage is what one source has asked of one receiver: of a provider, or of one operator's hosts of a persona.
+// SourceUsage is the use of one receiver by one source: of a provider, or of one operator's hosts of a persona.
 type SourceUsage struct {
 	Persona, Source string
-	Cluster         int // tells operators apart; 0 for a provider
+	Cluster         int // number of the operator; 0 for a provider
 	Connections     int64
 	Recipients      int64
 	Refused         int64
-	Denied          int64  // answered 5xx, for whatever reason: those refused, full mailboxes, throttling
+	Denied          int64  // answered 5xx for any reason: refusals, full mailboxes, throttling
 	Limits          Limits // scaled by the speed-up
 }
 
-// Usage tells what each source has asked of each receiver so far.
+// Usage returns the use of each receiver by each source so far.
 func (r *Referee) Usage() []SourceUsage {
 	var all []SourceUsage
 	for key, m := range r.snapshot() {
@@ -31,12 +31,12 @@ func (r *Referee) Usage() []SourceUsage {
 	return all
 }
 
-// countedRcpt answers a recipient and counts it where the reply is a 5xx.
+// countedRcpt answers a recipient and counts it if the reply is a 5xx.
 func (c *session) countedRcpt(cmd *command) bool {
 	at := len(c.out)
 	keepOpen := c.rcpt(cmd)
 	if at > len(c.out) {
-		at = 0 // what came before is on its way
+		at = 0 // earlier replies have been sent
 	}
 	if at < len(c.out) && c.out[at] == '5' {
 		c.connection.meter.mu.Lock()

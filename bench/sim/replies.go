@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// replyKind names the occasions on which a server speaks in words of its own.
+// replyKind is an occasion for which each persona has its own text.
 type replyKind uint8
 
 const (
@@ -16,8 +16,8 @@ const (
 	replyRcpt                     // recipient accepted
 	replyAbsent                   // no such mailbox
 	replyFull                     // over quota
-	replyDisabled                 // switched off
-	replyMoved                    // lives elsewhere
+	replyDisabled                 // disabled mailbox
+	replyMoved                    // moved mailbox
 	replyRelayDenied              // not one of our domains
 	replyTooManyRcpts             // no more recipients in this transaction
 	replyOneDomain                // no second domain in this transaction
@@ -26,21 +26,21 @@ const (
 	replyTooManyConns             // too many connections; closes
 	replyTooFast                  // too many recipients in this minute
 	replyBlocked                  // too many unknown recipients in this hour
-	replyGreylisted               // first contact, come back later
+	replyGreylisted               // first contact, retry later
 	replyNeedTLS                  // STARTTLS first
-	replyRefused                  // the refusal of habit.refuseAt
+	replyRefused                  // the refusal at behaviour.refuseAt
 	replyNoNullSender             // MAIL FROM:<> refused
 	replyEarlyTalk                // the client spoke before the banner; closes
 	replyNeedsUTF8                // non-ASCII recipient without SMTPUTF8
 	replyKinds
 )
 
-// texts is what a persona says on each occasion: complete reply lines, "\n"
-// between the lines of one reply. Words in braces are filled in: {to} {user}
-// {domain} {from} {ip} {host} {id}.
+// texts are a persona's replies: complete reply lines, "\n" between the lines
+// of one reply. Words in braces are filled in: {to} {user} {domain} {from} {ip}
+// {host} {id}.
 type texts map[replyKind]string
 
-// defaultTexts is what a persona says where it has no words of its own.
+// defaultTexts are the replies of a persona without its own.
 func defaultTexts() texts {
 	return texts{
 		replyBanner:         "220 {host} ESMTP ready",
@@ -97,7 +97,7 @@ type reply struct {
 // compiledReplies are all compiled texts of a persona.
 type compiledReplies [replyKinds]reply
 
-// slotOf names the slots as they stand in a text.
+// slotOf returns the slot of a name in braces.
 func slotOf(name string) (slot, bool) {
 	switch name {
 	case "to":
@@ -118,8 +118,7 @@ func slotOf(name string) (slot, bool) {
 	return slotNone, false
 }
 
-// compileReply turns a text into a reply. The table is ours, so an unknown slot is
-// our bug.
+// compileReply turns a text into a reply. An unknown slot is a bug of the table.
 func compileReply(text string) reply {
 	text = strings.ReplaceAll(text, "\n", "\r\n") + "\r\n"
 	r := reply{closes: strings.HasPrefix(text, "421")}
@@ -139,7 +138,7 @@ func compileReply(text string) reply {
 	}
 }
 
-// compileReplies fills the gaps of t with the plain texts.
+// compileReplies compiles t, with defaultTexts for what it lacks.
 func compileReplies(t texts) *compiledReplies {
 	var all compiledReplies
 	for s, text := range defaultTexts() {
@@ -178,13 +177,13 @@ func appendReply(dst []byte, r *reply, f *replyValues) []byte {
 		case slotHost:
 			dst = append(dst, f.host...)
 		case slotID:
-			dst = strconv.AppendUint(append(dst, '4'), f.id, 36) // the digit keeps it from being a word
+			dst = strconv.AppendUint(append(dst, '4'), f.id, 36) // the digit keeps it from looking like a word
 		}
 	}
 	return dst
 }
 
-// Refuses tells whether the persona's last word on a mailbox in state m is a permanent refusal (5xx) of the recipient.
+// Refuses reports that the persona's final reply for a mailbox in state m is a permanent refusal (5xx) of the recipient.
 func (p *Persona) Refuses(m Mailbox) bool {
 	h := &p.behaviour
 	s := replyRcpt

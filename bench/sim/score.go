@@ -7,40 +7,40 @@ import (
 	"io"
 )
 
-// Scores is a result file held against the truth. All figures are rows, save
-// ChangedCells.
+// Scores is the comparison of a result file with the truth. All figures are rows,
+// except ChangedCells.
 type Scores struct {
 	Rows int `json:"rows"` // of the truth file
-	// FalseValid: VALID where no allowed outcome is. FalseInvalid likewise.
+	// FalseValid: VALID, but no allowed outcome is. FalseInvalid likewise.
 	FalseValid   int `json:"false_valid"`
 	FalseInvalid int `json:"false_invalid"`
-	// UnexpectedUnknown: UNKNOWN where no allowed outcome is.
+	// UnexpectedUnknown: UNKNOWN, but no allowed outcome is.
 	UnexpectedUnknown int `json:"unexpected_unknown"`
-	// WrongReason: the status is allowed, but not with that reason.
+	// WrongReason: the status is allowed, but not with this reason.
 	WrongReason int `json:"wrong_reason"`
 	// WrongStatus: a status that is not allowed, the three above included.
 	WrongStatus int `json:"wrong_status"`
-	// MissingRows of the truth that the result lacks; ExtraRows the other way.
+	// MissingRows are in the truth but not in the result; ExtraRows the reverse.
 	MissingRows int `json:"missing_rows"`
 	ExtraRows   int `json:"extra_rows"`
-	// OrderErrors: rows that stand where another belongs. Their verdicts and
-	// cells are not compared.
+	// OrderErrors: rows in the place of another row. Their verdicts and cells are
+	// not compared.
 	OrderErrors int `json:"order_errors"`
 	// ChangedCells of the input that the result does not repeat.
 	ChangedCells int `json:"changed_cells"`
-	// Confusion counts rows by expected and given status. A row given an allowed
-	// status counts as expected so; a blank address is expected "".
+	// Confusion counts rows by expected and given status. An allowed status counts
+	// as the expected one; that of a blank address is "".
 	Confusion map[string]map[string]int `json:"confusion"`
 	// Wrong counts rows with a wrong status or reason by "expected -> given".
 	Wrong map[string]int `json:"wrong,omitempty"`
 }
 
-// errNoColumn says that a file is not what it was said to be.
+// errNoColumn means that a file lacks a column that it must have.
 var errNoColumn = errors.New("no such column")
 
 // Score joins a truth file and a result file (each plain, gzip or zstd) by the
-// order of rows. Memory does not grow with rows. An error means that a file
-// could not be read; what a readable result gets wrong is in the Scores.
+// order of rows. Memory does not grow with rows. An error means that a file could
+// not be read; errors of a readable result are in the Scores.
 func Score(truth, result io.Reader) (Scores, error) {
 	s := scorer{Scores: Scores{Confusion: map[string]map[string]int{}, Wrong: map[string]int{}}}
 	if err := s.open(truth, result); err != nil {
@@ -57,7 +57,7 @@ func Score(truth, result io.Reader) (Scores, error) {
 	}
 }
 
-// scorer walks both files side by side.
+// scorer reads both files row by row.
 type scorer struct {
 	Scores
 	truth, result       *records
@@ -99,7 +99,7 @@ func openHeader(what string, in io.Reader) (*records, error) {
 	return r, nil
 }
 
-// resultColumn finds a column that the verifier added; it is called _2 when the
+// resultColumn finds a column that the verifier added. Its name ends in _2 if the
 // input has one of that name.
 func (s *scorer) resultColumn(name string) (int, error) {
 	if at := s.result.find(name + "_2"); at >= 0 {
@@ -182,7 +182,7 @@ func (s *scorer) filled() int {
 	return n
 }
 
-// cell is empty where a row has no such column.
+// cell returns column i of the row; empty if the row has no such column.
 func cell(r *records, i int) []byte {
 	if i < 0 || i >= len(r.cells) {
 		return nil
@@ -190,7 +190,7 @@ func cell(r *records, i int) []byte {
 	return r.cells[i]
 }
 
-// judge holds one verdict against the allowed outcomes.
+// judge compares one verdict with the allowed outcomes.
 func (s *scorer) judge(status, reason string) {
 	expected, exact := s.match(status, reason)
 	row := s.Confusion[expected.Status]
@@ -218,8 +218,8 @@ func (s *scorer) judge(status, reason string) {
 	}
 }
 
-// match finds the allowed outcome nearest to the verdict: the very one, else
-// one of the same status, else the first.
+// match finds the allowed outcome nearest to the verdict: the same one, else one
+// of the same status, else the first.
 func (s *scorer) match(status, reason string) (nearest Outcome, exact bool) {
 	var similar *Outcome
 	for i, o := range s.allowed {

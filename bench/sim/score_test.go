@@ -116,7 +116,7 @@ func zstdPacked(b []byte) []byte {
 	return w.EncodeAll(b, nil)
 }
 
-// Whatever the bytes, records end, and their raw bytes are the file.
+// For any bytes, records end, and their raw bytes are the file.
 func FuzzRecords(f *testing.F) {
 	for _, seed := range []string{"", "a,b\n", "\"a\nb\",c", "a\"b,c\r\n", "\"", "\"a\"b,c\n\n"} {
 		f.Add([]byte(seed))

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// Network is where a Server listens: the loopback of this machine, or memory.
+// Network is where a Server listens: loopback, private addresses, or memory.
 type Network interface {
 	Listen(netip.AddrPort) (net.Listener, error)
 	ListenPacket(netip.AddrPort) (net.PacketConn, error)
 }
 
-// AnyPort as Config.SMTPPort takes a port that is free.
+// AnyPort as Config.SMTPPort selects a free port.
 const AnyPort = -1
 
 // Server is a running simulated internet.
@@ -22,7 +22,7 @@ type Server struct {
 	World   *World
 	Referee *Referee
 	DNS     netip.AddrPort // where the name server listens
-	HTTP    netip.AddrPort // where the report is; the zero value: nowhere
+	HTTP    netip.AddrPort // where the report is; zero: nowhere
 
 	network Network
 	stop    context.CancelFunc
@@ -33,10 +33,10 @@ type Server struct {
 	failed error
 }
 
-// Start makes the world of c and listens for it on n: one listener for each
-// living host, all on one port, and the name server. It serves until ctx ends
-// or Close is called. With port 0 in c.DNS or c.HTTP, and with AnyPort, a free
-// port is taken: see World.Config, DNS and HTTP of the Server.
+// Start makes the world of c and listens on n: one listener for each living
+// host, all on one port, and the name server. It serves until ctx ends or Close
+// is called. Port 0 in c.DNS or c.HTTP, and AnyPort, select a free port: see
+// World.Config, DNS and HTTP of the Server.
 func Start(ctx context.Context, c Config, n Network) (*Server, error) {
 	if err := c.withDefaults().check(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func Start(ctx context.Context, c Config, n Network) (*Server, error) {
 	return s, nil
 }
 
-// check refuses a Config that no world fits.
+// check refuses an invalid Config.
 func (c Config) check() error {
 	switch {
 	case !c.Network.Addr().Is4() || c.Network.Bits() > 20:
@@ -71,8 +71,8 @@ func (c Config) check() error {
 	return err
 }
 
-// Close ends every listener and connection and waits for them. It returns what
-// ended the server before its time, if anything did.
+// Close ends every listener and connection and waits for them. It returns the
+// error that ended the server early, if any.
 func (s *Server) Close() error {
 	s.stop()
 	return s.Wait()
@@ -86,7 +86,7 @@ func (s *Server) Wait() error {
 	return s.failed
 }
 
-// fail notes the first failure and ends the server.
+// fail records the first failure and ends the server.
 func (s *Server) fail(err error) {
 	if err == nil {
 		return
@@ -99,8 +99,8 @@ func (s *Server) fail(err error) {
 	s.stop()
 }
 
-// startHosts listens for every host that lives. A machine without IPv6 has no
-// IPv6 hosts: they look as they do from most of the real internet.
+// startHosts listens for every living host. On a machine without IPv6 the IPv6
+// hosts are unreachable, as from many real networks.
 func (s *Server) startHosts(ctx context.Context) error {
 	for _, h := range s.World.Hosts() {
 		if h.Role == Dead {
@@ -120,7 +120,7 @@ func (s *Server) startHosts(ctx context.Context) error {
 	return nil
 }
 
-// listen opens the SMTP port at addr; the first one with AnyPort settles it.
+// listen opens the SMTP port at addr. With AnyPort the first call chooses the port.
 func (s *Server) listen(addr netip.Addr) (net.Listener, error) {
 	c := &s.World.config
 	if c.SMTPPort != AnyPort {
@@ -145,11 +145,11 @@ func (s *Server) startDNS(ctx context.Context) error {
 	return nil
 }
 
-// portTries bounds the search for a port that is free for UDP and TCP alike.
+// portTries bounds the search for a port that is free for both UDP and TCP.
 const portTries = 20
 
-// listenBoth opens a port for UDP and TCP. The system gives a port that is free for UDP; another program may have the same TCP port, and
-// then another is asked for.
+// listenBoth opens a port for UDP and TCP. The system chooses a port that is free for UDP; if its TCP port is in use, it tries
+// another one.
 func (s *Server) listenBoth(at netip.AddrPort) (packets net.PacketConn, listener net.Listener, err error) {
 	for range portTries {
 		if packets, err = s.network.ListenPacket(at); err != nil {
@@ -166,7 +166,7 @@ func (s *Server) listenBoth(at netip.AddrPort) (packets net.PacketConn, listener
 	return nil, nil, err
 }
 
-// addrPort reads an address that a listener gave: AddrPort's own form.
+// addrPort converts the address of a listener.
 func addrPort(a net.Addr) netip.AddrPort {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {

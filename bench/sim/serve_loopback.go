@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Loopback is the Network of this machine. It refuses every address that is
-// not a loopback one: a simulated internet has no business on a real one.
+// Loopback is the loopback network of this machine. It refuses every other
+// address: a simulated internet must not be reachable on a real one.
 type Loopback struct{}
 
 // Listen opens a TCP port.

@@ -21,8 +21,8 @@ import (
 	"probity/internal/memnet"
 )
 
-// testClient is a patient client that knows SMTP and DNS and nothing of the
-// world: what it meets must agree with the truth.
+// testClient is a slow client that uses only SMTP and DNS: what it sees of the
+// world must agree with the truth.
 type testClient struct {
 	server *Server
 	net    *memnet.Network
@@ -76,8 +76,8 @@ func (c *testClient) exchange(network string, q *dns.Msg) *dns.Msg {
 	return m
 }
 
-// probe asks the first host that answers for two recipients, and returns the
-// reply codes; 0 where there was none.
+// probe sends two recipients to the first host that answers, and returns the
+// reply codes; 0 without a reply.
 func (c *testClient) probe(domain, target, decoy string) (codes [2]int) {
 	addrs, _ := c.route(domain)
 	for _, addr := range addrs {
@@ -117,7 +117,7 @@ func askRecipients(conn net.Conn, recipients ...string) (codes [2]int, busy bool
 	return codes, false
 }
 
-// sendOK sends a line and tells whether it was well received.
+// sendOK sends a line and reports a positive reply.
 func sendOK(text *textproto.Conn, line string) bool {
 	if err := text.PrintfLine("%s", line); err != nil {
 		return false
@@ -126,7 +126,7 @@ func sendOK(text *textproto.Conn, line string) bool {
 	return err == nil
 }
 
-// Every persona that tells the truth at once is asked for each kind of mailbox.
+// Every persona that answers truthfully at once is probed for each kind of mailbox.
 func TestServersMatchTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
@@ -176,7 +176,7 @@ func localIn(d *Domain, m Mailbox) string {
 
 func addressIn(d *Domain, m Mailbox) string { return localIn(d, m) + "@" + d.Name }
 
-// checkOutcome holds what the servers say against one expected outcome.
+// checkOutcome compares the servers' replies with one expected outcome.
 func (c *testClient) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outcome) {
 	what := fmt.Sprintf("%s: %s: %v", d.Persona.Name, addressIn(d, m), want)
 	addrs, rcode := c.route(d.Name)
@@ -243,7 +243,7 @@ func TestServerOnLoopback(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// busyPorts is a loopback on which others have the TCP twins of the first free UDP ports.
+// busyPorts is a loopback on which the TCP ports of the first free UDP ports are in use.
 type busyPorts struct {
 	Loopback
 	taken int

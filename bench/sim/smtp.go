@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// smtpServer speaks for every host of a world. Which host a client has reached
-// is told by the connection's local address.
+// smtpServer serves every host of a world. The connection's local address
+// identifies the host.
 type smtpServer struct {
 	world   *World
 	referee *Referee
@@ -56,11 +56,11 @@ func (s *smtpServer) serve(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// acceptPause is how long a listener rests when the machine is short of something.
+// acceptPause is how long a listener waits after a temporary error.
 const acceptPause = 10 * time.Millisecond
 
-// isTemporary tells whether Accept may succeed later: the client has gone away, or
-// there are no files left for now.
+// isTemporary reports that Accept may succeed later: the client has gone away, or
+// the file limit is reached.
 func isTemporary(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
@@ -82,7 +82,7 @@ func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	c := &session{
 		server: s, host: &host, behaviour: &host.Persona.behaviour, connection: tracked, rawConn: conn, conn: conn, done: ctx.Done(),
 		in: make([]byte, inputSize), now: time.Now(),
-		// Real servers' ids look like noise, and grow with each reply.
+		// Ids of real servers look random, and grow with each reply.
 		values: replyValues{ip: source, host: host.Name, id: mixBits(s.serial.Add(1)) >> 40},
 	}
 	c.latency = s.latency(&host)
@@ -110,7 +110,7 @@ func (s *smtpServer) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / speedup)
 }
 
-// Realistic latency: a round trip and the server's own thought, by host.
+// Realistic latency by host: a round trip and the server's own time.
 const (
 	minLatency    = 30 * time.Millisecond
 	latencySpread = 200 * time.Millisecond

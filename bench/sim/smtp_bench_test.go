@@ -8,8 +8,8 @@ import (
 	"probity/internal/memnet"
 )
 
-// BenchmarkRcpt measures one pipelined recipient, both sides of the
-// conversation included: batches of fifty, RSET, again.
+// BenchmarkRcpt measures one pipelined recipient on both sides of the
+// conversation: batches of fifty, with RSET between them.
 func BenchmarkRcpt(b *testing.B) {
 	for _, network := range []string{"memory", "loopback"} {
 		for _, m := range []Mailbox{Present, Absent} {
@@ -70,7 +70,7 @@ func dialHost(b *testing.B, network string, host *Host) (clientConn, serverConn 
 	return clientConn, serverConn
 }
 
-// readUntil reads up to the end of a batch, which is the end of what there is.
+// readUntil reads to the end of a batch.
 func readUntil(b *testing.B, conn net.Conn, end []byte) {
 	buf := make([]byte, 0, 64<<10)
 	for !bytes.HasSuffix(buf, end) {

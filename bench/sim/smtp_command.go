@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// command obeys one line; false ends the session.
+// command executes one line; false ends the session.
 func (c *session) command(line []byte) bool {
 	cmd := parse(line)
 	if c.refused && cmd.verb != verbQuit {
@@ -38,7 +38,7 @@ func (c *session) command(line []byte) bool {
 	return c.badCommand("502 5.5.1 Command not known here")
 }
 
-// badCommand answers a command that makes no sense, up to a limit.
+// badCommand answers an invalid command, up to a limit.
 func (c *session) badCommand(reply string) bool {
 	c.badCount++
 	if c.badCount > maxBadCommands {
@@ -75,7 +75,7 @@ func (c *session) hello(cmd *command) bool {
 	return c.drain()
 }
 
-// separator stands between code and text: "-" but on the last line.
+// separator stands between code and text: "-" on all but the last line.
 func separator(last bool) byte {
 	if last {
 		return ' '
@@ -132,7 +132,7 @@ func (c *session) mail(cmd *command) bool {
 	return c.reply(replyMail)
 }
 
-// data takes no mail: a client comes here only to ask.
+// data accepts no mail: a verifier never sends any.
 func (c *session) data() bool {
 	switch {
 	case !c.inMail:
@@ -143,7 +143,7 @@ func (c *session) data() bool {
 	return c.replyText("451 4.3.0 No mail is taken in the pretend internet")
 }
 
-// startTLS changes to TLS, or fails to, as the persona has it.
+// startTLS changes to TLS, or fails if the persona's TLS is broken.
 func (c *session) startTLS(cmd *command) bool {
 	switch {
 	case c.behaviour.ext&extStartTLS == 0 || c.secure:
@@ -154,7 +154,7 @@ func (c *session) startTLS(cmd *command) bool {
 	if !c.replyText("220 2.0.0 Ready to start TLS") || !c.flush() {
 		return false
 	}
-	// What came before the handshake was not protected by it: forget it all
+	// Input before the handshake was not protected by it: drop it
 	// (RFC 3207 section 4.2).
 	c.start, c.end = 0, 0
 	if c.behaviour.brokenTLS {

@@ -40,7 +40,7 @@ func TestDialogues(t *testing.T) {
 
 var mailboxWord = regexp.MustCompile(`\{(absent|present|full|disabled|moved) ([a-z]+)\}`)
 
-// playDialogue holds the dialogue and writes it down.
+// playDialogue plays the dialogue and returns its transcript.
 func (h *harness) playDialogue(script string) string {
 	lines := strings.Split(script, "\n")
 	persona := strings.TrimPrefix(lines[0], "persona: ")

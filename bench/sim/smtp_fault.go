@@ -5,8 +5,8 @@ import "time"
 // longReplyLines bounds a banner that never ends.
 const longReplyLines = 1 << 14
 
-// breakProtocol does at a recipient what a broken host does. said is false when
-// this recipient is answered after all.
+// breakProtocol does at a recipient what a broken host does. If said is false,
+// this recipient is answered normally.
 func (c *session) breakProtocol() (said, keepOpen bool) {
 	switch c.behaviour.fault {
 	case faultGarbage:
@@ -33,7 +33,7 @@ func (c *session) breakProtocol() (said, keepOpen bool) {
 	return false, true
 }
 
-// sendLongReply sends continuation lines for ever, or nearly so.
+// sendLongReply sends longReplyLines continuation lines.
 func (c *session) sendLongReply() {
 	for range longReplyLines {
 		c.replyText("220-" + c.host.Name + " has something to say before it begins, and this is not the end of it")

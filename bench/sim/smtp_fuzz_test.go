@@ -9,7 +9,7 @@ import (
 	"probity/internal/memnet"
 )
 
-// FuzzSession sends anything at all: the server must answer with reply lines
+// FuzzSession sends any bytes: the server must answer with reply lines
 // only, and end when the client does.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte("EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<x@y.example>\r\nDATA\r\nQUIT\r\n"))

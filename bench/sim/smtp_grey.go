@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// maxGreyEntries bounds one generation of remembered first contacts; the table
-// holds two, at most about 80 MB, and forgets the older at once.
+// maxGreyEntries bounds one generation of first contacts. The table holds two,
+// at most about 80 MB, and drops the older one at once.
 const maxGreyEntries = 1 << 20
 
-// greylist remembers when something was first asked about. It is safe for
-// concurrent use.
+// greylist remembers when a key was first seen. It is safe for concurrent
+// use.
 type greylist struct {
 	mu                sync.Mutex // guards both maps
 	current, previous map[uint64]int64
@@ -18,7 +18,7 @@ type greylist struct {
 
 func newGreylist() *greylist { return &greylist{current: map[uint64]int64{}} }
 
-// passes tells whether key was first seen at least wait ago. The first contact
+// passes reports that key was first seen at least wait ago. The first contact
 // never passes.
 func (g *greylist) passes(key uint64, now time.Time, wait time.Duration) bool {
 	g.mu.Lock()
@@ -37,7 +37,7 @@ func (g *greylist) passes(key uint64, now time.Time, wait time.Duration) bool {
 	return false
 }
 
-// hashFold takes ASCII-folded bytes into a hash.
+// hashFold adds ASCII-folded bytes to a hash.
 func hashFold(h uint64, b []byte) uint64 {
 	for _, c := range b {
 		if c >= 'A' && c <= 'Z' {

@@ -98,7 +98,7 @@ func (h *harness) dial(host *Host) *smtpClient {
 	return &smtpClient{h: h, conn: conn, in: bufio.NewReader(conn)}
 }
 
-// reply reads one reply with all its lines; what went wrong stands in brackets.
+// reply reads one reply with all its lines, or an error in brackets.
 func (c *smtpClient) reply() string {
 	c.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	var lines []string
@@ -161,7 +161,7 @@ func (c *smtpClient) secure() string {
 	return ""
 }
 
-// quit ends the call as one should, and waits until the server has seen it.
+// quit ends the connection with QUIT, and waits until the server has seen it.
 func (c *smtpClient) quit() {
 	c.ask("QUIT")
 	c.conn.Close()

@@ -25,15 +25,15 @@ const (
 type command struct {
 	verb verb
 	arg  []byte // what follows the verb, trimmed
-	// For MAIL and RCPT. local and domain are what stands between the brackets,
-	// a source route removed (RFC 5321 appendix C); both are empty for "<>".
+	// For MAIL and RCPT. local and domain are the address between the brackets
+	// without a source route (RFC 5321 appendix C); both are empty for "<>".
 	wellFormed    bool
 	path          []byte
 	local, domain []byte
 	params        []byte
 }
 
-// parse reads one line without its line end. Verbs are known in any case
+// parse parses one line without its line end. Verbs are not case-sensitive
 // (RFC 5321 section 2.4).
 func parse(line []byte) command {
 	line = bytes.TrimRight(line, " \t")
@@ -48,8 +48,8 @@ func parse(line []byte) command {
 	return c
 }
 
-// verbOf knows a command word. The four letters are compared as one number, in
-// lower case, as this is done for every command.
+// verbOf returns the verb of a command word. The four letters are compared as one
+// number, in lower case, as this runs for every command.
 func verbOf(word []byte) verb {
 	if len(word) != 4 {
 		if len(word) == 8 && equalFold("starttls", word) {
@@ -82,7 +82,7 @@ func verbOf(word []byte) verb {
 	return verbNone
 }
 
-// lower4 folds four letters; it leaves others recognisably different.
+// lower4 folds four letters and leaves other bytes unchanged.
 func lower4(word []byte) []byte {
 	var out [4]byte
 	for i := range out {
@@ -95,7 +95,7 @@ func lower4(word []byte) []byte {
 	return out[:]
 }
 
-// readPath reads "FROM:<path> params" or "TO:<path> params". A blank after the
+// readPath parses "FROM:<path> params" or "TO:<path> params". A space after the
 // colon is accepted, as by most servers.
 func (c *command) readPath(keyword string) {
 	arg := c.arg
@@ -140,7 +140,7 @@ func endOfPath(arg []byte) int {
 	return -1
 }
 
-// splitPath divides the mailbox at its last "@": a domain has none.
+// splitPath splits the mailbox at its last "@": a domain has none.
 func (c *command) splitPath(path []byte) {
 	if len(path) == 0 {
 		c.wellFormed = true
@@ -158,7 +158,7 @@ func (c *command) splitPath(path []byte) {
 	c.wellFormed = bytes.IndexByte(path, ' ') < 0
 }
 
-// hasParam tells whether params contains a keyword, in upper case.
+// hasParam reports that params contains keyword, in any case.
 func hasParam(params []byte, keyword string) bool {
 	for len(params) > 0 {
 		word, rest, _ := bytes.Cut(params, []byte{' '})
@@ -170,7 +170,7 @@ func hasParam(params []byte, keyword string) bool {
 	return false
 }
 
-// asciiOnly tells whether b has no byte above 127.
+// asciiOnly reports that b has no byte above 127.
 func asciiOnly(b []byte) bool {
 	for _, c := range b {
 		if c >= 0x80 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// rcpt answers one recipient: the command that all this is about.
+// rcpt answers one recipient.
 func (c *session) rcpt(cmd *command) bool {
 	switch {
 	case !c.inMail && c.behaviour.requireTLS && !c.secure:
@@ -39,18 +39,18 @@ func (c *session) rcpt(cmd *command) bool {
 	return c.answerRcpt(cmd)
 }
 
-// delayReply keeps the client waiting for one reply, after it has the earlier ones.
+// delayReply sends the earlier replies, and delays this one.
 func (c *session) delayReply(cmd *command, wait time.Duration) bool {
 	if wait = c.server.scaled(wait); wait == 0 {
 		return true
 	}
-	// The line is about to be overwritten by what comes in meanwhile.
+	// New input overwrites the line during the pause: copy it.
 	*cmd = parse(append([]byte("RCPT "), cmd.arg...))
 	c.values.to, c.values.user, c.values.domain = cmd.path, cmd.local, cmd.domain
 	return c.flush() && c.pause(wait)
 }
 
-// answerRcpt answers a recipient whose client has behaved.
+// answerRcpt answers a recipient within the limits.
 func (c *session) answerRcpt(cmd *command) bool {
 	if c.behaviour.refuseAt == stageRcpt {
 		return c.reply(replyRefused)
@@ -70,7 +70,7 @@ func (c *session) answerRcpt(cmd *command) bool {
 	return c.answer(c.behaviour.shown(c.server.world.mailboxOf(mailDomain, cmd.local)))
 }
 
-// answer tells the state of a mailbox, as far as the persona does.
+// answer replies with the state of a mailbox, as far as the persona reveals it.
 func (c *session) answer(m Mailbox) bool {
 	if c.behaviour.acceptsAll || c.acceptAll {
 		return c.accept()
@@ -101,8 +101,8 @@ func (c *session) accept() bool {
 	return c.reply(replyRcpt)
 }
 
-// refuse says that a recipient is not to be had, unless this is one refusal
-// more than the persona tolerates.
+// refuse refuses a recipient, unless this is one refusal more than the persona
+// tolerates.
 func (c *session) refuse(s replyKind) bool {
 	rule := c.connection.countRefusal(c.now, c.server.scaled(time.Hour))
 	if rule == ruleNone {
@@ -117,11 +117,11 @@ func (c *session) refuse(s replyKind) bool {
 	return c.throttle(rule)
 }
 
-// acceptAllAfterBlocks is how many blocks a persona that then accepts silently admits to.
+// acceptAllAfterBlocks is how many recipients get the reply of a block before throttleAcceptAll accepts every recipient.
 const acceptAllAfterBlocks = 5
 
-// throttle answers a client that asks for more than the persona tolerates. None
-// of it looks like a missing mailbox.
+// throttle answers a client that exceeds a limit. No reply looks like a missing
+// mailbox.
 func (c *session) throttle(rule replyRule) bool {
 	switch rule {
 	case ruleConnectionUsed:
@@ -139,8 +139,8 @@ func (c *session) throttle(rule replyRule) bool {
 	return c.reply(replyBlocked)
 }
 
-// rcptDomain finds the domain of a recipient; the last one is remembered, as lists
-// come sorted by domain.
+// rcptDomain finds the domain of a recipient. It remembers the last one, as
+// recipients come sorted by domain.
 func (c *session) rcptDomain(name []byte) *Domain {
 	if len(c.rawDomain) > 0 && bytes.Equal(name, c.rawDomain) {
 		return c.domain
@@ -150,7 +150,7 @@ func (c *session) rcptDomain(name []byte) *Domain {
 	return c.domain
 }
 
-// greyPasses tells whether a recipient has been asked for before, long enough ago.
+// greyPasses reports that a recipient was first tried long enough ago.
 func (c *session) greyPasses(mailDomain *Domain, cmd *command) bool {
 	key := hashFold(mailDomain.key, cmd.local)
 	if c.behaviour.grey == greySource {

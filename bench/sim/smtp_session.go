@@ -15,15 +15,15 @@ const (
 	// RFC 5321 section 4.5.3.2.7 asks a server to wait five minutes at least.
 	idleTimeout  = 5 * time.Minute
 	writeTimeout = time.Minute
-	// unresponsiveTime is how long a host that never answers holds the line, in real time; its patience is scaled like any other wait.
+	// unresponsiveTime is how long a host that never answers keeps the connection, in real time; it is scaled like any other wait.
 	unresponsiveTime = 30 * time.Minute
-	// closeGrace is how long the end of another connection may be on its way.
+	// closeGrace is the wait for the end of another connection that may be on its way.
 	closeGrace = 50 * time.Millisecond
-	// lingerTime and lingerReads bound how long the server waits, and how much it
-	// throws away, after its own last words.
+	// lingerTime and lingerReads bound how long the server waits, and how much input
+	// it drops, after its last reply.
 	lingerTime  = 2 * time.Second
 	lingerReads = 64
-	// maxBadCommands is how many senseless commands a session tolerates.
+	// maxBadCommands is how many invalid commands a session tolerates.
 	maxBadCommands = 20
 )
 
@@ -34,14 +34,14 @@ type session struct {
 	behaviour  *behaviour
 	connection *connection
 	rawConn    net.Conn // the connection itself
-	conn       net.Conn // the same, or TLS over it
+	conn       net.Conn // rawConn, or TLS over it
 	done       <-chan struct{}
 
 	in         []byte // in[start:end] is unread input
 	start, end int
 	out        []byte // replies not yet written
 	latency    time.Duration
-	now        time.Time // of the last read: one clock reading a batch
+	now        time.Time // of the last read: one clock reading for each batch
 
 	values    replyValues
 	from      []byte // the sender, a copy; valid while inMail
@@ -52,17 +52,17 @@ type session struct {
 	refused   bool   // refused at the banner: only QUIT is left (RFC 5321 section 3.1)
 	quit      bool   // the client sent QUIT
 	resetConn bool   // the connection is to be reset
-	badCount  int    // senseless commands so far
-	acceptAll bool   // every recipient is accepted without a word, this recipient too
+	badCount  int    // invalid commands so far
+	acceptAll bool   // every recipient is accepted, this one included
 	accepted  int    // recipients accepted in this transaction
 
-	rawDomain   []byte  // the last recipient domain as typed, a copy
-	domain      *Domain // what it is; nil when we do not know it
+	rawDomain   []byte  // the last recipient domain as sent, a copy
+	domain      *Domain // the domain of rawDomain; nil if unknown
 	firstDomain *Domain // the domain of the transaction's first recipient
 }
 
-// run speaks until either side is done. It tells the referee so before
-// it writes the last words.
+// run serves until either side ends. The referee counts the end before the last
+// replies are written.
 func (c *session) run() {
 	byServer := c.serveCommands()
 	c.connection.close()
@@ -71,8 +71,8 @@ func (c *session) run() {
 	}
 }
 
-// serveCommands speaks until either side is done, and tells whether that was the
-// server of its own accord.
+// serveCommands serves until either side ends, and reports whether the server
+// ended the session.
 func (c *session) serveCommands() (byServer bool) {
 	if !c.greet() {
 		return true
@@ -88,8 +88,8 @@ func (c *session) serveCommands() (byServer bool) {
 	}
 }
 
-// linger waits for the client's end, so that the last words are not lost to
-// the reset that closing on unread input makes of a TCP connection.
+// linger waits for the client's end. Closing a TCP connection with unread input
+// resets it, and the last replies could be lost.
 func (c *session) linger() {
 	half, ok := c.rawConn.(interface{ CloseWrite() error })
 	if !ok || c.resetConn || half.CloseWrite() != nil {
@@ -152,7 +152,7 @@ func (c *session) readLine() ([]byte, bool) {
 			if !c.flush() {
 				return nil, false
 			}
-			continue // what came while it paused may hold a line
+			continue // input during the pause may hold a line
 		}
 		if !c.read() {
 			return nil, false
@@ -177,7 +177,7 @@ func (c *session) read() bool {
 	return n > 0
 }
 
-// flush writes the replies; false when the client is gone.
+// flush writes the replies; false if the client has gone away.
 func (c *session) flush() bool {
 	if len(c.out) == 0 {
 		return true
@@ -192,8 +192,8 @@ func (c *session) flush() bool {
 	return err == nil
 }
 
-// pause lets d pass while it listens: false at once when the client hangs up,
-// so that a client that has given up is not counted as still here.
+// pause waits for d while it reads. It returns false at once when the client
+// closes, so that a client that has given up no longer counts as connected.
 func (c *session) pause(d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -223,8 +223,8 @@ func (c *session) pause(d time.Duration) bool {
 	}
 }
 
-// reply appends one of the persona's replies; false when it is a 421, which ends
-// the session.
+// reply appends one of the persona's replies; false for a 421, which ends the
+// session.
 func (c *session) reply(s replyKind) bool {
 	r := &c.behaviour.replies[s]
 	c.values.id++
@@ -239,7 +239,7 @@ func (c *session) replyText(text string) bool {
 	return text[:3] != "421" && c.drain()
 }
 
-// drain keeps the output bounded in the middle of a long batch.
+// drain bounds the output during a long batch.
 func (c *session) drain() bool {
 	return len(c.out) < outputSize || c.flush()
 }

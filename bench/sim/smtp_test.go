@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answeringPersonas lists the personas that answer recipients with their own opinion.
+// answeringPersonas lists the personas that answer each recipient by its mailbox.
 func answeringPersonas() []*Persona {
 	var out []*Persona
 	for _, p := range Personas() {
@@ -40,7 +40,7 @@ func matches(reply, want string) bool {
 	return len(reply) >= len(want) && (want == reply[:len(want)] || want == ".52" && reply[1:3] == "52")
 }
 
-// What a host says must be what the truth expects a verifier to conclude from.
+// A host's replies must lead an honest verifier to the truth.
 func TestHostsSayWhatIsExpected(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		for _, p := range answeringPersonas() {
@@ -76,7 +76,7 @@ func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox
 	}
 }
 
-// askOnce gives what a host says of one recipient, on a connection of its own.
+// askOnce returns a host's reply to one recipient, on a connection of its own.
 func (h *harness) askOnce(host *Host, address string) string {
 	c := h.dial(host)
 	defer c.quit()
@@ -204,7 +204,7 @@ func TestGreylistTripleIsOfSenderAndRecipient(t *testing.T) {
 	})
 }
 
-// Each row goes too far in one way, and gets what the persona deals out.
+// Each row exceeds one limit, and gets the persona's reply to that.
 func TestExcessIsThrottled(t *testing.T) {
 	for _, tt := range []struct {
 		persona string

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// newTLSConfig makes a key and a self-signed certificate for every host, in memory.
-// It is valid from a day before now, whatever year the clock says.
+// newTLSConfig makes a key and one self-signed certificate for all hosts, in
+// memory. It is valid from a day before now.
 func newTLSConfig(now time.Time) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -22,7 +22,7 @@ func newTLSConfig(now time.Time) (*tls.Config, error) {
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "mx.pretend.example"},
-		// As the major receivers' certificates do, it names the hosts that they share.
+		// Like the certificates of the major receivers, it names their shared hosts.
 		DNSNames: []string{"mx.pretend.example", "*.mail.protection.outlook.com", "*.olc.protection.outlook.com",
 			"aspmx.l.google.com", "*.aspmx.l.google.com", "gmail-smtp-in.l.google.com", "*.gmail-smtp-in.l.google.com"},
 		NotBefore:   now.Add(-24 * time.Hour),

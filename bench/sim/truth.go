@@ -14,7 +14,7 @@ const (
 	statusUnknown = "UNKNOWN"
 )
 
-// byDNS holds the outcomes of the oddities that decide alone.
+// byDNS holds the outcomes of the oddities that decide without SMTP.
 var byDNS = map[Oddity][]Outcome{
 	NXDomain:     {{statusInvalid, "domain_not_found"}},
 	NoRecords:    {{statusInvalid, "no_mail_server"}},
@@ -33,7 +33,7 @@ var (
 	noMailUsers = []Outcome{{statusUnknown, "relay_denied"}, {statusUnknown, "blocked"}}
 )
 
-// outcomesByMailbox is what may honestly be said of each kind of mailbox at p.
+// outcomesByMailbox lists the honest outcomes for each state of a mailbox at p.
 func outcomesByMailbox(p *Persona) *[mailboxes][]Outcome {
 	var table [mailboxes][]Outcome
 	for m := range mailboxes {
@@ -46,9 +46,9 @@ func outcomesByMailbox(p *Persona) *[mailboxes][]Outcome {
 	return &table
 }
 
-// Truth lists the outcomes that an honest verifier may give for an address as
-// it stands in a list: white space and case around it are no matter. Nil for a
-// blank one, which has no verdict. The slice must not be changed.
+// Truth lists the outcomes that an honest verifier may give for an address of a
+// list. White space around it and case are ignored. Nil for a blank address,
+// which has no verdict. The slice must not be changed.
 func (w *World) Truth(address string) []Outcome {
 	address = strings.TrimFunc(address, isPadding)
 	if address == "" {
@@ -73,8 +73,8 @@ func (w *World) Truth(address string) []Outcome {
 	return d.byList(said, []byte(local))
 }
 
-// withoutSMTPUTF8 is what remains of outcomes when the server cannot be asked, for
-// want of SMTPUTF8 (RFC 6531 section 3.1): what needs no answer.
+// withoutSMTPUTF8 keeps the outcomes that need no reply of the server: without
+// SMTPUTF8 (RFC 6531 section 3.1) it cannot be probed.
 func withoutSMTPUTF8(said []Outcome) []Outcome {
 	left := []Outcome{}
 	for _, o := range said {
@@ -90,7 +90,7 @@ func withoutSMTPUTF8(said []Outcome) []Outcome {
 	return append([]Outcome{{statusUnknown, "smtputf8_unsupported"}}, left...)
 }
 
-// unknownDomain is a name without mailboxes of its own: mostly it does not exist.
+// unknownDomain lists the outcomes for a name without mailboxes: most do not exist.
 func (w *World) unknownDomain(domain string) []Outcome {
 	switch r, has := w.names[domain]; {
 	case has && len(r.addrs) > 0:
@@ -104,8 +104,8 @@ func (w *World) unknownDomain(domain string) []Outcome {
 	return noDomain
 }
 
-// byList changes outcomes by what lists say of the domain and the local part:
-// disposable beats all but INVALID; role and typo need an acceptance.
+// byList changes outcomes by the lists of domains and role names: disposable wins
+// over all but INVALID; role and typo need an acceptance.
 func (d *Domain) byList(said []Outcome, local []byte) []Outcome {
 	role := isRole(local)
 	if !d.disposable && !d.typo && !role {
@@ -125,8 +125,8 @@ func (d *Domain) byList(said []Outcome, local []byte) []Outcome {
 	return said
 }
 
-// breaksMailboxRule tells local parts that gmail.com has never given out: 6 to
-// 30 letters, digits and dots, tags aside.
+// breaksMailboxRule reports local parts that gmail.com does not allow: without
+// the tag, a name has 6 to 30 letters, digits and dots.
 func breaksMailboxRule(d *Domain, local string) bool {
 	if !d.foldsDots {
 		return false
@@ -145,7 +145,7 @@ func breaksMailboxRule(d *Domain, local string) bool {
 	return n < 6 || n > 30
 }
 
-// isPadding tells what list editors leave around an address.
+// isPadding reports characters that list editors leave around an address.
 func isPadding(r rune) bool {
 	switch r {
 	case ' ', '\t', '\r', '\n', '\v', '\f', 0x85, 0xA0, 0xFEFF, 0x200B, 0x200C, 0x200D, 0x2060, 0x3000:

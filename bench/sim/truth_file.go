@@ -9,13 +9,13 @@ import (
 )
 
 // The columns that a truth file adds to its list. Several outcomes are joined
-// by "|", status and reason pair by pair; both are empty for a blank address.
+// by "|", in the same order in both; both are empty for a blank address.
 const (
 	StatusColumn = "expected_status"
 	ReasonColumn = "expected_reason"
 )
 
-// errNoEmail says that a list has no column named email.
+// errNoEmail means that a list has no column named email.
 var errNoEmail = errors.New("no column named email in the first line")
 
 // WriteTruth copies a CSV list from in to out, row by row and byte by byte, and
@@ -91,7 +91,7 @@ func readOutcomes(dst []Outcome, status, reason []byte) []Outcome {
 	}
 }
 
-// emptyFileError turns the end of a file that had to begin into words.
+// emptyFileError replaces io.EOF at the start of a file.
 func emptyFileError(err error) error {
 	if err == io.EOF {
 		return errors.New("empty file")

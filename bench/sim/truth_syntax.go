@@ -13,10 +13,10 @@ const (
 	maxLabel   = 63
 )
 
-// split takes an address apart: Dot-string "@" Domain of RFC 5321 section
-// 4.1.2, with non-ASCII letters as in RFC 6531. The domain comes back in lower
-// case. It is stricter than the grammar where lists are: no quoted local part,
-// no address literal, no comment; the simulated lists have none that are valid.
+// split splits an address: Dot-string "@" Domain of RFC 5321 section 4.1.2, with
+// non-ASCII letters as in RFC 6531. The domain is returned in lower case. It is
+// stricter than the grammar: no quoted local part, no address literal, no
+// comment; the simulated lists have none that are valid.
 func split(address string) (local, domain string, ok bool) {
 	at := strings.LastIndexByte(address, '@')
 	if at <= 0 || len(address) > maxAddress || !utf8.ValidString(address) {
@@ -26,7 +26,7 @@ func split(address string) (local, domain string, ok bool) {
 	return local, domain, isDotString(local) && isDomain(domain)
 }
 
-// isDotString is atoms joined by single dots (RFC 5322 section 3.2.3).
+// isDotString reports atoms joined by single dots (RFC 5322 section 3.2.3).
 func isDotString(local string) bool {
 	if len(local) > maxLocal || local[0] == '.' || local[len(local)-1] == '.' {
 		return false
@@ -49,7 +49,7 @@ func isLetterOrDigit(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// isDomain wants two labels or more, the last not all digits.
+// isDomain requires at least two labels, the last not all digits.
 func isDomain(domain string) bool {
 	if len(domain) > maxDomain {
 		return false
@@ -67,7 +67,7 @@ func isDomain(domain string) bool {
 	}
 }
 
-// isLabel is letters, digits and inner hyphens.
+// isLabel reports letters, digits and inner hyphens.
 func isLabel(label string) bool {
 	if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
 		return false

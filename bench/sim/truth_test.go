@@ -81,7 +81,7 @@ func TestTruthOfRoles(t *testing.T) {
 	require.Equal(t, map[string]bool{"RISKY/role_account": true, "INVALID/mailbox_not_found": true}, seen)
 }
 
-// A server without SMTPUTF8 cannot be asked for a name beyond ASCII.
+// A server without SMTPUTF8 cannot be probed for a non-ASCII name.
 func TestTruthOfNonASCIINames(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, d := range w.Domains() {
@@ -99,7 +99,7 @@ func TestTruthOfNonASCIINames(t *testing.T) {
 	}
 }
 
-// Whatever stands in a list has a truth, and only spelled ones.
+// Any cell of a list has a truth, with known statuses only.
 func TestEveryMailboxHasATruth(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, p := range w.Personas() {

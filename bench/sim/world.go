@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Config is everything that makes one simulated internet. The zero value of each
-// field has the meaning given there.
+// Config defines one simulated internet. Each field says what its zero value
+// means.
 type Config struct {
 	// Seed decides the population and every mailbox. 0 is a seed like any other.
 	Seed uint64
-	// Speedup divides waiting times and multiplies per-minute and per-hour
-	// limits; 1 is real time, 0 is no waits and no limits.
+	// Speedup divides waiting times and multiplies per-minute and per-hour limits;
+	// 1 is real time, 0 is no waits and no limits.
 	Speedup float64
-	// Latency is "none" (also ""), "realistic": answers take as long as the
-	// real ones do, divided by Speedup; or a duration: each batch of replies of
-	// a mail host takes that long, whatever Speedup is.
+	// Latency is "none" (also ""); "realistic": answers take as long as real
+	// ones, divided by Speedup; or a duration: each batch of replies of a mail
+	// host takes that long at any Speedup.
 	Latency string
-	// Network is where host addresses are drawn; the zero value is 127.16.0.0/12.
+	// Network is the prefix of host addresses; the zero value is 127.16.0.0/12.
 	Network netip.Prefix
 	// SMTPPort is the one port of all hosts; 0 is 2525.
 	SMTPPort int
 	// DNS is where the name server listens, UDP and TCP; the zero value is 127.0.0.1:5353.
 	DNS netip.AddrPort
-	// Throttlers adds the receivers that throttle a source that asks much.
+	// Throttlers adds the receivers that throttle a source after many recipients.
 	Throttlers bool
-	// Tenants adds so many company domains, half of them at each of two gateways (tenants of proofpoint and barracuda). Lists
-	// have none of them; Addresses has.
+	// Tenants is the number of additional company domains, half of them at each of two gateways (proofpoint and barracuda). They
+	// are not in lists, but in Addresses.
 	Tenants int
-	// Homes adds so many company domains of the plainest mail software, home-0.example and on. Each has host names of its own,
-	// at machines of a dozen domains, of more from 96,000 on. WriteList has none of them; WriteHomes has.
+	// Homes is the number of additional company domains with plain mail software, from home-0.example on. Each has its own host
+	// names; a machine has a dozen domains, or more above 96,000. They are not in WriteList, but in WriteHomes.
 	Homes int
 	// HTTP is where the referee report is served; the zero value serves none.
 	HTTP netip.AddrPort
@@ -56,7 +56,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// fixedLatency is the duration in Latency; 0 when it is one of the words.
+// fixedLatency is the duration in Latency; 0 if Latency is one of the words.
 func (c Config) fixedLatency() (time.Duration, error) {
 	switch c.Latency {
 	case "", "none", "realistic":
@@ -69,14 +69,14 @@ func (c Config) fixedLatency() (time.Duration, error) {
 	return d, nil
 }
 
-// maxLatency is less than clients wait for any reply.
+// maxLatency is less than the reply timeout of clients.
 const maxLatency = 5 * time.Second
 
-// Oddity is what a persona's names do in the DNS.
+// Oddity is how a persona's names look in the DNS.
 type Oddity uint8
 
-// The oddities. Those marked "decides" settle the outcome alone, whatever the
-// persona's SMTP side would say.
+// The oddities. Those marked "decides" determine the outcome alone, whatever the
+// persona's hosts would reply.
 const (
 	PlainDNS     Oddity = iota // MX and A records as they should be
 	NXDomain                   // the domain does not exist; decides
@@ -89,7 +89,7 @@ const (
 	DanglingMX                 // MX hosts do not exist; decides
 	ImplicitMX                 // no MX, an address record only (RFC 5321 section 5.1)
 	CNAMEDomain                // the domain is an alias of a domain that has the MX
-	CNAMEHost                  // the MX host is an alias (RFC 2181 section 10.3 forbids it, the world does it)
+	CNAMEHost                  // the MX host is an alias (forbidden by RFC 2181 section 10.3, but in use)
 	TruncatedUDP               // every answer over UDP has TC set and no records; TCP works
 	IPv6Only                   // hosts have AAAA [::1] only
 	DeadPrimary                // the preferred MX host refuses connections, the next one works
@@ -111,10 +111,10 @@ type Domain struct {
 
 	domainFlags
 	key   uint64 // seeds its mailboxes
-	route string // names what one source at a time may ask; empty where it is wide
+	route string // route that one source at a time may use; empty if it is wide
 }
 
-// Role says which part a host plays for its domains.
+// Role is the role of a host for its domains.
 type Role uint8
 
 // The roles.
@@ -124,7 +124,7 @@ const (
 	Dead // listed in the DNS, nothing listens
 )
 
-// Host is one MX host. Several names may share an address; HostAt gives the
+// Host is one MX host. Several names may share an address; HostAt returns the
 // first of them.
 type Host struct {
 	Name    string

@@ -6,19 +6,19 @@ import (
 	"net/netip"
 )
 
-// builder makes one World; it is done with when NewWorld returns.
+// builder makes one World; it is not used after NewWorld.
 type builder struct {
 	*World
-	companyCount   int            // company names given out
-	addressCount   int            // addresses given out
+	companyCount   int            // company names used so far
+	addressCount   int            // addresses used so far
 	operators      map[string]int // cluster of a persona's operator
 	addresses      map[addressKey]netip.Addr
-	assignedRows   []uint32            // World.slots, growing
+	assignedRows   []uint32            // World.rowDomains, growing
 	companyDomains map[string][]uint32 // persona name -> its company domains
 }
 
-// NewWorld makes the population of c. The network needs room for a few hundred
-// hosts: 4,096 addresses are always enough.
+// NewWorld makes the population of c. The network needs a few hundred addresses;
+// 4,096 are always enough.
 func NewWorld(c Config) *World {
 	w := &World{
 		config: c.withDefaults(), personas: personas(c.Throttlers),
@@ -31,7 +31,7 @@ func NewWorld(c Config) *World {
 	return w
 }
 
-// assignDomains gives every persona its domains, and the special domains theirs.
+// assignDomains makes the domains of every persona, and the special domains.
 func (b *builder) assignDomains() {
 	seen := map[string]int{}
 	for _, p := range b.personas {
@@ -109,7 +109,7 @@ func (b *builder) persona(name string, odd Oddity) *Persona {
 	return similar
 }
 
-// populate makes p's domains and gives them their rows.
+// populate makes p's domains and assigns their rows.
 func (b *builder) populate(p *Persona, of rowShare) {
 	public := b.addAll(unique(of.domains), p, domainFlags{public: true})
 	rows := of.rows * of.consumerPercent / 100
@@ -126,8 +126,8 @@ func (b *builder) populate(p *Persona, of rowShare) {
 	b.assignRows(mailDomains, rest)
 }
 
-// addCompanies makes n company domains of p, hosted by operators of a dozen
-// domains each, unless p forms its host names from the domain.
+// addCompanies makes n company domains of p. Each operator hosts a dozen of them,
+// unless p forms its host names from the domain.
 func (b *builder) addCompanies(p *Persona, n int) []uint32 {
 	var made []uint32
 	operator := ""
@@ -140,7 +140,7 @@ func (b *builder) addCompanies(p *Persona, n int) []uint32 {
 	return made
 }
 
-// assignRows gives rows to domains, more to the first than to the last.
+// assignRows assigns rows to domains, more to the first than to the last.
 func (b *builder) assignRows(domains []uint32, rows int) {
 	for i := range rows {
 		h := mixBits(b.config.Seed ^ uint64(len(b.assignedRows))<<20 ^ uint64(i))
@@ -153,7 +153,7 @@ func (b *builder) assignRows(domains []uint32, rows int) {
 	}
 }
 
-// addSpecial adds domains that have a name of their own.
+// addSpecial adds domains with given names.
 func (b *builder) addSpecial(names []string, p *Persona, rows int, flags domainFlags) {
 	at := b.addAll(names, p, flags)
 	for i := range rows {
@@ -161,7 +161,7 @@ func (b *builder) addSpecial(names []string, p *Persona, rows int, flags domainF
 	}
 }
 
-// assignRest gives the rows that are left to the plainest mail software.
+// assignRest assigns the remaining rows to plain Postfix domains.
 func (b *builder) assignRest() {
 	if len(b.assignedRows) > rowsInTable {
 		panic("BUG: the population has more than all rows")
@@ -177,7 +177,7 @@ func (b *builder) addAll(names []string, p *Persona, flags domainFlags) map[stri
 	return at
 }
 
-// companyName invents the next company's domain. 1103 has no factor in common with
+// companyName makes the next company's domain. 1103 has no factor in common with
 // the 2,500 pairs of words, so that neighbours differ.
 func (b *builder) companyName() string {
 	pairs := len(companyFirst) * len(companySecond)

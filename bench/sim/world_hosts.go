@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// Which hosts and addresses a domain has. Hosts of one provider and hosts of
-// one operator are a cluster. Vanity names stand for customers whose own MX
-// names lead to an operator's machines: other routes, same addresses.
+// Hosts and addresses of a domain. Hosts of one provider, or of one operator, are
+// a cluster. Vanity names are MX names of a customer that lead to an operator's
+// machines: other routes, same addresses.
 
 const (
-	// vanityRatio: one company in so many names its hosts after its own domain.
+	// vanityRatio: one company in vanityRatio names its hosts after its own domain.
 	vanityRatio = 3
-	// tenantAddresses: customers' host names at a provider share so many.
+	// tenantAddresses is how many addresses the tenants' host names at a provider share.
 	tenantAddresses = 4
-	// manyConnections: a receiver that tolerates this many connections, and does not count
-	// refusals by the hour, may stand behind several routes at one address.
+	// manyConnections: a receiver that tolerates so many connections, and does not limit
+	// refusals by the hour, may have several routes at one address.
 	manyConnections = 20
 )
 
-// addressKey is what has one address: the host-th host of a site.
+// addressKey identifies what has one address: the host-th host of a site.
 type addressKey struct {
 	persona, hostDomain string
 	host, tenant        int
 }
 
-// add makes one domain with its hosts and returns its place in w.domains.
-// operator is the domain after which hosts are named unless p names them otherwise.
+// add makes one domain with its hosts and returns its index in w.domains.
+// Hosts are named after the domain operator unless p names them otherwise.
 func (b *builder) add(name string, p *Persona, operator string, flags domainFlags) uint32 {
 	d := Domain{Name: name, Persona: p, domainFlags: flags, key: mixBits(b.config.Seed ^ hashString(canonicalDomain(name)))}
 	d.foldsDots = name == "gmail.com" || name == "googlemail.com"
@@ -45,7 +45,7 @@ func (b *builder) add(name string, p *Persona, operator string, flags domainFlag
 	return uint32(len(b.domains) - 1)
 }
 
-// canonicalDomain is the domain whose mailboxes a domain shows.
+// canonicalDomain is the domain whose mailboxes a domain has.
 func canonicalDomain(name string) string {
 	if name == "googlemail.com" {
 		return "gmail.com"
@@ -71,7 +71,7 @@ func (b *builder) hostDomain(d *Domain, operator string) string {
 	return operator
 }
 
-// cluster numbers the operators; a provider is one, and so is [::1].
+// cluster numbers the operators; a provider counts as one, and so does [::1].
 func (b *builder) cluster(p *Persona, operator string) int {
 	key := p.Name
 	if p.Provider == "" && !p.OneRoute && p.Oddity != IPv6Only {
@@ -106,7 +106,7 @@ func (b *builder) addHost(name string, i int, d *Domain, operator string) {
 	}
 }
 
-// publishDomain enters the domain itself into the DNS.
+// publishDomain adds the records of the domain itself to the DNS.
 func (b *builder) publishDomain(d *Domain, operator string) {
 	switch d.Persona.Oddity {
 	case NXDomain:
@@ -130,8 +130,8 @@ func (b *builder) publishDomain(d *Domain, operator string) {
 	}
 }
 
-// hostAddress finds or draws the address of the i-th host of d, and remembers who
-// is behind it.
+// hostAddress finds or assigns the address of the i-th host of d, and records the
+// host behind it.
 func (b *builder) hostAddress(name string, i int, d *Domain, operator string) []netip.Addr {
 	p := d.Persona
 	key := addressKey{persona: p.Name, hostDomain: operator, host: i}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// World is the population of one simulated internet. It is read-only once made:
-// any number of goroutines may ask it.
+// World is the population of one simulated internet. It is read-only once made,
+// and so safe for concurrent use.
 type World struct {
 	config       Config
 	personas     []*Persona
@@ -15,11 +15,11 @@ type World struct {
 	byAddr       map[netip.Addr]*Host
 	names        map[string]record   // the DNS: every name that has a record
 	nonTerminals map[string]struct{} // names without records that have names below them (RFC 8020)
-	rowDomains   []uint32            // 100,000 list rows -> place in domains
+	rowDomains   []uint32            // 100,000 list rows -> index in domains
 	outcomes     map[*Persona]*[mailboxes][]Outcome
 }
 
-// record is what the DNS says about one name.
+// record holds the DNS records of one name.
 type record struct {
 	mx          []MX
 	addrs       []netip.Addr
@@ -28,17 +28,17 @@ type record struct {
 	truncateUDP bool // UDP answers are truncated
 }
 
-// domainFlags is what only the world knows of a domain.
+// domainFlags are properties of a domain that clients cannot see.
 type domainFlags struct {
 	public     bool // anyone may have a mailbox there; no role accounts
 	disposable bool
 	typo       bool // looks like a major domain
-	foldsDots  bool // dots and +tags of the local part do not count
+	foldsDots  bool // dots and +tags of the local part are ignored
 	noDots     bool // its local parts have no dots
 	ownHosts   bool // its hosts are named after it
 }
 
-// index makes the maps that answer questions, once the domains are all there.
+// index makes the lookup maps after all domains are made.
 func (w *World) index(rowDomains []uint32) {
 	w.rowDomains = rowDomains
 	w.outcomes = map[*Persona]*[mailboxes][]Outcome{}
@@ -59,14 +59,14 @@ func (w *World) index(rowDomains []uint32) {
 	}
 }
 
-// Config is what the world was made of, defaults filled in.
+// Config is the configuration of the world with defaults filled in.
 func (w *World) Config() Config { return w.config }
 
 // Personas lists the receivers of this world.
 func (w *World) Personas() []*Persona { return w.personas }
 
-// Domains lists every mail domain, those included that do not exist in the DNS
-// by design. The slice is the world's own: read only.
+// Domains lists every mail domain, including those that do not exist in the DNS
+// by design. The slice must not be changed.
 func (w *World) Domains() []Domain { return w.domains }
 
 // Domain finds a mail domain by its A-label or U-label, in any case.
@@ -78,7 +78,7 @@ func (w *World) Domain(name string) (Domain, bool) {
 	return *d, true
 }
 
-// domainOf is Domain for lower-case bytes, without allocation; nil when there is none.
+// domainOf is Domain for lower-case bytes, without allocation; nil if there is none.
 func (w *World) domainOf(name []byte) *Domain { return w.byName[string(name)] }
 
 // HostAt finds the host behind an address.
@@ -90,7 +90,7 @@ func (w *World) HostAt(addr netip.Addr) (Host, bool) {
 	return *h, true
 }
 
-// Hosts lists every machine, dead ones included, in no order.
+// Hosts lists every machine, dead ones included, in no particular order.
 func (w *World) Hosts() []Host {
 	all := make([]Host, 0, len(w.byAddr))
 	for _, h := range w.byAddr {

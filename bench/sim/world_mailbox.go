@@ -2,10 +2,10 @@ package sim
 
 import "strings"
 
-// Which mailboxes exist. An ordinary local part is a name followed by five
-// digits; the digits that follow from the seed, the domain and the name are the
-// mailbox that exists, the next ones are the full, the disabled and the moved
-// one. Nothing else exists, save role names at company domains.
+// Which mailboxes exist. An ordinary local part is a name and five digits. The
+// number computed from seed, domain and name is the mailbox that exists; the
+// next numbers are the full, the disabled and the moved one. Nothing else exists,
+// except role names at company domains.
 
 const (
 	digitsAtEnd = 5
@@ -13,8 +13,8 @@ const (
 	numberCount = 90_000 // 10000 to 99999
 )
 
-// Mailbox tells what is true of local@domain. Case is folded; at gmail.com and
-// googlemail.com dots and +tags are too. Absent when there is no such domain.
+// Mailbox is the state of local@domain. Case is ignored; at gmail.com and
+// googlemail.com also dots and +tags. Absent if there is no such domain.
 func (w *World) Mailbox(domain, local string) Mailbox {
 	d := w.byName[strings.ToLower(domain)]
 	if d == nil {
@@ -53,7 +53,7 @@ func (w *World) mailboxOf(d *Domain, local []byte) Mailbox {
 	return stateOf(h, number)
 }
 
-// stateOf compares a number with the one that the name's hash asks for.
+// stateOf returns the state of the mailbox with this number, given the name's hash.
 func stateOf(h uint64, number int) Mailbox {
 	offset := (number - firstNumber + numberCount - int(mixBits(h)%numberCount)) % numberCount
 	if offset >= int(mailboxes)-1 {
@@ -63,7 +63,7 @@ func stateOf(h uint64, number int) Mailbox {
 }
 
 // numberFor is the inverse: the number of a name's mailbox in state m. For
-// Absent, draw chooses among the numbers that are free by far.
+// Absent, random chooses a number far from those that exist.
 func numberFor(h uint64, m Mailbox, random uint64) int {
 	offset := int(m) - 1
 	if m == Absent {
@@ -72,7 +72,7 @@ func numberFor(h uint64, m Mailbox, random uint64) int {
 	return firstNumber + (int(mixBits(h)%numberCount)+offset)%numberCount
 }
 
-// role tells whether a company has that role account: three of four do.
+// role returns the state of a role account: three of four companies have it.
 func (d *Domain) role(local []byte) Mailbox {
 	if d.public || !isRole(local) {
 		return Absent
@@ -87,7 +87,7 @@ func (d *Domain) role(local []byte) Mailbox {
 	return Present
 }
 
-// isRole compares with the role names, in any case, without allocation.
+// isRole reports a role name, in any case, without allocation.
 func isRole(local []byte) bool {
 	if len(local) < 4 || len(local) > 10 {
 		return false
@@ -100,7 +100,7 @@ func isRole(local []byte) bool {
 	return false
 }
 
-// equalFold compares ASCII letters; lower is lower case already.
+// equalFold compares ASCII letters in any case; lower must be lower case.
 func equalFold(lower string, any []byte) bool {
 	for i := range any {
 		if any[i]|0x20 != lower[i] {
@@ -110,7 +110,7 @@ func equalFold(lower string, any []byte) bool {
 	return true
 }
 
-// hashByte takes one byte into a hash (FNV-1a).
+// hashByte adds one byte to a hash (FNV-1a).
 func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 0x100000001b3 }
 
 func hashString(s string) uint64 {

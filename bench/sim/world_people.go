@@ -1,9 +1,8 @@
 package sim
 
-// What the population is made of: names, and how many of 100,000 list rows
-// belong to which provider. The names are kept short, six letters at most, so that first
-// name, dot, last name and five digits pass the mailbox rules of every provider
-// (18 characters).
+// The names of the population, and how many of 100,000 list rows belong to each
+// provider. Names have at most six letters, so that first name, dot, last name
+// and five digits pass the mailbox rules of every provider (18 characters).
 
 var firstNames = []string{
 	"anna", "bela", "carla", "david", "elena", "felix", "greta", "hugo", "ines", "jonas",
@@ -16,7 +15,7 @@ var firstNames = []string{
 // foreignNames need SMTPUTF8 (RFC 6531) in a local part.
 var foreignNames = []string{"jörg", "zoë", "núria", "søren", "đorđe"}
 
-// Last names are three syllables of these, so that there are half a million.
+// Last names are three syllables of these: half a million names.
 const (
 	consonants = "bdfghklmnprstvwz"
 	vowels     = "aeiou"
@@ -47,11 +46,11 @@ var cities = []string{
 // roleNames are role accounts that any list of them contains.
 var roleNames = []string{"info", "sales", "support", "admin", "contact", "webmaster", "postmaster", "abuse"}
 
-// disposableDomains are throw-away services that any list of them contains.
+// disposableDomains are disposable-address services that any list of them contains.
 var disposableDomains = []string{"mailinator.com", "guerrillamail.com", "yopmail.com", "10minutemail.com", "sharklasers.com"}
 
-// Typos of major domains: most do not exist, some are held with a null MX, and
-// some are live with ordinary mail servers.
+// Typos of major domains: most do not exist, some have a null MX, and some have
+// ordinary mail servers.
 var (
 	typosMissing = []string{"gmial.com", "gamil.com", "gmaul.com", "hotmial.com", "hotmsil.com", "yahpo.com", "yaboo.com", "outloik.com", "iclpud.com", "gmail.con"}
 	typosNullMX  = []string{"gmakl.com", "yahuu.com", "outlokk.com"}
@@ -65,17 +64,16 @@ var internationalDomains = [][2]string{
 	{"señal-norte.example", "xn--seal-norte-u9a.example"},
 }
 
-// rowShare is how many of 100,000 rows a provider or a persona has, and which
-// public mail domains it serves. consumers is the percentage of its rows that
-// belong to those.
+// rowShare is how many of 100,000 rows a provider or a persona has, and its public
+// mail domains. consumerPercent is the percentage of its rows at those.
 type rowShare struct {
 	rows            int
 	domains         []string
 	consumerPercent int
 }
 
-// byProvider is keyed by Persona.Provider. When a provider has several
-// personas, the first has four fifths of the rows and all public domains.
+// byProvider is keyed by Persona.Provider. If a provider has several personas, the
+// first has four fifths of the rows and all public domains.
 var byProvider = map[string]rowShare{
 	"google":       {35000, []string{"gmail.com", "gmail.com", "gmail.com", "gmail.com", "googlemail.com"}, 70},
 	"microsoft365": {17000, nil, 0},
@@ -99,8 +97,7 @@ var byProvider = map[string]rowShare{
 	"comcast":      {1000, []string{"comcast.net"}, 100},
 }
 
-// byName is keyed by Persona.Name, for receivers that are no known provider.
-// The first of the table that exists takes the rows that are left over.
+// byName is keyed by Persona.Name, for receivers that are not of a known provider.
 var byName = map[string]rowShare{
 	"postfix":   {3000, nil, 0},
 	"exim":      {1500, nil, 0},
@@ -110,9 +107,9 @@ var byName = map[string]rowShare{
 }
 
 const (
-	rowsInTable       = 100_000 // the list's choice table: one slot is one row of 100,000
-	rowsOddPersona    = 50      // of a persona that neither table names
-	rowsRarePersona   = 3       // of one that costs a long timeout
+	rowsInTable       = 100_000 // length of World.rowDomains
+	rowsOddPersona    = 50      // of a persona in neither table
+	rowsRarePersona   = 3       // of a persona that costs a long timeout
 	rowsDisposable    = 400
 	rowsTypo          = 1000
 	rowsInternational = 90

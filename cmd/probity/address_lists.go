@@ -13,7 +13,7 @@ type listsFlags struct {
 	Lists string `help:"Changes to the lists of disposable, free and alias domains and of role names, TOML." type:"existingfile" placeholder:"FILE"`
 }
 
-// loadLists is the shipped lists with the operator's changes.
+// loadLists loads the shipped lists with the operator's changes.
 func (f listsFlags) loadLists() (*lists.Set, error) {
 	set, err := lists.Default()
 	if err != nil || f.Lists == "" {
@@ -29,7 +29,7 @@ func (f listsFlags) loadLists() (*lists.Set, error) {
 	return set, nil
 }
 
-// reloadLists reads the file again, and refuses what loses a fifth of any list in force.
+// reloadLists reads the file again. It refuses lists that lose a fifth of any current list.
 func (f listsFlags) reloadLists(now *lists.Set) (*lists.Set, error) {
 	next, err := f.loadLists()
 	if err != nil {
@@ -41,7 +41,7 @@ func (f listsFlags) reloadLists(now *lists.Set) (*lists.Set, error) {
 	return next, nil
 }
 
-// logLists logs which lists are in force now, so that the log shows that the file was read.
+// logLists logs the current lists, so that the log shows that the file was read.
 func logLists(log *slog.Logger, was, now *lists.Set) {
 	if was.Fingerprint() == now.Fingerprint() {
 		log.Info("the lists are as they were")

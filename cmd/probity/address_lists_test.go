@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestListsAreReloaded: a running server takes the lists of a file that changed, and keeps those it has when the file is wrong, loses
-// a fifth of a list, or lists a great provider.
+// TestListsAreReloaded: a running server loads the lists of a changed file, and keeps the old ones if the file is wrong, loses
+// a fifth of a list, or contains a large provider.
 func TestListsAreReloaded(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lists.toml")
@@ -69,7 +69,7 @@ func newEmptyResolver(t *testing.T) string {
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	server := &dns.Server{PacketConn: socket, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		_ = w.WriteMsg(new(dns.Msg).SetRcode(q, dns.RcodeNameError)) // a question that is not answered fails the test
+		_ = w.WriteMsg(new(dns.Msg).SetRcode(q, dns.RcodeNameError)) // a query without an answer fails the test
 	})}
 	go func() { ended <- server.ActivateAndServe() }()
 	t.Cleanup(func() {

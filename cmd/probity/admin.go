@@ -17,19 +17,19 @@ import (
 	"probity/store"
 )
 
-// adminCmds are the commands for the operator of a store. Each works on the data folder of a stopped server, or through a running server.
+// adminCmds are the operator's commands. Each works on the data folder of a stopped server, or through a running server.
 type adminCmds struct {
 	User     userCmd     `cmd:"" help:"Make, list and disable accounts."`
 	Key      keyCmd      `cmd:"" help:"Make, list and revoke API keys."`
 	Credits  creditsCmd  `cmd:"" help:"Grant credits, show balance and ledger."`
-	Suppress suppressCmd `cmd:"" help:"Keep the list of who asked never to be probed."`
+	Suppress suppressCmd `cmd:"" help:"Manage the suppression list."`
 	Erase    eraseCmd    `cmd:"" help:"Forget an address in caches and stored results."`
 	Backup   backupCmd   `cmd:"" help:"Write a copy of the state store that can be restored."`
 	Restore  restoreCmd  `cmd:"" help:"Make a data folder of a backup."`
 	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
 }
 
-// adminClient carries the admin commands out. A user is named by e-mail address or id; times are whole seconds in UTC.
+// adminClient carries out the admin commands. A user is named by e-mail address or id; times are whole seconds in UTC.
 type adminClient interface {
 	AddUser(ctx context.Context, n store.NewUser) (userView, error)
 	Users(ctx context.Context) ([]userView, error)
@@ -42,7 +42,7 @@ type adminClient interface {
 	RevokeKey(ctx context.Context, id string) error
 	Grant(ctx context.Context, g grant) (creditsView, error)
 	Balance(ctx context.Context, user string) (creditsView, error)
-	Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) // newest first; before 0: from the last
+	Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) // newest first; before 0: from the newest
 	Suppress(ctx context.Context, kind, name, note string) (suppressionView, error)
 	Suppressions(ctx context.Context) ([]suppressionView, error)
 	Unsuppress(ctx context.Context, kind, name string) error
@@ -54,7 +54,7 @@ type adminClient interface {
 	Close() error
 }
 
-// userView is an account, as the server's JSON has it.
+// userView is an account as in the server's JSON.
 type userView struct {
 	ID       string       `json:"id"`
 	Email    string       `json:"email"`
@@ -66,13 +66,13 @@ type userView struct {
 	Password string       `json:"password,omitempty"`
 }
 
-// resetView is a link for a new password: a path where the server does not know how it is reached.
+// resetView is a link for a new password. It is a path if the server does not know its public URL.
 type resetView struct {
 	URL     string    `json:"url"`
 	Expires time.Time `json:"expires_at"`
 }
 
-// keyView is an API key; the secret is there once, when it is made.
+// keyView is an API key. The secret is set only when the key is created.
 type keyView struct {
 	ID       string     `json:"id"`
 	User     string     `json:"user"`
@@ -89,12 +89,12 @@ type keyView struct {
 	Secret string `json:"key,omitempty"`
 }
 
-// grant is credits for an account, or from it.
+// grant adds credits to an account, or takes them from it.
 type grant struct {
 	User   string `json:"user"`
 	Amount int64  `json:"amount"`
 	Note   string `json:"note,omitempty"`
-	ID     string `json:"grant_id,omitempty"` // the same again does nothing
+	ID     string `json:"grant_id,omitempty"` // a second grant with the same id does nothing
 }
 
 type creditsView struct {
@@ -123,13 +123,13 @@ type suppressionView struct {
 	Since time.Time             `json:"since"`
 }
 
-// adminFlags say where a command is carried out.
+// adminFlags say where a command runs: on a data folder or through a server.
 type adminFlags struct {
-	Data   string `help:"A store at rest: no server may be running on it." default:"./probity-data" type:"path" placeholder:"DIR"`
+	Data   string `help:"Data folder of a stopped server." default:"./probity-data" type:"path" placeholder:"DIR"`
 	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin with the scope admin." placeholder:"URL"`
 }
 
-const adminKeyEnv = "PROBITY_ADMIN_KEY" // and no flag: command lines are visible to every user of the machine
+const adminKeyEnv = "PROBITY_ADMIN_KEY" // not a flag: every user of the machine can see command lines
 
 // withAdmin opens the admin client, calls do with it, and closes it.
 func (f *adminFlags) withAdmin(con *console, do func(adminClient) error) error {
@@ -150,7 +150,7 @@ func (f *adminFlags) withAdminCreating(con *console, mayCreate bool, do func(adm
 	return errors.Join(do(o), o.Close())
 }
 
-// listFlags are those of a command that prints a table.
+// listFlags are the flags of a command that prints a table.
 type listFlags struct {
 	adminFlags
 	JSON bool `name:"json" help:"One JSON object a line instead of a table."`
@@ -179,10 +179,10 @@ func printRows[T any](con *console, asJSON bool, head string, rows []T, cells fu
 	return t.Flush()
 }
 
-// printJSONObject writes one thing as a JSON object.
+// printJSONObject writes v as a JSON object.
 func printJSONObject(con *console, v any) error { return json.NewEncoder(con.out).Encode(v) }
 
-// formatTime is a time in a table.
+// formatTime writes a time for a table.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -190,8 +190,8 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// AfterApply refuses both places at once on the command line; a folder that is named there wins over a server that is
-// named elsewhere.
+// AfterApply refuses --data together with --server on the command line. A --data there wins over a server from the
+// environment or the configuration file.
 func (f *adminFlags) AfterApply(k *kong.Context) error {
 	named := map[string]bool{}
 	for _, p := range k.Path {

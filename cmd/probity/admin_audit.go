@@ -20,21 +20,21 @@ type auditCmd struct {
 	listFlags
 	Limit int    `help:"How many, from the newest." default:"50"`
 	By    string `help:"Only what was done by those whose name or address has these letters."`
-	Act   string `help:"Only this act, in the words of the log: 'key create'. Without it, all but downloads."`
+	Act   string `help:"Only this action, in the words of the log: 'key create'. Without it, all but downloads."`
 }
 
-// Validate is called by the parser. An act that is never written is a slip: an empty table would say that it was never done.
+// Validate is called by the parser. It refuses unknown actions: an empty table would say that the action was never done.
 func (c *auditCmd) Validate() error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give how many entries to show, 1 or more")
 	}
 	if c.Act != "" && !slices.Contains(store.AuditActions(), c.Act) {
-		return fmt.Errorf("--act %q: the log has no such act; give one of %s", c.Act, strings.Join(store.AuditActions(), ", "))
+		return fmt.Errorf("--act %q: the log has no such action; give one of %s", c.Act, strings.Join(store.AuditActions(), ", "))
 	}
 	return nil
 }
 
-// reportNoEvents tells that the table is empty because nothing was found, and what was looked for.
+// reportNoEvents says that no event was found, and with which filter.
 func (c *auditCmd) reportNoEvents(con *console) {
 	words := ""
 	if c.Act != "" {
@@ -50,29 +50,29 @@ func (c *auditCmd) reportNoEvents(con *console) {
 	fmt.Fprintf(con.err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
 }
 
-// auditFilter says which acts are wanted; empty fields take all but downloads.
+// auditFilter selects audit events. Empty fields select all but downloads.
 type auditFilter struct{ by, action string }
 
-// matches is the server's own rule.
+// matches applies the same rule as the server.
 func (f auditFilter) matches(a *auditEventView) bool {
 	return api.ActionMatches(a.Act, f.action) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
 }
 
-// auditEventView is a line of the audit log, as the server's JSON has it.
+// auditEventView is an entry of the audit log as in the server's JSON.
 type auditEventView struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	From   string    `json:"from"`
 	Act    string    `json:"act"`
 	Target string    `json:"target"`
-	About  string    `json:"about"` // e-mail address of the account that it was done to, or whose key it is
+	About  string    `json:"about"` // e-mail address of the account that was changed, or that owns the key
 	Note   string    `json:"note"`
 }
 
-// auditPageSize is how many acts are asked for at one time.
+// auditPageSize is how many events one request asks for.
 const auditPageSize = 100
 
-// Run prints the acts, newest first.
+// Run prints the events, newest first.
 func (c *auditCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		var events []auditEventView
@@ -96,7 +96,7 @@ func (c *auditCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-// AuditEvents is the log of the store at hand. It reads until a page of wanted acts is found, or the log's end.
+// AuditEvents reads the log of the local store until it has a page of matching events or reaches the end.
 func (r *localAdmin) AuditEvents(_ context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) {
 	email := func(account string) string {
 		if u, err := r.store.User(account); err == nil {
@@ -126,7 +126,7 @@ func (r *localAdmin) AuditEvents(_ context.Context, cursor string, limit int, wa
 	return views, "", nil
 }
 
-// AuditEvents is the server's log.
+// AuditEvents reads a page of the server's log.
 func (r *remoteAdmin) AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) ([]auditEventView, string, error) {
 	var v struct {
 		Acts []auditEventView

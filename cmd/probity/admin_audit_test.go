@@ -13,11 +13,11 @@ import (
 	"probity/store"
 )
 
-// TestAuditActionNamesMatchTheAPI holds the acts that the command line names against what the program writes, and against the description of the
-// interface.
+// TestAuditActionNamesMatchTheAPI compares the actions that the command line knows with those that the program writes, and with the API
+// description.
 func TestAuditActionNamesMatchTheAPI(t *testing.T) {
 	written := map[string]bool{}
-	literal := regexp.MustCompile(`\bAct: "([^"]+)"`)
+	literal := regexp.MustCompile(`\bAction: "([^"]+)"`)
 	for _, room := range []string{"../../api", "../../store", "../../coordinator", "."} {
 		require.NoError(t, fs.WalkDir(os.DirFS(room), ".", func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -41,7 +41,7 @@ func TestAuditActionNamesMatchTheAPI(t *testing.T) {
 	require.Empty(t, written, "written and not named")
 }
 
-// TestEmptyAuditResultIsExplained asks for what is not in the log: words say so, and the exit status is that of an answer.
+// TestEmptyAuditResultIsExplained filters for events that are not in the log: a message says so, and the exit status is 0 for a valid filter.
 func TestEmptyAuditResultIsExplained(t *testing.T) {
 	for _, row := range []struct {
 		args   []string
@@ -50,7 +50,7 @@ func TestEmptyAuditResultIsExplained(t *testing.T) {
 	}{
 		{[]string{"--act", "erase"}, 0, `no entry of the audit log matches --act "erase"; leave that out to see all`},
 		{[]string{"--act", "grant", "--by", "Zoe"}, 0, `matches --act "grant" --by "Zoe"; leave`},
-		{[]string{"--act", "nonsense"}, 2, `--act "nonsense": the log has no such act; give one of sign in, `},
+		{[]string{"--act", "nonsense"}, 2, `--act "nonsense": the log has no such action; give one of sign in, `},
 		{[]string{"--limit", "0"}, 2, "--limit: give how many entries to show, 1 or more"},
 		{[]string{"--limit=-3"}, 2, "--limit: give how many"},
 	} {

@@ -32,8 +32,8 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-// What a backup that comes from a server may hold, and the name of its last, empty entry. Its files are not counted: each job has some,
-// and the disk is their bound. Where it is full the backup fails, and what was written is removed.
+// Limits of a backup from a server, and the name of its last, empty entry. The number of files is not limited, since each job has some.
+// If the disk is full, the backup fails and its files are removed.
 const (
 	backupEndEntry = "complete"
 	maxBackupDepth = 2 // jobs, the job, its file
@@ -49,8 +49,8 @@ func unpackBackup(r io.Reader, dir string) error {
 	})
 }
 
-// writeFolderAtomically has write make a folder, which has its name only once everything in it is whole and durable: half a store
-// would be served as a new one.
+// writeFolderAtomically lets write make a folder. The folder gets its name only when everything in it is complete and durable:
+// half a store would be served as a new one.
 func writeFolderAtomically(dir string, write func(part string) error) (err error) {
 	part := dir + ".part"
 	if _, err := os.Lstat(part); !errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func writeFolderAtomically(dir string, write func(part string) error) (err error
 	return syncFolder(filepath.Dir(dir))
 }
 
-// unpack has put write each file of a backup, under its name in the folder.
+// unpack calls writeEntry with each file of a backup and its name in the folder.
 func unpack(t *tar.Reader, writeEntry func(name string, r io.Reader) error) error {
 	for {
 		h, err := t.Next()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A busy service has more files of jobs than any bound would foresee: its whole backup is taken for as long as the disk has room.
+// A busy service may have any number of job files: only the disk limits its backup.
 func TestBackupHasNoLimitOfFiles(t *testing.T) {
 	const jobs, files = 20_001, 5
 	r, w := io.Pipe()

@@ -21,10 +21,10 @@ type creditsGrantCmd struct {
 	userFlags
 	Amount int64  `required:"" help:"How many; --amount=-N takes back." placeholder:"N"`
 	Note   string `help:"Why, for the ledger." placeholder:"TEXT"`
-	ID     string `name:"id" help:"Makes the act single: the same id again does nothing." placeholder:"ID"`
+	ID     string `name:"id" help:"Idempotency key: a second grant with the same id does nothing." placeholder:"ID"`
 }
 
-// Run prints where the account stands then.
+// Run prints the new balance.
 func (c *creditsGrantCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		v, err := o.Grant(ctx, grant{User: c.User, Amount: c.Amount, Note: c.Note, ID: c.ID})
@@ -43,7 +43,7 @@ func printCredits(con *console, asJSON bool, v creditsView) error {
 
 type creditsBalanceCmd struct{ userFlags }
 
-// Run prints what can be spent and what is promised to work under way.
+// Run prints the credits that can be spent, and those reserved for running work.
 func (c *creditsBalanceCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		v, err := o.Balance(ctx, c.User)
@@ -59,7 +59,7 @@ type creditsLedgerCmd struct {
 	Limit int `help:"How many entries; 0 for all." default:"100" placeholder:"N"`
 }
 
-// ledgerPageSize is how many entries are asked for at one time.
+// ledgerPageSize is how many entries one request asks for.
 const ledgerPageSize = 100
 
 // Run prints entries; the balance is the sum of all amounts.
@@ -77,7 +77,7 @@ func (c *creditsLedgerCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-// entries reads page after page, as many as are wanted.
+// entries reads page after page, up to the limit.
 func (c *creditsLedgerCmd) entries(ctx context.Context, o adminClient) (all []ledgerEntryView, err error) {
 	before := uint64(0)
 	for {

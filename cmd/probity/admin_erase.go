@@ -70,7 +70,7 @@ func (c *eraseCmd) receipts(ctx context.Context, o adminClient) ([]api.Receipt, 
 	return []api.Receipt{r}, err
 }
 
-// shownHashLen is how much of the hash of an address a table shows: enough to tell whose receipt it is. JSON has the whole.
+// shownHashLen is how many characters of an address hash a table shows, enough to identify a receipt. JSON has the whole hash.
 const shownHashLen = 12
 
 func receiptCells(r api.Receipt) []string {
@@ -82,14 +82,14 @@ func receiptCells(r api.Receipt) []string {
 	return []string{r.ID, formatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
-// storedAnswerEraser deletes the answers about an address that are kept for their Idempotency-Key.
+// storedAnswerEraser deletes the answers about an address that are stored under an Idempotency-Key.
 func storedAnswerEraser(s *store.Store) func(folded string) (int, error) {
 	return func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return api.IsAnswerAbout(body, folded) })
 	}
 }
 
-// newEraser makes the eraser of a node: of the cache in this process, or of those of a coordinator's nodes.
+// newEraser makes the eraser of a node. It erases from the cache of this process, or from those of the coordinator's nodes.
 func (n *node) newEraser() *coordinator.Eraser {
 	cfg := coordinator.EraserConfig{Store: n.store, Jobs: n.coordinator, Answers: storedAnswerEraser(n.store), Log: n.log}
 	if n.fleet != nil {

@@ -113,7 +113,7 @@ type keyRevokeCmd struct {
 	ID string `arg:"" help:"The key's id, as key list shows it."`
 }
 
-// Run says so.
+// Run revokes the key.
 func (c *keyRevokeCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		if err := o.RevokeKey(ctx, c.ID); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// statusForHost asks a listener for a host's page, and tells the status.
+// statusForHost requests a page of a listener with a Host header, and returns the status.
 func statusForHost(t *testing.T, listener net.Listener, host string) int {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+listener.Addr().String()+"/metrics", nil)
@@ -21,7 +21,7 @@ func statusForHost(t *testing.T, listener net.Listener, host string) int {
 	return res.StatusCode
 }
 
-// A name that some page's server lets resolve to this machine reads nothing of the admin listener.
+// A foreign name that resolves to this machine (DNS rebinding) reads nothing of the admin listener.
 func TestLoopbackListenerAnswersToItsOwnNames(t *testing.T) {
 	for _, on := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		listener, err := net.Listen("tcp4", on)
@@ -37,7 +37,7 @@ func TestLoopbackListenerAnswersToItsOwnNames(t *testing.T) {
 		for _, host := range []string{"rebind.example", "rebind.example:9090", "localhost.rebind.example", "127.0.0.1.rebind.example"} {
 			want := 403
 			if on == "0.0.0.0:0" {
-				want = 200 // a network's names are the operator's
+				want = 200 // on a network, any name is allowed
 			}
 			require.Equal(t, want, statusForHost(t, listener, host), "%s as %s", on, host)
 		}

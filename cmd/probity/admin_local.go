@@ -30,7 +30,7 @@ type localAdmin struct {
 	store *store.Store
 }
 
-// commandLineActor is the actor for the audit log: the user that may open the folder, by the name that the machine knows.
+// commandLineActor is the actor for the audit log: the name of the system user that runs the command.
 func commandLineActor() string {
 	from := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -39,7 +39,7 @@ func commandLineActor() string {
 	return store.AuditActor("command line", from)
 }
 
-// openLocalAdmin opens the store below dir. Only who may make one does: a misspelled folder is no empty store.
+// openLocalAdmin opens the store below dir. It creates one only if mayCreate is set: a misspelled folder is not an empty store.
 func openLocalAdmin(dir string, mayCreate bool) (*localAdmin, error) {
 	state := filepath.Join(dir, "state")
 	if _, err := os.Stat(state); err != nil && !mayCreate {
@@ -58,7 +58,7 @@ func openLocalAdmin(dir string, mayCreate bool) (*localAdmin, error) {
 	return &localAdmin{dir: dir, store: s}, nil
 }
 
-// adviseOnLock says what to do about a store that another process has open.
+// adviseOnLock adds what to do about a store that another process has open.
 func adviseOnLock(dir string, err error) error {
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("a running server holds %s: use --server URL with %s, or stop it first: %w", dir, adminKeyEnv, err)
@@ -68,7 +68,7 @@ func adviseOnLock(dir string, err error) error {
 
 func (r *localAdmin) Close() error { return r.store.Close() }
 
-// user is the account of an e-mail address or an id.
+// user finds the account of an e-mail address or an id.
 func (r *localAdmin) user(name string) (store.User, error) {
 	find := r.store.User
 	if strings.Contains(name, "@") {
@@ -81,7 +81,7 @@ func (r *localAdmin) user(name string) (store.User, error) {
 	return u, err
 }
 
-// wholeSecond is a time as the server tells it.
+// wholeSecond is a time as in the server's JSON.
 func wholeSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func viewUser(u store.User) userView {
@@ -115,7 +115,7 @@ func (r *localAdmin) SetLimits(_ context.Context, user string, l store.Limits) (
 	return r.changeUser(user, func(id string) error { return r.store.SetLimits(id, l, commandLineActor(), time.Now()) })
 }
 
-// changeUser changes an account and gives it as it is then.
+// changeUser changes an account and returns the changed account.
 func (r *localAdmin) changeUser(name string, change func(id string) error) (userView, error) {
 	u, err := r.user(name)
 	if err == nil {
@@ -252,8 +252,8 @@ func (r *localAdmin) Unsuppress(_ context.Context, kind, name string) error {
 	return err
 }
 
-// Erase forgets an address with a coordinator that does not run: unfinished jobs go on without it when a server does. A coordinator's folder
-// has no cache: its nodes are told when it runs.
+// Erase erases an address with a coordinator that is not running; unfinished jobs continue without it at the next start. A coordinator's
+// folder has no cache: its nodes erase the address when it runs.
 func (r *localAdmin) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
 	a, err := engine.ParseTrimmed(address)
 	if err != nil {
@@ -279,7 +279,7 @@ func (r *localAdmin) Erase(ctx context.Context, address string) (receipt api.Rec
 	return r.receipt(e), err
 }
 
-// receipt shows an erasure. When the files of a job go is the server's to say: its flags are not known here.
+// receipt shows an erasure without the times at which job files are deleted: they depend on the server's flags.
 func (r *localAdmin) receipt(e store.Erasure) api.Receipt {
 	return api.NewReceipt(e, func(string) time.Time { return time.Time{} })
 }
@@ -300,7 +300,7 @@ func (r *localAdmin) Receipts(context.Context) (receipts []api.Receipt, err erro
 	return receipts, err
 }
 
-// Backup writes the copy for its owner's eyes only: it holds what passwords and keys are checked against.
+// Backup writes the copy. Only its owner may read it: it holds the hashes of passwords and keys.
 func (r *localAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 	checkpoint := r.store.Checkpoint
 	if jobs {
@@ -317,9 +317,9 @@ func (r *localAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 	return r.store.RecordBackup(commandLineActor(), time.Now())
 }
 
-// copyDataFolder sets a data folder aside on its own disk, and copies that to where it is wanted.
+// copyDataFolder makes a snapshot of the data folder on its own disk, and copies that to the target.
 func (r *localAdmin) copyDataFolder(ctx context.Context, to string) (err error) {
-	snapshotDir := filepath.Join(r.dir, "scratch", "backup-at-rest") // a server removes it at its start if we do not
+	snapshotDir := filepath.Join(r.dir, "scratch", "backup-at-rest") // a server removes a leftover at its start
 	if err := os.RemoveAll(snapshotDir); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // remoteAdmin is the admin client of a running server.
 type remoteAdmin struct{ client apiClient }
 
-// maxAdminResponse bounds the JSON that is read of one answer.
+// maxAdminResponse bounds the JSON of one answer.
 const maxAdminResponse = 256 << 20
 
 func newRemoteAdmin(con *console, server, key string) (*remoteAdmin, error) {
@@ -55,7 +55,7 @@ func (r *remoteAdmin) Close() error {
 	return nil
 }
 
-// call sends what to an admin path and reads the answer into v; both may be nil.
+// call sends what to an admin path and decodes the answer into v; both may be nil.
 func (r *remoteAdmin) call(ctx context.Context, method, path string, what, v any) error {
 	var body io.Reader
 	kind := ""
@@ -212,7 +212,7 @@ func (r *remoteAdmin) Receipts(ctx context.Context) ([]api.Receipt, error) {
 	return v.Erasures, err
 }
 
-// Backup brings the copy here.
+// Backup downloads the copy.
 func (r *remoteAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 	path := "/v1/admin/backup"
 	if jobs {

@@ -12,14 +12,14 @@ import (
 	"probity/store"
 )
 
-// restoreCmd makes a data folder of what backup wrote, and looks whether it can be served.
+// restoreCmd makes a data folder from a backup, and checks that it can be served.
 type restoreCmd struct {
 	Backup string `arg:"" type:"existingdir" help:"What probity backup wrote, with --jobs or without."`
 	Data   string `help:"The data folder to make; it must not hold a store." default:"./probity-data" type:"path" placeholder:"DIR"`
 }
 
-// Run copies, and opens what it copied: an account whose balance is not the sum of its ledger, or a backup of a newer
-// program, is told now and not to the first customer.
+// Run copies the backup and opens the copy. A balance that is not the sum of its ledger, or a backup of a newer program, is
+// reported now and not to the first customer.
 func (c *restoreCmd) Run(con *console) error {
 	whole, err := isDataFolder(c.Backup)
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *restoreCmd) Run(con *console) error {
 	return c.checkAndReport(con, state)
 }
 
-// isDataFolder tells a backup with files of jobs from one without. Without a marker of its manifest, a store would be opened
-// as a new one.
+// isDataFolder reports whether a backup has the files of jobs. A folder without a manifest marker is refused: it would be opened
+// as a new store.
 func isDataFolder(dir string) (bool, error) {
 	for _, candidate := range []struct {
 		file  string
@@ -64,7 +64,7 @@ func isDataFolder(dir string) (bool, error) {
 	return false, fmt.Errorf("%s is no backup: neither it nor a folder named state in it holds a store", dir)
 }
 
-// checkAndReport opens the restored store, checks its ledgers, and says what is in it.
+// checkAndReport opens the restored store, checks its ledgers, and prints what is in it.
 func (c *restoreCmd) checkAndReport(con *console, state string) error {
 	s, err := store.Open(vfs.Default, state)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *restoreCmd) checkAndReport(con *console, state string) error {
 	return err
 }
 
-// copyFolderFrom copies a folder of files and folders, durably. The target must not exist; a source that does not is empty.
+// copyFolderFrom copies a folder durably. The target must not exist; a missing source counts as empty.
 func copyFolderFrom(from string) func(to string) error {
 	return func(to string) error {
 		if err := os.Mkdir(to, 0o700); err != nil {
@@ -104,7 +104,7 @@ func copyFolderFrom(from string) func(to string) error {
 	}
 }
 
-// restrictTree makes what was copied its owner's alone, and durable.
+// restrictTree gives a copied tree to its owner alone, and makes it durable.
 func restrictTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

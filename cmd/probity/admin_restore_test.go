@@ -39,7 +39,7 @@ func (w *adminTest) restore() {
 	restoreBroken(t, at("whole"))
 }
 
-// restoreBroken leaves half of a restoration, as a kill does, and half of a backup: neither is ever a store.
+// restoreBroken leaves half of a restore, as a kill does, and half of a backup: neither is used as a store.
 func restoreBroken(t *testing.T, backup string) {
 	here := &adminTest{t: t}
 	data := t.TempDir()
@@ -57,7 +57,7 @@ func restoreBroken(t *testing.T, backup string) {
 	require.Contains(t, words, "is no backup")
 }
 
-// audit reads who did all that.
+// audit checks the audit log of these commands.
 func (w *adminTest) audit() {
 	t := w.t
 	events := w.rows("audit", "--limit", "500")

@@ -8,7 +8,7 @@ import (
 type suppressCmd struct {
 	Add    suppressAddCmd    `cmd:"" help:"Never probe a domain, an MX name or an address again."`
 	List   suppressListCmd   `cmd:"" help:"List what is never probed."`
-	Remove suppressRemoveCmd `cmd:"" help:"Take a wish off the list."`
+	Remove suppressRemoveCmd `cmd:"" help:"Remove a suppression."`
 }
 
 // suppressionFlags name an entry of the suppression list.
@@ -23,7 +23,7 @@ type suppressAddCmd struct {
 	Note string `help:"Who asked, and when." placeholder:"TEXT"`
 }
 
-// Run prints the suppression, which holds from now on.
+// Run prints the suppression, which is in force from now on.
 func (c *suppressAddCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		w, err := o.Suppress(ctx, c.Kind, c.Name, c.Note)
@@ -58,7 +58,7 @@ type suppressRemoveCmd struct {
 	suppressionFlags
 }
 
-// Run says so.
+// Run removes the suppression.
 func (c *suppressRemoveCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		if err := o.Unsuppress(ctx, c.Kind, c.Name); err != nil {

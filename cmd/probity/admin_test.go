@@ -29,14 +29,14 @@ import (
 	"probity/store/cache"
 )
 
-// adminTest is a store, at rest or behind a server, and the command line that works on it.
+// adminTest is a store, stopped or behind a server, and the command line that works on it.
 type adminTest struct {
 	t          *testing.T
 	data       string
-	targetArgs []string // the flags that say where
+	targetArgs []string // the flags that name the store or the server
 }
 
-// run runs a command and wants it to end with a status; it gives what the command printed.
+// run runs a command, requires its exit status, and returns its output.
 func (w *adminTest) run(status int, args ...string) (out, words string) {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -77,7 +77,7 @@ func TestUserAddWarnsWithoutAnAdmin(t *testing.T) {
 // adminList is a list that names the address that is erased.
 const adminList = "email\ngone@shop.example\nkept@shop.example\n"
 
-// newAdminTest has an admin, a job that waits, and a cached verdict.
+// newAdminTest makes a store with an admin, a waiting job, and a cached verdict.
 func newAdminTest(t *testing.T) (w *adminTest, key string) {
 	w = &adminTest{t: t, data: t.TempDir()}
 	w.targetArgs = []string{"--data", w.data}
@@ -96,7 +96,7 @@ func newAdminTest(t *testing.T) (w *adminTest, key string) {
 	return w, strings.TrimSpace(key)
 }
 
-// openDataFolder opens what is in a data folder, without a prober.
+// openDataFolder opens the stores of a data folder, without a prober.
 func openDataFolder(t *testing.T, data string) (*coordinator.Coordinator, *store.Store, *cache.Cache) {
 	s, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func openDataFolder(t *testing.T, data string) (*coordinator.Coordinator, *store
 	return coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: data, Table: engine.DefaultTable(), Lists: known}), s, k
 }
 
-// serveAdmin puts a server before the store until the test ends.
+// serveAdmin runs a server on the store until the test ends.
 func (w *adminTest) serveAdmin(key string) {
 	t := w.t
 	c, s, k := openDataFolder(t, w.data)
@@ -129,7 +129,7 @@ func (w *adminTest) serveAdmin(key string) {
 	w.targetArgs = []string{"--server", "http://" + ln.Addr().String() + "/"}
 }
 
-// TestAdminCommands runs the same commands twice: a stopped server's store, and the same behind a server, cannot be told apart.
+// TestAdminCommands runs the same commands on a stopped server's store and through a server: the results are the same.
 func TestAdminCommands(t *testing.T) {
 	for _, way := range []string{"at rest", "through a server"} {
 		t.Run(way, func(t *testing.T) {
@@ -207,7 +207,7 @@ func (w *adminTest) keys() {
 	w.run(1, "key", "list", "--user", "nobody@example.com")
 }
 
-// restrictedKeys makes keys that open less than others.
+// restrictedKeys makes keys with restrictions.
 func (w *adminTest) restrictedKeys() {
 	t := w.t
 	for _, flags := range [][]string{{"--scope", "everything"}, {"--expires", "tomorrow"}, {"--expires", "0d"}, {"--network", "example.com"}, {"--network", "192.0.2.77/24"}} {
@@ -349,7 +349,7 @@ func TestAdminKeyIsNotSentAfterARedirect(t *testing.T) {
 	require.Zero(t, asked)
 }
 
-// TestLockedStoreIsRefusedWithAdvice: what a server holds is not touched, and the words say what to do.
+// TestLockedStoreIsRefusedWithAdvice: a store in use is not touched, and the error says what to do.
 func TestLockedStoreIsRefusedWithAdvice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a process; run without -short")
@@ -375,7 +375,7 @@ func TestLockedStoreIsRefusedWithAdvice(t *testing.T) {
 	require.Len(t, (&adminTest{t: t, targetArgs: []string{"--data", data}}).rows("user", "list"), 1)
 }
 
-// TestUnpackBackup leaves nothing of an archive that is not whole, and nothing outside of its folder.
+// TestUnpackBackup: an incomplete archive leaves no files, and no archive writes outside of its folder.
 func TestUnpackBackup(t *testing.T) {
 	for name, c := range map[string]struct {
 		entries []tar.Header
@@ -417,7 +417,7 @@ func TestUnpackBackup(t *testing.T) {
 	}
 }
 
-// TestNamesAnAddress finds a kept answer by what it says, not by its letters.
+// TestNamesAnAddress: a stored answer is found by its address fields, not by its text.
 func TestNamesAnAddress(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"email":" Ann@Example.com"}`:                                             true,

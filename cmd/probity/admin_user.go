@@ -19,7 +19,7 @@ type userCmd struct {
 	Add     userAddCmd     `cmd:"" help:"Make an account; its password is printed, this once."`
 	List    userListCmd    `cmd:"" help:"List all accounts."`
 	Disable userDisableCmd `cmd:"" help:"Refuse an account's keys and end its sessions; its jobs finish."`
-	Enable  userEnableCmd  `cmd:"" help:"Undo a disabling."`
+	Enable  userEnableCmd  `cmd:"" help:"Enable an account."`
 	Limit   userLimitCmd   `cmd:"" help:"Give an account limits of its own."`
 	Reset   userResetCmd   `cmd:"" help:"Print a link that gives an account a new password, good once and for an hour."`
 	TOTPOff userTOTPOffCmd `cmd:"" name:"totp-off" help:"Let an account whose authenticator app is lost sign in without a code; its sessions end."`
@@ -31,7 +31,7 @@ type limitFlags struct {
 	Limit []string `help:"single=N/min or bulk=N/hour; repeatable. Default: 30 a minute and 10 an hour." placeholder:"KIND=N/UNIT"`
 }
 
-// limits reads the flags; what is not named is the default.
+// limits reads the flags; a limit that is not named is the default.
 func (f *limitFlags) limits() (l store.Limits, err error) {
 	for _, s := range f.Limit {
 		kind, rate, _ := strings.Cut(s, "=")
@@ -63,7 +63,7 @@ type userAddCmd struct {
 	Credits int64  `help:"Credits to begin with." default:"0"`
 }
 
-// Run prints the password, and nothing else on standard output, or the account with it as JSON.
+// Run prints only the password on standard output, or the account with it as JSON.
 func (c *userAddCmd) Run(ctx context.Context, con *console) error {
 	limits, err := c.limits()
 	if err != nil {
@@ -90,7 +90,7 @@ type userResetCmd struct {
 	PublicURL string `help:"How people reach the server, where it does not know that itself; default: --server, else http://127.0.0.1:8080." placeholder:"URL"`
 }
 
-// Run prints the link, and nothing else on standard output, or as JSON with its end.
+// Run prints only the link on standard output, or JSON with its expiry.
 func (c *userResetCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		link, err := o.ResetLink(ctx, c.User)
@@ -114,7 +114,7 @@ type userTOTPOffCmd struct {
 	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
 }
 
-// Run prints the account as it is then.
+// Run prints the changed account.
 func (c *userTOTPOffCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.TOTPOff(ctx, c.User)
@@ -129,7 +129,7 @@ type userFirstCmd struct {
 	Data string `help:"The data folder of the server, which may be running." default:"./probity-data" type:"path" placeholder:"DIR"`
 }
 
-// Run prints the password and nothing else: an image without a shell has no other way to read the file.
+// Run prints only the password: an image without a shell has no other way to read the file.
 func (c *userFirstCmd) Run(con *console) error {
 	password, err := os.ReadFile(filepath.Join(c.Data, firstPasswordFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +142,7 @@ func (c *userFirstCmd) Run(con *console) error {
 	return err
 }
 
-// warnWithoutAdmin says when no active account is an admin: serve makes an admin only where there is no account at all.
+// warnWithoutAdmin warns if no active account is an admin: serve makes an admin only if there is no account at all.
 func warnWithoutAdmin(ctx context.Context, con *console, o adminClient) error {
 	users, err := o.Users(ctx)
 	if err != nil {
@@ -188,7 +188,7 @@ type userDisableCmd struct {
 	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
 }
 
-// Run prints the account as it is then.
+// Run prints the changed account.
 func (c *userDisableCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.SetDisabled(ctx, c.User, true)
@@ -204,7 +204,7 @@ type userEnableCmd struct {
 	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
 }
 
-// Run prints the account as it is then.
+// Run prints the changed account.
 func (c *userEnableCmd) Run(ctx context.Context, con *console) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.SetDisabled(ctx, c.User, false)
@@ -221,7 +221,7 @@ type userLimitCmd struct {
 	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
 }
 
-// Run prints the account as it is then. A limit that is not named becomes the default.
+// Run prints the changed account. A limit that is not named becomes the default.
 func (c *userLimitCmd) Run(ctx context.Context, con *console) error {
 	limits, err := c.limits()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"probity/prober/wire"
 )
 
-// newSelfAudit is the audit that a probing process makes of itself when it starts and every hour: nil where it has no sources and
-// no sender that receivers could look at.
+// newSelfAudit makes the audit that a probing process runs on itself at its start and every hour. It is nil if the process has no
+// sources or no sender that receivers could check.
 func (f *probingFlags) newSelfAudit(table *engine.Table, folder string, log *slog.Logger, metrics prometheus.Registerer) (*doctor.Doctor, error) {
 	if f.MailFrom == "" || len(f.Egress) == 0 {
 		return nil, nil
@@ -19,7 +19,7 @@ func (f *probingFlags) newSelfAudit(table *engine.Table, folder string, log *slo
 	return f.doctor(table, doctorParts{folder: folder, log: log, metrics: metrics})
 }
 
-// findings is the newest report of an audit; nil before the first, and where there is none.
+// findings returns the newest report of an audit; nil before the first one, or without an audit.
 func findings(d *doctor.Doctor) func() any {
 	return func() any {
 		if d == nil || d.Latest() == nil {
@@ -29,7 +29,7 @@ func findings(d *doctor.Doctor) func() any {
 	}
 }
 
-// audited puts what the newest audit found into a node's status.
+// audited adds the result of the newest audit to a node's status.
 func audited(s wire.Status, d *doctor.Doctor) wire.Status {
 	if d == nil || d.Latest() == nil {
 		return s

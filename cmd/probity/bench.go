@@ -15,18 +15,18 @@ type benchCmd struct {
 	Scenarios []string      `arg:"" optional:"" name:"scenario" help:"Which scenarios; default: all. --list names them."`
 	List      bool          `help:"List the scenarios with their bars and end."`
 	Rows      *int          `help:"Rows of each scenario's list; default: the scenario's own." placeholder:"N"`
-	Latency   string        `help:"How long a mail host of the pretend internet takes over each batch of replies: none, realistic, or a duration such as 50ms." default:"none"`
+	Latency   string        `help:"How long a mail host of the simulated internet takes over each batch of replies: none, realistic, or a duration such as 50ms." default:"none"`
 	Nodes     int           `help:"How many probers the cluster scenario starts." default:"3"`
 	Seed      uint64        `help:"Which internet and which list." default:"1"`
 	Timeout   time.Duration `help:"How long one scenario may take." default:"30m"`
 	JSON      bool          `name:"json" help:"Print the report as JSON."`
 	HTML      string        `name:"html" help:"Write the report as one page with plots." placeholder:"FILE"`
 	Compare   string        `help:"Compare with this report of bench --json." type:"existingfile" placeholder:"OLD.json"`
-	FloorHTTP bool          `name:"floor-http" hidden:"" help:"Serve the bare handler that the single scenario is held against."`
+	FloorHTTP bool          `name:"floor-http" hidden:"" help:"Serve the bare handler that the single scenario is compared with."`
 	Dir       string        `help:"Where lists, stores and results go while it runs; default: the system's place for temporary files." type:"existingdir" placeholder:"DIR"`
 }
 
-// errBarsNotMet means that every scenario ran, and a bar was not met.
+// errBarsNotMet means that every scenario ran and at least one bar was not met.
 var errBarsNotMet = errors.New("not every bar is met")
 
 // Run runs scenarios one after another and reports.
@@ -104,7 +104,7 @@ func (c *benchCmd) oldReports() ([]*bench.Report, error) {
 	return old, nil
 }
 
-// report writes what is asked for in addition to the tables. With --json the comparison goes to standard error.
+// report writes the outputs requested in addition to the tables. With --json the comparison goes to standard error.
 func (c *benchCmd) report(con *console, reports, old []*bench.Report) error {
 	var errs []error
 	changes := con.out
@@ -121,7 +121,7 @@ func (c *benchCmd) report(con *console, reports, old []*bench.Report) error {
 	return errors.Join(errs...)
 }
 
-// checkBars fails when a scenario did not come to its end or a bar does not hold.
+// checkBars returns an error if a scenario did not finish or a bar is not met.
 func checkBars(reports []*bench.Report) error {
 	for _, r := range reports {
 		if r.Error != "" {

@@ -9,8 +9,8 @@ import (
 	"probity/engine/dns"
 )
 
-// benchResolve is a bench.Resolve: the resolver that every command has, with one server. Not in it is who is to be asked about,
-// and what comes of an answer.
+// benchResolve is a bench.Resolve: the resolver of every command, with one server. It does not choose the names and does not use
+// the answers.
 func benchResolve(ctx context.Context, server netip.AddrPort, use func(settle func(context.Context, string) string)) error {
 	var dialer net.Dialer
 	var listen net.ListenConfig

@@ -12,7 +12,7 @@ import (
 	"probity/bench"
 )
 
-// The resolver that bench measures tells a null MX from no such name, asks once for each, and ends with its use.
+// The resolver that bench measures distinguishes a null MX from a missing name, queries each once, and ends with use.
 func TestBenchResolveOutcomesAreCorrect(t *testing.T) {
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestBenchResolveOutcomesAreCorrect(t *testing.T) {
 		case "gone.example.":
 			m.Rcode = dns.RcodeNameError
 		}
-		_ = w.WriteMsg(m) // who does not get it fails the test
+		_ = w.WriteMsg(m) // a lost answer fails the test
 	})}
 	served := make(chan error, 1)
 	go func() { served <- s.ActivateAndServe() }()

@@ -12,22 +12,22 @@ import (
 	"probity/engine/smtp"
 )
 
-// proberTalk is what bench measures next to its bare SMTP client: what a ready queue of the prober does between a connection and the
-// verdicts of those that were asked over it, with the same packages: smtp.Dialer, smtp.Open, Session.Transaction with groups of as
-// many recipients, Table.Classify for each reply, engine.Evidence with every sighting, engine.Next, the decoy of a domain once
-// a recipient was accepted there and only then, engine.Judge.
+// proberTalk is what bench measures next to its bare SMTP client. It does what a ready queue of the prober does between a connection
+// and the verdicts of its recipients, with the same packages: smtp.Dialer, smtp.Open, Session.Transaction with batches of the same
+// size, Table.Classify for each reply, engine.Evidence with every sighting, engine.Next, the decoy of a domain (only after a
+// recipient was accepted there), engine.Judge.
 //
-// Not in it is what stands around: parsing, DNS, what is asked when (queues, budgets, in-flight probes, admission), what is kept
-// (cache, metrics, results), and TLS, which the bare client does not speak either.
+// It leaves out parsing, DNS, scheduling (queues, budgets, in-flight probes, admission), storage (cache, metrics, results), and
+// TLS, which the bare client does not speak either.
 type proberTalk struct {
 	table          *engine.Table
 	dial           smtp.Dialer
 	cfg            smtp.Config
 	senderIdentity engine.SenderIdentity
-	onVerdict      func(engine.Address, *engine.Verdict) // of each verdict, for tests; may be nil
+	onVerdict      func(engine.Address, *engine.Verdict) // called with each verdict, for tests; may be nil
 }
 
-// benchTalk is a bench.Talk.
+// benchTalk is a bench.Conversation.
 func benchTalk(dial bench.Dial, tasks []bench.Task) func(context.Context, int) bench.TaskResult {
 	return newProberTalk(dial).tasksFunc(tasks)
 }
@@ -52,7 +52,7 @@ func (c *proberTalk) tasksFunc(tasks []bench.Task) func(context.Context, int) be
 	return func(ctx context.Context, i int) bench.TaskResult { return c.runTask(ctx, &ready[i]) }
 }
 
-// prepareTask parses a task's addresses. It leaves out those that need no asking: no address, or settled by what is known of the provider.
+// prepareTask parses a task's addresses. It leaves out those that need no probe: bad syntax, or decided by the provider's rules.
 func (c *proberTalk) prepareTask(e bench.Task) talkTask {
 	t := talkTask{host: e.Host, addr: e.At, route: c.table.NewRoute([]engine.MX{{Host: e.Host}})}
 	for _, recipients := range e.Recipients {
@@ -71,7 +71,7 @@ func (c *proberTalk) prepareTask(e bench.Task) talkTask {
 	return t
 }
 
-// talkTask is a task as a ready queue has it.
+// talkTask is a task in the form that a ready queue has.
 type talkTask struct {
 	host         string
 	addr         netip.AddrPort
@@ -79,7 +79,7 @@ type talkTask struct {
 	transactions [][]engine.Address
 }
 
-// runTask does a task over as many connections as its host makes it take; two in a row that bring nothing end it.
+// runTask runs a task over as many connections as its host requires. Two connections in a row without a reply end it.
 func (c *proberTalk) runTask(ctx context.Context, e *talkTask) bench.TaskResult {
 	t := &talkRun{c: c, task: e, domains: map[string]*talkDomain{}}
 	for emptyConnections := 0; t.unfinished() && emptyConnections < 2 && ctx.Err() == nil; {
@@ -103,10 +103,10 @@ type talkProbe struct {
 	ev                engine.Evidence
 	domain            *talkDomain
 	decoy             bool
-	startsTransaction bool // a transaction
+	startsTransaction bool // is the first recipient of one of the task's transactions
 }
 
-// talkDomain is what a domain's decoy has shown, and who waits for it.
+// talkDomain is the result of a domain's decoy, and the probes that wait for it.
 type talkDomain struct {
 	accepted bool
 	waiting  []*talkProbe
@@ -117,11 +117,11 @@ type talkDomain struct {
 type talkRun struct {
 	c           *proberTalk
 	task        *talkTask
-	askFirst    []*talkProbe // who is asked before the others: decoys, and those that went unanswered
-	transaction int          // of the task's transactions, the one that is asked next
-	recipient   int          // its first recipient that has not been asked
+	askFirst    []*talkProbe // sent before the others: decoys, and recipients without a reply
+	transaction int          // index of the next transaction of the task
+	recipient   int          // index of its next recipient
 	domain      *talkDomain  // its domain
-	unused      []talkProbe  // not used yet
+	unused      []talkProbe  // allocated in advance
 	domains     map[string]*talkDomain
 	batch       []*talkProbe
 	rcpts       []smtp.Rcpt
@@ -133,7 +133,7 @@ func (t *talkRun) unfinished() bool {
 	return len(t.askFirst) > 0 || t.transaction < len(t.task.transactions)
 }
 
-// nextProbe takes who is to be asked next.
+// nextProbe returns the next recipient to send.
 func (t *talkRun) nextProbe() (p *talkProbe, ok bool) {
 	switch {
 	case len(t.askFirst) > 0:
@@ -166,10 +166,10 @@ func (t *talkRun) domainOf(name string) *talkDomain {
 	return d
 }
 
-// talkBatchSize is how many recipients a group holds: as many as a ready queue's on a connection that has answered.
+// talkBatchSize is how many recipients a batch holds: as many as a ready queue sends on a connection that has answered.
 const talkBatchSize = 100
 
-// fillTransaction fills the next group.
+// fillTransaction fills the next batch.
 func (t *talkRun) fillTransaction() {
 	t.batch, t.rcpts = t.batch[:0], t.rcpts[:0]
 	var domain *talkDomain
@@ -184,7 +184,7 @@ func (t *talkRun) fillTransaction() {
 	}
 }
 
-// runConnection asks over one connection until no recipient is left or it is of no more use.
+// runConnection sends recipients over one connection until none is left or the connection is unusable.
 func (t *talkRun) runConnection(ctx context.Context) {
 	conn, f := t.c.dial.DialContext(ctx, t.task.addr)
 	if !f.None() {
@@ -203,7 +203,7 @@ func (t *talkRun) runConnection(ctx context.Context) {
 	}
 }
 
-// handleReply is told each reply of a group.
+// handleReply records the reply to the i-th recipient of a batch.
 func (t *talkRun) handleReply(i int, r engine.Reply) {
 	p, d := t.batch[i], t.batch[i].domain
 	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: t.task.host, Reply: r, At: t.now,
@@ -227,7 +227,7 @@ func (t *talkRun) handleReply(i int, r engine.Reply) {
 	t.advance(p)
 }
 
-// advance takes a probe as far as it goes without asking anyone.
+// advance takes a probe as far as possible without another reply.
 func (t *talkRun) advance(p *talkProbe) {
 	d := p.domain
 	step := engine.Next(&p.ev, engine.Policy{}, t.now)
@@ -248,7 +248,7 @@ func (t *talkRun) advance(p *talkProbe) {
 	}
 }
 
-// newDecoy makes the decoy of a probe's domain: a made-up local part.
+// newDecoy makes the decoy of a probe's domain: a random recipient.
 func (t *talkRun) newDecoy(p *talkProbe) *talkProbe {
 	local := make([]byte, 16)
 	for i := range local {

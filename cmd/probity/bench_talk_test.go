@@ -15,7 +15,7 @@ import (
 	"probity/internal/memnet"
 )
 
-// The conversation that bench measures ends in verdicts, and they are true.
+// The conversation that bench measures gives correct verdicts.
 func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 	network := memnet.New()
 	internet, err := sim.Start(t.Context(), sim.Config{Seed: 3}, network)
@@ -41,7 +41,7 @@ func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 		c.onVerdict = func(a engine.Address, v *engine.Verdict) {
 			verdicts[v.Status]++
 			if known.Flags(a) != 0 {
-				return // what the lists say of an address is not part of a conversation
+				return // lists are not part of the conversation
 			}
 			require.True(t, slices.ContainsFunc(internet.World.Truth(a.String()), func(o sim.Outcome) bool {
 				return o.Status == v.Status.String()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// certsCmd makes what the machines of a cluster know each other by.
+// certsCmd makes the certificates and keys by which the machines of a cluster authenticate each other.
 type certsCmd struct {
 	Init        certsInitCmd        `cmd:"" help:"Make the cluster's authority and its first gossip key."`
 	Coordinator certsCoordinatorCmd `cmd:"" help:"Make a coordinator's certificate."`
 	Node        certsNodeCmd        `cmd:"" help:"Make the certificates of prober nodes."`
-	Fleet       certsFleetCmd       `cmd:"" help:"Make whatever of a cluster's files is not there yet."`
+	Fleet       certsFleetCmd       `cmd:"" help:"Make the missing files of a cluster."`
 	Key         certsKeyCmd         `cmd:"" help:"Rotate the gossip key."`
 	Show        certsShowCmd        `cmd:"" help:"Say what certificates are."`
 }
@@ -25,7 +25,7 @@ const (
 	clusterKey    = "cluster.key"
 )
 
-// certsDir is where they are.
+// certsDir is the folder of these files.
 type certsDir struct {
 	Dir string `help:"Folder of the files." default:"./probity-certs" placeholder:"DIR"`
 }
@@ -40,7 +40,7 @@ type certsInitCmd struct {
 
 const authorityDays = 3650
 
-// Run makes ca.crt, ca.key and cluster.key. It never touches files that are there.
+// Run makes ca.crt, ca.key and cluster.key. It never changes existing files.
 func (c certsInitCmd) Run(con *console) error {
 	if err := validDays(c.Days); err != nil {
 		return err
@@ -69,7 +69,7 @@ type certsCoordinatorCmd struct {
 	Days int    `help:"How long the certificate is valid." default:"825"`
 }
 
-// Run makes NAME.crt and NAME.key, which may attach to nodes and cannot be taken for one.
+// Run makes NAME.crt and NAME.key for client authentication: they can attach to nodes but not act as one.
 func (c certsCoordinatorCmd) Run(con *console) error {
 	return c.issue(con, []string{c.Name}, x509.ExtKeyUsageClientAuth, c.Days)
 }
@@ -80,12 +80,12 @@ type certsNodeCmd struct {
 	Days  int      `help:"How long the certificates are valid." default:"825"`
 }
 
-// Run makes NAME.crt and NAME.key of each node, which cannot be used to attach to another.
+// Run makes NAME.crt and NAME.key of each node for server authentication: they cannot attach to another node.
 func (c certsNodeCmd) Run(con *console) error {
 	return c.issue(con, c.Names, x509.ExtKeyUsageServerAuth, c.Days)
 }
 
-// issue makes and writes certificates of one use. Either all of them are made, or none.
+// issue makes and writes certificates of one use: all of them, or none.
 func (d certsDir) issue(con *console, names []string, use x509.ExtKeyUsage, valid int) error {
 	if err := validDays(valid); err != nil {
 		return err
@@ -119,7 +119,7 @@ type certsShowCmd struct {
 	Files []string `arg:"" help:"Certificate files." type:"existingfile"`
 }
 
-// Run prints a line for each certificate: who, what for, until when.
+// Run prints a line for each certificate: name, role, expiry.
 func (c certsShowCmd) Run(con *console) error {
 	for _, file := range c.Files {
 		cert, err := readCert(file)
@@ -136,7 +136,7 @@ func (c certsShowCmd) Run(con *console) error {
 	return nil
 }
 
-// certPart is what a certificate lets its bearer be.
+// certPart names the roles that a certificate allows.
 func certPart(c *x509.Certificate) string {
 	var parts []string
 	if c.IsCA {
@@ -162,8 +162,8 @@ func validDays(n int) error {
 	return nil
 }
 
-// validNodeName lets pass what is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the name in
-// the certificate, and is no other file of the folder.
+// validNodeName checks that a name is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the name in
+// the certificate, and that its files do not replace others of the folder.
 func validNodeName(name string) error {
 	bad := fmt.Errorf("%w: name %q; write a host name of lower-case letters, digits, hyphens and dots", errUsage, name)
 	if len(name) > 63 || name+".crt" == authorityCert || name == "cluster" {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// clockSkew is how far behind the authority's clock another may be.
+// clockSkew is how far another machine's clock may be behind the authority's.
 const clockSkew = time.Hour
 
 // issued is a certificate and its key, in PEM.
@@ -35,8 +35,8 @@ func newAuthority(name string, now time.Time, valid time.Duration) (issued, erro
 	return sign(template, nil)
 }
 
-// issue makes a certificate that names its bearer and says which of the two parts it may play: TLS itself then refuses a
-// node that poses as a coordinator (RFC 5280 section 4.2.1.12).
+// issue makes a certificate with its owner's name and one extended key usage. TLS itself then refuses a node that poses as a
+// coordinator (RFC 5280 section 4.2.1.12).
 func (s *signer) issue(name string, use x509.ExtKeyUsage, now time.Time, valid time.Duration) (issued, error) {
 	end := now.Add(valid)
 	if end.After(s.cert.NotAfter) {
@@ -110,7 +110,7 @@ func readCert(file string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// loadTLSFiles loads what a machine of the cluster needs: its own certificate and key, and the authority that it trusts.
+// loadTLSFiles loads a machine's own certificate and key, and the authority that it trusts.
 func loadTLSFiles(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
 	own, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -129,13 +129,13 @@ func loadTLSFiles(certFile, keyFile, authorityFile string) (tls.Certificate, *x5
 	return own, pool, nil
 }
 
-// secretFile is a file that its owner alone may read.
+// secretFile is a file that only its owner may read.
 type secretFile struct {
 	path string
 	data []byte
 }
 
-// writeNewFiles writes files that must not exist yet. When one cannot be written, those before it are taken away again.
+// writeNewFiles writes files that must not exist yet. If one cannot be written, those before it are removed.
 func writeNewFiles(files []secretFile) (err error) {
 	var made []string
 	defer func() {

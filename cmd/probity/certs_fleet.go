@@ -16,7 +16,7 @@ type certsFleetCmd struct {
 	Days        int      `help:"How long new certificates are valid." default:"825"`
 }
 
-// Run makes what is missing and touches nothing that is there.
+// Run makes the missing files and does not change existing ones.
 func (c certsFleetCmd) Run(con *console) error {
 	if missing, err := c.missing(authorityCert); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (c certsFleetCmd) Run(con *console) error {
 	return c.issueMissing(con, c.Nodes, x509.ExtKeyUsageServerAuth)
 }
 
-// issueMissing makes the certificates that are not there.
+// issueMissing makes the missing certificates.
 func (c certsFleetCmd) issueMissing(con *console, names []string, use x509.ExtKeyUsage) error {
 	var wanted []string
 	for _, name := range names {

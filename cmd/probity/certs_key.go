@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// certsKeyCmd rotates the gossip key in three rounds. After each, the file is copied to every machine and the processes are
-// told (SIGHUP); only then comes the next.
+// certsKeyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the processes
+// reloaded (SIGHUP) before the next round.
 type certsKeyCmd struct {
 	Add     certsKeyAddCmd     `cmd:"" help:"Round 1: add a new key at the end; it decrypts from now on."`
 	Promote certsKeyPromoteCmd `cmd:"" help:"Round 2: move the last key to the front; it encrypts from now on."`
@@ -55,7 +55,7 @@ func (c certsKeyPruneCmd) Run(con *console) error {
 	})
 }
 
-// rewrite changes the key file as a whole: a reader sees the old one or the new one.
+// rewrite replaces the key file atomically: a reader sees the old file or the new one.
 func (d certsDir) rewrite(con *console, next string, change func([][]byte) ([][]byte, error)) error {
 	path := d.path(clusterKey)
 	keys, err := readClusterKeys(path)
@@ -93,8 +93,8 @@ func keyLine(key []byte) []byte {
 	return append([]byte(base64.StdEncoding.EncodeToString(key)), '\n')
 }
 
-// readClusterKeys reads a key file: one key a line, 16, 24 or 32 octets in base64, the first encrypts. Lines that begin
-// with # are remarks.
+// readClusterKeys reads a key file: one key a line, 16, 24 or 32 octets in base64; the first encrypts. Lines that begin
+// with # are comments.
 func readClusterKeys(path string) ([][]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

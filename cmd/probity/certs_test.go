@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runCerts runs the command as the command line does, and gives what it printed.
+// runCerts runs the certs command and returns its output.
 func runCerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -63,7 +63,7 @@ func TestCertsOfACluster(t *testing.T) {
 	require.Error(t, handshake(t, dir, "boss.example", "boss.example", "boss.example"), "a coordinator is no node")
 }
 
-// handshake makes a TLS handshake between a node and a coordinator that means the node of that name.
+// handshake makes a TLS handshake between a node and a coordinator that expects the node of that name.
 func handshake(t *testing.T, dir, node, coordinator, means string) error {
 	load := func(name string) (tls.Certificate, *x509.CertPool) {
 		own, pool, err := loadTLSFiles(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))

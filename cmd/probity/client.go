@@ -16,16 +16,16 @@ import (
 	"probity/store"
 )
 
-// apiClient talks to a server as any integrator would.
+// apiClient is a client of a server's public API.
 type apiClient struct {
 	base, key string
 	http      *http.Client
 }
 
-// maxErrorBody bounds what is read of an answer that is no success.
+// maxErrorBody bounds the body of an error answer.
 const maxErrorBody = 64 << 10
 
-// call sends a request and gives the body of a 2xx answer; any other is an error with the server's detail.
+// call sends a request and returns the body of a 2xx answer. Any other answer is an error with the server's detail.
 func (c *apiClient) call(ctx context.Context, method, path, contentType string, body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -67,7 +67,7 @@ type jobView struct {
 	Error        string           `json:"error"`
 }
 
-// record gives the view the shape that progress and summary take.
+// record converts the view for progress and summary.
 func (v *jobView) record() store.Job {
 	return store.Job{ID: v.ID, State: store.JobState(v.Status), Rows: v.TotalRows, Unique: v.Unique, Duplicates: v.Duplicates, Blank: v.Blank, Counts: v.Counts, Reasons: v.Reasons, Error: v.Error}
 }
@@ -124,7 +124,7 @@ func (c *apiClient) upload(ctx context.Context, list string) (v jobView, err err
 		w.CloseWithError(errors.Join(err, form.Close())) // a nil error is io.EOF to the reader
 	}()
 	body, err := c.call(ctx, http.MethodPost, "/v1/verify/bulk", form.FormDataContentType(), r)
-	_ = r.Close() // ends the writer, whatever became of the call
+	_ = r.Close() // ends the writer, even if the call failed
 	if err != nil {
 		return v, err
 	}

@@ -26,7 +26,7 @@ type clusterCmd struct {
 	JSON   bool   `name:"json" help:"One JSON object."`
 }
 
-// adminTimeout bounds a question to a running server.
+// adminTimeout bounds a request to a running server.
 const adminTimeout = 15 * time.Second
 
 // Run shows the nodes of a cluster.
@@ -53,7 +53,7 @@ func (c clusterCmd) Run(ctx context.Context, con *console) error {
 	return printCluster(con.out, &r, time.Now())
 }
 
-// printCluster prints a line for each node, and one below it for each of its identities.
+// printCluster prints a line for each node, and below it one for each of its egress sources.
 func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 	fmt.Fprintf(out, "coordinator %s\n", r.Coordinator)
 	for _, words := range append(append([]string{}, r.Problem), r.Rivals...) {
@@ -62,7 +62,7 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 		}
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE / IDENTITY\tSTATE\tFOR\tADDRESS / EHLO\tLANES\tSESSIONS\tROWS\tROWS/S\tRESTING\tSPENT\tNOTE")
+	fmt.Fprintln(w, "NODE / IDENTITY\tSTATE\tFOR\tADDRESS / EHLO\tQUEUES\tSESSIONS\tROWS\tROWS/S\tQUARANTINED\tEXHAUSTED\tNOTE")
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), orDash(n.Address), n.ReadyQueues, n.Sessions,
@@ -74,7 +74,7 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 	return w.Flush()
 }
 
-// nodeNote is what is wrong with a node, in words.
+// nodeNote says what is wrong with a node.
 func nodeNote(n *fleet.NodeReport) string {
 	if n.Problem == "" && n.AuditFailures > 0 {
 		return "its audit has " + counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
@@ -82,13 +82,13 @@ func nodeNote(n *fleet.NodeReport) string {
 	return n.Problem
 }
 
-// writeJSON answers with v; a reader that has gone needs no answer.
+// writeJSON answers with v. It ignores a client that has closed the connection.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// showOwner answers who asks about the domain or address that the parameter of names.
+// showOwner answers which node owns the domain or address in the query parameter "of".
 func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
 	owner, err := s.node.ownerOf(r.Context(), r.URL.Query().Get("of"))
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"owner": owner})
 }
 
-// fetchOwner asks a coordinator's admin listener who owns a domain or an address.
+// fetchOwner asks a coordinator's admin listener which node owns a domain or an address.
 func fetchOwner(ctx context.Context, admin, what string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
@@ -113,7 +113,7 @@ func fetchOwner(ctx context.Context, admin, what string) (string, error) {
 	return answer.Owner, json.NewDecoder(body).Decode(&answer)
 }
 
-// parseDomainOrAddress reads the name that is asked about; the address is zero for a domain.
+// parseDomainOrAddress parses a domain or an address; the address is zero for a domain.
 func parseDomainOrAddress(what string) (domain string, a engine.Address, err error) {
 	if !strings.Contains(what, "@") {
 		domain, err = engine.ParseDomain(what)
@@ -123,7 +123,7 @@ func parseDomainOrAddress(what string) (domain string, a engine.Address, err err
 	return a.Domain(), a, err
 }
 
-// identitiesOf are a prober's, as others are told of them.
+// identitiesOf lists a prober's egress sources in their wire form.
 func identitiesOf(p *prober.Prober) []wire.Identity {
 	var ids []wire.Identity
 	for _, id := range p.ActiveSources() {
@@ -139,7 +139,7 @@ func identitiesOf(p *prober.Prober) []wire.Identity {
 	return ids
 }
 
-// rateMeter tells the pace of a counter between two looks at it.
+// rateMeter measures the rate of a counter between two calls.
 type rateMeter struct {
 	mu       sync.Mutex // guards what follows
 	count    uint64
@@ -147,7 +147,7 @@ type rateMeter struct {
 	lastRate float64
 }
 
-// rate is what n grew by a second since the last look, which counts for a second.
+// rate returns the growth of n per second since the last measurement. Within a second it returns that measurement again.
 func (p *rateMeter) rate(n uint64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,13 +163,13 @@ func (p *rateMeter) rate(n uint64) float64 {
 	return p.lastRate
 }
 
-// setLists makes other lists the ones in force.
+// setLists puts lists into force.
 func (n *node) setLists(known *lists.Set) {
 	n.lists.Store(known)
 	n.coordinator.SetLists(known)
 }
 
-// reloadTable makes a provider table the one in force.
+// setTable puts a provider table into force.
 func (n *node) setTable(t *engine.Table) {
 	n.activeTable.Store(t)
 	n.resolver.SetTable(t)

@@ -26,13 +26,13 @@ import (
 	"probity/prober/wire"
 )
 
-// memberFlags are those of the parts that make up a cluster.
+// memberFlags are the flags of the members of a cluster.
 type memberFlags struct {
 	Name             string   `help:"This machine's name in the cluster, as in its certificate; default: the host's name." placeholder:"NAME"`
 	Join             []string `help:"Members to join, HOST:PORT,...; one that is up will do." placeholder:"HOST:PORT"`
-	ClusterListen    string   `help:"Where gossip is taken, over TCP and UDP." default:"0.0.0.0:7946"`
-	ClusterAdvertise string   `help:"Where others reach that, if it is another address." placeholder:"HOST:PORT"`
-	ClusterLabel     string   `help:"The cluster's name: members of another are not heard." default:"probity"`
+	ClusterListen    string   `help:"Listen address of gossip, TCP and UDP." default:"0.0.0.0:7946"`
+	ClusterAdvertise string   `help:"Advertised gossip address, if different." placeholder:"HOST:PORT"`
+	ClusterLabel     string   `help:"The cluster's name: members of another are ignored." default:"probity"`
 	Certs            string   `help:"Folder with NAME.crt, NAME.key, ca.crt and cluster.key, as probity certs makes them." default:"./probity-certs" type:"path"`
 	NodeCert         string   `help:"Our certificate towards other members; default: NAME.crt of --certs." type:"path" placeholder:"FILE"`
 	NodeKey          string   `help:"Its key; default: NAME.key of --certs." type:"path" placeholder:"FILE"`
@@ -52,7 +52,7 @@ func (f *memberFlags) Validate() error {
 	return errors.Join(errs...)
 }
 
-// setDefaults fills in the defaults and refuses a name that no certificate can bear.
+// setDefaults fills in the defaults and refuses a name that no certificate can have.
 func (f *memberFlags) setDefaults() error {
 	if f.Name == "" {
 		f.Name = strings.ToLower(hostName())
@@ -68,7 +68,7 @@ func (f *memberFlags) setDefaults() error {
 	return nil
 }
 
-// loadTLS is our certificate and who may sign others', for one part of a cluster.
+// loadTLS loads our certificate, which must be for the given use, and the authority of the cluster.
 func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificate, *x509.CertPool, error) {
 	own, authority, err := loadTLSFiles(f.NodeCert, f.NodeKey, f.NodeCA)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificat
 	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certPart(own.Leaf), part)
 }
 
-// newGossip is our place in the cluster. Its sockets are open when it returns, and are shut when it has run.
+// newGossip makes our membership of the cluster. Its sockets are open when it returns; Run closes them.
 func (f *memberFlags) newGossip(role cluster.Role, streams string, log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
 	keys, err := readClusterKeys(f.ClusterKey)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *memberFlags) newGossip(role cluster.Role, streams string, log *slog.Log
 	return c, transport, nil
 }
 
-// advertised is the address of --cluster-advertise; gossip wants it as a number.
+// advertised resolves --cluster-advertise: gossip needs an IP address.
 func (f *memberFlags) advertised() (host string, port int, err error) {
 	if f.ClusterAdvertise == "" {
 		return "", 0, nil
@@ -127,10 +127,10 @@ func (f *memberFlags) advertised() (host string, port int, err error) {
 	return at.IP.String(), at.Port, nil
 }
 
-// coordinatorFile holds who this coordinator is and how often it was started: what probers tell it from another by.
+// coordinatorFile holds the coordinator's id and its term (the number of starts), by which probers tell it from another.
 const coordinatorFile = "coordinator.id"
 
-// nextTerm is the coordinator of a data folder at its next start. The term is durable before it is sent to any node.
+// nextTerm returns the id of a data folder's coordinator with the next term. The term is durable before it is sent to any node.
 func nextTerm(dir, name string) (wire.Coordinator, error) {
 	path := filepath.Join(dir, coordinatorFile)
 	id, term, err := readTerm(path)
@@ -170,8 +170,8 @@ func readTerm(path string) (id string, term uint64, err error) {
 	return fields[0], term, err
 }
 
-// onHangup gives what calls reload at each SIGHUP until ctx ends. From now on the signal ends the process no more: it may come as
-// soon as somebody sees that we listen. What cannot be reloaded stays as it was.
+// onHangup returns a function that calls reload at each SIGHUP until ctx ends. The signal is caught from now on, since it may come
+// as soon as our listeners are open. If a reload fails, the old settings stay.
 func onHangup(ctx context.Context, log *slog.Logger, reload func() error) func() {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -205,7 +205,7 @@ func (f *memberFlags) reloadKeys(c *cluster.Cluster) error {
 	return c.SetKeys(keys)
 }
 
-// dialStream reaches a node.
+// dialStream connects to a node.
 func dialStream(ctx context.Context, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: 5 * time.Second}
 	return d.DialContext(ctx, "tcp", address)

@@ -12,7 +12,7 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Run prints a script to be sourced; it offers commands, sub-commands and flags, and files elsewhere.
+// Run prints a script to be sourced. It completes commands, sub-commands and flags, and file names elsewhere.
 func (c completionCmd) Run(con *console, k *kong.Context) error {
 	words := completionWords(k.Model.Node, "")
 	paths := make([]string, 0, len(words))

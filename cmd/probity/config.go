@@ -37,7 +37,7 @@ func (v fileValues) Validate(app *kong.Application) error {
 	return nil
 }
 
-// Resolve gives way to an environment variable of the flag.
+// Resolve returns the value of a flag, or nil if the flag's environment variable is set.
 func (v fileValues) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, env := range flag.Envs {
 		if _, ok := os.LookupEnv(env); ok {

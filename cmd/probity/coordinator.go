@@ -17,7 +17,7 @@ import (
 	"probity/prober/wire"
 )
 
-// coordinatorCmd is serve without its prober: others do the asking.
+// coordinatorCmd is serve without its prober: other nodes probe.
 type coordinatorCmd struct {
 	serveCmd
 	memberFlags
@@ -43,12 +43,12 @@ func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error
 	return s.serve(ctx, con)
 }
 
-// fleet is the cluster's side of a coordinator: gossip finds nodes, streams make them one prober.
+// remoteProbers is the cluster side of a coordinator: gossip finds the nodes, and streams make them one prober.
 type remoteProbers struct {
 	*fleet.Fleet
 	members      *memberFlags
 	cluster      *cluster.Cluster
-	closeSockets func() error // shuts the sockets of a cluster that never ran
+	closeSockets func() error // closes the sockets of a cluster that never ran
 }
 
 func (f *memberFlags) newFleet(n *node, cfg nodeConfig) (*remoteProbers, error) {
@@ -89,7 +89,7 @@ func (n *node) report() fleet.ClusterReport {
 	return fleet.ClusterReport{Coordinator: hostName(), Nodes: []fleet.NodeReport{self}}
 }
 
-// nodeViews are what operators see of the nodes and may do to them.
+// nodeViews is what operators can see of the nodes and do with them.
 func (n *node) nodeViews() fleet.Views {
 	if n.fleet != nil {
 		return n.fleet
@@ -108,7 +108,7 @@ func selfReport(s wire.Status, p *prober.Prober, throughput *rateMeter) fleet.No
 	return self
 }
 
-// ownerOf says who asks about a domain, or an address, in words.
+// ownerOf says which node probes a domain or an address.
 func (n *node) ownerOf(ctx context.Context, what string) (string, error) {
 	domain, address, err := parseDomainOrAddress(what)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // otherUsersBits are the rights of everyone but the owner.
 const otherUsersBits = 0o077
 
-// restrictFolder makes a data folder, or closes one that exists to all but its owner: 0700 for folders, 0600 for files. What this process
-// makes from now on has no rights for others either, so that a folder that belongs to someone else, as a volume may, shows names only.
-// An error that is fs.ErrPermission means that something in it stays open.
+// restrictFolder makes a data folder, or takes the rights of all other users from an existing one: 0700 for folders, 0600 for files. It
+// also sets the umask, so that in a folder of another owner (a volume, for example) others see only names. An error that is
+// fs.ErrPermission means that something in the folder stays open.
 func restrictFolder(dir string) error {
 	syscall.Umask(otherUsersBits)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -22,7 +22,7 @@ func restrictFolder(dir string) error {
 	}
 	top, err := os.Stat(dir)
 	if err != nil || top.Mode().Perm()&otherUsersBits == 0 {
-		return err // it was made by us, or closed before, with all that is in it
+		return err // made by us or restricted before, with its content
 	}
 	var open []error
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -37,7 +37,7 @@ func restrictFolder(dir string) error {
 		}
 		return nil
 	})
-	// The folder itself comes last, so that an interrupted start begins again. One of another owner is no matter: what is in it is closed.
+	// The folder itself comes last, so that an interrupted start begins again. A folder of another owner is accepted: its content is restricted.
 	if top := os.Chmod(dir, top.Mode().Perm()&^otherUsersBits); !errors.Is(top, fs.ErrPermission) {
 		err = errors.Join(err, top)
 	}
@@ -55,7 +55,7 @@ func restrictEntry(path string, e fs.DirEntry) error {
 	return os.Chmod(path, info.Mode().Perm()&^otherUsersBits)
 }
 
-// ignoreNotExist is nil where a file was removed during the walk.
+// ignoreNotExist drops the error of a file that was removed during the walk.
 func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -63,7 +63,7 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// restrictOwnFolder closes a data folder for as far as it is ours. The command that serves from it says what stays open.
+// restrictOwnFolder restricts what we own of a data folder. The command that serves from the folder warns about the rest.
 func restrictOwnFolder(dir string) error {
 	if err := restrictFolder(dir); !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -71,7 +71,7 @@ func restrictOwnFolder(dir string) error {
 	return nil
 }
 
-// restrictDataFolder closes the data folder of a service.
+// restrictDataFolder restricts the data folder of a service, and warns if some of it stays open.
 func restrictDataFolder(dir string, log *slog.Logger) error {
 	err := restrictFolder(dir)
 	if errors.Is(err, fs.ErrPermission) {

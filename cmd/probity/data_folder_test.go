@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openFolder is a data folder as an operator may have made it, with what an earlier version left in it.
+// openFolder makes a data folder that others can read, with files of an earlier version.
 func openFolder(t *testing.T) string {
 	old := syscall.Umask(0)
 	t.Cleanup(func() { syscall.Umask(old) })
@@ -21,7 +21,7 @@ func openFolder(t *testing.T) string {
 	return dir
 }
 
-// requireClosed demands that only the owner can read, write or list anything.
+// requireClosed requires that only the owner can read, write or list anything.
 func requireClosed(t *testing.T, dir string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -48,7 +48,7 @@ func TestDataFolderIsClosedToOthers(t *testing.T) {
 	requireClosed(t, made)
 }
 
-// Each command that opens a data folder closes it.
+// Each command that opens a data folder restricts it to its owner.
 func TestCommandsCloseTheirDataFolder(t *testing.T) {
 	dir := openFolder(t)
 	s, err := openLocalAdmin(dir, true)

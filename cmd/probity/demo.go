@@ -26,25 +26,25 @@ type demoCmd struct {
 	Rows   int    `help:"How long the sample list is." default:"20000"`
 	Exit   bool   `help:"End when the list is verified; else everything stays up until interrupted."`
 	Dir    string `help:"Where list, result and the server's data are written; what a demo left there is replaced." default:"probity-demo"`
-	Seed   uint64 `help:"Which pretend internet." default:"1"`
+	Seed   uint64 `help:"Seed of the simulated internet." default:"1"`
 	Listen string `help:"Where the API listens." default:"127.0.0.1:8080"`
 }
 
-// The demo's internet runs a day in two seconds and a half.
+// demoSpeedup makes a day of the simulated internet pass in 2.4 s.
 const demoSpeedup = 36000
 
-// Run starts a simulated internet and a server on loopback, has the server verify a list through its public API, and holds
-// the result against the truth.
+// Run starts a simulated internet and a server on loopback, verifies a list through the public API, and compares the result
+// with the truth.
 func (c demoCmd) Run(ctx context.Context, con *console, root *cli) error {
 	internet, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "A pretend mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
+	fmt.Fprintf(con.err, "A simulated mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
 	return errors.Join(c.withServer(ctx, con, root, internet), internet.Close())
 }
 
-// withServer runs a server of its own while it plays.
+// withServer runs the demo on a server of its own.
 func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, internet *sim.Server) error {
 	files, err := c.prepareFiles(internet.World)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 	return errors.Join(err, <-served, s.close())
 }
 
-// demoAdmin is the account of the demo.
+// demoAdmin is the e-mail address of the demo's account.
 const demoAdmin = "admin@demo.example"
 
 func (c demoCmd) verifySample(ctx context.Context, con *console, s *service, internet *sim.Server, files demoFiles) error {
@@ -117,7 +117,7 @@ The interface is described at %[1]s/docs.
 	return nil
 }
 
-// keepCommand is the command of a demo that stays up and has a dashboard.
+// keepCommand is the command line of a demo that keeps running and has a dashboard.
 func (c demoCmd) keepCommand(dashboard bool) string {
 	if !dashboard { // make build needs Node, and writes the program to bin
 		return fmt.Sprintf("make build && ./bin/probity demo --rows %d", c.Rows)
@@ -125,7 +125,7 @@ func (c demoCmd) keepCommand(dashboard bool) string {
 	return fmt.Sprintf("%s demo --rows %d", os.Args[0], c.Rows)
 }
 
-// demoFiles are where the demo keeps its things.
+// demoFiles are the paths of the demo's files.
 type demoFiles struct{ list, truth, result, overrides, data string }
 
 // prepareFiles writes the list, its truth and the override file.
@@ -152,10 +152,10 @@ func (c demoCmd) prepareFiles(w *sim.World) (f demoFiles, err error) {
 	return f, writeFile(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
 }
 
-// demoMark is a file in the folder of a demo: what stands next to it may be replaced by the next one.
+// demoMark is a file in the folder of a demo. The next demo may replace the files next to it.
 const demoMark = ".probity-demo"
 
-// claimFolder makes the demo's folder, or takes one that an earlier demo made; another one is left alone.
+// claimFolder makes the demo's folder, or reuses that of an earlier demo. It refuses any other folder that is not empty.
 func (c demoCmd) claimFolder() error {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +178,7 @@ func (c *demoCmd) Validate() error {
 	return nil
 }
 
-// printDemoScore holds the result against the truth, and the prober against the receivers' limits.
+// printDemoScore compares the result with the truth, and the prober's traffic with the receivers' limits.
 func printDemoScore(con *console, server *sim.Server, files demoFiles) error {
 	truth, err := os.Open(files.truth)
 	if err != nil {
@@ -195,12 +195,12 @@ func printDemoScore(con *console, server *sim.Server, files demoFiles) error {
 		return err
 	}
 	r := server.Referee.Report()
-	fmt.Fprintf(con.err, "\nHeld against the truth: %d rows, %d false VALID, %d false INVALID, %d unexpected UNKNOWN, %d changed cells.\n",
+	fmt.Fprintf(con.err, "\nCompared with the truth: %d rows, %d false VALID, %d false INVALID, %d unexpected UNKNOWN, %d changed cells.\n",
 		s.Rows, s.FalseValid, s.FalseInvalid, s.UnexpectedUnknown, s.ChangedCells)
-	fmt.Fprintf(con.err, "The receivers' referee: %d connections, %d recipients, %d of them refused, %d excesses over anybody's limits.\n",
+	fmt.Fprintf(con.err, "The receivers' referee: %d connections, %d recipients, %d of them refused, %d excesses over limits.\n",
 		r.Connections, r.Recipients, r.Refused, r.Excesses)
 	if s.FalseValid+s.FalseInvalid+s.ChangedCells+s.MissingRows > 0 || r.Excesses > 0 {
-		return errors.New("the demo did not hold what it promises")
+		return errors.New("the demo's results are not as promised")
 	}
 	return nil
 }

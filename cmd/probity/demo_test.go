@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDemo plays the smallest demo there is: it is the first thing that users do with the program.
+// TestDemo runs the smallest demo: it is the first command that users run.
 func TestDemo(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts a pretend internet and a server; run without -short")
+		t.Skip("it starts a simulated internet and a server; run without -short")
 	}
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, words bytes.Buffer

@@ -13,7 +13,7 @@ import (
 
 var capacityRow = regexp.MustCompile(`(?m)^\| (\(unknown\)|[a-z0-9]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$`)
 
-// TestCapacityIsTrue holds the runbook's table against the shipped provider table, and its figures against its formula.
+// TestCapacityIsTrue compares the runbook's table with the shipped provider table, and its figures with its formula.
 func TestCapacityIsTrue(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/operating.md")
 	require.NoError(t, err)

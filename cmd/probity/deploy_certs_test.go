@@ -8,7 +8,7 @@ import (
 )
 
 // TestPodMountsOnlyItsOwnCertificate: of the secret with the certificates of all members, each container of the chart sees the authority's
-// certificate, the fleet's key, and the pair that bears its own name.
+// certificate, the cluster key, and the pair with its own name.
 func TestPodMountsOnlyItsOwnCertificate(t *testing.T) {
 	want := map[string]string{"ca.crt": "ca.crt", "cluster.key": "cluster.key", "node.crt": "$(POD_NAME).crt", "node.key": "$(POD_NAME).key"}
 	sets := 0

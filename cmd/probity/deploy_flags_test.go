@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireCommand wants a command line to be one of ours. The configuration file that it names, if any, may have no key
-// that is not a flag of that very command; nor may the environment have a variable that is none.
+// requireCommand requires a valid command line. Each key of its configuration file, if any, and each variable of the
+// environment must be a flag of that command.
 func requireCommand(t *testing.T, args []string, env ...string) {
 	t.Helper()
 	_, k := newCLI(t)
@@ -118,7 +118,7 @@ func stringsOf(v any) (list []string) {
 	return list
 }
 
-// TestChartCommandsAreValid holds what Helm rendered against the command line: arguments, configuration files, probes.
+// TestChartCommandsAreValid checks the rendered chart with the command line: arguments, configuration files, probes.
 func TestChartCommandsAreValid(t *testing.T) {
 	conf := t.TempDir()
 	var sets []map[string]any
@@ -163,7 +163,7 @@ var (
 	commandPattern = regexp.MustCompile(`(?:^|[\s(|;&])(?:bin/|\./bin/|/usr/local/bin/)?probity ([a-z][^|;&)#\n]*)`)
 )
 
-// TestDocumentedCommandsAreValid: each command that a document shows is one of ours, with flags that it has.
+// TestDocumentedCommandsAreValid: each command in the documentation exists and has the flags shown.
 func TestDocumentedCommandsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestDocumentedCommandsAreValid(t *testing.T) {
 	}
 }
 
-// requireKnownFlags follows the words of a command line down the tree of commands, and wants each of its flags to be there.
+// requireKnownFlags follows a command line down the tree of commands, and requires that each flag exists.
 func requireKnownFlags(t *testing.T, file string, words []string) {
 	t.Helper()
 	_, k := newCLI(t)

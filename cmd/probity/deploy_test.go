@@ -62,7 +62,7 @@ func TestDeployFilesParse(t *testing.T) {
 	}))
 }
 
-// listening is a registry that remembers the names of all metrics, those that have no value yet included.
+// listening is a registry that records the names of all metrics, also of those without a value yet.
 type listening struct {
 	*prometheus.Registry
 	names map[string]bool
@@ -97,7 +97,7 @@ func exposed(t *testing.T) map[string]bool {
 	require.Equal(t, 0, run(t.Context(), []string{"certs", "fleet", "hub", "p1", "--dir", at("papers")}, con))
 	names := map[string]bool{}
 	ports := []string{"--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1"}
-	sender := []string{"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"} // who has one audits itself
+	sender := []string{"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"} // with one the prober audits itself
 	member := append([]string{"--certs", at("papers"), "--cluster-listen", "127.0.0.1:0"}, ports...)
 	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, append(ports, sender...)...),
 		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
@@ -127,7 +127,7 @@ func newCLI(t *testing.T) (*cli, *kong.Kong) {
 	return &c, k
 }
 
-// parsed is a command line that is right.
+// parsed parses a valid command line.
 func parsed(t *testing.T, args []string) *cli {
 	t.Helper()
 	c, k := newCLI(t)
@@ -138,7 +138,7 @@ func parsed(t *testing.T, args []string) *cli {
 
 var metricName = regexp.MustCompile(`\b(?:probity|process|go)_[a-z0-9_]+`)
 
-// TestMetricsUsedByAlertsExist: an alert on a metric that is not exposed never fires, and that is not noticed.
+// TestMetricsUsedByAlertsExist: an alert on a metric that is not exposed never fires.
 func TestMetricsUsedByAlertsExist(t *testing.T) {
 	known := exposed(t)
 	require.Greater(t, len(known), 50)
@@ -175,7 +175,7 @@ func TestEveryAlertHasARunbookSection(t *testing.T) {
 	require.Equal(t, alerts, headings)
 }
 
-// TestAlertsFire lets Prometheus's own tool play the cases, where it is installed.
+// TestAlertsFire runs the test cases with promtool, if it is installed.
 func TestAlertsFire(t *testing.T) {
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -185,7 +185,7 @@ func TestAlertsFire(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// TestRenderedChartIsCurrent: the renderings that the tests look at belong to the chart as it is. Helm made them.
+// TestRenderedChartIsCurrent: the rendered files that the tests read belong to the current chart.
 func TestRenderedChartIsCurrent(t *testing.T) {
 	for line := range strings.Lines(deployFile(t, "helm/rendered.sum")) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")

@@ -29,7 +29,7 @@ type doctorCmd struct {
 	JSON   bool     `name:"json" help:"One JSON object."`
 }
 
-// errFailing is the exit of a strict audit that found a failure.
+// errFailing ends a strict audit that found a failure.
 var errFailing = errors.New("the audit found failures")
 
 // Run audits once and prints the findings.
@@ -61,16 +61,16 @@ func (c doctorCmd) Run(ctx context.Context, con *console) error {
 	return nil
 }
 
-// doctorParts is what an audit needs in addition to the probing flags.
+// doctorParts are the inputs of an audit in addition to the probing flags.
 type doctorParts struct {
-	folder  string   // of the store
+	folder  string   // data folder
 	lists   []string // blocklists; nil for the usual ones, "none" for none
 	target  string
 	log     *slog.Logger
 	metrics prometheus.Registerer
 }
 
-// doctor is the audit of the flags, on the sockets and files of this machine. It starts nothing.
+// doctor makes the audit of the flags, on the sockets and files of this machine. It starts nothing.
 func (f *probingFlags) doctor(table *engine.Table, parts doctorParts) (*doctor.Doctor, error) {
 	servers, err := f.servers()
 	if err != nil && !errors.Is(err, errUsage) {
@@ -100,7 +100,7 @@ func (f *probingFlags) doctor(table *engine.Table, parts doctorParts) (*doctor.D
 	return doctor.New(cfg)
 }
 
-// exchangeDNS asks one server; the context bounds it.
+// exchangeDNS sends a query to one server; the context bounds it.
 func exchangeDNS(ctx context.Context, network string, m *dns.Msg, server netip.AddrPort) (*dns.Msg, error) {
 	client := dns.Client{Net: network, Timeout: time.Minute}
 	reply, _, err := client.ExchangeContext(ctx, m, server.String())
@@ -114,7 +114,7 @@ func openFiles() (soft, hard uint64, err error) {
 	return limit.Cur, limit.Max, err
 }
 
-// newest is the youngest date of a provider table: for the shipped one, this program was made later.
+// newest is the latest date in a provider table. This program was made later than the shipped table.
 func newest(table *engine.Table) time.Time {
 	var last time.Time
 	for _, p := range table.Providers {

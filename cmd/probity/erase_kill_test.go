@@ -22,10 +22,10 @@ import (
 	"probity/store"
 )
 
-// killedErasureProgram erases an address in a data folder, and is killed when the jobs are done and no cache is.
+// killedErasureProgram erases an address in a data folder, and is killed after the jobs and before the caches.
 const killedErasureProgram = "probity-killed-erasing"
 
-// killingCache kills its process when it is told to forget.
+// killingCache kills its process when Forget is called.
 type killingCache struct{}
 
 func (killingCache) Forget(context.Context, string, func(string) bool) (map[string]int, []string, error) {
@@ -52,11 +52,11 @@ func killedErasureMain() {
 	r := coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: killingCache{}, Answers: storedAnswerEraser(s)})
 	_, err = r.Erase(context.Background(), a, "test", time.Now())
 	fail(err)
-	os.Exit(3) // it was to be killed
+	os.Exit(3) // it must have been killed
 }
 
 // TestServeFinishesAKilledErasure kills an erasure with SIGKILL between the jobs and the cache. The next serve finishes it: the
-// verdict is out of the cache, and the receipt, asked from that server, is the one of a whole erasure.
+// verdict is no longer in the cache, and the receipt is that of a complete erasure.
 func TestServeFinishesAKilledErasure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")

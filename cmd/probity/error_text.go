@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// errorText is an error as it is shown: what the system said of a file, "stat nofile: no such file or directory", gives way to
-// words that tell what to do. The rest stays as the failing code has put it.
+// errorText is an error as shown to the user. A system error about a file, such as "stat nofile: no such file or directory", is
+// replaced by what to do; the rest of the text stays.
 func errorText(err error) string {
 	text := err.Error()
 	var file *fs.PathError

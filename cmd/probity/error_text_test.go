@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErrorsAboutMissingFilesAdvise names files that are not there, wherever one is named: words tell what to do, in no system call's.
+// TestErrorsAboutMissingFilesAdvise names missing files in every flag: the error says what to do, not which system call failed.
 func TestErrorsAboutMissingFilesAdvise(t *testing.T) {
 	dir := t.TempDir()
 	none := filepath.Join(dir, "none")

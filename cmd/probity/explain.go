@@ -21,7 +21,7 @@ import (
 type explainCmd struct {
 	Address explainAddressCmd `cmd:"" help:"What an address is: lines from arguments or standard input, raw or JSON strings, to JSON lines."`
 	Reply   explainReplyCmd   `cmd:"" help:"What a reply means: TSV lines 'stage provider reply-text' from standard input to JSON lines."`
-	Route   explainRouteCmd   `cmd:"" help:"Where the mail of a domain goes, and what we allow ourselves there."`
+	Route   explainRouteCmd   `cmd:"" help:"Where the mail of a domain goes, and the limits we apply."`
 }
 
 // maxExplainLine bounds one line of input; an address may be 254 octets, a reply 100 lines.
@@ -55,7 +55,7 @@ type explainAddressCmd struct {
 // addressFacts is one JSON line of explain address.
 type addressFacts struct {
 	Input        string  `json:"input"`
-	Trimmed      bool    `json:"trimmed"` // its edges are cut off before it is judged
+	Trimmed      bool    `json:"trimmed"` // white space around it is removed before it is judged
 	Valid        bool    `json:"valid"`
 	Normalized   string  `json:"normalized"`
 	Local        string  `json:"local"`
@@ -113,7 +113,7 @@ func explainAddress(set *lists.Set, line string) addressFacts {
 	return facts
 }
 
-// unquoteJSON reads a line that is a JSON string as such, any other as it stands.
+// unquoteJSON decodes a line that is a JSON string, and returns any other unchanged.
 func unquoteJSON(line string) string {
 	var s string
 	if strings.HasPrefix(line, `"`) && json.Unmarshal([]byte(line), &s) == nil {
@@ -138,13 +138,13 @@ type replyFacts struct {
 	Rule    string  `json:"rule"`
 	Action  string  `json:"action"`
 
-	scoreRange string // that scores of the reason lie in
+	scoreRange string // of the scores of the reason
 }
 
-// maxBadLines is how many bad lines are told one by one.
+// maxBadLines is how many bad lines are reported one by one.
 const maxBadLines = 20
 
-// Run judges each line as the only reply seen at its stage. Lines that cannot be read are told by their numbers, and fail at the end.
+// Run judges each line as the only reply seen at its stage. It reports bad lines by number, and fails at the end if there were any.
 func (c explainReplyCmd) Run(con *console) error {
 	if c.Table {
 		return printMeanings(con)
@@ -185,7 +185,7 @@ func (c explainReplyCmd) Run(con *console) error {
 	return errors.Join(err, out.Flush())
 }
 
-// senderIdentity is who was answered, as far as the flags say.
+// senderIdentity is the sender that got the reply, as far as the flags say.
 func (c *explainReplyCmd) senderIdentity() (engine.SenderIdentity, error) {
 	if c.MailFrom != "" {
 		if _, err := engine.Parse(c.MailFrom); err != nil {
@@ -203,7 +203,7 @@ func (c *explainReplyCmd) senderIdentity() (engine.SenderIdentity, error) {
 	return id.SenderIdentity(c.MailFrom), nil
 }
 
-// unknownProvider is a line's provider that the table does not know, unless it may be a host: many hosts belong to no provider.
+// unknownProvider returns a line's provider if the table does not know it and it is not a host name: many hosts have no provider.
 func unknownProvider(table *engine.Table, line string) string {
 	_, rest, _ := strings.Cut(line, "\t")
 	who, _, _ := strings.Cut(rest, "\t")
@@ -236,7 +236,7 @@ func explainReply(table *engine.Table, senderIdentity engine.SenderIdentity, lin
 	return judgeReply(provider, reply, stage, finding), nil
 }
 
-// judgeReply is the verdict that one reply alone leads to.
+// judgeReply is the verdict from one reply alone.
 func judgeReply(provider *engine.Provider, reply engine.Reply, stage engine.Stage, f engine.Finding) replyFacts {
 	about := engine.SubjectSession
 	if stage == engine.StageRcpt {
@@ -252,7 +252,7 @@ func judgeReply(provider *engine.Provider, reply engine.Reply, stage engine.Stag
 		Rule: f.Rule, Action: f.Action.Kind.String(), scoreRange: scoreRangeText(v.Reason)}
 }
 
-// scoreRangeText is the least and the greatest score of a reason.
+// scoreRangeText writes the lowest and the highest score of a reason.
 func scoreRangeText(r engine.Reason) string {
 	b := r.Band()
 	return fmt.Sprintf("%d to %d", b.Low, b.High)

@@ -13,10 +13,10 @@ import (
 	"probity/engine"
 )
 
-// An address, a URL or a network that can mean nothing is found while the command line is read: before anything is opened,
-// and in the name of its flag.
+// Invalid addresses, URLs and networks are reported while the command line is read: before anything is opened, and with the
+// name of the flag.
 
-// checkListen refuses a listener's address that no machine could have. Whether this one has it, its opening tells.
+// checkListen refuses an invalid listener address. Whether this machine has the address shows when it is opened.
 func checkListen(flag, at string) error {
 	if _, _, err := splitAddress(at); err != nil {
 		return fmt.Errorf("--%s %q: write ADDRESS:PORT, e.g. 127.0.0.1:8080, or :PORT for all addresses", flag, at)
@@ -24,7 +24,7 @@ func checkListen(flag, at string) error {
 	return nil
 }
 
-// checkHostPort refuses an address that cannot be connected to.
+// checkHostPort refuses an address that nothing can connect to.
 func checkHostPort(flag, at string) error {
 	if host, port, err := splitAddress(at); err != nil || host == "" || port == 0 {
 		return fmt.Errorf("--%s %q: write HOST:PORT, e.g. 192.0.2.10:7946", flag, at)
@@ -32,7 +32,7 @@ func checkHostPort(flag, at string) error {
 	return nil
 }
 
-// splitAddress splits HOST:PORT. The port is a number: names of services differ by machine.
+// splitAddress splits HOST:PORT. The port must be a number: service names differ by machine.
 func splitAddress(at string) (host string, port uint64, err error) {
 	host, digits, err := net.SplitHostPort(at)
 	if err == nil {
@@ -41,7 +41,7 @@ func splitAddress(at string) (host string, port uint64, err error) {
 	return host, port, err
 }
 
-// checkURL refuses what a link cannot begin with. A path is kept: a proxy may put us below one.
+// checkURL refuses a URL that links cannot start with. A path is allowed: a proxy may serve us below one.
 func checkURL(flag, text string, schemes ...string) error {
 	u, err := url.Parse(text)
 	if err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" {
@@ -54,7 +54,7 @@ func checkURL(flag, text string, schemes ...string) error {
 	return fmt.Errorf("--%s %q: write scheme and host without user, query and fragment, e.g. https://verify.example.com", flag, text)
 }
 
-// checkOrigin refuses what no browser sends as Origin (RFC 6454 section 6.2).
+// checkOrigin refuses values that no browser sends as Origin (RFC 6454 section 6.2).
 func checkOrigin(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || text != u.Scheme+"://"+u.Host {
@@ -71,7 +71,7 @@ func checkName(flag, name string) error {
 	return nil
 }
 
-// networks reads flags that are networks, and says how one is written.
+// networks parses flags that are networks, and says how to write one.
 func networks() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[netip.Prefix](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string

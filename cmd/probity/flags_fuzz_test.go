@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzEgress: an --egress that is taken has a name to greet with and no address that is half one; what is refused is refused as
-// wrong usage.
+// FuzzEgress: an accepted --egress has an EHLO name and complete addresses; a refused one is refused as wrong usage.
 func FuzzEgress(f *testing.F) {
 	for _, s := range []string{"192.0.2.1=mx.example.org", "10.0.0.5/192.0.2.1=mx.example.org", "=mx.example.org", "fe80::1%eth0=mx.example.org",
 		"192.0.2.1=[192.0.2.1]", "192.0.2.1=", "a/b=c", "/=x.example", "192.0.2.1=mx.example.org\r\nMAIL FROM"} {
@@ -29,11 +28,11 @@ func FuzzEgress(f *testing.F) {
 	})
 }
 
-// TestResolverNames: the system finds the address of a name, and its reason is told where it finds none. Not every system knows
-// localhost: a bare Debian has no /etc/hosts.
+// TestResolverNames: the system resolves a name, and its error is reported. Not every system knows localhost: a bare Debian has
+// no /etc/hosts.
 func TestResolverNames(t *testing.T) {
 	var r resolverAddr
-	require.ErrorContains(t, r.UnmarshalText([]byte("no..name:53")), "lookup no..name") // no name, so that no server is asked
+	require.ErrorContains(t, r.UnmarshalText([]byte("no..name:53")), "lookup no..name") // an invalid name, so that no server is queried
 	err := r.UnmarshalText([]byte("localhost:53"))
 	if _, unknown := net.LookupHost("localhost"); unknown != nil {
 		require.ErrorContains(t, err, "lookup localhost")
@@ -79,7 +78,7 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// FuzzConfig: no configuration file makes the reader of it panic.
+// FuzzConfig: no configuration file causes a panic.
 func FuzzConfig(f *testing.F) {
 	f.Add("listen = \"127.0.0.1:8080\"\negress = [\"192.0.2.1=mx.example.org\"]\n")
 	f.Add("data = 1e400\n[a]\nb = 1979-05-27\n")

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWrongFlags gives each part flags that can mean nothing: exit status 2, the flag's name, and nothing left behind.
+// TestWrongFlags gives each command invalid flags: exit status 2, the flag's name in the error, and no files left.
 func TestWrongFlags(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
-	end() // what is not refused ends at once
+	end() // an accepted command ends at once
 	const anything = "serve coordinator prober"
 	for _, c := range []struct{ commands, flag string }{
 		{"serve coordinator", "--public-url=verify.example.com"},
@@ -74,7 +74,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// TestDuplicateEgressSourceIsRefused: two of one name would share its budgets twice. Nothing is made before that is said.
+// TestDuplicateEgressSourceIsRefused: two sources of one name would use its budgets twice. It is refused before any file is made.
 func TestDuplicateEgressSourceIsRefused(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	var words bytes.Buffer

@@ -15,9 +15,9 @@ import (
 	"probity/coordinator/fleet"
 )
 
-// TestFleetAvoidsListedSources has one source listed at a provider and another one everywhere, while lists come one after the
-// other. The provider's rows are answered from the other sources, each with its own budget; what only a listed source may ask is
-// UNKNOWN; operators see it; and a trial connection brings the source back when it is off the lists.
+// TestFleetAvoidsListedSources has one source blocklisted at a provider and another one everywhere, while jobs run one after the
+// other. The provider's rows are probed from the other sources, each with its own budget; rows of routes that a blocklisted source
+// owns are UNKNOWN; operators see it; and a trial connection ends the quarantine when the source is delisted.
 func TestFleetAvoidsListedSources(t *testing.T) {
 	const speedup = fleetSpeedup / 4 // a trial connection is made every four minutes
 	withMemCluster(t, speedup, 2, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
@@ -44,7 +44,7 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 			verify()
 		}
 		before, began := probers[1].dialsFrom(everywhere), time.Now()
-		verify() // its rows are returned at once: trial connections need none of them
+		verify() // its rows are returned at once: trial connections need no rows
 		time.Sleep(time.Until(began.Add(5 * time.Minute)))
 		require.Positive(t, probers[1].dialsFrom(everywhere)-before, "no canary")
 		for time.Since(began) < 9*time.Minute {
@@ -75,7 +75,7 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 	})
 }
 
-// chunks cuts a list into lists.
+// chunks splits a list into shorter lists.
 func (f *memCluster) chunks(rows, each int) (next func() []byte) {
 	all, err := csv.NewReader(bytes.NewReader(f.list(rows, nil))).ReadAll()
 	require.NoError(f.t, err)
@@ -97,7 +97,7 @@ func (s *memProber) dialsFrom(source netip.Addr) int {
 	return s.dials[source]
 }
 
-// identity is what the cluster says of a source.
+// identity is the cluster's report of a source.
 func (f *memCluster) identity(local netip.Addr) fleet.IdentityReport {
 	for _, n := range f.coord.fleet.Report().Nodes {
 		for _, id := range n.Identities {

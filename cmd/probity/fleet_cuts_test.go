@@ -26,8 +26,8 @@ var fleetCuts = []struct {
 	{"both for three minutes", true, true, 3 * time.Minute},
 }
 
-// TestFleetIsCut cuts one node off in each way, one after the other, while a list is under way: each row has one verdict, no
-// receiver sees too much, and who has lost its coordinator asks nobody.
+// TestFleetIsCut cuts one node off in each way, one after the other, while a job runs: each row has one verdict, no receiver's
+// limit is exceeded, and a node without its coordinator does not probe.
 func TestFleetIsCut(t *testing.T) {
 	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(6000, nil)
@@ -43,7 +43,7 @@ func TestFleetIsCut(t *testing.T) {
 	})
 }
 
-// TestFleetSurvivesKillsAndCutsInVirtualTime has all of it happen in one run: two nodes killed and one of them started again, the others cut off
+// TestFleetSurvivesKillsAndCutsInVirtualTime combines all faults in one run: two nodes killed and one of them started again, the others cut off
 // in every way, the coordinator killed and started again.
 func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
 	withMemCluster(t, 4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
@@ -89,7 +89,7 @@ func (f *memCluster) cutNode(s *memProber, gossip, streams bool, lasts time.Dura
 	f.lan.cutStreams(s.ip, false)
 }
 
-// kill ends a node without a word: its goodbye reaches no other node.
+// kill ends a node without notice: its leave message reaches no other node.
 func (s *memProber) kill() {
 	s.cluster.lan.cutStreams(s.ip, true)
 	s.cluster.lan.cutGossip(s.ip, true)
@@ -121,7 +121,7 @@ func (f *memCluster) requireStillRunning(id string) {
 	require.Equal(f.t, store.JobRunning, job.State, "it ended before all had happened")
 }
 
-// requireCorrectEnd waits for a job and judges it.
+// requireCorrectEnd waits for a job and checks its result.
 func (f *memCluster) requireCorrectEnd(ctx context.Context, id string, list []byte) {
 	f.t.Helper()
 	job, result := f.coord.waitResult(f.t, ctx, id)
@@ -131,9 +131,9 @@ func (f *memCluster) requireCorrectEnd(ctx context.Context, id string, list []by
 	require.EqualValues(f.t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
 }
 
-// TestRestartedCoordinatorWaitsForItsNodes kills the coordinator, and one of the nodes is slow to attach to the next: its narrow
-// routes go to nobody else meanwhile. A node that does not come back loses them, as ever; as it has not told what it used of their
-// hour, that counts as used up.
+// TestRestartedCoordinatorWaitsForItsNodes kills the coordinator, and one of the nodes is slow to attach to the next one: its narrow
+// routes go to no other node meanwhile. A node that does not come back loses them; as it has not reported its use of their hourly
+// budgets, these count as used up.
 func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
 	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list, _ := f.receiver("strict", 120)

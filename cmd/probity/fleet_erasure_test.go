@@ -13,8 +13,8 @@ import (
 	"probity/store"
 )
 
-// TestErasureReachesTheCachesOfAllNodes erases addresses from the caches of nodes: of one that is there at once, of one that is away when it is back,
-// be the coordinator another life by then.
+// TestErasureReachesTheCachesOfAllNodes erases addresses from the caches of nodes: of an attached node at once, of an absent node when it is back,
+// also after a restart of the coordinator.
 func TestErasureReachesTheCachesOfAllNodes(t *testing.T) {
 	withMemCluster(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		of := map[string][]engine.Address{} // by node
@@ -36,7 +36,7 @@ func TestErasureReachesTheCachesOfAllNodes(t *testing.T) {
 			require.NoError(t, err)
 			return e
 		}
-		time.Sleep(10 * time.Second) // a new coordinator does not know its nodes
+		time.Sleep(10 * time.Second) // a restarted coordinator does not know its nodes yet
 		e := erase(of["p1"][0])
 		require.False(t, e.Open(), e.Fault)
 		verdicts := map[string]int64{}

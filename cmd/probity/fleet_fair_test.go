@@ -17,19 +17,19 @@ import (
 	"probity/store"
 )
 
-// The rows of the long job, which is still under way at the end, and of the short one; and how many singles are asked.
+// The rows of the long job, which is still running at the end, and of the short one; and the number of single calls.
 const (
 	fairLongRows  = 120_000
-	fairShortRows = 10_000 // more than the budgets of one minute, which a list alone finds untouched
+	fairShortRows = 10_000 // more than the budgets of one minute, which are unused when a job runs alone
 	fairSingles   = 60
-	fairSmallRows = 1000                // of the realistic mix, while the list runs of make fair
-	fairHours     = 2                   // of the long list of make fair, before anything is measured: its hours' budgets are in full use then
+	fairSmallRows = 1000                // of the realistic mix, while the long job of make fair runs
+	fairHours     = 2                   // of the long job of make fair before the measurement: its hourly budgets are in full use then
 	fairRowsEnv   = "PROBITY_FAIR_ROWS" // rows of the realistic mix for the long job instead: make fair
 )
 
-// TestFleetIsFair asks single addresses and a short list while a long list is under way: neither waits for its end. All are of
-// one wide provider, so that they want the same budgets, and receivers take as long to answer as the real ones do. For make fair
-// the long list is of the realistic mix, and there is a small one of it too.
+// TestFleetIsFair verifies single addresses and a short list while a long job runs: neither waits for its end. All are of one wide
+// provider, so that they share the same budgets, and receivers have realistic latency. For make fair the long list has the
+// realistic mix, and there is a small list with it too.
 func TestFleetIsFair(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
@@ -77,7 +77,7 @@ func TestFleetIsFair(t *testing.T) {
 		}
 		most := 2.0
 		if rows > 0 {
-			most = 3 // rows of one provider at its full pace, where all but a tenth of the hour is in use
+			most = 3 // for rows of one provider at its full rate, while nine tenths of the hourly budget are in use
 		}
 		if concurrent.Seconds() > most*unloaded.Seconds() {
 			t.Error("the short list waits for the long one")
@@ -87,7 +87,7 @@ func TestFleetIsFair(t *testing.T) {
 	})
 }
 
-// fairRows is how long a list make fair asked for; 0 without it.
+// fairRows is the length of the list of make fair; 0 without it.
 func fairRows(t *testing.T) int {
 	text := os.Getenv(fairRowsEnv)
 	if text == "" {
@@ -98,7 +98,7 @@ func fairRows(t *testing.T) int {
 	return rows
 }
 
-// acceptLongJob begins the long job, and waits until some of it is answered.
+// acceptLongJob starts the long job, and waits until some rows are answered.
 func (f *memCluster) acceptLongJob(ctx context.Context, rows int, emails []string) string {
 	list := listOf(emails)
 	if rows > 0 {
@@ -114,7 +114,7 @@ func (f *memCluster) acceptLongJob(ctx context.Context, rows int, emails []strin
 	return id
 }
 
-// verifyMixTime verifies a small list of the realistic mix, where make fair asked for it.
+// verifyMixTime verifies a small list of the realistic mix in make fair.
 func (f *memCluster) verifyMixTime(ctx context.Context, rows int, seed uint64) time.Duration {
 	if rows == 0 {
 		return 0
@@ -144,7 +144,7 @@ func (f *memCluster) mailboxes(n int, seed uint64) []string {
 
 func listOf(emails []string) []byte { return []byte("email\n" + strings.Join(emails, "\n") + "\n") }
 
-// singles asks one address after another and gives the median time.
+// singles verifies one address after another and returns the median time.
 func (f *memCluster) singles(ctx context.Context, emails []string) time.Duration {
 	var took []time.Duration
 	for _, email := range emails {
@@ -159,7 +159,7 @@ func (f *memCluster) singles(ctx context.Context, emails []string) time.Duration
 	return took[len(took)/2]
 }
 
-// idleWithSingles lets some time pass in which a single is asked now and then.
+// idleWithSingles lets time pass with a single call every quarter of an hour.
 func (f *memCluster) idleWithSingles(ctx context.Context, emails []string) {
 	for _, email := range emails {
 		time.Sleep(time.Hour / 4)
@@ -167,7 +167,7 @@ func (f *memCluster) idleWithSingles(ctx context.Context, emails []string) {
 	}
 }
 
-// verifyTime verifies a list and gives how long it took.
+// verifyTime verifies a list and returns how long it took.
 func (f *memCluster) verifyTime(ctx context.Context, list []byte) time.Duration {
 	began := time.Now()
 	f.coord.waitResult(f.t, ctx, f.coord.accept(f.t, ctx, list))

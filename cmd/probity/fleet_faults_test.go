@@ -11,7 +11,7 @@ import (
 	"probity/store"
 )
 
-// faultsSlowdown makes a job outlast the faults of make fleet: hours hold what they do at the speed-up, minutes an eighth of it.
+// faultsSlowdown makes a job outlast the faults of make fleet: hourly budgets are those of the speed-up, minute budgets an eighth of them.
 const faultsSlowdown = 8
 
 // openForFaults opens a cluster whose job is to last as long as the cuts.
@@ -24,7 +24,7 @@ func (y *netnsTest) openForFaults(rows int) *netnsCluster {
 
 var recipientsPerMinute = regexp.MustCompile(`(?m)^(recipients_per_minute = )(\d+)$`)
 
-// lowerMinuteBudgets lowers what the provider table allows by the minute.
+// lowerMinuteBudgets lowers the minute budgets of the provider table.
 func (y *netnsTest) lowerMinuteBudgets() {
 	if y.slowdown == 0 {
 		return
@@ -40,7 +40,7 @@ func (y *netnsTest) lowerMinuteBudgets() {
 	require.NoError(y.t, os.WriteFile(y.path("providers.toml"), table, 0o600))
 }
 
-// requireStillRunning demands that a job outlasted the faults, where make fleet has made it last.
+// requireStillRunning requires in make fleet that a job has outlasted the faults.
 func (c *netnsCluster) requireStillRunning(id string) {
 	var job jobView
 	c.net.waitFor("the coordinator tells of the job", func() (reported bool) {
@@ -54,8 +54,8 @@ func (c *netnsCluster) requireStillRunning(id string) {
 	}
 }
 
-// requireWide demands that every identity of four nodes was used for wide providers, and one at a time for each narrow route:
-// that the referee has counted.
+// requireWide requires that all sources of four nodes were used for wide providers. The referee has counted that each narrow
+// route had one source at a time.
 func (y *netnsTest) requireWide(wide ...string) {
 	sources := sourcesOf(y.referee())
 	for _, id := range wide {

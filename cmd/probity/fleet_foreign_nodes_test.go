@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// loggedProcess is a process whose words can be waited for.
+// loggedProcess is a process with a log that tests can wait for.
 type loggedProcess struct {
 	t   *testing.T
 	cmd *exec.Cmd
-	mu  sync.Mutex // guards what it said
+	mu  sync.Mutex // guards log
 	log bytes.Buffer
 }
 
@@ -34,7 +34,7 @@ func (w *loggedProcess) logText() string {
 	return w.log.String()
 }
 
-// startLogged starts this program; it is told to end with the test.
+// startLogged starts this program, and ends it with the test.
 func startLogged(t *testing.T, args ...string) *loggedProcess {
 	t.Helper()
 	w := &loggedProcess{t: t, cmd: command(context.Background(), args...)}
@@ -47,7 +47,7 @@ func startLogged(t *testing.T, args ...string) *loggedProcess {
 	return w
 }
 
-// waitForLog waits for words.
+// waitForLog waits for words in the log.
 func (w *loggedProcess) waitForLog(words string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return bytes.Contains([]byte(w.logText()), []byte(words)) }, 30*time.Second, 100*time.Millisecond, "never said: %s\n%s", words, w)
@@ -64,8 +64,8 @@ func makeClusterCerts(t *testing.T, dir string, nodes ...string) {
 	}
 }
 
-// TestForeignNodesAreRefused starts a coordinator and, one after another, nodes that are not its own: each joins nothing, and
-// both sides say why.
+// TestForeignNodesAreRefused starts a coordinator and, one after another, foreign nodes: each is refused, and
+// both sides log why.
 func TestForeignNodesAreRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seven processes; run without -short")
@@ -107,7 +107,7 @@ func TestForeignNodesAreRefused(t *testing.T) {
 		require.NotContains(t, n.logText(), `msg="attached to a coordinator"`)
 	}
 	require.NotContains(t, coord.logText(), `msg="attached to the node"`)
-	ours := node("p6", "127.77.0.16", "--providers", at("other.toml")) // and one of ours is welcome, and takes our table over
+	ours := node("p6", "127.77.0.16", "--providers", at("other.toml")) // a node of ours attaches, and takes over our table
 	ours.waitForLog("attached to a coordinator")
 	ours.waitForLog("a provider table is in force")
 	coord.waitForLog(`msg="attached to the node"`)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNarrowRouteHasOneHour asks one receiver of a budget about more than its hour allows, and loses the node that asks: the source
-// that takes over has what is left of the hour, and so has the first when it is back.
+// TestNarrowRouteHasOneHour gives one receiver more rows than its hourly budget allows, and loses the owner: the source that takes
+// over has what is left of the budget, and so has the first when it is back.
 func TestNarrowRouteHasOneHour(t *testing.T) {
 	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list, home := f.receiver("strict", 200)

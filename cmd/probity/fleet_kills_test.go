@@ -13,13 +13,13 @@ import (
 
 const (
 	killsEachEnv = "PROBITY_KILLS_EACH" // between two SIGKILLs of each prober: make kills EACH=1m
-	killsRows    = 60_000               // at least; more where the scale is greater
+	killsRows    = 60_000               // at least; more with a larger scale
 	killsNodes   = 2
 )
 
 // TestKilledProbersKeepTheHour kills each prober of a cluster with SIGKILL each minute of an hour and starts it again at once: no
-// receiver has more of any source, or of any narrow route, than its budget, whatever the killed had not written yet. The scale is
-// what the minute is shortened to: with EACH=6s an hour takes six minutes, and receivers bear ten times as much of everything.
+// source and no narrow route exceeds its budget at a receiver, whatever was not written before the kill. EACH shortens the
+// minute: with EACH=6s an hour takes six minutes, and receivers tolerate ten times as much.
 func TestKilledProbersKeepTheHour(t *testing.T) {
 	text := os.Getenv(killsEachEnv)
 	if text == "" {
@@ -50,7 +50,7 @@ func TestKilledProbersKeepTheHour(t *testing.T) {
 	})
 }
 
-// requireHours demands that no hour of any receiver was exceeded, and that the larger ones were used.
+// requireHours requires that no hourly limit was exceeded, and that the larger ones were used.
 func (y *netnsTest) requireHours() {
 	r := y.referee()
 	used, full := 0, 0

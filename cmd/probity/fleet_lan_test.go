@@ -21,12 +21,12 @@ import (
 
 const gossipPort = 7946
 
-// lan joins the machines of a cluster in memory: packets and streams of gossip, and the coordinator's streams. Each of the
-// two can be cut for one machine, as a pulled cable does: nothing passes, no side is told, and what was sent arrives when it heals.
+// lan connects the machines of a cluster in memory: packets and streams of gossip, and the coordinator's streams. Each of the two
+// can be cut for one machine, like a pulled cable: nothing passes, no side notices, and what was sent arrives when it heals.
 type lan struct {
 	network *memnet.Network
 
-	mu         sync.Mutex // guards what follows, and who stands in line at a machine
+	mu         sync.Mutex // guards what follows, and the queued connections of machines
 	hosts      map[string]*lanHost
 	gossipCut  map[string]bool          // address -> its gossip is cut
 	streamsCut map[string]chan struct{} // address -> its streams are cut, until the channel is closed
@@ -36,7 +36,7 @@ func newLAN(network *memnet.Network) *lan {
 	return &lan{network: network, hosts: map[string]*lanHost{}, gossipCut: map[string]bool{}, streamsCut: map[string]chan struct{}{}}
 }
 
-// cutGossip cuts a machine off from gossip, or heals it.
+// cutGossip cuts the gossip of a machine, or heals it.
 func (l *lan) cutGossip(ip string, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *lan) cutStreams(ip string, cut bool) {
 	}
 }
 
-// waitUncut waits until nothing is cut; false when end comes before.
+// waitUncut waits until the streams are healed; false if end is closed before.
 func (l *lan) waitUncut(ip string, end <-chan struct{}) bool {
 	for {
 		l.mu.Lock()
@@ -74,7 +74,7 @@ func (l *lan) waitUncut(ip string, end <-chan struct{}) bool {
 	}
 }
 
-// dial reaches a node's stream, as a Fleet does.
+// dial connects to a node's stream, as a Fleet does.
 func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
 	ip, _, _ := strings.Cut(address, ":")
 	if !l.waitUncut(ip, ctx.Done()) {
@@ -133,7 +133,7 @@ func (l *lan) host(ip string) *lanHost {
 	return h
 }
 
-// routeTo is where a message from h arrives; nil where it does not.
+// routeTo is the host where a message from h arrives; nil if it is lost.
 func (h *lanHost) routeTo(address string) *lanHost {
 	ip, _, _ := strings.Cut(address, ":")
 	h.lan.mu.Lock()
@@ -172,7 +172,7 @@ func (h *lanHost) DialTimeout(address string, timeout time.Duration) (net.Conn, 
 	return nil, os.ErrDeadlineExceeded
 }
 
-// accept lines a connection up for whoever listens; false when the line is full, or nobody will listen any more.
+// accept queues a connection for the listener; false if the queue is full, or the host is closed.
 func (h *lanHost) accept(from string) (near net.Conn, ok bool) {
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
@@ -188,7 +188,7 @@ func (h *lanHost) accept(from string) (near net.Conn, ok bool) {
 	}
 }
 
-// Shutdown closes the connections in line, as a listener does that is closed: nobody would read what they write.
+// Shutdown closes the queued connections, as closing a listener does: no side would read from them.
 func (h *lanHost) Shutdown() error {
 	h.lan.mu.Lock()
 	defer h.lan.mu.Unlock()
@@ -199,7 +199,7 @@ func (h *lanHost) Shutdown() error {
 	for {
 		select {
 		case c := <-h.streams:
-			_ = c.Close() // a pipe's never fails
+			_ = c.Close() // closing a pipe never fails
 		default:
 			return nil
 		}
@@ -216,7 +216,7 @@ func (s lanStream) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(s.peer), gossipPort))
 }
 
-// Who stands in line at a machine that shuts is hung up on, and so is who comes after.
+// A host that shuts down closes its queued connections and refuses later ones.
 func TestClosedHostDropsQueuedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(nil)

@@ -32,8 +32,8 @@ import (
 	"probity/store/cache"
 )
 
-// memCluster is a coordinator, probers and the simulated internet in one bubble: everything takes part but sockets, files and
-// the clock.
+// memCluster is a coordinator, probers and the simulated internet in one bubble: everything is real but sockets, files and the
+// clock.
 type memCluster struct {
 	t        *testing.T
 	network  *memnet.Network
@@ -44,7 +44,7 @@ type memCluster struct {
 	log      *logBuffer
 }
 
-// logBuffer keeps what is logged from warnings on.
+// logBuffer keeps warnings and errors of the log.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -113,12 +113,12 @@ func (h *memCoordinator) reloadTable(t *engine.Table) {
 
 const coordinatorIP = "10.9.0.1"
 
-// startCoordinator runs a coordinator at an address; everybody's seed is the first.
+// startCoordinator runs a coordinator at an address; all members join the first one.
 func (f *memCluster) startCoordinator(ip, id string) *memCoordinator {
 	return f.restartCoordinator(ip, id, &memCoordinator{disk: vfs.NewMem()})
 }
 
-// restartCoordinator runs the next life of a coordinator, on the disk of the one before.
+// restartCoordinator restarts a coordinator on the same disk.
 func (f *memCluster) restartCoordinator(ip, id string, was *memCoordinator) *memCoordinator {
 	h := &memCoordinator{disk: was.disk, term: was.term + 1}
 	fs := h.disk
@@ -162,15 +162,15 @@ type memProber struct {
 	name     string
 	ip       string
 	ids      []prober.Source
-	ownTable *engine.Table // what it works by until the coordinator sends its own
+	ownTable *engine.Table // used until the coordinator sends its own
 	cache    *cache.Cache
 	disk     vfs.FS
 	stop     func()
 
 	mu          sync.Mutex         // guards what follows
-	lastProbeAt time.Time          // when it last dialled or named a recipient
+	lastProbeAt time.Time          // when it last dialled or sent a recipient
 	dials       map[netip.Addr]int // connections to mail servers, by source
-	sentTable   *engine.Table      // what the coordinator sent last; nil for nothing
+	sentTable   *engine.Table      // sent last by the coordinator; nil for none
 }
 
 func (f *memCluster) newProber(n, identities int) *memProber {
@@ -181,7 +181,7 @@ func (f *memCluster) newProber(n, identities int) *memProber {
 	return s
 }
 
-// start runs the node until stop. What its disk has outlasts that.
+// start runs the node until stop. Its disk stays.
 func (s *memProber) start() {
 	f := s.cluster
 	var err error
@@ -222,7 +222,7 @@ func (s *memProber) lastTable() *engine.Table {
 	return s.sentTable
 }
 
-// dial is the node's way to mail servers; it notes when something is asked.
+// dial connects to mail servers, and records the time of probes.
 func (s *memProber) dial(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 	s.recordProbe()
 	s.mu.Lock()
@@ -250,7 +250,7 @@ func (s *memProber) lastProbe() time.Time {
 	return s.lastProbeAt
 }
 
-// probeRecordingConn notes recipients.
+// probeRecordingConn records the time of recipients.
 type probeRecordingConn struct {
 	net.Conn
 	prober *memProber
@@ -263,7 +263,7 @@ func (c *probeRecordingConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// runGroup is parts at work: those of the front end before those behind them.
+// runGroup runs components: the front end stops before the back end.
 type runGroup struct {
 	t                 *testing.T
 	frontend, backend taskGroup
@@ -304,7 +304,7 @@ func (r *runGroup) stop() {
 	r.backend.tasks.Wait()
 }
 
-// list is a list of that internet.
+// list makes a list of the simulated internet.
 func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 	var out bytes.Buffer
 	require.NoError(f.t, sim.WriteList(&out, f.internet.World, rows, fleetSeed))
@@ -314,14 +314,14 @@ func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 	return keepRows(f.t, out.Bytes(), keep)
 }
 
-// accept begins a job.
+// accept starts a job.
 func (h *memCoordinator) accept(t *testing.T, ctx context.Context, list []byte) string {
 	job, err := h.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxHours: maxHours}})
 	require.NoError(t, err)
 	return job.ID
 }
 
-// waitResult waits for the end of a job and gives it with its result.
+// waitResult waits for the end of a job and returns it with its result.
 func (h *memCoordinator) waitResult(t *testing.T, ctx context.Context, id string) (*store.Job, []byte) {
 	job, err := h.coordinator.Wait(ctx, id)
 	require.NoError(t, err)
@@ -331,7 +331,7 @@ func (h *memCoordinator) waitResult(t *testing.T, ctx context.Context, id string
 	return job, result.Bytes()
 }
 
-// sourcesOf lists who asked each provider, from what the referee has measured.
+// sourcesOf lists the sources that used each provider, from the referee's report.
 func sourcesOf(r sim.Report) map[string]map[string]bool {
 	by := map[string]map[string]bool{}
 	for _, e := range r.Peaks {
@@ -343,7 +343,7 @@ func sourcesOf(r sim.Report) map[string]map[string]bool {
 	return by
 }
 
-// requireOwners demands that every wide provider was asked from every identity, and every narrow one from one.
+// requireOwners requires that every wide provider was probed from every source, and every narrow one from one.
 func (f *memCluster) requireOwners(identities int, wide ...string) {
 	f.t.Helper()
 	for persona, sources := range sourcesOf(f.internet.Referee.Report()) {

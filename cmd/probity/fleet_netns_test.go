@@ -25,15 +25,15 @@ import (
 	"probity/coordinator/fleet"
 )
 
-// netnsTest is machines as network namespaces of this kernel, joined by a bridge. The test itself runs in one of them, so that
-// nothing of the machine's own network is touched: inNetworkNamespaces begins it again there.
+// netnsTest is a set of machines as network namespaces of this kernel, connected by a bridge. The test itself runs in one of them,
+// so that the machine's own network is not touched: inNetworkNamespaces starts it again there.
 type netnsTest struct {
 	t        *testing.T
 	ctx      context.Context
 	name     string // of our namespace; those of machines begin with it
 	dir      string
-	programs map[string]string // the program of machines that run another one than this
-	slowdown int               // the recipients of a minute are so many times fewer than the receivers' speed-up allows; 0: as many
+	programs map[string]string // programs of machines that do not run this one
+	slowdown int               // divisor of the minute budgets that the receivers' speed-up allows; 0: none
 }
 
 const (
@@ -90,7 +90,7 @@ func (y *netnsTest) namespace(machine string) string {
 	return y.name + "-" + machine
 }
 
-// addMachine makes one, with addresses on the bridge; it ends with the test.
+// addMachine makes a machine with addresses on the bridge; it is removed at the end of the test.
 func (y *netnsTest) addMachine(name string, addresses ...string) {
 	ns := y.namespace(name)
 	require.NoError(y.t, exec.Command("ip", "netns", "add", ns).Run())
@@ -122,7 +122,7 @@ type testProcess struct {
 	log bytes.Buffer
 }
 
-// start runs this program on a machine until it is told to end; the test's end kills it.
+// start runs this program on a machine until terminate; the end of the test kills it.
 func (y *netnsTest) start(machine string, args ...string) *testProcess {
 	y.t.Helper()
 	inside := command(context.Background(), args...)
@@ -166,13 +166,13 @@ func (p *testProcess) logText() string {
 	return p.log.String()
 }
 
-// kill is SIGKILL: nothing is said, nothing written.
+// kill sends SIGKILL.
 func (p *testProcess) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
 
-// terminate is SIGTERM; it says how long the process took.
+// terminate sends SIGTERM, and returns how long the process took to end.
 func (p *testProcess) terminate() time.Duration {
 	began := time.Now()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -180,7 +180,7 @@ func (p *testProcess) terminate() time.Duration {
 	return time.Since(began)
 }
 
-// waitFor waits for something that a process brings about.
+// waitFor waits until a condition holds.
 func (y *netnsTest) waitFor(what string, is func() bool) {
 	y.t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -215,7 +215,7 @@ func (y *netnsTest) startSimulator(speedup int) {
 	y.start("sim", "sim", "serve", "--network", simNetwork, "--dns", simDNS, "--http", simReferee, "--smtp-port", "25", "--speedup", strconv.Itoa(speedup))
 	writeOutput(y.ctx, y.t, y.path("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(speedup))
 	y.lowerMinuteBudgets()
-	y.waitFor("the pretend internet is up", func() bool { return y.getJSON("http://"+simReferee+"/referee", &sim.Report{}) == nil })
+	y.waitFor("the simulated internet is up", func() bool { return y.getJSON("http://"+simReferee+"/referee", &sim.Report{}) == nil })
 }
 
 func (y *netnsTest) referee() (r sim.Report) {
@@ -237,7 +237,7 @@ func (y *netnsTest) startCoordinator(flags ...string) *testProcess {
 		"--providers", y.path("providers.toml"), "--disk-floor", "1"}, flags...)...)
 }
 
-// startProber starts node pN at 10.77.0.1N, which asks from 10.77.1.N and 10.77.2.N.
+// startProber starts node pN at 10.77.0.1N, which probes from 10.77.1.N and 10.77.2.N.
 func (y *netnsTest) startProber(n int, flags ...string) *testProcess {
 	name := fmt.Sprintf("p%d", n)
 	return y.start(name, append([]string{"prober", "--name", name, "--data", y.path(name), "--certs", y.path("certs"), "--join", coordinatorAddress + ":7946",
@@ -248,7 +248,7 @@ func (y *netnsTest) startProber(n int, flags ...string) *testProcess {
 
 func proberAddress(n int) string { return fmt.Sprintf("10.77.0.%d", 10+n) }
 
-// clusterReport is what the coordinator shows; empty while it is not there.
+// clusterReport is the coordinator's report; empty while it is down.
 func (y *netnsTest) clusterReport() (r fleet.ClusterReport) {
 	_ = y.getJSON("http://"+coordinatorAddress+":9090/debug/cluster", &r)
 	return r

@@ -99,8 +99,8 @@ func TestFleetSurvives(t *testing.T) {
 	})
 }
 
-// TestFleetCutsOneByOne has one fault after the other: nodes are cut off, each in one way, for as long as make fleet says, two are
-// killed and come back, the coordinator is killed and started again.
+// TestFleetCutsOneByOne makes one fault after the other: nodes are cut off, each in one way, for the time set by make fleet; two are
+// killed and come back; the coordinator is killed and started again.
 func TestFleetCutsOneByOne(t *testing.T) {
 	if os.Getenv(fleetCutEnv) == "" {
 		t.Skip("it takes as long as three cuts: make fleet; TestFleetIsCut tries the same in virtual time")
@@ -135,14 +135,14 @@ func TestFleetCutsOneByOne(t *testing.T) {
 	})
 }
 
-// What is cut of a node's way to the cluster; its way to mail servers stays.
+// What is cut between a node and the cluster; its connection to mail servers stays.
 var (
 	cutBoth    = []string{"to 10.77.0.0/16"}
 	cutStreams = []string{"ipproto tcp sport 7947"}
 	cutGossip  = []string{"ipproto udp sport 7946", "ipproto tcp sport 7946", "ipproto tcp dport 7946"}
 )
 
-// How long a node is cut off: so long that its share is kept, or, for make fleet, so long that it goes to others and comes back.
+// How long a node is cut off: so short that it keeps its routes or, for make fleet, so long that others take them over meanwhile.
 const (
 	fleetCutEnv = "PROBITY_FLEET_CUT"
 	fleetCut    = 30 * time.Second
@@ -182,7 +182,7 @@ func (y *netnsTest) cutNode(n int, what []string, usable bool) {
 	y.t.Logf("node %d was cut off for %s: %v", n, cutTime(y.t), what)
 }
 
-// recipients is how many a node has sent, by its own count: asked on its own machine, for it is cut off.
+// recipients is how many recipients a node has sent, by its own count, read on its own machine, since it is cut off.
 func (y *netnsTest) recipients(n int) uint64 {
 	out, err := y.runInside(fmt.Sprintf("p%d", n), "cluster", "--json", "--admin", proberAddress(n)+":9090")
 	if err != nil {
@@ -203,7 +203,7 @@ func (y *netnsTest) sleep(d time.Duration) {
 	}
 }
 
-// netnsCluster is a cluster at work, and its customer.
+// netnsCluster is a running cluster, and its customer.
 type netnsCluster struct {
 	net         *netnsTest
 	api         apiClient
@@ -213,7 +213,7 @@ type netnsCluster struct {
 
 const netnsCredits = 10_000_000
 
-// openCluster starts everything and waits until all nodes take work.
+// openCluster starts everything and waits until all nodes accept work.
 func (y *netnsTest) openCluster(rows, speedup int) *netnsCluster {
 	return y.openClusterOf(rows, speedup, 4)
 }
@@ -234,7 +234,7 @@ func (y *netnsTest) openClusterOf(rows, speedup, nodes int) *netnsCluster {
 	return c
 }
 
-// customer makes an account in the store of a coordinator that does not run yet, and gives its key.
+// customer makes an account in the store of a coordinator before its start, and returns its key.
 func (y *netnsTest) customer() string {
 	s, err := store.Open(vfs.Default, y.path("hub/state"))
 	require.NoError(y.t, err)
@@ -246,7 +246,7 @@ func (y *netnsTest) customer() string {
 	return key
 }
 
-// requireVisible looks at the cluster in every way there is.
+// requireVisible checks every view of the cluster.
 func (c *netnsCluster) requireVisible() {
 	t, y := c.net.t, c.net
 	admin := []string{"--admin", coordinatorAddress + ":9090"}
@@ -285,7 +285,7 @@ func (c *netnsCluster) upload(list string) string {
 	return job.ID
 }
 
-// follow looks at a job until it is over; the coordinator may be away meanwhile.
+// follow polls a job until it has ended; the coordinator may be down meanwhile.
 func (c *netnsCluster) follow(id string, look func(jobView)) {
 	c.net.waitFor("the job is over", func() bool {
 		ctx, cancel := context.WithTimeout(c.net.ctx, 5*time.Second)
@@ -298,7 +298,7 @@ func (c *netnsCluster) follow(id string, look func(jobView)) {
 	})
 }
 
-// requireCorrectEnd lets the truth, the referee and the ledger judge a job that is over.
+// requireCorrectEnd compares an ended job with the truth, the receivers' limits and the ledger.
 func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	t := y.t
 	require.NoError(t, c.api.download(y.ctx, id, y.path("result.csv")))
@@ -329,7 +329,7 @@ func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	y.requireLedger(c, id)
 }
 
-// requireLedger demands that what the job says it used is what the account has less, and nothing is reserved any more.
+// requireLedger requires that the account was charged what the job reports, and that nothing is still reserved.
 func (y *netnsTest) requireLedger(c *netnsCluster, id string) {
 	var job struct {
 		Used     int64 `json:"credits_used"`

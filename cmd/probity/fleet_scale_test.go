@@ -11,12 +11,12 @@ import (
 	"probity/bench/sim"
 )
 
-// scaleRows is the work of each identity: thirty-eight minutes and a half at the shipped pace of 300 recipients a minute. A
-// minute's budget goes out in a burst, so that a share that is a few rows larger takes a minute more: of so many that is little.
+// scaleRows is the work of each source: 38.5 minutes at the shipped budget of 300 recipients a minute. A minute's budget is used in a
+// burst, so that a share with a few more rows takes a minute longer, which is little of the whole.
 const scaleRows = 11_550
 
-// TestThroughputIsLinearInIdentities gives each identity the same work at one wide provider, in real time as receivers feel
-// it, so that budgets alone are the bottleneck: with more identities it takes as long.
+// TestThroughputIsLinearInIdentities gives each source the same work at one wide provider, at speed-up 1, so that only budgets
+// limit the rate: with more sources it takes the same time.
 func TestThroughputIsLinearInIdentities(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")

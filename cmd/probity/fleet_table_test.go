@@ -18,8 +18,8 @@ import (
 	"probity/engine"
 )
 
-// TestFleetChangesItsTable changes the coordinator's provider table while a list is under way, with a node whose own table was another
-// one from the start: each row is judged by one table, no receiver sees too much, and no node is lost.
+// TestFleetChangesItsTable changes the coordinator's provider table while a job runs, with a node whose own table was different
+// from the start: each row is judged by one table, no receiver's limit is exceeded, and no node is lost.
 func TestFleetChangesItsTable(t *testing.T) {
 	withMemCluster(t, fleetSpeedup/4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		probers[2].stop()
@@ -39,7 +39,7 @@ func TestFleetChangesItsTable(t *testing.T) {
 			require.Equal(t, next.Hash(), s.lastTable().Hash(), s.name)
 		}
 		f.waitUsable(3)
-		require.NotContains(t, f.log.String(), "gave the node up")
+		require.NotContains(t, f.log.String(), "node dropped")
 		f.requireStillRunning(id)
 		f.requireCorrectEnd(ctx, id, list)
 		var result bytes.Buffer
@@ -55,7 +55,7 @@ func TestFleetChangesItsTable(t *testing.T) {
 	})
 }
 
-// TestReloadedTableReachesProbers reloads a coordinator with another --providers file: its prober works by that, whatever its own file says.
+// TestReloadedTableReachesProbers reloads a coordinator with another --providers file: its prober uses that file instead of its own.
 func TestReloadedTableReachesProbers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes two processes; run without -short")

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTenantsOfAFleetHaveOneSource verifies a list behind two gateways with four nodes, and loses one of them on the way: the domains
-// of its two sources get other ones, no domain has two at one time, and the others stay.
+// TestTenantsOfAFleetHaveOneSource verifies a list behind two gateways with four nodes, and loses one of them meanwhile: the domains
+// of its two sources get other sources, no domain has two at one time, and all other domains keep theirs.
 func TestTenantsOfAFleetHaveOneSource(t *testing.T) {
 	withMemCluster(t, 1, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		world := f.internet.World

@@ -16,7 +16,7 @@ import (
 	"probity/coordinator/fleet"
 )
 
-// keepRows keeps the header of a list and the rows whose address f wants.
+// keepRows keeps the header of a list and the rows whose address f selects.
 func keepRows(t *testing.T, list []byte, f func(email string) bool) []byte {
 	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
 	require.NoError(t, err)
@@ -58,12 +58,12 @@ func withMemClusterAt(t *testing.T, speedup float64, latency string, nodes, iden
 			s.stop()
 		}
 		require.NoError(t, f.internet.Close())
-		time.Sleep(time.Minute) // what memberlist still waits for
+		time.Sleep(time.Minute) // until memberlist's timers have ended
 	})
 	t.Logf("%s of real time", time.Since(began).Round(time.Millisecond))
 }
 
-// waitUsable waits until so many nodes take work.
+// waitUsable waits until so many nodes accept work.
 func (f *memCluster) waitUsable(nodes int) {
 	f.t.Helper()
 	for range 300 {
@@ -81,7 +81,7 @@ func (f *memCluster) waitUsable(nodes int) {
 	require.Fail(f.t, "nodes are missing", "%+v\n%s", f.coord.fleet.Report(), f.log)
 }
 
-// fleetSpeedup makes an hour a minute: the hourly budgets of the wide providers hold a list up for some minutes.
+// fleetSpeedup makes an hour pass in a minute: the hourly budgets of the wide providers delay a job by some minutes.
 const fleetSpeedup = 60
 
 // TestFleetInABubble verifies a list with four nodes of two identities each.
@@ -99,8 +99,8 @@ func TestFleetInABubble(t *testing.T) {
 	})
 }
 
-// TestNodeLeavesAndReturnsDuringAJob verifies a list while a node goes with a goodbye and comes back; it runs slower, so that all of it happens
-// while the job is under way.
+// TestNodeLeavesAndReturnsDuringAJob verifies a list while a node leaves and comes back. The speed-up is lower, so that all of it happens
+// while the job runs.
 func TestNodeLeavesAndReturnsDuringAJob(t *testing.T) {
 	withMemCluster(t, fleetSpeedup/4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(4000, nil)
@@ -142,7 +142,7 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 	})
 }
 
-// TestSingleWithoutProbersIsRefused is refused with the error that the API knows, and answered once there is one.
+// TestSingleWithoutProbersIsRefused: a single call fails with the API's error, and is answered once there is a prober.
 func TestSingleWithoutProbersIsRefused(t *testing.T) {
 	withMemCluster(t, fleetSpeedup, 1, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		ask := func() (coordinator.Answer, error) {
@@ -165,7 +165,7 @@ func TestSingleWithoutProbersIsRefused(t *testing.T) {
 	})
 }
 
-// TestCoordinatorReportsNodeMetrics: what comes of probes at nodes is seen where people look, which is at their coordinator.
+// TestCoordinatorReportsNodeMetrics: the outcomes of probes at nodes are in the coordinator's metrics.
 func TestCoordinatorReportsNodeMetrics(t *testing.T) {
 	withMemCluster(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *memCluster, _ []*memProber) {
 		f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, f.list(300, nil)))

@@ -16,17 +16,17 @@ import (
 
 const (
 	versionsEnv     = "PROBITY_VERSIONS"     // set: the test runs
-	olderProgramEnv = "PROBITY_OLDER"        // the program of the protocol before, for the process within the namespace
+	olderProgramEnv = "PROBITY_OLDER"        // the program with the previous protocol, for the process within the namespace
 	olderTimeout    = 10 * time.Minute       // to build and to verify a short list
 	protocolFile    = "prober/wire/hello.go" // where the protocol's number is
 )
 
-// TestVersionsOldProber has a coordinator of this version and probers of the protocol before it verify a list.
+// TestVersionsOldProber lets a coordinator of this version and probers of the previous protocol verify a list.
 func TestVersionsOldProber(t *testing.T) {
 	withOlderVersion(t, "p1", "p2")
 }
 
-// TestVersionsOldCoordinator has a coordinator of the protocol before and probers of this version verify a list.
+// TestVersionsOldCoordinator lets a coordinator of the previous protocol and probers of this version verify a list.
 func TestVersionsOldCoordinator(t *testing.T) {
 	withOlderVersion(t, "hub")
 }
@@ -58,8 +58,8 @@ func withOlderVersion(t *testing.T, older ...string) {
 	})
 }
 
-// buildOlderVersion builds the last commit of the protocol before ours. Of a protocol that cannot send its provider table both sides need the
-// same, so the older program gets the table of this one.
+// buildOlderVersion builds the last commit with the previous protocol. Without a protocol that sends the provider table both sides need
+// the same one, so the older program gets the table of this one.
 func buildOlderVersion(t *testing.T) string {
 	root := filepath.Join("..", "..")
 	line := fmt.Sprintf("^const Protocol = %d$", wire.Protocol)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// healthCmd asks a process of ours how it is, for those who have no curl: containers, units, scripts.
+// healthCmd checks a running server or prober without curl, for containers, units and scripts.
 type healthCmd struct {
 	Admin string `help:"Its admin listener." default:"127.0.0.1:9090" placeholder:"HOST:PORT"`
-	Ready bool   `help:"Ask whether it takes requests, not only whether it lives."`
+	Ready bool   `help:"Check that it takes requests, not only that it runs."`
 }
 
-// healthTimeout is how long a process that is well may take to say so.
+// healthTimeout bounds the answer of a healthy process.
 const healthTimeout = 5 * time.Second
 
 // Run exits with 0 when all is well.

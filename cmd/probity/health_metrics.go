@@ -14,23 +14,23 @@ import (
 	"probity/prober/wire"
 )
 
-// metricsRegistry takes the metrics of the components, and shows them.
+// metricsRegistry registers and gathers the metrics of the components.
 type metricsRegistry interface {
 	prometheus.Registerer
 	prometheus.Gatherer
 }
 
-// healthMetrics is what an operator is woken for and no component knows: it belongs to the process, its machine and its certificates. Fields
-// that are nil or empty have no line of their own.
+// healthMetrics collects the alert metrics that no component has: those of the process, its machine and its certificates. A nil or empty
+// field has no metric.
 type healthMetrics struct {
 	disk         vfs.FS
-	dir          string // of data
+	dir          string // data folder
 	diskFloor    int64  // bytes; 0: none
 	report       func() fleet.ClusterReport
 	tlsListener  *tlsListener
 	certExpiries map[string]time.Time      // expiry of certificates by name, read at the start
-	backup       func() (time.Time, error) // when the last one was made
-	// reloadFailed is whether the last reload was refused.
+	backup       func() (time.Time, error) // time of the last one
+	// reloadFailed is set while the last reload was refused.
 	reloadFailed atomic.Bool
 }
 
@@ -41,11 +41,11 @@ var (
 	certExpiryDesc = prometheus.NewDesc("probity_certificate_expiry_timestamp_seconds", "When a certificate in use ends, Unix time.", []string{"certificate"}, nil)
 	backupDesc     = prometheus.NewDesc("probity_backup_last_timestamp_seconds", "When the last backup was taken, Unix time; 0 for never.", nil, nil)
 	reloadDesc     = prometheus.NewDesc("probity_reload_failed", "1 when the last reload was refused and everything stayed as it was.", nil, nil)
-	identityDesc   = prometheus.NewDesc("probity_identities", "Egress identities by state: ok, resting (no receiver is asked), sick (cannot connect), unknown.", []string{"node", "state"}, nil)
+	identityDesc   = prometheus.NewDesc("probity_identities", "Egress sources by state: ok, resting (quarantined everywhere), sick (cannot connect), unknown.", []string{"node", "state"}, nil)
 	problemDesc    = prometheus.NewDesc("probity_cluster_problems", "What is wrong with the cluster as a whole: rival coordinators, or gossip that is not to be trusted.", nil, nil)
 )
 
-// identityStates are all that an identity can be in, so that each has its line.
+// identityStates are all states of an egress source, so that each has its metric.
 var identityStates = [...]string{"ok", "resting", "sick", "unknown"}
 
 // Describe and Collect make it a prometheus.Collector.
@@ -55,7 +55,7 @@ func (f *healthMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect asks the disk and the cluster once.
+// Collect queries the disk and the cluster once.
 func (f *healthMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -84,7 +84,7 @@ func (f *healthMetrics) Collect(to chan<- prometheus.Metric) {
 	f.collectCluster(gauge)
 }
 
-// alertState is the state that an operator is woken for: a source on its trial connection counts as quarantined.
+// alertState maps a state to the one that alerts use: a source on its trial connection counts as quarantined.
 func alertState(state string) string {
 	if state == wire.StateTrial {
 		return wire.StateQuarantined
@@ -120,7 +120,7 @@ func unixOrZero(t time.Time) float64 {
 	return float64(t.Unix())
 }
 
-// recordingFailure is a reload whose refusal shows in the metrics.
+// recordingFailure wraps reload so that a failure shows in the metrics.
 func (f *healthMetrics) recordingFailure(reload func() error) func() error {
 	return func() error {
 		err := reload()

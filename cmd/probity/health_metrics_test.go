@@ -11,7 +11,7 @@ import (
 	"probity/prober/wire"
 )
 
-// TestQuarantinedSourceIsAnAlert: the alert's figure stays up while a source is quarantined, its trial connection included.
+// TestQuarantinedSourceIsAnAlert: the alert's metric stays 1 while a source is quarantined, trial connections included.
 func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 	for state, quarantined := range map[string]float64{"ok": 0, wire.StateQuarantined: 1, wire.StateTrial: 1, "sick": 0} {
 		f := &healthMetrics{disk: vfs.NewMem(), report: func() fleet.ClusterReport {

@@ -12,21 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recordingProxy is a SOCKS5 proxy (RFC 1928) that records which recipients its clients ask about. So that it can read along, it does to STARTTLS
-// what some firewalls do: it makes the offer illegible.
+// recordingProxy is a SOCKS5 proxy (RFC 1928) that records the recipients of its clients. To read along, it removes the STARTTLS offer, as
+// some firewalls do.
 type recordingProxy struct {
 	listener net.Listener
 	clients  sync.WaitGroup
 	closed   chan struct{} // closed when the listener is
 
 	mu         sync.Mutex     // guards what follows
-	recipients map[string]int // by recipient, as it stood in RCPT TO
+	recipients map[string]int // by recipient, as sent in RCPT TO
 	total      int
 	stopAt     int
 	reached    chan struct{} // closed at the goal
 }
 
-// newRecordingProxy listens on loopback. Of goal recipients it tells by closing reached.
+// newRecordingProxy listens on loopback. It closes reached after goal recipients.
 func newRecordingProxy(t *testing.T, goal int) *recordingProxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func newRecordingProxy(t *testing.T, goal int) *recordingProxy {
 
 func (w *recordingProxy) addr() string { return w.listener.Addr().String() }
 
-// close waits until the last client has been heard to its end.
+// close waits until the last client has ended.
 func (w *recordingProxy) close() {
 	_ = w.listener.Close()
 	<-w.closed
@@ -53,13 +53,13 @@ func (w *recordingProxy) serve() {
 		}
 		w.clients.Go(func() {
 			defer c.Close()
-			// A client that was killed leaves half a sentence: whatever was heard counts.
+			// A killed client may leave half a command: what was read counts.
 			_ = w.relay(c.(*net.TCPConn))
 		})
 	}
 }
 
-// relay connects a client to where it wants and listens to both.
+// relay connects a client to its target and reads both sides.
 func (w *recordingProxy) relay(client *net.TCPConn) error {
 	in := bufio.NewReader(client)
 	to, err := readSOCKSRequest(client, in)
@@ -83,7 +83,7 @@ func (w *recordingProxy) relay(client *net.TCPConn) error {
 	return err
 }
 
-// relayWithoutSTARTTLS carries the server's replies.
+// relayWithoutSTARTTLS forwards the server's replies.
 func relayWithoutSTARTTLS(client, server *net.TCPConn) error {
 	b := make([]byte, 16<<10)
 	for {
@@ -97,7 +97,7 @@ func relayWithoutSTARTTLS(client, server *net.TCPConn) error {
 	}
 }
 
-// relayCommands carries the client's commands, each of which is a line, and notes the recipients.
+// relayCommands forwards the client's commands, one on each line, and records the recipients.
 func (w *recordingProxy) relayCommands(server io.Writer, in *bufio.Reader) error {
 	out := bufio.NewWriter(server)
 	for {

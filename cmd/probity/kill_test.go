@@ -31,8 +31,8 @@ const (
 )
 
 // TestKillAndGoOn kills the process that verifies a list with SIGKILL at three random moments, runs the same command again
-// each time, and wants the result of a run that ran without a kill. A witness between it and the mail servers sees whom it asks
-// about: never again about a row that the folder of its progress knew when it was killed.
+// each time, and requires the result of a run without a kill. A recording proxy before the mail servers checks that it never probes
+// a row again that its progress folder had when it was killed.
 func TestKillAndGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it verifies " + strconv.Itoa(killRows) + " rows twice, in real processes; run without -short")
@@ -66,7 +66,7 @@ func TestKillAndGoOn(t *testing.T) {
 	requireWithinLimits(t, world.referee(ctx, t))
 }
 
-// killSeed decides the moments; the environment repeats a run.
+// killSeed determines the moments; the environment repeats a run.
 func killSeed(t *testing.T) uint64 {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv(killSeedEnv); text != "" {
@@ -78,7 +78,7 @@ func killSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// killTest is the list, the overrides and where results go.
+// killTest has the paths of the list, the overrides and the results.
 type killTest struct {
 	dir, list, overrides string
 }
@@ -89,7 +89,7 @@ func newKillTest(t *testing.T) *killTest {
 	require.NoError(t, os.WriteFile(k.list, deterministicList(t), 0o600))
 	var toml bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&toml, systemSpeedup))
-	// Providers that want TLS are asked without, for the recording proxy cannot offer it.
+	// Providers that require TLS are probed without it, since the recording proxy cannot offer it.
 	text := regexp.MustCompile(`(?m)^id = .*$`).ReplaceAllString(toml.String(), "$0\ntls = \"opportunistic\"")
 	require.NoError(t, os.WriteFile(k.overrides, []byte(text), 0o600))
 	return k
@@ -97,8 +97,8 @@ func newKillTest(t *testing.T) *killTest {
 
 func (k *killTest) path(name string) string { return filepath.Join(k.dir, name) }
 
-// deterministicList leaves out the rows of servers that hang up at will: whom they cut off depends on who shares the connection, and
-// the truth allows either answer.
+// deterministicList leaves out the rows of servers that close connections: which rows are affected depends on the other rows of the
+// connection, and the truth allows either answer.
 func deterministicList(t *testing.T) []byte {
 	w := sim.NewWorld(sim.Config{Seed: 1})
 	var out bytes.Buffer
@@ -117,7 +117,7 @@ func deterministicList(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// runUninterrupted is the result of one run to the end, and how many recipients it took.
+// runUninterrupted returns the result of one run to the end, and its number of recipients.
 func (k *killTest) runUninterrupted(ctx context.Context, t *testing.T) (result []byte, recipients int) {
 	world, w := startInternet(ctx, t), newRecordingProxy(t, 0)
 	k.runToEnd(ctx, t, w, world.verifyArgs(k.list, k.path("undisturbed.csv"), k.overrides))
@@ -142,7 +142,7 @@ func (k *killTest) kill(ctx context.Context, t *testing.T, w *recordingProxy, ar
 	require.ErrorContains(t, err, "killed")
 }
 
-// signalAtLimit sends a process a signal once the recording proxy has seen enough recipients, and gives what it said and how it ended.
+// signalAtLimit sends a process a signal once the recording proxy has seen enough recipients, and returns its output and how it ended.
 func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Signal, w *recordingProxy, args []string) (string, error) {
 	t.Helper()
 	var words bytes.Buffer
@@ -163,7 +163,7 @@ func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Sign
 	return words.String(), err
 }
 
-// answeredAddresses reads from a copy of a dead process's folder which addresses it knew. The folder itself is not touched.
+// answeredAddresses reads from a copy of a dead process's folder which addresses had answers. The folder itself is not touched.
 func (k *killTest) answeredAddresses(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	dir := t.TempDir()
@@ -196,7 +196,7 @@ func addressesWithStatus(t *testing.T, result []byte) map[string]bool {
 	return known
 }
 
-// requireNotAskedAgain demands that a life asked about no recipient that an earlier run had answered.
+// requireNotAskedAgain requires that a run probed no recipient that an earlier run had answered.
 func requireNotAskedAgain(t *testing.T, w *recordingProxy, answered map[string]bool) {
 	t.Helper()
 	for recipient := range w.recipients {
@@ -206,7 +206,7 @@ func requireNotAskedAgain(t *testing.T, w *recordingProxy, answered map[string]b
 	}
 }
 
-// requireAnswered demands a status in every row that has an address.
+// requireAnswered requires a status in every row that has an address.
 func requireAnswered(t *testing.T, result []byte) {
 	t.Helper()
 	rows := rowsOf(t, result)
@@ -216,14 +216,14 @@ func requireAnswered(t *testing.T, result []byte) {
 	}
 }
 
-// What tells one run of a list from another: the last two columns, and the score, which follows from when and over which connection a
-// domain was checked.
+// What differs between two runs of a list: the last two columns, and the score, which depends on the time and the connection of a
+// domain's catch-all check.
 var (
 	lastTwoColumns = regexp.MustCompile(`,(true|false),\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\r?\n|$)`)
 	scored         = regexp.MustCompile(`,(VALID|RISKY|INVALID|UNKNOWN),\d+,`)
 )
 
-// requireSameRows compares two results byte by byte, save when the evidence was taken, whether it came from the cache, and the score.
+// requireSameRows compares two results byte by byte, except time of verification, from_cache and score.
 func requireSameRows(t *testing.T, want, got []byte) {
 	t.Helper()
 	lines := func(result []byte) [][]byte {

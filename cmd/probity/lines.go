@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// lineWriter writes JSON lines, unescaped beyond need.
+// lineWriter writes JSON lines without HTML escapes.
 type lineWriter struct {
 	*bufio.Writer
 	enc *json.Encoder

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Of warnings and errors of one message logLimitLines are logged in logLimitPeriod. The others are counted, and the count is logged when the
-// span is over: what an unknown client, a peer or a disk makes us say again and again must not fill the log, nor hide what else is in it.
+// At most logLimitLines warnings and errors of one message are logged in logLimitPeriod. The rest is counted, and the count is logged
+// at the end of the period: what a client, a peer or a disk causes again and again must neither fill the log nor hide other messages.
 const (
 	logLimitPeriod = time.Second
 	logLimitLines  = 5
-	// logLimitMessages is how many messages are counted apart; those beyond are counted together.
+	// logLimitMessages is how many messages are counted separately; the rest is counted together.
 	logLimitMessages = 256
 )
 
-// logLimiter bounds what goes to a handler. Messages are constants of ours, and what varies is in their attributes.
+// logLimiter limits repeated messages to a handler. Messages are constants; what varies is in their attributes.
 type logLimiter struct {
 	slog.Handler
 	counters *messageCounters
@@ -77,7 +77,7 @@ func (f logLimiter) allows(r slog.Record) bool {
 	return false
 }
 
-// logDropped logs how many lines of a kind were left out.
+// logDropped logs how many lines of a message were left out.
 func (f logLimiter) logDropped(k *messageCounter, level slog.Level, message string) {
 	f.counters.mu.Lock()
 	left := k.dropped
@@ -85,5 +85,5 @@ func (f logLimiter) logDropped(k *messageCounter, level slog.Level, message stri
 	f.counters.mu.Unlock()
 	r := slog.NewRecord(time.Now(), level, "more lines of the same message were left out", 0)
 	r.Add("message", message, "lines", left)
-	_ = f.Handler.Handle(context.Background(), r) // as with slog itself, there is no one to tell of a log that fails
+	_ = f.Handler.Handle(context.Background(), r) // as in slog itself, a failing log cannot be reported
 }

@@ -17,7 +17,7 @@ import (
 	"probity/prober/wire"
 )
 
-// What unknown clients can make us log is a few lines a second and a count, and hides nothing else.
+// Unknown clients can cause a few log lines a second and a count, and hide no other messages.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -54,7 +54,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	})
 }
 
-// Messages without end, as a bug of ours would make them, are counted together.
+// An unlimited number of different messages, as from a bug, is counted together.
 func TestKindsOfLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

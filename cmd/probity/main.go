@@ -25,28 +25,28 @@ type cli struct {
 	Coordinator coordinatorCmd `cmd:"" help:"API and coordinator, for probers on other machines."`
 	Prober      proberCmd      `cmd:"" help:"A prober alone, for a coordinator on another machine."`
 	Cluster     clusterCmd     `cmd:"" help:"The nodes of a running cluster."`
-	Health      healthCmd      `cmd:"" help:"Ask a running server or prober how it is; exit status 0 when all is well."`
+	Health      healthCmd      `cmd:"" help:"Check the health of a running server or prober; exit status 0 when healthy."`
 	Certs       certsCmd       `cmd:"" help:"Certificates and gossip keys of a cluster."`
-	Demo        demoCmd        `cmd:"" help:"Watch a sample list being verified on a pretend mail internet."`
-	Sim         simCmd         `cmd:"" help:"The pretend mail internet and its lists."`
+	Demo        demoCmd        `cmd:"" help:"Watch a sample list being verified on a simulated mail internet."`
+	Sim         simCmd         `cmd:"" help:"The simulated mail internet and its lists."`
 	Doctor      doctorCmd      `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`
 	Providers   providersCmd   `cmd:"" help:"Check or show the provider table."`
-	Bench       benchCmd       `cmd:"" help:"Measure throughput against floors of the same run."`
+	Bench       benchCmd       `cmd:"" help:"Measure throughput against baselines of the same run."`
 	adminCmds
 	Explain    explainCmd    `cmd:"" help:"Explain an address, a reply or a route."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }
 
-// console is where a command reads and writes: results on out, everything else on err.
+// console is the input and output of a command: results on out, everything else on err.
 type console struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal bool   // err is a terminal: progress bars and colour
-	disk     vfs.FS // where a server keeps its things; nil is this machine's
+	disk     vfs.FS // file system of a server; nil is this machine's
 }
 
-// files are those of this machine, unless a test gives others.
+// files is the file system of this machine, unless a test sets another.
 func (c *console) files() vfs.FS {
 	if c.disk != nil {
 		return c.disk
@@ -60,13 +60,13 @@ var errUsage = errors.New("wrong usage")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error of the write, so that what is open is closed in order
+	signal.Ignore(syscall.SIGPIPE) // a closed reader is a write error instead, so that everything is closed in order
 	unsetEmptyVariables()
 	con := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: isTerminal(os.Stderr)}
 	os.Exit(run(ctx, os.Args[1:], con))
 }
 
-// unsetEmptyVariables takes a PROBITY_ variable that is set to nothing for one that is not set.
+// unsetEmptyVariables unsets PROBITY_ variables that are empty.
 func unsetEmptyVariables() {
 	for _, kv := range os.Environ() {
 		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "PROBITY_") {
@@ -101,7 +101,7 @@ func run(ctx context.Context, args []string, con *console) int {
 	return exitCode(parsed.Run(&c), con)
 }
 
-// commandNameOf names the command that could not be parsed, as far as it was: its help is what helps.
+// commandNameOf names the command whose arguments could not be parsed, so that its help can be suggested.
 func commandNameOf(err error) string {
 	var at *kong.ParseError
 	if errors.As(err, &at) && at.Context != nil {
@@ -112,7 +112,7 @@ func commandNameOf(err error) string {
 	return "probity"
 }
 
-// repeatedFlag finds a flag that takes one value and was given more: which of them was meant is not for us to choose.
+// repeatedFlag finds a flag that takes one value and was given more than once.
 func repeatedFlag(parsed *kong.Context) (string, bool) {
 	seen := map[string]int{}
 	for _, p := range parsed.Path {
@@ -131,7 +131,7 @@ func exitCode(err error, con *console) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, syscall.EPIPE):
-		return 1 // the reader went away, and knows
+		return 1 // the reader closed the pipe itself
 	case errors.Is(err, errUsage):
 		fmt.Fprintln(con.err, "probity:", errorText(err))
 		return 2

@@ -33,22 +33,21 @@ const (
 	makespanSeed       = 12
 )
 
-// The first ratios of makespan and bound that were measured with the bound known before the run, on measuredDate. What is slower by
-// more than 2 % is a fault.
+// The reference ratios of makespan and bound, measured on measuredDate. A ratio that is higher by more than 2 % is a regression.
 const (
 	measuredDate      = "2026-11-24"
 	measuredOneSource = 1.019 // oneSourceRows from one identity: nothing is split
-	// measuredManySources is of makespanRows from makespanIdentities. Chance gives one of eight sources a fifteenth more of what
-	// Outlook.com refuses than an even split does, and a quarter more of 50,000 rows.
+	// measuredManySources is for makespanRows from makespanIdentities. By chance one of eight sources gets more of Outlook.com's
+	// refusals than an even split gives; with fewer rows the difference grows.
 	measuredManySources = 1.079
 )
 
-// planAgreesFrom is how many rows make chance small, from makespanIdentities.
+// planAgreesFrom is the number of rows from which chance is small, with makespanIdentities.
 const planAgreesFrom = 200_000
 
-// TestMakespan verifies lists with the shipped budgets, in as many hours of virtual time as that takes, and holds the time to the
-// last verdict against the bound and the plan. Both split what is refused evenly over the sources, and chance does not: a list must
-// be long for a plan to agree, or be asked from one source.
+// TestMakespan verifies lists with the shipped budgets, in hours of virtual time, and compares the time to the last verdict with
+// the bound and the plan. Both split the refusals evenly over the sources, and chance does not: for a plan to agree, a list must be
+// long or use one source.
 func TestMakespan(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
@@ -67,7 +66,7 @@ func TestMakespan(t *testing.T) {
 	t.Run("many sources", func(t *testing.T) {
 		m := measureMakespan(t, rows, makespanIdentities)
 		require.LessOrEqual(t, m.ratio(), 1.02*measuredManySources, "it was %.3f on %s", measuredManySources, measuredDate)
-		// One source has had a window of some twenty refusals by then, of which chance makes a quarter more or less; eight have had eight.
+		// The estimate of one source rests on about twenty refusals, which vary by a quarter; that of eight on eight times as many.
 		require.InEpsilon(t, (m.took - time.Hour).Seconds(), (m.estimated - time.Hour).Seconds(), 0.25, "the end that was told after an hour")
 		if rows >= planAgreesFrom {
 			require.InEpsilon(t, m.took.Seconds(), m.planned.Seconds(), 0.1, "the plan")
@@ -75,11 +74,11 @@ func TestMakespan(t *testing.T) {
 	})
 }
 
-// makespan is how long a list took, and two figures that were known before: the bound, which is the least time for what the truth
-// says is due at each receiver, and the plan, which knows the list, DNS, and the share of refusals at the receiver that takes longest.
+// makespan is how long a list took, and two figures that were computed before: the bound, the least time for the true work at each
+// receiver, and the plan, from the list, the DNS, and the share of refusals at the receiver that takes longest.
 type makespan struct {
 	bound, planned, took time.Duration
-	estimated            time.Duration // how long it would take, as its record said after an hour
+	estimated            time.Duration // duration that the job's record estimated after an hour
 }
 
 func (m makespan) ratio() float64 { return m.took.Seconds() / m.bound.Seconds() }
@@ -119,23 +118,23 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 	return m
 }
 
-// listWork is what the truth says that a list comes to.
+// listWork is the work of a list according to the truth.
 type listWork struct {
 	tally  plan.Tally
-	shares map[string]refusedShare // by route: of the addresses at domains whose servers tell who is there
+	shares map[string]refusedShare // by route: of the addresses at domains whose servers reveal which mailboxes exist
 }
 
-// refusedShare is how many of so many addresses are refused.
+// refusedShare is how many of the addresses are refused.
 type refusedShare struct{ refused, addresses int }
 
-// domainWork is what is due at one domain.
+// domainWork is the work at one domain.
 type domainWork struct {
 	addresses, refused int
 	simDomain          sim.Domain
 }
 
-// workOf counts what a list comes to: each address once that a mail server tells about, and one decoy of each domain where one of them
-// is accepted. Nothing is due where a server tells nothing.
+// workOf counts the work of a list: each address once that a mail server decides, and one decoy of each domain where one of them is
+// accepted. Servers that reveal nothing need no work.
 func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d listWork) {
 	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
 	require.NoError(t, err)
@@ -174,7 +173,7 @@ func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d
 	return d
 }
 
-// answeredByServer reports an outcome that rests on what a mail server says of the recipient.
+// answeredByServer reports an outcome that depends on a mail server's reply to the recipient.
 func answeredByServer(o sim.Outcome) bool {
 	switch o.Reason {
 	case "mailbox_not_found", "mailbox_disabled":
@@ -194,7 +193,7 @@ func routeOf(table *engine.Table, domain string, hosts []sim.MX) engine.Route {
 	return table.NewRoute(records)
 }
 
-// planOf plans a list as the command does: it is accepted and looked up, and no mail server is asked.
+// planOf plans a list as the command does: it accepts the list and queries the DNS, and probes no mail server.
 func planOf(t *testing.T, ctx context.Context, n *node, list []byte, refused float64) plan.Plan {
 	p, err := planList(ctx, n.coordinator, n.resolver, coordinator.Upload{Body: bytes.NewReader(list)}, coordinator.PlanOptions{Refused: refused})
 	require.NoError(t, err)
@@ -210,7 +209,7 @@ func logPlan(t *testing.T, what string, p plan.Plan) {
 	}
 }
 
-// logWork shows what the receivers saw, for comparison with what was due.
+// logWork logs what the receivers saw, for comparison with the expected work.
 func logWork(t *testing.T, work []sim.SourceUsage) {
 	slices.SortFunc(work, func(a, b sim.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
 	for _, w := range work[:min(30, len(work))] {
@@ -218,8 +217,8 @@ func logWork(t *testing.T, work []sim.SourceUsage) {
 	}
 }
 
-// verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It gives the time that the job would take in
-// all, as its record says after an hour.
+// verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It returns the total time that the job's
+// record estimates after an hour.
 func verifyInVirtualHours(t *testing.T, all context.Context, n *node, list []byte) (job *store.Job, reported time.Duration) {
 	began, cpu := time.Now(), cpuTime()
 	var err error
@@ -242,8 +241,8 @@ func verifyInVirtualHours(t *testing.T, all context.Context, n *node, list []byt
 	return job, reported
 }
 
-// estimatedEnd is when the record says, from now on for ten minutes, that a job will end, counted from its beginning; 0 when it does not. While
-// nothing moves for a minute, or one of its routes has not been asked for long enough, it cannot.
+// estimatedEnd is the job's total time that its record estimates within ten minutes; 0 without an estimate. There is none while no row
+// ends for a minute, or while one of its routes has not been probed for long enough.
 func estimatedEnd(ctx context.Context, n *node, id string, began time.Time) time.Duration {
 	for range 10 {
 		if s, err := n.coordinator.Snapshot(id); err == nil && s.ETA > 0 {
@@ -266,7 +265,7 @@ func manyIdentities(n int) (ids []prober.Source) {
 	return append(ids, prober.Source{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
 }
 
-// cpuTime is what this process has used of the processors so far.
+// cpuTime is the CPU time of this process so far.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// The garbage collector works harder from a limit on, so that what is in use stays flat. What must be alive can come near a fixed limit,
-// or above it: each route that is being asked takes some kilobytes, each list some megabytes. The collector would then run without end
-// (50,000 routes: twice the processor time), so that the limit moves with what is alive.
+// The garbage collector works harder above a limit, which keeps memory use flat. Live memory can come near a fixed limit or exceed it:
+// each active route takes some kilobytes, each job some megabytes. The collector would then run all the time, so the limit moves
+// with the live heap.
 const (
-	memoryLivePercent = 130 // per cent of what is alive that may be in use of the heap, where all is more than the least limit
+	memoryLivePercent = 130 // heap in use as a percentage of the live heap, above the lowest limit
 	memoryCheckEvery  = 100 * time.Millisecond
-	memoryStep        = 20 // a limit moves by at least a part in so many of itself: setting it stops the program for a moment
-	memoryMaxPercent  = 80 // per cent of the machine's memory, or of what the container may use
+	memoryStep        = 20 // a limit moves by at least 1/memoryStep of itself: setting it stops the program for a moment
+	memoryMaxPercent  = 80 // percentage of the machine's memory, or of the container's limit
 )
 
-// adjustMemoryLimit keeps the collector's limit above what is alive until ctx ends. The lowest limit is least for each two processors. A
-// GOMEMLIMIT in the environment is obeyed instead.
+// adjustMemoryLimit keeps the collector's limit above the live heap until ctx ends. The lowest limit is least for each two processors.
+// It does nothing if the environment sets GOMEMLIMIT.
 func adjustMemoryLimit(ctx context.Context, least int64) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -53,8 +53,8 @@ func adjustMemoryLimit(ctx context.Context, least int64) {
 	}()
 }
 
-// memoryLimit is the collector's limit while so many bytes of the heap are alive, and so many are in use outside it: stacks above
-// all, which count in the limit and cannot be collected. A most of 0 is not known.
+// memoryLimit is the collector's limit for a live heap of live bytes and others bytes outside the heap: mostly stacks, which count
+// in the limit and cannot be collected. A most of 0 means unknown.
 func memoryLimit(least, live, others, most int64) int64 {
 	limit := max(least, live/100*memoryLivePercent+others)
 	if most > 0 {
@@ -63,8 +63,8 @@ func memoryLimit(least, live, others, most int64) int64 {
 	return limit
 }
 
-// machineMemory is how many bytes this process may use: those of the machine, or of its control group where these are fewer (Linux,
-// cgroup v2 and v1). 0 where nothing says so.
+// machineMemory is how many bytes this process may use: the memory of the machine, or the lower limit of its control group (Linux,
+// cgroup v2 and v1). 0 if unknown.
 func machineMemory(read func(string) ([]byte, error)) (most int64) {
 	note := func(n int64, err error) {
 		if err == nil && n > 0 && (most == 0 || n < most) {
@@ -73,7 +73,7 @@ func machineMemory(read func(string) ([]byte, error)) (most int64) {
 	}
 	for _, file := range [...]string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		if text, err := read(file); err == nil {
-			note(strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)) // "max" is no number, and no limit
+			note(strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)) // "max" is not a number: no limit
 		}
 	}
 	if text, err := read("/proc/meminfo"); err == nil {
@@ -82,7 +82,7 @@ func machineMemory(read func(string) ([]byte, error)) (most int64) {
 	return most
 }
 
-// memTotal reads the line "MemTotal: 24630416 kB" of /proc/meminfo; 0 without one.
+// memTotal reads the line "MemTotal: 24630416 kB" of /proc/meminfo; 0 without it.
 func memTotal(text []byte) (int64, error) {
 	_, rest, found := bytes.Cut(text, []byte("MemTotal:"))
 	if !found {

@@ -36,8 +36,8 @@ func TestMachineMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryLimitIsAdjustedUntilTheContextEnds: the limit is set at once, moves when the least is below what is alive, and is left alone by a
-// GOMEMLIMIT and after the end.
+// TestMemoryLimitIsAdjustedUntilTheContextEnds: the limit is set at once, moves if least is below the live heap, and does not change
+// with GOMEMLIMIT or after the end.
 func TestMemoryLimitIsAdjustedUntilTheContextEnds(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
@@ -48,7 +48,7 @@ func TestMemoryLimitIsAdjustedUntilTheContextEnds(t *testing.T) {
 		t.Setenv("GOMEMLIMIT", "")
 		adjustMemoryLimit(t.Context(), 400<<20)
 		require.GreaterOrEqual(t, debug.SetMemoryLimit(-1), int64(400<<20))
-		adjustMemoryLimit(t.Context(), 1) // of the bytes of this process, more are alive
+		adjustMemoryLimit(t.Context(), 1) // less than the live heap
 		time.Sleep(2 * memoryCheckEvery)
 		synctest.Wait()
 		require.Greater(t, debug.SetMemoryLimit(-1), int64(1<<20))

@@ -31,31 +31,31 @@ import (
 	"probity/store/cache"
 )
 
-// node is a coordinator and a prober in one process, joined by method calls; or a coordinator and a fleet of probers elsewhere.
+// node is a coordinator and a prober in one process, connected by method calls; or a coordinator and a fleet of remote probers.
 type node struct {
 	startedAt   time.Time
 	log         *slog.Logger
 	warn        *slog.Logger
-	activeTable atomic.Pointer[engine.Table] // table, or what was loaded since
+	activeTable atomic.Pointer[engine.Table] // table, or the one of the last reload
 	rowRate     rateMeter
 	table       *engine.Table
 	lists       atomic.Pointer[lists.Set]
 	store       *store.Store
 	cache       *cache.Cache
 	resolver    *dns.Resolver
-	prober      *prober.Prober // nil where there is a fleet
-	audit       *doctor.Doctor // nil where there is nothing to audit
-	fleet       *remoteProbers // nil where there is a prober
+	prober      *prober.Prober // nil with a fleet
+	audit       *doctor.Doctor // nil if there is nothing to audit
+	fleet       *remoteProbers // nil with a prober
 	coordinator *coordinator.Coordinator
-	singleLoad  press.Meter // of singles, for all components of this process
+	singleLoad  press.Meter // of single calls, for all components of this process
 }
 
-// nodeConfig is where a node keeps its things and what else its coordinator is told.
+// nodeConfig configures a node's files and its coordinator.
 type nodeConfig struct {
 	fs          vfs.FS
 	dir         string // state, cache and jobs live below it
 	log         *slog.Logger
-	warn        *slog.Logger          // for what the waiting user must know; nil is log
+	warn        *slog.Logger          // for warnings to the user who waits; nil is log
 	metrics     prometheus.Registerer // nil for none
 	lists       listsFlags
 	resultForm  coordinator.Form
@@ -65,8 +65,8 @@ type nodeConfig struct {
 	service     bool         // with accounts: jobs are settled and called back, and suppressions are kept
 }
 
-// localInFlightRows is how many rows are begun at a time with the prober of this process. Those of a fleet are on their way for longer, and
-// fill more processors.
+// localInFlightRows is how many rows are in flight with the prober of this process. A fleet has more: its rows travel longer and use more
+// processors.
 const localInFlightRows = 32 << 10
 
 // openNode opens the stores and connects the components. It starts nothing.
@@ -113,7 +113,7 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 	return n, nil
 }
 
-// openProber opens who is asked: a prober with its cache in this process, or a fleet of them elsewhere.
+// openProber opens a prober with its cache in this process, or a fleet of remote ones.
 func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, err error) {
 	if cfg.members != nil {
 		n.fleet, err = cfg.members.newFleet(n, cfg)
@@ -132,14 +132,14 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 	return n.prober, err
 }
 
-// jobEndParts gives what the end of a job commits with the job: its settlement, and its callback.
+// jobEndParts returns the parts that are committed with the end of a job: its settlement and its callback.
 func jobEndParts() func(*store.Job) []store.Part {
 	return func(j *store.Job) []store.Part {
 		return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}
 	}
 }
 
-// isSuppressed reports addresses, and domains, whose owners asked never to be probed. MX names are the prober's to look at.
+// isSuppressed reports addresses and domains on the suppression list. The prober checks MX names.
 func isSuppressed(s *store.Store) func(engine.Address) bool {
 	return func(a engine.Address) bool {
 		if _, is := s.SuppressedAddress(a.Folded()); is {
@@ -150,7 +150,7 @@ func isSuppressed(s *store.Store) func(engine.Address) bool {
 	}
 }
 
-// suppressedAddress reports an address whose owner asked never to be probed.
+// suppressedAddress reports an address on the suppression list.
 func (n *node) suppressedAddress(a engine.Address) bool {
 	_, is := n.store.SuppressedAddress(a.Folded())
 	return is
@@ -171,7 +171,7 @@ func (n *node) Run(ctx context.Context) error {
 	components.Go(func() { errs[0] = n.resolver.Run(resolverCtx); stop() })
 	components.Go(func() { logResolverHealth(resolverCtx, n.resolver, n.warn) })
 	if n.fleet != nil {
-		n.fleet.closeSockets = nil // from here on Run shuts the sockets
+		n.fleet.closeSockets = nil // from here on Run closes the sockets
 		components.Go(func() { errs[1] = n.fleet.Run(proberCtx); stop() })
 		components.Go(func() { errs[3] = n.fleet.cluster.Run(proberCtx); stop() })
 	} else {
@@ -199,7 +199,7 @@ func (n *node) Close() error {
 	return errors.Join(errs...)
 }
 
-// resolver is the DNS client of the flags, on the sockets of this machine.
+// resolver makes the DNS client of the flags, on the sockets of this machine.
 func (f *probingFlags) resolver(table *engine.Table) (*dns.Resolver, error) {
 	servers, err := f.servers()
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *probingFlags) resolver(table *engine.Table) (*dns.Resolver, error) {
 	return dns.New(dns.Config{Servers: servers, Dial: dialer.DialContext, ListenPacket: listen.ListenPacket}, table)
 }
 
-// prober is the prober of the flags, on the sockets of this machine.
+// prober makes the prober of the flags, on the sockets of this machine.
 func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	ids, err := f.identities()
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 		}, SuppressedAddress: n.suppressedAddress})
 }
 
-// dialFrom connects from a local address, or from the one the system chooses.
+// dialFrom connects from a local address, or from one that the system chooses.
 func dialFrom(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	if local.IsValid() {
@@ -241,7 +241,7 @@ func dialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 	return d.DialContext(ctx, network, address)
 }
 
-// identities are those of --egress; without any, whatever address the system chooses, greeting with this machine's name.
+// identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
 func (f *probingFlags) identities() ([]prober.Source, error) {
 	if len(f.Egress) == 0 {
 		return []prober.Source{{EHLO: hostName()}}, nil
@@ -260,7 +260,7 @@ func (f *probingFlags) identities() ([]prober.Source, error) {
 	return ids, nil
 }
 
-// checkBindable tries whether connections can leave from an address.
+// checkBindable checks that this machine can bind an address.
 func checkBindable(local netip.Addr) error {
 	if !local.IsValid() {
 		return nil
@@ -272,7 +272,7 @@ func checkBindable(local netip.Addr) error {
 	return l.Close()
 }
 
-// hostName is what this machine calls itself.
+// hostName is the name of this machine, in the form that the system gives.
 func hostName() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -281,13 +281,13 @@ func hostName() string {
 	return name
 }
 
-// What is left of the file limit for everything that is not an SMTP session, and the most sessions without being told.
+// Files reserved for everything that is not an SMTP session, and the default of the most sessions.
 const (
 	reservedFiles      = 512
 	defaultMaxSessions = 4000
 )
 
-// sessions is how many SMTP sessions may be open at one time: as told, but never more than the file limit allows.
+// sessions is how many SMTP sessions may be open at one time: as the flag says, but never more than the file limit allows.
 func (f *probingFlags) sessions() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -16,7 +16,7 @@ import (
 	"probity/prober/wire/press"
 )
 
-// TestSinglesAnsweredWithoutProbingCountAsLoad: lists give way to singles that the coordinator decides alone, with its prober in the same process.
+// TestSinglesAnsweredWithoutProbingCountAsLoad: jobs yield to single calls that the coordinator decides alone, with its prober in the same process.
 func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	flags := probingFlags{DNS: []resolverAddr{{netip.MustParseAddrPort("127.0.0.1:53")}}, MailFrom: "probe@us.example", SMTPPort: 25}
@@ -24,16 +24,19 @@ func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()
 	reported := errors.New("nobody was asked")
-	for tries := 0; reported != nil && tries < 10; tries++ { // the machine may take longer between the last of them and the look than they press
+	for tries := 0; reported != nil && tries < 10; tries++ { // on a slow machine the load may have ended before the metric is read
 		for range 100 * press.Least {
 			_, err := n.coordinator.Single(t.Context(), coordinator.Request{Email: "nobody", NoSuggestion: true})
 			require.NoError(t, err)
 		}
 		reported = testutil.GatherAndCompare(metrics, strings.NewReader(`
-			# HELP probity_prober_singles_press 1 while so many singles come that lists give way to them, else 0.
+			# HELP probity_prober_single_load_high 1 while so many single calls come that jobs give way to them, else 0.
+			# TYPE probity_prober_single_load_high gauge
+			probity_prober_single_load_high 1
+			# HELP probity_prober_singles_press Deprecated: use probity_prober_single_load_high.
 			# TYPE probity_prober_singles_press gauge
 			probity_prober_singles_press 1
-		`), "probity_prober_singles_press")
+		`), "probity_prober_single_load_high", "probity_prober_singles_press")
 	}
 	require.NoError(t, reported)
 }

@@ -31,7 +31,7 @@ type planCmd struct {
 	NoHead  bool    `name:"no-header" help:"The list has no header; needs --column with an index."`
 }
 
-// percent is a share, written as in 20%.
+// percent is a share, written as 20%.
 type percent float64
 
 // UnmarshalText is called by the parser.
@@ -53,7 +53,7 @@ func (c *planCmd) Validate() error {
 	return c.probingFlags.Validate()
 }
 
-// Run prints the least time in which budgets allow a list to be verified. It asks the DNS, and no mail server.
+// Run prints the shortest time in which the budgets allow a list to be verified. It queries the DNS and no mail server.
 func (c *planCmd) Run(ctx context.Context, con *console) error {
 	sources, err := c.sources()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *planCmd) Run(ctx context.Context, con *console) error {
 	return printPlan(con.out, &report)
 }
 
-// sources is how many sources share the work. Those of IPv6 have none of it where there are others (prober.Config.Identities).
+// sources is how many sources share the work. IPv6 sources count only if there are no others (prober.Config.Sources).
 func (c *planCmd) sources() (int, error) {
 	if c.Sources > 0 {
 		return c.Sources, nil
@@ -95,7 +95,7 @@ func (c *planCmd) sources() (int, error) {
 	return max(1, four), nil
 }
 
-// plan receives the list as a server does, into a folder that does not outlive it, and plans the job.
+// plan accepts the list as a server does, into a temporary folder, and plans the job.
 func (c *planCmd) plan(ctx context.Context, con *console, dir string, sources int) (p coordinator.JobPlan, err error) {
 	table, err := c.table()
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *planCmd) plan(ctx context.Context, con *console, dir string, sources in
 	return p, errors.Join(err, state.Close())
 }
 
-// planList plans a list that a coordinator which does not run receives for that alone.
+// planList plans a list with a coordinator that is not running.
 func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u coordinator.Upload, o coordinator.PlanOptions) (p coordinator.JobPlan, err error) {
 	job, err := c.Accept(ctx, u)
 	if err != nil {
@@ -167,7 +167,7 @@ func printPlan(out io.Writer, r *coordinator.PlanReport) error {
 	return w.Flush()
 }
 
-// halvingAdvice says what more sources would bring.
+// halvingAdvice says how many more sources would halve the time.
 func halvingAdvice(r *coordinator.PlanReport) string {
 	switch {
 	case r.LeastSeconds == 0:

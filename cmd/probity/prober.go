@@ -29,14 +29,14 @@ import (
 	"probity/store/cache"
 )
 
-// proberCmd is a prober alone, which asks for a coordinator elsewhere.
+// proberCmd is a prober alone, which probes for a remote coordinator.
 type proberCmd struct {
 	probingFlags
 	memberFlags
 	retainCacheFlag
 	Data        string `help:"Where the cache and the budgets live: they outlast a restart." default:"./probity-data" type:"path"`
-	NodeListen  string `help:"Where the coordinator's stream is taken." default:"0.0.0.0:7947"`
-	NodeReach   string `name:"node-advertise" help:"Where the coordinator reaches that; default: the address of our gossip." placeholder:"HOST:PORT"`
+	NodeListen  string `help:"Listen address of the coordinator's stream." default:"0.0.0.0:7947"`
+	NodeReach   string `name:"node-advertise" help:"Advertised stream address; default: the gossip address." placeholder:"HOST:PORT"`
 	AdminListen string `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
 	LogFormat   string `help:"text or json." enum:"text,json" default:"text"`
 }
@@ -50,8 +50,8 @@ func (c *proberCmd) Validate() error {
 	return errors.Join(errs...)
 }
 
-// probingGrace is how long after SIGTERM sessions may go on for rows that are still on their way back to the coordinator: with what the prober
-// needs to close its sessions, everything is out within 25 s.
+// probingGrace is how long after SIGTERM sessions continue for rows that are still on their way back to the coordinator. With the time
+// to close its sessions, the prober ends within 25 s.
 const probingGrace = 6 * time.Second
 
 // proberProcess is everything that a prober runs.
@@ -63,15 +63,15 @@ type proberProcess struct {
 	startedAt      time.Time
 	rowRate        rateMeter
 	ownTable       atomic.Pointer[engine.Table] // of our flags
-	table          atomic.Pointer[engine.Table] // in force: our own, or a coordinator's
+	table          atomic.Pointer[engine.Table] // current one: our own, or a coordinator's
 	cache          *cache.Cache
 	resolver       *dns.Resolver
 	prober         *prober.Prober
-	audit          *doctor.Doctor // nil where there is nothing to audit
+	audit          *doctor.Doctor // nil if there is nothing to audit
 	server         *wire.Server
 	healthMetrics  *healthMetrics
 	cluster        *cluster.Cluster
-	closeSockets   func() error // shuts the sockets of a cluster that never ran
+	closeSockets   func() error // closes the sockets of a cluster that never ran
 	streamListener net.Listener
 	adminListener  net.Listener
 }
@@ -92,7 +92,7 @@ func (c *proberCmd) Run(ctx context.Context, con *console, root *cli) error {
 	return errors.Join(w.run(ctx), w.close())
 }
 
-// open opens the cache, takes the sockets and connects the components.
+// open opens the cache and the sockets, and connects the components.
 func (w *proberProcess) open() (err error) {
 	c := w.cmd
 	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -133,7 +133,7 @@ func (w *proberProcess) open() (err error) {
 	return nil
 }
 
-// joinCluster makes this node's stream and its place in the cluster.
+// joinCluster makes this node's stream server and its membership of the cluster.
 func (w *proberProcess) joinCluster() error {
 	c := w.cmd
 	own, authority, err := c.loadTLS(x509.ExtKeyUsageServerAuth, "prober node")
@@ -154,7 +154,7 @@ func (w *proberProcess) joinCluster() error {
 	return nil
 }
 
-// streamAddress is where the coordinator finds our stream. An address that means all of ours is for it to replace.
+// streamAddress is the advertised stream address. The coordinator replaces an unspecified address.
 func (c *proberCmd) streamAddress(streams net.Listener) string {
 	if c.NodeReach != "" {
 		return c.NodeReach
@@ -162,7 +162,7 @@ func (c *proberCmd) streamAddress(streams net.Listener) string {
 	return streams.Addr().String()
 }
 
-// run works until ctx ends or a part fails. The rows are returned first, then the sessions close (QUIT).
+// run runs everything until ctx ends or a part fails. The rows are returned first, then the sessions close (QUIT).
 func (w *proberProcess) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -172,7 +172,7 @@ func (w *proberProcess) run(ctx context.Context) error {
 	defer stopProber()
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
-	w.closeSockets = nil // from here on Run shuts the sockets
+	w.closeSockets = nil // from here on Run closes the sockets
 	var frontend, backend sync.WaitGroup
 	var errs [6]error
 	frontend.Go(onHangup(ctx, w.log, w.healthMetrics.recordingFailure(w.reload)))
@@ -194,7 +194,7 @@ func (w *proberProcess) run(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// status is how this node fares.
+// status is the state of this node.
 func (w *proberProcess) status() wire.Status { return audited(w.prober.Status(), w.audit) }
 
 func (w *proberProcess) adminHandler() http.Handler {
@@ -204,7 +204,7 @@ func (w *proberProcess) adminHandler() http.Handler {
 	return mux
 }
 
-// useTable makes a table the one in force: the coordinator's, or our own where that cannot send one.
+// useTable puts a table into force: the coordinator's, or our own if the coordinator cannot send one.
 func (w *proberProcess) useTable(t *engine.Table) error {
 	if w.cmd.RespectTerms && !t.RespectsTerms() {
 		return errors.New("it asks receivers whose terms forbid to verify addresses, and this prober has --respect-terms; give the coordinator --respect-terms too")
@@ -216,8 +216,8 @@ func (w *proberProcess) useTable(t *engine.Table) error {
 	return nil
 }
 
-// reload reads the provider table and the gossip keys again, and takes them over if they are right. The table is that of a node
-// alone: a coordinator sends its own.
+// reload reads the provider table and the gossip keys again, and uses them if they are valid. Our own table is used only without
+// a coordinator, which sends its own.
 func (w *proberProcess) reload() error {
 	table, err := w.cmd.table()
 	if err != nil {
@@ -233,7 +233,7 @@ func (w *proberProcess) reload() error {
 	return nil
 }
 
-// report is what probity cluster shows when it asks a prober: that one alone, and what it hears in gossip.
+// report is what probity cluster shows of a prober: this node, and what it knows from gossip.
 func (w *proberProcess) report() fleet.ClusterReport {
 	self, view := selfReport(w.status(), w.prober, &w.rowRate), w.cluster.View()
 	self.Name, self.Address, self.Since = w.cmd.Name, w.streamListener.Addr().String(), w.startedAt
@@ -251,7 +251,7 @@ func (w *proberProcess) close() error {
 	return errors.Join(errs...)
 }
 
-// proberConfig is what the flags say of a prober on the sockets of this machine.
+// proberConfig is the configuration that the flags give a prober on the sockets of this machine.
 func (f *probingFlags) proberConfig(table *engine.Table, log *slog.Logger) (prober.Config, error) {
 	ids, err := f.identities()
 	if err != nil {

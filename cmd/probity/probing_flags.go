@@ -17,12 +17,12 @@ import (
 	"probity/prober"
 )
 
-// probingFlags are the flags of every command that asks the DNS or mail servers.
+// probingFlags are the flags of every command that queries the DNS or probes mail servers.
 type probingFlags struct {
 	DNS                 []resolverAddr  `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
 	SMTPPort            uint16          `name:"smtp-port" help:"The port of mail servers." default:"25"`
 	Egress              []egressFlag    `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME[,socks5=[USER:PASSWORD@]HOST:PORT]; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
-	Warm                bool            `help:"Skip the warm-up: without it, a source on the internet begins with a tenth of its budgets and doubles daily. verify remembers no source and always skips it."`
+	Warm                bool            `help:"Skip the warm-up of new sources (a tenth of each budget on the first day, doubled daily). verify remembers no source and always skips it."`
 	MailFrom            string          `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
 	RetrySchedule       []time.Duration `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
 	Providers           string          `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
@@ -66,7 +66,7 @@ func (f *probingFlags) Validate() error {
 	return err
 }
 
-// proxy is the one of --socks5; the zero value without.
+// proxy is the proxy of --socks5; zero without it.
 func (f *probingFlags) proxy() (smtp.Proxy, error) {
 	if f.SOCKS5 == "" {
 		return smtp.Proxy{}, nil
@@ -81,7 +81,7 @@ func (f *probingFlags) proxy() (smtp.Proxy, error) {
 // resolverAddr is one --dns.
 type resolverAddr struct{ netip.AddrPort }
 
-// UnmarshalText is called by the parser. The system finds the address of a name.
+// UnmarshalText is called by the parser. The system resolves a name.
 func (r *resolverAddr) UnmarshalText(text []byte) error {
 	a, err := net.ResolveUDPAddr("udp", string(text))
 	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
@@ -95,7 +95,7 @@ func (r *resolverAddr) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// table is the provider table that the flags ask for.
+// table is the provider table of the flags.
 func (f *probingFlags) table() (*engine.Table, error) {
 	table, err := f.shippedWithOverrides()
 	if err != nil || !f.RespectTerms {
@@ -126,7 +126,7 @@ func (f *probingFlags) shippedWithOverrides() (*engine.Table, error) {
 	return table.Override([]byte("retry_schedule = [" + strings.Join(words, ", ") + "]"))
 }
 
-// servers are the recursive resolvers to ask: those given, else those of resolv.conf.
+// servers are the recursive resolvers: those of --dns, else those of resolv.conf.
 func (f *probingFlags) servers() ([]netip.AddrPort, error) {
 	var servers []netip.AddrPort
 	for _, r := range f.DNS {
@@ -154,14 +154,14 @@ func (f *probingFlags) servers() ([]netip.AddrPort, error) {
 type egressSpec struct {
 	local, public netip.Addr
 	ehlo          string
-	proxy         smtp.Proxy // of this source; the zero value: the one of --socks5
+	proxy         smtp.Proxy // of this source; zero: the one of --socks5
 }
 
 func (e egressSpec) identity() prober.Source {
 	return prober.Source{Local: e.local, Public: e.public, EHLO: e.ehlo, SOCKS5: e.proxy}
 }
 
-// addressLiteral reports a name to greet with that is an address in brackets (RFC 5321 section 4.1.3).
+// addressLiteral reports an EHLO name that is an address in brackets (RFC 5321 section 4.1.3).
 func addressLiteral(s string) bool {
 	inside, ok := strings.CutPrefix(s, "[")
 	inside, closed := strings.CutSuffix(inside, "]")
@@ -171,7 +171,7 @@ func addressLiteral(s string) bool {
 }
 
 func (e egressFlag) parse() (egressSpec, error) {
-	s, proxy, proxied := strings.Cut(string(e), egressProxyOption) // errors quote what is before it: there may be a password behind
+	s, proxy, proxied := strings.Cut(string(e), egressProxyOption) // errors quote only what is before it: the proxy may have a password
 	addrs, ehlo, ok := strings.Cut(s, "=")
 	if !ok || ehlo == "" {
 		return egressSpec{}, fmt.Errorf("%w: --egress %q; write LOCAL[/PUBLIC]=EHLO-NAME, e.g. 192.0.2.10=mx.example.org", errUsage, s)

@@ -16,7 +16,7 @@ import (
 	"probity/store"
 )
 
-// progress shows how far a job is: a bar on a terminal, a line now and then in a pipe.
+// progress shows the progress of a job: a bar on a terminal, a line every progressLineInterval in a pipe.
 type progress struct {
 	con  *console
 	bar  *progressbar.ProgressBar
@@ -28,7 +28,7 @@ const progressLineInterval = 5 * time.Second
 
 func newProgress(con *console) *progress { return &progress{con: con, last: time.Now()} }
 
-// follow shows the job until it has ended, and gives it as it is then.
+// follow shows the job until its end, and returns the ended job.
 func (p *progress) follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
@@ -64,10 +64,10 @@ func (p *progress) show(s coordinator.Snapshot) {
 			progressbar.OptionSetItsString("rows"), progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionEnableColorCodes(true))
 	}
 	p.bar.Describe(string(s.State))
-	_ = p.bar.Set64(s.Processed) // a bar that cannot be drawn is no reason to stop
+	_ = p.bar.Set64(s.Processed) // a bar that cannot be drawn does not stop the job
 }
 
-// waitingClasses names the classes with the most rows that wait.
+// waitingClasses names the classes with the most waiting rows.
 func waitingClasses(s coordinator.Snapshot) string {
 	var b strings.Builder
 	for i, w := range s.Waiting {
@@ -88,7 +88,7 @@ func (p *progress) end() {
 	}
 }
 
-// printSummary says how a list turned out: rows by status and by reason, and where the result lies.
+// printSummary prints the rows by status and by reason, and where the result is.
 func printSummary(con *console, j *store.Job, output string) error {
 	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rows\t%d\ndistinct addresses\t%d\n", j.Rows, j.Unique)

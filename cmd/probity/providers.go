@@ -23,10 +23,10 @@ type providersCheckCmd struct {
 	JSON   bool   `name:"json" help:"One JSON object a remark."`
 }
 
-// errBadFile is the exit of a file with mistakes.
+// errBadFile means that the file has errors.
 var errBadFile = errors.New("the file is not good")
 
-// Run prints FILE:LINE: for each remark. Mistakes fail, warnings do not.
+// Run prints each remark with FILE:LINE. Errors fail the command, warnings do not.
 func (c providersCheckCmd) Run(con *console) error {
 	data, err := os.ReadFile(c.File)
 	if err != nil {

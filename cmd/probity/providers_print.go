@@ -11,7 +11,7 @@ import (
 	"probity/prober/doctor"
 )
 
-// print writes tables for people: in detail where one provider was asked for.
+// print writes tables for people, in detail for one provider.
 func (v tableView) print(w io.Writer, detail bool) error {
 	if detail {
 		for _, p := range v.Providers {
@@ -38,7 +38,7 @@ func (v tableView) print(w io.Writer, detail bool) error {
 	return t.Flush()
 }
 
-// printFullRules writes each rule with all of its conditions, in the order in which they are tried among their like.
+// printFullRules writes each rule with all of its conditions, in the order in which rules are tried.
 func (v tableView) printFullRules(w io.Writer) error {
 	rules := v.Rules
 	for _, p := range v.Providers {
@@ -56,7 +56,7 @@ func (v tableView) printFullRules(w io.Writer) error {
 	return nil
 }
 
-// conditions is one line a condition.
+// conditions returns one line for each condition.
 func (r ruleView) conditions() (lines []string) {
 	for _, c := range []struct {
 		name  string
@@ -74,10 +74,10 @@ func (r ruleView) conditions() (lines []string) {
 
 func (r ruleView) actionText() string { return strings.TrimSpace(r.Action + " " + r.For) }
 
-// maxConditionLen is how much of the conditions a line of the table of all rules shows, in letters.
+// maxConditionLen is how many characters of the conditions the table of all rules shows.
 const maxConditionLen = 40
 
-// shortConditions is the beginning of the conditions; providers show ID has them all.
+// shortConditions is the beginning of the conditions; "providers show ID" shows them all.
 func (r ruleView) shortConditions() string {
 	all := []rune(strings.Join(r.conditions(), "; "))
 	if len(all) > maxConditionLen {
@@ -86,7 +86,7 @@ func (r ruleView) shortConditions() string {
 	return string(all)
 }
 
-// printLimits writes one line a provider.
+// printLimits writes one line for each provider.
 func (v tableView) printLimits(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PROVIDER\tPROBE\tKIND\tACCEPT-ALL\tCONNECTIONS\tCONN/MIN\tRCPT/MIN\tRCPT/TRANS\tRCPT/CONN\tTRANS/CONN\tREFUSED/CONN\tREFUSED/H\tDATE\tSOURCE")
@@ -127,7 +127,7 @@ func yesOrDash(b bool) string {
 	return "-"
 }
 
-// printProvider writes what is known of one provider, its rules aside.
+// printProvider writes the facts of one provider without its rules.
 func printProvider(w io.Writer, p providerView) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
@@ -162,7 +162,7 @@ func printProvider(w io.Writer, p providerView) {
 	line("source", p.Source)
 	line("date", p.Date)
 	fmt.Fprintln(t)
-	_ = t.Flush() // a failing writer fails the table behind it too
+	_ = t.Flush() // if the writer fails, so does the table that follows
 }
 
 func printRules(w io.Writer, rules []ruleView) {

@@ -10,13 +10,13 @@ import (
 	"probity/prober/doctor"
 )
 
-// tableView is the provider table as it is shown.
+// tableView is the provider table as shown to the user.
 type tableView struct {
 	Hash          string         `json:"hash"`
 	RetrySchedule []string       `json:"retry_schedule"`
 	Defaults      map[string]int `json:"defaults"`
 	Providers     []providerView `json:"providers"`
-	Rules         []ruleView     `json:"rules"` // of every provider
+	Rules         []ruleView     `json:"rules"` // for all providers
 
 	defaults engine.Limits
 }
@@ -62,7 +62,7 @@ type mailboxView struct {
 
 type ruleView struct {
 	ID       string   `json:"id"`
-	Stage    []string `json:"stage"` // conditions, in the notation of the file; one that is empty holds always
+	Stage    []string `json:"stage"` // conditions, as written in the file; an empty one always holds
 	Code     []string `json:"code"`
 	Enhanced []string `json:"enhanced"`
 	Text     []string `json:"text"`
@@ -100,7 +100,7 @@ func viewProvider(p *engine.Provider) providerView {
 	return v
 }
 
-// notNil is an empty list rather than none, for JSON.
+// notNil makes a nil list an empty one, for JSON.
 func notNil(list []string) []string { return append([]string{}, list...) }
 
 func viewRules(rules []engine.Rule) []ruleView {

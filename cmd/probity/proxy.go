@@ -13,20 +13,20 @@ import (
 	"probity/prober"
 )
 
-// proxyFlag is --socks5 and egressFlag one --egress, as they were given; both may hold a password, which is not shown with the
-// configuration. A named type of all --egress would not do: the parser would take the flag for one that is given once.
+// proxyFlag is --socks5 and egressFlag one --egress, as given. Both may hold a password, which is not shown with the configuration.
+// A named type for the list of all --egress would make the parser refuse to repeat the flag.
 type (
 	proxyFlag  string
 	egressFlag string
 )
 
-// egressProxyOption is before the proxy of one source.
+// egressProxyOption precedes the proxy of one source.
 const egressProxyOption = ",socks5="
 
-// MarshalText is the flag as it may be shown.
+// MarshalText returns the flag without its password.
 func (p proxyFlag) MarshalText() ([]byte, error) { return []byte(redactProxy(string(p))), nil }
 
-// String is the flag as it may be shown.
+// String returns the flag without its password.
 func (e egressFlag) String() string {
 	source, proxy, ok := strings.Cut(string(e), egressProxyOption)
 	if !ok {
@@ -35,7 +35,7 @@ func (e egressFlag) String() string {
 	return source + egressProxyOption + redactProxy(proxy)
 }
 
-// MarshalText is the flag as it may be shown.
+// MarshalText returns the flag without its password.
 func (e egressFlag) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 func redactProxy(s string) string {
@@ -45,7 +45,7 @@ func redactProxy(s string) string {
 	return s
 }
 
-// dial opens connections to mail servers or, where there are some, to the proxies that do.
+// dial returns a function that connects to mail servers, or to the proxies if there are any.
 func (f *probingFlags) dial(proxy smtp.Proxy, ids []prober.Source, log *slog.Logger) smtp.DialFunc {
 	w := &proxyWatch{unreachable: map[string]*atomic.Bool{}, dial: dialFrom, log: log}
 	for _, p := range append([]smtp.Proxy{proxy}, proxiesOf(ids)...) {
@@ -66,14 +66,14 @@ func proxiesOf(ids []prober.Source) (all []smtp.Proxy) {
 	return all
 }
 
-// proxyWatch says when a proxy cannot be reached: to those who wait, it looks like mail servers that do not answer.
+// proxyWatch logs when a proxy cannot be reached: to a user this looks like mail servers that do not answer.
 type proxyWatch struct {
 	unreachable map[string]*atomic.Bool // by host:port of the proxy
 	dial        smtp.DialFunc
 	log         *slog.Logger
 }
 
-// connect speaks up once when the proxy goes, and once when it is back.
+// connect logs once when the proxy becomes unreachable, and once when it is back.
 func (w *proxyWatch) connect(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 	conn, err := w.dial(ctx, local, network, address)
 	gone := w.unreachable[address]

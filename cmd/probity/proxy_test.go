@@ -18,7 +18,7 @@ import (
 	"probity/engine/smtp"
 )
 
-// TestProxyLossAndReturnAreLoggedOnce loses the proxy and finds it again: each is said once, and only of the proxy.
+// TestProxyLossAndReturnAreLoggedOnce loses the proxy and finds it again: each is logged once, and only for the proxy.
 func TestProxyLossAndReturnAreLoggedOnce(t *testing.T) {
 	var words bytes.Buffer
 	var failure error
@@ -45,8 +45,8 @@ func TestProxyLossAndReturnAreLoggedOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(words.String(), "reachable again"), words.String())
 }
 
-// A proxy's password comes from the command line, the environment or the configuration file, for all sources or for one, and is shown
-// nowhere.
+// A proxy's password comes from the command line, the environment or the configuration file, for all sources or for one. It is never
+// shown.
 func TestProxyPasswordsAreTakenAndNotShown(t *testing.T) {
 	const secret = "hunter:s3:same"
 	parse := func(file string, args ...string) (flags probingFlags, err error) {

@@ -9,7 +9,7 @@ import (
 	"probity/engine"
 )
 
-// TestRefereeKnowsTheKinds compares which receivers the simulated internet lets several sources ask with those of the shipped table.
+// TestRefereeKnowsTheKinds compares the kinds of receivers of the simulated internet with those of the shipped table.
 func TestRefereeKnowsTheKinds(t *testing.T) {
 	for _, persona := range sim.Personas() {
 		if p := engine.DefaultTable().Provider(persona.Provider); p != nil {

@@ -7,7 +7,7 @@ import (
 	"probity/engine"
 )
 
-// reload reads the provider table, the lists, the public certificate and the gossip keys again, and takes them over if all are right.
+// reload reads the provider table, the lists, the public certificate and the gossip keys again, and uses them if all are valid.
 func (s *service) reload() error {
 	table, err := s.cmd.table()
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *service) reload() error {
 	return nil
 }
 
-// logTable logs which provider table was in force and which is now, so that the operator sees that a reload read the file.
+// logTable logs the old and the new provider table, so that the operator sees that a reload read the file.
 func logTable(log *slog.Logger, was, now *engine.Table) {
 	if was.Hash() == now.Hash() {
 		log.Info("the provider table is as it was", "table", tableName(now))
@@ -43,7 +43,7 @@ func logTable(log *slog.Logger, was, now *engine.Table) {
 	log.Info("a provider table is in force", "was", tableName(was), "now", tableName(now))
 }
 
-// tableName is a table's hash, as providers show prints it, with the day of its newest fact: a table has no other version.
+// tableName is a table's hash, as "providers show" prints it, with the date of its newest fact: a table has no other version.
 func tableName(t *engine.Table) string {
 	hash, newest := t.Hash(), ""
 	note := func(date string, rules []engine.Rule) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeResolverHealth denies or does not.
+// fakeResolverHealth has an untrusted server while denying is set.
 type fakeResolverHealth struct{ denying atomic.Bool }
 
 func (f *fakeResolverHealth) UntrustedServers() []netip.AddrPort {
@@ -24,7 +24,7 @@ func (f *fakeResolverHealth) UntrustedServers() []netip.AddrPort {
 	return nil
 }
 
-// TestDenyingResolverIsLoggedOnceAMinute: within seconds, once a minute, and when it is over.
+// TestDenyingResolverIsLoggedOnceAMinute: first within seconds, then once a minute, and at the end.
 func TestDenyingResolverIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -39,8 +39,8 @@ func TestDenyingResolverIsLoggedOnceAMinute(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop()
 		<-done
-		require.Equal(t, 10, strings.Count(out.String(), "level=WARN msg=\"a resolver is not believed: it denies the root"), out.String())
+		require.Equal(t, 10, strings.Count(out.String(), "level=WARN msg=\"resolver not trusted: it answers NXDOMAIN for the root"), out.String())
 		require.Equal(t, 10, strings.Count(out.String(), "resolvers=[192.0.2.53:53]"))
-		require.Equal(t, 1, strings.Count(out.String(), "no resolver denies the root any more"))
+		require.Equal(t, 1, strings.Count(out.String(), "resolvers trusted again: none answers NXDOMAIN for the root"))
 	})
 }

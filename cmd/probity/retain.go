@@ -12,7 +12,7 @@ import (
 
 const day = 24 * time.Hour
 
-// period is a length of time that is written in days, such as 7d, or as Go writes durations, such as 36h.
+// period is a duration in days, such as 7d, or in Go's notation, such as 36h.
 type period time.Duration
 
 // UnmarshalText is called by the parser.
@@ -34,7 +34,7 @@ func (p *period) UnmarshalText(text []byte) error {
 // MarshalText writes whole days as days.
 func (p period) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// String is the shortest form that can be written: 7d, 36h, 1h30m.
+// String is the shortest form: 7d, 36h, 1h30m.
 func (p period) String() string {
 	if s := time.Duration(p).String(); time.Duration(p)%day != 0 {
 		if strings.HasSuffix(s, "m0s") {
@@ -48,7 +48,7 @@ func (p period) String() string {
 	return strconv.FormatInt(int64(time.Duration(p)/day), 10) + "d"
 }
 
-// within refuses a period outside of what its flag takes.
+// within refuses a period outside the range of its flag.
 func (p period) within(flag string, least, most time.Duration) error {
 	if time.Duration(p) < least || time.Duration(p) > most {
 		return fmt.Errorf("--%s %s: give %s to %s", flag, p, period(least), period(most))
@@ -56,7 +56,7 @@ func (p period) within(flag string, least, most time.Duration) error {
 	return nil
 }
 
-// retainFlags say how long a coordinator keeps what it has of jobs.
+// retainFlags say how long a coordinator keeps the data of jobs.
 type retainFlags struct {
 	RetainResults period `help:"How long the results of a job are kept after its end: 1d to 30d." default:"7d" placeholder:"PERIOD"`
 	RetainHistory period `help:"How long the record of a job is kept after its end, with its name, counts and callback log, and how long the audit log names a download: 30d to 3650d; 0 is for ever." default:"0d" placeholder:"PERIOD"`

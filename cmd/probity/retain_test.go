@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPeriodsAreParsedAndPrinted: days and Go's durations are read, and shown in /debug/config as they can be written.
+// TestPeriodsAreParsedAndPrinted: days and Go's durations are parsed, and /debug/config shows them in a form that can be parsed.
 func TestPeriodsAreParsedAndPrinted(t *testing.T) {
 	for text, want := range map[string]time.Duration{"7d": 7 * day, "0d": 0, "36h": 36 * time.Hour, "48h": 2 * day, "1h30m": 90 * time.Minute} {
 		var p, again period

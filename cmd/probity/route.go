@@ -10,7 +10,7 @@ import (
 	"probity/engine"
 )
 
-// routeFacts is what explain route tells. Limits of zero mean none.
+// routeFacts is the output of explain route. A limit of zero means none.
 type routeFacts struct {
 	Domain    string         `json:"domain"`
 	Fact      string         `json:"fact"`
@@ -20,7 +20,7 @@ type routeFacts struct {
 	Wide      bool           `json:"wide"`
 	Kind      string         `json:"kind"`
 	AcceptAll bool           `json:"accept_all"`
-	Probe     bool           `json:"probe"` // the table's word
+	Probe     bool           `json:"probe"` // as the table says
 	Asked     bool           `json:"asked"` // by this node, as it is configured
 	WhyNot    string         `json:"not_asked_because"`
 	Owner     string         `json:"owner"`
@@ -86,7 +86,7 @@ func newRouteFacts(domain string, r engine.Route) routeFacts {
 	return f
 }
 
-// whyNotAsked is why no mail server would be asked about an address of the domain; "" where one would be.
+// whyNotAsked says why no mail server would be asked about an address of the domain; "" if one would be.
 func (c *explainRouteCmd) whyNotAsked(r *engine.Route) string {
 	switch p := r.Provider; {
 	case !r.Fact.Routable():
@@ -108,7 +108,7 @@ func (f *routeFacts) askedText() string {
 	return "no: " + f.WhyNot
 }
 
-// ownerLabel introduces the owner of a route: it is asked from there, or would be if it were asked.
+// ownerLabel is the label for the owner of a route, which probes it or would probe it.
 func (f *routeFacts) ownerLabel() string {
 	if f.Asked {
 		return "asked from"

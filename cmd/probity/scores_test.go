@@ -26,9 +26,9 @@ const (
 	rescoredRows = 300 // of each status that is kept
 )
 
-// TestScoresVaryInsideTheirBucket verifies a list of the simulated internet, in the virtual time that the shipped limits take: a
-// score is a signal inside VALID and inside RISKY. Two days later the answers that were kept are asked for again in every form that
-// an answer has, and have the same score in each.
+// TestScoresVaryInsideTheirBucket verifies a list of the simulated internet, in virtual time with the shipped limits: scores
+// differ within VALID and within RISKY. Two days later the cached answers are requested again in every form of an answer, and have
+// the same score in each.
 func TestScoresVaryInsideTheirBucket(t *testing.T) {
 	if raceEnabled {
 		t.Skip("20,000 rows take minutes with the race detector; TestSystemInVirtualTime looks for races")
@@ -54,7 +54,7 @@ func TestScoresVaryInsideTheirBucket(t *testing.T) {
 	})
 }
 
-// scoredRow is a row of a result, in whatever form it was told.
+// scoredRow is a row of a result in any form.
 type scoredRow struct {
 	Email     string
 	Status    string
@@ -63,7 +63,7 @@ type scoredRow struct {
 	FromCache bool `json:"from_cache"`
 }
 
-// scoredList verifies a list, and holds its result as JSON lines and as a callback has it against the CSV.
+// scoredList verifies a list, and compares its result as JSON lines and in a callback with the CSV.
 func scoredList(ctx context.Context, t *testing.T, n *node, list []byte) []scoredRow {
 	job, err := n.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: maxHours}})
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func fromLines(t *testing.T, text []byte) (rows []scoredRow) {
 	return rows
 }
 
-// requireSpread wants five scores within VALID and within RISKY, three within one reason of RISKY, and every score in its band.
+// requireSpread requires five scores within VALID and within RISKY, three within one reason of RISKY, and every score in its band.
 func requireSpread(t *testing.T, rows []scoredRow) {
 	bands := map[string]engine.Band{}
 	for r := range engine.Reason(engine.Reasons) {
@@ -137,7 +137,7 @@ func requireSpread(t *testing.T, rows []scoredRow) {
 	require.GreaterOrEqual(t, len(reason["role_account"]), 3, "%v", reason["role_account"])
 }
 
-// keptRows are some rows of each status whose answers a cache keeps.
+// keptRows are some rows of each status whose answers are cached.
 func keptRows(rows []scoredRow) (kept []scoredRow) {
 	n, had := map[string]int{}, map[string]bool{}
 	for _, r := range rows {
@@ -153,8 +153,8 @@ func keptRows(rows []scoredRow) (kept []scoredRow) {
 	return kept
 }
 
-// requireOneScore asks for kept answers as singles with their details, and in a list: every form tells one score, which age has
-// not made surer.
+// requireOneScore requests cached answers in single calls with details, and in a list: every form has the same score, and age does not
+// raise it.
 func requireOneScore(ctx context.Context, t *testing.T, n *node, before []scoredRow) {
 	list := []byte("email\n")
 	singles := make([]scoredRow, 0, len(before))

@@ -45,7 +45,7 @@ type serveCmd struct {
 	LogFormat             string         `help:"text or json." enum:"text,json" default:"text"`
 }
 
-// Validate is called by the parser. What is left out has its default; a zero that would be taken for that is refused.
+// Validate is called by the parser. It refuses a zero that would be taken for the default.
 func (c *serveCmd) Validate() error {
 	switch {
 	case c.InitialCredits < 0:
@@ -58,7 +58,7 @@ func (c *serveCmd) Validate() error {
 	return errors.Join(c.checkAddresses(), c.probingFlags.Validate(), c.retainFlags.check(), c.retainCacheFlag.check())
 }
 
-// checkAddresses looks at what names a place on a network.
+// checkAddresses checks the flags that are network addresses or URLs.
 func (c *serveCmd) checkAddresses() error {
 	errs := []error{checkListen("listen", c.Listen), checkListen("admin-listen", c.AdminListen)}
 	if c.PublicURL != "" {
@@ -76,13 +76,13 @@ func (c *serveCmd) checkAddresses() error {
 	return errors.Join(errs...)
 }
 
-// drainTimeout is how long requests under way are waited for after SIGTERM; with it, everything is out within 25 s.
+// drainTimeout bounds the wait for running requests after SIGTERM, so that the process ends within 25 s.
 const drainTimeout = 10 * time.Second
 
 // service is everything that serve runs.
 type service struct {
 	cmd            *serveCmd
-	flags          any          // of the command, as /debug/config shows them; nil for those of cmd
+	flags          any          // for /debug/config; nil for those of cmd
 	members        *memberFlags // the cluster to coordinate; nil to probe in this process
 	log            *slog.Logger
 	disk           vfs.FS
@@ -103,8 +103,8 @@ func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error)
 	return s.serve(ctx, con)
 }
 
-// serveMemoryLimit is where the garbage collector begins to work harder; a GOMEMLIMIT in the environment is obeyed instead. What is alive
-// with one long list is half of it, including the cache's key filter; with a limit 64 MiB lower the collector ran twice as often.
+// serveMemoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. It is about twice
+// the live heap of one long job, including the cache's key filter.
 const serveMemoryLimit = 272 << 20
 
 // serve opens everything, and serves until ctx ends.
@@ -123,7 +123,7 @@ func (s *service) serve(ctx context.Context, con *console) error {
 	return errors.Join(s.run(ctx), s.close())
 }
 
-// serverLog logs from info level on, or everything with --verbose; of warnings and errors that repeat, a few lines a second.
+// serverLog logs at info level, or everything with --verbose. Repeated warnings and errors are limited to a few lines a second.
 func serverLog(con *console, format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{}
 	if verbose {
@@ -135,7 +135,7 @@ func serverLog(con *console, format string, verbose bool) *slog.Logger {
 	return slog.New(newLogLimiter(slog.NewTextHandler(con.err, options)))
 }
 
-// open opens the stores, connects the components and takes the listeners.
+// open opens the stores and the listeners, and connects the components.
 func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
@@ -148,7 +148,7 @@ func (s *service) open() (err error) {
 		return err
 	}
 	s.registry.MustRegister(s.node.coordinator, s.node.resolver, s.node.store)
-	if s.node.cache != nil { // a coordinator alone has none
+	if s.node.cache != nil { // a coordinator without a prober has none
 		s.registry.MustRegister(s.node.cache)
 	}
 	if err := s.registerHealthMetrics(); err != nil {
@@ -175,7 +175,7 @@ func (s *service) open() (err error) {
 	return err
 }
 
-// registerHealthMetrics lets an operator see what no component knows.
+// registerHealthMetrics registers the metrics that belong to no component.
 func (s *service) registerHealthMetrics() error {
 	s.healthMetrics = &healthMetrics{disk: s.disk, dir: s.cmd.Data, diskFloor: s.cmd.DiskFloor, report: s.node.report, tlsListener: s.tlsListener, backup: s.node.store.LastBackup}
 	if s.members != nil {
@@ -184,7 +184,7 @@ func (s *service) registerHealthMetrics() error {
 	return s.registry.Register(s.healthMetrics)
 }
 
-// warnAtStart says at the start what would surprise later.
+// warnAtStart warns at the start about settings that would surprise later.
 func (s *service) warnAtStart() {
 	c := s.cmd
 	if s.node.prober != nil && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
@@ -204,8 +204,8 @@ func (s *service) warnAtStart() {
 // firstPasswordFile is the file in the data folder that holds the password of the first admin.
 const firstPasswordFile = "first-admin-password"
 
-// createFirstAdmin gives an empty store its admin. The password is on the disk, for the folder's owner only, before the account is:
-// a start that ends between the two leaves a file that the next one writes again. It is never in the log.
+// createFirstAdmin creates the admin of an empty store. The password is written to the disk, for the folder's owner only, before the
+// account: if the start ends between the two, the next one writes the file again. The password is never in the log.
 func (s *service) createFirstAdmin(ctx context.Context, con *console) error {
 	if len(s.node.store.Users()) > 0 {
 		return nil
@@ -226,7 +226,7 @@ func (s *service) createFirstAdmin(ctx context.Context, con *console) error {
 	return err
 }
 
-// writeSecret makes a file durable, with its name, that only its owner can read, whatever stood there before.
+// writeSecret writes a durable file that only its owner can read. It replaces an existing file.
 func writeSecret(disk vfs.FS, path, text string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -258,7 +258,7 @@ func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
 		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
 
-// recentProbes shows recent probes; a coordinator alone has none to show.
+// recentProbes shows recent probes; nil for a coordinator without a prober.
 func (s *service) recentProbes() http.Handler {
 	if s.node.prober == nil {
 		return nil
@@ -266,7 +266,7 @@ func (s *service) recentProbes() http.Handler {
 	return s.node.prober.Recent()
 }
 
-// publicURL is how receivers of callbacks reach the server: as told, else the listener's own address.
+// publicURL is the server's URL for receivers of callbacks: --public-url, else the listener's own address.
 func (s *service) publicURL() string {
 	if s.cmd.PublicURL != "" {
 		return s.cmd.PublicURL
@@ -274,7 +274,7 @@ func (s *service) publicURL() string {
 	return s.tlsListener.scheme() + "://" + s.publicListener.Addr().String()
 }
 
-// parseSource reads --callback-source: the address to bind, and the one to publish.
+// parseSource parses --callback-source: the address to bind, and the one to publish.
 func parseSource(s string) (local netip.Addr, published []string, err error) {
 	if s == "" {
 		return local, nil, nil
@@ -289,7 +289,7 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	return spec.local, []string{spec.public.String()}, nil
 }
 
-// scratchDir is where uploads are kept until their last part is read. What a crash left there belongs to no upload.
+// scratchDir holds uploads until their last part is read. Files left there by a crash belong to no upload.
 func (s *service) scratchDir() string { return filepath.Join(s.cmd.Data, "scratch") }
 
 func (s *service) newServer() (*api.Server, error) {
@@ -333,16 +333,17 @@ func (s *service) serveAdmin(ctx context.Context) error {
 	return serveAdminHTTP(ctx, s.adminListener, s.adminHandler())
 }
 
-// adminHandler is what the operator's own listener shows.
+// adminHandler serves the operator's own listener.
 func (s *service) adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", api.AdminListener{Log: s.log, Metrics: s.registry, Config: s.shownConfig, Server: s.server, Probes: s.recentProbes()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
+	coverageRoutes(mux)
 	mux.HandleFunc("GET /debug/owner", s.showOwner)
 	return mux
 }
 
-// serveAdminHTTP serves an operator's listener until ctx ends. One on loopback is asked by this machine alone, and by its own names.
+// serveAdminHTTP serves an operator's listener until ctx ends. On loopback it refuses requests for other host names.
 func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	if a, ok := listener.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
 		handler = api.RefuseForeignHosts(handler)
@@ -360,7 +361,7 @@ func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Han
 	return err
 }
 
-// shownConfig is the configuration as /debug/config shows it. There is no secret in it; keys and passwords live in the store.
+// shownConfig is the configuration for /debug/config. It holds no secret: keys and passwords are in the store.
 func (s *service) shownConfig() any {
 	if s.flags != nil {
 		return s.flags
@@ -368,7 +369,7 @@ func (s *service) shownConfig() any {
 	return s.cmd
 }
 
-// maintainStore writes what is written lazily each minute, and sweeps what is over each hour.
+// maintainStore flushes lazy writes each minute, and deletes expired entries each hour.
 func (s *service) maintainStore(ctx context.Context) {
 	minute, hour := time.NewTicker(time.Minute), time.NewTicker(time.Hour)
 	defer minute.Stop()
@@ -392,7 +393,7 @@ func (s *service) maintainStore(ctx context.Context) {
 	}
 }
 
-// sweepExpired forgets windows, kept answers, sessions and receipts that are over.
+// sweepExpired deletes expired windows, stored answers, sessions and receipts.
 func (s *service) sweepExpired(now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(time.Time) (int, error){s.node.store.SweepWindows, s.node.store.SweepAnswers, s.node.store.SweepSessions, s.node.store.SweepErasures} {
@@ -402,7 +403,7 @@ func (s *service) sweepExpired(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// closeListeners closes the listeners that were opened; those that served are closed already.
+// closeListeners closes the listeners that are open; those that served are closed already.
 func closeListeners(listeners ...net.Listener) error {
 	var errs []error
 	for _, l := range listeners {

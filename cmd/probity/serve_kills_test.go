@@ -20,16 +20,16 @@ const (
 	serveKillsRowsEnv = "PROBITY_SERVE_KILLS_ROWS"
 )
 
-// The moments of the kills, and what makes a job outlast them.
+// The moments of the kills, and what makes a job last longer.
 const (
 	maxEarlyKill = 200 * time.Millisecond // at most, after the process began: it may not listen yet
 	minLife      = 100 * time.Millisecond // once it listens
 	maxLife      = 600 * time.Millisecond
-	slowReplies  = 10 * time.Millisecond // of receivers that are asked one row at a time, over one connection each
-	killTimeout  = 3 * time.Second       // for each kill, with what is looked at after it
+	slowReplies  = 10 * time.Millisecond // of receivers with one connection and one row at a time
+	killTimeout  = 3 * time.Second       // for each kill and the checks after it
 )
 
-// TestServeIsKilledAndItsJobIsExact kills a server with SIGKILL at random moments while it has one job, and wants the job to end as if
+// TestServeIsKilledAndItsJobIsExact kills a server with SIGKILL at random moments during one job, and requires that the job ends as if
 // nothing had happened: rows, cells, order, ledger, reserved credits and callback exact, and no file left that is not the job's.
 func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	if testing.Short() {
@@ -46,7 +46,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 
 	h := newKillLoop(t, p, rows)
 	quick, slow := h.p, h.p.oneRowAtATime(t)
-	h.runJob(t, nil) // undisturbed: what the killed one must come to
+	h.runJob(t, nil) // without kills: the expected result
 	h.rounds++
 	h.accepted = false
 	h.p = slow
@@ -69,7 +69,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	requireWithinLimits(t, p.referee(ctx, t))
 }
 
-// numberFrom is a number of the environment, or the one that is usual.
+// numberFrom is a number of the environment, or the default.
 func numberFrom(t *testing.T, variable string, usual int) int {
 	t.Helper()
 	if text := os.Getenv(variable); text != "" {
@@ -82,7 +82,7 @@ func numberFrom(t *testing.T, variable string, usual int) int {
 	return usual
 }
 
-// oneRowAtATime has servers that ask each receiver about one row at a time.
+// oneRowAtATime makes servers probe one row at a time at each receiver.
 func (p *serviceEnv) oneRowAtATime(t *testing.T) *serviceEnv {
 	text, err := os.ReadFile(p.overrides)
 	require.NoError(t, err)
@@ -93,8 +93,8 @@ func (p *serviceEnv) oneRowAtATime(t *testing.T) *serviceEnv {
 	return &other
 }
 
-// killAtRandom is one life of the server. It is killed at a random moment, one time in four in its first 200 ms; it gives the phase that was
-// hit, as the dead server's folder tells.
+// killAtRandom runs the server and kills it at a random moment, one time in four in its first 200 ms. It returns the phase that was hit,
+// according to the data folder.
 func (h *killLoop) killAtRandom(t *testing.T) phase {
 	t.Helper()
 	between := func(from, to time.Duration) time.Duration {
@@ -111,7 +111,7 @@ func (h *killLoop) killAtRandom(t *testing.T) phase {
 		sent := h.uploadList(s)
 		<-time.After(between(minLife, maxLife))
 		s.kill()
-		<-sent // whatever became of it
+		<-sent // even if it failed
 	}
 	s.requireNoErrors(t)
 	hit := h.inspectDeadFolder(t, answered)

@@ -71,8 +71,8 @@ func (r *repeatedText) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// testBadInput sends what no server should be sent. Each is refused with words, and nothing of it stays: no file, no credit gone,
-// no memory.
+// testBadInput sends invalid requests. Each is refused with an error, and leaves nothing behind: no file, no charge, no
+// memory.
 func testBadInput(t *testing.T, p *serviceEnv) {
 	const granted = 1000
 	data := t.TempDir()
@@ -108,7 +108,7 @@ func testBadInput(t *testing.T, p *serviceEnv) {
 	withStoppedStore(t, data, func(s *store.Store) { require.NoError(t, s.CheckLedger(c.account)) })
 }
 
-// abortUploads begins uploads side by side, and resets their connections in the middle.
+// abortUploads starts concurrent uploads, and resets their connections in the middle.
 func (c *customer) abortUploads(t *testing.T, n int) {
 	host := strings.TrimPrefix(c.base, "http://")
 	for i := range n {
@@ -126,12 +126,12 @@ func (c *customer) abortUploads(t *testing.T, n int) {
 	}
 }
 
-// filesIn are the files of jobs, and of uploads that are no jobs yet.
+// filesIn are the files of jobs, and of uploads that are not jobs yet.
 func filesIn(t *testing.T, data string) (files []string) {
 	for _, folder := range []string{"jobs", "scratch"} {
 		err := filepath.WalkDir(filepath.Join(data, folder), func(path string, _ os.DirEntry, err error) error {
 			if os.IsNotExist(err) {
-				return nil // it went while we looked
+				return nil // removed meanwhile
 			}
 			files = append(files, path)
 			return err

@@ -20,7 +20,7 @@ import (
 	"probity/store"
 )
 
-// event is one callback as a receiver took it.
+// event is one callback as received.
 type event struct {
 	Event string  `json:"event"`
 	ID    string  `json:"job_id"`
@@ -31,15 +31,15 @@ type event struct {
 	err   error // of reading it
 }
 
-// callbackReceiver is a customer's web server that takes callbacks, on a loopback address of its own: attempts are bounded by host.
+// callbackReceiver is a customer's web server for callbacks, on a loopback address of its own: attempts are limited by host.
 type callbackReceiver struct {
 	url           string
 	calls         atomic.Int32
-	otherRequests atomic.Int32 // requests that are no callbacks
+	otherRequests atomic.Int32 // requests that are not callbacks
 	events        chan event
 }
 
-// newCallbackReceiver serves until the test ends. respond is given the number of the call, from 1, and the event.
+// newCallbackReceiver serves until the test ends. respond gets the number of the call, from 1, and the event.
 func newCallbackReceiver(t *testing.T, host string, respond func(w http.ResponseWriter, call int, e event)) *callbackReceiver {
 	t.Helper()
 	return newNamedReceiver(t, host, host, respond)
@@ -155,11 +155,11 @@ func answerWith(status int) func(http.ResponseWriter, int, event) {
 	return func(w http.ResponseWriter, _ int, _ event) { w.WriteHeader(status) }
 }
 
-// callbackCase is a receiver of one kind, and what the log of attempts must say of it.
+// callbackCase is a receiver of one kind, and the expected log of attempts.
 type callbackCase struct {
 	name    string
 	respond func(w http.ResponseWriter, call int, e event)
-	resend  int // after so many attempts the next is asked for by hand, rather than waited for; 0: never
+	resend  int // after so many attempts the next one is requested, rather than waited for; 0: never
 	status  string
 	log     []attemptLine
 
@@ -194,7 +194,7 @@ func callbackCases() []callbackCase {
 	}
 }
 
-// firstThen does something n times, and then takes what comes.
+// firstThen does something n times, and then accepts callbacks.
 func firstThen(n int, do func(http.ResponseWriter, int, event)) func(http.ResponseWriter, int, event) {
 	return func(w http.ResponseWriter, call int, e event) {
 		if call <= n {
@@ -203,7 +203,7 @@ func firstThen(n int, do func(http.ResponseWriter, int, event)) func(http.Respon
 	}
 }
 
-// reset hangs up without an answer, as a process that is killed does.
+// reset closes the connection without an answer, like a killed process.
 func reset(w http.ResponseWriter, _ int, _ event) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -215,7 +215,7 @@ func reset(w http.ResponseWriter, _ int, _ event) {
 	_ = conn.Close()
 }
 
-// answerLate answers 200 only once its caller has left.
+// answerLate answers 200 only after the server has given up.
 func answerLate(w http.ResponseWriter, _ int, _ event) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -226,7 +226,7 @@ func answerLate(w http.ResponseWriter, _ int, _ event) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 }
 
-// testCallbacks has the same list called back to receivers of every kind.
+// testCallbacks sends callbacks of the same list to receivers of every kind.
 func testCallbacks(t *testing.T, p *serviceEnv) {
 	data := t.TempDir()
 	list, _ := p.drawList(t, 300, 24)
@@ -238,7 +238,7 @@ func testCallbacks(t *testing.T, p *serviceEnv) {
 		}
 	})
 	s := startServer(t, p, data, "127.0.1.4")
-	for i := range cases { // all at once: some take their time
+	for i := range cases { // all at once: some are slow
 		customers[i].base = s.base
 		cases[i].start(t, customers[i], list, fmt.Sprintf("127.0.3.%d", i+1))
 	}
@@ -250,7 +250,7 @@ func testCallbacks(t *testing.T, p *serviceEnv) {
 	s.stop(t)
 }
 
-// requireNamesByDNS has a callback sent to a name that only the resolver of --dns knows.
+// requireNamesByDNS sends a callback to a name that only the resolver of --dns knows.
 func (c *customer) requireNamesByDNS(t *testing.T, p *serviceEnv, list []byte) {
 	hosts := p.world.Hosts()
 	i := slices.IndexFunc(hosts, func(h sim.Host) bool { return h.Role != sim.Dead && h.Addrs[0].IsLoopback() && h.Addrs[0].Is4() })
@@ -260,13 +260,13 @@ func (c *customer) requireNamesByDNS(t *testing.T, p *serviceEnv, list []byte) {
 	require.Equal(t, j.ID, r.next(t, p).ID)
 }
 
-// start uploads a list that is to be called back.
+// start uploads a list with a callback.
 func (k *callbackCase) start(t *testing.T, c *customer, list []byte, host string) {
 	k.customer, k.receiver = c, newCallbackReceiver(t, host, k.respond)
 	k.job = c.upload(t, field("callback_url", k.receiver.url), fileOf(list))
 }
 
-// check waits for the attempts, and holds their log against what the receiver saw.
+// check waits for the attempts, and compares their log with what the receiver saw.
 func (k *callbackCase) check(t *testing.T, p *serviceEnv) {
 	c, r, j := k.customer, k.receiver, k.job
 	for n := range k.log {
@@ -278,7 +278,7 @@ func (k *callbackCase) check(t *testing.T, p *serviceEnv) {
 	got := c.callback(t, j.ID)
 	require.Equal(t, k.status, got.Status)
 	require.Equal(t, k.status == "pending", got.Next != nil)
-	if k.status != "pending" { // else there may be more by now
+	if k.status != "pending" { // otherwise there may be more by now
 		require.Len(t, got.Attempts, len(k.log))
 		require.Equal(t, len(k.log), r.count(), "calls of the receiver")
 	}
@@ -296,7 +296,7 @@ func (k *callbackCase) check(t *testing.T, p *serviceEnv) {
 	}
 }
 
-// requireEvent holds an event against what its attempt must have sent.
+// requireEvent compares an event with what its attempt must have sent.
 func (k *callbackCase) requireEvent(t *testing.T, e event, want attemptLine) {
 	t.Helper()
 	require.Equal(t, k.job.ID, e.ID)
@@ -337,8 +337,8 @@ func (c *customer) resend(t *testing.T, id string) {
 	require.Equal(t, http.StatusAccepted, r.status, "%s", r.body)
 }
 
-// requireLink fetches the results by the link of an event, which needs no key. Only its path is used: the server was not told
-// how it is reached.
+// requireLink fetches the results by the link of an event, which needs no key. Only its path is used: the server does not know
+// its public URL.
 func (c *customer) requireLink(t *testing.T, e event) {
 	t.Helper()
 	at := strings.Index(e.URL, "/v1/")

@@ -19,7 +19,7 @@ import (
 	"probity/store"
 )
 
-// customer is an account as its owner has it: a key, and a server to ask.
+// customer is an account for its owner: a key and a server.
 type customer struct {
 	ctx        context.Context
 	account    string
@@ -42,7 +42,7 @@ func (p *serviceEnv) addCustomerAs(t *testing.T, s *store.Store, n store.NewUser
 	return &customer{ctx: p.ctx, account: u.ID, key: key, keyID: k.ID}
 }
 
-// scopesOf are the scopes of the key that an account gets: all that it can have.
+// scopesOf are all scopes that the key of an account can have.
 func scopesOf(n store.NewUser) store.Scopes {
 	if n.Role == store.Admin {
 		return store.DefaultScopes | store.ScopeAccount | store.ScopeAdmin
@@ -50,17 +50,17 @@ func scopesOf(n store.NewUser) store.Scopes {
 	return store.DefaultScopes | store.ScopeAccount
 }
 
-// unlimited are limits that no test meets.
+// unlimited are limits that no test reaches.
 var unlimited = store.Limits{SinglePerMinute: 100_000, BulkPerHour: 100_000}
 
-// reply is an answer of the server, read to its end.
+// reply is a complete answer of the server.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// request sends one request; an error is one of the connection.
+// request sends one request; an error means that the connection failed.
 func (c *customer) request(method, path, contentType string, body io.Reader, header ...string) (reply, error) {
 	resp, err := c.open(method, path, contentType, body, header...)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *customer) request(method, path, contentType string, body io.Reader, hea
 	return reply{resp.StatusCode, resp.Header, b}, err
 }
 
-// open is ask for an answer that is too long to be held. The caller closes its body.
+// open is request for an answer that is too long for memory. The caller closes its body.
 func (c *customer) open(method, path, contentType string, body io.Reader, header ...string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(c.ctx, method, c.base+path, body)
 	if err != nil {
@@ -122,7 +122,7 @@ func multipartOf(boundary string, parts ...formPart) (contentType string, body i
 	return "multipart/form-data; boundary=" + boundary, io.MultiReader(all...)
 }
 
-// upload sends a list and wants it accepted.
+// upload sends a list, which must be accepted.
 func (c *customer) upload(t *testing.T, parts ...formPart) bulkJob {
 	t.Helper()
 	contentType, body := multipartOf("a-boundary", parts...)
@@ -156,7 +156,7 @@ func jobOf(t *testing.T, body []byte) (j bulkJob) {
 
 func (j bulkJob) finished() bool { return store.JobState(j.Status).Finished() }
 
-// getJob asks for a job; wait holds the answer until its state changes.
+// getJob reads a job; wait delays the answer until its state changes.
 func (c *customer) getJob(t *testing.T, id, query string) bulkJob {
 	t.Helper()
 	r, err := c.request(http.MethodGet, "/v1/verify/bulk/"+id+query, "", nil)
@@ -165,7 +165,7 @@ func (c *customer) getJob(t *testing.T, id, query string) bulkJob {
 	return jobOf(t, r.body)
 }
 
-// follow looks at a job until it is finished.
+// follow polls a job until it is finished.
 func (c *customer) follow(t *testing.T, id string) bulkJob {
 	t.Helper()
 	for {
@@ -219,7 +219,7 @@ func billable(t *testing.T, result io.Reader) (n int64) {
 	}
 }
 
-// foldedCell is what addresses are told apart by; one that is none stands for itself.
+// foldedCell is the folded address of a cell; the cell itself if it is not an address.
 func foldedCell(cell string) string {
 	cell = engine.Trim(cell)
 	if a, err := engine.Parse(cell); err == nil {
@@ -238,7 +238,7 @@ func (p *serviceEnv) drawList(t *testing.T, rows int, seed uint64) (list, truth 
 	return list, tr.Bytes()
 }
 
-// eventually waits for a condition with a look each few milliseconds, and fails at the deadline of the test.
+// eventually polls a condition every few milliseconds, and fails at the deadline of the test.
 func (p *serviceEnv) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(2 * time.Millisecond)

@@ -51,7 +51,7 @@ func testIdempotencyKey(t *testing.T, p *serviceEnv) {
 	withStoppedStore(t, data, func(s *store.Store) { requireLedger(t, s, c, granted, j.Used, 1) })
 }
 
-// testRevokedKey takes a customer's key away while its job is under way.
+// testRevokedKey revokes a customer's key while its job runs.
 func testRevokedKey(t *testing.T, p *serviceEnv) {
 	const granted = 10_000
 	data := t.TempDir()
@@ -60,7 +60,7 @@ func testRevokedKey(t *testing.T, p *serviceEnv) {
 		c = p.addCustomer(t, s, "gone@customer.example", granted, unlimited)
 		admin = p.addCustomerAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin})
 	})
-	// Greylisted rows keep the job from ending before it is told to.
+	// Greylisted rows keep the job running until it is cancelled.
 	s := startServer(t, p, data, "127.0.1.3", "--retry-schedule", "2s")
 	c.base, admin.base = s.base, s.base
 	receiver := newCallbackReceiver(t, "127.0.2.1", answerWith(http.StatusOK))

@@ -25,7 +25,7 @@ type phase int
 const (
 	phaseNothing       phase = iota // no byte of the list is on disk
 	phaseUpload                     // bytes of the list are, but no job exists
-	phaseAccepted                   // the job exists, and nothing is ready to be asked
+	phaseAccepted                   // the job exists, without chunks
 	phaseChunkFlushed               // chunks exist, of which nothing is answered
 	phaseLogSynced                  // the log has answers of rows
 	phaseAssembled                  // all is answered, and there is no result file
@@ -36,21 +36,21 @@ const (
 	phases
 )
 
-// wantedPhases are those that a kill must have hit; the others are extra.
+// wantedPhases are the phases that a kill must have hit; the others are optional.
 var wantedPhases = []phase{phaseUpload, phaseAccepted, phaseChunkFlushed, phaseLogSynced, phaseResultWritten, phaseSettled, phaseCallbackSent}
 
 func (g phase) String() string {
 	return [phases]string{"nothing", "upload sync", "accept", "chunk sealed", "log synced", "assembly", "result file", "settle", "callback sent", "over"}[g]
 }
 
-// phaseMark is what shows from outside that a phase has come: callbacks that were taken, or the size of a file of the round's job.
+// phaseMark shows from outside that a phase has begun: callbacks that were received, or the size of a file of the current job.
 type phaseMark struct {
 	goal  phase
 	calls int32
 	grown int64 // the file must be larger
 }
 
-// markOf is the mark of a phase in the life that is about to begin.
+// markOf is the mark of a phase in the next run of the server.
 func (h *killLoop) markOf(g phase, calls int32) phaseMark {
 	const answer = 36 // bytes in the log
 	s := phaseMark{goal: g, calls: calls}
@@ -83,7 +83,7 @@ func (h *killLoop) phaseReached(s phaseMark) bool {
 	return h.callbacksTaken.Load() > s.calls
 }
 
-// fileSize is of a file of the round's job, -1 when there is none.
+// fileSize is the size of a file of the current job; -1 if there is none.
 func (h *killLoop) fileSize(pattern string) int64 {
 	for _, id := range h.activeFolders() {
 		if n := sizeOf(filepath.Join(h.data, "jobs", id, pattern)); n >= 0 {
@@ -93,7 +93,7 @@ func (h *killLoop) fileSize(pattern string) int64 {
 	return -1
 }
 
-// sizeOf is of the first file of a pattern, -1 when there is none.
+// sizeOf is the size of the first file of a pattern; -1 if there is none.
 func sizeOf(pattern string) int64 {
 	found, err := filepath.Glob(pattern)
 	if err != nil {
@@ -117,7 +117,7 @@ func (h *killLoop) hasResultFile() bool {
 	return false
 }
 
-// activeFolders are those of jobs that are neither over nor broken.
+// activeFolders are the folders of jobs that are neither finished nor broken.
 func (h *killLoop) activeFolders() []string {
 	return slices.DeleteFunc(jobsIn(h.data), func(id string) bool { return h.finishedFolders[id] })
 }
@@ -134,12 +134,12 @@ func jobsIn(data string) (ids []string) {
 	return ids
 }
 
-// inspectDeadFolder opens a copy of the dead server's folder: the next server must find the folder as the dead one left it.
+// inspectDeadFolder opens a copy of the killed server's folder: the next server must find the folder unchanged.
 func (h *killLoop) inspectDeadFolder(t *testing.T, answered int32) (at []phase) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "killed-")
 	require.NoError(t, err)
-	defer func() { require.NoError(t, os.RemoveAll(dir)) }() // kills are many
+	defer func() { require.NoError(t, os.RemoveAll(dir)) }() // there are many kills
 	require.NoError(t, os.CopyFS(dir, os.DirFS(h.data)))
 	withStoppedStore(t, dir, func(s *store.Store) {
 		require.NoError(t, s.CheckLedger(h.c.account))
@@ -150,7 +150,7 @@ func (h *killLoop) inspectDeadFolder(t *testing.T, answered int32) (at []phase) 
 	return at
 }
 
-// currentJob is the round's job, nil while there is none. Folders without one are of uploads that broke.
+// currentJob is the job of the round; nil while there is none. Other folders are of uploads that failed.
 func (h *killLoop) currentJob(t *testing.T, s *store.Store) *store.Job {
 	t.Helper()
 	jobs, _, err := s.JobsOf(h.c.account, "", store.MaxPage, "")
@@ -180,7 +180,7 @@ func (h *killLoop) requireBalance(t *testing.T, s *store.Store, j *store.Job) {
 	require.Equal(t, want, now)
 }
 
-// phasesOf tells what a kill has hit, the latest last.
+// phasesOf returns the phases that a kill has hit, the latest last.
 func (h *killLoop) phasesOf(t *testing.T, s *store.Store, dir string, j *store.Job, called bool) []phase {
 	t.Helper()
 	if j == nil {
@@ -207,7 +207,7 @@ func (h *killLoop) phasesOf(t *testing.T, s *store.Store, dir string, j *store.J
 	return []phase{phaseSettled}
 }
 
-// phaseOfUpload tells an upload that was broken off from one that had not begun. What it left behind is no job's.
+// phaseOfUpload distinguishes an interrupted upload from one that had not begun. Its files belong to no job.
 func (h *killLoop) phaseOfUpload(dir string) phase {
 	at := phaseNothing
 	for _, id := range h.activeFolders() {
@@ -219,7 +219,7 @@ func (h *killLoop) phaseOfUpload(dir string) phase {
 	return at
 }
 
-// phasesOfWork tells how far a job at work had come: its log has answers, or there are chunks to be asked, or neither.
+// phasesOfWork returns how far a running job had come: its log has answers, or there are chunks, or neither.
 func phasesOfWork(t *testing.T, s *store.Store, dir string, j *store.Job) []phase {
 	t.Helper()
 	if j.Term > 0 && answeredInLog(t, s, dir, j.ID) > 0 {
@@ -231,7 +231,7 @@ func phasesOfWork(t *testing.T, s *store.Store, dir string, j *store.Job) []phas
 	return []phase{phaseAccepted}
 }
 
-// answeredInLog counts the distinct addresses that the log has an answer for.
+// answeredInLog counts the distinct addresses with an answer in the log.
 func answeredInLog(t *testing.T, s *store.Store, dir, id string) int64 {
 	t.Helper()
 	domains, err := lists.Default()
@@ -254,7 +254,7 @@ func answeredInLog(t *testing.T, s *store.Store, dir, id string) int64 {
 	return int64(len(distinct))
 }
 
-// listJobs are the account's jobs, the newest first.
+// listJobs returns the account's jobs, newest first.
 func (h *killLoop) listJobs(t *testing.T) []bulkJob {
 	t.Helper()
 	r, err := h.c.request(http.MethodGet, "/v1/verify/bulk?limit=100", "", nil)

@@ -28,11 +28,11 @@ const (
 	killLoopMaxTries = 4    // kills for one phase of one job at most
 	killLoopCredits  = 1_000_000
 	killLoopMaxDelay = 5 * time.Millisecond   // at most, after the sign of a phase
-	killLoopPoll     = 100 * time.Microsecond // how often the files of a job are looked at
+	killLoopPoll     = 100 * time.Microsecond // how often the files of a job are checked
 )
 
-// killLoop kills the server with SIGKILL, again and again, while its customer has one list after another verified. The moments are
-// those at which a job's files show that a phase has come, and a random while later.
+// killLoop kills the server with SIGKILL, again and again, while its customer uploads one list after another. The moments are
+// when a job's files show that a phase has begun, plus a random delay.
 type killLoop struct {
 	p              *serviceEnv
 	data           string
@@ -42,22 +42,22 @@ type killLoop struct {
 	uninterrupted  []byte // the result of a job that ran without a kill
 	random         *rand.Rand
 	receiver       *callbackReceiver
-	callbacksTaken atomic.Int32                  // callbacks of which the body was taken
-	heldServer     atomic.Pointer[serverProcess] // its callbacks are not answered while it lives
+	callbacksTaken atomic.Int32                  // callbacks whose body was received
+	heldServer     atomic.Pointer[serverProcess] // its callbacks are not answered while it runs
 
 	killsByPhase    [phases]int
-	finishedFolders map[string]bool // folders of jobs that are over, and of uploads that broke
+	finishedFolders map[string]bool // folders of finished jobs, and of failed uploads
 	charged         int64
 	rounds          int
 	accepted        bool // the customer has got its 202
 	job             string
 }
 
-// testKilledServer kills a server in every phase of a job, and wants each job to end as if nothing had happened: rows, bytes, ledger
+// testKilledServer kills a server in every phase of a job, and requires that each job ends as if nothing had happened: rows, bytes, ledger
 // and reserved credits exact.
 func testKilledServer(t *testing.T, p *serviceEnv) {
 	h := newKillLoop(t, p, killLoopRows)
-	h.runJob(t, nil) // undisturbed: what the others must come to
+	h.runJob(t, nil) // without kills: the expected result
 	for h.rounds <= killLoopMaxJobs && len(h.missedPhases()) > 0 {
 		h.runJob(t, h.missedPhases())
 	}
@@ -67,7 +67,7 @@ func testKilledServer(t *testing.T, p *serviceEnv) {
 	h.requireNothingLeft(t)
 }
 
-// requireNothingLeft wants the data folder of the stopped server to have what belongs to its jobs and nothing else, and an exact ledger.
+// requireNothingLeft requires that the data folder of the stopped server has only files of its jobs, and an exact ledger.
 func (h *killLoop) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	scratch, err := os.ReadDir(filepath.Join(h.data, "scratch"))
@@ -81,7 +81,7 @@ func (h *killLoop) requireNothingLeft(t *testing.T) {
 	})
 }
 
-// requireNoOrphans wants the folder of a finished job to have the files that its record names, and no others.
+// requireNoOrphans requires that the folder of a finished job has only the files that its record names.
 func requireNoOrphans(t *testing.T, s *store.Store, data, id string) {
 	t.Helper()
 	j, err := s.Job(id)
@@ -112,8 +112,8 @@ func newKillLoop(t *testing.T, p *serviceEnv, rows int) *killLoop {
 	return h
 }
 
-// singleOutcomeList has only rows of which the truth allows one outcome: whenever they are asked, it is the same. Receivers that
-// turn everybody away are left out too: it takes seconds to believe them.
+// singleOutcomeList has only rows with one allowed outcome, which does not depend on the time of the probe. Receivers that refuse every
+// client are left out too: it takes seconds to confirm their refusals.
 func singleOutcomeList(t *testing.T, w *sim.World, wanted int) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
@@ -167,8 +167,8 @@ func (h *killLoop) runJob(t *testing.T, goals []phase) {
 	h.finishedFolders[h.job] = true
 }
 
-// withoutRefusalBudget has servers that budget no refusals: a crash counts what it had leased of the hour's budget as used, and some
-// eight of them would keep a receiver waiting for that hour.
+// withoutRefusalBudget removes the budgets of refusals: after a crash what was leased of the hourly budget counts as used, and after a
+// few crashes a receiver would wait for an hour.
 func (p *serviceEnv) withoutRefusalBudget(t *testing.T) *serviceEnv {
 	text, err := os.ReadFile(p.overrides)
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func (h *killLoop) startServer(t *testing.T) *serverProcess {
 	return s
 }
 
-// uploadList uploads the list as a client does that wants it verified once: under the same key until it gets an answer.
+// uploadList uploads the list once: under the same Idempotency-Key until there is an answer.
 func (h *killLoop) uploadList(s *serverProcess) <-chan error {
 	sent := make(chan error, 1)
 	if h.accepted {
@@ -205,8 +205,8 @@ func (h *killLoop) uploadList(s *serverProcess) <-chan error {
 	return sent
 }
 
-// killAtPhase is one life of the server: it is killed when a phase seems to have come. It gives what the kill has hit, as the
-// dead server's folder tells.
+// killAtPhase runs the server and kills it when a phase seems to have begun. It returns the phases that were hit, according to the
+// data folder.
 func (h *killLoop) killAtPhase(t *testing.T, goal phase) []phase {
 	before := h.callbacksTaken.Load()
 	at := h.markOf(goal, before)
@@ -232,18 +232,18 @@ func (h *killLoop) killAtPhase(t *testing.T, goal phase) []phase {
 			return []phase{phaseDone}
 		}
 	}
-	if goal != phaseResultWritten { // of which there is little
+	if goal != phaseResultWritten { // which is short
 		<-time.After(time.Duration(h.random.Int64N(int64(killLoopMaxDelay))))
 	}
 	s.kill()
-	<-sent // whatever became of it
+	<-sent // even if it failed
 	s.requireNoErrors(t)
 	hit := h.inspectDeadFolder(t, before)
 	t.Logf("job %d: aimed at %s, hit %v after %s", h.rounds, goal, hit, time.Since(began).Round(time.Millisecond))
 	return hit
 }
 
-// jobRecords is the record of a job that does not go on.
+// jobRecords is the record of a job that has stopped.
 func (h *killLoop) jobRecords() string {
 	c := *h.c
 	c.ctx = h.p.processCtx
@@ -251,7 +251,7 @@ func (h *killLoop) jobRecords() string {
 	return fmt.Sprintf("%s %v", r.body, err)
 }
 
-// requireExactJob holds what the API says of the round's job against what it must be.
+// requireExactJob compares the API's record of the current job with the expected one.
 func (h *killLoop) requireExactJob(t *testing.T) {
 	t.Helper()
 	jobs := h.listJobs(t)
@@ -283,7 +283,7 @@ func (h *killLoop) requireExactJob(t *testing.T) {
 	h.requireCalled(t, j)
 }
 
-// requireCalled takes the events of the round's job: the same each time, at least once.
+// requireCalled requires at least one event of the current job, and the same each time.
 func (h *killLoop) requireCalled(t *testing.T, j bulkJob) {
 	t.Helper()
 	h.p.eventually(t, "the callback's attempt is logged", func() bool { return h.c.callback(t, j.ID).Status == "delivered" })

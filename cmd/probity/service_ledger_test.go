@@ -15,7 +15,7 @@ import (
 	"probity/store"
 )
 
-// testLedger spends credits in every way, and counts them again.
+// testLedger spends credits in every way, and checks the ledger.
 func testLedger(t *testing.T, p *serviceEnv) {
 	const rows, granted = 2000, 10_000
 	data := t.TempDir()
@@ -45,7 +45,7 @@ func testLedger(t *testing.T, p *serviceEnv) {
 	})
 }
 
-// validAddress is an address whose mailbox exists, at a provider that says so.
+// validAddress is an address whose mailbox exists, at a provider that reveals it.
 func (p *serviceEnv) validAddress(t *testing.T) (address string) {
 	column := -1
 	eachRow(t, p.world, 1000, func(cells []string) bool {
@@ -109,7 +109,7 @@ func (c *customer) requireCredits(t *testing.T, balance, reserved int64) {
 	require.Equal(t, [2]int64{balance, reserved}, [2]int64{b, r}, "balance and reserved")
 }
 
-// requireCharged has a list verified, and holds the charge against the result file.
+// requireCharged verifies a list, and compares the charge with the result file.
 func (c *customer) requireCharged(t *testing.T, list, truth []byte) (charged int64) {
 	t.Helper()
 	before, _ := c.credits(t)

@@ -24,28 +24,28 @@ import (
 	"probity/store"
 )
 
-// The most that all stories may take together, by themselves and with an upload of a size that was asked for.
+// Timeouts of all stories together, by default and with an upload of a requested size.
 const (
 	serviceDeadline       = 3 * time.Minute
 	serviceDeadlineByHand = 2 * time.Hour
 )
 
-// serviceEnv is what the tests of the service share: one pretend internet, and what was made for it.
+// serviceEnv is what the tests of the service share: one simulated internet and its files.
 type serviceEnv struct {
 	internet
 	processCtx context.Context // of processes
-	ctx        context.Context // of what is waited for
-	world      *sim.World      // what the internet is made of
+	ctx        context.Context // of waits
+	world      *sim.World      // of the simulated internet
 
 	overrides string // of the provider table
 }
 
-// TestService runs `probity serve` as a process against `sim serve`, and asks it as its customers do.
+// TestService runs `probity serve` as a process against `sim serve`, and uses it as its customers do.
 func TestService(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes real processes and some 20 s; run without -short")
 	}
-	// Processes outlive the deadline, so that one that is late can be asked why; t.Context() ends before they are told to.
+	// Processes continue after the deadline, so that a slow one can be inspected; t.Context() ends before they do.
 	lives, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
 	deadline := serviceDeadline
@@ -69,15 +69,15 @@ func TestService(t *testing.T) {
 	t.Cleanup(func() { requireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) }) // after the stories, which run at the same time
 }
 
-// dropAllSourceEntries leaves out what the referee counted over all sources together: the servers of the stories are no cluster, and none
-// knows of the others.
+// dropAllSourceEntries drops the referee's entries over all sources: the servers of the stories are not a cluster, and do not know
+// of each other.
 func dropAllSourceEntries(r sim.Report) sim.Report {
 	r.By = slices.DeleteFunc(r.By, func(e sim.Entry) bool { return e.Source == "every source" })
 	return r
 }
 
-// serveArgs is the command line of a server over a folder of data. Each asks from an address of its own, so that the referee can
-// tell them apart: the budgets of two servers add up.
+// serveArgs is the command line of a server over a folder of data. Each has its own source address, so that the referee counts
+// them separately: the budgets of two servers add up.
 func (p *serviceEnv) serveArgs(data, egress string, flags ...string) []string {
 	return append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", p.dns, "--smtp-port", p.smtp,
 		"--allow-private-targets", "--providers", p.overrides, "--mail-from", "probe@prober.example", "--egress", egress + "=mx.prober.example",
@@ -101,7 +101,7 @@ type serverProcess struct {
 	exited     chan struct{}
 	err        error // of its end; read after ended
 
-	mu  sync.Mutex // guards words
+	mu  sync.Mutex // guards the log
 	log bytes.Buffer
 }
 
@@ -138,7 +138,7 @@ func launchServer(t *testing.T, p *serviceEnv, data, egress string, flags ...str
 	return s
 }
 
-// awaitListening waits until the server listens, and notes where.
+// awaitListening waits until the server listens, and records the address.
 func (s *serverProcess) awaitListening(t *testing.T) {
 	t.Helper()
 	select {
@@ -162,7 +162,7 @@ func (s *serverProcess) logText() string {
 	return s.log.String()
 }
 
-// stop ends the server as an operator does, and wants it to end well.
+// stop ends the server as an operator does, and requires exit status 0.
 func (s *serverProcess) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, s.process.Process.Signal(syscall.SIGTERM))
@@ -171,13 +171,13 @@ func (s *serverProcess) stop(t *testing.T) {
 	s.requireNoErrors(t)
 }
 
-// kill ends it with SIGKILL. To kill the dead does nothing.
+// kill ends it with SIGKILL. For an ended process it does nothing.
 func (s *serverProcess) kill() {
 	_ = s.process.Process.Kill()
 	<-s.exited
 }
 
-// requireNoErrors demands that nothing went wrong on the server's side.
+// requireNoErrors requires that the server had no error.
 func (s *serverProcess) requireNoErrors(t *testing.T) {
 	t.Helper()
 	for _, bad := range []string{"DATA RACE", "panic", "BUG:", "level=ERROR"} {
@@ -185,7 +185,7 @@ func (s *serverProcess) requireNoErrors(t *testing.T) {
 	}
 }
 
-// memoryUse is the memory that the server has now, and the most that it ever had, in bytes.
+// memoryUse is the current and the highest resident memory of the server, in bytes.
 func (s *serverProcess) memoryUse(t *testing.T) (now, peak int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))

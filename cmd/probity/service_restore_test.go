@@ -14,14 +14,14 @@ import (
 	"probity/store"
 )
 
-// testRestore takes a backup of a server under load, lets the server live on a little, and kills it. What is restored of the
-// backup in another folder is the service of that moment: accounts and ledgers exact, and each job that was not finished ends
-// with the rows and the charge that it would have had.
+// testRestore makes a backup of a server under load, lets the server run a little longer, and kills it. The restored backup is the
+// service at the moment of the backup: accounts and ledgers are exact, and each unfinished job ends with the rows and the charge
+// that it would have had.
 func testRestore(t *testing.T, p *serviceEnv) {
 	testRestoreAfter(t, p.withoutRefusalBudget(t), 1500, 0)
 }
 
-// testRestoreAfter has the jobs go on for a while before the backup.
+// testRestoreAfter lets the jobs run for a while before the backup.
 func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration) {
 	const lists, granted = 3, 1_000_000
 	data, restored := t.TempDir(), filepath.Join(t.TempDir(), "restored")
@@ -38,7 +38,7 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 
 	stop := make(chan struct{})
 	var load sync.WaitGroup
-	load.Go(func() { // single verifications, until the server dies
+	load.Go(func() { // single calls until the server is killed
 		for {
 			select {
 			case <-stop:

@@ -25,12 +25,12 @@ const (
 	uploadGrowth     = 250 << 20 // bytes that the server may grow by, from the first byte to the last download
 	uploadSource     = "127.0.1.5"
 	uploadSeed       = 25
-	raceMemoryFactor = 2 // how many times the memory that the watch for data races takes
+	raceMemoryFactor = 2 // factor of memory with the race detector
 	uploadReceiver   = "127.0.2.2"
 )
 
-// uploadRows is how many rows are uploaded: by default as many as the watch for data races leaves time for. It is still twice
-// the 100,000 rows whose callback must stream. By hand, built as the program is, so that the collector knows of all its memory:
+// uploadRows is how many rows are uploaded: by default as many as the race detector leaves time for, and still twice
+// the 100,000 rows whose callback must stream. By hand, without cgo, so that the collector sees all memory:
 // CGO_ENABLED=0 PROBITY_UPLOAD_ROWS=5000000 go test -timeout 2h -run TestService/^upload
 func uploadRows(t *testing.T) (rows int, byHand bool) {
 	text := os.Getenv(uploadRowsEnv)
@@ -43,7 +43,7 @@ func uploadRows(t *testing.T) (rows int, byHand bool) {
 }
 
 // testUpload sends a long list in chunks, with the callback's URL after the file, and follows it to the last download. The
-// server's memory must not grow with it. By default the key is a test key, which asks no mail server: all else is the same.
+// server's memory must not grow with it. By default the key is a test key, which probes no mail server; all else is the same.
 func testUpload(t *testing.T, p *serviceEnv) {
 	rows, byHand := uploadRows(t)
 	data := t.TempDir()
@@ -69,7 +69,7 @@ func testUpload(t *testing.T, p *serviceEnv) {
 		if raceEnabled {
 			most *= raceMemoryFactor
 		}
-		assert.Less(t, (peak-before)>>20, most>>20, "megabytes of growth when "+when) // and on, to see the rest
+		assert.Less(t, (peak-before)>>20, most>>20, "megabytes of growth when "+when) // assert, to see the rest
 	}
 
 	began := time.Now()
@@ -104,7 +104,7 @@ func testUpload(t *testing.T, p *serviceEnv) {
 	withStoppedStore(t, data, func(s *store.Store) { require.NoError(t, s.CheckLedger(c.account)) })
 }
 
-// warmUp has the server do everything once, so that what is measured next is not what is there once and for all.
+// warmUp lets the server do everything once, so that the memory of one-time work is not measured.
 func (c *customer) warmUp(t *testing.T, p *serviceEnv) {
 	list, _ := p.drawList(t, 100, 26)
 	j := c.follow(t, c.upload(t, fileOf(list)).ID)
@@ -132,7 +132,7 @@ func (p *serviceEnv) streamList(rows int) *streamedList {
 	return &streamedList{PipeReader: out}
 }
 
-// scoreDownload holds the result file against the truth, row by row as both come.
+// scoreDownload compares the result file with the truth, row by row while both are read.
 func (c *customer) scoreDownload(t *testing.T, p *serviceEnv, id string, rows int) sim.Scores {
 	t.Helper()
 	truth, in := io.Pipe()

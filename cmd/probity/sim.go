@@ -14,17 +14,17 @@ import (
 )
 
 type simCmd struct {
-	Serve     simServeCmd     `cmd:"" help:"Serve the pretend internet on loopback until interrupted."`
+	Serve     simServeCmd     `cmd:"" help:"Serve the simulated internet on loopback until interrupted."`
 	Providers simProvidersCmd `cmd:"" help:"Print the provider override file that belongs to a speed-up."`
 	List      simListCmd      `cmd:"" help:"Print a CSV list of that internet's addresses."`
-	Truth     simTruthCmd     `cmd:"" help:"Print a list with the outcomes that an honest verifier may give."`
-	Score     simScoreCmd     `cmd:"" help:"Hold a result file against the truth; JSON."`
+	Truth     simTruthCmd     `cmd:"" help:"Print the allowed outcomes for each row."`
+	Score     simScoreCmd     `cmd:"" help:"Score a result file against the simulator's truth; JSON."`
 }
 
-// seedFlag is shared by the commands that must agree on one internet.
+// seedFlag holds the flags of the commands that must agree on one simulated internet.
 type seedFlag struct {
 	Seed      uint64 `help:"Which internet: all sim commands must agree on it." default:"1"`
-	Punishers bool   `help:"Add receivers that change their mind about a source: all sim commands must agree."`
+	Punishers bool   `help:"Add receivers that block a source during the run: all sim commands must agree."`
 	Homes     int    `help:"Add so many company domains with host names of their own; the list has an address of each, and no others. All sim commands must agree." placeholder:"N"`
 }
 
@@ -39,7 +39,7 @@ func (f seedFlag) Validate() error {
 	return nil
 }
 
-// world is the internet that the flags name.
+// world is the simulated internet of the flags.
 func (f seedFlag) world() *sim.World {
 	return sim.NewWorld(sim.Config{Seed: f.Seed, Throttlers: f.Punishers, Homes: f.Homes})
 }
@@ -68,7 +68,7 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "pretend internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.World.Config().SMTPPort)
+	fmt.Fprintf(con.err, "simulated internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.World.Config().SMTPPort)
 	if server.HTTP.IsValid() {
 		fmt.Fprintf(con.err, ", referee at http://%s/referee", server.HTTP)
 	}

@@ -8,13 +8,13 @@ import (
 	"net/netip"
 )
 
-// What a SOCKS5 proxy answers to CONNECT (RFC 1928 section 6): that it is connected, that it was refused.
+// Replies of a SOCKS5 proxy to CONNECT (RFC 1928 section 6): succeeded, refused.
 var (
 	socksGranted = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}
 	socksRefused = []byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0}
 )
 
-// readSOCKSRequest does the client's part of the greeting and reads which address it wants.
+// readSOCKSRequest answers the client's greeting and reads the address of its request.
 func readSOCKSRequest(client io.Writer, in *bufio.Reader) (to netip.AddrPort, err error) {
 	var b [255]byte
 	if _, err = io.ReadFull(in, b[:2]); err != nil {

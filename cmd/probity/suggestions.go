@@ -7,10 +7,10 @@ import (
 	"probity/engine"
 )
 
-// maxSuggestions is how many names a hint lists.
+// maxSuggestions is how many names a hint lists at most.
 const maxSuggestions = 5
 
-// suggestProviders are the ids of a table's providers that may have been meant: one of their names is within so many edits.
+// suggestProviders lists provider ids whose name, id or alias is within maxEdits edits of word.
 func suggestProviders(t *engine.Table, word string, maxEdits int) (near []string) {
 	word = strings.ToLower(word)
 	for _, p := range t.Providers {
@@ -23,7 +23,7 @@ func suggestProviders(t *engine.Table, word string, maxEdits int) (near []string
 	return near[:min(len(near), maxSuggestions)]
 }
 
-// didYouMean words a hint; "" where nothing is near.
+// didYouMean writes a hint; "" without suggestions.
 func didYouMean(near []string) string {
 	if len(near) == 0 {
 		return ""
@@ -31,7 +31,7 @@ func didYouMean(near []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// editDistance is how many letters must be added, dropped, changed or swapped with the next to make one word of another.
+// editDistance counts the letters to add, drop, change or swap with the next that turn one word into the other.
 func editDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	var older, old []int

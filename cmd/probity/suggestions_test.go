@@ -21,7 +21,7 @@ func TestEditDistance(t *testing.T) {
 	}
 }
 
-// TestExplainRouteSaysWhyARouteIsNotProbed: that a provider may be asked does not mean that it is.
+// TestExplainRouteSaysWhyARouteIsNotProbed: a provider with probe = on may still not be probed.
 func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 	configured := explainRouteCmd{probingFlags: probingFlags{MailFrom: "probe@us.example", Egress: []egressFlag{"192.0.2.1=mx.us.example"}}}
 	unconfigured := explainRouteCmd{}

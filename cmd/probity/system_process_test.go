@@ -42,8 +42,8 @@ func systemRowsWanted(t *testing.T) int {
 	return rows
 }
 
-// TestSystemOfProcesses verifies a list as a user would, against a simulated internet in a process of its own, and lets the
-// truth and the referee judge.
+// TestSystemOfProcesses verifies a list as a user would, against a simulated internet in a process of its own, and compares
+// the result with the truth and the receivers' limits.
 func TestSystemOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes two processes and " + strconv.Itoa(systemRows) + " rows; run without -short")
@@ -79,7 +79,7 @@ func verifyAndJudge(t *testing.T, rows int, latency string) {
 	requireWithinLimits(t, world.referee(ctx, t))
 }
 
-// peakMemory is the most that an ended process had resident, in bytes (Linux tells kilobytes).
+// peakMemory is the highest resident memory of an ended process, in bytes (Linux gives kilobytes).
 func peakMemory(c *exec.Cmd) int64 {
 	usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
@@ -88,7 +88,7 @@ func peakMemory(c *exec.Cmd) int64 {
 	return usage.Maxrss << 10
 }
 
-// command is this program as a process of its own, with nothing but its flags to go by: TestMain put it on the path.
+// command is this program as a process of its own, without PROBITY_* variables: TestMain put it on the path.
 func command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "probity", args...)
 	for _, v := range os.Environ() {
@@ -115,7 +115,7 @@ func writeOutput(ctx context.Context, t *testing.T, file string, args ...string)
 // internet is a simulated internet in a process of its own.
 type internet struct{ dns, smtp, url string }
 
-var simServeLine = regexp.MustCompile(`^pretend internet \d+: DNS at (\S+), SMTP at port (\d+), referee at (\S+)$`)
+var simServeLine = regexp.MustCompile(`^simulated internet \d+: DNS at (\S+), SMTP at port (\d+), referee at (\S+)$`)
 
 // startInternet starts one on ports that are free. It ends with the test.
 func startInternet(ctx context.Context, t *testing.T, args ...string) internet {
@@ -128,7 +128,7 @@ func startInternet(ctx context.Context, t *testing.T, args ...string) internet {
 	lines := bufio.NewScanner(words)
 	t.Cleanup(func() {
 		_ = c.Process.Signal(syscall.SIGTERM)
-		for lines.Scan() { // what it reports at its end
+		for lines.Scan() { // its report at the end
 		}
 		require.NoError(t, c.Wait(), "sim serve")
 	})

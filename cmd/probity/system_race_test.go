@@ -2,5 +2,5 @@
 
 package main
 
-// raceEnabled says that this binary watches for data races, at several times the cost: bounds of real time are not held.
+// raceEnabled says that this binary has the race detector, which costs several times the CPU time: bounds of real time do not hold.
 const raceEnabled = true

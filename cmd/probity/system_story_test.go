@@ -21,7 +21,7 @@ import (
 )
 
 // TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
-// the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and cannot be told. Files that a script
+// the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and are at a catch-all domain. Files that a script
 // cannot hold as text are in its folder.
 func TestStories(t *testing.T) {
 	server, err := sim.Start(t.Context(), sim.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
@@ -42,7 +42,7 @@ func TestStories(t *testing.T) {
 	}})
 }
 
-// addressesFor picks one address a kind.
+// addressesFor picks one address of each kind.
 func addressesFor(t *testing.T, w *sim.World) (vars []string) {
 	want := map[sim.Outcome]string{
 		{Status: "VALID"}: "VALID",
@@ -68,7 +68,7 @@ func addressesFor(t *testing.T, w *sim.World) (vars []string) {
 
 const oddText = "email;name\nnot an address;Ann\nnot another;Bøb\n"
 
-// writeOddFiles writes files that are no plain text.
+// writeOddFiles writes files that are not plain text.
 func writeOddFiles(dir string) error {
 	for name, make := range map[string]func() ([]byte, error){
 		"utf16.csv":  func() ([]byte, error) { return inUTF16(oddText), nil },
@@ -130,7 +130,7 @@ func inZip(texts ...string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// binaryBytes is a few pages of every byte there is.
+// binaryBytes is a few pages with every byte value.
 func binaryBytes() []byte {
 	b := make([]byte, 8<<10)
 	for i := range b {
@@ -139,7 +139,7 @@ func binaryBytes() []byte {
 	return b
 }
 
-// TestInterruptedVerifyResumes interrupts a verifying process as a user would, tries its progress folder on another list, and goes on.
+// TestInterruptedVerifyResumes interrupts a verifying process as a user would, tries its progress folder with another list, and continues.
 func TestInterruptedVerifyResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes real processes; run without -short")

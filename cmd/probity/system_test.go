@@ -32,7 +32,7 @@ import (
 	"probity/store/cache"
 )
 
-// The list of the bubble: ordinary rows, and rows of receivers that make one wait, drawn from a longer list.
+// The list of the bubble: ordinary rows, and rows of slow receivers, drawn from a longer list.
 const (
 	bubbleSeed     = 11
 	bubbleRows     = 5000
@@ -41,15 +41,15 @@ const (
 	bubbleBudget   = 10 * time.Second // of the processors
 )
 
-// slowPersonas are the personas that make one wait: by greylisting, by rates, by few connections, by few refusals.
+// slowPersonas are the personas that delay a prober: by greylisting, rates, few connections, or few refusals.
 var slowPersonas = []string{"greylist-triple", "greylist-address", "strict", "too-many-connections", "hard-error-limit", "few-recipients",
 	"slow-banner", "early-talker", "busy-primary", "unknown-450", "temporary"}
 
 // TestSystemInVirtualTime verifies a list with the shipped limits and retry schedule, against receivers that run in real time:
-// hours for them, seconds for us. Everything takes part but sockets, files and the clock.
+// hours for them, seconds for us. Everything is real but sockets, files and the clock.
 func TestSystemInVirtualTime(t *testing.T) {
 	began, spent := time.Now(), cpuTime()
-	synctest.Test(t, func(t *testing.T) { // it returns only when no goroutine of the bubble is left
+	synctest.Test(t, func(t *testing.T) { // returns only when no goroutine of the bubble is left
 		verifyInVirtualTime(t)
 	})
 	spent = cpuTime() - spent
@@ -93,7 +93,7 @@ func verifyInVirtualTime(t *testing.T) {
 	require.EqualValues(t, bubbleRows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
 }
 
-// slowReceiverList is a list with a fifth of its rows at receivers that make one wait.
+// slowReceiverList is a list with a fifth of its rows at slow receivers.
 func slowReceiverList(t *testing.T, w *sim.World) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
@@ -146,12 +146,12 @@ func personaOf(w *sim.World, email string) string {
 	return d.Persona.Name
 }
 
-// memNode is what openNode makes, on a network, a disk and a clock in memory.
+// memNode is a node as openNode makes it, with network, disk and clock in memory.
 func memNode(t *testing.T, network *memnet.Network, server netip.AddrPort) *node {
 	return memNodeOf(t, network, server, bothIdentities())
 }
 
-// bothIdentities are one of each address family.
+// bothIdentities are two sources, one of each address family.
 func bothIdentities() []prober.Source {
 	return []prober.Source{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
 }
@@ -163,7 +163,7 @@ func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids
 		}}.node(t)
 }
 
-// memNodeParts are what a node in memory is made of.
+// memNodeParts are the parts of a node in memory.
 type memNodeParts struct {
 	table       *engine.Table
 	fs          vfs.FS
@@ -196,7 +196,7 @@ func (m memNodeParts) node(t *testing.T) *node {
 	return n
 }
 
-// requireCorrect holds a result against the truth: every row there, in its place, its cells unchanged, and no verdict that an
+// requireCorrect compares a result with the truth: every row there, in its place, its cells unchanged, and no verdict that an
 // honest verifier would not give.
 func requireCorrect(t *testing.T, w *sim.World, list, result []byte) {
 	t.Helper()
@@ -218,15 +218,15 @@ func requireScore(t *testing.T, s sim.Scores) {
 	require.LessOrEqual(t, (s.WrongStatus+s.WrongReason)*1000, s.Rows, "honest, but less than could be known")
 }
 
-// requireWithinLimits demands that no receiver saw more than it tolerates.
+// requireWithinLimits requires that no receiver's limit was exceeded.
 func requireWithinLimits(t *testing.T, r sim.Report) {
 	t.Helper()
 	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
 	require.Empty(t, r.By, "excesses")
 }
 
-// requireRoutes demands that the referee has counted narrow routes over all sources, and tells what it saw; its excesses are among
-// the others. It gives how many routes went from one source to another.
+// requireRoutes requires that the referee has counted narrow routes over all sources, and logs their use; their excesses are among
+// the others. It returns how many routes moved from one source to another.
 func requireRoutes(t *testing.T, r sim.Report) (moved int) {
 	t.Helper()
 	routes, most := 0, map[string]string{}

@@ -25,8 +25,8 @@ const (
 	tenantsSeed    = 30
 )
 
-// TestTenantsScale verifies one address of each of many domains behind two gateways from eight sources, and from one. The gateways'
-// budgets are each source's own, so eight take an eighth of the time, but for how evenly the domains fall.
+// TestTenantsScale verifies one address of each of many domains behind two gateways from eight sources, and from one. Each source
+// has its own budgets at the gateways, so eight take about an eighth of the time; the domains are not split quite evenly.
 func TestTenantsScale(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")

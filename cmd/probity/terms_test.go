@@ -16,7 +16,7 @@ import (
 	"probity/internal/memnet"
 )
 
-// TestRespectTermsIsAFlag of every command that asks mail servers, and a variable and a key of the configuration file.
+// TestRespectTermsIsAFlag of every command that probes, and a variable and a key of the configuration file.
 func TestRespectTermsIsAFlag(t *testing.T) {
 	for _, command := range [][]string{{"serve"}, {"prober"}, {"verify", "-"}, {"doctor"}} {
 		_, k := newCLI(t)
@@ -39,7 +39,7 @@ func TestRespectTermsIsAFlag(t *testing.T) {
 	}
 }
 
-// TestRespectTermsSkipsTheReceiver: its addresses are UNKNOWN, and it is not asked; others are.
+// TestRespectTermsSkipsTheReceiver: its addresses are UNKNOWN and it is not probed; other receivers are.
 func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())

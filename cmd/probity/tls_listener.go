@@ -13,13 +13,13 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 )
 
-// tlsFlags say how the public listener speaks TLS. Without any of them it does not, and a proxy does.
+// tlsFlags configure TLS of the public listener. Without any of them, TLS is left to a proxy.
 type tlsFlags struct {
 	TLSCert       string   `name:"tls-cert" help:"Certificate chain of the public listener, in PEM; read again at SIGHUP." type:"path" placeholder:"FILE"`
 	TLSKey        string   `name:"tls-key" help:"Its key." type:"path" placeholder:"FILE"`
 	ACMEDomain    []string `name:"acme-domain" help:"Get the certificate for this name from an ACME authority, whose terms you accept by it; repeatable. The authority must reach --listen at port 443." placeholder:"NAME"`
-	ACMEEmail     string   `name:"acme-email" help:"Where the authority writes to." placeholder:"EMAIL"`
-	ACMEDirectory string   `name:"acme-directory" help:"The authority; default: Let's Encrypt." placeholder:"URL"`
+	ACMEEmail     string   `name:"acme-email" help:"E-mail address for notices of the authority." placeholder:"EMAIL"`
+	ACMEDirectory string   `name:"acme-directory" help:"ACME directory URL; default: Let's Encrypt." placeholder:"URL"`
 }
 
 // tlsListener is the TLS of the public listener.
@@ -32,7 +32,7 @@ type tlsListener struct {
 // acmeTimeout bounds one request to the authority.
 const acmeTimeout = 30 * time.Second
 
-// newTLSListener gives nil where no TLS is asked for. data is the folder where certificates of an authority are kept.
+// newTLSListener returns nil without TLS flags. data is the folder for certificates of an authority.
 func (f *tlsFlags) newTLSListener(data string) (*tlsListener, error) {
 	files, authority := f.TLSCert != "" || f.TLSKey != "", len(f.ACMEDomain) > 0
 	switch {
@@ -78,7 +78,7 @@ func serverTLS(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Co
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: get}
 }
 
-// readPair reads the files, and refuses what no client would accept.
+// readPair reads the files, and refuses a certificate that no client would accept.
 func (f *tlsListener) readPair() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(f.flags.TLSCert, f.flags.TLSKey)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *tlsListener) readPair() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// reread reads the files again; take takes over what it gives. Nothing changes where there are no files.
+// reread reads the files again, for use. It returns nil without files.
 func (f *tlsListener) reread() (*tls.Certificate, error) {
 	if f == nil || f.pair.Load() == nil {
 		return nil, nil
@@ -104,7 +104,7 @@ func (f *tlsListener) use(pair *tls.Certificate) {
 	}
 }
 
-// tlsConfig is what the listener is told; nil without TLS.
+// tlsConfig is the configuration of the listener; nil without TLS.
 func (f *tlsListener) tlsConfig() *tls.Config {
 	if f == nil {
 		return nil
@@ -112,7 +112,7 @@ func (f *tlsListener) tlsConfig() *tls.Config {
 	return f.config
 }
 
-// scheme is that of URLs that lead to the listener.
+// scheme is the scheme of the listener's URLs.
 func (f *tlsListener) scheme() string {
 	if f == nil {
 		return "http"
@@ -120,7 +120,7 @@ func (f *tlsListener) scheme() string {
 	return "https"
 }
 
-// expiry is when the certificate in use ends; zero where it is not known, as with ACME, which renews by itself.
+// expiry is when the current certificate expires; zero if unknown, as with ACME, which renews by itself.
 func (f *tlsListener) expiry() time.Time {
 	if f == nil || f.pair.Load() == nil {
 		return time.Time{}
@@ -128,7 +128,7 @@ func (f *tlsListener) expiry() time.Time {
 	return f.pair.Load().Leaf.NotAfter
 }
 
-// contradicts reports a public URL that is not what the listener speaks.
+// contradicts reports a public URL whose scheme the listener does not serve.
 func (f *tlsListener) contradicts(publicURL string) bool {
 	return f != nil && strings.HasPrefix(publicURL, "http://")
 }

@@ -23,12 +23,12 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// acmeAuthority is what of RFC 8555 a client needs for one name: account, order, challenge over TLS (RFC 8737), certificate.
-// It believes signatures, since it is there to see what its client does, not to be attacked.
+// acmeAuthority is the part of RFC 8555 for one name: account, order, challenge over TLS (RFC 8737), certificate. It does not
+// check signatures.
 type acmeAuthority struct {
 	t      *testing.T
 	url    string
-	target string // where the challenge is looked for
+	target string // address of the challenge
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
 	pool   *x509.CertPool
@@ -41,7 +41,7 @@ type acmeAuthority struct {
 	orderCount int
 }
 
-// acmeToken is the one that every challenge has.
+// acmeToken is the token of every challenge.
 const acmeToken = "token-of-the-test"
 
 func newACMEAuthority(t *testing.T, target string) *acmeAuthority {
@@ -110,7 +110,7 @@ func (a *acmeAuthority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// payload is what a signed request says; an account's first also gives its key, whose thumbprint the challenge needs.
+// payload decodes a signed request. An account's first request also has its key, whose thumbprint the challenge needs.
 func (a *acmeAuthority) payload(r *http.Request) map[string]any {
 	var jws struct{ Protected, Payload string }
 	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&jws) != nil {
@@ -157,7 +157,7 @@ func (a *acmeAuthority) challenge() map[string]any {
 	return map[string]any{"type": "tls-alpn-01", "url": a.url + "/challenge/1", "token": acmeToken, "status": a.status("valid")}
 }
 
-// verifyChallenge connects to the listener as RFC 8737, section 3, says, and wants the digest in the certificate.
+// verifyChallenge connects to the listener (RFC 8737 section 3), and requires the digest in the certificate.
 func (a *acmeAuthority) verifyChallenge() bool {
 	conn, err := tls.Dial("tcp", a.target, &tls.Config{ServerName: a.name, NextProtos: []string{acme.ALPNProto}, InsecureSkipVerify: true})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"probity/engine"
 )
 
-// writeServerCert writes a server's certificate for 127.0.0.1, of an authority that is made for it, and gives who trusts it.
+// writeServerCert writes a server's certificate for 127.0.0.1, with a new authority, and returns a pool that trusts it.
 func writeServerCert(t *testing.T, cert, key string, valid time.Duration) *x509.CertPool {
 	t.Helper()
 	issued, err := newAuthority("test", time.Now(), time.Hour)
@@ -37,7 +37,7 @@ func writeServerCert(t *testing.T, cert, key string, valid time.Duration) *x509.
 	return pool
 }
 
-// servedSerial is that of the certificate that a server shows to a new connection; it must be trusted.
+// servedSerial is the serial number of the certificate on a new connection; the certificate must be trusted.
 func servedSerial(t *testing.T, address string, trusted *x509.CertPool) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trusted, ServerName: "front.test"})
@@ -47,8 +47,8 @@ func servedSerial(t *testing.T, address string, trusted *x509.CertPool) string {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// TestFrontIsRenewed: a server with a certificate in files takes a new one at SIGHUP, without a connection that fails, and
-// keeps what it has when the new one is wrong.
+// TestFrontIsRenewed: a server with a certificate in files loads a new one at SIGHUP without a failed connection, and
+// keeps the old one if the new one is invalid.
 func TestFrontIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "front.crt"), filepath.Join(dir, "front.key")
@@ -108,7 +108,7 @@ func TestFrontRefusals(t *testing.T) {
 	require.Equal(t, "http", none.scheme())
 }
 
-// TestFrontFromAuthority gets a certificate from a fake ACME authority, which looks at the listener itself before it signs.
+// TestFrontFromAuthority gets a certificate from a fake ACME authority, which checks the listener before it signs.
 func TestFrontFromAuthority(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -26,8 +26,8 @@ import (
 	"probity/store"
 )
 
-// crashingJob is one job through several lives, each in a bubble of its own: between two lives the power is cut, and the clock jumps,
-// ahead or back, for every bubble begins on the same day.
+// crashingJob is one job over several runs, each in a bubble of its own. Between two runs the power is cut, and the clock jumps
+// forward or back, since every bubble begins on the same day.
 type crashingJob struct {
 	t       *testing.T
 	run     tortureRun
@@ -41,11 +41,11 @@ type crashingJob struct {
 
 const (
 	crashSpeedup = 40 // hours of budgets pass in minutes, and the clock of a bubble costs nothing
-	crashLives   = 6  // with faults, at most; then one without
+	crashLives   = 6  // runs with faults, at most; then one without
 	crashCredits = 1_000_000
 )
 
-// TestTortureOfTime cuts the power and moves the clock between the lives of a job.
+// TestTortureOfTime cuts the power and moves the clock between the runs of a job.
 func TestTortureOfTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds; run without -short")
@@ -64,7 +64,7 @@ func TestTortureOfTime(t *testing.T) {
 	t.Logf("TestTortureOfTime: %d faults: %v", n, total)
 }
 
-// runToEnd takes one job to its end.
+// runToEnd runs one job to its end.
 func (o *crashingJob) runToEnd(round uint64) {
 	w := sim.NewWorld(sim.Config{Seed: 1})
 	var list, truth, toml bytes.Buffer
@@ -97,10 +97,10 @@ func (o *crashingJob) runToEnd(round uint64) {
 	require.NoError(o.t, db.Close())
 }
 
-// runLife is one life. It gives the job when it has come to its end.
+// runLife is one run. It returns the job when it has ended.
 func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job, result []byte) {
 	jump := []time.Duration{0, time.Duration(o.random.Int64N(int64(2 * time.Hour))), time.Duration(o.random.Int64N(int64(20 * time.Hour)))}[o.random.IntN(3)]
-	time.Sleep(jump) // the machine was off, or its clock was wrong in the last life
+	time.Sleep(jump) // the machine was off, or its clock was wrong in the last run
 	o.faults["clock moved"]++
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -153,7 +153,7 @@ func (o *crashingJob) cutPower() {
 	o.faults[fmt.Sprintf("power cut, %d%% of the unsynced kept", kept)]++
 }
 
-// acceptJob hands the list in, as an account's.
+// acceptJob uploads the list for an account.
 func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) error {
 	u, _, err := b.node.store.AddUser(ctx, store.NewUser{Email: "ordeal@customer.example", Credits: crashCredits}, "test", time.Now())
 	if err != nil {
@@ -170,7 +170,7 @@ func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) 
 	return nil
 }
 
-// injectFaults draws faults of the network and of the disk while the life lasts.
+// injectFaults draws faults of the network and of the disk during the run.
 func (o *crashingJob) injectFaults(ctx context.Context, b *crashLife) {
 	random := rand.New(rand.NewPCG(o.random.Uint64(), 1))
 	for {
@@ -196,7 +196,7 @@ func (o *crashingJob) injectFaults(ctx context.Context, b *crashLife) {
 	}
 }
 
-// crashLife is what a life has around it.
+// crashLife is the environment of one run.
 type crashLife struct {
 	node      *node
 	internet  *sim.Server
@@ -230,7 +230,7 @@ func (b *crashLife) close(t *testing.T) {
 	require.NoError(t, b.internet.Close())
 }
 
-// dial gives connections that can be hurt.
+// dial returns connections with faults.
 func (b *crashLife) dial(network *memnet.Network) func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 	return func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 		conn, err := network.DialFrom(local)(ctx, kind, address)
@@ -258,7 +258,7 @@ func (b *crashLife) eachConn(random *rand.Rand, do func(*halfOpenConn)) (n int) 
 	return n
 }
 
-// halfOpenConn is a connection that can be half open: what is written is lost, what comes is not heard.
+// halfOpenConn is a connection that can be half open: writes are lost and no data is received.
 type halfOpenConn struct {
 	net.Conn
 	life   *crashLife
@@ -283,7 +283,7 @@ func (c *halfOpenConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// CloseWrite lets the session tell the server that it leaves, if the link still carries that.
+// CloseWrite closes the session's side, if the link still works.
 func (c *halfOpenConn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || c.silent.Load() {

@@ -21,21 +21,21 @@ import (
 
 const (
 	retryPause     = 100 * time.Millisecond // between two tries
-	retryTimeout   = 20 * time.Second       // of one
+	retryTimeout   = 20 * time.Second       // of one request
 	tortureCredits = 100_000_000
 )
 
-// retryingCustomer is a customer who wants every list and every address verified once, whatever happens to the server: it says the same
-// thing under the same key until it gets an answer.
+// retryingCustomer is a customer that wants every list and every address verified once, whatever happens to the server: it repeats a
+// request under the same Idempotency-Key until it gets an answer.
 type retryingCustomer struct {
 	*customer
 	web             *http.Client
-	jobCredits      int64        // by jobs
+	jobCredits      int64        // spent by jobs
 	singleCredits   atomic.Int64 // spent by single verifications
 	singlesAnswered atomic.Int64 // single verifications answered
 	jobs            int
-	damagedJobs     int                          // of these, that had to be uploaded again
-	resultHashes    map[string][sha256.Size]byte // results that were given, by the path that gave them
+	damagedJobs     int                          // lists that had to be uploaded again
+	resultHashes    map[string][sha256.Size]byte // downloaded results, by path
 }
 
 func newRetryingCustomer(c *customer, base string) *retryingCustomer {
@@ -65,7 +65,7 @@ func (s *retryingCustomer) tryOnce(ctx context.Context, method, path, contentTyp
 	return reply{resp.StatusCode, resp.Header, b}, err
 }
 
-// retryUntil tries until there is an answer that is enough; an error is the end of patience.
+// retryUntil tries until there is a sufficient answer; an error means that the time is up.
 func (s *retryingCustomer) retryUntil(ctx context.Context, what string, do func() (reply, error), enough func(reply) bool) (reply, error) {
 	var last string
 	for {
@@ -93,8 +93,8 @@ func isStatus(wanted ...int) func(reply) bool {
 	}
 }
 
-// verify has one list verified, and gives its job and its result. A job that says that it is damaged is the only one that it does
-// without: it uploads the list again.
+// verify verifies one list, and returns its job and its result. It gives up only a job that reports damage, and uploads the list
+// again.
 func (s *retryingCustomer) verify(ctx context.Context, t *testing.T, list []byte, look func(bulkJob)) (bulkJob, []byte) {
 	t.Helper()
 	for {
@@ -112,7 +112,7 @@ func (s *retryingCustomer) verify(ctx context.Context, t *testing.T, list []byte
 	}
 }
 
-// upload has a list accepted.
+// upload uploads a list until it is accepted.
 func (s *retryingCustomer) upload(ctx context.Context, t *testing.T, list []byte) bulkJob {
 	t.Helper()
 	s.jobs++
@@ -125,13 +125,13 @@ func (s *retryingCustomer) upload(ctx context.Context, t *testing.T, list []byte
 	return jobOf(t, r.body)
 }
 
-// follow looks at a job until it is finished.
+// follow polls a job until it is finished.
 func (s *retryingCustomer) follow(ctx context.Context, t *testing.T, j bulkJob, look func(bulkJob)) bulkJob {
 	t.Helper()
 	for !j.finished() {
 		j = s.jobRecord(ctx, t, j.ID, "?wait=1")
 		if j.Status == string(store.JobPaused) {
-			_, _ = s.tryOnce(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil) // the next look tells
+			_, _ = s.tryOnce(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil) // the next poll shows the effect
 		}
 		look(j)
 	}
@@ -147,8 +147,8 @@ func (s *retryingCustomer) jobRecord(ctx context.Context, t *testing.T, id, quer
 	return jobOf(t, r.body)
 }
 
-// requireCorrectJob holds a job against its truth: no row lost, doubled, moved or changed, no verdict that is a lie, and a charge that is
-// what the result says. What could have been known but was not is told.
+// requireCorrectJob compares a job with its truth: no row lost, doubled, moved or changed, no false verdict, and the charge of the
+// result. It logs rows that are UNKNOWN but could have been decided.
 func (s *retryingCustomer) requireCorrectJob(t *testing.T, j bulkJob, truth, result []byte, rows int) {
 	t.Helper()
 	require.Equal(t, "completed", j.Status, j.Error)
@@ -165,7 +165,7 @@ func (s *retryingCustomer) requireCorrectJob(t *testing.T, j bulkJob, truth, res
 	s.jobCredits += charge
 }
 
-// sampleAddresses are some that singles ask about.
+// sampleAddresses are the addresses of single calls.
 func (p *testbed) sampleAddresses() (all []string) {
 	column := -1
 	eachRow(p.t, p.world, 3000, func(cells []string) bool {
@@ -208,7 +208,7 @@ func (s *retryingCustomer) verifySingles(ctx, patience context.Context, addresse
 	return nil
 }
 
-// requireExactLedger reads the account in the stopped server's store: one reservation and one settlement for each cause, and the sum of what was told.
+// requireExactLedger reads the account in the stopped server's store: one reservation and one settlement for each cause, and the sum of all answers.
 func (s *retryingCustomer) requireExactLedger(t *testing.T, data string) {
 	t.Helper()
 	withStoppedStore(t, data, func(db *store.Store) {

@@ -19,13 +19,13 @@ import (
 	"probity/bench/sim"
 )
 
-// What a job that is damaged says: in its record when it cannot be ended, and in answer to a request for its results.
+// Errors of a damaged job: in its record if it cannot be finished, and in the answer to a request for its results.
 const (
 	damagedJobMessage     = "a file of the job is damaged; upload the list again"
 	refusedResultsMessage = "A file of this job is damaged on the server's disk, so no results are given"
 )
 
-// damageJobFile kills a process and damages a file of one of its jobs before the next life.
+// damageJobFile kills a process and damages a file of one of its jobs before the restart.
 func (p *testbed) damageJobFile(at *supervisor, f fault) (said string, did bool) {
 	damaged := make(chan error, 1)
 	if !at.killThen(func() {
@@ -41,7 +41,7 @@ func (p *testbed) damageJobFile(at *supervisor, f fault) (said string, did bool)
 	return said, said != ""
 }
 
-// damageRandomFile flips a bit of a random file in the folder of a random job, or removes it. What it did is empty where there was nothing to do.
+// damageRandomFile flips a bit of a random file in the folder of a random job, or removes it. The description is empty if there was no file.
 func damageRandomFile(data string, f fault) (did string, err error) {
 	r := rand.New(rand.NewPCG(f.random, 1))
 	jobs := jobsIn(data)
@@ -65,7 +65,7 @@ func damageRandomFile(data string, f fault) (did string, err error) {
 	return fmt.Sprintf("%s, byte %d", name, at), err
 }
 
-// flipBit flips a bit of a file and gives its byte; -1 for an empty file.
+// flipBit flips a bit of a file and returns the offset of its byte; -1 for an empty file.
 func flipBit(path string, r *rand.Rand) (at int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -86,8 +86,8 @@ func flipBit(path string, r *rand.Rand) (at int64, err error) {
 	return at, err
 }
 
-// results downloads the results of a job that is finished, in both forms, and remembers what was given. They may be refused where the
-// job says that it is damaged, which is one form or both.
+// results downloads the results of a job that is finished, in both forms, and records them. One or both may be refused if the job
+// reports that it is damaged.
 func (s *retryingCustomer) results(ctx context.Context, t *testing.T, id string) (csv []byte, given bool) {
 	t.Helper()
 	for _, form := range []string{"jsonl", "csv"} {
@@ -99,7 +99,7 @@ func (s *retryingCustomer) results(ctx context.Context, t *testing.T, id string)
 	return csv, given
 }
 
-// download gives the results at a path, or says that they are refused because the job is damaged.
+// download returns the results at a path, or reports that they are refused because the job is damaged.
 func (s *retryingCustomer) download(ctx context.Context, t *testing.T, id, path string) (body []byte, given bool) {
 	t.Helper()
 	r, err := s.retryUntil(ctx, path, func() (reply, error) { return s.tryOnce(ctx, http.MethodGet, path, "", nil) }, func(r reply) bool {
@@ -113,7 +113,7 @@ func (s *retryingCustomer) download(ctx context.Context, t *testing.T, id, path 
 	return nil, false
 }
 
-// recheckResults downloads all results again that were ever given: they are the same, or refused.
+// recheckResults downloads all results again: they are the same, or refused.
 func (s *retryingCustomer) recheckResults(ctx context.Context, t *testing.T) {
 	t.Helper()
 	refused := 0
@@ -129,7 +129,7 @@ func (s *retryingCustomer) recheckResults(ctx context.Context, t *testing.T) {
 	t.Logf("%d results were given again, %d refused", len(s.resultHashes)-refused, refused)
 }
 
-// restore takes backups of a server under load, each of another, and goes on with what is restored of it.
+// restore makes backups of a server under load, and continues with the restored data.
 func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 	lives, end := context.WithCancel(context.Background())
 	t.Cleanup(end)

@@ -15,8 +15,8 @@ import (
 	"probity/bench/sim"
 )
 
-// dnsModes is what a name server does to its answers. The last are lies that only a second server can unmask: one of two
-// relays may tell them.
+// dnsModes are faults of a name server's answers. The last are false answers that only a second server can reveal: only one of two
+// relays may give them.
 var dnsModes = []string{"silent", "slow", "servfail", "refused", "wrong id", "wrong name", "truncated", "garbage", "doubled", "nxdomain", "nodata"}
 
 const dnsLies = 2
@@ -28,9 +28,9 @@ type dnsRelay struct {
 	streams  net.Listener
 	mayLie   bool
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
-	mode     atomic.Pointer[string] // nil while it does as it should
+	mode     atomic.Pointer[string] // nil without a fault
 	wg       sync.WaitGroup
-	slots    chan struct{} // queries under way at one time
+	slots    chan struct{} // queries in flight
 }
 
 const (
@@ -56,7 +56,7 @@ func (r *dnsRelay) close() {
 	r.wg.Wait()
 }
 
-// setMode sets the mode that a chance names.
+// setMode sets the mode of a random number.
 func (r *dnsRelay) setMode(chance uint64) string {
 	modes := dnsModes
 	if !r.mayLie {
@@ -92,7 +92,7 @@ func (r *dnsRelay) serve() {
 	}
 }
 
-// answer passes one query on and gives back what the mode makes of its answer.
+// answer forwards one query and returns the answer, changed by the mode.
 func (r *dnsRelay) answer(query []byte, from net.Addr) {
 	mode := r.currentMode()
 	if mode == "silent" {
@@ -116,11 +116,11 @@ func (r *dnsRelay) answer(query []byte, from net.Addr) {
 		<-time.After(700 * time.Millisecond)
 	}
 	for _, reply := range distortReply(mode, b[:n]) {
-		_, _ = r.packets.WriteTo(reply, from) // who has gone needs no answer
+		_, _ = r.packets.WriteTo(reply, from) // the client may have gone away
 	}
 }
 
-// distortReply is what a server in a mode sends instead of an answer.
+// distortReply is what a server with a fault sends instead of an answer.
 func distortReply(mode string, reply []byte) [][]byte {
 	var m dns.Msg
 	if m.Unpack(reply) != nil {
@@ -154,7 +154,7 @@ func distortReply(mode string, reply []byte) [][]byte {
 	return [][]byte{out}
 }
 
-// accept passes streams on; while a mode says so it closes them.
+// accept forwards streams, or closes them in some modes.
 func (r *dnsRelay) accept() {
 	for {
 		c, err := r.streams.Accept()

@@ -16,19 +16,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// faultyDiskProgram is this program on a disk that does as it is told: its command goes to TestMain as any other program.
+// faultyDiskProgram is this program on a disk with controlled faults. TestMain runs it like any other program.
 const (
 	faultyDiskProgram = "probity-torn"
-	faultyDiskEnv     = "TORN_DISK" // the socket on which the disk is told
+	faultyDiskEnv     = "TORN_DISK" // the socket for commands to the disk
 )
 
-// faultyDiskMain is main, on a torn disk.
+// faultyDiskMain is main on a faulty disk.
 func faultyDiskMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	disk := &faultyDisk{FS: vfs.Default}
 	path := os.Getenv(faultyDiskEnv)
-	_ = os.Remove(path) // of an earlier life
+	_ = os.Remove(path) // of an earlier run
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "torn disk:", err)
@@ -41,11 +41,11 @@ func faultyDiskMain() {
 // faultyDisk is a disk that can be full, slow, or fail one step: before it took effect, or after.
 type faultyDisk struct {
 	vfs.FS
-	pathPart  string // what the path of a file contains for which a step may fail; "" for all
+	pathPart  string // part of the paths of files for which a step may fail; "" for all
 	full      atomic.Bool
-	slow      atomic.Int64 // of a sync, nanoseconds
+	slow      atomic.Int64 // delay of a sync, nanoseconds
 	stepsLeft atomic.Int64 // durable steps until the one that fails; 0 is none
-	persist   atomic.Bool  // the step that fails takes effect all the same
+	persist   atomic.Bool  // the step that fails still takes effect
 }
 
 // serveCommands takes one word a line: full, slow DURATION, fail N, failafter N, well.
@@ -154,12 +154,12 @@ func (f *faultyFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 func (f *faultyFile) sync(do func() error) error {
 	if d := time.Duration(f.disk.slow.Load()); d > 0 {
-		time.Sleep(d) // in a process whose clock is real: this is what a slow disk does
+		time.Sleep(d) // a slow disk, in a process with a real clock
 	}
 	return f.disk.durableStep(f.path, false, do)
 }
 
-// commandDisk tells the disk of a process; an error when the process is not there.
+// commandDisk sends a command to the disk of a process; an error if the process is not running.
 func commandDisk(socket, word string) error {
 	c, err := net.DialTimeout("unix", socket, 2*time.Second)
 	if err != nil {

@@ -45,7 +45,7 @@ func (p *testbed) addProber(n int, coord string) {
 		"--mail-from", "probe@prober.example", "--egress", egress + "=mx.prober.example", "--socks5", mail.listener.Addr().String()}, p.commonFlags()...))
 }
 
-// openSlowClients has clients begin requests and never end them: half a header, half a body, or nothing at all.
+// openSlowClients opens clients that start requests and never finish them: half a header, half a body, or nothing.
 func (p *testbed) openSlowClients(ctx context.Context, f fault) bool {
 	half := []string{"", "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuth", strings.Join([]string{"POST /v1/verify/bulk HTTP/1.1", "Host: x",
 		"Authorization: Bearer " + p.client.key, "Content-Type: multipart/form-data; boundary=b", "Content-Length: 1000000", "",
@@ -56,7 +56,7 @@ func (p *testbed) openSlowClients(ctx context.Context, f fault) bool {
 		if err != nil {
 			continue
 		}
-		_, _ = c.Write([]byte(half[i%len(half)])) // who is refused has done its worst
+		_, _ = c.Write([]byte(half[i%len(half)])) // a refused client is no further load
 		all = append(all, c)
 	}
 	sleepCtx(ctx, f.duration)

@@ -67,7 +67,7 @@ const (
 	faultDiskPersist   faultKind = "a step of the disk fails, but persists"
 	faultDiskFull      faultKind = "disk full"
 	faultDiskSlow      faultKind = "disk slow"
-	faultDNS           faultKind = "DNS" // the mode is the relay's
+	faultDNS           faultKind = "DNS" // the relay chooses the mode
 	faultSMTPHalfOpen  faultKind = "SMTP half open"
 	faultSMTPReset     faultKind = "SMTP reset"
 	faultSMTPRefused   faultKind = "SMTP refused"
@@ -78,8 +78,8 @@ const (
 	faultNodeCutOff    faultKind = "stream and gossip cut"
 )
 
-// fatalFaults are the faults that may end a process. None of them comes in the last part of a stage, so that a process lives through
-// what is left, and leaks can be seen.
+// fatalFaults are the faults that may end a process. None of them comes in the last part of a stage, so that a process survives that
+// part and leaks show.
 var fatalFaults = map[faultKind]bool{faultKill: true, faultTerm: true, faultLowMemory: true, faultBitFlip: true, faultFileLost: true, faultNoDescriptors: true, faultDiskFail: true,
 	faultDiskPersist: true, faultDiskFull: true}
 
@@ -90,7 +90,7 @@ type fault struct {
 	kind     faultKind
 	target   int           // which process, relay or link, by its number
 	duration time.Duration // until it is healed
-	random   uint64        // what else is left to chance
+	random   uint64        // for other random choices
 }
 
 func (f fault) String() string {
@@ -108,7 +108,7 @@ func drawFault(seed, stage uint64, n int, kinds []faultKind) fault {
 	return f
 }
 
-// withoutFatal is a list of kinds without the deadly ones.
+// withoutFatal is a list of kinds without the fatal ones.
 func withoutFatal(kinds []faultKind) (rest []faultKind) {
 	for _, k := range kinds {
 		if !fatalFaults[k] {
@@ -118,7 +118,7 @@ func withoutFatal(kinds []faultKind) (rest []faultKind) {
 	return rest
 }
 
-// TestFaultPlanFollowsFromTheSeed: what a seed did, it does again.
+// TestFaultPlanFollowsFromTheSeed: a seed always gives the same faults.
 func TestFaultPlanFollowsFromTheSeed(t *testing.T) {
 	kinds := []faultKind{faultKill, faultStop, faultDiskFull, faultDNS}
 	first, again, other := drawFault(7, 1, 3, kinds), drawFault(7, 1, 3, kinds), drawFault(8, 1, 3, kinds)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipeConns carries bytes both ways until both have ended.
+// pipeConns copies bytes both ways until both have ended.
 func pipeConns(a, b net.Conn) {
 	var other sync.WaitGroup
 	other.Go(func() { _, _ = io.Copy(b, a); closeWrite(b) })
@@ -28,8 +28,8 @@ func closeWrite(c net.Conn) {
 	}
 }
 
-// mailRelay is a SOCKS5 proxy (RFC 1928) between a prober and mail servers. It connects from the address that it was reached
-// from, so that the referee sees who asks.
+// mailRelay is a SOCKS5 proxy (RFC 1928) between a prober and mail servers. It connects from the client's address, so that
+// the referee sees the source.
 type mailRelay struct {
 	listener net.Listener
 	refuse   atomic.Bool
@@ -39,8 +39,8 @@ type mailRelay struct {
 	conns map[*relayedConn]bool
 }
 
-// relayedConn is one connection through the relay. Once it is dead nothing passes, and no side is told: the other end is counted
-// out when the client gives up.
+// relayedConn is one connection through the relay. When it is dead nothing passes, and no side notices: the other end is closed
+// when the client gives up.
 type relayedConn struct {
 	client, server net.Conn
 	silent         atomic.Bool
@@ -60,7 +60,7 @@ func newMailRelay(t *testing.T, at string) *mailRelay {
 	return r
 }
 
-// eachConn does something to about one of every so many calls; it tells to how many.
+// eachConn does something to about one of every so many connections; it returns how many.
 func (r *mailRelay) eachConn(one int, chance uint64, do func(*relayedConn)) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +77,7 @@ func (r *mailRelay) eachConn(one int, chance uint64, do func(*relayedConn)) (n i
 
 func (c *relayedConn) goSilent() { c.silent.Store(true) }
 
-// reset ends a call with RST on the client's side.
+// reset ends a connection with RST on the client's side.
 func (c *relayedConn) reset() {
 	_ = c.client.(*net.TCPConn).SetLinger(0)
 	_ = c.server.Close()
@@ -126,7 +126,7 @@ func (r *mailRelay) relay(client net.Conn) error {
 	var replies sync.WaitGroup
 	replies.Go(func() { call.forward(client, server) })
 	call.forward(server, in)
-	closeWrite(server) // the client has gone: the server counts it out
+	closeWrite(server) // the client has gone away: the server no longer counts it
 	replies.Wait()
 	return nil
 }
@@ -141,7 +141,7 @@ func (r *mailRelay) track(c *relayedConn, there bool) {
 	}
 }
 
-// forward carries one way until its end; what comes after the call's death is heard and lost.
+// forward copies one way until its end; data after the connection is dead is read and dropped.
 func (c *relayedConn) forward(to net.Conn, from io.Reader) {
 	b := make([]byte, 8<<10)
 	for {
@@ -160,8 +160,8 @@ func (c *relayedConn) forward(to net.Conn, from io.Reader) {
 	}
 }
 
-// link is a link between two parts of a cluster: streams, and datagrams where packets is set. While it is cut nothing passes,
-// and nobody is told; what streams held back arrives when it heals.
+// link is a link between two parts of a cluster: streams, and datagrams where packets is set. While it is cut nothing passes
+// and no side notices; data that streams held back arrives when it heals.
 type link struct {
 	to       string
 	listener net.Listener
@@ -303,10 +303,10 @@ func (l *link) relayPackets() {
 		cut := l.healed != nil
 		l.mu.Unlock()
 		if !cut {
-			_, _ = to.Write(b[:n]) // no listener yet: a datagram is lost
+			_, _ = to.Write(b[:n]) // without a listener a datagram is lost
 		}
 	}
 }
 
-// hostPort is an address of a torture's own range of loopback.
+// hostPort is an address of this test's own loopback range.
 func hostPort(ip string, port int) string { return net.JoinHostPort(ip, strconv.Itoa(port)) }

@@ -19,7 +19,7 @@ import (
 	"unsafe"
 )
 
-// supervisor keeps one process alive, as the init system of a machine does: however it ends, it begins again.
+// supervisor keeps one process running, as an init system does: however it ends, it is started again.
 type supervisor struct {
 	t          *testing.T
 	name       string
@@ -29,26 +29,26 @@ type supervisor struct {
 	done       chan struct{}
 
 	mu            sync.Mutex // guards what follows
-	cmd           *exec.Cmd  // nil between two lives
+	cmd           *exec.Cmd  // nil between two runs
 	stopped       bool       // by SIGSTOP
 	stopping      bool       // it must not start again
-	lowMemory     bool       // its next life gets little memory
-	beforeRestart []func()   // what happens before its next life
+	lowMemory     bool       // its next run gets little memory
+	beforeRestart []func()   // called before its next run
 	starts        int
-	failures      []string // lines of its log that nothing excuses, with what follows them
-	followLines   int      // lines that still belong to the last of them
+	failures      []string // forbidden lines of its log, with the lines that follow
+	followLines   int      // lines that still belong to the last failure
 	recentLines   []string // lines of its log
 }
 
 const (
-	restartDelay    = 100 * time.Millisecond // between two lives
-	keptLogLines    = 60                     // of its log are kept
-	stackLines      = 40                     // behind a line that nothing excuses
+	restartDelay    = 100 * time.Millisecond // between two runs
+	keptLogLines    = 60                     // lines of its log that are kept
+	stackLines      = 40                     // after a forbidden line
 	lowMemoryEnv    = "GOMEMLIMIT=40MiB"
-	shutdownTimeout = 40 * time.Second // of a process that is told to end
+	shutdownTimeout = 40 * time.Second // of a process after SIGTERM
 )
 
-// supervise starts a process and keeps it until end.
+// supervise starts a process and keeps it running until stop.
 func supervise(t *testing.T, dir, name, admin string, args []string) *supervisor {
 	k := &supervisor{t: t, name: name, args: args, admin: admin, diskSocket: filepath.Join(dir, name+".sock"), done: make(chan struct{})}
 	go k.run()
@@ -65,7 +65,7 @@ func (k *supervisor) run() {
 	}
 }
 
-// runOnce is one life; false when there must be none.
+// runOnce is one run; false if there must be none.
 func (k *supervisor) runOnce() bool {
 	c := command(context.Background(), k.args...)
 	path, err := exec.LookPath(faultyDiskProgram)
@@ -88,7 +88,7 @@ func (k *supervisor) runOnce() bool {
 	for in.Scan() {
 		k.checkLine(in.Text())
 	}
-	_ = c.Wait() // how it ended is told by its words
+	_ = c.Wait() // its log shows how it ended
 	k.mu.Lock()
 	down := k.beforeRestart
 	k.cmd, k.stopped, k.beforeRestart = nil, false, nil
@@ -120,12 +120,12 @@ func (k *supervisor) startProcess(c *exec.Cmd) bool {
 	return true
 }
 
-// allowedFailures is what stands in the words of a process that ends because a disk failed under it: ours, or the database's own, which
-// panics in a goroutine of its own when it cannot be opened (its table statistics outlive its file cache), and cannot end
-// otherwise when there is no room for another log.
+// allowedFailures are the log lines of a process that ends because its disk failed: ours, or those of the database, which panics in a
+// goroutine of its own if it cannot be opened (its table statistics outlive its file cache), or if there is no space for another
+// log.
 var allowedFailures = []string{"state store cannot go on", "cache cannot go on", "pebble/v2.(*DB).collectTableStats", "pebble/v2.Open(", "pebble/v2.(*DB).rotateWAL"}
 
-// checkLine keeps a line, and blames the process for what it must never say.
+// checkLine keeps a line, and records a failure for a forbidden one.
 func (k *supervisor) checkLine(line string) {
 	k.mu.Lock()
 	k.recentLines = append(k.recentLines, line)
@@ -153,7 +153,7 @@ func (k *supervisor) recordFailure(line string) {
 	k.failures, k.followLines = append(k.failures, k.name+": "+line), stackLines
 }
 
-// signal reaches the present life; false when there is none.
+// signal sends a signal to the current process; false if there is none.
 func (k *supervisor) signal(s os.Signal) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -169,7 +169,7 @@ func (k *supervisor) signal(s os.Signal) bool {
 	return true
 }
 
-// killWithLowMemory kills the process and gives its next life little memory.
+// killWithLowMemory kills the process and gives its next run little memory.
 func (k *supervisor) killWithLowMemory() bool {
 	k.mu.Lock()
 	k.lowMemory = true
@@ -177,7 +177,7 @@ func (k *supervisor) killWithLowMemory() bool {
 	return k.signal(syscall.SIGKILL)
 }
 
-// killThen kills the process; do is called before its next life. It reports false when there is no process.
+// killThen kills the process; do is called before its next run. It returns false if there is no process.
 func (k *supervisor) killThen(do func()) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,7 +188,7 @@ func (k *supervisor) killThen(do func()) bool {
 	return true
 }
 
-// exhaustDescriptors leaves the process a few descriptors more than it has. The returned function gives it back what it had.
+// exhaustDescriptors leaves the process a few descriptors more than it has. The returned function restores its limit.
 func (k *supervisor) exhaustDescriptors(more int) (heal func(), ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -213,7 +213,7 @@ func (k *supervisor) exhaustDescriptors(more int) (heal func(), ok bool) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.cmd != nil && k.starts == startNumber {
-			_ = limitFiles(pid, &had, nil) // it may have ended just now
+			_ = limitFiles(pid, &had, nil) // the process may have ended
 		}
 	}, true
 }
@@ -245,7 +245,7 @@ func (k *supervisor) socketCount() int {
 	return n
 }
 
-// goroutineCount asks the process how many it has; -1 when it does not answer.
+// goroutineCount asks the process for its number of goroutines; -1 if it does not answer.
 func (k *supervisor) goroutineCount() int {
 	text, err := fetchPage("http://" + k.admin + "/debug/pprof/goroutine?debug=1")
 	if err != nil {
@@ -274,7 +274,7 @@ func (k *supervisor) stop() {
 	<-k.done
 }
 
-// requireNoFailures demands that no life has said what nothing excuses.
+// requireNoFailures requires that no run has logged a forbidden line.
 func (k *supervisor) requireNoFailures(t *testing.T) {
 	t.Helper()
 	k.mu.Lock()

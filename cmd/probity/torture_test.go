@@ -23,10 +23,10 @@ import (
 	"probity/store"
 )
 
-// TestTorture lets everything happen to a server, then to a fleet, that can happen to processes, disks, names and links, while
-// its customer has one list after another verified. At the end nothing is lost, doubled or changed, the ledger is exact, no
-// receiver saw more than it tolerates, and nothing has leaked. Files of jobs are damaged too: such a job ends as the others, or says
-// that it is damaged. The faults follow from the seed. make torture is the long form.
+// TestTorture makes faults of processes, disks, DNS and links at a server, then at a fleet, while its customer verifies one list
+// after another. At the end nothing is lost, doubled or changed, the ledger is exact, no receiver's limit was exceeded, and
+// nothing has leaked. Files of jobs are damaged too: such a job ends as the others, or reports that it is damaged. The faults
+// follow from the seed. make torture is the long form.
 func TestTorture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it torments real processes; run without -short")
@@ -39,7 +39,7 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// testbed is what the faults hit: processes, and the relays between them and the world.
+// testbed is the target of the faults: processes, and the relays between them and the simulated internet.
 type testbed struct {
 	t         *testing.T
 	run       tortureRun
@@ -62,9 +62,9 @@ type testbed struct {
 }
 
 const (
-	tortureSettleTime    = 4 * time.Minute // for what is under way when the last fault is healed
-	tortureRetrySchedule = "1s,3s,6s,12s"  // waits before a row is asked again, which most faults do not outlast
-	nonFatalPart         = 5               // the last one in so many of a stage has no deadly faults
+	tortureSettleTime    = 4 * time.Minute // for running work when the last fault is healed
+	tortureRetrySchedule = "1s,3s,6s,12s"  // most faults are shorter than all retries
+	nonFatalPart         = 5               // the last of so many parts of a stage has no fatal faults
 )
 
 func newTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
@@ -73,7 +73,7 @@ func newTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
 	p.data = p.path("data")
 	var toml bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&toml, systemSpeedup))
-	// A life counts what it had leased of an hour's refusals as used when it ends: the lives of a torture are many.
+	// What a run had leased of an hourly budget counts as used at its end, and there are many runs.
 	text := regexp.MustCompile(`(?m)^refusals_per_hour = \d+$`).ReplaceAll(toml.Bytes(), []byte("refusals_per_hour = 0"))
 	require.NoError(t, os.WriteFile(p.path("providers.toml"), text, 0o600))
 	for i, mayLie := range []bool{false, true} {
@@ -89,7 +89,7 @@ func newTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
 
 func (p *testbed) path(name string) string { return filepath.Join(p.dir, name) }
 
-// ip is an address of this process's own range of loopback, so that tortures may run side by side.
+// ip is an address of this process's own range of loopback, so that several tests may run at the same time.
 func (p *testbed) ip(n int) string {
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d", 32+pid%160, pid/160%256, int(p.stage)*60+n)
@@ -140,7 +140,7 @@ func (k tortureRun) runStage(t *testing.T, stage uint64, lasts time.Duration, cr
 	p.runJob(ctx) // and one more when all is well
 	p.client.recheckResults(ctx, p.t)
 	p.requireNoLeak(ctx, idle)
-	for _, one := range slices.Backward(p.supervisors) { // probers first: the coordinator sees them go
+	for _, one := range slices.Backward(p.supervisors) { // probers first: the coordinator sees them leave
 		one.stop()
 		one.requireNoFailures(t)
 	}
@@ -149,7 +149,7 @@ func (k tortureRun) runStage(t *testing.T, stage uint64, lasts time.Duration, cr
 	p.logReport()
 }
 
-// warmUp waits until the testbed works, and has it do everything once.
+// warmUp waits until the testbed works, and lets it do everything once.
 func (p *testbed) warmUp(ctx context.Context) {
 	p.t.Helper()
 	whole := p.run.rows
@@ -158,7 +158,7 @@ func (p *testbed) warmUp(ctx context.Context) {
 	p.run.rows = whole
 }
 
-// runJob takes one list from its upload to its verdicts.
+// runJob runs one list from its upload to its verdicts.
 func (p *testbed) runJob(ctx context.Context) {
 	p.t.Helper()
 	list, truth := (&serviceEnv{world: p.world}).drawList(p.t, p.run.rows, p.run.seed+uint64(p.client.jobs))
@@ -173,7 +173,7 @@ func (p *testbed) runJob(ctx context.Context) {
 	p.client.requireCorrectJob(p.t, j, truth, result, p.run.rows)
 }
 
-// logThrottle says when it is time to tell how a long job fares.
+// logThrottle limits how often the progress of a long job is logged.
 type logThrottle struct{ last time.Time }
 
 func (m *logThrottle) allow() bool {
@@ -184,7 +184,7 @@ func (m *logThrottle) allow() bool {
 	return true
 }
 
-// injectFaults does one fault after another, each of which heals by itself, until ctx ends; it returns when all are healed.
+// injectFaults makes one fault after another, each of which heals by itself, until ctx ends; it returns when all are healed.
 func (p *testbed) injectFaults(ctx context.Context, lasts time.Duration) {
 	var healing sync.WaitGroup
 	defer healing.Wait()
@@ -203,7 +203,7 @@ func (p *testbed) injectFaults(ctx context.Context, lasts time.Duration) {
 	}
 }
 
-// injectFault does one fault. It counts when there was something to hit.
+// injectFault makes one fault. It counts the fault if it had a target.
 func (p *testbed) injectFault(ctx context.Context, f fault) {
 	at := p.supervisors[f.target%len(p.supervisors)]
 	said, did := "", false
@@ -261,7 +261,7 @@ func (p *testbed) injectDiskFault(ctx context.Context, f fault) (said string, di
 		return word, false
 	}
 	sleepCtx(ctx, f.duration)
-	_ = commandDisk(at.diskSocket, "well") // it may have ended of it
+	_ = commandDisk(at.diskSocket, "well") // the fault may have ended the process
 	return word, true
 }
 
@@ -318,10 +318,10 @@ func (p *testbed) countFault(f fault, at, said string, did bool) {
 	p.faultCounts[f.kind]++
 }
 
-// resources is what a process has when it has nothing to do.
+// resources is what an idle process uses.
 type resources struct{ goroutines, sockets int }
 
-// What a process may have more than at first, when nothing is to be done any more: connections of the other parts, and timers.
+// How much more an idle process may use at the end than at first: connections of other parts, and timers.
 const (
 	goroutineSlack = 40
 	socketSlack    = 24
@@ -334,7 +334,7 @@ func (p *testbed) resourceUse() (all []resources) {
 	return all
 }
 
-// idleUse is the least that the processes have in the seconds after the first job, when its sessions have closed.
+// idleUse is the lowest use of the processes in the seconds after the first job, when its sessions have closed.
 func (p *testbed) idleUse(ctx context.Context) []resources {
 	least := p.resourceUse()
 	for range 10 {
@@ -346,7 +346,7 @@ func (p *testbed) idleUse(ctx context.Context) []resources {
 	return least
 }
 
-// requireNoLeak waits until every process has what it had at first, or little more.
+// requireNoLeak waits until every process uses what it used at first, or little more.
 func (p *testbed) requireNoLeak(ctx context.Context, first []resources) {
 	p.t.Helper()
 	look := time.NewTicker(200 * time.Millisecond)
@@ -371,7 +371,7 @@ func (p *testbed) requireNoLeak(ctx context.Context, first []resources) {
 	}
 }
 
-// logReport tells what was done.
+// logReport logs the faults and their counts.
 func (p *testbed) logReport() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

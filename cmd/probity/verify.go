@@ -26,7 +26,7 @@ type verifyCmd struct {
 	Force   bool          `help:"A list: write over a result file that is already there."`
 	JSON    bool          `name:"json" help:"Addresses: one JSON object a line."`
 	Details bool          `help:"Addresses: the details of each verdict, with --json."`
-	Timeout time.Duration `help:"Addresses: how long to wait for each." default:"30s"`
+	Timeout time.Duration `help:"Timeout for each address." default:"30s"`
 	MaxAge  time.Duration `help:"The oldest cached answer that will do; 0 forces a fresh probe." default:"168h"`
 	NoSMTP  bool          `name:"no-smtp" help:"Connect to no mail server."`
 	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
@@ -37,7 +37,7 @@ type verifyCmd struct {
 func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
 	adjustMemoryLimit(ctx, verifyMemoryLimit)
 	log := newLog(con, root.Verbose)
-	c.Warm = true // there is no memory here of how old a source is
+	c.Warm = true // the age of a source is not known here
 	file, isList := c.listTarget()
 	check := c.checkAddressTargets
 	if isList {
@@ -53,9 +53,8 @@ func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
 	return c.verifyAddresses(ctx, con, log)
 }
 
-// verifyMemoryLimit is where the garbage collector begins to work harder. What is in use stays well below it, whatever the list's
-// length; a GOMEMLIMIT in the environment is obeyed instead. Hosts 50 ms away keep more of a list under way: with a limit of 220 MiB
-// the collector took a third of the processor time then, with this one a tenth.
+// verifyMemoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. Memory use stays
+// well below it for any length of list. Distant hosts keep more rows in flight, so that a lower limit would cost processor time.
 const verifyMemoryLimit = 300 << 20
 
 // listTarget reports that the one target is a list: standard input, or a file that exists and is not an address.
@@ -82,7 +81,7 @@ func (c *verifyCmd) Validate() error {
 	return c.probingFlags.Validate()
 }
 
-// checkAddressTargets refuses what belongs to lists, and lists among addresses.
+// checkAddressTargets refuses flags that are for lists, and lists among addresses.
 func (c *verifyCmd) checkAddressTargets() error {
 	if c.Output != "" {
 		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", errUsage)
@@ -95,7 +94,7 @@ func (c *verifyCmd) checkAddressTargets() error {
 	return nil
 }
 
-// checkListTarget refuses a list that cannot be read, and a result that cannot be written, before anything else is said or done.
+// checkListTarget refuses a list that cannot be read, and a result that cannot be written, before any work is done.
 func (c *verifyCmd) checkListTarget(file string) error {
 	if err := checkListFile(file); err != nil {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", errUsage, err)
@@ -115,7 +114,7 @@ func (c *verifyCmd) checkListTarget(file string) error {
 	return c.checkOverwrite()
 }
 
-// checkListFile refuses a name that leads to nothing that a list could be read from.
+// checkListFile refuses a name that is not a readable file.
 func checkListFile(file string) error {
 	if file == "-" {
 		return nil
@@ -132,11 +131,11 @@ func checkListFile(file string) error {
 	return nil
 }
 
-// checkOverwrite refuses to write over a result, unless the run that would is one that was interrupted or is told to.
+// checkOverwrite refuses to overwrite a result, unless an interrupted run continues or --force is set.
 func (c *verifyCmd) checkOverwrite() error {
 	there, err := os.Lstat(c.Output)
 	if err != nil {
-		return nil // what keeps it from being looked at will keep it from being written
+		return nil // the error shows again when the file is written
 	}
 	if there.IsDir() {
 		return fmt.Errorf("%w: --output %s is a folder; name a file", errUsage, c.Output)
@@ -147,7 +146,7 @@ func (c *verifyCmd) checkOverwrite() error {
 	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", errUsage, c.Output)
 }
 
-// warnWithoutSender says once why public mail servers will not be asked.
+// warnWithoutSender warns once that public mail servers will not be probed, and why.
 func (c *verifyCmd) warnWithoutSender(con *console) {
 	if !c.NoSMTP && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
 		fmt.Fprintln(con.err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
@@ -168,7 +167,7 @@ func warnLog(con *console) *slog.Logger {
 	return slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// withNode runs do while the node runs, then ends the node and gives what either of them failed with.
+// withNode runs do while the node runs, then ends the node. It returns the errors of both.
 func withNode(ctx context.Context, n *node, do func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -182,12 +181,12 @@ func withNode(ctx context.Context, n *node, do func(context.Context) error) erro
 	stop()
 	failed := <-ended
 	if failed != nil && errors.Is(err, context.Canceled) {
-		err = nil // the failure is the reason, the cancellation its echo
+		err = nil // the failure caused the cancellation
 	}
 	return errors.Join(err, failed)
 }
 
-// maxConcurrent bounds how many of the addresses of one command line are asked side by side.
+// maxConcurrent bounds how many addresses of one command line are verified at a time.
 const maxConcurrent = 64
 
 func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog.Logger) error {
@@ -208,7 +207,7 @@ func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog
 	return printTable(con, answers)
 }
 
-// verifyAll fills answers, in the order of the targets.
+// verifyAll fills answers in the order of the targets.
 func (c *verifyCmd) verifyAll(ctx context.Context, n *node, answers []coordinator.Result) error {
 	errs := make([]error, len(c.Targets))
 	slots := make(chan struct{}, maxConcurrent)

@@ -20,10 +20,10 @@ import (
 	"probity/store"
 )
 
-// progressFolder is appended to the name of a result file: what is known so far lives there until the file is whole.
+// progressFolder is appended to the name of a result file. That folder holds the progress until the result is complete.
 const progressFolder = ".progress"
 
-// resultFormOf reads the form of a result file from its ending.
+// resultFormOf returns the form of a result file by its extension.
 func resultFormOf(path string) (coordinator.Form, error) {
 	for _, f := range []struct {
 		ending string
@@ -64,7 +64,7 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 	})
 }
 
-// sameFile reports that two names lead to one file.
+// sameFile reports that two names are one file.
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
@@ -74,7 +74,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// verifyToStdout keeps its progress in a folder of its own, which does not outlive it.
+// verifyToStdout keeps its progress in a temporary folder.
 func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.Logger, file string) error {
 	dir, err := os.MkdirTemp("", "probity-*")
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// listJob is one list being verified.
+// listJob is one list that is being verified.
 type listJob struct {
 	*verifyCmd
 	con  *console
@@ -98,7 +98,7 @@ type listJob struct {
 	form coordinator.Form
 }
 
-// verify verifies the list, and removes the folder of its progress once the result has been delivered.
+// verify verifies the list, and removes the progress folder after the result is written.
 func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) error) error {
 	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: warnLog(l.con), lists: l.listsFlags, resultForm: l.form})
 	if err != nil {
@@ -125,7 +125,7 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) er
 	return printSummary(l.con, ended, l.Output)
 }
 
-// runJob verifies a list and delivers its result.
+// runJob verifies a list and writes its result.
 func (c *verifyCmd) runJob(ctx context.Context, con *console, n *node, file string, writeResult func(*node, string) error) (*store.Job, error) {
 	job, err := c.findOrAcceptJob(ctx, con, n, file)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *verifyCmd) runJob(ctx context.Context, con *console, n *node, file stri
 	return ended, writeResult(n, job.ID)
 }
 
-// findOrAcceptJob is the job that an earlier run left in the folder, if it is of this very list; else a new one.
+// findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list; else a new one.
 func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
 	jobs, _, err := n.coordinator.Jobs("", "", 1, "")
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console, n *node, 
 	return jobs[0], nil
 }
 
-// acceptList reads the list whole, checks it, and makes it a job named after its content.
+// acceptList reads and checks the whole list, and makes it a job named after its content.
 func (c *verifyCmd) acceptList(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
 	in := con.in
 	if file != "-" {
@@ -202,7 +202,7 @@ func (r *badListError) Error() string {
 // fileSHA256 is the SHA-256 of a file, in hexadecimal.
 func fileSHA256(file string) (string, error) {
 	if file == "-" {
-		return "", errors.New("a list on standard input cannot be gone on with: there is no telling whether it is the same; give it as a file")
+		return "", errors.New("a list on standard input cannot be resumed: it may be another list; give it as a file")
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -216,8 +216,8 @@ func fileSHA256(file string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// writeFile makes a file whole or not at all: written next to its place, synced, renamed, and its name synced, so that what it
-// was made from may be removed.
+// writeFile writes a file atomically and durably: to a temporary name, synced, renamed, and the name synced. After it the source
+// of the content may be removed.
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
@@ -233,8 +233,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// progressInterval is how often progress is looked at.
+// progressInterval is how often progress is read.
 const progressInterval = 200 * time.Millisecond
 
-// maxHours is the longest that a job may take: a list on the command line is given all of it.
+// maxHours is the longest that a job may take. A list on the command line gets all of it.
 const maxHours = coordinator.MaxHours

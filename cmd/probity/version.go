@@ -17,15 +17,15 @@ type versionCmd struct {
 	JSON bool `name:"json" help:"One JSON object."`
 }
 
-// build is what version tells.
+// build is the output of version.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision"` // empty where the build did not know it
+	Revision string `json:"revision"` // empty if the build did not know it
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// Run prints the version, the revision it was built from where known, and the Go release.
+// Run prints the version, its revision if known, and the Go release.
 func (c versionCmd) Run(con *console) error {
 	b := build{Version: version, Revision: api.Revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if c.JSON {

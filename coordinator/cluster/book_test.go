@@ -29,7 +29,7 @@ func TestNodeStates(t *testing.T) {
 	check(2, Alive, true, 2)
 	b.removeGossip("a", at(3))
 	check(4, Alive, true, 2)
-	b.setStream("a", Stream{Usable: true, Problem: "broken"}, at(10)) // within the stream's patience
+	b.setStream("a", Stream{Usable: true, Problem: "broken"}, at(10)) // lost, but still usable
 	check(11, Suspect, true, 2)
 	b.setStream("a", Stream{Problem: "silent"}, at(25))
 	check(26, Suspect, false, 2)
@@ -80,7 +80,7 @@ func TestNodesAreBounded(t *testing.T) {
 	require.Len(t, b.view(start).Nodes, MaxNodes)
 }
 
-// Whatever is heard in whatever order: shares are unique, sorted, those of nodes that are alive or away for less than a
+// Whatever the order of events: shares are unique and sorted, they are those of nodes that are alive or absent for less than a
 // minute, and a node without a stream is never usable for long.
 func TestViewInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,21 +17,21 @@ import (
 
 const (
 	rejoinInterval = 30 * time.Second
-	viewInterval   = time.Second // how often time is applied
+	viewInterval   = time.Second // how often states that depend on time are updated
 	leaveTimeout   = 2 * time.Second
 	rejoinRetry    = 3 * time.Second // while no seed has answered
 )
 
-// Config is what a Cluster is made of. Name, Role, Transport and Keys are needed; a prober needs Listen too.
+// Config configures a Cluster. Name, Role, Transport and Keys are required; a prober needs Listen too.
 type Config struct {
 	Name      string // unique in the cluster, as in the node's certificate
 	Role      Role
 	Listen    string // where others reach our streams: HOST:PORT
 	Version   string
-	Transport memberlist.Transport // shut when Run returns
-	Advertise string               // address that others reach our gossip at; default: what the transport says
+	Transport memberlist.Transport // closed when Run returns
+	Advertise string               // address at which others reach our gossip; default: that of the transport
 	Port      int                  // of Advertise
-	Label     string               // the cluster's name: members of another are not heard
+	Label     string               // the cluster's name: members of another cluster are ignored
 	Keys      [][]byte             // 16, 24 or 32 octets each; the first encrypts, all decrypt
 	Seeds     []string             // HOST:PORT of any members; memberlist looks names up
 	Log       *slog.Logger         // default: none
@@ -42,13 +42,13 @@ type Cluster struct {
 	cfg  Config
 	meta []byte
 	ring *memberlist.Keyring
-	wake chan struct{} // something was heard; holds one
+	wake chan struct{} // something has changed; holds one
 	view atomic.Pointer[View]
 
 	mu       sync.Mutex // guards what follows; taken inside memberlist's own locks, never around them
 	registry *registry
 	changed  chan struct{}     // closed at the next View
-	warned   map[string]string // member -> why it was not taken in, so that it is said once
+	warned   map[string]string // subject -> last warning, so that each is logged once
 }
 
 // New makes a Cluster. It starts nothing.
@@ -79,17 +79,17 @@ func New(cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// View is the present one. It never changes; a later call may give another.
+// View returns the current view. It never changes; a later call may return another.
 func (c *Cluster) View() *View { return c.view.Load() }
 
-// Changed gives a View and a channel that is closed when there is a later one.
+// Changed returns the current View and a channel that is closed when there is a later one.
 func (c *Cluster) Changed() (*View, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.view.Load(), c.changed
 }
 
-// Stream tells what the stream to a node says. The View follows.
+// Stream sets the state of the stream to a node. The View follows.
 func (c *Cluster) Stream(node string, s Stream) {
 	c.mu.Lock()
 	c.registry.setStream(node, s, time.Now())
@@ -97,8 +97,8 @@ func (c *Cluster) Stream(node string, s Stream) {
 	c.signal()
 }
 
-// Restore makes a node known that had a share when the process before this one ended: it is missing since now, until its stream lives.
-// Call it before Run.
+// Restore adds a node that had a share when the process before this one ended: it is missing from now until its stream is live. Call
+// it before Run.
 func (c *Cluster) Restore(node, listen string, identities []Identity, now time.Time) {
 	c.mu.Lock()
 	c.registry.restore(node, listen, identities, now)
@@ -125,7 +125,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.follow(ctx)
 	work.Wait()
 	if err := list.Leave(leaveTimeout); err != nil {
-		c.cfg.Log.Info("left without a goodbye", "why", err)
+		c.cfg.Log.Info("left the cluster without telling the other members", "why", err)
 	}
 	if err := list.Shutdown(); err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -138,14 +138,14 @@ func (c *Cluster) memberlistConfig() *memberlist.Config {
 	m.Name, m.Transport, m.Label, m.Keyring = c.cfg.Name, c.cfg.Transport, c.cfg.Label, c.ring
 	m.AdvertiseAddr, m.AdvertisePort = c.cfg.Advertise, c.cfg.Port
 	m.GossipVerifyIncoming, m.GossipVerifyOutgoing = true, true
-	m.DeadNodeReclaimTime = 10 * time.Second // a node that comes back from another address is welcome
+	m.DeadNodeReclaimTime = 10 * time.Second // then a node may come back from another address
 	m.Logger = log.New(logWriter{c.cfg.Log}, "", 0)
 	d := delegate{c}
 	m.Delegate, m.Events, m.Alive, m.Merge, m.Conflict = d, d, d, d, d
 	return m
 }
 
-// joinLoop joins the seeds, and again every rejoin.
+// joinLoop joins the seeds, and again every rejoinInterval.
 func (c *Cluster) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 	for len(c.cfg.Seeds) > 0 && ctx.Err() == nil {
 		wait := rejoinInterval
@@ -154,7 +154,7 @@ func (c *Cluster) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 			wait = rejoinRetry
 		}
 		if n > 0 || list.NumMembers() > 1 {
-			err = nil // a seed that is down is one node that is down
+			err = nil // a seed that is down is no problem of the cluster
 		}
 		c.recordJoin(err)
 		timer := time.NewTimer(wait)
@@ -166,11 +166,11 @@ func (c *Cluster) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// recordJoin logs once why this member hears no other. A member of another key or label is disconnected without a reply.
+// recordJoin logs once why this member reaches no other. A member with another key or label is disconnected without a reply.
 func (c *Cluster) recordJoin(err error) {
 	reason := ""
 	if err != nil {
-		cause := strings.Join(strings.Fields(err.Error()), " ") // memberlist's has a line for each seed
+		cause := strings.Join(strings.Fields(err.Error()), " ") // memberlist's error has a line for each seed
 		reason = fmt.Sprintf("no seed could be joined: %s; a seed that hangs up at once has another cluster key or label: see its log", cause)
 	}
 	c.mu.Lock()
@@ -183,7 +183,7 @@ func (c *Cluster) recordJoin(err error) {
 	c.signal()
 }
 
-// follow publishes views.
+// follow publishes a View after each change, and at each viewInterval.
 func (c *Cluster) follow(ctx context.Context) {
 	tick := time.NewTicker(viewInterval)
 	defer tick.Stop()
@@ -198,7 +198,7 @@ func (c *Cluster) follow(ctx context.Context) {
 	}
 }
 
-// publish makes the View of now the present one, if it says anything new.
+// publish derives the View of now and makes it the current one if it differs.
 func (c *Cluster) publish(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +218,7 @@ func (c *Cluster) publish(now time.Time) {
 	}
 }
 
-// warnOnce says why, once. The caller holds mu.
+// warnOnce logs the reason unless it was the subject's last. The caller holds mu.
 func (c *Cluster) warnOnce(subject, reason string) {
 	if c.warned[subject] == reason {
 		return
@@ -230,8 +230,7 @@ func (c *Cluster) warnOnce(subject, reason string) {
 	c.cfg.Log.Warn(reason)
 }
 
-// SetKeys makes keys the keyring, the first to encrypt. A node without that key no longer hears us: see the package comment on
-// rotation.
+// SetKeys replaces the keyring; the first key encrypts. A node without that key ignores us: see the package comment on rotation.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("cluster: a keyring needs a key")
@@ -243,7 +242,7 @@ func (c *Cluster) SetKeys(keys [][]byte) error {
 	}
 	extra := keysNotIn(c.ring.GetKeys(), keys)
 	if len(extra) > 0 {
-		// Those to be removed go last: memberlist removes a key from the middle of a slice that others are reading.
+		// Order the extra keys last: memberlist would remove a key from the middle of a slice that others are reading.
 		for i := len(keys) - 1; i > 0; i-- {
 			if err := c.ring.UseKey(keys[i]); err != nil {
 				return fmt.Errorf("cluster: key: %w", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// member is one Cluster at work.
+// member is one running Cluster.
 type member struct {
 	*Cluster
 	log  *syncBuffer
@@ -66,7 +66,7 @@ func (l *fakeNetwork) start(t *testing.T, n byte, with func(*Config)) *member {
 	return m
 }
 
-// runBubble runs f in virtual time, and leaves what memberlist still waits for after its end the time to end.
+// runBubble runs f in virtual time, then gives memberlist's goroutines time to end.
 func runBubble(t *testing.T, f func(*testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) })
@@ -194,7 +194,7 @@ func TestForeignMembersAreRefusedOnBothSides(t *testing.T) {
 	for name, test := range map[string]struct {
 		with    func(*Config)
 		logged  string // in the coordinator's log
-		problem string // at the stranger
+		problem string // at the refused member
 	}{
 		"another key":   {func(c *Config) { c.Keys = [][]byte{keyB} }, "no installed keys could decrypt", "another cluster key or label"},
 		"another label": {func(c *Config) { c.Label = "other" }, `unacceptable label`, "another cluster key or label"},

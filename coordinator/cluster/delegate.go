@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate is what memberlist calls back, with its own locks held: it copies, notes and returns.
+// delegate has memberlist's callbacks, which run with its locks held: they copy, record and return.
 type delegate struct{ c *Cluster }
 
 var (
@@ -23,16 +23,16 @@ var (
 	_ memberlist.ConflictDelegate = delegate{}
 )
 
-// NodeMeta gives our metadata, which New has measured.
+// NodeMeta returns our metadata, whose length New has checked.
 func (d delegate) NodeMeta(int) []byte { return d.c.meta }
 
-// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState: gossip carries nothing but which members there are.
+// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState do nothing: gossip carries only the members.
 func (delegate) NotifyMsg([]byte)                {}
 func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
 func (delegate) LocalState(bool) []byte          { return nil }
 func (delegate) MergeRemoteState([]byte, bool)   {}
 
-// NotifyJoin notes a member that came.
+// NotifyJoin records a new member.
 func (d delegate) NotifyJoin(n *memberlist.Node) {
 	if n.Name == d.c.cfg.Name {
 		return
@@ -40,7 +40,7 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 	name, address := strings.Clone(n.Name), addressOf(n)
 	m, err := readMeta(name, n.Meta)
 	if err != nil {
-		return // NotifyAlive has said why
+		return // NotifyAlive has logged why
 	}
 	d.c.mu.Lock()
 	if !d.c.registry.setGossip(name, address, m, time.Now()) {
@@ -50,10 +50,10 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 	d.c.signal()
 }
 
-// NotifyUpdate notes a member whose metadata changed.
+// NotifyUpdate records a member whose metadata changed.
 func (d delegate) NotifyUpdate(n *memberlist.Node) { d.NotifyJoin(n) }
 
-// NotifyLeave notes a member that left or is taken for dead.
+// NotifyLeave records a member that left or is considered dead.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.c.mu.Lock()
 	d.c.registry.removeGossip(n.Name, time.Now())
@@ -61,7 +61,7 @@ func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.c.signal()
 }
 
-// NotifyAlive keeps out members of another program or version.
+// NotifyAlive refuses members of another program or version.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == d.c.cfg.Name {
 		return nil // ourselves
@@ -75,7 +75,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	return err
 }
 
-// NotifyMerge refuses to join members when NotifyAlive refuses one of them, so that the one that comes learns it too.
+// NotifyMerge refuses a join if NotifyAlive refuses one of the members, so that the joining member gets the error too.
 func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
 	for _, n := range peers {
 		if n.State == memberlist.StateAlive {
@@ -87,11 +87,11 @@ func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
 	return nil
 }
 
-// NotifyConflict says that two members have one name.
+// NotifyConflict logs that two members have one name.
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
-	d.c.warnOnce("conflict "+strings.Clone(existing.Name), fmt.Sprintf("two members are named %s: %s and %s; the second is not heard, give it a name and a certificate of its own",
+	d.c.warnOnce("conflict "+strings.Clone(existing.Name), fmt.Sprintf("two members are named %s: %s and %s; the second is ignored; give it a name and a certificate of its own",
 		existing.Name, addressOf(existing), addressOf(other)))
 }
 
@@ -99,7 +99,7 @@ func addressOf(n *memberlist.Node) string {
 	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
 }
 
-// logWriter passes memberlist's log lines on: "[WARN] memberlist: ...".
+// logWriter passes memberlist's log lines on; they look like "[WARN] memberlist: ...".
 type logWriter struct{ log *slog.Logger }
 
 func (w logWriter) Write(line []byte) (int, error) {
@@ -112,9 +112,9 @@ func (w logWriter) Write(line []byte) (int, error) {
 		case "WARN":
 			level = slog.LevelWarn
 		case "ERR", "ERROR":
-			level = slog.LevelWarn // of a peer or of the network: nothing that we failed at
+			level = slog.LevelWarn // an error of a peer or of the network, not ours
 		}
 	}
-	w.log.Log(context.Background(), level, "gossip", "words", text) // the message is a constant, by which lines are counted
+	w.log.Log(context.Background(), level, "gossip", "words", text) // a constant message, so that lines can be counted
 	return len(line), nil
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Protocol is the version of the metadata. Nodes of another are not taken in.
+// Protocol is the version of the metadata. Members with another version are refused.
 const Protocol = 1
 
-// Role is what a member of the gossip is.
+// Role is the role of a member.
 type Role string
 
 // The roles.
@@ -19,7 +19,7 @@ const (
 	RoleProber      Role = "prober"
 )
 
-// meta is what a member tells of itself in gossip. Identities are not in it: they have no bound of 512 octets.
+// meta is a member's metadata in gossip. Identities are not in it: they may not fit in 512 octets.
 type meta struct {
 	Protocol int    `json:"p"`
 	Role     Role   `json:"r"`
@@ -27,7 +27,7 @@ type meta struct {
 	Version  string `json:"v,omitempty"`
 }
 
-// encode makes the octets that travel.
+// encode encodes the metadata for gossip.
 func (m meta) encode() ([]byte, error) {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -39,7 +39,7 @@ func (m meta) encode() ([]byte, error) {
 	return b, nil
 }
 
-// readMeta reads what a member tells. Its error says why that one cannot be taken in.
+// readMeta reads a member's metadata. Its error says why the member is refused.
 func readMeta(name string, b []byte) (meta, error) {
 	var m meta
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -49,7 +49,7 @@ func readMeta(name string, b []byte) (meta, error) {
 		return m, fmt.Errorf("member %s (probity %s) speaks cluster protocol %d, we speak %d; install one version on all machines", name, m.Version, m.Protocol, Protocol)
 	}
 	if m.Role != RoleCoordinator && m.Role != RoleProber {
-		return m, fmt.Errorf("member %s plays no part that we know: %q", name, m.Role)
+		return m, fmt.Errorf("member %s has an unknown role: %q", name, m.Role)
 	}
 	return m, nil
 }

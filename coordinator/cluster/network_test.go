@@ -35,7 +35,7 @@ type fakeTransport struct {
 	ip      net.IP
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	closed  bool // guarded by the lan's mutex
+	closed  bool // guarded by the network's mutex
 }
 
 const port = 7946
@@ -110,7 +110,7 @@ func (h *fakeTransport) enqueue(from net.IP) (near net.Conn, ok bool) {
 	}
 }
 
-// Shutdown closes queued connections, as a closed listener does: no one would read what they write.
+// Shutdown closes queued connections, as a closed listener does.
 func (h *fakeTransport) Shutdown() error {
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()

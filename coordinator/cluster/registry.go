@@ -9,26 +9,25 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// The times of a node's absence.
 const (
-	KeepShare   = timing.KeepShare // a missing node keeps its share
-	forgetAfter = time.Hour        // a node that is gone is shown
+	KeepShare   = timing.KeepShare // how long a missing node keeps its share
+	forgetAfter = time.Hour        // how long a gone node is shown
 )
 
 // MaxNodes bounds the nodes that are known at one time.
 const MaxNodes = 1024
 
-// Stream is what a coordinator's stream to a node says.
+// Stream is the state of a coordinator's stream to a node.
 type Stream struct {
 	Live       bool
-	Usable     bool // live, or broken so shortly that its work goes on
+	Usable     bool // live, or lost so recently that its work goes on
 	Draining   bool
 	Version    string
 	Identities []Identity
 	Problem    string
 }
 
-// registry is what has been heard of the nodes, and derives views from it. It is pure: now comes from outside.
+// registry holds what is known of the nodes, and derives views from it. It is pure: the caller passes now.
 type registry struct {
 	nodes   map[string]*entry
 	rivals  map[string]string // other coordinators: name -> address
@@ -36,15 +35,15 @@ type registry struct {
 	problem string
 }
 
-// entry is what was heard of one node.
+// entry is what is known of one node.
 type entry struct {
 	name       string
 	meta       meta
-	gossip     string // address; "" when gossip does not have it
+	gossip     string // address; "" if gossip does not have it
 	stream     Stream
-	streamLost time.Time // when the stream ended; zero where there never was one or it lives
-	gossipLost time.Time // when gossip lost it, or first heard of it without a stream
-	since      time.Time // of the present state
+	streamLost time.Time // when the stream ended; zero if there never was one or it is live
+	gossipLost time.Time // when gossip lost it, or when the entry was made
+	since      time.Time // of the state
 	state      State
 }
 
@@ -62,7 +61,7 @@ func (b *registry) node(name string, now time.Time) *entry {
 	return e
 }
 
-// restore notes a node that had a share a while ago and is missing now.
+// restore adds a node that had a share before the start and is missing now.
 func (b *registry) restore(name, listen string, identities []Identity, now time.Time) {
 	if e := b.node(name, now); e != nil && !e.stream.Live && len(e.stream.Identities) == 0 {
 		e.streamLost, e.stream.Identities = now, identities
@@ -72,7 +71,7 @@ func (b *registry) restore(name, listen string, identities []Identity, now time.
 	}
 }
 
-// setGossip notes what gossip says of a node. False: there are too many.
+// setGossip records what gossip says of a node; false if there are too many nodes.
 func (b *registry) setGossip(name, address string, m meta, now time.Time) bool {
 	if m.Role != RoleProber {
 		b.rivals[name] = address
@@ -86,7 +85,7 @@ func (b *registry) setGossip(name, address string, m meta, now time.Time) bool {
 	return true
 }
 
-// removeGossip notes that gossip has lost a node.
+// removeGossip records that gossip has lost a node.
 func (b *registry) removeGossip(name string, now time.Time) {
 	delete(b.rivals, name)
 	if e := b.nodes[name]; e != nil {
@@ -94,7 +93,7 @@ func (b *registry) removeGossip(name string, now time.Time) {
 	}
 }
 
-// setStream notes what a stream says. A node that gossip never named has none.
+// setStream sets the state of a node's stream. A node that gossip never named has none.
 func (b *registry) setStream(name string, s Stream, now time.Time) {
 	e := b.nodes[name]
 	if e == nil {
@@ -155,12 +154,12 @@ func (e *entry) stateAt(now time.Time) State {
 	return Gone
 }
 
-// keepsShare reports that the node has a share: it is or was lately attached to.
+// keepsShare reports that the node has a share: its stream is live or was within KeepShare.
 func (e *entry) keepsShare() bool {
 	return e.state == Alive || e.state == Suspect && !e.streamLost.IsZero()
 }
 
-// removeExpired drops nodes that are long gone.
+// removeExpired drops nodes that have been gone for forgetAfter.
 func (b *registry) removeExpired(now time.Time) {
 	for name, e := range b.nodes {
 		if e.gossip == "" && !e.stream.Live && now.Sub(e.streamLost) >= forgetAfter && now.Sub(e.gossipLost) >= forgetAfter {
@@ -169,7 +168,7 @@ func (b *registry) removeExpired(now time.Time) {
 	}
 }
 
-// assignIdentities gives each identity to the node that had it, else to the first that asks, in the order of names.
+// assignIdentities assigns each identity to the node that had it, else to the first node by name that claims it.
 func (b *registry) assignIdentities() {
 	for id, owner := range b.owners {
 		e := b.nodes[owner]
@@ -193,7 +192,7 @@ func (b *registry) assignIdentities() {
 	}
 }
 
-// conflict says which identity of the node another has; empty where none.
+// conflict says which identity of the node belongs to another; empty if none.
 func (b *registry) conflict(e *entry) string {
 	seen := map[string]bool{}
 	for _, id := range e.stream.Identities {
@@ -208,7 +207,7 @@ func (b *registry) conflict(e *entry) string {
 	return ""
 }
 
-// nodeView is the node as a View shows it, and whether it keeps a share.
+// nodeView returns the node for a View, and whether it keeps a share.
 func (b *registry) nodeView(e *entry) (Node, bool) {
 	n := Node{Name: e.name, Gossip: e.gossip, Listen: e.meta.Listen, Version: e.meta.Version, State: e.state, Since: e.since,
 		Usable: e.stream.Usable && !e.stream.Draining, Identities: slices.Clone(e.stream.Identities), Problem: e.stream.Problem}

@@ -2,7 +2,7 @@ package cluster
 
 import "time"
 
-// State is how a node is.
+// State is the state of a node.
 type State uint8
 
 // The states; the zero value is a node that is not part of the work.
@@ -28,8 +28,8 @@ type Identity struct {
 // Node is a prober node as of one View.
 type Node struct {
 	Name       string
-	Gossip     string // address of its gossip; empty where it is not in it
-	Listen     string // where its streams are taken
+	Gossip     string // address of its gossip; empty if gossip does not have it
+	Listen     string // where it accepts streams
 	Version    string
 	State      State
 	Usable     bool // it takes work now
@@ -51,7 +51,7 @@ type View struct {
 	Nodes  []Node  // by name
 	Shares []Share // by identity name
 	Rivals []string
-	// Problem says why no seed could be joined, while no other node is heard.
+	// Problem says why no seed could be joined, while no other member is reached.
 	Problem string
 }
 

@@ -11,10 +11,10 @@ import (
 const (
 	MaxColumns    = 1000       // cells of the header
 	MaxExtraCells = 64         // cells by which a row may exceed the header
-	MaxField      = 64 << 10   // bytes of one cell as it stands in the file, quotes included
+	MaxField      = 64 << 10   // bytes of one cell in the file, quotes included
 	MaxAddresses  = 5_000_000  // of one file, unless Limits say otherwise
 	MaxRow        = 8 << 20    // bytes of one row
-	MaxRows       = 20_000_000 // rows, blank ones included: tables by row number stay small
+	MaxRows       = 20_000_000 // rows, blank ones included: bounds tables by row number
 	BlockBytes    = 1 << 20    // bytes of one block, unless a single row is longer
 	MaxBlockRows  = 1 << 16    // rows of one block
 )
@@ -24,11 +24,11 @@ type Kind uint8
 
 // The kinds.
 const (
-	Unacceptable Kind = iota // well-formed enough to read, and not what is wanted
+	Unacceptable Kind = iota // not a file that we accept
 	TooLarge                 // over a limit
 )
 
-// Error is a refusal of the file. Detail says what is wrong and what to do; Line is 1-based, 0 where no line is to blame.
+// Error is a refusal of the file. Detail says what is wrong and what to do; Line is 1-based, 0 if it concerns no line.
 type Error struct {
 	Kind   Kind
 	Line   int64
@@ -53,7 +53,7 @@ const (
 	Windows1252 = "windows-1252"
 )
 
-// Dialect is how one file is written. It is complete once the file was read to its end.
+// Dialect describes how a file is written. It is complete once the file was read to its end.
 type Dialect struct {
 	Delimiter byte   `json:"delimiter"`
 	Encoding  string `json:"encoding"`
@@ -61,12 +61,12 @@ type Dialect struct {
 	Column    int    `json:"column"`      // of the e-mail cell, 0-based
 	Name      string `json:"column_name"` // its header cell; empty without a header
 	HeaderAt  int    `json:"header_at"`   // where the header begins in the preamble, after byte order mark and sep line
-	Header    int    `json:"header"`      // cells of the header, or of the first row where there is none
+	Header    int    `json:"header"`      // cells of the header, or of the first row if there is no header
 	Widest    int    `json:"widest"`      // cells of the widest row, header included
-	CRLF      bool   `json:"crlf"`        // the line end of the first line, for what has none of its own
+	CRLF      bool   `json:"crlf"`        // line end of the first line, for rows that have none
 }
 
-// The ends a row can have in the file.
+// The line ends of rows.
 const (
 	endNone = iota // the last line, unfinished
 	endLF
@@ -76,24 +76,24 @@ const (
 // Row is one row as offsets into its block's bytes.
 type Row struct {
 	Start, End           uint32 // the cells, without the line end
-	EmailStart, EmailEnd uint32 // the e-mail cell as it stands, quotes included; empty when the row is too short
+	EmailStart, EmailEnd uint32 // the e-mail cell, quotes included; empty if the row is too short
 	Cells                uint16
 	Quoted               bool // the e-mail cell is quoted
-	Blank                bool // the e-mail cell holds nothing but what is trimmed from an address
+	Blank                bool // the e-mail cell is empty after trimming
 	lineEnd              uint8
 }
 
-// Block is a run of whole rows. Its memory belongs to the caller that made it, and is reused by the next call that fills it.
+// Block is a run of whole rows. Its memory belongs to the caller, and is reused by the next call that fills it.
 type Block struct {
 	Buf   []byte
 	Rows  []Row
 	First uint32 // number of the first row, counted from 0
 	Line  int64  // line of the first row, counted from 1
 
-	unquoted []byte // what Mail last made of a quoted cell
+	unquoted []byte // buffer of Email and EachCell
 }
 
-// Email is the text of a row's e-mail cell, unquoted. It is the block's: valid until the next call, never to be written to.
+// Email is the text of a row's e-mail cell, unquoted. It is valid until the next call; do not write to it.
 func (b *Block) Email(i int) []byte {
 	r := &b.Rows[i]
 	cell := b.Buf[r.EmailStart:r.EmailEnd]
@@ -104,7 +104,7 @@ func (b *Block) Email(i int) []byte {
 	return b.unquoted
 }
 
-// appendUnquoted appends the text of a quoted cell: doubled quotes are one, text after the closing quote stays.
+// appendUnquoted appends the text of a quoted cell: doubled quotes become one, text after the closing quote stays.
 func appendUnquoted(dst, cell []byte) []byte {
 	cell = cell[1:]
 	for {
@@ -121,7 +121,7 @@ func appendUnquoted(dst, cell []byte) []byte {
 	}
 }
 
-// blank reports that a cell holds no address at all.
+// blank reports that a cell is empty after trimming.
 func blank(cell []byte, quoted bool) bool {
 	if quoted {
 		cell = appendUnquoted(nil, cell)

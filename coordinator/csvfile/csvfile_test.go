@@ -18,7 +18,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// read reads a file to its end and gives the dialect, the e-mail cells and the file written back with one cell appended.
+// read reads a file to its end and returns the dialect, the e-mail cells and the file written back with one cell appended.
 func read(src io.Reader, o Options) (Dialect, []string, string, error) {
 	r, err := NewReader(src, o)
 	if err != nil {
@@ -105,9 +105,9 @@ func TestRefusals(t *testing.T) {
 		{"no column", "name;mail\nx;y\n", Options{}, Unacceptable, 1, `found "name", "mail" (delimiter ';')`},
 		{"no header", "Ann;a@x.org\nBo;b@x.org\n", Options{}, Unacceptable, 1, "has_header=false and email_column=2"},
 		{"header is an address", "a@x.org\nb@x.org\n", Options{Column: "1"}, Unacceptable, 1, "has_header"},
-		{"unclosed quote", "email,n\na@x.org,1\nb@x.org,\"2\nc@x.org,3\n", Options{}, Unacceptable, 3, "quote opens here"},
+		{"unclosed quote", "email,n\na@x.org,1\nb@x.org,\"2\nc@x.org,3\n", Options{}, Unacceptable, 3, "unclosed quote"},
 		{"long cell", "email,n\na@x.org," + strings.Repeat("x", MaxField+1) + "\n", Options{}, Unacceptable, 2, "longer than 64 KiB"},
-		{"long quoted cell", "email,n\na@x.org,\"" + strings.Repeat("x", 3*MaxField), Options{}, Unacceptable, 2, "not closed"},
+		{"long quoted cell", "email,n\na@x.org,\"" + strings.Repeat("x", 3*MaxField), Options{}, Unacceptable, 2, "unclosed quote"},
 		{"too wide a row", "email\na@x.org" + wide + "\n", Options{}, Unacceptable, 2, "has 67 cells"},
 		{"too many columns", "email" + strings.Repeat(",", 1000) + "\n", Options{}, TooLarge, 1, "1001 columns"},
 		{"too many addresses", "email\na\nb\n\nc\n", Options{Limits: Limits{Addresses: 2}}, TooLarge, 0, "more than 2 addresses"},
@@ -203,7 +203,7 @@ func packZip(t testing.TB, how string, texts []string) string {
 	return b.String()
 }
 
-// FuzzFile: no file makes the package panic, and the cells that go in come out, as another reader of CSV sees them.
+// FuzzFile: no file makes the package panic, and the output has the cells of the input, as another CSV reader sees them.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("email,n\na@x.org,\"1\n2\"\n\nb\r\n"), "", false)
 	f.Add([]byte("sep=;\nemail;n\na;b;c\n"), "1", true)
@@ -230,7 +230,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// sameCells compares with encoding/csv where that reads both, which drops empty lines and is stricter about quotes.
+// sameCells compares with encoding/csv if that reads both; it drops empty lines and is stricter about quotes.
 func sameCells(t *testing.T, in, out string) {
 	theirs, err := csvRows(in)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// ColumnNames gives each column of the widest row a name of its own, for formats that have no columns without one. It is the header's
-// cell, with _2 or the next free number where the name was given before; a column without a header cell is named by its 1-based index.
+// ColumnNames gives each column of the widest row a unique name, for formats in which a column needs one. It is the header's cell,
+// with _2 or the next free number if the name occurred before; a column without a header cell is named by its 1-based index.
 func (d *Dialect) ColumnNames(preamble []byte) []string {
 	var header []string
 	if d.HasHeader {
 		_, header = d.headerOf(preamble)
 	}
-	taken := slices.Clone(header) // so that no name_2 of ours is taken for a cell of that name
+	taken := slices.Clone(header) // so that no name_2 of ours equals a header cell
 	names := make([]string, d.Widest)
 	for i := range names {
 		switch {

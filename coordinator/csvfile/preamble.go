@@ -14,7 +14,7 @@ const delimiters = ",;\t|"
 
 var bom = []byte("\xef\xbb\xbf")
 
-// readPreamble finds the dialect from the first record and takes the header off the pending bytes.
+// readPreamble detects the dialect from the first record and moves the header from the pending bytes to the preamble.
 func (r *Reader) readPreamble(o Options) error {
 	if err := r.fill(BlockBytes); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *Reader) readPreamble(o Options) error {
 	return nil
 }
 
-// sepLine takes a leading "sep=;" line, as spreadsheets write it.
+// sepLine takes a leading "sep=;" line, as spreadsheets write it, and returns its delimiter; 0 if there is none.
 func (r *Reader) sepLine() byte {
 	line := r.pending[:indexFrom(r.pending, 0, '\n')]
 	text := bytes.TrimSuffix(line, []byte{'\r'})
@@ -56,7 +56,7 @@ func (r *Reader) sepLine() byte {
 	return d
 }
 
-// takePreamble takes n pending bytes as part of what stands before the rows.
+// takePreamble moves n pending bytes to the preamble.
 func (r *Reader) takePreamble(n int) {
 	part := r.pending[:n]
 	r.valid = r.valid && utf8.Valid(part)
@@ -65,7 +65,7 @@ func (r *Reader) takePreamble(n int) {
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
 }
 
-// record is the first record of the file as one delimiter reads it.
+// record is the first record of the file, read with one delimiter.
 type record struct {
 	cells []string
 	next  int
@@ -81,7 +81,7 @@ func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 		}
 		seen = append(seen, rec)
 	}
-	for _, minCells := range []int{2, 1} { // a column by number is in every reading: prefer one that splits the line
+	for _, minCells := range []int{2, 1} { // a column by number exists with every delimiter: prefer one that splits the line
 		for i, rec := range seen {
 			if col, ok := findColumn(rec.cells, o, minCells); ok {
 				r.dialect.Delimiter, r.dialect.Column = candidates[i], col
@@ -105,7 +105,7 @@ func (r *Reader) checkHeader(rec record, o Options) error {
 	return nil
 }
 
-// firstRecord reads the first record with a delimiter, and more of the source while the record is not whole.
+// firstRecord reads the first record with a delimiter. It reads more of the source until the record is whole.
 func (r *Reader) firstRecord(delimiter byte) (record, error) {
 	for {
 		rec, done, err := readRecord(r.pending, delimiter, r.eof)
@@ -163,7 +163,7 @@ func findColumn(cells []string, o Options, minCells int) (int, bool) {
 	return n - 1, err == nil && n >= 1 && n <= len(cells) && len(cells) >= minCells
 }
 
-// firstAddress is the leftmost cell that is an address, -1 where there is none.
+// firstAddress is the index of the leftmost cell that is an address, -1 if there is none.
 func firstAddress(cells []string) int {
 	return slices.IndexFunc(cells, func(c string) bool {
 		_, err := engine.ParseTrimmed(c)
@@ -171,7 +171,7 @@ func firstAddress(cells []string) int {
 	})
 }
 
-// findName prefers the exact name, then the leftmost that equals it without case and spaces.
+// findName finds the cell with the exact name, else the leftmost that equals it without case and spaces.
 func findName(cells []string, name string) (int, bool) {
 	for i, c := range cells {
 		if c == name {
@@ -194,7 +194,7 @@ func notText() *Error {
 	return refuse(Unacceptable, 1, "the file does not look like text; send a CSV file in UTF-8, or UTF-16 with a byte order mark")
 }
 
-// noColumn names what was found in the reading that splits the line most.
+// noColumn is the error for a missing e-mail column. It lists the cells found with the delimiter that gives the most.
 func noColumn(seen []record, candidates string, o Options) error {
 	best := 0
 	for i, rec := range seen {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Options are what the sender says of the file. The zero value is a file with a header and a column named email.
+// Options describe the file, as its sender says. The zero value is a file with a header and a column named email.
 type Options struct {
 	Column   string // header name, or 1-based number, of the e-mail column; empty: email
 	NoHeader bool   // the first line is a row
@@ -41,17 +41,17 @@ type Reader struct {
 	closeSrc func()
 	limits   Limits
 	dialect  Dialect
-	preamble []byte // what stands before the first row: byte order mark, sep line, header; as it was sent, in UTF-8 if that was UTF-16
-	pending  []byte // read and not yet given out
+	preamble []byte // bytes before the first row (byte order mark, sep line, header) as sent; UTF-16 as UTF-8
+	pending  []byte // read and not yet emitted
 	eof      bool
 	utf16    bool // the source was UTF-16
-	valid    bool // all that was read is UTF-8
+	valid    bool // all bytes so far are UTF-8
 	rows     int64
 	emails   int64
 	line     int64
 }
 
-// NewReader reads the preamble of a file: how it is packed, encoded and delimited, and its header.
+// NewReader starts to read a file: it detects compression, encoding and delimiter, and reads the header.
 // An error that is not an *Error is one of src.
 func NewReader(src io.Reader, o Options) (*Reader, error) {
 	p, err := unpack(bufio.NewReaderSize(src, 64<<10))
@@ -80,13 +80,13 @@ func (r *Reader) open(raw *bufio.Reader, o Options) error {
 	return r.readPreamble(o)
 }
 
-// Close frees what unpacking holds. It does not close the source.
+// Close frees the decompressor. It does not close the source.
 func (r *Reader) Close() { r.closeSrc() }
 
-// Preamble is what stands before the first row, in the encoding of Dialect.
+// Preamble returns the bytes before the first row, in the encoding of Dialect.
 func (r *Reader) Preamble() []byte { return r.preamble }
 
-// Dialect is how the file is written; Widest and Encoding are final only after Next gave io.EOF.
+// Dialect returns the dialect of the file; Widest and Encoding are final only after Next returned io.EOF.
 func (r *Reader) Dialect() Dialect {
 	d := r.dialect
 	switch {
@@ -101,7 +101,7 @@ func (r *Reader) Dialect() Dialect {
 	return d
 }
 
-// Next fills b with the next rows, io.EOF after the last. b.Buf holds the bytes as sent (UTF-16 as UTF-8).
+// Next fills b with the next rows; after the last it returns io.EOF. b.Buf holds the bytes as sent (UTF-16 as UTF-8).
 func (r *Reader) Next(b *Block) error {
 	if err := r.fill(BlockBytes); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *Reader) Next(b *Block) error {
 	}
 }
 
-// emit hands out the first n pending bytes as b.
+// emit moves the first n pending bytes to b, and checks the limits.
 func (r *Reader) emit(b *Block, n int) error {
 	b.Buf = b.Buf[:n]
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
@@ -151,7 +151,7 @@ func (r *Reader) emit(b *Block, n int) error {
 	return nil
 }
 
-// checkEnd is the end of the file.
+// checkEnd returns io.EOF, or an error if the file has no rows.
 func (r *Reader) checkEnd() error {
 	if r.rows == 0 {
 		return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
@@ -176,7 +176,7 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
-// AppendUTF8 appends text of the dialect's encoding as UTF-8. UTF-8 text, and UTF-16 which was turned when it was read, stays as it is.
+// AppendUTF8 appends text of the dialect's encoding as UTF-8. UTF-8 text, and UTF-16, which was converted by the Reader, is copied.
 func (d *Dialect) AppendUTF8(dst, text []byte) []byte {
 	if d.Encoding != Windows1252 {
 		return append(dst, text...)

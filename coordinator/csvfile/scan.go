@@ -2,8 +2,8 @@ package csvfile
 
 import "bytes"
 
-// Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next gave it.
-// It does not change the dialect, which goroutines may share.
+// Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next returned it. It does not change the
+// dialect, which goroutines may share.
 func (d *Dialect) Parse(b *Block) error {
 	b.Rows = b.Rows[:0]
 	own := *d
@@ -17,8 +17,8 @@ func (d *Dialect) Parse(b *Block) error {
 	return nil
 }
 
-// scan appends the whole rows of b.Buf to b.Rows and says how many bytes they take. When final, the last row needs no
-// line end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.
+// scan appends the whole rows of b.Buf to b.Rows and returns their length in bytes. If final, the last row needs no line
+// end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.
 func (d *Dialect) scan(b *Block, final bool) (int, error) {
 	buf, pos := b.Buf, 0
 	quote := indexFrom(buf, 0, '"')
@@ -57,7 +57,7 @@ func (d *Dialect) scan(b *Block, final bool) (int, error) {
 
 var newline = []byte{'\n'}
 
-// indexFrom is the index of c in buf at or after pos, len(buf) where there is none.
+// indexFrom is the index of c in buf at or after pos, len(buf) if there is none.
 func indexFrom(buf []byte, pos int, c byte) int {
 	if i := bytes.IndexByte(buf[pos:], c); i >= 0 {
 		return pos + i
@@ -98,10 +98,10 @@ func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
 	return r
 }
 
-// clampCells keeps a count that is refused anyway within its type.
+// clampCells keeps a count within its type; such large counts are refused anyway.
 func clampCells(n int) uint16 { return uint16(min(n, 1<<16-1)) }
 
-// checkRow refuses what is over a bound, and sees whether the row is blank.
+// checkRow refuses a row that exceeds a bound, and sets Widest and the row's Blank.
 func (d *Dialect) checkRow(b *Block, r *Row) error {
 	line := func() int64 { return b.Line + int64(bytes.Count(b.Buf[:r.Start], newline)) }
 	if d.Header > 0 && int(r.Cells) > d.Header+MaxExtraCells {
@@ -116,7 +116,7 @@ func (d *Dialect) checkRow(b *Block, r *Row) error {
 	return nil
 }
 
-// longField looks for a plain cell over the bound; quoted ones are measured as they are read.
+// longField reports a plain cell over the bound; quoted cells are checked while they are read.
 func (d *Dialect) longField(line []byte) bool {
 	if bytes.IndexByte(line, '"') >= 0 {
 		return false
@@ -141,8 +141,8 @@ type rowScan struct {
 	visit  func(start, end int, quoted bool) // called with every cell, when not nil
 }
 
-// row reads the row at pos; false when the buffer ends before the row does and more may come.
-// An error's Line counts from the row's own line.
+// row reads the row at pos; false if the buffer ends before the row and more may follow. An error's Line counts from the
+// row's own line.
 func (s *rowScan) row(pos int) (bool, *Error) {
 	s.result = Row{Start: uint32(pos)}
 	for cells := 1; ; cells++ {
@@ -186,7 +186,7 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 	}
 }
 
-// endRow sets the row's end at pos, where its last cell's unquoted part began at body.
+// endRow sets the row's end at pos and returns the end of its last cell, whose unquoted part begins at body.
 func (s *rowScan) endRow(body, pos int) int {
 	s.next = pos + 1
 	s.result.lineEnd = endLF
@@ -203,7 +203,7 @@ func (s *rowScan) endRow(body, pos int) int {
 	return pos
 }
 
-// closingQuote is the index after the closing quote of a cell whose text begins at pos, -1 when it is not in the buffer.
+// closingQuote is the index after the closing quote of a cell whose text begins at pos, -1 if it is not in the buffer.
 func (s *rowScan) closingQuote(pos int) int {
 	for {
 		i := bytes.IndexByte(s.buf[pos:], '"')
@@ -225,7 +225,7 @@ func (s *rowScan) unclosedQuote(start int) *Error {
 	if !s.final && len(s.buf)-start <= MaxField {
 		return nil
 	}
-	return refuse(Unacceptable, s.linesBefore(start), "a quote opens here and is not closed within %d KiB; close it, or double quotes inside cells",
+	return refuse(Unacceptable, s.linesBefore(start), "unclosed quote (no end within %d KiB): close it, or write \"\" for a quote inside a cell",
 		MaxField>>10)
 }
 

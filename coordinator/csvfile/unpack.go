@@ -10,18 +10,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow bounds what a zstd stream may make us remember; every level of the usual tools stays below it.
+// maxWindow bounds the memory of a zstd stream; every level of the usual tools stays below it.
 const maxWindow = 32 << 20
 
 const errPackedFormat = "the %s data is damaged or ends early: %v; send the file again"
 
-// unpackedSource is the unpacked side of an upload.
+// unpackedSource reads the decompressed upload.
 type unpackedSource struct {
 	r     io.Reader
 	close func()
 }
 
-// unpack looks at the first bytes of src and reads through the packing they announce.
+// unpack detects compression by the first bytes of src, and decompresses.
 func unpack(src *bufio.Reader) (unpackedSource, error) {
 	head, err := src.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -51,7 +51,7 @@ func unpack(src *bufio.Reader) (unpackedSource, error) {
 	return unpackedSource{r: src, close: none}, nil
 }
 
-// packingReader turns what a decompressor says into a refusal of the file, unless the upload itself broke.
+// packingReader converts a decompressor's error into a refusal of the file, unless reading the upload failed.
 type packingReader struct {
 	r      io.Reader
 	format string
@@ -66,7 +66,7 @@ func (f *packingReader) Read(p []byte) (int, error) {
 	return n, packingError(f.src, f.format, err)
 }
 
-// packingError is the fault of the upload if reading it fails still, else that of the packing.
+// packingError is the error of reading the upload if that fails still, else a refusal of the compressed data.
 func packingError(src *bufio.Reader, what string, err error) error {
 	var refusal *Error
 	if errors.As(err, &refusal) {

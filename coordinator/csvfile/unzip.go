@@ -27,7 +27,7 @@ const (
 	zipDeflated   = 8
 )
 
-// zipEntry is what a local header says.
+// zipEntry holds the fields of a local header.
 type zipEntry struct {
 	flags, method uint16
 	sum           uint32
@@ -35,7 +35,7 @@ type zipEntry struct {
 	name          string
 }
 
-// zipFile reads the one file of an archive from its local header, without the directory at the archive's end.
+// zipFile reads the one file of an archive by its local header, without the directory at the archive's end.
 type zipFile struct {
 	src   *bufio.Reader
 	data  io.Reader
@@ -43,7 +43,7 @@ type zipFile struct {
 	sum   hash.Hash32
 }
 
-// openZip finds the one file; directories before it are passed over.
+// openZip finds the one file; it skips directories before it.
 func openZip(src *bufio.Reader) (*zipFile, error) {
 	for {
 		e, err := readLocalHeader(src)
@@ -80,7 +80,7 @@ func readLocalHeader(src *bufio.Reader) (zipEntry, error) {
 	return e, nil
 }
 
-// zip64Size is the packed size in the extra field 0x0001 (APPNOTE.TXT 4.5.3), where it follows the unpacked one.
+// zip64Size is the compressed size in the extra field 0x0001 (APPNOTE.TXT 4.5.3), where it follows the uncompressed one.
 func zip64Size(extra []byte) uint64 {
 	for len(extra) >= 4 {
 		id, n := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
@@ -120,7 +120,7 @@ func (z *zipFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkEnd checks the file's checksum and that nothing but the directory follows it.
+// checkEnd verifies the file's checksum and that only the directory follows it.
 func (z *zipFile) checkEnd() error {
 	sum := z.entry.sum
 	if z.entry.flags&zipStreamed != 0 {
@@ -135,7 +135,7 @@ func (z *zipFile) checkEnd() error {
 	if head, _ := z.src.Peek(4); bytes.Equal(head, zipLocal) {
 		return refuse(Unacceptable, 0, "the zip archive holds more than one file (a spreadsheet is such an archive: export it as CSV); send one")
 	}
-	_, err := io.Copy(io.Discard, z.src) // the directory, so that the sender is heard out
+	_, err := io.Copy(io.Discard, z.src) // read the directory, so that the sender can finish
 	return err
 }
 

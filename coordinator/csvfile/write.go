@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// AppendRow appends row i as UTF-8 with its own cells untouched, padded to the widest row, then ours, then its own line end.
+// AppendRow appends row i as UTF-8: its own cells unchanged, padded to the widest row, then ours, then its own line end.
 // The block's bytes must be UTF-8: see AppendUTF8.
 func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
 	dst = d.AppendInputCells(dst, b, i)
@@ -17,20 +17,20 @@ func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
 	return d.AppendLineEnd(dst, b, i)
 }
 
-// AppendInputCells appends the beginning of what AppendRow appends: row i's own cells, padded.
+// AppendInputCells appends the first part of AppendRow: row i's own cells, padded.
 func (d *Dialect) AppendInputCells(dst []byte, b *Block, i int) []byte {
 	r := &b.Rows[i]
 	dst = append(dst, b.Buf[r.Start:r.End]...)
 	return d.pad(dst, int(r.Cells))
 }
 
-// AppendLineEnd appends the end of what AppendRow appends: row i's line end.
+// AppendLineEnd appends the last part of AppendRow: row i's line end.
 func (d *Dialect) AppendLineEnd(dst []byte, b *Block, i int) []byte {
 	return d.appendLineEnd(dst, b.Rows[i].lineEnd)
 }
 
-// AppendPreamble appends what stood before the rows, with the names of our columns at the end of the header.
-// A name that the file has already becomes name_2, or the next number that is free.
+// AppendPreamble appends the preamble, with the names of our columns at the end of the header. A name that the file already
+// has becomes name_2, or the next free number.
 func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 	if !d.HasHeader {
 		return append(dst, preamble...)
@@ -48,7 +48,7 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.result}}, 0, ours)
 }
 
-// headerOf is the header in UTF-8, and the texts of its cells.
+// headerOf returns the header in UTF-8, and the texts of its cells.
 func (d *Dialect) headerOf(preamble []byte) ([]byte, []string) {
 	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
 	rec, _, err := readRecord(text, d.Delimiter, true)
@@ -66,7 +66,7 @@ func freeName(taken []string, name string) string {
 	return candidate
 }
 
-// AppendCell appends a cell of ours: guarded against being read as a formula, quoted when it must be.
+// AppendCell appends a cell of ours: guarded against being read as a formula, and quoted if necessary.
 func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
 	if cell == "" {
 		return dst

@@ -7,11 +7,11 @@ import (
 	"probity/coordinator/cluster"
 )
 
-// A job may be quiet for a minute for a good reason: its narrow routes are owned by nodes that are away, or have another owner that
-// makes them wait. An operator who looks at such a job finds the reason in the log.
+// A job may stand still for a minute for a good reason: its narrow routes are owned by absent nodes, or wait because their owner has
+// changed. The log tells the operator the reason.
 
-// absentOwners are the nodes whose rows wait for them to come back, and until when they do: then the routes go to others.
-// A node without a share owns nothing that could wait.
+// absentOwners are the absent nodes whose rows wait for them, and until when: then the routes go to others. A node without a share
+// owns nothing that could wait.
 func (r *membership) absentOwners() (nodes []string, until time.Time) {
 	owns := map[string]bool{}
 	for _, s := range r.shares {
@@ -30,23 +30,23 @@ func (r *membership) absentOwners() (nodes []string, until time.Time) {
 	return nodes, until
 }
 
-// logWaits says why rows of jobs wait, when that begins or changes. The mutex is held.
+// logWaits logs why rows of jobs wait, when that begins or changes. The mutex is held.
 func (f *Fleet) logWaits(old, next *membership, now time.Time) {
 	nodes, until := next.absentOwners()
 	if !slices.Equal(nodes, f.loggedAbsent) {
 		f.loggedAbsent = nodes
 		if len(nodes) > 0 {
-			f.cfg.Log.Info("lists wait for nodes that are away, with the routes that they own", "nodes", nodes, "until", until)
+			f.cfg.Log.Info("jobs wait for absent nodes", "nodes", nodes, "until", until)
 		} else {
-			f.cfg.Log.Info("lists wait for no node any more")
+			f.cfg.Log.Info("jobs no longer wait for absent nodes")
 		}
 	}
 	if n := len(next.formerSets); n > 0 && next.formerSets[n-1].set == old.set {
-		f.cfg.Log.Info("lists let the routes rest that have another owner now", "until", next.formerSets[n-1].allAvailableAt())
+		f.cfg.Log.Info("routes with a new owner paused", "until", next.formerSets[n-1].allAvailableAt())
 	}
 }
 
-// allAvailableAt is when the last route of the set may be asked by another source.
+// allAvailableAt is when other sources may take every route of the set.
 func (f *formerSet) allAvailableAt() time.Time {
 	for _, recentlyUsed := range f.recentlyUsed {
 		if recentlyUsed {

@@ -1,3 +1,3 @@
-// Package fleet makes one prober of the nodes of a cluster: which node asks about which address, what comes back from each, and what
-// each has used of a receiver's budget. The invariants stand at Fleet.
+// Package fleet presents the nodes of a cluster as one prober: it decides which node probes which address, collects the results, and
+// tracks what each node has used of a receiver's budget. The invariants are at Fleet.
 package fleet

@@ -23,64 +23,63 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// ErrNoProber is returned for a single that must be asked while no prober is there to ask it.
-var ErrNoProber = errors.New("no prober is there to ask")
+// ErrNoProber is returned for a single call that needs SMTP while no prober is available.
+var ErrNoProber = errors.New("no prober is connected")
 
-// RuleSuppressed is the rule of a verdict on an address that is not asked because its owner wants so.
+// RuleSuppressed is the rule of a verdict on an address that is not probed because it is on the suppression list.
 const RuleSuppressed = "coordinator/suppressed"
 
-// The times of a fleet.
 const (
-	absentWait    = 5 * time.Second   // before rows whose owner cannot be used go out again
-	handover      = timing.Handover   // a narrow route rests so long when its owner changes: the former one closes its connections meanwhile
-	startDelay    = timing.StartDelay // after a start: the former owner of a narrow route may not be attached to yet
+	absentWait    = 5 * time.Second   // before rows whose owner is not usable are sent again
+	handover      = timing.Handover   // pause of a narrow route when its owner changes: the former one closes its connections meanwhile
+	startDelay    = timing.StartDelay // pause of narrow routes after a start: their former owner may not be attached yet
 	retryInterval = 250 * time.Millisecond
 )
 
-// Config is what a Fleet is made of. All but Suppressed, SuppressedAddress, Log and Metrics are needed.
+// Config configures a Fleet. Cluster, Coordinator, Table, Dial and Credentials are required.
 type Config struct {
 	Cluster     *cluster.Cluster
-	Coordinator wire.Coordinator // what we are to the nodes
+	Coordinator wire.Coordinator // how we introduce ourselves to the nodes
 	Version     string
 	Table       func() *engine.Table
 	Dial        func(ctx context.Context, address string) (net.Conn, error)
 	Credentials func(node string) credentials.TransportCredentials
-	// Suppressed reports a domain or one of its MX hosts whose owner asked never to be probed. Default: no owner did.
+	// Suppressed reports that a domain or one of its MX hosts is on the suppression list. Default: none is.
 	Suppressed func(domain string, hosts []string) bool
-	// SuppressedAddress is the same of one address. Default: no owner did.
+	// SuppressedAddress reports the same of one address. Default: none is.
 	SuppressedAddress func(engine.Address) bool
-	// Disk and Dir say where the list of nodes that have a share is kept. Default: nowhere.
+	// Disk and Dir say where the nodes that have a share are stored. Default: nowhere.
 	Disk    vfs.FS
 	Dir     string
 	Log     *slog.Logger          // default: none
 	Metrics prometheus.Registerer // default: none
 }
 
-// Fleet is the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route has one, a
-// wide provider is spread over all, and so are the domains of a provider with tenants. A row that cannot be sent to its owner now is
-// Later.
+// Fleet presents the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route has one, a
+// wide provider is spread over all, and so are the domains of a provider with tenants. A row whose owner cannot take it now is
+// returned.
 //
-//  1. The rows of a narrow key, a route or a domain of a provider with tenants, are at one node at a time. When its owner
-//     changes, what is under way is returned, and the key waits until its former owner has closed its connections, and the
-//     minute is over of which that may have used the budget.
-//  2. The owner of a key is read from one immutable membership; nothing is asked under a lock.
-//  3. A source that a wide provider wants no more of has no share of it until its node says otherwise (quarantines.go).
-//  4. A narrow route's hour moves with it: its owner is told what others have used (usage.go).
-//  5. All nodes are told to forget an address; the Eraser keeps those that were not reached, and asks again (forget.go).
-//  6. The nodes with a share are on disk: a coordinator that starts again waits for each of them as for any node that is missing.
-//  7. A node that goes gives its rows back at once; each row of a batch has exactly one result.
+//  1. The rows of a narrow key (a route, or a domain of a provider with tenants) are at one node at a time. When its owner
+//     changes, its rows in flight are returned. The new owner starts after the former one has closed its connections and its
+//     per-minute budget has expired.
+//  2. The owner of a key is read from one immutable membership; no node is called under a lock.
+//  3. A source that a wide provider has quarantined has no share of it until its node reports the end (quarantines.go).
+//  4. The hourly budget of a narrow route moves with it: its owner is told what others have used (usage.go).
+//  5. All nodes are told to forget an address; the Eraser stores those that were not reached, and tries again (forget.go).
+//  6. The nodes with a share are on disk: after a restart the coordinator waits for each of them as for any missing node.
+//  7. A node that leaves returns its rows at once; each row of a batch has exactly one result.
 type Fleet struct {
 	cfg        Config
 	membership atomic.Pointer[membership]
-	remembered []rememberedNode // as on disk: Run's own
+	remembered []rememberedNode // as on disk; owned by Run
 	usage      clusterUsage
 
 	mu            sync.Mutex // guards what follows
 	members       map[string]*member
-	started       time.Time                    // when Run did; zero before
+	started       time.Time                    // when Run started; zero before
 	startDelayEnd time.Time                    // until then narrow routes wait
-	loggedAbsent  []string                     // the nodes that the log says are waited for
-	parts         map[*part]context.CancelFunc // under way: bounded by the flights of the desk and the identities
+	loggedAbsent  []string                     // absent nodes, as last logged
+	parts         map[*part]context.CancelFunc // in flight: bounded by the scheduler's dispatched chunks and the identities
 }
 
 // member is a node and our stream to it.
@@ -88,13 +87,13 @@ type member struct {
 	name     string
 	listen   atomic.Pointer[string]
 	client   *wire.Client
-	lastWork atomic.Int64 // when it was last sent rows or heard of them, in nanoseconds since 1970
-	used     atomic.Bool  // it was given a row or a single to ask, by this process
-	fresh    atomic.Bool  // it had asked no receiver when it was last attached
+	lastWork atomic.Int64 // when rows were last sent to it or results received from it, in nanoseconds since 1970
+	used     atomic.Bool  // this process has sent it a row or a single call
+	fresh    atomic.Bool  // it had contacted no receiver when it was last attached
 	stop     context.CancelFunc
 }
 
-// neverAsked reports a node that has asked no receiver, for this process or another.
+// neverAsked reports a node that has contacted no receiver, for this process or another.
 func (m *member) neverAsked() bool { return m.fresh.Load() && !m.used.Load() }
 
 var _ wire.Prober = (*Fleet)(nil)
@@ -123,7 +122,7 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Run follows the cluster and keeps a stream to each of its nodes until ctx ends. The cluster's own Run is its owner's.
+// Run follows the cluster and keeps a stream to each of its nodes until ctx ends. The caller runs the Cluster itself.
 func (f *Fleet) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -143,7 +142,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if err := f.updateMembers(ctx, view, &streams); err != nil {
 			return err
 		}
-		f.saveNodes(view) // before any work is given: a process that finds no nodes remembered makes no route wait
+		f.saveNodes(view) // before any work is sent: a process that finds no remembered nodes makes no route wait
 		f.publish(view, time.Now())
 		select {
 		case <-changed:
@@ -153,7 +152,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 }
 
-// updateMembers begins streams to nodes that came, and ends those to nodes that are forgotten.
+// updateMembers starts streams to new nodes, and ends those to nodes that are forgotten.
 func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *sync.WaitGroup) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,12 +179,12 @@ func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *
 	return nil
 }
 
-// addMember begins the stream to a node. The mutex is held.
+// addMember starts the stream to a node. The mutex is held.
 func (f *Fleet) addMember(ctx context.Context, n *cluster.Node, at string, streams *sync.WaitGroup) (err error) {
 	m := &member{name: n.Name}
 	m.listen.Store(&at)
 	if f.isRemembered(n.Name) {
-		m.lastWork.Store(time.Now().UnixNano()) // until now, for the process before this one
+		m.lastWork.Store(time.Now().UnixNano()) // it may have worked until now for the process before this one
 	}
 	m.client, err = wire.NewClient(wire.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
 		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
@@ -207,7 +206,7 @@ func (f *Fleet) addMember(ctx context.Context, n *cluster.Node, at string, strea
 	return nil
 }
 
-// streamAddress is where a node's stream is taken. A node that listens on all its addresses is reached where its gossip is.
+// streamAddress is where a node accepts its stream. A node that listens on all its addresses is reached at that of its gossip.
 func streamAddress(n *cluster.Node) string {
 	at, err := netip.ParseAddrPort(n.Listen)
 	if err != nil || !at.Addr().IsUnspecified() {
@@ -215,12 +214,12 @@ func streamAddress(n *cluster.Node) string {
 	}
 	host, _, err := net.SplitHostPort(n.Gossip)
 	if err != nil {
-		return "" // it is not in the gossip now: what is known of it holds
+		return "" // it is not in the gossip now: the address known before stays
 	}
 	return net.JoinHostPort(host, strconv.Itoa(int(at.Port())))
 }
 
-// streamState tells the cluster what a stream says.
+// streamState converts the state of a stream for the cluster.
 func streamState(s wire.State) cluster.Stream {
 	out := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version, Problem: s.Problem}
 	for _, id := range s.Hello.Identities {
@@ -229,7 +228,7 @@ func streamState(s wire.State) cluster.Stream {
 	return out
 }
 
-// TableChanged tells that Table gives another one now: each node takes it between two batches.
+// TableChanged announces that Table returns another one now: each node takes it between two batches.
 func (f *Fleet) TableChanged() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,7 +237,7 @@ func (f *Fleet) TableChanged() {
 	}
 }
 
-// publish makes the membership of a view the present one, and takes back what has another owner now.
+// publish makes the membership of a view the current one, and cancels parts whose keys have another owner now.
 func (f *Fleet) publish(view *cluster.View, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// An erasure reaches the caches of all nodes that are known: those that can be reached at once, the others when they are back; the
-// Eraser keeps the nodes that were not told. A node that the cluster had forgotten before the erasure, after an hour's absence, is not known: erase
-// again when it is back.
+// An erasure reaches the caches of all known nodes: those that are reachable at once, the others when they are back (the Eraser stores
+// them). A node that was absent for an hour before the erasure is not known: erase again when it is back.
 
-// errNodesUnknown is returned while it is not known which nodes there are.
+// errNodesUnknown is returned until the coordinator has run long enough to know its nodes.
 var errNodesUnknown = fmt.Errorf("the coordinator has run for less than %s and does not know its nodes yet", startDelay)
 
 // Forget implements Caches.

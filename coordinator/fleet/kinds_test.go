@@ -10,8 +10,8 @@ import (
 	"probity/engine"
 )
 
-// TestOwnersByKindAreStable: a release that moved the keys of narrow and wide providers would ask every receiver from another
-// source, and pinned rows from one that never asked them.
+// TestOwnersByKindAreStable: a release that moved the keys of narrow and wide providers would probe every receiver from another
+// source, and retry pinned rows from a source that is new to them.
 func TestOwnersByKindAreStable(t *testing.T) {
 	names := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
 	r := newMembership(viewOf(true, names...), membersOf(names...), nil, testNow)
@@ -29,7 +29,7 @@ func TestOwnersByKindAreStable(t *testing.T) {
 	}, got)
 }
 
-// tenantsRoute is a route to a provider with tenants, of which so many sources may ask.
+// tenantsRoute is a route to a provider with tenants, with its fleet_sources.
 func tenantsRoute(t require.TestingT, fleetSources int) *engine.Route {
 	table, err := engine.ParseTable(fmt.Appendf(nil, "[[provider]]\nid = \"gate\"\nname = \"Gate\"\nmx = [\".gate.example\"]\ntenants = true\nfleet_sources = %d\n", fleetSources))
 	require.NoError(t, err)
@@ -37,8 +37,8 @@ func tenantsRoute(t require.TestingT, fleetSources int) *engine.Route {
 	return &r
 }
 
-// TestTenantsStayAtOneSource: all of a domain has one source, pinned or not, and waits for it while it is away or changes, as a
-// narrow route does; the domains have different ones.
+// TestTenantsStayAtOneSource: each domain has one source, pinned or not, and waits while it is absent or changes, as a narrow route
+// does; different domains have different sources.
 func TestTenantsStayAtOneSource(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	route, members := tenantsRoute(t, 0), membersOf(names...)
@@ -72,7 +72,7 @@ func TestTenantsStayAtOneSource(t *testing.T) {
 	}
 }
 
-// TestFleetSourcesLimitsSources: however many sources come and go, no more than fleet_sources ask a provider at one time.
+// TestFleetSourcesLimitsSources: however many sources come and go, no more than fleet_sources probe a provider at one time.
 func TestFleetSourcesLimitsSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, most := rapid.IntRange(1, 12).Draw(t, "sources"), rapid.IntRange(1, 5).Draw(t, "fleet_sources")

@@ -41,7 +41,7 @@ func TestNodesWithAShareAreSaved(t *testing.T) {
 	}
 }
 
-// A node that had a share when the process before this one ended may have used the minute of its routes.
+// A node that had a share when the process before this one ended may have used the per-minute budgets of its routes.
 func TestRememberedNodesCountAsUsed(t *testing.T) {
 	gossip, err := cluster.New(cluster.Config{Name: "hub", Role: cluster.RoleCoordinator, Keys: [][]byte{make([]byte, 16)},
 		Transport: new(memberlist.MockNetwork).NewTransport("hub")})

@@ -9,7 +9,7 @@ import (
 	"probity/engine"
 )
 
-// membership says which identity owns what at one moment. It is immutable.
+// membership says which identity owns which keys at one moment. It is immutable.
 type membership struct {
 	view          *cluster.View
 	set           *shard.Set // all that keep a share
@@ -17,8 +17,8 @@ type membership struct {
 	shares        map[string]share
 	startDelayEnd time.Time // narrow keys have no owner before
 	quarantines   quarantines
-	wideSets      map[string]*shard.Set // the set that shares a wide provider at which an identity is quarantined; "" for the others; nil: all
-	formerSets    []formerSet           // that had a share a moment ago, oldest first
+	wideSets      map[string]*shard.Set // provider at which an identity is quarantined, "" for the others -> the set that shares it; nil: all
+	formerSets    []formerSet           // replaced a moment ago, oldest first
 	replaced      chan struct{}         // closed when there is a later membership
 }
 
@@ -31,12 +31,12 @@ type share struct {
 // formerSet is a set whose owners may still be closing connections.
 type formerSet struct {
 	set          *shard.Set
-	recentlyUsed map[string]bool // identities that were at work to the end
-	neverAsked   map[string]bool // identities whose node had asked no receiver
+	recentlyUsed map[string]bool // identities that were at work in the last minute
+	neverAsked   map[string]bool // identities whose node had contacted no receiver
 	closedAt     time.Time
 }
 
-// newFormerSet is a set that is replaced now.
+// newFormerSet makes the former set of a membership that is replaced now.
 func newFormerSet(old *membership, now time.Time) formerSet {
 	f := formerSet{old.set, map[string]bool{}, map[string]bool{}, now.Add(handover)}
 	for name, s := range old.shares {
@@ -46,8 +46,8 @@ func newFormerSet(old *membership, now time.Time) formerSet {
 	return f
 }
 
-// availableAt is when a route that an identity had in the set may be asked for jobs from another source: when it has closed its connections, and, if it
-// was at work to the end, when the minute is over of which it may have used the budget. The zero time where it never asked a receiver.
+// availableAt is when another source may take a route that an identity owned in the set, for jobs: when that one has closed its
+// connections and, if it was at work to the end, when its per-minute budget has expired. Zero if it never contacted a receiver.
 func (f *formerSet) availableAt(was shard.Identity) time.Time {
 	if f.neverAsked[was.Name] {
 		return time.Time{}
@@ -58,10 +58,10 @@ func (f *formerSet) availableAt(was shard.Identity) time.Time {
 	return f.closedAt
 }
 
-// maxFormerSets bounds how many sets are remembered at one time: the oldest is forgotten first.
+// maxFormerSets bounds the former sets of a membership: the oldest is dropped first.
 const maxFormerSets = 16
 
-// newMembership makes the membership of a view; old is the one before it, nil for none.
+// newMembership derives the membership of a view; old is the one before it, nil for none.
 func newMembership(view *cluster.View, members map[string]*member, old *membership, now time.Time) *membership {
 	r := &membership{view: view, shares: map[string]share{}, replaced: make(chan struct{})}
 	var all, usable []shard.Identity
@@ -69,7 +69,7 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 		s := &view.Shares[i]
 		m := members[s.Node]
 		if m == nil {
-			continue // a node whose address was never told cannot have had a stream
+			continue // a node whose address was never known cannot have had a stream
 		}
 		id := shard.Identity{Name: s.Name, Node: s.Node}
 		all = append(all, id)
@@ -91,7 +91,7 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 	return r
 }
 
-// mustSet makes a set of a view's shares, whose names a view has made unique.
+// mustSet makes a set of a view's shares, whose names are unique.
 func mustSet(ids []shard.Identity) *shard.Set {
 	s, err := shard.New(ids)
 	if err != nil {
@@ -110,8 +110,8 @@ func (r *membership) recentFormerSets(now time.Time) []formerSet {
 	return recent
 }
 
-// keyOf is what of an address is owned. A narrow key belongs to one source in the whole cluster: a narrow route, or one domain of
-// a provider with tenants.
+// keyOf is the key by which an address is assigned to an identity. A narrow key (a narrow route, or one domain of a provider with
+// tenants) belongs to one source in the whole cluster.
 func keyOf(route *engine.Route, a engine.Address) (k shard.Key, narrow bool) {
 	p := route.Provider
 	switch {
@@ -128,7 +128,7 @@ func ownerIn(set *shard.Set, k shard.Key, of *engine.Provider) (shard.Identity, 
 	return set.OwnerAmong(k, shard.Route(of.ID), of.FleetSources)
 }
 
-// owner is the identity that answers for a key, and from when.
+// owner is the identity that owns a key, and since when it may be used.
 type owner struct {
 	identity string
 	share
@@ -138,10 +138,10 @@ type owner struct {
 // found reports that an identity owns the key, usable or not.
 func (o *owner) found() bool { return o.identity != "" }
 
-// ready reports that the owner may be asked now.
+// ready reports that the owner may be used now.
 func (o *owner) ready() bool { return o.found() && o.usable && o.readyAt.IsZero() }
 
-// ownerOf finds the identity that answers for a key of a provider. A pinned one does at a wide provider while it has a share.
+// ownerOf finds the identity that owns a key of a provider. At a wide provider it is the pinned one while that has a share.
 func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
 	set := r.set
 	if !narrow {
@@ -172,7 +172,7 @@ func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinn
 	return o
 }
 
-// stillClosing reports that another source may still be asking for the key.
+// stillClosing reports that another source may still have connections for the key.
 func (r *membership) stillClosing(k shard.Key, of *engine.Provider, identity string, now time.Time) bool {
 	for i := range r.formerSets {
 		f := &r.formerSets[i]
@@ -183,8 +183,7 @@ func (r *membership) stillClosing(k shard.Key, of *engine.Provider, identity str
 	return false
 }
 
-// waitUntil is until when rows may wait for owners that are away: until their shares go to others, and these may ask. The zero time,
-// where rows wait for no owner.
+// waitUntil is until when rows may wait for absent owners: until others have taken their shares and may start. Zero if no rows wait.
 func (r *membership) waitUntil() (until time.Time) {
 	if r.startDelayEnd.After(until) {
 		until = r.startDelayEnd
@@ -200,8 +199,8 @@ func (r *membership) waitUntil() (until time.Time) {
 	return until
 }
 
-// ownerForSingle finds the identity that is given a single at once. A narrow key's former owner goes on while it hands over; at a wide
-// provider the next best does while the owner is away, for each source has a budget of its own there.
+// ownerForSingle finds the identity that takes a single call now. A narrow key's former owner serves it during the hand-over; at a
+// wide provider, where each source has its own budget, the next best identity does while the owner is absent.
 func (r *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
 	o := r.ownerOf(k, narrow, of, "", now)
 	if narrow {

@@ -11,20 +11,20 @@ import (
 	"probity/prober/wire"
 )
 
-// A wide provider is spread over all sources, and each has a budget of its own there. So a source that the provider wants no more
-// of, or that is quarantined everywhere, loses its share of that provider until its node says otherwise: its rows go to the others, as if
-// it were not there. A narrow route has no other source: its rows stay, and are answered UNKNOWN.
+// A wide provider is spread over all sources, and each has its own budget there. So a source that is quarantined at the provider, or
+// everywhere, loses its share of that provider until its node reports the end: its rows go to the other sources. A narrow route has
+// no other source: its rows stay, and are answered UNKNOWN.
 
-// quarantines are the wide providers that sources do not ask now: source -> provider id, "" for all -> until when that is believed
+// quarantines are the wide providers at which sources are quarantined: source -> provider id, "" for all -> until when that holds
 // without a status of the node. Immutable.
 type quarantines map[string]map[string]time.Time
 
 const (
-	statusInterval  = 2 * time.Second  // what nodes say is looked at
-	quarantineGrace = 10 * time.Second // a refusal is believed so long before the node's status must say it too
+	statusInterval  = 2 * time.Second  // between two readings of the nodes' statuses
+	quarantineGrace = 10 * time.Second // a quarantine seen in a row's result holds so long before the node's status must confirm it
 )
 
-// has reports that a source does not ask a provider.
+// has reports that a source is quarantined at a provider, or everywhere.
 func (r quarantines) has(identity, provider string) bool {
 	byProvider := r[identity]
 	_, atProvider := byProvider[provider]
@@ -32,14 +32,14 @@ func (r quarantines) has(identity, provider string) bool {
 	return atProvider || everywhere
 }
 
-// equal reports the same sources quarantined at the same providers, whatever the times.
+// equal reports that the same sources are quarantined at the same providers, whatever the times.
 func (r quarantines) equal(other quarantines) bool {
 	return maps.EqualFunc(r, other, func(a, b map[string]time.Time) bool {
 		return maps.EqualFunc(a, b, func(time.Time, time.Time) bool { return true })
 	})
 }
 
-// with is r and one more.
+// with returns r with one more quarantine.
 func (r quarantines) with(identity, provider string, until time.Time) quarantines {
 	next := maps.Clone(r)
 	if next == nil {
@@ -53,7 +53,7 @@ func (r quarantines) with(identity, provider string, until time.Time) quarantine
 	return next
 }
 
-// reportedQuarantines is what the nodes' statuses say, and what is believed yet of what rows met.
+// reportedQuarantines joins what the nodes' statuses say with what rows' results said, while that holds.
 func reportedQuarantines(old quarantines, members []*member, now time.Time) quarantines {
 	next := quarantines{}
 	for identity, byProvider := range old {
@@ -76,7 +76,7 @@ func reportedQuarantines(old quarantines, members []*member, now time.Time) quar
 	return next
 }
 
-// followStatuses follows what nodes say of their sources until ctx ends.
+// followStatuses reads quarantines and budget usage from the nodes' statuses until ctx ends.
 func (f *Fleet) followStatuses(ctx context.Context) {
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
@@ -92,7 +92,7 @@ func (f *Fleet) followStatuses(ctx context.Context) {
 	}
 }
 
-// setQuarantines publishes which sources are quarantined where, when that has changed.
+// setQuarantines publishes which sources are quarantined where, if that has changed.
 func (f *Fleet) setQuarantines(next quarantines, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *Fleet) setQuarantines(next quarantines, now time.Time) {
 	close(old.replaced)
 }
 
-// updateWideSets finds the sources that share the providers at which one is quarantined.
+// updateWideSets computes the sources that share each provider at which one is quarantined.
 func (r *membership) updateWideSets() {
 	r.wideSets = nil
 	if len(r.quarantines) == 0 {
@@ -124,13 +124,13 @@ func (r *membership) updateWideSets() {
 	for p := range providers {
 		left := slices.DeleteFunc(slices.Clone(r.set.All()), func(id shard.Identity) bool { return r.quarantines.has(id.Name, p) })
 		if len(left) == 0 {
-			left = r.set.All() // they say so themselves
+			left = r.set.All() // all are quarantined: each row's result says so
 		}
 		r.wideSets[p] = mustSet(left)
 	}
 }
 
-// sharersOf is the set that shares the keys of a wide provider now.
+// sharersOf is the set of sources that share the keys of a wide provider now.
 func (r *membership) sharersOf(p *engine.Provider) *shard.Set {
 	if s := r.wideSets[p.ID]; s != nil {
 		return s
@@ -141,7 +141,7 @@ func (r *membership) sharersOf(p *engine.Provider) *shard.Set {
 	return r.set
 }
 
-// redirectBlocked turns rows that a source may not ask into rows that come again, where another source shares their provider.
+// redirectBlocked returns rows for which the source is blocked, if another source shares their provider.
 func (f *Fleet) redirectBlocked(p *part, rows []wire.Result) []wire.Result {
 	for i := range rows {
 		v := &rows[i].Verdict
@@ -159,7 +159,7 @@ func (f *Fleet) redirectBlocked(p *part, rows []wire.Result) []wire.Result {
 			r = f.membership.Load()
 		}
 		if sharers := r.sharersOf(provider); !slices.ContainsFunc(sharers.All(), func(id shard.Identity) bool { return !r.quarantines.has(id.Name, provider.ID) }) {
-			continue // no source may ask: that is the answer
+			continue // every source is quarantined: that is the answer
 		}
 		rows[i].Outcome, rows[i].Due = wire.Returned, now.Add(time.Second)
 	}

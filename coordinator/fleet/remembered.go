@@ -17,8 +17,8 @@ import (
 	"probity/internal/wholefile"
 )
 
-// The nodes with a share are on disk: a coordinator that starts again waits for each as long as for any node that is missing. Else
-// it would give the narrow routes of a node that is slow to attach to another, while that node may still ask.
+// The nodes with a share are on disk: after a restart the coordinator waits for each as long as for any missing node. Otherwise it
+// would give another node the narrow routes of one that is slow to attach and may still be probing them.
 
 const (
 	nodesFile    = "nodes"
@@ -26,7 +26,7 @@ const (
 	maxNodesFile = 1 << 20 // bytes: cluster.MaxNodes nodes of some identities each
 )
 
-// rememberedNodes is the nodes with a share, as it is on disk.
+// rememberedNodes is the file of the nodes with a share.
 type rememberedNodes struct {
 	Format int              `json:"format"`
 	Nodes  []rememberedNode `json:"nodes"` // by name
@@ -52,7 +52,7 @@ func nodesWithShare(view *cluster.View) (nodes []rememberedNode) {
 	return nodes
 }
 
-// readNodes reads which nodes had a share when the process ended. A list that cannot be read counts as empty, and recall logs it.
+// readNodes reads which nodes had a share when the process before this one ended.
 func readNodes(disk vfs.FS, dir string) ([]rememberedNode, error) {
 	f, err := disk.Open(disk.PathJoin(dir, nodesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,15 +92,15 @@ func writeNodes(disk vfs.FS, dir string, nodes []rememberedNode) error {
 	return wholefile.SyncDir(disk, dir)
 }
 
-// restoreNodes has the cluster wait for nodes that had a share when the process before this one ended. It reports that there may have
-// been some: else no node can be at work for that process.
+// restoreNodes makes the cluster wait for nodes that had a share when the process before this one ended. It reports whether there
+// may have been any; a file that cannot be read counts as empty, but returns true.
 func (f *Fleet) restoreNodes(now time.Time) bool {
 	if f.cfg.Disk == nil {
 		return true
 	}
 	nodes, err := readNodes(f.cfg.Disk, f.cfg.Dir)
 	if err != nil {
-		f.cfg.Log.Error("the nodes of the cluster before this start cannot be read; no job waits for nodes that are slow to attach", "error", err)
+		f.cfg.Log.Error("membership unreadable; jobs do not wait for absent nodes", "error", err)
 		return true
 	}
 	f.remembered = nodes
@@ -115,19 +115,19 @@ func (f *Fleet) restoreNodes(now time.Time) bool {
 	return len(nodes) > 0
 }
 
-// isRemembered reports a node that had a share when this process began, or has one.
+// isRemembered reports a node that had a share when this process started, or has one.
 func (f *Fleet) isRemembered(node string) bool {
 	return slices.ContainsFunc(f.remembered, func(n rememberedNode) bool { return n.Name == node })
 }
 
-// saveNodes writes which nodes have a share, when that has changed.
+// saveNodes writes which nodes have a share, if that has changed.
 func (f *Fleet) saveNodes(view *cluster.View) {
 	nodes := nodesWithShare(view)
 	if f.cfg.Disk == nil || slices.EqualFunc(nodes, f.remembered, rememberedNode.equal) {
 		return
 	}
 	if err := writeNodes(f.cfg.Disk, f.cfg.Dir, nodes); err != nil {
-		f.cfg.Log.Error("who is in the cluster was not written; it is written at the next change", "error", err)
+		f.cfg.Log.Error("membership not saved; next attempt at the next change", "error", err)
 		return
 	}
 	f.remembered = nodes

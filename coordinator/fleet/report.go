@@ -8,15 +8,15 @@ import (
 	"probity/prober/wire"
 )
 
-// ClusterReport is a cluster as people and dashboards see it.
+// ClusterReport is the state of a cluster for people and dashboards.
 type ClusterReport struct {
 	Coordinator string       `json:"coordinator"`
 	Problem     string       `json:"problem,omitempty"`
-	Rivals      []string     `json:"rivals,omitempty"` // other coordinators, which no node works for
+	Rivals      []string     `json:"rivals,omitempty"` // other coordinators in the cluster
 	Nodes       []NodeReport `json:"nodes"`
 }
 
-// NodeReport is one node of it.
+// NodeReport is one node of a ClusterReport.
 type NodeReport struct {
 	Name          string            `json:"name"`
 	Address       string            `json:"address"`
@@ -34,11 +34,11 @@ type NodeReport struct {
 	AuditFailures int               `json:"audit_failing"` // findings of its newest audit of itself
 	AuditWarnings int               `json:"audit_doubtful"`
 	Audited       time.Time         `json:"audited_at,omitzero"`
-	Findings      []wire.Finding    `json:"audit_findings,omitempty"` // those that are not well, the gravest first, at most 64
-	Counters      map[string]uint64 `json:"meters,omitempty"`         // what it counts since its start: outcomes, actions, hosts that failed
+	Findings      []wire.Finding    `json:"audit_findings,omitempty"` // warnings and failures, the gravest first, at most 64
+	Counters      map[string]uint64 `json:"meters,omitempty"`         // since its start: outcomes, actions, hosts that failed
 }
 
-// IdentityReport is one egress identity.
+// IdentityReport is one egress source.
 type IdentityReport struct {
 	Name        string `json:"name"`
 	Local       string `json:"local"`
@@ -68,7 +68,7 @@ func (n *NodeReport) SetStatus(s wire.Status) {
 	}
 }
 
-// Report is the cluster now.
+// Report returns the state of the cluster now.
 func (f *Fleet) Report() ClusterReport {
 	r := f.membership.Load()
 	out := ClusterReport{Coordinator: f.cfg.Coordinator.ID, Problem: r.view.Problem, Rivals: r.view.Rivals, Nodes: []NodeReport{}}
@@ -96,13 +96,13 @@ func (f *Fleet) member(name string) *member {
 	return f.members[name]
 }
 
-// fleetMetrics are the nodes as Prometheus sees them; node names are no e-mail addresses.
+// fleetMetrics collects the metrics of the nodes; their labels, node names, are no e-mail addresses.
 type fleetMetrics struct {
 	f      *Fleet
 	gauges []nodeGauge
 }
 
-// nodeGauge is one figure of a node.
+// nodeGauge is one metric of a node.
 type nodeGauge struct {
 	desc  *prometheus.Desc
 	value func(*NodeReport) float64
@@ -119,17 +119,17 @@ func newFleetMetrics(f *Fleet) *fleetMetrics {
 		}
 		return 0
 	})
-	add("lanes", "Lanes at the node.", func(n *NodeReport) float64 { return float64(n.ReadyQueues) })
+	add("lanes", "Ready queues at the node.", func(n *NodeReport) float64 { return float64(n.ReadyQueues) })
 	add("sessions", "SMTP connections of the node.", func(n *NodeReport) float64 { return float64(n.Sessions) })
 	add("rows", "Rows sent to the node and not answered.", func(n *NodeReport) float64 { return float64(n.Rows) })
 	add("rows_per_second", "Rows that the node answers a second.", func(n *NodeReport) float64 { return n.RowsPerSecond })
 	add("audit_failing", "Failing findings of the node's newest audit of itself.", func(n *NodeReport) float64 { return float64(n.AuditFailures) })
-	add("resting_lanes", "Lanes of the node whose receiver wants no more for a time.", func(n *NodeReport) float64 {
-		return n.sum(func(id *IdentityReport) int { return id.Quarantined })
-	})
-	add("spent_lanes", "Lanes of the node whose budget is used up for now.", func(n *NodeReport) float64 {
-		return n.sum(func(id *IdentityReport) int { return id.Exhausted })
-	})
+	quarantined := func(n *NodeReport) float64 { return n.sum(func(id *IdentityReport) int { return id.Quarantined }) }
+	exhausted := func(n *NodeReport) float64 { return n.sum(func(id *IdentityReport) int { return id.Exhausted }) }
+	add("quarantined_queues", "Ready queues of the node whose receiver quarantined the source.", quarantined)
+	add("resting_lanes", "Deprecated: use probity_node_quarantined_queues.", quarantined)
+	add("exhausted_queues", "Ready queues of the node whose budget is used up for now.", exhausted)
+	add("spent_lanes", "Deprecated: use probity_node_exhausted_queues.", exhausted)
 	return m
 }
 

@@ -66,8 +66,8 @@ func TestKeysOfRoutes(t *testing.T) {
 	require.NotEqual(t, a, b, "at a consumer domain each address has its own")
 }
 
-// When identities come or go, a narrow route that moves waits until its former owner has closed its connections, and for jobs until the minute of that
-// one's budget is over; any other has its owner at once. An owner that was away before has had that minute.
+// When identities come or go, a narrow route that moves waits until its former owner has closed its connections and, for jobs, until
+// that one's per-minute budget has expired; any other route has its owner at once. For an owner that was absent before, it has.
 func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}
@@ -102,8 +102,8 @@ func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 	})
 }
 
-// A route that moves from a node which never asked a receiver does not wait, and none of its singles goes to the former owner. A node
-// counts as one that asked from the moment at which it is given something, and when it says so of itself.
+// A route that moves from a node which never contacted a receiver does not wait, and none of its single calls goes to the former
+// owner. A node counts as used once it is sent work, or when it says so itself.
 func TestRoutesOfUnusedNodesMoveAtOnce(t *testing.T) {
 	for what, change := range map[string]func(*member){
 		"never asked":               func(*member) {},

@@ -9,13 +9,13 @@ import (
 	"probity/prober/wire"
 )
 
-// Single implements wire.Prober: it asks the owner of the address. While a narrow route's owner is away it waits for it, and at
-// the deadline of ctx the answer is UNKNOWN/timeout. ErrNoProber is returned where no node is there at all.
+// Single implements wire.Prober: it sends the call to the owner of the address. If a narrow route's owner is absent it waits, and at
+// the deadline of ctx the answer is UNKNOWN/timeout. It returns ErrNoProber if no node is usable.
 func (f *Fleet) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer, error) {
 	key, narrow := keyOf(a.Route, a.Address)
 	a.NoSMTP = a.NoSMTP || f.cfg.SuppressedAddress(a.Address) || f.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts)
 	failed := map[*member]bool{}
-	var blocked *wire.Answer // of a source that the provider wants no more of: another one may be asked
+	var blocked *wire.Answer // of a source that is blocked at the provider: another one may be tried
 	for {
 		r := f.membership.Load()
 		if r.usable.Len() == 0 {
@@ -55,8 +55,8 @@ func (f *Fleet) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer, 
 	}
 }
 
-// markUsed notes that a node is given something to ask, by a membership. It fails where a later one is in force already, by which the node's
-// routes may have another owner at once, as one that was never asked anything.
+// markUsed marks a node as used, under a membership. It returns false if a later membership is current: because the node was unused,
+// that one may have given its routes to another owner without a wait.
 func (f *Fleet) markUsed(m *member, r *membership) bool {
 	if m.used.Load() {
 		return true
@@ -70,7 +70,7 @@ func (f *Fleet) markUsed(m *member, r *membership) bool {
 	return true
 }
 
-// waitReplaced waits until there is a later membership, or a while; false when ctx ends before.
+// waitReplaced waits for a later membership, at most for the given time; false if ctx ends before.
 func (r *membership) waitReplaced(ctx context.Context, most time.Duration) bool {
 	t := time.NewTimer(most)
 	defer t.Stop()
@@ -83,7 +83,7 @@ func (r *membership) waitReplaced(ctx context.Context, most time.Duration) bool 
 	return true
 }
 
-// answerWithoutProber answers without a prober what needs none.
+// answerWithoutProber answers a call that needs no SMTP; others get ErrNoProber.
 func (f *Fleet) answerWithoutProber(a *wire.SingleRequest) (wire.Answer, error) {
 	if !a.NoSMTP {
 		return wire.Answer{}, ErrNoProber
@@ -102,7 +102,7 @@ func (f *Fleet) deadlineAnswer(ctx context.Context, a *wire.SingleRequest) (wire
 	return wire.Answer{Verdict: v}, nil
 }
 
-// Owner says which identity would ask about an address, and at which node. Empty: there is none.
+// Owner says which identity would probe an address, and at which node. Empty: there is none.
 func (f *Fleet) Owner(route *engine.Route, a engine.Address) (identity, node string) {
 	key, narrow := keyOf(route, a)
 	o := f.membership.Load().ownerOf(key, narrow, route.Provider, "", time.Now())

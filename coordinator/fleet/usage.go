@@ -9,32 +9,32 @@ import (
 	"probity/prober/wire"
 )
 
-// What each source has used of the hour of each narrow route, as its node last said. It is told to the source that takes the route
-// over, so that the receiver's hour is one, whichever source asks. Of a lost node, what it was sent and did not answer counts as
-// used too. After a start, the hour of a source that had a share and has not reported yet counts as used up; in a simulated internet
-// for as much shorter as its speed-up is high, for there no source comes near an hour's budget.
+// What each source has used of the hourly budget of each narrow route, as its node last reported. The source that takes the route over
+// is told, so that the receiver's budget holds across sources. Rows sent to a lost node and not answered count as used. After a start,
+// the budget of a source that had a share and has not reported yet counts as used up for an hour; in the simulated internet the hour
+// is divided by the speed-up.
 
-// maxUsageRoutes bounds the routes that are remembered. Where there are more, those that come last begin a fresh hour when they move.
+// maxUsageRoutes bounds the routes that are tracked. A route beyond it starts with a fresh hourly budget when it moves.
 const maxUsageRoutes = 200_000
 
-// clusterUsage is the tally. Safe for concurrent use.
+// clusterUsage is the budget usage of the cluster. Safe for concurrent use.
 type clusterUsage struct {
 	mu     sync.Mutex // guards what follows
 	routes map[uint64][]sourceUsage
 
 	previous   *shard.Set      // which identities had a share when the process before this one ended; nil for none
-	unreported map[string]bool // of these, those that have said nothing since
+	unreported map[string]bool // of these, those that have not reported since
 	expiresAt  time.Time       // when what they used before is over an hour old
 }
 
-// sourceUsage is one source's part of a route's hour. Few sources ever have one.
+// sourceUsage is what one source has used of a route's hourly budget.
 type sourceUsage struct {
 	identity string
 	used     int
-	at       time.Time // when it was last said
+	at       time.Time // when it was last reported
 }
 
-// update takes what a node says of its sources: all of it, when there are fewer than it may tell.
+// update takes the budget usage from a node's status, which may not have room for all of its routes.
 func (s *clusterUsage) update(status wire.Status, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *clusterUsage) update(status wire.Status, now time.Time) {
 	}
 }
 
-// set sets a source's part. The mutex is held.
+// set sets what a source has used. The mutex is held.
 func (s *clusterUsage) set(route uint64, identity string, used int, now time.Time) {
 	if s.routes == nil {
 		s.routes = map[uint64][]sourceUsage{}
@@ -64,7 +64,7 @@ func (s *clusterUsage) set(route uint64, identity string, used int, now time.Tim
 	s.routes[route] = append(of, sourceUsage{identity, used, now})
 }
 
-// addUnanswered counts a row that a source was sent and has not answered as a refusal, up to the limit that it keeps to.
+// addUnanswered counts a row that was sent to a source and not answered as a refusal, up to the hourly limit.
 func (s *clusterUsage) addUnanswered(route *engine.Route, identity string, now time.Time) {
 	limit := route.Provider.Limits.RefusalsPerHour
 	if limit == 0 {
@@ -81,7 +81,7 @@ func (s *clusterUsage) addUnanswered(route *engine.Route, identity string, now t
 	s.set(id, identity, min(used+1, limit), now)
 }
 
-// usedByOthers is what all but one source have used of a narrow route's hour. At other providers each source has an hour of its own.
+// usedByOthers is what all but one source have used of a narrow route's hourly budget. At other providers each source has its own.
 func (s *clusterUsage) usedByOthers(route *engine.Route, except string, now time.Time) (e wire.UsedByOthers) {
 	if route.Provider.Shared() {
 		return e
@@ -100,7 +100,7 @@ func (s *clusterUsage) usedByOthers(route *engine.Route, except string, now time
 	return e
 }
 
-// formerUnreported reports a route whose owner before the start was another, which has not reported since. The mutex is held.
+// formerUnreported reports a route whose previous owner has not reported since this coordinator started. The mutex is held.
 func (s *clusterUsage) formerUnreported(route *engine.Route, except string, now time.Time) bool {
 	if s.previous == nil || len(s.unreported) == 0 || !now.Before(s.expiresAt) {
 		return false
@@ -113,7 +113,7 @@ func (s *clusterUsage) formerUnreported(route *engine.Route, except string, now 
 func (s *clusterUsage) restore(ids []shard.Identity, until time.Time) {
 	set, err := shard.New(ids)
 	if err != nil {
-		return // no such set was ever in use
+		return // such a set was never in use
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *clusterUsage) restore(ids []shard.Identity, until time.Time) {
 	}
 }
 
-// expire drops what is over an hour old.
+// expire drops usage that is over an hour old.
 func (s *clusterUsage) expire(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *clusterUsage) expire(now time.Time) {
 	}
 }
 
-// updateUsage takes what live nodes say of their budgets.
+// updateUsage takes the budget usage from the statuses of live nodes.
 func (f *Fleet) updateUsage(now time.Time) {
 	for _, m := range f.allMembers() {
 		if m.client.State().Live {
@@ -150,7 +150,7 @@ func (f *Fleet) updateUsage(now time.Time) {
 	f.usage.expire(now)
 }
 
-// countLostRows counts rows of narrow routes that a lost node has not answered as used of its budgets.
+// countLostRows counts the rows of narrow routes that a lost node has not answered as used.
 func (f *Fleet) countLostRows(p *part, returned []wire.Result) {
 	lost := make(map[uint32]bool, len(returned))
 	for i := range returned {
@@ -165,7 +165,7 @@ func (f *Fleet) countLostRows(p *part, returned []wire.Result) {
 	}
 }
 
-// addToBatch puts what others have used of a narrow route into the batch that brings its rows to a source.
+// addToBatch puts what others have used of a narrow route into the batch that carries its rows.
 func (s *clusterUsage) addToBatch(b *wire.Batch, route *engine.Route, now time.Time) {
 	e := s.usedByOthers(route, b.Egress, now)
 	if e.Used == 0 {

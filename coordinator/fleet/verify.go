@@ -11,16 +11,16 @@ import (
 	"probity/prober/wire"
 )
 
-// part is the rows of a batch that one identity is asked about.
+// part is the rows of a batch that go to one identity.
 type part struct {
 	batch   wire.Batch
 	owner   owner
 	pinned  bool
-	keys    []narrowKey // among those of the rows
-	maxRows int         // rows
+	keys    []narrowKey // the narrow keys of its rows
+	maxRows int
 }
 
-// narrowKey is a key that one source at a time asks for, and its provider.
+// narrowKey is a key that one source at a time probes, and its provider.
 type narrowKey struct {
 	key      shard.Key
 	provider *engine.Provider
@@ -29,8 +29,8 @@ type narrowKey struct {
 // minPartRows is the fewest rows that are worth a batch of their own.
 const minPartRows = 64
 
-// maxPartRows is how many rows are sent together: no more than a provider that many sources ask takes from one of them in half a
-// minute, so that the rows of two jobs take turns. Rows of other routes are many routes' or wait for their own alone.
+// maxPartRows bounds the rows of a part. At a shared provider it is what one source may send in half a minute, so that the rows of
+// two jobs take turns. Rows of narrow routes are spread over many routes, or wait only for their own.
 func maxPartRows(p *engine.Provider) int {
 	if p == nil || !p.Shared() || p.Limits.RecipientsPerMinute == 0 {
 		return wire.MaxRows
@@ -48,7 +48,7 @@ func (p *part) ownerChanged(r *membership) bool {
 	return false
 }
 
-// Verify implements wire.Prober. Rows whose owner cannot be asked now are returned at once.
+// Verify implements wire.Prober. Rows whose owner is not ready are returned at once.
 func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
 	s := batchSplitter{f: f, b: b, r: f.membership.Load(), now: time.Now(), parts: map[string]*part{}}
 	for i := range b.Rows {
@@ -65,7 +65,7 @@ func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, e
 	return nil
 }
 
-// verifyPart has one node answer for a part.
+// verifyPart sends a part to its node and emits the results.
 func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *resultCollector) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,15 +84,15 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 		return
 	}
 	if !errors.Is(err, wire.ErrGone) {
-		f.cfg.Log.Warn("a node did not end its rows; they are asked again", "job", c.b.Job, "rows", len(p.batch.Rows), "error", err)
+		f.cfg.Log.Warn("a node did not finish its rows; they are asked again", "job", c.b.Job, "rows", len(p.batch.Rows), "error", err)
 	}
 	returned := p.unansweredRows(err, time.Now().Add(absentWait))
 	f.countLostRows(p, returned)
 	c.emitPart(p, wire.Held{}, returned)
 }
 
-// startPart registers a part that is under way, so that it can be cancelled, and notes that its node is given something to ask. False for
-// one that has moved already: nothing was sent.
+// startPart registers a part, so that it can be cancelled, and marks its node as used. It returns false if the owner has changed
+// already: nothing was sent.
 func (f *Fleet) startPart(p *part, cancel context.CancelFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +110,7 @@ func (f *Fleet) endPart(p *part) {
 	delete(f.parts, p)
 }
 
-// unansweredRows is the rows that a node which failed has not answered: Returned, due when a node may be there.
+// unansweredRows returns the rows that a failed node has not answered, as Returned and due at the given time.
 func (p *part) unansweredRows(err error, due time.Time) []wire.Result {
 	var lost *wire.Lost
 	some := errors.As(err, &lost)
@@ -133,10 +133,10 @@ type resultCollector struct {
 
 	mu   sync.Mutex // guards all below
 	emit func(wire.Results)
-	held map[*part]wire.Held // what each part said last
+	held map[*part]wire.Held // what each part last reported
 }
 
-// emitPart passes on results of a part, and what all parts hold. Rows that are returned unasked are as free as they were before.
+// emitPart emits results of a part, with what all parts hold. Returned rows keep the egress source of the batch, not of the part.
 func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) {
 	if p == nil && len(rows) == 0 {
 		return
@@ -165,7 +165,7 @@ func (c *resultCollector) totalHeld() (all wire.Held) {
 	return all
 }
 
-// batchSplitter gives the rows of a batch to their owners.
+// batchSplitter splits the rows of a batch into parts by owner.
 type batchSplitter struct {
 	f        *Fleet
 	b        *wire.Batch
@@ -175,14 +175,14 @@ type batchSplitter struct {
 	all      []*part
 	returned []wire.Result
 
-	// What need not be found out again while rows of one domain follow each other.
+	// Of the previous row; reused while rows of one domain follow each other.
 	route      *engine.Route
 	domain     string
 	suppressed bool
 	key        shard.Key
 	narrow     bool
 	owner      owner
-	part       *part // of by, if it has one
+	part       *part // of owner, if it has one
 }
 
 func (s *batchSplitter) assign(row *wire.Row) {
@@ -197,7 +197,7 @@ func (s *batchSplitter) assign(row *wire.Row) {
 	}
 }
 
-// due is when a row whose owner is not ready may go out again.
+// due is when a row whose owner is not ready may be sent again.
 func (s *batchSplitter) due() time.Time {
 	if s.owner.readyAt.After(s.now) {
 		return s.owner.readyAt
@@ -205,7 +205,6 @@ func (s *batchSplitter) due() time.Time {
 	return s.now.Add(absentWait)
 }
 
-// findOwner finds the row's owner.
 func (s *batchSplitter) findOwner(row *wire.Row) {
 	domain := row.Address.Domain()
 	key, narrow := s.key, s.narrow
@@ -226,7 +225,7 @@ func (s *batchSplitter) addToPart(row *wire.Row) {
 	p := s.part
 	if p == nil || len(p.batch.Rows) >= p.maxRows {
 		p = &part{maxRows: maxPartRows(row.Route.Provider), batch: *s.b, owner: s.owner, pinned: s.owner.identity == s.b.Egress}
-		// Each identity has a window of its own, and each job in it: no job waits for another's credit.
+		// Each job has its own window at each identity: no job waits for another's credit.
 		p.batch.Egress, p.batch.Class = s.owner.identity, s.b.Class+"@"+s.owner.identity+"#"+s.b.Job
 		p.batch.Rows = make([]wire.Row, 0, min(p.maxRows, 1+len(s.b.Rows)/max(1, s.r.set.Len())))
 		s.parts[s.owner.identity], s.all = p, append(s.all, p)
@@ -238,18 +237,18 @@ func (s *batchSplitter) addToPart(row *wire.Row) {
 	}
 	p.batch.Rows = append(p.batch.Rows, *row)
 	if s.b.Egress != "" && !p.pinned {
-		p.batch.Rows[len(p.batch.Rows)-1].Attempt = 0 // the source that asked before is gone: this is a first contact
+		p.batch.Rows[len(p.batch.Rows)-1].Attempt = 0 // the source of earlier attempts is gone: this is a first contact
 	}
 }
 
-// suppressedVerdict is the verdict of a row that no node may ask about.
+// suppressedVerdict is the verdict of a row that the suppression list excludes.
 func suppressedVerdict(row *wire.Row, now time.Time) engine.Verdict {
 	v := engine.VerdictFor(engine.ReasonSMTPNotChecked, RuleSuppressed, row.Flags, now)
 	v.ProviderID, v.ProviderName, v.MX = row.Route.Provider.ID, row.Route.Provider.Name, row.Route.MX
 	return v
 }
 
-// Awaited is until when rows may wait for sources that are away; the past, where all are there.
+// Awaited is until when rows may wait for absent sources; a time in the past if none is absent.
 func (f *Fleet) Awaited() time.Time { return f.membership.Load().waitUntil() }
 
 // Sources is how many identities take work.

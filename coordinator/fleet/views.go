@@ -11,41 +11,41 @@ import (
 	"probity/prober/wire"
 )
 
-// ReadyQueueReport is a ready queue of a node, with what it has used of its budgets and what holds it back.
+// ReadyQueueReport is a ready queue of a node, with its budget usage and what holds it back.
 type ReadyQueueReport struct {
 	Node string `json:"node"`
 	wire.ReadyQueue
 }
 
-// TraceReport is a probe that a node made lately, from its verdict to the reply and the rule.
+// TraceReport is a recent probe of a node: verdict, reply and rule.
 type TraceReport struct {
 	Node string `json:"node"`
 	wire.Trace
 }
 
-// MaxTraces bounds the probes of one answer.
+// MaxTraces bounds the probes in one response.
 const MaxTraces = wire.MaxViewItems
 
-// TraceQuery says which probes are wanted; see wire.Query.
+// TraceQuery selects probes; see wire.Query.
 type TraceQuery = wire.Query
 
-// Views is what nodes let people see and do: a fleet's, or those of the one prober of this process.
+// Views is what operators can see and do at the nodes of a fleet, or at the one prober of this process.
 type Views interface {
-	// ReadyQueues are those that matter most of all nodes. Unreached are the nodes that could not be asked.
+	// ReadyQueues are the most important queues of all nodes. Unreached are the nodes that did not answer.
 	ReadyQueues(ctx context.Context) (queues []ReadyQueueReport, unreached []string)
-	// Traces are probes that were made lately, the newest first.
+	// Traces are recent probes, the newest first.
 	Traces(ctx context.Context, q TraceQuery) (traces []TraceReport, unreached []string, err error)
 	// EndQuarantine ends a quarantine. It reports whether there was one.
 	EndQuarantine(ctx context.Context, node, egress, route string) (bool, error)
 }
 
-// ErrNoSuchNode is returned for a node that is not known.
+// ErrNoSuchNode is returned for an unknown node.
 var ErrNoSuchNode = errors.New("no such node")
 
-// viewTimeout is how long a node may take to show something.
+// viewTimeout is how long a node may take to answer.
 const viewTimeout = 3 * time.Second
 
-// ReadyQueues implements Sights.
+// ReadyQueues implements Views.
 func (f *Fleet) ReadyQueues(ctx context.Context) (all []ReadyQueueReport, unreached []string) {
 	all = []ReadyQueueReport{}
 	unreached = f.forEachMember(ctx, func(ctx context.Context, m *member, locked func(func())) error {
@@ -61,7 +61,7 @@ func (f *Fleet) ReadyQueues(ctx context.Context) (all []ReadyQueueReport, unreac
 	return all[:min(len(all), wire.MaxViewItems)], unreached
 }
 
-// Traces implements Sights.
+// Traces implements Views.
 func (f *Fleet) Traces(ctx context.Context, q TraceQuery) (all []TraceReport, unreached []string, err error) {
 	all = []TraceReport{}
 	if err := q.Check(); err != nil {
@@ -83,11 +83,11 @@ func (f *Fleet) Traces(ctx context.Context, q TraceQuery) (all []TraceReport, un
 	return all[:min(len(all), q.Limit)], unreached, nil
 }
 
-// forEachMember asks all nodes at one time. What they say is put together one by one; unreached are those that failed.
+// forEachMember calls request for all nodes at once; locked runs one function at a time. Unreached are the nodes whose request failed.
 func (f *Fleet) forEachMember(ctx context.Context, request func(ctx context.Context, m *member, locked func(func())) error) (unreached []string) {
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
-	var one sync.Mutex // guards unreached, and what locked runs
+	var one sync.Mutex // guards unreached and what the functions run by locked use
 	locked := func(do func()) { one.Lock(); defer one.Unlock(); do() }
 	var asked sync.WaitGroup
 	for _, m := range f.allMembers() {
@@ -112,7 +112,7 @@ func (f *Fleet) allMembers() []*member {
 	return all
 }
 
-// EndQuarantine implements Sights.
+// EndQuarantine implements Views.
 func (f *Fleet) EndQuarantine(ctx context.Context, node, egress, route string) (bool, error) {
 	m := f.member(node)
 	if m == nil {
@@ -123,13 +123,13 @@ func (f *Fleet) EndQuarantine(ctx context.Context, node, egress, route string) (
 	return m.client.EndQuarantine(ctx, egress, route)
 }
 
-// LocalViews is the Sights of one prober in this process.
+// LocalViews is the Views of one prober in this process.
 type LocalViews struct {
 	Node  string
 	Views wire.Views
 }
 
-// ReadyQueues implements Sights.
+// ReadyQueues implements Views.
 func (a LocalViews) ReadyQueues(context.Context) ([]ReadyQueueReport, []string) {
 	all := []ReadyQueueReport{}
 	for _, l := range a.Views.ReadyQueues() {
@@ -138,7 +138,7 @@ func (a LocalViews) ReadyQueues(context.Context) ([]ReadyQueueReport, []string) 
 	return all, nil
 }
 
-// Traces implements Sights.
+// Traces implements Views.
 func (a LocalViews) Traces(_ context.Context, q TraceQuery) ([]TraceReport, []string, error) {
 	traces, err := a.Views.Traces(q)
 	all := []TraceReport{}
@@ -148,7 +148,7 @@ func (a LocalViews) Traces(_ context.Context, q TraceQuery) ([]TraceReport, []st
 	return all, nil, err
 }
 
-// EndQuarantine implements Sights.
+// EndQuarantine implements Views.
 func (a LocalViews) EndQuarantine(_ context.Context, node, egress, route string) (bool, error) {
 	if node != a.Node {
 		return false, fmt.Errorf("node %s: %w", node, ErrNoSuchNode)

@@ -11,7 +11,7 @@ import (
 	"probity/coordinator/cluster"
 )
 
-// TestWaitingForAbsentNodesIsLogged: the log says once which nodes jobs wait for, that they wait no more, and which routes wait.
+// TestWaitingForAbsentNodesIsLogged: the log says once which nodes jobs wait for, that the wait is over, and which routes wait.
 func TestWaitingForAbsentNodesIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	f := &Fleet{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}
@@ -23,22 +23,21 @@ func TestWaitingForAbsentNodesIsLogged(t *testing.T) {
 	}
 	missing := viewOf(false, "p1", "p2")
 	missing.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: testNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
-	require.Contains(t, reported(missing, testNow), `msg="lists wait for nodes that are away, with the routes that they own" nodes=[p1] until=2026-03-01T12:01:10.000Z`)
+	require.Contains(t, reported(missing, testNow), `msg="jobs wait for absent nodes" nodes=[p1] until=2026-03-01T12:01:10.000Z`)
 	require.NotContains(t, reported(missing, testNow), "lists", "once")
 	require.True(t, f.membership.Load().waitUntil().After(testNow))
 	there := viewOf(true, "p1", "p2")
 	said := reported(there, testNow.Add(time.Second))
-	require.Contains(t, said, "lists wait for no node any more")
+	require.Contains(t, said, "jobs no longer wait for absent nodes")
 	require.NotContains(t, said, "rest")
 	for _, m := range f.members {
 		m.lastWork.Store(testNow.UnixNano())
 	}
-	require.Contains(t, reported(viewOf(true, "p2"), testNow.Add(2*time.Second)), `msg="lists let the routes rest that have another owner now" until=2026-03-01T12:01:02.000Z`)
+	require.Contains(t, reported(viewOf(true, "p2"), testNow.Add(2*time.Second)), `msg="routes with a new owner paused" until=2026-03-01T12:01:02.000Z`)
 	require.NotContains(t, reported(viewOf(true, "p2"), testNow.Add(3*time.Second)), "rest")
 }
 
-// TestNodesThatOwnNothingAreNotWaitedFor: a node that is away and never had a share, or has it no more, holds no job up, and the log
-// does not say so.
+// TestNodesThatOwnNothingAreNotWaitedFor: no job waits for an absent node without a share, and the log says nothing of it.
 func TestNodesThatOwnNothingAreNotWaitedFor(t *testing.T) {
 	var log bytes.Buffer
 	f := &Fleet{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: membersOf("p1", "p2")}

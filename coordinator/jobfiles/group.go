@@ -14,7 +14,7 @@ import (
 
 // The rows log of a running job is groups, one after another, each at a multiple of eight bytes:
 //
-//	magic     8 bytes; its last two are the version and its complement, so that no single bit makes another version of it
+//	magic     8 bytes; the last two are the version and its complement, so that no flipped bit makes it another version
 //	number    uint64, from 1 up
 //	previous  uint64, the checksum of the group before; 0 in the first
 //	durable   uint64, the number of the last group that was durable when this one was made
@@ -26,7 +26,7 @@ import (
 //	          zeros to a multiple of eight bytes
 //	checksum  uint64, xxh3 of all of the group before it
 //
-// A name is referred to by where it begins in its group, counted in eights of bytes. Numbers are little-endian.
+// A reference to a name is its offset in its group divided by eight. Numbers are little-endian.
 const (
 	groupMagic       = "prbrow\x02\xfd"
 	groupHeaderBytes = 48
@@ -38,23 +38,23 @@ const (
 
 	groupEntries  = 8 << 10   // answers of one group; as many deferrals
 	groupNames    = 512 << 10 // bytes of names after which a group ends
-	maxNameBytes  = 8 << 10   // bytes of a name; longer ones are cut
-	maxRowNames   = 5         // that one row may add: those of its record, and its source
+	maxNameBytes  = 8 << 10   // bytes of a name; longer ones are truncated
+	maxRowNames   = 5         // names of one row: those of its record, and its source
 	maxNamesBytes = groupNames + maxRowNames*(maxNameBytes+2*nameAlign)
 )
 
 var (
-	// ErrDamaged is wrapped by what is wrong with the bytes of a job's own files: it ends that job and no other.
+	// ErrDamaged is wrapped by errors about the bytes of a job's own files: it ends that job and no other.
 	ErrDamaged = errors.New("a file of the job is damaged")
-	// ErrVersion means a file of a format that this program does not know.
+	// ErrVersion means that this program does not know the file's format.
 	ErrVersion = errors.New("made by another version of Probity")
 )
 
-// Row is what the log learns of a row: its answer, or when and from which source it is asked again, or both.
+// Row is an entry of the log for a row: its answer, its deferral, or both.
 type Row struct {
 	Number     uint32
-	Kind       Kind            // None where there is only a deferral
-	Verdict    *engine.Verdict // nil where there is only a deferral
+	Kind       Kind            // None if there is only a deferral
+	Verdict    *engine.Verdict // nil if there is only a deferral
 	MX         string
 	Suggestion string
 
@@ -62,14 +62,14 @@ type Row struct {
 	Deferral Deferral
 }
 
-// Deferral is when a row is asked again.
+// Deferral says when and from which source a row is tried again.
 type Deferral struct {
-	Due     time.Time // with milliseconds; zero: at once
-	Attempt uint8     // how often it was asked
-	Source  string    // the egress source that must ask; empty for any
+	Due     time.Time // to the millisecond; zero: at once
+	Attempt uint8     // attempts so far
+	Source  string    // the egress source that must be used; empty for any
 }
 
-// group gathers rows that become one group of the log.
+// group collects rows for one group of the log.
 type group struct {
 	names    []byte
 	answers  []byte
@@ -90,10 +90,10 @@ func (g *group) full() bool {
 	return len(g.answers) >= groupEntries*entryBytes || len(g.deferred) >= groupEntries*deferredBytes || len(g.names) >= groupNames
 }
 
-// size is the bytes that it holds.
+// size is the number of bytes that the group holds.
 func (g *group) size() int { return len(g.names) + len(g.answers) + len(g.deferred) }
 
-// name is what a name is referred to by.
+// name returns the reference to a name, and adds the name if it is new.
 func (g *group) name(s string) uint32 {
 	if s == "" {
 		return 0
@@ -111,7 +111,7 @@ func (g *group) name(s string) uint32 {
 	return at
 }
 
-// add adds what is learnt of a row.
+// add adds a row.
 func (g *group) add(r *Row) {
 	if r.Kind != None {
 		rec := NewRecord(r.Kind, r.Verdict)
@@ -143,7 +143,7 @@ func (g *group) addDeferral(row uint32, d *Deferral) {
 	g.deferred = le.AppendUint32(le.AppendUint64(g.deferred, uint64(due)), source)
 }
 
-// appendTo appends the group as it stands in the log, and gives its checksum.
+// appendTo appends the encoded group, and returns its checksum.
 func (g *group) appendTo(dst []byte, number, previous, durable uint64) ([]byte, uint64) {
 	le := binary.LittleEndian
 	from := len(dst)
@@ -162,16 +162,16 @@ func (g *group) appendTo(dst []byte, number, previous, durable uint64) ([]byte, 
 	return le.AppendUint64(dst, sum), sum
 }
 
-// Group is a group of a rows log as it was read. It is valid until the function that it was given to returns.
+// Group is a group read from a rows log. It is valid until the visit function that gets it returns.
 type Group struct {
-	At int64 // where it begins in the log
+	At int64 // offset in the log
 
 	bytes    []byte
 	number   uint64
 	previous uint64
 	durable  uint64
 	sum      uint64
-	names    int // where they end in bytes
+	names    int // where the names end in bytes
 	answers  []byte
 	deferred []byte
 }
@@ -179,7 +179,7 @@ type Group struct {
 // Length is the length of the group in the log.
 func (g *Group) Length() int { return len(g.bytes) }
 
-// Answers are the answers of the group, in the order in which they came. A record may be changed; its names are the group's.
+// Answers returns the answers of the group in their order. A record may be changed; its names are those of the group.
 func (g *Group) Answers() iter.Seq2[uint32, *Record] {
 	return func(yield func(uint32, *Record) bool) {
 		for e := g.answers; len(e) > 0; e = e[entryBytes:] {
@@ -190,7 +190,7 @@ func (g *Group) Answers() iter.Seq2[uint32, *Record] {
 	}
 }
 
-// Deferred calls visit with the deferrals of the group, in the order in which they came.
+// Deferred calls visit with the deferrals of the group in their order.
 func (g *Group) Deferred(visit func(row uint32, d Deferral) error) error {
 	le := binary.LittleEndian
 	for e := g.deferred; len(e) > 0; e = e[deferredBytes:] {
@@ -209,7 +209,7 @@ func (g *Group) Deferred(visit func(row uint32, d Deferral) error) error {
 	return nil
 }
 
-// Name is the name that a record of the group refers to.
+// Name returns the name at a reference of the group.
 func (g *Group) Name(ref uint32) (string, error) {
 	if ref == 0 {
 		return "", nil
@@ -225,7 +225,7 @@ func (g *Group) Name(ref uint32) (string, error) {
 	return string(g.bytes[at+int64(used) : at+int64(used)+int64(n)]), nil
 }
 
-// GlobalRef is what ReadName knows a name by.
+// GlobalRef converts a reference of the group to the one that ReadName takes.
 func (g *Group) GlobalRef(ref uint32) uint32 {
 	if ref == 0 {
 		return 0
@@ -233,7 +233,7 @@ func (g *Group) GlobalRef(ref uint32) uint32 {
 	return uint32(g.At/nameAlign) + ref
 }
 
-// groupLength is the length of the group with a header, 0 if that is none.
+// groupLength is the length of the group with this header; 0 if the header is invalid.
 func groupLength(head []byte) int {
 	le := binary.LittleEndian
 	if string(head[:len(groupMagic)]) != groupMagic {
@@ -247,7 +247,7 @@ func groupLength(head []byte) int {
 	return n + -n&(nameAlign-1) + groupSumBytes
 }
 
-// read takes the group that b holds from its first to its last byte. It reports whether its checksum is right.
+// read decodes the group that fills b. It reports whether the checksum is right.
 func (g *Group) read(b []byte, at int64) bool {
 	le := binary.LittleEndian
 	end := len(b) - groupSumBytes

@@ -10,40 +10,40 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Objects keeps the immutable files of jobs. An object is there whole and durable or not at all, and it never changes. Its methods may be
-// called from any goroutine.
+// Objects stores the immutable files of jobs. An object exists whole and durable or not at all, and it never changes. The methods may
+// be called from any goroutine.
 type Objects interface {
-	// Create begins an object of a job, under a name that no object had before: the kind, a dash and 16 hexadecimal digits.
+	// Create starts an object of a job under a new, unique name: the kind, a dash and 16 hexadecimal digits.
 	Create(job, kind string) (Pending, error)
-	// Open opens an object of a job. Where there is none, the error wraps fs.ErrNotExist.
+	// Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist.
 	Open(job, name string) (Object, error)
-	// Delete deletes objects of a job, durably. One that is not there is no error.
+	// Delete deletes objects of a job, durably. A missing object is no error.
 	Delete(job string, names ...string) error
-	// List names the objects of a job, in no order, and those that a crash left unfinished: these cannot be opened, only deleted.
+	// List names the objects of a job, in no order, and those that a crash left unfinished, which cannot be opened, only deleted.
 	List(job string) ([]string, error)
 }
 
-// Pending is an object that is being written, by one goroutine. Abort ends it at the latest.
+// Pending is an object that one goroutine is writing. Call Abort in the end, also after Commit.
 type Pending interface {
 	io.Writer
-	io.ReaderAt // of what was written so far
+	io.ReaderAt // of the bytes written so far
 	Name() string
-	// Commit makes the object durable, then visible. After an error it may be there or not.
+	// Commit makes the object durable, then visible. After an error it may exist or not.
 	Commit() error
-	// Abort deletes what was written unless Commit has succeeded; then, and the second time, it does nothing.
+	// Abort deletes the bytes written, unless Commit has succeeded. A second call does nothing.
 	Abort() error
 }
 
-// Object is an open object. It can be read until it is closed, also when it is deleted meanwhile.
+// Object is an open object. It can be read until it is closed, even if it is deleted meanwhile.
 type Object interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
 }
 
-const unfinishedSuffix = ".new" // ending of the file of an object that is not whole yet
+const unfinishedSuffix = ".new" // suffix of an object's file until Commit
 
-// Folder keeps objects as files of a folder for each job, where other files may be too.
+// Folder stores objects as files in a folder for each job, where other files may be too.
 type Folder struct {
 	FS  vfs.FS
 	Dir string // holds the folders of jobs
@@ -51,7 +51,7 @@ type Folder struct {
 
 func (o *Folder) path(job, name string) string { return o.FS.PathJoin(o.Dir, job, name) }
 
-// Create makes the folder of the job too.
+// Create also makes the folder of the job.
 func (o *Folder) Create(job, kind string) (Pending, error) {
 	var b [8]byte
 	rand.Read(b[:])
@@ -79,7 +79,7 @@ func (o *Folder) Open(job, name string) (Object, error) {
 	return &objectFile{f, info.Size()}, nil
 }
 
-// Delete removes files, and syncs the folder.
+// Delete removes the files and syncs the folder.
 func (o *Folder) Delete(job string, names ...string) error {
 	if err := o.remove(job, names...); err != nil || len(names) == 0 {
 		return err
@@ -100,7 +100,7 @@ func (o *Folder) remove(job string, names ...string) (err error) {
 	return err
 }
 
-// List lists the folder of a job, without the files there that are no objects.
+// List lists the folder of a job, without files that are no objects.
 func (o *Folder) List(job string) (names []string, err error) {
 	found, err := o.FS.List(o.FS.PathJoin(o.Dir, job))
 	for _, name := range found {
@@ -111,7 +111,7 @@ func (o *Folder) List(job string) (names []string, err error) {
 	return names, err
 }
 
-// isObject reports a name that Create may have given.
+// isObject reports whether a name has the form that Create gives.
 func isObject(name string) bool {
 	_, id, found := strings.Cut(name, "-")
 	b, err := hex.DecodeString(id)
@@ -131,7 +131,7 @@ type pendingFile struct {
 	folder    *Folder
 	job, name string
 	f         vfs.File // nil once it is closed
-	closed    bool     // committed, or aborted
+	closed    bool     // committed or aborted
 }
 
 func (p *pendingFile) Name() string                               { return p.name }
@@ -144,7 +144,7 @@ func (p *pendingFile) close() error {
 	return f.Close()
 }
 
-// Commit also makes the way to the job's folder durable, which may be new.
+// Commit also makes the job's folder durable, which may be new.
 func (p *pendingFile) Commit() error {
 	err := p.f.Sync()
 	if err = errors.Join(err, p.close()); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFolderKeepsObjects.
 func TestFolderKeepsObjects(t *testing.T) {
 	testObjects(t, func(t *testing.T) Objects { return &Folder{vfs.NewMem(), "data/jobs"} })
 }
@@ -54,7 +53,7 @@ func listObjects(t testing.TB, o Objects, job string) []string {
 	return names
 }
 
-// testObjects is what every Objects promises.
+// testObjects checks the contract of Objects.
 func testObjects(t *testing.T, open func(*testing.T) Objects) {
 	t.Run("an object is read as it was written, whole and in parts", func(t *testing.T) {
 		o := open(t)
@@ -160,8 +159,8 @@ func TestFolderListsOnlyObjects(t *testing.T) {
 	require.Equal(t, slices.Sorted(slices.Values([]string{name, "upload-0011223344556677"})), listObjects(t, o, "j"))
 }
 
-// TestObjectIsWholeOrAbsent fails each step of putting an object, unseen and persisted, and cuts the power: what a reader can open is
-// whole, and what Commit said is durable is there. What is left can be listed and deleted.
+// TestObjectIsWholeOrAbsent fails each step of writing an object, failed and failed but persisted, and cuts the power. An object that
+// opens is whole, a committed one is there, and leftovers can be listed and deleted.
 func TestObjectIsWholeOrAbsent(t *testing.T) {
 	const text = "a text"
 	for _, persist := range []bool{false, true} {
@@ -219,7 +218,7 @@ func TestDeletedObjectStaysDeleted(t *testing.T) {
 	require.Empty(t, listObjects(t, &Folder{disk.CrashClone(vfs.CrashCloneCfg{}), "data/jobs"}, "j"))
 }
 
-// crashableDisk has a durable folder data.
+// crashableDisk makes a disk with a durable folder "data".
 func crashableDisk(t *testing.T) *vfs.MemFS {
 	disk := vfs.NewCrashableMem()
 	require.NoError(t, disk.MkdirAll("data", 0o700))
@@ -231,7 +230,7 @@ func crashableDisk(t *testing.T) *vfs.MemFS {
 
 var errFailing = errors.New("the disk failed")
 
-// failingFS fails its n-th step that must last, before or after it took effect.
+// failingFS fails the n-th step that must be durable, before or after it took effect.
 type failingFS struct {
 	vfs.FS
 	stepsLeft     int

@@ -9,9 +9,9 @@ import (
 // RecordBytes is the length of a Record.
 const RecordBytes = 32
 
-// Record is what is kept of one row's answer: the core of the verdict (see engine.AppendCore) with its kind in place of the basis of
-// its score, then its names. The score is the one of the time when the record was made, so that results, callbacks and dashboard
-// agree whenever they are read. The zero record is no answer.
+// Record is the stored answer of one row: the core of the verdict (see engine.AppendCore), with its kind in place of the basis of its
+// score, then its names. The score is fixed when the record is made, so that results, callbacks and dashboard always agree. The zero
+// record is no answer.
 type Record [RecordBytes]byte
 
 // Kind says how a row's answer came about.
@@ -20,13 +20,13 @@ type Kind uint8
 const (
 	None        Kind = iota // there is no answer
 	Final                   // the row is answered
-	Provisional             // what is known while the row waits for its next attempt
+	Provisional             // the answer so far, while the row waits for its next attempt
 )
 
-// Refs are the names of a record, in an order that the format fixes; zero is the empty name.
+// Refs are the references to a record's names, in the order of the Name constants; zero is the empty name.
 type Refs [4]uint32
 
-// The places of a record's names.
+// The indexes of Refs.
 const (
 	NameProvider = iota
 	NameRule
@@ -36,11 +36,11 @@ const (
 
 const (
 	kindByte   = 5  // of the core: the first byte of the basis
-	basisBytes = 3  // of the basis
-	refsByte   = 16 // where the names begin
+	basisBytes = 3  // length of the basis
+	refsByte   = 16 // where the references begin
 )
 
-// NewRecord is the record of a verdict, still without names.
+// NewRecord makes the record of a verdict, without names.
 func NewRecord(k Kind, v *engine.Verdict) (r Record) {
 	engine.AppendCore(r[:0], v)
 	clear(r[kindByte : kindByte+basisBytes])
@@ -48,16 +48,14 @@ func NewRecord(k Kind, v *engine.Verdict) (r Record) {
 	return r
 }
 
-// Kind is the kind of the record.
 func (r *Record) Kind() Kind { return Kind(r[kindByte]) }
 
-// SetKind gives the record another kind.
 func (r *Record) SetKind(k Kind) { r[kindByte] = byte(k) }
 
-// Reason is the reason of the verdict: the second byte of its core.
+// Reason is the reason of the verdict, the second byte of its core.
 func (r *Record) Reason() engine.Reason { return engine.Reason(r[1]) }
 
-// Refs are the names of the record.
+// Refs returns the references to the record's names.
 func (r *Record) Refs() (n Refs) {
 	for i := range n {
 		n[i] = binary.LittleEndian.Uint32(r[refsByte+4*i:])
@@ -65,21 +63,21 @@ func (r *Record) Refs() (n Refs) {
 	return n
 }
 
-// SetRefs gives the record its names.
+// SetRefs sets the references to the record's names.
 func (r *Record) SetRefs(n Refs) {
 	for i := range n {
 		binary.LittleEndian.PutUint32(r[refsByte+4*i:], n[i])
 	}
 }
 
-// Replace takes a newer record, unless this one is final.
+// Replace replaces the record by a newer one, unless this one is final.
 func (r *Record) Replace(by *Record) {
 	if r.Kind() != Final {
 		*r = *by
 	}
 }
 
-// Verdict is the core of the verdict, without its names.
+// Verdict decodes the verdict, without its names.
 func (r *Record) Verdict() (engine.Verdict, error) {
 	core := *r
 	core[kindByte] = 0

@@ -2,7 +2,7 @@ package jobfiles
 
 import "io"
 
-// RowsWriter writes a whole rows log: one that is made from another, and is not read before all of it is durable.
+// RowsWriter writes a whole rows log from another one. The log is not read before all of it is durable.
 type RowsWriter struct {
 	w     io.Writer
 	end   LogEnd
@@ -10,10 +10,10 @@ type RowsWriter struct {
 	buf   []byte
 }
 
-// NewRowsWriter begins a log. The caller makes what it wrote to w durable, after Finish.
+// NewRowsWriter starts a log. After Finish, the caller makes w durable.
 func NewRowsWriter(w io.Writer) *RowsWriter { return &RowsWriter{w: w, group: newGroup()} }
 
-// Add adds what is learnt of a row.
+// Add adds a row.
 func (w *RowsWriter) Add(r *Row) error {
 	w.group.add(r)
 	return w.flush(false)
@@ -25,7 +25,7 @@ func (w *RowsWriter) AddRecord(row uint32, rec *Record, names [4]string) error {
 	return w.flush(false)
 }
 
-// AddGroup adds a group of another log, each of its names as name gives it.
+// AddGroup adds a group of another log, with each of its names replaced by name.
 func (w *RowsWriter) AddGroup(g *Group, name func(string) string) error {
 	for row, rec := range g.Answers() {
 		var names [4]string
@@ -45,7 +45,7 @@ func (w *RowsWriter) AddGroup(g *Group, name func(string) string) error {
 	})
 }
 
-// flush writes the group if it is full, or if it is the last. Those before it count as durable: none is read before all are.
+// flush writes the group if it is full or the last. Earlier groups count as durable: none is read before all are.
 func (w *RowsWriter) flush(last bool) error {
 	if w.group.empty() || !last && !w.group.full() {
 		return nil
@@ -61,7 +61,7 @@ func (w *RowsWriter) flush(last bool) error {
 	return err
 }
 
-// Finish writes what is left, and tells where the log ends.
+// Finish writes the rest, and returns where the log ends.
 func (w *RowsWriter) Finish() (LogEnd, error) {
 	err := w.flush(true)
 	return w.end, err

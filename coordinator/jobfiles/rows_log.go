@@ -9,32 +9,32 @@ import (
 )
 
 const (
-	maxPendingBytes = 8 << 20   // bytes that wait for a sync before answers must wait
-	flushBytes      = 256 << 10 // that are synced at once
-	// FlushAfter is how long rows of a log wait for others before they are synced together.
+	maxPendingBytes = 8 << 20   // bytes that wait for a sync; above that, Add waits
+	flushBytes      = 256 << 10 // bytes at which a sync starts at once
+	// FlushAfter is how long rows wait for others before they are synced together.
 	FlushAfter = 50 * time.Millisecond
 )
 
-// maxLogBytes bounds a log: the names of a group are found by 32 bits that count eights of bytes.
+// maxLogBytes bounds a log: a global reference to a name is its offset divided by eight, in 32 bits.
 const maxLogBytes = 31 << 30
 
 var errLogFull = errors.New("the log of the job's rows is over 31 GiB")
 
-// RowsLog is the log of a running job, open to append to it. One goroutine writes; rows that are added meanwhile share its next sync.
+// RowsLog is the log of a running job, open for appending. One goroutine writes; rows that are added meanwhile share its next sync.
 type RowsLog struct {
 	f       *appendFile
 	number  uint64 // of the last group
 	sum     uint64 // its checksum
 	durable uint64
-	buf     []byte // of the group that is written
+	buf     []byte // of the group being written
 	after   func() time.Duration
 
 	mu         sync.Mutex // guards all below; never held over I/O
 	written    sync.Cond
 	current    *group
 	fullGroups []*group  // full ones, before current
-	pending    int       // bytes of all of these
-	since      time.Time // when the oldest pending row came
+	pending    int       // bytes not yet durable
+	since      time.Time // when the oldest pending row was added
 	wrote      bool
 	running    bool
 	closing    bool
@@ -44,11 +44,11 @@ type RowsLog struct {
 	done chan struct{}
 }
 
-// groups are kept for the next logs of any job.
+// groups holds groups for reuse by the logs of all jobs.
 var groups = sync.Pool{New: func() any { return newGroup() }}
 
-// OpenRows reads the log from its start, calls visit with each group, and is ready to append after the last whole one. after says how
-// long a row may wait for its sync; nil is FlushAfter. Rows are written once Start was called.
+// OpenRows reads the log, calls visit with each group, and prepares to append after the last whole one. after says how long a row may
+// wait for its sync; nil means FlushAfter. Rows are written only after Start.
 func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Group) error) (*RowsLog, LogEnd, error) {
 	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -56,7 +56,7 @@ func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Gr
 	}
 	end, err := ReadRows(f, visit)
 	if err == nil {
-		err = f.SyncData() // what was read counts as durable
+		err = f.SyncData() // groups that were read count as durable
 	}
 	if err != nil {
 		return nil, end, errors.Join(err, f.Close())
@@ -72,7 +72,7 @@ func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Gr
 	return l, end, nil
 }
 
-// Start begins to write, in a goroutine that Close ends.
+// Start starts the goroutine that writes; Close ends it.
 func (l *RowsLog) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *RowsLog) run() {
 			err := l.write(batch)
 			l.finishBatch(batch, err)
 			if err != nil {
-				return // after a failed sync nothing is known of this file
+				return // after a failed sync the file's state is unknown
 			}
 		}
 		if !more {
@@ -97,7 +97,7 @@ func (l *RowsLog) run() {
 	}
 }
 
-// nextBatch waits until there is something worth a sync, and takes it.
+// nextBatch waits until a sync is due, and takes the pending groups.
 func (l *RowsLog) nextBatch() (batch []*group, more bool) {
 	for {
 		l.mu.Lock()
@@ -116,7 +116,7 @@ func (l *RowsLog) nextBatch() (batch []*group, more bool) {
 	}
 }
 
-// takePending takes all that is pending. The lock is held.
+// takePending takes all pending groups. The lock is held.
 func (l *RowsLog) takePending() []*group {
 	batch := l.fullGroups
 	l.fullGroups = nil
@@ -154,7 +154,7 @@ func (l *RowsLog) write(batch []*group) error {
 	return nil
 }
 
-// append writes a group behind the last one.
+// append writes a group after the last one.
 func (l *RowsLog) append(g *group) error {
 	if l.f.end > maxLogBytes {
 		return errLogFull
@@ -168,7 +168,7 @@ func (l *RowsLog) append(g *group) error {
 	return nil
 }
 
-// finishBatch tells the waiting callers what became of groups.
+// finishBatch records the result of a write and wakes the callers that wait.
 func (l *RowsLog) finishBatch(batch []*group, err error) {
 	size := 0
 	for _, g := range batch {
@@ -191,7 +191,7 @@ func (l *RowsLog) Wrote() bool {
 	return l.wrote
 }
 
-// Add adds rows. It waits while 8 MiB wait for their sync. Its error is that of an earlier write: nothing more goes into this log.
+// Add adds rows. It waits while over 8 MiB wait for their sync. Its error is that of an earlier write: the log takes no more rows.
 func (l *RowsLog) Add(rows []Row) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,7 +227,7 @@ func (l *RowsLog) signal() {
 	}
 }
 
-// Close writes what is pending, if Start was called, and closes the file.
+// Close writes the pending rows, if Start was called, and closes the file.
 func (l *RowsLog) Close() error {
 	l.mu.Lock()
 	l.closing = true
@@ -242,13 +242,13 @@ func (l *RowsLog) Close() error {
 	return errors.Join(l.err, l.f.f.Close())
 }
 
-// appendFile is a file that grows at its end. A write that failed is overwritten by the next: nothing refers to it.
+// appendFile is a file that grows at its end. A failed write is overwritten by the next: nothing refers to it.
 type appendFile struct {
 	f   vfs.File
 	end int64
 }
 
-// add writes b at the end and gives its offset.
+// add writes b at the end and returns its offset.
 func (t *appendFile) add(b []byte) (int64, error) {
 	at := t.end
 	if _, err := t.f.WriteAt(b, at); err != nil {

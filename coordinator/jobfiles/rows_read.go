@@ -8,19 +8,19 @@ import (
 	"io"
 )
 
-// LogEnd is where a rows log ends, and what was wrong before that.
+// LogEnd is where a rows log ends, and the damage before that.
 type LogEnd struct {
-	At      int64  // where the next group goes
-	Damaged int    // groups that were durable once and cannot be read any more; the rows in them count as not answered
-	Sum     uint64 // checksum of the last group, which is over the one before, and so on: it stands for the whole log
+	At      int64  // offset of the next group
+	Damaged int    // groups that were durable and cannot be read any more; their rows count as not answered
+	Sum     uint64 // checksum of the last group; it covers that of the group before, and so the whole log
 
 	number uint64 // of the last group
 }
 
 // ReadRows calls visit with each whole group of a rows log in the order in which they were written.
 //
-// What a crash cut off is the end of the log; what it left behind the end, of an earlier end, is not read. A group that cannot be read
-// is damage if a later group says that it was durable: it is counted and passed over.
+// The log ends at the first group that a crash left incomplete; bytes after that are not read. A group that cannot be read is damage
+// if a later group says that it was durable: it is counted and skipped.
 func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 	r := rowsReader{f: f, buf: make([]byte, groupHeaderBytes)}
 	var end LogEnd
@@ -42,7 +42,7 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 	}
 }
 
-// ReadGroup reads the group at a place of the log again.
+// ReadGroup reads the group at an offset of the log.
 func ReadGroup(f io.ReaderAt, at int64, visit func(*Group) error) error {
 	r := rowsReader{f: f, buf: make([]byte, groupHeaderBytes)}
 	ok, err := r.group(at)
@@ -61,7 +61,7 @@ type rowsReader struct {
 	g   Group
 }
 
-// group reads the group at a place. It reports false where there is none that is whole.
+// group reads the group at an offset. It returns false if there is no whole group.
 func (r *rowsReader) group(at int64) (bool, error) {
 	r.buf = r.buf[:groupHeaderBytes]
 	if whole, err := r.readFull(r.buf, at); err != nil || !whole {
@@ -81,7 +81,7 @@ func (r *rowsReader) group(at int64) (bool, error) {
 	return r.g.read(r.buf, at), nil
 }
 
-// readFull fills b; it reports false where the file ends before.
+// readFull fills b; it returns false if the file ends before.
 func (r *rowsReader) readFull(b []byte, at int64) (bool, error) {
 	n, err := r.f.ReadAt(b, at)
 	if n == len(b) {
@@ -93,10 +93,10 @@ func (r *rowsReader) readFull(b []byte, at int64) (bool, error) {
 	return false, fmt.Errorf("rows log: %d bytes at %d: %w", len(b), at, err)
 }
 
-const searchBytes = 1 << 20 // of the log looked through at one time
+const searchBytes = 1 << 20 // bytes of the log searched at a time
 
-// findNext looks for the next group that says that the one after end was durable. Where there is none, that one is the torn end, unless
-// a program that is newer wrote it.
+// findNext searches for the next group which says that the group after end was durable. If there is none, the log ends at end, unless
+// a newer program wrote it.
 func (r *rowsReader) findNext(end LogEnd) (bool, error) {
 	buf := make([]byte, searchBytes+groupHeaderBytes)
 	for base := end.At; ; base += searchBytes {
@@ -125,7 +125,7 @@ func (r *rowsReader) findNext(end LogEnd) (bool, error) {
 	return false, r.version(end)
 }
 
-// version reports the format of a log that begins with a group of another version of this program.
+// version returns ErrVersion for a log that starts with a group of another version of this program.
 func (r *rowsReader) version(end LogEnd) error {
 	if end.At > 0 {
 		return nil
@@ -140,9 +140,9 @@ func (r *rowsReader) version(end LogEnd) error {
 	return nil
 }
 
-const nameReadBytes = 512 // that one read of a name has; longer ones take two
+const nameReadBytes = 512 // bytes of the first read of a name; longer names take two reads
 
-// ReadName reads a name of a group of the log by its global number.
+// ReadName reads a name of the log by its global reference.
 func ReadName(f io.ReaderAt, ref uint32) (string, error) {
 	if ref == 0 {
 		return "", nil

@@ -18,7 +18,7 @@ import (
 	"probity/engine"
 )
 
-// loggedRow is what a log says of one row, for comparison.
+// loggedRow is one row of a log, for comparison.
 type loggedRow struct {
 	row      uint32
 	kind     Kind
@@ -41,7 +41,7 @@ func readAll(t require.TestingT, fs vfs.FS, path string) (all []loggedRow, end L
 	return all, end
 }
 
-// readGroupRows is what a group says; its names are read in both ways that there are.
+// readGroupRows reads the rows of a group; it reads names both by Name and by ReadName.
 func readGroupRows(f io.ReaderAt, g *Group) (all []loggedRow, err error) {
 	for row, rec := range g.Answers() {
 		x := loggedRow{row: row, kind: rec.Kind(), reason: rec.Reason()}
@@ -67,7 +67,7 @@ func answer(row uint32, name string) Row {
 	return Row{Number: row, Kind: Final, Verdict: &v, MX: "mx." + name, Suggestion: ""}
 }
 
-// writeLog writes batches, each with a sync of its own.
+// writeLog writes batches, each with its own sync.
 func writeLog(t testing.TB, fs vfs.FS, path string, batches ...[]Row) {
 	for _, rows := range batches {
 		l, _, err := OpenRows(fs, path, nil, func(*Group) error { return nil })
@@ -136,7 +136,8 @@ func drawRows(t *rapid.T) (rows []Row, logged []loggedRow) {
 	return rows, logged
 }
 
-// TestTruncatedLogKeepsItsFirstGroups cuts a log at every byte. What remains are its first groups, it is no damage, and more can be added.
+// TestTruncatedLogKeepsItsFirstGroups cuts a log at every byte. The whole groups before the cut are read without damage, and rows can
+// be added.
 func TestTruncatedLogKeepsItsFirstGroups(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a")}, []Row{answer(2, "b"), answer(3, "a")}, []Row{answer(4, "c")})
@@ -155,8 +156,8 @@ func TestTruncatedLogKeepsItsFirstGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsBeyondTheEndAreNotRead: of two groups that were written and not synced the second reached the disk and the first did
-// not. The next start writes another group in the place of the first, of the same length.
+// TestGroupsBeyondTheEndAreNotRead: of two unsynced groups only the second reached the disk. The next start writes another group in
+// place of the first, of the same length.
 func TestGroupsBeyondTheEndAreNotRead(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a")})
@@ -195,7 +196,7 @@ func openFile(t testing.TB, fs vfs.FS, path string) vfs.File {
 	return f
 }
 
-// TestFlippedBitDamagesOnlyItsGroup flips each bit of each group but the last. The rows of all other groups are read as they are.
+// TestFlippedBitDamagesOnlyItsGroup flips each bit of each group but the last. The rows of all other groups are read unchanged.
 func TestFlippedBitDamagesOnlyItsGroup(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a"), answer(2, "b")}, []Row{answer(3, "c"), {Number: 4, Deferred: true, Deferral: Deferral{Source: "s"}}}, []Row{answer(5, "d")})
@@ -217,7 +218,6 @@ func TestFlippedBitDamagesOnlyItsGroup(t *testing.T) {
 	}
 }
 
-// TestLogOfAnotherVersionIsRefused.
 func TestLogOfAnotherVersionIsRefused(t *testing.T) {
 	fs := vfs.NewMem()
 	writeFile(t, fs, "rows", []byte("prbrow\x03\xfc and what it has more"))
@@ -225,7 +225,6 @@ func TestLogOfAnotherVersionIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrVersion)
 }
 
-// TestCopyOmitsRemovedNames.
 func TestCopyOmitsRemovedNames(t *testing.T) {
 	fs := vfs.NewMem()
 	var rows []Row
@@ -258,7 +257,7 @@ func TestCopyOmitsRemovedNames(t *testing.T) {
 	require.NotContains(t, string(readFile(t, fs, "copy")), "secret")
 }
 
-// TestRowsShareOneSync, for as long as they may.
+// TestRowsShareOneSync checks that rows wait for each other's sync as long as after says.
 func TestRowsShareOneSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, err := OpenRows(vfs.NewMem(), "rows", func() time.Duration { return time.Second }, func(*Group) error { return nil })

@@ -11,14 +11,14 @@ import (
 
 // An upload is one object:
 //
-//	frames      whole rows of the file as they were sent, each frame packed by itself with zstd
+//	frames      whole rows of the file as they were sent, each frame compressed separately with zstd
 //	duplicates  of each frame: row uint32, the first row with the same address uint32; in the order of rows
 //	index       length of the preamble uint32, the preamble; then of each frame
-//	              line of its first row uint64, xxh3 of the packed frame uint64, xxh3 of its duplicates uint64
-//	              packed bytes, bytes, rows, duplicates uint32 each
+//	              line of its first row uint64, xxh3 of the compressed frame uint64, xxh3 of its duplicates uint64
+//	              compressed bytes, bytes, rows, duplicates uint32 each
 //	footer      length of the index uint64, xxh3 of index and length uint64, magic of 8 bytes as in a rows log
 //
-// Where a frame begins follows from those before it. Numbers are little-endian.
+// The offset of a frame follows from the lengths of those before it. Numbers are little-endian.
 const (
 	uploadMagic         = "prbupl\x01\xfe"
 	uploadFooterBytes   = 8 + 8 + len(uploadMagic)
@@ -29,12 +29,12 @@ const (
 	duplicateBytes      = 4 + 4
 )
 
-// Frame is some rows of an upload.
+// Frame is a run of rows of an upload.
 type Frame struct {
 	Line  int64  // of the first row
 	First uint32 // number of the first row
 	Rows  uint32
-	Raw   uint32 // bytes
+	Raw   uint32 // bytes, decompressed
 
 	at, packed    int64
 	sum           uint64
@@ -50,21 +50,21 @@ type UploadWriter struct {
 	end    int64 // of the frames
 	rows   int64
 
-	next              int    // the frame whose duplicates are gathered
-	pendingDuplicates []byte // of it
-	last              int64  // row that is a duplicate, -1 before the first
+	next              int    // the frame whose duplicates are being collected
+	pendingDuplicates []byte // of that frame
+	last              int64  // the last row that is a duplicate, -1 before the first
 	duplicates        int64
 }
 
-// NewUploadWriter begins an upload that goes to w. To make w durable after Finish is its owner's task.
+// NewUploadWriter starts an upload that goes to w. After Finish, the caller makes w durable.
 func NewUploadWriter(w io.Writer) *UploadWriter { return &UploadWriter{w: w, last: -1} }
 
-// AddFrame adds a packed frame. Of f, Line, Rows and Raw count.
+// AddFrame adds a compressed frame. Of f, only Line, Rows and Raw are used.
 func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
 	if f.Rows > maxFrameRows || w.rows+int64(f.Rows) > maxUploadRows || len(packed) > math.MaxUint32 {
 		return fmt.Errorf("upload: a frame of %d rows after %d: %w", f.Rows, w.rows, ErrDamaged)
 	}
-	f.First, f.at, f.packed, f.sum = uint32(w.rows), w.end, int64(len(packed)), xxh3.Hash(packed) // before the write: a file may change what it is given
+	f.First, f.at, f.packed, f.sum = uint32(w.rows), w.end, int64(len(packed)), xxh3.Hash(packed) // before the write: a file may change the bytes
 	if _, err := w.w.Write(packed); err != nil {
 		return err
 	}
@@ -74,12 +74,12 @@ func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
 	return nil
 }
 
-// Written is the frames written so far, read from where they went. It is not closed.
+// Written gives access to the frames written so far, which from reads. It need not be closed.
 func (w *UploadWriter) Written(from io.ReaderAt, unpack Unpacker) *Upload {
 	return &Upload{Frames: w.frames, rows: w.rows, from: from, unpack: unpack}
 }
 
-// AddDuplicate adds a row whose address stands first in an earlier row. Rows come in their order.
+// AddDuplicate adds a row whose address occurs first in an earlier row. Rows must ascend.
 func (w *UploadWriter) AddDuplicate(row, first uint32) error {
 	if int64(row) <= w.last || first >= row || int64(row) >= w.rows {
 		return fmt.Errorf("upload of %d rows: row %d repeats row %d, after row %d: %w", w.rows, row, first, w.last, ErrDamaged)
@@ -95,7 +95,7 @@ func (w *UploadWriter) AddDuplicate(row, first uint32) error {
 	return nil
 }
 
-// flushDuplicates writes the duplicates of a frame.
+// flushDuplicates writes the duplicates of the next frame.
 func (w *UploadWriter) flushDuplicates() error {
 	f := &w.frames[w.next]
 	w.next++
@@ -108,7 +108,7 @@ func (w *UploadWriter) flushDuplicates() error {
 	return err
 }
 
-// Finish writes what is left, and the index.
+// Finish writes the remaining duplicates and the index.
 func (w *UploadWriter) Finish(preamble []byte) error {
 	if w.next < len(w.frames) {
 		if err := w.flushDuplicates(); err != nil {
@@ -139,6 +139,6 @@ func appendFooter(index []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, xxh3.Hash(b)), uploadMagic...)
 }
 
-// Rows and Duplicates are how many there are.
+// Rows and Duplicates return the numbers of rows and of duplicates so far.
 func (w *UploadWriter) Rows() int64       { return w.rows }
 func (w *UploadWriter) Duplicates() int64 { return w.duplicates }

@@ -9,14 +9,14 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Unpacker unpacks frames; a zstd.Decoder is one.
+// Unpacker decompresses frames; a zstd.Decoder is one.
 type Unpacker interface {
 	DecodeAll(packed, dst []byte) ([]byte, error)
 }
 
-// Upload is an open upload. It is read from any goroutine.
+// Upload is an open upload. Any goroutine may read it.
 type Upload struct {
-	Preamble []byte // what stands before the first row
+	Preamble []byte // the bytes before the first row
 	Frames   []Frame
 
 	rows, duplicates int64
@@ -25,7 +25,7 @@ type Upload struct {
 	unpack           Unpacker
 }
 
-// OpenUpload opens an upload of a job and reads its index. A wrong one is ErrDamaged, or ErrVersion.
+// OpenUpload opens an upload of a job and reads its index. An invalid one is ErrDamaged or ErrVersion.
 func OpenUpload(from Objects, job, name string, unpack Unpacker) (*Upload, error) {
 	object, err := from.Open(job, name)
 	if err != nil {
@@ -42,14 +42,14 @@ func OpenUpload(from Objects, job, name string, unpack Unpacker) (*Upload, error
 	return u, nil
 }
 
-// Close closes its object.
+// Close closes the upload's object.
 func (u *Upload) Close() error { return u.closer.Close() }
 
-// Rows and Duplicates are how many there are.
+// Rows and Duplicates return the numbers of rows and of duplicates.
 func (u *Upload) Rows() int64       { return u.rows }
 func (u *Upload) Duplicates() int64 { return u.duplicates }
 
-// readIndex reads the index of an upload of so many bytes. Its checksum is right.
+// readIndex reads the index of an upload of size bytes and verifies its checksum.
 func (u *Upload) readIndex(size int64) ([]byte, error) {
 	le := binary.LittleEndian
 	footer := make([]byte, uploadFooterBytes)
@@ -77,7 +77,7 @@ func (u *Upload) readIndex(size int64) ([]byte, error) {
 	return b, nil
 }
 
-// checkMagic holds the magic of a file against ours. Its last two bytes are the version and its complement.
+// checkMagic compares the magic of a file with ours. Its last two bytes are the version and its complement.
 func checkMagic(what string, magic []byte, want string) error {
 	version := len(want) - 2
 	switch v := magic[version]; {
@@ -89,7 +89,7 @@ func checkMagic(what string, magic []byte, want string) error {
 	return fmt.Errorf("%s does not end as one does: %w", what, ErrDamaged)
 }
 
-// parseIndex takes the index of so many bytes of frames and duplicates.
+// parseIndex decodes the index. size is the number of bytes of frames and duplicates.
 func (u *Upload) parseIndex(b []byte, size int64) error {
 	le := binary.LittleEndian
 	if len(b) < 4 || int64(le.Uint32(b)) > int64(len(b)-4) {
@@ -126,7 +126,7 @@ func (u *Upload) parseIndex(b []byte, size int64) error {
 	return nil
 }
 
-// Packed reads frame i as it is stored, into the memory of dst.
+// Packed reads frame i, still compressed, into the memory of dst.
 func (u *Upload) Packed(i int, dst []byte) ([]byte, error) {
 	f := &u.Frames[i]
 	dst = resize(dst, int(f.packed))
@@ -137,7 +137,7 @@ func (u *Upload) Packed(i int, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// Unpack reads frame i as it is stored and its rows, into the memory of both.
+// Unpack reads frame i and decompresses its rows, into the memory of packed and rows.
 func (u *Upload) Unpack(i int, packed, rows []byte) ([]byte, []byte, error) {
 	packed, err := u.Packed(i, packed)
 	if err != nil {
@@ -150,7 +150,7 @@ func (u *Upload) Unpack(i int, packed, rows []byte) ([]byte, []byte, error) {
 	return packed, rows, nil
 }
 
-// AppendFirstRows appends, for each row of frame i, the first row with the same address plus one, or zero where it is that itself.
+// AppendFirstRows appends for each row of frame i: one plus the number of the first row with the same address, or zero if it is the first.
 func (u *Upload) AppendFirstRows(dst []uint32, i int) ([]uint32, error) {
 	f := &u.Frames[i]
 	from := len(dst)
@@ -172,7 +172,7 @@ func (u *Upload) AppendFirstRows(dst []uint32, i int) ([]uint32, error) {
 	return dst, nil
 }
 
-// readSum fills b, whose checksum must be sum.
+// readSum fills b and verifies its checksum.
 func (u *Upload) readSum(b []byte, at int64, sum uint64) error {
 	if err := u.read(b, at); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (u *Upload) read(b []byte, at int64) error {
 	return fmt.Errorf("%d bytes at %d: %w", len(b), at, err)
 }
 
-// resize is n bytes in the memory of b, whatever they hold.
+// resize returns n bytes in the memory of b, with any content.
 func resize(b []byte, n int) []byte {
 	if cap(b) < n {
 		return make([]byte, n)

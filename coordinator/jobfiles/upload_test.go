@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testUpload is an upload as it is given and read.
+// testUpload is the content of an upload.
 type testUpload struct {
 	preamble  string
 	frames    []string
@@ -32,7 +32,7 @@ func newZstd(t testing.TB) (*zstd.Encoder, *zstd.Decoder) {
 	return pack, unpack
 }
 
-// write writes an upload, and gives its error.
+// write writes an upload.
 func (s *testUpload) write(o Objects, pack *zstd.Encoder) (name string, err error) {
 	p, err := o.Create("j", "upload")
 	if err != nil {
@@ -113,7 +113,7 @@ func TestUploadRoundTrip(t *testing.T) {
 	})
 }
 
-// uploadBytes has duplicates in the first frame and the third.
+// uploadBytes is an upload with duplicates in the first frame and the third.
 func uploadBytes() *testUpload {
 	s := &testUpload{preamble: "id,email\n", rows: []int{40, 30, 50}}
 	for i, rows := range s.rows {
@@ -124,7 +124,7 @@ func uploadBytes() *testUpload {
 	return s
 }
 
-// TestFlippedBitOfUploadIsDamage flips 1,000 random bits, one at a time: what is read is what was sent, or damage.
+// TestFlippedBitOfUploadIsDamage flips 1,000 random bits, one at a time: reading gives the original content or damage.
 func TestFlippedBitOfUploadIsDamage(t *testing.T) {
 	pack, unpack := newZstd(t)
 	disk, want := vfs.NewMem(), uploadBytes()
@@ -151,7 +151,6 @@ func TestFlippedBitOfUploadIsDamage(t *testing.T) {
 	}
 }
 
-// TestUploadOfAnotherVersionIsRefused.
 func TestUploadOfAnotherVersionIsRefused(t *testing.T) {
 	pack, unpack := newZstd(t)
 	disk := vfs.NewMem()
@@ -164,7 +163,7 @@ func TestUploadOfAnotherVersionIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrVersion)
 }
 
-// TestNoUploadIsFinishedOnAFailingDisk: what was not written whole is never taken for an upload.
+// TestNoUploadIsFinishedOnAFailingDisk: an incomplete file is never accepted as an upload.
 func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 	pack, unpack := newZstd(t)
 	for _, persist := range []bool{false, true} {
@@ -180,7 +179,7 @@ func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 			failed++
 			require.ErrorIs(t, err, errFailing)
 			if name == "" {
-				continue // it was not begun
+				continue // it was not started
 			}
 			_, err = readUpload(&Folder{disk, "jobs"}, name, unpack)
 			require.ErrorIs(t, err, fs.ErrNotExist)
@@ -189,7 +188,7 @@ func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 	}
 }
 
-// TestDuplicateRefersToAnEarlierRow: others are refused before they are written.
+// TestDuplicateRefersToAnEarlierRow: any other reference is refused before it is written.
 func TestDuplicateRefersToAnEarlierRow(t *testing.T) {
 	for _, pairs := range [][][2]uint32{{{3, 3}}, {{3, 4}}, {{10, 1}}, {{1 << 31, 1}}, {{5, 1}, {5, 1}}, {{5, 1}, {4, 1}}} {
 		w := NewUploadWriter(&bytes.Buffer{})
@@ -203,7 +202,7 @@ func TestDuplicateRefersToAnEarlierRow(t *testing.T) {
 	}
 }
 
-// FuzzUpload reads frames with an index that has its checksum, and with one that need not have it.
+// FuzzUpload reads frames with an index whose checksum is right, and with one whose checksum may be wrong.
 func FuzzUpload(f *testing.F) {
 	pack, unpack := newZstd(f)
 	disk := vfs.NewMem()

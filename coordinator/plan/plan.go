@@ -9,30 +9,30 @@ import (
 	"probity/engine"
 )
 
-// MaxSources bounds the fleets that a plan looks at.
+// MaxSources bounds the number of sources of a plan.
 const MaxSources = 10_000
 
-// maxReceivers is how many receivers a plan names.
+// maxReceivers is how many receivers a plan lists.
 const maxReceivers = 10
 
-// Plan is the least time for what a Tally holds, from so many sources.
+// Plan is the least time for the load of a Tally.
 type Plan struct {
 	Sources     int
 	Asked       Load
 	MinTime     time.Duration
 	Receivers   []Receiver // those that take longest, longest first
-	MoreToHalve int        // so many more sources halve the time; 0 where none do, or there is no time to halve
+	MoreToHalve int        // how many more sources halve the time; 0 if no number does, or the time is zero
 }
 
-// Receiver is what one receiver takes at least.
+// Receiver is the least time of one receiver.
 type Receiver struct {
-	Route, Provider string // the provider's name; "other" where it is unknown
+	Route, Provider string // the provider's name; "other" if it is unknown
 	Kind            engine.Kind
 	Sources         int // that can share its work
 	Due             Load
 	MinTime         time.Duration
-	Limit           string // the limit that binds, by its name in the table; empty where none does
-	Budget          int    // its value
+	Limit           string // the limit that determines MinTime, by its name in the table; empty if none does
+	Budget          int    // value of the limit
 }
 
 // Plan computes the least time from so many sources, at least one.
@@ -53,7 +53,7 @@ func (t *Tally) Plan(sources int) Plan {
 	return p
 }
 
-// moreToHalve is how many sources more bring the time down to a goal.
+// moreToHalve is how many more sources reduce the time to goal; 0 if no number does.
 func (t *Tally) moreToHalve(sources int, goal time.Duration) int {
 	if goal == 0 || t.slowest(MaxSources) > goal {
 		return 0
@@ -83,19 +83,19 @@ func (r *receiver) plan(sources int) Receiver {
 		MinTime: b.span, Limit: b.limit, Budget: b.budget}
 }
 
-// binding is the limit that takes longest, and how long.
+// binding is the limit that takes the longest time, and that time.
 type binding struct {
 	span   time.Duration
 	limit  string
 	budget int
 }
 
-// minTime is the time that the receiver takes from so many sources at least.
+// minTime is the least time of the receiver with so many sources.
 func (r *receiver) minTime(sources int) binding {
 	return minTimeOf(&r.provider.Limits, r.busiest(sources))
 }
 
-// minTimeOf is the time that one source needs for a load.
+// minTimeOf is the least time in which one source can do a load.
 func minTimeOf(l *engine.Limits, due Load) (most binding) {
 	for _, b := range [...]struct {
 		limit  string
@@ -114,7 +114,7 @@ func minTimeOf(l *engine.Limits, due Load) (most binding) {
 	return most
 }
 
-// windows is how many windows have to pass before the last of so many events is within a budget.
+// windows is how many windows must pass until a budget allows the last of so many events.
 func windows(due float64, budget int) time.Duration {
 	if budget == 0 || due <= 0 {
 		return 0
@@ -135,5 +135,5 @@ func connections(l *engine.Limits, due Load) (n float64) {
 	return n
 }
 
-// ceil forgives what adding fractions has rounded up.
+// ceil rounds up, but tolerates the rounding errors of sums of fractions.
 func ceil(x float64) float64 { return math.Ceil(x - 1e-6) }

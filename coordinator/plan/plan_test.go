@@ -11,7 +11,7 @@ import (
 	"probity/engine"
 )
 
-// provider is a receiver with so many refusals an hour.
+// provider is a receiver with a limit of refusals per hour.
 func provider(id string, kind engine.Kind, perHour int) *engine.Provider {
 	return &engine.Provider{ID: id, Name: "The " + id, Kind: kind, Probe: true, ByAddress: []string{id + ".com"}, Limits: engine.Limits{RefusalsPerHour: perHour}}
 }
@@ -27,13 +27,13 @@ func TestFirstWindowTakesNoTime(t *testing.T) {
 	require.Zero(t, minTimeOf(&engine.Limits{}, Load{1e6, 1e6}).span, "no limit")
 }
 
-// A source that asks whenever a sliding window has room needs exactly the time that is planned.
+// A source that probes whenever its sliding window has room needs exactly the planned time.
 func TestNoScheduleIsFaster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		budget, due := rapid.IntRange(1, 30).Draw(t, "budget"), rapid.IntRange(1, 400).Draw(t, "due")
 		at := make([]time.Duration, due)
 		for i := budget; i < due; i++ {
-			at[i] = at[i-budget] + time.Hour // when the event before so many has left the window
+			at[i] = at[i-budget] + time.Hour // when the event budget places earlier has left the window
 		}
 		planned := minTimeOf(&engine.Limits{RefusalsPerHour: budget}, Load{Refused: float64(due)})
 		require.Equal(t, at[due-1], planned.span)
@@ -56,8 +56,8 @@ func TestSlowestLimitBinds(t *testing.T) {
 	require.Equal(t, binding{6 * time.Minute, "recipients_per_minute", 60}, minTimeOf(&limits, Load{400, 20}))
 }
 
-// The kinds: a narrow route has one source; a wide provider has all, domain by domain, and address by address where its row says so;
-// a provider with tenants has all, or as many as its row allows, domain by domain.
+// The kinds: a narrow route has one source; a wide provider has all, by domain, and by address at the domains that its row names; a
+// provider with tenants has all, or as many as its row allows, by domain.
 func TestWorkIsSplitByKind(t *testing.T) {
 	narrow, wide, tenants := provider("narrow", engine.KindNarrow, 10), provider("wide", engine.KindWide, 10), provider("tenants", engine.KindTenants, 10)
 	capped := provider("capped", engine.KindTenants, 10)
@@ -141,7 +141,7 @@ func TestUnaskedReceiversNeedNoTime(t *testing.T) {
 	require.True(t, tally.Add(routeTo(open), "d.example", Load{1, 1}))
 }
 
-// What is known when a list is accepted is its domains. Consumer domains have a provider; of the others nothing is known.
+// When a list is accepted, only its domains are known. Consumer domains have a provider; that of the others is unknown.
 func TestPlanFromDomainNames(t *testing.T) {
 	var tally Tally
 	table := engine.DefaultTable()

@@ -7,8 +7,7 @@ import (
 	"probity/engine"
 )
 
-// Load is what is due: recipients to name and, of these, those that will be refused. Decoys count in both. An expectation may
-// have fractions.
+// Load is work due: recipients and, of these, those that will be refused. Decoys count in both. Expected values may be fractions.
 type Load struct{ Recipients, Refused float64 }
 
 func (l Load) plus(m Load) Load { return Load{l.Recipients + m.Recipients, l.Refused + m.Refused} }
@@ -17,28 +16,28 @@ func (l Load) max(m Load) Load {
 	return Load{max(l.Recipients, m.Recipients), max(l.Refused, m.Refused)}
 }
 
-// Expect is what is due at a domain with so many addresses, of which a share is refused: the addresses, and a decoy if one of
-// them is accepted.
+// Expect is the load of a domain with so many addresses, of which the given share is refused: the addresses, and a decoy if one
+// of them is accepted.
 func Expect(addresses int, refused float64) Load {
 	decoy := 1 - math.Pow(refused, float64(addresses))
 	return Load{float64(addresses) + decoy, float64(addresses)*refused + decoy}
 }
 
-// Tally collects what is due at each receiver. It is not safe for concurrent use. The zero value is ready.
+// Tally sums the load of each receiver. It is not safe for concurrent use. The zero value is ready.
 type Tally struct {
 	receivers map[string]*receiver // by route key
-	asked     Load                 // in all
+	asked     Load                 // of all receivers
 }
 
-// receiver is what is due over one route.
+// receiver is the load of one route.
 type receiver struct {
 	key      string
 	provider *engine.Provider
 	total    Load
-	largest  Load // the most of a domain that cannot be shared
+	largest  Load // of a domain that cannot be split
 }
 
-// Add adds what is due at a domain, once for each domain. It reports whether mail servers are asked about it at all.
+// Add adds the load of a domain, once for each domain. It reports whether the domain is probed at all.
 func (t *Tally) Add(route *engine.Route, domain string, due Load) bool {
 	p := route.Provider
 	if !route.Fact.Routable() || !p.Probe || p.AcceptAll {
@@ -48,8 +47,8 @@ func (t *Tally) Add(route *engine.Route, domain string, due Load) bool {
 	return true
 }
 
-// AddUnrouted adds what is due at a domain of which only the name is known, as when a list is accepted. It is a consumer domain
-// of the table, or is taken for one that has a route of its own at an unknown host.
+// AddUnrouted adds the load of a domain before its MX hosts are known, as when a list is accepted. A domain that is no consumer
+// domain of the table is assumed to have its own route at an unknown host.
 func (t *Tally) AddUnrouted(table *engine.Table, domain string, due Load) bool {
 	for _, p := range table.Providers {
 		if slices.Contains(p.ByAddress, domain) {

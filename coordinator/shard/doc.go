@@ -1,16 +1,16 @@
 // Package shard says which identity owns a key: rendezvous hashing over egress identities, unweighted. It is pure.
 //
-// It knows names and keys. It refuses to know nodes' health, gossip and time: its caller says which identities are in the set, and a
-// node that is missing for a while stays in the set for as long as it keeps its share.
+// It knows names and keys, but not nodes' health, gossip or time: the caller says which identities are in the set. A missing node
+// stays in the set as long as it keeps its share.
 //
-// A narrow route has one key, its own, so exactly one source address ever asks there and the receiver's limit holds for the
-// whole cluster. A wide provider has a key for each domain, and at the consumer domains that its row of the table names, one
-// for each address, so that all identities share it. A provider with tenants has a key for each domain; where its row limits how
-// many sources ask, only the first few of a ranking that is the provider's own may own one.
+// A narrow route has one key, so exactly one source probes it and the receiver's limit holds for the whole cluster. A wide
+// provider has a key for each domain, and at the consumer domains that its row of the table names, one for each address, so
+// that all identities share it. A provider with tenants has a key for each domain; if its row limits the number of sources,
+// only the first few of the provider's own ranking may own one.
 //
 // Invariants:
-//  1. The owner depends on the key and on the set of names alone: not on their order, the process or the machine.
-//  2. When an identity leaves, only its keys move; when one comes, keys move to it alone.
-//  3. The three kinds of key never meet: a domain that is named like a route has an owner of its own.
-//  4. Hashes are part of the protocol between a coordinator and its own past: they do not change without a major version.
+//  1. The owner depends only on the key and the set of names: not on their order, the process or the machine.
+//  2. When an identity leaves, only its keys move; when one joins, keys move only to it.
+//  3. The three kinds of key are hashed with different seeds: a domain with the name of a route has its own owner.
+//  4. Owners must be the same after a restart with a new version: the hashes change only with a major version.
 package shard

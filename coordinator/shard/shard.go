@@ -9,7 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Key is what is owned: a narrow route, or a share of a provider that many sources ask.
+// Key is the hash of what an identity owns: a narrow route, or a part of a provider that many sources share.
 type Key uint64
 
 // Seeds of the kinds of key.
@@ -30,7 +30,7 @@ func Address(folded string) Key { return Key(xxh3.HashStringSeed(folded, seedAdd
 
 // Identity is an egress identity that may own keys.
 type Identity struct {
-	Name string // stable across restarts, one of its kind in the cluster
+	Name string // stable across restarts, unique in the cluster
 	Node string // the node that has it
 }
 
@@ -40,7 +40,7 @@ type Set struct {
 	hashes     []uint64   // of the names, in the same order
 }
 
-// New makes a set. Two identities of one name are refused: they would share a receiver's budget without knowing.
+// New makes a set. Two identities with one name are refused: both would use the same receiver's budget.
 func New(identities []Identity) (*Set, error) {
 	s := &Set{identities: slices.Clone(identities), hashes: make([]uint64, len(identities))}
 	slices.SortFunc(s.identities, func(a, b Identity) int { return strings.Compare(a.Name, b.Name) })
@@ -59,7 +59,7 @@ func (s *Set) Len() int { return len(s.identities) }
 // All lists the identities by name. It is the set's own memory: read only.
 func (s *Set) All() []Identity { return s.identities }
 
-// Owner is the identity that owns the key; false where the set is empty. It does not allocate.
+// Owner is the identity that owns the key; false if the set is empty. It does not allocate.
 func (s *Set) Owner(k Key) (Identity, bool) {
 	i := s.Index(k)
 	if i < 0 {
@@ -68,7 +68,7 @@ func (s *Set) Owner(k Key) (Identity, bool) {
 	return s.identities[i], true
 }
 
-// Index is the owner's place in All, -1 where the set is empty.
+// Index is the owner's index in All, -1 if the set is empty.
 func (s *Set) Index(k Key) int {
 	best, at := uint64(0), -1
 	for i, h := range s.hashes {
@@ -80,7 +80,7 @@ func (s *Set) Index(k Key) int {
 }
 
 // OwnerAmong is the owner of a key that only the first n identities in the ranking of another key may own; 0 is no limit.
-// When one of these leaves, the next in the ranking takes its place: keys move from the one and to the other alone.
+// When one of them leaves, the next in the ranking takes its place: keys move only from the one and to the other.
 func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
 	if n <= 0 || n >= len(s.hashes) {
 		return s.Owner(k)
@@ -94,8 +94,8 @@ func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
 	return s.identities[at], true
 }
 
-// Owner is the index of the identity that owns a narrow route, -1 when there is none: what a Set of these names says of
-// Route(key). Of equal names the first wins.
+// Owner is the index of the identity that owns a narrow route, -1 if there is none: the owner of Route(key) in a Set of these
+// names. Of equal names the first wins.
 func Owner(key string, names []string) int {
 	best, at, k := uint64(0), -1, Route(key)
 	for i, name := range names {
@@ -110,7 +110,7 @@ func Owner(key string, names []string) int {
 func nameHash(name string) uint64 { return xxh3.HashString(name) }
 
 // weight is an identity's weight for a key. It is the 64-bit finalizer of MurmurHash3, a bijection: two identities tie only
-// where their names' hashes are equal.
+// if their names' hashes are equal.
 func weight(k Key, name uint64) uint64 {
 	h := uint64(k) ^ name
 	h ^= h >> 33

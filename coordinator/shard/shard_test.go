@@ -61,8 +61,7 @@ func TestOnlyKeysOfTheChangedIdentityMove(t *testing.T) {
 	})
 }
 
-// Of a limited number of owners, those stay that stay in the set: one that leaves is replaced by one, and keys move from the one
-// and to the other alone.
+// With a limited number of owners, one that leaves is replaced by one, and keys move only from the one and to the other.
 func TestLimitedOwnersAreStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, k, ranking := drawSet(t), drawKey(t), drawKey(t)
@@ -106,7 +105,7 @@ func TestOwnerOfNamesAgreesWithASet(t *testing.T) {
 	})
 }
 
-// Each identity's share of n keys is binomial: five standard deviations are a bound that a fair hash keeps.
+// Each identity's share of n keys is binomial: a fair hash stays within five standard deviations.
 func TestSharesAreEven(t *testing.T) {
 	const n = 100_000
 	kinds := map[string]func(string) Key{"route": Route, "domain": Domain, "address": Address}
@@ -128,7 +127,7 @@ func TestSharesAreEven(t *testing.T) {
 	}
 }
 
-// What an identity that comes takes, it takes evenly from the others.
+// An identity that joins takes keys evenly from the others.
 func TestNewIdentityTakesEvenlyFromAll(t *testing.T) {
 	const n, members = 100_000, 5
 	ids := make([]Identity, members+1)
@@ -167,7 +166,7 @@ func TestEmptySetAndDuplicateNames(t *testing.T) {
 	require.ErrorContains(t, err, "identity 192.0.2.1: both")
 }
 
-// Owners must not change between releases: a restart with a new version would move every route to another source.
+// Owners must not change between releases: the first restart would move every route to another source.
 func TestOwnersAreStable(t *testing.T) {
 	ids := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}
 	var got []int

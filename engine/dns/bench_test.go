@@ -16,7 +16,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// BenchmarkRoute asks for distinct domains over a real socket and tells the CPU time of our side: that of the whole
+// BenchmarkRoute looks up distinct domains over a real socket and reports the CPU time of our side: that of the whole
 // process less that of the server's thread.
 func BenchmarkRoute(b *testing.B) {
 	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -61,7 +61,7 @@ func cpu(which int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serveFast answers every MX query with two records, in a thread of its own, and tells the CPU time of it.
+// serveFast answers every MX query with two records, in a thread of its own, and sends that thread's CPU time.
 func serveFast(conn *net.UDPConn, served chan<- time.Duration) {
 	runtime.LockOSThread()
 	before := cpu(rusageThread)

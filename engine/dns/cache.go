@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// cache remembers values for a time, at most so many, and makes each one once at a time however many ask for it.
+// cache keeps values for a time, up to a capacity. Concurrent callers of one key share one fetch.
 type cache[V any] struct {
 	seed     maphash.Seed
-	capacity int // kept entries a shard and generation
+	capacity int // entries per shard and generation
 	shards   [cacheShards]cacheShard[V]
 }
 
 const cacheShards = 32
 
-// cacheShard keeps two generations: what is used moves to the young one, and when that is full, what lies in the old one since it
-// became old goes at once. (To look for the least worthy entry each time was a twentieth of the work on a domain.)
+// cacheShard keeps two generations: a used entry moves to the young one. When that is full, it becomes the old one and the
+// former old one is dropped at once. That is cheaper than finding the least recently used entry each time.
 type cacheShard[V any] struct {
 	mu         sync.Mutex                // guards all below
-	young, old map[string]*cacheEntry[V] // those that have landed
-	inFlight   map[string]*cacheEntry[V] // at most one a caller
+	young, old map[string]*cacheEntry[V] // fetched
+	inFlight   map[string]*cacheEntry[V] // being fetched
 }
 
-// cacheEntry is a value being made, and then, in the same memory, what is kept of it. Its maker sets value and ok, then closes done.
+// cacheEntry is a value that is being fetched, and then the kept value. load sets value and ok, then closes done.
 type cacheEntry[V any] struct {
-	done  chan struct{} // made by the first who waits; guarded by the shard's mutex
+	done  chan struct{} // made by the first caller that waits; guarded by the shard's mutex
 	value V
-	until time.Time // how long it is kept; set before it is
-	ok    bool      // false: the maker's own time was up, and no other caller's
+	until time.Time // when it expires; set before it is kept
+	ok    bool      // false: the context of the caller that fetched it had ended
 }
 
 func newCache[V any](size int) *cache[V] {
@@ -45,8 +45,8 @@ func (m *cache[V]) shard(key string) *cacheShard[V] {
 	return &m.shards[maphash.String(m.seed, key)%cacheShards]
 }
 
-// get gives the value of key: kept, being made by another caller, or made now by calling ask in this goroutine.
-// It reports false when ctx ended first; what ask made of a context that had ended is given to no caller and not kept.
+// get returns the value of key: kept, being fetched by another caller, or fetched now in this goroutine.
+// It returns false when ctx ended first; what fetch returned after that is neither kept nor given to another caller.
 func (m *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Duration)) (V, bool) {
 	s := m.shard(key)
 	for {
@@ -79,7 +79,7 @@ func (m *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Du
 	}
 }
 
-// load makes the value of a flight and lets the others have it.
+// load fetches the value of an entry and wakes the callers that wait for it.
 func (m *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *cacheEntry[V], fetch func() (V, time.Duration)) (V, bool) {
 	var ttl time.Duration
 	defer func() {
@@ -88,7 +88,7 @@ func (m *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *ca
 		delete(s.inFlight, key)
 		if f.ok && ttl > 0 {
 			f.until = time.Now().Add(ttl)
-			s.put(key, f, m.capacity) // what lies in the old one is out of date, and never seen again
+			s.put(key, f, m.capacity) // an entry of the key in old has expired and is not found again
 		}
 		if f.done != nil {
 			close(f.done)
@@ -100,7 +100,7 @@ func (m *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *ca
 	return f.value, f.ok
 }
 
-// find is what is kept of a key, nil for nothing; from now on it is young. s.mu is held.
+// find returns the kept entry of a key, nil for none, and moves it to young. s.mu is held.
 func (s *cacheShard[V]) find(key string, capacity int) *cacheEntry[V] {
 	if k := s.young[key]; k != nil {
 		return k
@@ -113,7 +113,7 @@ func (s *cacheShard[V]) find(key string, capacity int) *cacheEntry[V] {
 	return k
 }
 
-// put keeps a value as young, at most bound in each generation. s.mu is held.
+// put adds an entry to young, at most capacity in each generation. s.mu is held.
 func (s *cacheShard[V]) put(key string, k *cacheEntry[V], capacity int) {
 	if len(s.young) >= capacity {
 		s.young, s.old = s.old, s.young
@@ -122,7 +122,7 @@ func (s *cacheShard[V]) put(key string, k *cacheEntry[V], capacity int) {
 	s.young[key] = k
 }
 
-// forget drops what is kept of a key.
+// forget drops the kept entry of a key.
 func (m *cache[V]) forget(key string) {
 	s := m.shard(key)
 	s.mu.Lock()

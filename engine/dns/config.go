@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Config is what a Resolver is made of. Servers, Dial and ListenPacket are required; zero elsewhere takes the default.
+// Config configures a Resolver. Servers, Dial and ListenPacket are required; other zero fields take the default.
 type Config struct {
 	// Servers are recursive resolvers in order of preference; at most 8 distinct ones.
 	Servers []netip.AddrPort
@@ -20,15 +20,15 @@ type Config struct {
 	ListenPacket func(ctx context.Context, network, addr string) (net.PacketConn, error)
 
 	Timeout     time.Duration // of one try; default 2 s
-	Attempts    int           // tries of one question over all servers, at least one a server; default 3, at most 16
+	Attempts    int           // tries of one question over all servers, at least one per server; default 3, at most 16
 	MaxInFlight int           // queries on the wire, or waiting until they fit into a burst; default 1,024, at most 16,384
 	Sockets     int           // shared UDP sockets; default 2, at most 16
-	CacheSize   int           // routes kept at most, and hosts; of more, the half used last stays; default 65,536
+	CacheSize   int           // routes kept at most, and hosts; when full, the half used last stays; default 65,536
 
-	MinTTL      time.Duration // a positive answer is kept at least so long; default 30 s
-	MaxTTL      time.Duration // and at most so long; default 6 h
-	NegativeTTL time.Duration // NXDOMAIN and NODATA are kept at most so long (RFC 2308 section 5); default 1 h
-	FailureTTL  time.Duration // a failure to answer is kept so long (RFC 9520 section 3.2); default 5 s
+	MinTTL      time.Duration // a positive answer is kept at least this long; default 30 s
+	MaxTTL      time.Duration // and at most this long; default 6 h
+	NegativeTTL time.Duration // NXDOMAIN and NODATA are kept at most this long (RFC 2308 section 5); default 1 h
+	FailureTTL  time.Duration // a failure to answer is kept this long (RFC 9520 section 3.2); default 5 s
 }
 
 const (
@@ -61,7 +61,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// orDefault is v, or d where v is zero or less.
+// orDefault is v, or d if v is zero or less.
 func orDefault[T int | time.Duration](v, d T) T {
 	if v > 0 {
 		return v
@@ -69,7 +69,7 @@ func orDefault[T int | time.Duration](v, d T) T {
 	return d
 }
 
-// Distinct keeps the first of each server: one that is named twice must not confirm its own NXDOMAIN.
+// Distinct drops repeated servers: a server that is listed twice must not confirm its own NXDOMAIN.
 func Distinct(servers []netip.AddrPort) []netip.AddrPort {
 	var out []netip.AddrPort
 	for _, s := range servers {

@@ -15,7 +15,7 @@ import (
 	"probity/engine"
 )
 
-// What one hostile zone can have of us for one question, at the most: queries, time, and memory allocated.
+// What one hostile zone can cost for one question at most: queries, time, and memory allocated.
 const (
 	hostileQueries = 24
 	hostileTime    = 30 * time.Second
@@ -32,13 +32,13 @@ func answered(fill func(m *dns.Msg, tcp bool)) handler {
 	}
 }
 
-// raw is a reply of which change has spoilt the bytes.
+// raw is a reply with bytes corrupted by change.
 func raw(change func(b []byte) []byte) handler {
 	plain := parseZone(examples).handle
 	return func(q *dns.Msg, tcp bool) []byte { return change(plain(q, tcp)) }
 }
 
-// TestHostileAnswers: whatever a name server says, a question ends within its bounds, and what is no answer is never told as
+// TestHostileAnswers: with any name server, a question ends within its bounds, and what is not an answer is never reported as
 // "no such domain" or "no mail server".
 func TestHostileAnswers(t *testing.T) {
 	honest := []engine.Fact{engine.FactMX}

@@ -32,13 +32,13 @@ type question struct {
 	kind uint16
 }
 
-// outcome is what one server's answer amounts to. The zero value is an answer that is of no use.
+// outcome is the kind of one server's answer. The zero value is a useless answer.
 type outcome uint8
 
 const (
 	broken    outcome = iota // malformed, lame, refused: says nothing about the name
-	servFail                 // the server says that it failed
-	timedOut                 // nothing came in time
+	servFail                 // the server failed
+	timedOut                 // no answer in time
 	truncated                // to be asked again over TCP
 	noEDNS                   // the server does not understand EDNS0 (RFC 6891 section 7)
 	found
@@ -46,26 +46,26 @@ const (
 	nxDomain
 )
 
-// failed reports that nothing is known of the name.
+// failed reports that the answer says nothing about the name.
 func (o outcome) failed() bool { return o < found }
 
 // answer is what a message says about a question.
 type answer struct {
 	outcome     outcome
 	mx          []engine.MX // best first by preference, then name; at most maxMX. Host "." is the null MX
-	badMX       int         // MX records whose host is no host name
+	badMX       int         // MX records whose host is not a host name
 	addrs       []netip.Addr
-	alias       string // where a chain of CNAMEs leads when the message does not say what is there
-	unconfirmed bool   // NODATA that a second server was asked about in vain
-	ttl         uint32 // seconds; the least of all records used, or that of RFC 2308 section 5
+	alias       string // the end of a chain of CNAMEs if the message has no records of it
+	unconfirmed bool   // NODATA that no second server confirmed
+	ttl         uint32 // seconds; the lowest of all records used, or that of RFC 2308 section 5
 }
 
-// onlyBadHosts reports MX records of which none names a host.
+// onlyBadHosts reports that there are MX records, but none with a valid host.
 func (a *answer) onlyBadHosts() bool {
 	return a.badMX > 0 && (len(a.mx) == 0 || len(a.mx) == 1 && a.mx[0].Host == ".")
 }
 
-// fact is the answer as the engine knows it, for a question about addresses or a failed one about MX.
+// fact is the engine's fact for an answer about addresses, or a failed one about MX.
 func (a *answer) fact() engine.Fact {
 	switch a.outcome {
 	case found:
@@ -80,7 +80,7 @@ func (a *answer) fact() engine.Fact {
 	return engine.FactServFail
 }
 
-// query makes a recursive query, with EDNS0 where asked. q.name is valid.
+// query makes a recursive query, with EDNS0 if edns is set. q.name is valid.
 func query(id uint16, q question, edns bool) *dns.Msg {
 	m := &dns.Msg{
 		MsgHdr:   dns.MsgHdr{Id: id, RecursionDesired: true},
@@ -92,7 +92,7 @@ func query(id uint16, q question, edns bool) *dns.Msg {
 	return m
 }
 
-// packQuery packs a query into the room of a buffer where it has enough. It panics for a name that is not valid.
+// packQuery packs a query, into buf if it is large enough. It panics for a name that is not valid.
 func packQuery(buf []byte, id uint16, q question, edns bool) []byte {
 	packed, err := query(id, q, edns).PackBuffer(buf)
 	if err != nil {
@@ -101,13 +101,13 @@ func packQuery(buf []byte, id uint16, q question, edns bool) []byte {
 	return packed
 }
 
-// reply is a message that was read.
+// reply is a parsed message.
 type reply struct {
 	dns.Msg
 	whole bool // its answer and authority sections are as long as its header says
 }
 
-// readReply reads any bytes; false where they have no header and question. What is wrong with the additional section does not matter.
+// readReply parses a message; false if it has no header or question. Errors in the additional section do not matter.
 func readReply(msg []byte) (m reply, ok bool) {
 	err := m.Unpack(msg)
 	if len(msg) < headerLen || err != nil && m.Question == nil {
@@ -117,7 +117,7 @@ func readReply(msg []byte) (m reply, ok bool) {
 	return m, true
 }
 
-// answers reports a reply to q, whatever it says (RFC 5452 section 9.1). The id has been looked at.
+// answers reports whether m is a reply to q (RFC 5452 section 9.1). The caller has compared the id.
 // A server that could not read the query may leave the question out.
 func (m *reply) answers(q question) bool {
 	if !m.Response || m.Opcode != dns.OpcodeQuery {
@@ -133,12 +133,12 @@ func (m *reply) answers(q question) bool {
 	return false
 }
 
-// same compares a name of a message, whose labels' own dots are escaped, with one of ours: lower-case, without a final dot.
+// same compares a name of a message, in which dots within labels are escaped, with one of ours: lower-case, without a final dot.
 func same(name, plain string) bool {
 	return strings.EqualFold(strings.TrimSuffix(name, "."), strings.TrimSuffix(plain, "."))
 }
 
-// parse reads what a reply says; answers(q) holds.
+// parse reads the answer from a reply; answers(q) holds.
 func (m *reply) parse(q question) answer {
 	switch m.Rcode {
 	case dns.RcodeFormatError, dns.RcodeNotImplemented, dns.RcodeBadVers:
@@ -169,7 +169,7 @@ func (m *reply) positive(q question) answer {
 			break
 		}
 		target := strings.ToLower(strings.TrimSuffix(alias.Target, "."))
-		if hops == maxAliases || !validName(target) { // too long, or a circle (RFC 1034 section 3.6.2)
+		if hops == maxAliases || !validName(target) { // too long, or a loop (RFC 1034 section 3.6.2)
 			return answer{}
 		}
 		owner, a.ttl = target, min(a.ttl, ttlOf(alias))
@@ -208,7 +208,7 @@ func ttlOf(rr dns.RR) uint32 {
 	return 0
 }
 
-// addRecord adds what a record of the wanted type says. It reports false for one without data.
+// addRecord adds a record of the wanted type. It returns false for one without data.
 func (a *answer) addRecord(rr dns.RR) bool {
 	a.ttl = min(a.ttl, ttlOf(rr))
 	switch rr := rr.(type) {
@@ -252,8 +252,8 @@ func (a *answer) addMX(preference uint16, name string) {
 	a.mx = a.mx[:min(len(a.mx), maxMX)]
 }
 
-// negative finds how long "no" may be believed: the lesser of the SOA's own TTL and its MINIMUM (RFC 2308 section 5).
-// Without a SOA it is not kept. A NODATA that only names other servers is a lame server's referral (RFC 2308 section 2.2).
+// negative finds the TTL of a negative answer: the lower of the SOA's own TTL and its MINIMUM (RFC 2308 section 5).
+// Without a SOA it is not cached. A NODATA that only names other servers is a lame server's referral (RFC 2308 section 2.2).
 func (m *reply) negative(o outcome) answer {
 	referral := false
 	for _, rr := range m.Ns {
@@ -273,7 +273,7 @@ func (m *reply) negative(o outcome) answer {
 // maxName is the longest name in text without its final dot (RFC 1035 section 2.3.4).
 const maxName = 253
 
-// validName reports a name that can be asked for: lower-case labels of 1 to 63 bytes, 253 in all, of letters, digits, hyphens and
+// validName reports a name that can be looked up: lower-case labels of 1 to 63 bytes, 253 in all, of letters, digits, hyphens and
 // underscores.
 func validName(name string) bool {
 	if name == "" || len(name) > maxName {

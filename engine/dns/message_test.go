@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever name is asked for, the query carries it, recursion and the size that we take.
+// A query has the name, the recursion flag and our EDNS0 size.
 func TestQueryIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,3}`).Filter(validName).Draw(t, "name")

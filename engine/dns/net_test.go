@@ -48,7 +48,7 @@ func (n *fakeNetwork) recordQuery(server netip.AddrPort, q *dns.Msg, tcp bool) {
 	n.peak = max(n.peak, n.pending)
 }
 
-// log gives what was asked since the last log.
+// log returns the queries since the last log.
 func (n *fakeNetwork) log() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +141,7 @@ func (n *fakeNetwork) dial(_ context.Context, _, addr string) (net.Conn, error) 
 		reply := n.answer(netip.MustParseAddrPort(addr), wire, true)
 		n.done()
 		if reply == nil {
-			_, _ = io.ReadFull(server, size[:]) // silence until the client leaves
+			_, _ = io.ReadFull(server, size[:]) // no answer until the client closes
 			return
 		}
 		_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
@@ -177,16 +177,16 @@ func (n *fakeNetwork) start(t *testing.T, change func(*Config)) *Resolver {
 	return r
 }
 
-// testTable knows no provider: what a route is called is not asked here.
+// testTable has no provider: the tests do not check the provider of a route.
 func testTable() *engine.Table { return &engine.Table{Unknown: &engine.Provider{ID: "unknown"}} }
 
-// zone answers from records and from words: SERVFAIL, REFUSED, SILENT, LAME.
+// zone answers with records, or as a word says: SERVFAIL, REFUSED, SILENT, LAME.
 type zone struct {
 	records map[string][]dns.RR // by name
 	words   map[string]string   // by name, or "name TYPE"
-	noChase bool                // a CNAME is given without what it leads to
+	noChase bool                // a CNAME is sent without its target's records
 	noSOA   bool
-	noRoot  bool // denies the root, as what has no way out does
+	noRoot  bool // denies the root, like a resolver without an upstream
 }
 
 // parseZone reads "name TTL TYPE data" or "name [TYPE] WORD" a line.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pending is a query on the wire, or on its way there.
+// pending is a query that is in flight or waits to be sent.
 type pending struct {
 	question
 	server *server
@@ -14,14 +14,14 @@ type pending struct {
 	id     uint16
 	done   chan answer // takes one answer without waiting
 	until  time.Time   // the end of the try
-	late   bool        // nothing came until then; to be read behind done
+	late   bool        // no answer came until then; to be read after done
 
-	in         *list // that it waits in
+	in         *list // the list that it is in
 	prev, next *pending
 	fresh      bool // sent a moment ago
 }
 
-// list is of pending queries, those that came first before the others.
+// list is a list of pending queries, oldest first.
 type list struct{ first, last *pending }
 
 func (l *list) push(p *pending) {
@@ -47,19 +47,19 @@ func (l *list) drop(p *pending) {
 	p.in, p.prev, p.next = nil, nil, nil
 }
 
-// queries are the pending ones of a socket, by id and in the order in which they were sent: all tries last equally long, so
-// that one timer at the first does for all of them.
+// queries are the pending queries of a socket, by id and in the order in which they were sent. All tries have the same timeout,
+// so one timer for the first is enough.
 type queries struct {
 	list
 	byID  map[uint16]*pending
 	young *pending // the first that is fresh
-	fresh int      // how many are
+	fresh int      // how many are fresh
 }
 
 // idTries bounds the search for a free id; MaxInFlight keeps three quarters of them free.
 const idTries = 32
 
-// add puts a query in under a random free id; false when none was found.
+// add adds a query under a random free id; false if none was found.
 func (q *queries) add(p *pending) bool {
 	for range idTries {
 		p.id = uint16(rand.Uint32())
@@ -78,7 +78,7 @@ func (q *queries) add(p *pending) bool {
 	return false
 }
 
-// ageOut makes those fresh no more whose tries end by until.
+// ageOut clears fresh for the queries whose tries end by until.
 func (q *queries) ageOut(until time.Time) {
 	for q.young != nil && !q.young.until.After(until) {
 		q.young.fresh = false
@@ -99,7 +99,7 @@ func (q *queries) remove(p *pending) {
 	q.drop(p)
 }
 
-// match is the query that a reply answers: id, server and question must all be its own. nil for none.
+// match finds the query that a reply answers: id, server and question must all match. nil for none.
 func (q *queries) match(m *reply, from netip.AddrPort) *pending {
 	p := q.byID[m.Id]
 	if p == nil || p.server.addr != from || !m.answers(p.question) {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// lookup asks until an answer says what is there: an alias that a server leaves open is asked for in turn, boundedly.
+// lookup queries a name and follows the aliases that an answer does not resolve, at most maxAliases.
 func (r *Resolver) lookup(ctx context.Context, q question) answer {
 	ttl := uint32(math.MaxUint32)
 	seen := [maxAliases + 1]string{}
@@ -27,9 +27,9 @@ func (r *Resolver) lookup(ctx context.Context, q question) answer {
 	return answer{outcome: servFail}
 }
 
-// queryServers puts one question to the servers, healthy ones first, until one knows. That there is nothing is believed of a second
-// server only, where there is one: a resolver that lies or has lost its way must not condemn a domain. Where no second one
-// answers, NODATA is told as the word of one alone, which is good enough to look further, and not to condemn.
+// queryServers sends one question to the servers, healthy ones first, until one answers. If there is a second server, it must
+// confirm a negative answer: one faulty resolver must not condemn a domain. If no second one answers, a NODATA is marked
+// unconfirmed, which is enough to look further, but not to condemn.
 func (r *Resolver) queryServers(ctx context.Context, q question) answer {
 	var order [maxServers]*server
 	n := r.order(&order)
@@ -67,9 +67,9 @@ func (r *Resolver) queryServers(ctx context.Context, q question) answer {
 	return failure
 }
 
-// trustsDenial reports whether a server's NXDOMAIN is to be believed: not when it says of the root itself that it does not exist.
-// A resolver that has no way out, or lets no query out, says that of everything. It is asked at its first NXDOMAIN, and after
-// denialsBeforeCheck of them in a row; one that does not answer about the root (some will not) is believed.
+// trustsDenial reports whether a server's NXDOMAIN counts: not if it answers NXDOMAIN for the root itself. A resolver without
+// an upstream, or that blocks queries, does so for every name. The root is queried at the first NXDOMAIN, and after
+// denialsBeforeCheck of them in a row; a server that does not answer about the root (some do not) is trusted.
 func (r *Resolver) trustsDenial(ctx context.Context, s *server) bool {
 	if !s.needsRootCheck() {
 		return true
@@ -83,13 +83,13 @@ func (r *Resolver) trustsDenial(ctx context.Context, s *server) bool {
 	return true
 }
 
-// condemns reports an answer that may make addresses invalid: no such domain, no MX, no address. That there is no AAAA is
-// said of most hosts, and condemns none that has an A.
+// condemns reports an answer that may make addresses invalid: no such domain, no MX, no address. Most hosts have no AAAA:
+// that condemns none.
 func condemns(o outcome, kind uint16) bool {
 	return o == nxDomain || o == noData && kind != typeAAAA
 }
 
-// queryServer asks one server: over UDP, over TCP when the answer did not fit, without EDNS0 when that was not understood.
+// queryServer queries one server: over UDP, over TCP if the answer did not fit, without EDNS0 if that was not understood.
 func (r *Resolver) queryServer(ctx context.Context, s *server, q question) answer {
 	a := r.exchange(ctx, s, q, true)
 	if a.outcome == noEDNS {
@@ -101,13 +101,13 @@ func (r *Resolver) queryServer(ctx context.Context, s *server, q question) answe
 	if a.outcome == truncated || a.outcome == noEDNS {
 		a = answer{}
 	}
-	if ctx.Err() == nil { // our own haste says nothing about the server
+	if ctx.Err() == nil { // the end of our context says nothing about the server
 		s.recordReply(a.outcome != timedOut)
 	}
 	return a
 }
 
-// exchange sends one query and waits for its answer, the end of the try, of the caller or of Run.
+// exchange sends one query and waits for its answer, or the end of the try, of ctx or of Run.
 func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns bool) answer {
 	if !r.acquire(ctx) {
 		return answer{outcome: timedOut}
@@ -118,7 +118,7 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 		return answer{outcome: timedOut}
 	}
 	select {
-	case a := <-p.done: // at the end of the try and of Run, too
+	case a := <-p.done: // sent at the end of the try and of Run, too
 		if p.late {
 			r.counts.timeouts.Add(1)
 		}
@@ -130,8 +130,8 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 	return answer{outcome: timedOut}
 }
 
-// newPending makes a query that has not been sent, of an answered one where there is one: nothing else holds it any more. One
-// whose caller has gone may still be answered, and is left to itself.
+// newPending makes a query that has not been sent, from the pool if possible. A cancelled query is not reused: it may still
+// be answered.
 func (r *Resolver) newPending(s *server, q question, edns bool) *pending {
 	p, _ := r.pool.Get().(*pending)
 	if p == nil {

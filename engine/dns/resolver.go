@@ -11,7 +11,7 @@ import (
 	"probity/engine"
 )
 
-// Resolver answers Route and Addrs. It is made by New, answers while Run runs, and is safe for concurrent use.
+// Resolver answers Route and Addrs. New makes it; it answers while Run runs, and is safe for concurrent use.
 type Resolver struct {
 	cfg     Config
 	servers []*server
@@ -24,12 +24,12 @@ type Resolver struct {
 	ready    atomic.Bool   // open is closed
 	stopped  chan struct{} // closed once Run is over or has failed
 	sockets  []*socket     // set by Run before open is closed
-	inFlight chan struct{} // one slot a query that has a socket
+	inFlight chan struct{} // one slot per query that has a socket
 	pool     sync.Pool     // of *pending; not shared between resolvers, whose clocks may differ
 	counts   counters
 }
 
-// New makes a Resolver that names providers after table. It starts nothing.
+// New makes a Resolver that finds providers in table. It starts nothing.
 func New(cfg Config, table *engine.Table) (*Resolver, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -53,24 +53,24 @@ func New(cfg Config, table *engine.Table) (*Resolver, error) {
 	return r, nil
 }
 
-// SetTable swaps the provider table. Routes that were made with the one before are made again.
+// SetTable replaces the provider table. Routes that were made with the old one are made again.
 func (r *Resolver) SetTable(table *engine.Table) { r.table.Store(table) }
 
-// cachedRoute is a route as it is remembered: with the table that named its provider.
+// cachedRoute is a cached route and the table that its provider is from.
 type cachedRoute struct {
 	route engine.Route
 	table *engine.Table
 }
 
-// hostAddrs is what is known of a host's addresses.
+// hostAddrs is what is known about a host's addresses.
 type hostAddrs struct {
 	addrs []netip.Addr
 	fact  engine.Fact
 }
 
-// Route says where mail for a domain goes. The domain is a lower-case A-label without a final dot, as engine.Parse makes it.
-// It never fails: what could not be found out is a fact too. A caller whose context ends gets FactDNSTimeout.
-// Before Run has opened its sockets it waits; after Run it answers FactDNSTimeout.
+// Route finds where mail for a domain goes. The domain is a lower-case A-label without a final dot, as engine.Parse makes it.
+// It never fails: a failed lookup is a fact too. A caller whose context ends gets FactDNSTimeout.
+// Until Run has opened its sockets it waits; after Run it returns FactDNSTimeout.
 func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
 	if !validName(domain) {
 		return r.table.Load().NoRoute(engine.FactNoDomain) // no such name can exist (RFC 1035 section 2.3.4)
@@ -91,9 +91,9 @@ func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
 	}
 }
 
-// Addrs gives the addresses of a host, at most 16, IPv4 first. IPv6 is asked for with want6, and where there is no IPv4
-// address, so that a host that has IPv6 only is not taken for one without an address.
-// The fact is FactImplicit where there is an address; else FactNoDomain, FactNoServer (the name exists, without an address),
+// Addrs finds the addresses of a host, at most 16, IPv4 first. IPv6 is looked up with want6, and if there is no IPv4
+// address, so that a host with IPv6 only does not count as one without an address.
+// The fact is FactImplicit if there is an address; else FactNoDomain, FactNoServer (the name exists, without an address),
 // FactServFail or FactDNSTimeout, and addrs is empty. The slice is shared: it must not be changed.
 func (r *Resolver) Addrs(ctx context.Context, host string, want6 bool) (addrs []netip.Addr, fact engine.Fact) {
 	if !validName(host) {
@@ -110,7 +110,7 @@ func (r *Resolver) Addrs(ctx context.Context, host string, want6 bool) (addrs []
 	return got.addrs, got.fact
 }
 
-// findRoute asks for MX, and for addresses only where there is no MX (RFC 5321 section 5.1).
+// findRoute looks up MX, and addresses only if there is no MX (RFC 5321 section 5.1).
 func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain string) (engine.Route, time.Duration) {
 	a := r.lookup(ctx, question{domain, typeMX})
 	switch {
@@ -129,13 +129,13 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 	case a.unconfirmed:
 		return table.NoRoute(engine.FactServFail), r.cfg.FailureTTL
 	case host.fact == engine.FactNoDomain:
-		// MX said that the name exists: a server that takes NXDOMAIN for NODATA must not make the domain vanish.
+		// The MX answer said that the name exists: a server that confuses NXDOMAIN and NODATA must not make it nonexistent.
 		return table.NoRoute(engine.FactNoServer), ttl
 	}
 	return table.NoRoute(host.fact), ttl
 }
 
-// findAddrs asks for A, then for AAAA where that is wanted or A gave none.
+// findAddrs looks up A, then AAAA if that is wanted or there is no A.
 func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (hostAddrs, time.Duration) {
 	four := r.lookup(ctx, question{host, typeA})
 	if four.outcome == nxDomain || !want6 && four.outcome != noData {
@@ -152,13 +152,13 @@ func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (host
 		return hostAddrs{nil, four.fact()}, ttl
 	case four.unconfirmed:
 		return hostAddrs{nil, engine.FactServFail}, r.cfg.FailureTTL
-	case six.outcome == nxDomain: // A said that the name exists
+	case six.outcome == nxDomain: // the A answer said that the name exists
 		return hostAddrs{nil, engine.FactNoServer}, ttl
 	}
 	return hostAddrs{nil, six.fact()}, ttl
 }
 
-// cacheTTL is how long an answer may be remembered.
+// cacheTTL is how long an answer may be cached.
 func (r *Resolver) cacheTTL(a answer) time.Duration {
 	ttl := time.Duration(a.ttl) * time.Second
 	switch {

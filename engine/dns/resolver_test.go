@@ -26,7 +26,7 @@ func pair(a, b handler) *fakeNetwork {
 	return &fakeNetwork{servers: map[netip.AddrPort]handler{first: a, second: b}}
 }
 
-// Answers are kept as long as their TTL says, within bounds; failures shortly; what bears no SOA not at all.
+// Answers are kept as long as their TTL says, within bounds; failures for a short time; NODATA without a SOA not at all.
 func TestLifetimes(t *testing.T) {
 	const text = `
 short.example.  1      MX 10 mx.short.example.
@@ -87,7 +87,7 @@ func TestConcurrentLookupsShareOneQuery(t *testing.T) {
 	})
 }
 
-// A caller whose time is up gets no answer; those who waited for his still get one.
+// A caller whose context ends gets no answer; those that wait for the same lookup still get one.
 func TestCancelledCallerDoesNotSpoilTheLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single(examples)
@@ -132,7 +132,7 @@ func TestSilentServerIsSkipped(t *testing.T) {
 				t.Error(i, got)
 			}
 		}
-		if took := time.Since(start); took != 6*time.Second { // three timeouts, then it rests
+		if took := time.Since(start); took != 6*time.Second { // three timeouts, then it is down
 			t.Error(took)
 		}
 		n.log()
@@ -160,7 +160,7 @@ func TestTriesAreBounded(t *testing.T) {
 	}
 }
 
-// Replies that are not to the pending query are dropped, and the true one is waited for.
+// Replies that do not match the pending query are dropped, and the true one is waited for.
 func TestForgeriesAreDropped(t *testing.T) {
 	forge := map[string]func(m *dns.Msg){
 		"id":       func(m *dns.Msg) { m.Id++ },
@@ -205,7 +205,7 @@ func TestForgeriesAreDropped(t *testing.T) {
 	}
 }
 
-// A server from before EDNS0 is asked again without it.
+// A server without EDNS0 is queried again without it.
 func TestWithoutEDNS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := parseZone(examples)
@@ -223,7 +223,7 @@ func TestWithoutEDNS(t *testing.T) {
 	})
 }
 
-// A server that truncates and then does not speak TCP has failed.
+// A server that truncates and then refuses TCP has failed.
 func TestTruncatedAnswerWithoutTCPFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, tcp bool) []byte {
@@ -257,8 +257,8 @@ func TestInFlightIsBounded(t *testing.T) {
 	})
 }
 
-// What is asked at one time must find room in a server's buffer, and yet no caller waits until another is answered. Who loses patience
-// before his query was sent asks nothing, and at the end of Run no caller is left waiting.
+// A burst must fit into a server's buffer, but no caller waits until another is answered. A caller that is cancelled before its
+// query was sent sends none, and at the end of Run no caller is left waiting.
 func TestBurstsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single("")
@@ -329,7 +329,7 @@ func TestCacheIsBounded(t *testing.T) {
 	})
 }
 
-// Callers who come before Run wait for it; who comes after it is answered at once.
+// Callers before Run wait for it; callers after it are answered at once.
 func TestRunStartsAndStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single(examples)

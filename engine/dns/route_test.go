@@ -131,7 +131,7 @@ func TestAddrs(t *testing.T) {
 	}
 }
 
-// A chain that is longer than the bound is no fact about the domain.
+// A chain that is longer than the bound says nothing about the domain.
 func TestAliasChainIsBounded(t *testing.T) {
 	for _, noChase := range []bool{false, true} {
 		z := parseZone(examples)
@@ -145,7 +145,7 @@ func TestAliasChainIsBounded(t *testing.T) {
 	}
 }
 
-// That a domain is not there, or has nothing for mail, is told where two servers say so, and only there.
+// That a domain does not exist, or has no mail server, is reported only if two servers say so.
 func TestNXDomainIsConfirmed(t *testing.T) {
 	no := parseZone("").handle
 	yes := parseZone(examples).handle
@@ -187,7 +187,7 @@ func TestNXDomainIsConfirmed(t *testing.T) {
 	}
 }
 
-// A zone with thousands of MX records costs no more than its sixteen best, in whatever order they come.
+// A zone with thousands of MX records costs no more than its sixteen best, in any order.
 func TestHostileMXSet(t *testing.T) {
 	z := parseZone("")
 	for i := range 2000 {
@@ -234,7 +234,7 @@ func TestMXOrderIsCanonical(t *testing.T) {
 	}
 }
 
-// A server that denies the root denies everything: nothing it denies is believed, however few it is asked, and whatever it
+// A server that denies the root denies everything: none of its NXDOMAIN counts, however few the queries, and whatever it
 // knew before.
 func TestServerThatDeniesTheRootIsNotTrusted(t *testing.T) {
 	cut := func(text string) *zone { z := parseZone(text); z.noRoot = true; return z }
@@ -264,7 +264,7 @@ func TestServerThatDeniesTheRootIsNotTrusted(t *testing.T) {
 		z := parseZone("known.example. 600 MX 10 mx.known.example.")
 		r := (&fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle}}).start(t, nil)
 		r.Route(t.Context(), "known.example")
-		z.noRoot = true // from here on it has lost its way
+		z.noRoot = true // from here on it has no upstream
 		for i := range denialsBeforeCheck {
 			if r.Route(t.Context(), fmt.Sprintf("d%d.example", i)).Fact != engine.FactNoDomain {
 				t.Error("not believed while it was trusted:", i)
@@ -273,7 +273,7 @@ func TestServerThatDeniesTheRootIsNotTrusted(t *testing.T) {
 		if got := r.Route(t.Context(), "last.example").Fact; got != engine.FactServFail {
 			t.Error("believed for ever:", got)
 		}
-		z.noRoot = false // and has it back
+		z.noRoot = false // and has one again
 		if r.Route(t.Context(), "new.example"); len(r.UntrustedServers()) > 0 {
 			t.Error("told to deny for ever")
 		}

@@ -7,17 +7,17 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// sendQueue holds queries that are to be sent, one behind the other: as many as are in flight at most.
+// sendQueue holds packed queries that are to be sent, one after the other; at most MaxInFlight.
 type sendQueue struct {
 	text  []byte
 	ready []queuedQuery
 }
 
-// queuedQuery is one query of a send queue.
+// queuedQuery is one query in a send queue.
 type queuedQuery struct {
 	end int // of its text
 	id  uint16
-	p   *pending // which may have been answered, and be another query by now
+	p   *pending // it may have been answered and reused by now
 	to  *server
 }
 
@@ -31,15 +31,14 @@ func (o *sendQueue) reset() {
 	o.text, o.ready = o.text[:0], o.ready[:0]
 }
 
-// batchSize is how many datagrams a system call sends or receives at most.
+// batchSize is how many datagrams one system call sends or receives at most.
 const batchSize = 32
 
-// packets sends and receives datagrams, many in one system call where the system can (Linux: sendmmsg, recvmmsg). Elsewhere it
-// takes one at a time from the socket itself: of the batches of x/net a BSD's are of one, and Windows' always fail.
-// (BenchmarkRoute, with one timer a socket in place of one a query: 9.3 us of CPU a domain before, 7.6 us since.)
+// packets sends and receives datagrams, many in one system call on Linux (sendmmsg, recvmmsg). Elsewhere it uses the socket
+// itself, one at a time: on BSD the batches of x/net hold one datagram, and on Windows they always fail. (BenchmarkRoute)
 type packets struct {
 	conn  net.PacketConn
-	batch *ipv4.PacketConn // conn where it is a socket of Linux; of either family, whatever the name says
+	batch *ipv4.PacketConn // conn, if it is a Linux socket; of either family, despite the name
 	out   [batchSize]ipv4.Message
 	in    [batchSize]ipv4.Message
 }
@@ -55,7 +54,7 @@ func newPackets(conn net.PacketConn) *packets {
 	return p
 }
 
-// send sends what is in a send queue, and calls failed with what could not leave.
+// send sends the queries of a send queue, and calls failed with each that could not be sent.
 func (p *packets) send(o *sendQueue, failed func(*queuedQuery)) {
 	if p.batch == nil {
 		p.sendEach(o, failed)
@@ -70,7 +69,7 @@ func (p *packets) send(o *sendQueue, failed func(*queuedQuery)) {
 		}
 		for msgs := p.out[:n]; len(msgs) > 0; {
 			sent, err := p.batch.WriteBatch(msgs, 0)
-			if err != nil { // it is that of the first that was not sent
+			if err != nil { // the error is that of the first that was not sent
 				sent = max(sent, 0)
 				failed(&o.ready[k+n-len(msgs)+sent])
 				sent++
@@ -85,7 +84,7 @@ func (p *packets) sendEach(o *sendQueue, failed func(*queuedQuery)) {
 	from := 0
 	for i := range o.ready {
 		g := &o.ready[i]
-		msg := append([]byte(nil), o.text[from:g.end]...) // it may outlive an in-memory write
+		msg := append([]byte(nil), o.text[from:g.end]...) // an in-memory network keeps it
 		from = g.end
 		if _, err := p.conn.WriteTo(msg, g.to.udp); err != nil {
 			failed(g)

@@ -24,10 +24,10 @@ func listenLoopback(t *testing.T) *net.UDPConn {
 	return conn
 }
 
-// oneByOne is a socket whose datagrams go one at a time, as on every system but Linux.
+// oneByOne is a socket whose datagrams are sent one at a time, as on every system except Linux.
 type oneByOne struct{ net.PacketConn }
 
-// What cannot leave is told, and what stands behind it in the send queue leaves all the same.
+// A query that cannot be sent is reported, and those after it in the send queue are still sent.
 func TestSendQueueSkipsUnsendableQueries(t *testing.T) {
 	t.Run("many at a time", func(t *testing.T) { requireOthersSent(t, newPackets(listenLoopback(t))) })
 	t.Run("one by one", func(t *testing.T) { requireOthersSent(t, newPackets(oneByOne{listenLoopback(t)})) })
@@ -65,7 +65,7 @@ func requireOthersSent(t *testing.T, sender *packets) {
 	}
 }
 
-// Over sockets of the system, whose datagrams are sent and received many at a time or one by one, each domain gets its own answer.
+// Over real sockets, with datagrams in batches or one by one, each domain gets its own answer.
 func TestDomainsGetTheirAnswersOverRealSockets(t *testing.T) {
 	var lc net.ListenConfig
 	t.Run("many at a time", func(t *testing.T) { routeMany(t, lc.ListenPacket) })
@@ -88,7 +88,7 @@ func routeMany(t *testing.T, listen func(ctx context.Context, network, addr stri
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg, running sync.WaitGroup
 	running.Go(func() { _ = r.Run(ctx) })
-	for i := range 200 { // as many as find room in the usual buffer of a socket
+	for i := range 200 { // as many as fit into the default buffer of a socket
 		wg.Go(func() {
 			name := fmt.Sprintf("d%d.example", i)
 			if route := r.Route(ctx, name); route.Fact != engine.FactMX || route.Hosts[0] != "mx."+name {
@@ -101,7 +101,7 @@ func routeMany(t *testing.T, listen func(ctx context.Context, network, addr stri
 	running.Wait()
 }
 
-// echoNames tells of every name that its mail host is mx. below it.
+// echoNames answers every MX query with the host mx. under the name.
 func echoNames(conn *net.UDPConn) {
 	buf := make([]byte, 512)
 	for {

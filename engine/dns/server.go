@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	downAfter = 3                // timeouts in a row that make a server wait behind the others
+	downAfter = 3                // timeouts in a row after which a server is queried last
 	downFor   = 10 * time.Second // and for how long
 )
 
-// server is one recursive resolver and how it has been.
+// server is one recursive resolver and its health.
 type server struct {
 	addr netip.AddrPort
 	udp  *net.UDPAddr
 	text string
 
 	timeoutsInARow atomic.Int32 // timeouts in a row
-	trustedDenials atomic.Int32 // how many NXDOMAIN in a row are believed from now on
-	downUntil      atomic.Int64 // Unix nanoseconds until which it is asked last
-	deniesRoot     atomic.Bool  // the root, when it was asked about it last
+	trustedDenials atomic.Int32 // how many more NXDOMAIN in a row count without a check of the root
+	downUntil      atomic.Int64 // Unix nanoseconds until which it is queried last
+	deniesRoot     atomic.Bool  // it answered NXDOMAIN to the last query for the root
 }
 
 func newServer(addr netip.AddrPort) *server {
 	return &server{addr: addr, udp: net.UDPAddrFromAddrPort(addr), text: addr.String()}
 }
 
-// recordReply notes whether the server spoke at all. SERVFAIL for one domain is no illness of the server.
+// recordReply records whether the server replied at all. A SERVFAIL counts as a reply: it is about one domain.
 func (s *server) recordReply(replied bool) {
 	if replied {
 		if s.timeoutsInARow.Load() != 0 {
@@ -42,10 +42,10 @@ func (s *server) recordReply(replied bool) {
 	}
 }
 
-// denialsBeforeCheck is how many names a server may deny, none between that it knows, before it is asked about the root.
+// denialsBeforeCheck is how many NXDOMAIN in a row a server may send before the root is queried.
 const denialsBeforeCheck = 64
 
-// trustDenials notes that the server knows a name, or at least does not deny the root.
+// trustDenials records that the server knows a name, or at least does not deny the root.
 func (s *server) trustDenials() {
 	if s.trustedDenials.Load() != denialsBeforeCheck {
 		s.trustedDenials.Store(denialsBeforeCheck)
@@ -53,15 +53,15 @@ func (s *server) trustDenials() {
 	}
 }
 
-// needsRootCheck notes that it denied one, and reports whether that wants proof.
+// needsRootCheck records an NXDOMAIN and reports whether the root must be queried before it counts.
 func (s *server) needsRootCheck() bool {
 	return s.trustedDenials.Load() <= 0 || s.trustedDenials.Add(-1) < 0
 }
 
 func (s *server) healthy(now time.Time) bool { return s.downUntil.Load() <= now.UnixNano() }
 
-// order fills dst with the servers as configured, those that rest behind the others, and says how many there are.
-// A server that rests is still asked when the others fail, and again first when its rest is over: that is the trial.
+// order fills dst with the servers as configured, those that are down last, and returns how many there are.
+// A server that is down is still queried when the others fail, and in its place again after downFor: that is the trial.
 func (r *Resolver) order(dst *[maxServers]*server) int {
 	if len(r.servers) == 1 {
 		dst[0] = r.servers[0]
@@ -101,8 +101,8 @@ func (r *Resolver) Stats() Stats {
 	}
 }
 
-// UntrustedServers are the servers that denied the root when they were asked about it last, and have known nothing since: what they deny
-// is not believed.
+// UntrustedServers are the servers that answered NXDOMAIN to the last query for the root, and have known no name since: their
+// NXDOMAIN does not count.
 func (r *Resolver) UntrustedServers() (servers []netip.AddrPort) {
 	for _, s := range r.servers {
 		if s.deniesRoot.Load() {

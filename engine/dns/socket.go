@@ -19,42 +19,41 @@ type socket struct {
 	timeout time.Duration // of a try
 	burst   int           // fresh queries at one time
 	sent    *atomic.Int64 // counts the queries
-	wake    chan struct{} // for the writer; has room
+	wake    chan struct{} // for the writer; buffered
 	quit    chan struct{} // closed with the socket
 
 	mu        sync.Mutex // guards what follows
 	waiting   queries
-	delayed   list // of those that are not sent yet, MaxInFlight at most
+	delayed   list // queries over the burst, not sent yet; at most MaxInFlight
 	queue     sendQueue
-	lastReply time.Time // the last answer
-	woken     bool      // the writer will look into the send queue
+	lastReply time.Time // when the last answer arrived
+	woken     bool      // the writer has been woken and will empty the send queue
 	closed    bool
 }
 
-// readBuffer is what the system is asked to keep of answers that are not read yet; it gives what it may. In the usual
-// buffer a few hundred small datagrams find room, and each one lost costs its domain a timeout.
+// readBuffer is the receive buffer that is requested from the system, which may give less. The default buffer holds a few
+// hundred small datagrams, and each lost one costs its domain a timeout.
 const readBuffer = 1 << 20
 
-// A server's buffer is rarely larger, and a query that it lost keeps its domain waiting until the end of the try. So no more are
-// sent at one time than find room there. Of a server that answers, one that it did not answer after a moment was taken out of the
-// buffer; one that answers nothing is given longer. What no caller waits for any more is not counted: a cancelled job may be
-// followed by one burst too many.
+// A server's buffer is rarely larger, and a query that it loses delays its domain until the end of the try. So no more are sent
+// at one time than fit there. A server that answers is assumed to have read a query after replyWindow, another one after
+// silentWindow. Cancelled queries do not count: a cancelled job may be followed by one burst too many.
 const (
-	burst        = 240                    // unanswered queries of the last moment, of all sockets
-	replyWindow  = 20 * time.Millisecond  // of a server that answered something within two of them
-	silentWindow = 200 * time.Millisecond // of one that did not
+	burst        = 240                    // fresh queries of all sockets
+	replyWindow  = 20 * time.Millisecond  // for a server that answered something within two of them
+	silentWindow = 200 * time.Millisecond // for one that did not
 )
 
 func newSocket(conn net.PacketConn, timeout time.Duration, share int, sent *atomic.Int64) *socket {
 	if b, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
-		_ = b.SetReadBuffer(readBuffer) // a smaller one will do, with more lost
+		_ = b.SetReadBuffer(readBuffer) // a smaller one works too, with more losses
 	}
 	return &socket{packets: newPackets(conn), timeout: timeout, burst: share, sent: sent, waiting: queries{byID: map[uint16]*pending{}},
 		wake: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// send has a query sent, now or when there is room for it. It reports false when no id is free, or the socket is closed. A query
-// that cannot leave is answered as one that timed out.
+// send queues a query, to be sent now or when the burst allows it. It returns false if no id is free or the socket is closed. A
+// query that cannot be sent is answered as timed out.
 func (s *socket) send(p *pending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +68,8 @@ func (s *socket) send(p *pending) bool {
 	return true
 }
 
-// sendNow registers a query under a random free id and puts it into the send queue; false when there is none. The mutex is held, as
-// by release and call.
+// sendNow registers a query under a random free id and puts it into the send queue; false if no id is free. s.mu is held, as
+// for sendDelayed and wakeWriter.
 func (s *socket) sendNow(p *pending) bool {
 	p.until = time.Now().Add(s.timeout)
 	if !s.waiting.add(p) {
@@ -82,7 +81,7 @@ func (s *socket) sendNow(p *pending) bool {
 	return true
 }
 
-// sendDelayed launches held ones, as far as there is room now.
+// sendDelayed sends delayed queries, as far as the burst allows.
 func (s *socket) sendDelayed(now time.Time) {
 	if s.delayed.first == nil {
 		return
@@ -105,22 +104,21 @@ func (s *socket) sendDelayed(now time.Time) {
 func (s *socket) wakeWriter() {
 	if !s.woken && !s.closed {
 		s.woken = true
-		s.wake <- struct{}{} // has room: the writer took what was there before it said so
+		s.wake <- struct{}{} // does not block: the writer drained it before it cleared woken
 	}
 }
 
-// write sends what is in the send queue, ends the tries whose time is up, and makes room for those that are held, until the socket is
-// closed.
+// write sends the send queue, expires tries, and sends delayed queries, until the socket is closed.
 func (s *socket) write() {
 	var out sendQueue
-	var due time.Time // when the timer fires; zero when it does not
+	var due time.Time // when the timer fires; zero if it is stopped
 	timer := time.NewTimer(s.timeout)
 	timer.Stop()
 	defer timer.Stop()
 	for {
 		select {
 		case <-s.wake:
-			runtime.Gosched() // any other caller that has a question now puts it next to this one: a system call costs more than a query
+			runtime.Gosched() // lets other callers queue their queries first: a system call costs more than a query
 			s.mu.Lock()
 			out, s.queue, s.woken = s.queue, out, false
 			s.mu.Unlock()
@@ -139,7 +137,7 @@ func (s *socket) write() {
 	}
 }
 
-// expire answers the queries whose time is up, launches held ones, and says when to look again; the zero time for never.
+// expire answers the queries whose deadline has passed, sends delayed ones, and returns when to run again; the zero time for never.
 func (s *socket) expire(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +156,7 @@ func (s *socket) expire(now time.Time) (next time.Time) {
 	return s.waiting.first.until
 }
 
-// fail answers a query that could not leave.
+// fail answers a query that could not be sent.
 func (s *socket) fail(g *queuedQuery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +180,7 @@ func (s *socket) cancel(p *pending) {
 	}
 }
 
-// claim takes the query that a reply answers off the list. What matches nothing is dropped, and the true answer is waited for still.
+// claim removes the query that a reply answers from the list. A reply that matches none is dropped; the query goes on waiting.
 func (s *socket) claim(m *reply, from netip.AddrPort) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +224,7 @@ func (s *socket) deliverReply(msg []byte, from net.Addr) {
 	}
 }
 
-// addrPortOf is where a datagram came from; the zero value, which no server has, where that is not an address.
+// addrPortOf is the source of a datagram; the zero value, which no server has, if that is not an address.
 func addrPortOf(addr net.Addr) netip.AddrPort {
 	var from netip.AddrPort
 	if u, ok := addr.(*net.UDPAddr); ok {
@@ -285,7 +283,7 @@ func (r *Resolver) listen(ctx context.Context) error {
 	return nil
 }
 
-// closeAll closes the sockets. Nothing was promised to any caller through a socket, so a failure to close it loses nothing.
+// closeAll closes the sockets and answers their queries. A failure to close a socket loses nothing.
 func (r *Resolver) closeAll() {
 	for _, s := range r.sockets {
 		_ = s.packets.conn.Close()
@@ -293,7 +291,7 @@ func (r *Resolver) closeAll() {
 	}
 }
 
-// failPending answers every query that is still out: nothing came in time. None is taken any more.
+// failPending answers every pending query as timed out. The socket takes no more queries.
 func (s *socket) failPending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +299,7 @@ func (s *socket) failPending() {
 	close(s.quit)
 	for p := s.waiting.first; p != nil; p = s.waiting.first {
 		s.waiting.remove(p)
-		p.done <- answer{outcome: timedOut} // has room: what takes a query off a list answers it, once
+		p.done <- answer{outcome: timedOut} // does not block: only the code that removes a query from a list answers it, once
 	}
 	for p := s.delayed.first; p != nil; p = s.delayed.first {
 		s.delayed.drop(p)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// exchangeTCP asks one server over a connection of its own (RFC 7766 section 5): few answers are so large.
+// exchangeTCP sends one query over a new connection (RFC 7766 section 5): few answers are that large.
 func (r *Resolver) exchangeTCP(ctx context.Context, s *server, q question) answer {
 	if !r.acquire(ctx) {
 		return answer{outcome: timedOut}
@@ -34,7 +34,7 @@ func (r *Resolver) exchangeTCP(ctx context.Context, s *server, q question) answe
 	return a
 }
 
-// tcpFailure tells silence from a server that will not speak TCP.
+// tcpFailure distinguishes a timeout from a server that refuses TCP.
 func tcpFailure(ctx context.Context, err error) answer {
 	if ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return answer{outcome: timedOut}
@@ -42,7 +42,7 @@ func tcpFailure(ctx context.Context, err error) answer {
 	return answer{outcome: servFail}
 }
 
-// exchangeOn sends one query and reads one answer, each behind its length (RFC 1035 section 4.2.2).
+// exchangeOn sends one query and reads one answer, each after its length (RFC 1035 section 4.2.2).
 func exchangeOn(conn net.Conn, q question) (answer, error) {
 	id := uint16(rand.Uint32())
 	packed := packQuery(nil, id, q, true)

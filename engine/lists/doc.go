@@ -1,19 +1,18 @@
 // Package lists knows which domains give disposable mailboxes, which give free ones, which forward to a mailbox elsewhere (alias
-// services), and which local parts name a role and no person. It also says which major provider's domain a typo of the keyboard was
-// meant to be.
+// services), and which local parts name a role and not a person. It also suggests the major provider's domain for a typo.
 //
 // The lists are generated from pinned packages (tools/lists) and embedded compressed. An operator's file adds to them and removes from
-// them (Override). It refuses to guess: a name is on a list, or nothing is said of it.
+// them (Override). It does not guess: a name that is not on a list gets no flag.
 //
 // Invariants:
 //
-//  1. What a Set says never changes: it is shared without locks, and a reload makes another.
-//  2. No domain of engine.Great is disposable or an alias service in any Set, and all of them are free; gmail.com first of all.
+//  1. The content of a Set never changes: it is shared without locks, and a reload makes another.
+//  2. No domain of engine.MajorDomains is disposable or an alias service in any Set, and all of them are free.
 //  3. A sub-domain of a disposable domain is disposable, one of an alias service is that service's. Free domains match exactly. No
 //     public suffix is listed. No free or alias domain is disposable.
 //  4. CheckReload refuses a Set that lost a fifth or more of any list.
-//  5. Looking up allocates nothing, but for a domain that was not asked for lately: a Set remembers what it found of 1,024 domains,
-//     each until another takes its place. It takes about 1 MB: the text as it was read, four octets a slot, and those domains.
+//  5. A lookup allocates only for a domain that is not cached: a Set caches the flags of 1,024 domains, each until another takes
+//     its slot. A Set takes about 1 MB: the text as it was read, four octets a slot, and the cached domains.
 //
 // # The format
 //
@@ -35,8 +34,8 @@
 //
 // # Roles
 //
-// What follows a "+" is dropped: mail to info+x goes where info goes. The local part is a role when it is listed once its dots,
-// hyphens, underscores and final digits are dropped (no-reply, sales2), or when each of its parts is a role of three letters or
-// more, a qualifier (a country, a region, "team") or a number, one of them at least a role: sales.uk, eu-support, info-office,
+// What follows a "+" is dropped: mail to info+x goes where info goes. The local part is a role if it is listed without its dots,
+// hyphens, underscores and final digits (no-reply, sales2), or if each of its parts is a role of three letters or
+// more, a qualifier (a country, a region, "team") or a number, and at least one is a role: sales.uk, eu-support, info-office,
 // but not sales.smith.
 package lists

@@ -42,7 +42,7 @@ func TestAliasServicesAreNotDisposable(t *testing.T) {
 	}
 }
 
-// TestSharedSuffixesAreNotDisposable: what strangers registered under a free DNS suffix is not one service's.
+// TestSharedSuffixesAreNotDisposable: domains under a free DNS suffix belong to different owners.
 func TestSharedSuffixesAreNotDisposable(t *testing.T) {
 	s := defaultSet(t)
 	for _, d := range strings.Fields("mooo.com us.to chickenkiller.com fr.nf pe.hu duckdns.org dynv6.net ddns.net eu.org") {
@@ -51,7 +51,7 @@ func TestSharedSuffixesAreNotDisposable(t *testing.T) {
 	require.True(t, s.DomainFlags("abo-free.fr.nf").Has(engine.FlagDisposable), "a name under it that is listed")
 }
 
-// TestThrowAwayDomainsStayDisposable: what was mended did not cost the list its purpose.
+// TestThrowAwayDomainsStayDisposable: the corrections did not remove real disposable domains.
 func TestThrowAwayDomainsStayDisposable(t *testing.T) {
 	s := defaultSet(t)
 	for _, d := range strings.Fields(`mailinator.com guerrillamail.com sharklasers.com grr.la 10minutemail.com yopmail.com yopmail.fr temp-mail.org tempr.email trashmail.com
@@ -86,7 +86,7 @@ func TestRolesInManyLanguages(t *testing.T) {
 	}
 }
 
-// TestListedTyposAreSuggested: no list calls a typo a provider, and a provider of its own is no typo.
+// TestListedTyposAreSuggested: no list has a typo as a provider, and a real provider is not a typo.
 func TestListedTyposAreSuggested(t *testing.T) {
 	s := defaultSet(t)
 	for typed, want := range map[string]string{

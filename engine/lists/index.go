@@ -7,8 +7,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// index is a set of lines of a text: open addressing over offsets into the text, so that an entry costs four octets
-// a slot and nothing is copied. Exact: the text is compared, not only the hash.
+// index is a set of lines of a text: open addressing over offsets into the text. A slot takes four octets
+// and nothing is copied. It compares the text, not only the hash.
 type index struct {
 	text  string
 	slots []uint32 // 0 is empty, else the offset of a line plus one; a power of two, at most half full
@@ -19,7 +19,7 @@ func newIndex(text string, capacity int) *index {
 	return &index{text: text, slots: make([]uint32, 1<<bits.Len(uint(max(capacity, 1)*2-1)))}
 }
 
-// add enters the line text[start:end], which a newline follows. It reports false for a line that is in already.
+// add adds the line text[start:end], which a newline follows. It returns false for a line that is in the set already.
 func (x *index) add(start, end int) bool {
 	slot, found := x.find(x.text[start:end])
 	if found {
@@ -30,7 +30,7 @@ func (x *index) add(start, end int) bool {
 	return true
 }
 
-// find gives the slot of a name, or the empty one where it would go.
+// find returns the slot of a name, or the empty slot for it.
 func (x *index) find(name string) (slot uint64, found bool) {
 	mask := uint64(len(x.slots) - 1)
 	for slot = xxh3.HashString(name) & mask; ; slot = (slot + 1) & mask {
@@ -50,7 +50,7 @@ func (x *index) has(name string) bool {
 	return found
 }
 
-// covers reports a domain that is an entry, or lies under one.
+// covers reports a domain that is an entry or a sub-domain of one.
 func (x *index) covers(domain string) bool {
 	for {
 		if x.has(domain) {
@@ -64,7 +64,7 @@ func (x *index) covers(domain string) bool {
 	}
 }
 
-// hasBytes is has for a name in a buffer; the conversion does not escape and so does not allocate.
+// hasBytes is has for a name in a buffer; the conversion does not escape, so it does not allocate.
 func (x *index) hasBytes(name []byte) bool { return x.has(string(name)) }
 
 // each calls f with every entry, in no order.

@@ -126,7 +126,7 @@ func TestLookupAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestDomainsThatShareACacheSlot: what is remembered of one domain is never said of another.
+// TestDomainsThatShareACacheSlot: the cached flags of one domain are never returned for another.
 func TestDomainsThatShareACacheSlot(t *testing.T) {
 	s := defaultSet(t)
 	for i := range 3 * len(s.cached) {

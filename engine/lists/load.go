@@ -17,15 +17,15 @@ import (
 //go:embed lists.bin.zst
 var embedded string
 
-// maxText bounds a file of lists, unpacked: a hundred times what is shipped, and within the reach of an index.
+// maxText bounds a file of lists, unpacked: far more than what is shipped, and within the offsets of an index.
 const maxText = 64 << 20
 
 const version = "probity-lists 2"
 
-// ErrRefused is the sentinel of a file that is not taken: broken, or not to be believed.
+// ErrRefused is the sentinel for a file that is broken or implausible.
 var ErrRefused = errors.New("lists refused")
 
-// Default reads the embedded lists. It takes some 5 ms; call it once and share the Set.
+// Default reads the embedded lists. Call it once and share the Set.
 func Default() (*Set, error) { return load(embedded) }
 
 // load reads lists that the generator packed with zstd.
@@ -160,7 +160,7 @@ func isWord(s string) bool {
 	return len(s) > 1 && len(s) <= 64
 }
 
-// checkMajorDomains holds a Set to what is certain: the major providers give free mailboxes, and neither disposable ones nor aliases.
+// checkMajorDomains requires that each major provider's domain is free, and neither disposable nor an alias service.
 func (s *Set) checkMajorDomains() error {
 	for d := range engine.MajorDomains() {
 		switch {
@@ -175,7 +175,7 @@ func (s *Set) checkMajorDomains() error {
 	return nil
 }
 
-// CheckReload refuses a next Set that lost a fifth of any list that s has: a file that was cut short loses, the world hardly does.
+// CheckReload refuses a next Set that lost a fifth of any list of s: such a file was probably truncated.
 func (s *Set) CheckReload(next *Set) error {
 	for _, l := range []struct {
 		name     string

@@ -27,9 +27,9 @@ type changes struct {
 	Remove []string `toml:"remove"`
 }
 
-// Override lays an operator's file over the lists; s itself is not changed. What the file adds to one list leaves those that
-// contradict it: a domain is not disposable and free, nor disposable and an alias service. Every error is ErrRefused and names the
-// line where it can.
+// Override applies an operator's file to the lists; s itself is not changed. What the file adds to one list is removed from those
+// that contradict it: a domain is not disposable and free, nor disposable and an alias service. Every error is ErrRefused and
+// names the line if it can.
 func (s *Set) Override(data []byte) (*Set, error) {
 	if len(data) > maxOverlay {
 		return nil, refuse("%d bytes; at most %d are read", len(data), maxOverlay)
@@ -65,14 +65,14 @@ func (s *Set) Override(data []byte) (*Set, error) {
 	return next, nil
 }
 
-// editor collects the changes of a file, and keeps the first error.
+// editor collects the changes of a file and keeps the first error.
 type editor struct {
 	set  *Set
 	text string
 	err  error
 }
 
-// edit gives the entries of one table as they are listed: true for those to add, false for those to remove.
+// edit returns the entries of one table in listed form: true for those to add, false for those to remove.
 func (o *editor) edit(table string, c changes, parse func(string) (string, error)) map[string]bool {
 	out := make(map[string]bool, len(c.Add)+len(c.Remove))
 	for i, raw := range slices.Concat(c.Add, c.Remove) {
@@ -90,7 +90,7 @@ func (o *editor) edit(table string, c changes, parse func(string) (string, error
 	return out
 }
 
-// keepMajorDomains refuses to add (or to remove) a major provider's domain, or one above it.
+// keepMajorDomains refuses to add (or to remove) a major provider's domain or a parent of it.
 func (o *editor) keepMajorDomains(table string, changed map[string]bool, added bool) {
 	for major := range engine.MajorDomains() {
 		for name, more := major, true; more; _, name, more = strings.Cut(name, ".") {
@@ -101,7 +101,7 @@ func (o *editor) keepMajorDomains(table string, changed map[string]bool, added b
 	}
 }
 
-// exclude refuses a domain that the file adds to two lists that contradict each other. What it adds to one leaves the other.
+// exclude refuses a domain that the file adds to two contradicting lists. What it adds to one is removed from the other.
 func (o *editor) exclude(table string, a map[string]bool, other string, b map[string]bool) {
 	for name, add := range a {
 		if add && b[name] {
@@ -147,8 +147,8 @@ func (o *editor) refuse(table, entry, format string, args ...any) {
 	o.err = refuse("%s%s: %.80q: %s", where, table, entry, fmt.Sprintf(format, args...))
 }
 
-// lineOf finds the line that writes an entry of a table, or else the first that writes it at all; 0 when none does plainly. The
-// decoder keeps no positions of values.
+// lineOf finds the line of an entry in a table, or else the first line that has it at all; 0 for none. The decoder keeps no
+// positions of values.
 func (o *editor) lineOf(table, entry string) (line int) {
 	in, n := "", 0
 	for text := range strings.Lines(o.text) {
@@ -173,7 +173,7 @@ func (o *editor) lineOf(table, entry string) (line int) {
 	return line
 }
 
-// listedParent reads a domain whose listing covers all domains under it: a public suffix would cover strangers.
+// listedParent parses a domain whose listing covers all domains under it. A public suffix would cover unrelated domains.
 func listedParent(raw string) (string, error) {
 	name, err := engine.ParseDomain(raw)
 	if err != nil {
@@ -185,7 +185,7 @@ func listedParent(raw string) (string, error) {
 	return name, nil
 }
 
-// roleWord reads a role as it is listed: without separators and final digits.
+// roleWord parses a role into its listed form: without separators and final digits.
 func roleWord(raw string) (string, error) {
 	name := strings.TrimRight(strings.NewReplacer(".", "", "-", "", "_", "").Replace(strings.ToLower(raw)), "0123456789")
 	if !isWord(name) {
@@ -194,7 +194,7 @@ func roleWord(raw string) (string, error) {
 	return name, nil
 }
 
-// changedList is one list and what is changed in it.
+// changedList is one list and its changes.
 type changedList struct {
 	name   string
 	old    *index

@@ -89,7 +89,7 @@ func TestOverrideRefusals(t *testing.T) {
 	}
 }
 
-// TestReloadThatLosesAFifthIsRefused: a file that was cut short takes its additions with it.
+// TestReloadThatLosesAFifthIsRefused: a truncated file loses its additions.
 func TestReloadThatLosesAFifthIsRefused(t *testing.T) {
 	s := defaultSet(t)
 	var domains []string

@@ -9,7 +9,7 @@ import (
 	"probity/engine"
 )
 
-// Set is all lists of one file. What it says never changes.
+// Set is all lists of one file. Its content never changes.
 type Set struct {
 	fingerprint string
 	disposable  *index
@@ -18,8 +18,8 @@ type Set struct {
 	role        *index
 	qualifier   *index
 
-	// What was found of domains lately, each at the place of its hash: finding it out is half a dozen look-ups in lists that no
-	// processor's cache holds (BenchmarkFlags).
+	// The flags of recent domains, by hash: computing them takes half a dozen lookups in lists that do not fit
+	// into a processor's cache (BenchmarkFlags).
 	cached [1024]atomic.Pointer[domainFlags]
 }
 
@@ -28,15 +28,15 @@ type domainFlags struct {
 	flags  engine.Flags
 }
 
-// Fingerprint is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the file that was laid over them, if any.
+// Fingerprint is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the override file, if any.
 func (s *Set) Fingerprint() string { return s.fingerprint }
 
-// Counts are the entries of each list.
+// Counts are the numbers of entries of each list.
 func (s *Set) Counts() (disposable, free, alias, role int) {
 	return s.disposable.n, s.free.n, s.alias.n, s.role.n
 }
 
-// Flags are what the lists say of an address: those of its domain, and FlagRole.
+// Flags are the flags of an address: those of its domain, and FlagRole.
 func (s *Set) Flags(a engine.Address) engine.Flags {
 	if a.IsZero() {
 		return 0
@@ -54,7 +54,7 @@ func (s *Set) DomainFlags(domain string) engine.Flags {
 	if f := slot.Load(); f != nil && f.domain == domain {
 		return f.flags
 	}
-	f := &domainFlags{strings.Clone(domain), s.findDomain(domain)} // not the address that it is part of
+	f := &domainFlags{strings.Clone(domain), s.findDomain(domain)} // does not keep the address in memory
 	slot.Store(f)
 	return f.flags
 }
@@ -71,7 +71,7 @@ func (s *Set) findDomain(domain string) (fl engine.Flags) {
 		fl |= engine.FlagFree
 	}
 	if fl != 0 {
-		return fl // no such domain is disposable, and a known domain is no typo
+		return fl // no such domain is disposable, and a known domain is not a typo
 	}
 	if s.Disposable(domain) {
 		fl |= engine.FlagDisposable
@@ -82,20 +82,20 @@ func (s *Set) findDomain(domain string) (fl engine.Flags) {
 	return fl
 }
 
-// Disposable reports a lower-case A-label domain that is listed, or lies under one that is.
+// Disposable reports a lower-case A-label domain that is listed, or a sub-domain of one.
 func (s *Set) Disposable(domain string) bool { return s.disposable.covers(domain) }
 
-// Alias reports the domain of a service that forwards mail to a mailbox its customer keeps elsewhere, or one under it.
+// Alias reports the domain of a service that forwards mail to its customer's mailbox elsewhere, or a sub-domain of one.
 func (s *Set) Alias(domain string) bool { return s.alias.covers(domain) }
 
-// Free reports a domain whose mailboxes anyone can have for nothing.
+// Free reports a domain with free mailboxes for anyone.
 func (s *Set) Free(domain string) bool { return s.free.has(domain) }
 
-// Known reports a domain that gives mailboxes or aliases: such a domain is no typo, however near it is to a major provider's.
+// Known reports a domain that gives mailboxes or aliases: such a domain is not a typo, however close it is to a major provider's.
 // Every major provider's domain is on the free list.
 func (s *Set) Known(domain string) bool { return s.free.has(domain) || s.Alias(domain) }
 
-// Suggest is the address that was probably meant, "" when nothing better is known.
+// Suggest is the address that was probably meant, "" for none.
 func (s *Set) Suggest(a engine.Address) string {
 	if d, ok := engine.Suggest(a.Domain(), s.Known); ok {
 		return a.Local() + "@" + d

@@ -7,8 +7,8 @@ type Class uint8
 
 // The classes; the zero value is never dialled.
 const (
-	Bogus   Class = iota // of no host, or not of one host: never dialled
-	Private              // ours or our neighbours': dialled only with AllowPrivate
+	Bogus   Class = iota // of no host, or not of a single host: never dialled
+	Private              // of a local network: dialled only with AllowPrivate
 	Public
 )
 
@@ -20,9 +20,9 @@ type network struct {
 
 func in(prefix string, class Class) network { return network{netip.MustParsePrefix(prefix), class} }
 
-// special holds the more specific rows first. It is never written to.
+// special has the more specific rows first. It is never written to.
 var special = [...]network{
-	in("169.254.169.254/32", Bogus), // metadata of clouds: an answer there is a leak of ours
+	in("169.254.169.254/32", Bogus), // cloud metadata: an answer there would be a leak on our side
 	in("100.100.100.200/32", Bogus),
 	in("fd00:ec2::254/128", Bogus),
 
@@ -46,14 +46,14 @@ var special = [...]network{
 	in("2001::/23", Bogus),        // Teredo, ORCHID and other protocols (RFC 2928)
 	in("2001:db8::/32", Bogus),    // documentation (RFC 3849)
 	in("3fff::/20", Bogus),        // documentation (RFC 9637)
-	in("2000::/3", Public),        // all that is given out (RFC 4291 section 2.4)
+	in("2000::/3", Public),        // all that is allocated (RFC 4291 section 2.4)
 	in("fc00::/7", Private),       // unique local (RFC 4193)
 	in("fe80::/10", Private),      // link-local
 	in("fec0::/10", Private),      // site-local, withdrawn (RFC 3879)
-	in("::/0", Bogus),             // unspecified, compatible, discard-only, multicast, never given out
+	in("::/0", Bogus),             // unspecified, compatible, discard-only, multicast, never allocated
 }
 
-// ClassOf classifies an address. One that carries an IPv4 address (mapped, 6to4, NAT64) is what that address is.
+// ClassOf classifies an address. One that embeds an IPv4 address (mapped, 6to4, NAT64) has the class of that address.
 func ClassOf(addr netip.Addr) Class {
 	addr = embedded(addr.WithZone("").Unmap())
 	if !addr.IsValid() {

@@ -11,11 +11,11 @@ import (
 	"probity/engine"
 )
 
-// maxDrainBytes is how much a server may still say once we have closed.
+// maxDrainBytes is how much a server may still send after we have closed.
 const maxDrainBytes = 64 << 10
 
-// Quit ends the session: QUIT, then a bounded wait for 221 and for the server's close. A unusable session is closed without a word.
-// Once ctx has ended the connection is reset without any wait. When Quit returns, it is closed.
+// Quit ends the session: QUIT, then a bounded wait for 221 and for the server's close. An unusable session is closed without QUIT.
+// Once ctx has ended, the connection is reset without any wait. When Quit returns, it is closed.
 func (s *Session) Quit(ctx context.Context) {
 	defer s.begin(ctx, 0)()
 	gotReply := false
@@ -27,15 +27,15 @@ func (s *Session) Quit(ctx context.Context) {
 	s.closeGracefully(gotReply)
 }
 
-// Close closes our side, waits boundedly for the server to close its own, and then lets go of the connection.
-// A server that counts our connections has then counted this one out.
+// Close closes our side, waits a bounded time for the server to close its own, and then closes the connection.
+// A server that counts our connections then no longer counts this one.
 func (s *Session) Close() {
 	defer s.begin(context.Background(), 0)()
 	s.closeGracefully(false)
 }
 
-// closeGracefully closes. The server's close is waited for where there is a reason to expect it: it said 221, or can see our half-close. Where
-// the call is over, nothing that was sent is to arrive later either: what a half-open connection still holds is dropped.
+// closeGracefully closes the connection. It waits for the server's close if that can be expected: the server said 221, or can see our
+// half-close. If the context has ended, it resets the connection, so that nothing unsent arrives later.
 func (s *Session) closeGracefully(expected bool) {
 	s.unusable = true
 	_ = s.raw.SetDeadline(time.Now().Add(s.cfg.Timeouts.Linger))
@@ -49,13 +49,13 @@ func (s *Session) closeGracefully(expected bool) {
 	s.in.release()
 }
 
-// closeWrite ends our half of the stream; false where that cannot be done.
+// closeWrite ends our half of the stream; false if that is not possible.
 func (s *Session) closeWrite() bool {
 	c, ok := s.raw.(interface{ CloseWrite() error })
 	return ok && c.CloseWrite() == nil
 }
 
-// isTimeout reports a deadline that passed.
+// isTimeout reports that a deadline passed.
 func isTimeout(err error) bool {
 	var ne net.Error
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()

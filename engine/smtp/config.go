@@ -7,14 +7,14 @@ import (
 	"probity/engine"
 )
 
-// Config is how a Session presents itself and what it puts up with. EHLO is required; zero elsewhere takes the default.
+// Config is how a Session presents itself and what it tolerates. EHLO is required; other zero fields take the default.
 type Config struct {
 	EHLO     string // the name we greet with: our FQDN, or an address literal (RFC 5321 section 4.1.3)
 	MailFrom string // reverse-path without brackets; empty is <>
 
 	TLS engine.TLSPolicy
-	// TLSConfig is cloned for each session. By default certificates are not verified: opportunistic TLS hides the
-	// dialogue from listeners, and proves nothing about who answers (RFC 7435).
+	// TLSConfig is cloned for each session. By default certificates are not verified: opportunistic TLS protects
+	// against passive listeners, and does not authenticate the server (RFC 7435).
 	TLSConfig *tls.Config
 
 	Timeouts      Timeouts
@@ -24,8 +24,8 @@ type Config struct {
 	MaxBytes      int // bytes received in a session; default 1 MiB
 }
 
-// Timeouts bound the wait for one whole reply of each phase, so that a server that drips single bytes gains nothing.
-// They are far below those of RFC 5321 section 4.5.3.2, which are made for mail that must not be lost.
+// Timeouts bound the wait for one whole reply of each phase, so that a server cannot extend it by sending single bytes.
+// They are far below those of RFC 5321 section 4.5.3.2, which are meant for mail that must not be lost.
 type Timeouts struct {
 	Banner      time.Duration // default 30 s
 	EHLO        time.Duration // default 30 s
@@ -54,7 +54,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// orDefault is v, or d where v is zero or less.
+// orDefault is v, or d if v is zero or less.
 func orDefault[T int | time.Duration](v, d T) T {
 	if v > 0 {
 		return v

@@ -20,14 +20,14 @@ type DialFunc func(ctx context.Context, local netip.Addr, network, address strin
 // Dialer connects to mail servers from one source address. It is a value, and safe for concurrent use.
 type Dialer struct {
 	Local        netip.Addr // source address; the zero value leaves it to the system
-	SOCKS5       Proxy      // connects for us; the zero value for none
-	AllowPrivate bool       // private, loopback and link-local targets too: for tests and the simulated internet
+	SOCKS5       Proxy      // connects through this proxy; the zero value for none
+	AllowPrivate bool       // allows private, loopback and link-local targets: for tests and the simulated internet
 	Dial         DialFunc
 }
 
-// DialContext connects to the very address that was checked: there is no name that could be resolved to another in between.
-// A refused target is engine.EventRefusedHost; what could not be reached EventConnectFailed or EventTimeout; and where our own
-// side failed (no such source address, no file left, no such proxy) EventInternal, which says nothing about the server.
+// DialContext connects to exactly the address that it checks: no name is resolved in between.
+// A refused target is engine.EventRefusedHost; an unreachable one EventConnectFailed or EventTimeout; a failure on our side
+// (no such source address, no file descriptor left, no such proxy) EventInternal, which says nothing about the server.
 func (d *Dialer) DialContext(ctx context.Context, target netip.AddrPort) (net.Conn, Fault) {
 	class := ClassOf(target.Addr())
 	if class == Bogus || class == Private && !d.AllowPrivate || target.Port() == 0 {
@@ -59,7 +59,7 @@ func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
 	}
 	conn, err := cd.DialContext(ctx, "tcp", target)
 	if err != nil && viaProxy.conn != nil && !viaProxy.conn.requested.Load() {
-		err = errors.Join(errProxyRefused, err) // the target has no part in it
+		err = errors.Join(errProxyRefused, err) // it says nothing about the target
 	}
 	return conn, err
 }
@@ -68,14 +68,14 @@ func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
 var (
 	errLocal = errors.New("our side failed")
 	errProxy = fmt.Errorf("%w: no way to the proxy", errLocal)
-	// errProxyRefused marks the end of a connection to the proxy before it was asked for the target.
+	// errProxyRefused marks a connection to the proxy that ended before the target was requested.
 	errProxyRefused = fmt.Errorf("%w: the proxy does not let us ask", errLocal)
 )
 
-// proxyDialer reaches the proxy itself; that this fails is our own trouble.
+// proxyDialer connects to the proxy itself; its failure is a failure on our side.
 type proxyDialer struct {
 	d    *Dialer
-	conn *proxyConn // once it is reached
+	conn *proxyConn // once it is connected
 }
 
 func (p *proxyDialer) Dial(network, address string) (net.Conn, error) {
@@ -91,14 +91,14 @@ func (p *proxyDialer) DialContext(ctx context.Context, network, address string) 
 	return p.conn, nil
 }
 
-// proxyConn notes that the proxy was asked for the target. What fails before, as a password that it does not take, says nothing of that.
+// proxyConn records that the target was requested. A failure before that, for example a wrong password, says nothing about the target.
 type proxyConn struct {
 	net.Conn
 	requested atomic.Bool
 }
 
-// A request is longer than a greeting, and begins with the same version; a user and a password begin with another (RFC 1928 sections 3
-// and 4, RFC 1929 section 2).
+// A request is longer than a greeting and begins with the same version; user and password begin with another one (RFC 1928
+// sections 3 and 4, RFC 1929 section 2).
 const (
 	socksVersion    = 5
 	minSOCKSRequest = 4 + 4 + 2 // an IPv4 address and its port
@@ -111,7 +111,7 @@ func (c *proxyConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// dialFault tells what happened to a connection that did not come about.
+// dialFault is the fault of a failed connection.
 func dialFault(ctx context.Context, err error) Fault {
 	var ne net.Error
 	switch {

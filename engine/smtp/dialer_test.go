@@ -78,7 +78,7 @@ func TestDialerBindsAndConnects(t *testing.T) {
 	}
 }
 
-// Over a proxy the target is still checked, and what the proxy says of it is the target's fate.
+// Over a proxy the target is still checked, and the proxy's answer about it counts as the target's.
 func TestDialerOverSOCKS5(t *testing.T) {
 	for reply, want := range map[byte]engine.Event{0: engine.EventReply, 5: engine.EventConnectFailed} {
 		d := Dialer{SOCKS5: Proxy{Addr: "10.9.9.9:1080"}, Dial: func(_ context.Context, _ netip.Addr, _, address string) (net.Conn, error) {
@@ -99,7 +99,7 @@ func TestDialerOverSOCKS5(t *testing.T) {
 	}
 }
 
-// A proxy that is gone is our trouble, and is named.
+// An unreachable proxy is a fault on our side, and the detail says so.
 func TestDialerWithUnreachableProxy(t *testing.T) {
 	for _, cause := range []error{syscall.ECONNREFUSED, os.ErrDeadlineExceeded} {
 		d := Dialer{SOCKS5: Proxy{Addr: "10.9.9.9:1080"}, Dial: func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, cause }}

@@ -30,7 +30,7 @@ var rewrite = flag.Bool("rewrite", false, "write what was seen into the dialogue
 //
 //	# words                 why it is here
 //	> ehlo|from|tls VALUE   configuration
-//	> open|ask A B|reset|wait 5s|quit|close   what the client is told to do, in order; A | B are two transactions
+//	> open|ask A B|reset|wait 5s|quit|close   what the client does, in order; A | B are two transactions
 //	S text                  the server sends a line          S+ "quoted"   sends bytes as they are
 //	C text                  the server expects a line        X 1 line      sends a line of so many bytes / X 2 n: n lines
 //	W 5s                    the server waits                 D 1s text     sends a line byte by byte, with pauses
@@ -274,7 +274,7 @@ func play(conn net.Conn, in *bufio.Reader, word, rest string) string {
 	return ""
 }
 
-// playExcess sends more than anybody should.
+// playExcess sends more than the bounds allow.
 func playExcess(conn net.Conn, rest string) {
 	kind, count, _ := strings.Cut(rest, " ")
 	n, _ := strconv.Atoi(count)

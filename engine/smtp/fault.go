@@ -7,16 +7,16 @@ import (
 	"probity/engine"
 )
 
-// Fault is what ended a dialogue before its end. The zero value is no fault.
+// Fault is what ended a dialogue early. The zero value is no fault.
 //
-// Event is engine.EventReply where a server refused us in so many words (Reply, at the banner, EHLO or STARTTLS); else what
+// Event is engine.EventReply if the server refused us with a reply (at the banner, EHLO or STARTTLS); else what
 // happened, and Reply is then the reply that came with it, if any: the 421 before a close, the one that was out of step.
 type Fault struct {
 	Event  engine.Event
 	Stage  engine.Stage
 	Reply  engine.Reply
-	Detail string // for the log, in our words; nothing of the peer's
-	// RetryPlain says that opportunistic TLS failed on this connection: another one with engine.TLSNever may do.
+	Detail string // for the log, in our words; nothing that the peer sent
+	// RetryPlain says that opportunistic TLS failed on this connection: another one with engine.TLSNever may work.
 	RetryPlain bool
 }
 
@@ -35,12 +35,12 @@ func protocolFault(stage engine.Stage, detail string) Fault {
 	return Fault{Event: engine.EventOutOfStep, Stage: stage, Detail: detail}
 }
 
-// ourFault is a fault of ours: nothing was asked of the peer, or its answer was not waited for.
+// ourFault is a fault on our side: nothing was sent to the peer, or its reply was not waited for.
 func ourFault(stage engine.Stage, detail string) Fault {
 	return Fault{Event: engine.EventInternal, Stage: stage, Detail: detail}
 }
 
-// connectionFault is an error of the connection as a fault. A caller that gives up before its deadline is no fault of the peer.
+// connectionFault is an error of the connection as a fault. A caller that gives up before its deadline is not a fault of the peer.
 func connectionFault(ctx context.Context, stage engine.Stage, err error) Fault {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -15,7 +15,7 @@ import (
 	"probity/engine"
 )
 
-// What one hostile server can have of us, at the most.
+// What one hostile server can cost at most.
 const (
 	hostileSessions = 100
 	hostileBytes    = 1<<20 + 64<<10 // read: MaxBytes, and what is in a buffer when that is seen
@@ -34,7 +34,7 @@ func (m *countingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// writeForever writes the same words until nobody hears them any more; drip waits before each.
+// writeForever writes the same text until the connection is closed; drip waits before each write.
 func writeForever(words string) func(net.Conn) { return writeSlowly(words, 0) }
 
 func writeSlowly(words string, each time.Duration) func(net.Conn) {
@@ -76,8 +76,8 @@ func honestUntil(word string, then func(net.Conn)) func(net.Conn) {
 // noise are bytes that are neither lines nor TLS.
 var noise = strings.Repeat("\x16\x03\x01\x40\x00\x00\xff\r", 512)
 
-// TestHostileServers: whatever a server sends, each session with it ends within its time, having read no more than its bound
-// and kept little memory, with no word of it taken for an answer about a recipient.
+// TestHostileServers: with any server, each session ends within its time, has read no more than its bound and
+// kept little memory, and nothing that the server sent counts as an answer about a recipient.
 func TestHostileServers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -124,7 +124,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// runHostileSession has one session with a hostile server to its end. It gives how many recipients heard something.
+// runHostileSession runs one session with a hostile server to its end and returns how many recipients got a reply.
 func runHostileSession(t *testing.T, server func(net.Conn), within time.Duration, tls engine.TLSPolicy) (told int) {
 	client, far := connect(4 << 10)
 	served := make(chan struct{})

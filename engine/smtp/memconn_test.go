@@ -105,7 +105,7 @@ func (p *pipe) end(flag *bool) {
 // memConn is one end of a connection in memory.
 type memConn struct{ in, out *pipe }
 
-// connect makes the two ends of a connection whose buffers hold max bytes each.
+// connect makes the two ends of a connection with buffers of max bytes each.
 func connect(max int) (client, server *memConn) {
 	a, b := newPipe(max), newPipe(max)
 	return &memConn{a, b}, &memConn{b, a}

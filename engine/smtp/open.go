@@ -11,9 +11,9 @@ import (
 	"probity/engine"
 )
 
-// Open begins a dialogue on a fresh connection with an MX host, up to the point where MAIL can be sent: it waits for the
+// Open begins a dialogue on a new connection with an MX host, up to the point where MAIL can be sent: it waits for the
 // banner, greets, starts TLS as the policy says and greets again. It owns conn from now on. The session is nil exactly
-// where there is a fault; the connection has then been closed, politely where the server was still in step.
+// if there is a fault; the connection has then been closed, with QUIT if the server was still in step.
 func Open(ctx context.Context, conn net.Conn, cfg Config, host string) (*Session, Fault) {
 	s := &Session{cfg: cfg.withDefaults(), host: host, raw: conn, conn: conn}
 	s.in = newReplyReader(conn, &s.cfg, s.setReadDeadline)
@@ -51,7 +51,7 @@ func (s *Session) greetServer() (f Fault) {
 	return s.sendEHLO()
 }
 
-// asRefusal gives a 421 before MAIL as the refusal that it is: nothing was pending.
+// asRefusal turns a 421 before MAIL into a refusal: nothing was pending.
 func asRefusal(f Fault) Fault {
 	if f.Event == engine.EventClosed && f.Reply.Code != 0 {
 		return refusalFault(f.Reply)
@@ -59,8 +59,8 @@ func asRefusal(f Fault) Fault {
 	return f
 }
 
-// sendEHLO sends EHLO, and HELO to a server that does not know it (RFC 5321 section 3.2). One that refuses service with
-// 521 or 554 has been heard (RFC 7504, RFC 5321 section 3.1).
+// sendEHLO sends EHLO, and HELO to a server that does not know EHLO (RFC 5321 section 3.2). A 521 or 554 refuses
+// service: no HELO follows (RFC 7504, RFC 5321 section 3.1).
 func (s *Session) sendEHLO() Fault {
 	r, f := s.helloCommand("EHLO ")
 	if f.None() && r.Permanent() && r.Code != 521 && r.Code != 554 {
@@ -92,7 +92,7 @@ func (s *Session) wantsTLS() bool {
 	return s.cfg.TLS == engine.TLSRequired || s.cfg.TLS == engine.TLSOpportunistic && s.extensions.STARTTLS
 }
 
-// startTLS does what RFC 3207 section 4 says. A server that refuses STARTTLS is spoken to in clear, unless TLS is required.
+// startTLS follows RFC 3207 section 4. If the server refuses STARTTLS, the session goes on in clear, unless TLS is required.
 func (s *Session) startTLS() Fault {
 	if !s.extensions.STARTTLS {
 		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Detail: "STARTTLS is not offered"}
@@ -106,7 +106,7 @@ func (s *Session) startTLS() Fault {
 		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Reply: r, Detail: "STARTTLS was refused"}
 	case r.Code != 220:
 		return Fault{}
-	case s.in.unread(): // somebody put words before the handshake, to be taken for words behind it
+	case s.in.unread(): // injected before the handshake, to be taken for a reply after it
 		f := protocolFault(engine.StageTLS, "plain text behind the reply to STARTTLS")
 		f.RetryPlain = s.cfg.TLS == engine.TLSOpportunistic
 		return s.fail(f)
@@ -131,7 +131,7 @@ func (s *Session) tlsHandshake() Fault {
 	return Fault{}
 }
 
-// readExtensions reads the keywords of a reply to EHLO (RFC 5321 section 4.1.1.1). Unknown ones are passed over.
+// readExtensions reads the keywords of a reply to EHLO (RFC 5321 section 4.1.1.1). Unknown ones are skipped.
 func readExtensions(r engine.Reply) Extensions {
 	var x Extensions
 	for _, line := range r.Lines[min(len(r.Lines), 1):] {
@@ -157,7 +157,7 @@ func readExtensions(r engine.Reply) Extensions {
 	return x
 }
 
-// readLimits reads the values of LIMITS (RFC 9422 section 4). What is no positive number is as if it were not told.
+// readLimits reads the values of LIMITS (RFC 9422 section 4). What is not a positive number is ignored.
 func (x *Extensions) readLimits(params string) {
 	for word := range strings.FieldsSeq(params) {
 		name, value, _ := strings.Cut(word, "=")

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Proxy is a SOCKS5 proxy that connects for us (RFC 1928), with a user and a password where it wants them (RFC 1929). The zero value is
-// none. However it is printed, user and password do not show.
+// Proxy is a SOCKS5 proxy (RFC 1928), with a user and a password if it needs them (RFC 1929). The zero value is none. However
+// it is printed, user and password are hidden.
 type Proxy struct {
 	Addr     string // host:port
 	user     string
 	password string
 }
 
-// maxProxySecret is the bytes of a user or a password (RFC 1929 section 2).
+// maxProxySecret bounds a user or a password, in bytes (RFC 1929 section 2).
 const maxProxySecret = 255
 
 // ParseProxy reads [USER:PASSWORD@]HOST:PORT. The first colon ends the user and the last @ the password. An error quotes neither.
@@ -41,7 +41,7 @@ func ParseProxy(s string) (Proxy, error) {
 	return p, nil
 }
 
-// String is the proxy as it may be shown.
+// String is the proxy without its secret.
 func (p Proxy) String() string {
 	if p.user != "" {
 		return "***@" + p.Addr
@@ -49,7 +49,7 @@ func (p Proxy) String() string {
 	return p.Addr
 }
 
-// GoString keeps the secret from %#v too.
+// GoString hides the secret from %#v too.
 func (p Proxy) GoString() string { return strconv.Quote(p.String()) }
 
 // MarshalText is String, for JSON and logs.

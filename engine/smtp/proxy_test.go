@@ -15,7 +15,7 @@ import (
 	"probity/engine"
 )
 
-// playLockedProxy is a SOCKS5 proxy that wants a user and a password (RFC 1929), and connects for who has them.
+// playLockedProxy is a SOCKS5 proxy that requires a user and a password (RFC 1929).
 func playLockedProxy(conn net.Conn, want string) {
 	defer conn.Close()
 	b := make([]byte, 600)
@@ -24,7 +24,7 @@ func playLockedProxy(conn net.Conn, want string) {
 	}
 	methods := b[2 : 2+b[1]]
 	if _, err := io.ReadFull(conn, methods); err != nil || !strings.Contains(string(methods), "\x02") {
-		_, _ = conn.Write([]byte{5, 0xff}) // no method that would do
+		_, _ = conn.Write([]byte{5, 0xff}) // no acceptable method
 		return
 	}
 	_, _ = conn.Write([]byte{5, 2})
@@ -46,7 +46,7 @@ func playLockedProxy(conn net.Conn, want string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// A proxy that wants a password gets it, and one that does not let us in says nothing of the target.
+// A proxy that needs a password gets it, and one that refuses us says nothing about the target.
 func TestProxyAuthentication(t *testing.T) {
 	for given, want := range map[string]engine.Event{
 		"ann:s3:c@ret@10.9.9.9:1080": engine.EventReply,
@@ -72,7 +72,7 @@ func TestProxyAuthentication(t *testing.T) {
 	}
 }
 
-// However a proxy is printed or refused, its user and password do not show.
+// However a proxy is printed or refused, its user and password are hidden.
 func TestProxySecretsAreNotShown(t *testing.T) {
 	p, err := ParseProxy("hunter:sesame@proxy.example:1080")
 	require.NoError(t, err)

@@ -16,16 +16,16 @@ type replyReader struct {
 	src        io.Reader
 	buf        []byte // MaxLine bytes
 	start, end int    // buf[start:end] is unread
-	left       int    // bytes that may still come in this session
+	left       int    // bytes that this session may still receive
 	lines      int    // of a reply at most
 	size       int    // bytes of a reply at most
 
-	setDeadline func(time.Duration) // sets the deadline of the wait that begins
+	setDeadline func(time.Duration) // sets the deadline of the next wait
 	known       [knownTexts]knownText
 	oldest      int
 }
 
-// knownTexts is how many texts of a session are recognised: a server that is asked many times says few things.
+// knownTexts is how many replies of a session are kept for reuse: a server repeats few replies.
 const knownTexts = 4
 
 type knownText struct {
@@ -42,10 +42,10 @@ func newReplyReader(src io.Reader, cfg *Config, setDeadline func(time.Duration))
 	return replyReader{src: src, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, setDeadline: setDeadline}
 }
 
-// lineBuffers are of sessions that are over.
+// lineBuffers are the buffers of closed sessions.
 var lineBuffers sync.Pool
 
-// release ends the reading for good.
+// release returns the buffer. The reader must not be used afterwards.
 func (r *replyReader) release() {
 	if buf := r.buf; buf != nil {
 		lineBuffers.Put(&buf)
@@ -53,16 +53,16 @@ func (r *replyReader) release() {
 	r.buf, r.start, r.end = nil, 0, 0
 }
 
-// switchSource reads from another source. What was said before counts for nothing.
+// switchSource reads from another source. What was received before does not count.
 func (r *replyReader) switchSource(src io.Reader) {
 	r.src, r.start, r.end = src, 0, 0
 	r.known, r.oldest = [knownTexts]knownText{}, 0
 }
 
-// unread reports bytes that came and were not read.
+// unread reports bytes that were received and not read.
 func (r *replyReader) unread() bool { return r.end > r.start }
 
-// reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says in what the peer broke the protocol.
+// reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says how the peer broke the protocol.
 func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply engine.Reply, detail string, err error) {
 	armed := false
 	line, detail, err := r.line(timeout, &armed)
@@ -86,7 +86,7 @@ func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply en
 	return r.rest(reply, len(line), timeout, &armed)
 }
 
-// rest reads the lines behind the first of a reply. All bear the same code (RFC 5321 section 4.2.1).
+// rest reads the lines of a reply after the first. All must have the same code (RFC 5321 section 4.2.1).
 func (r *replyReader) rest(reply engine.Reply, size int, timeout time.Duration, armed *bool) (engine.Reply, string, error) {
 	for {
 		line, detail, err := r.line(timeout, armed)
@@ -113,7 +113,7 @@ func (r *replyReader) rest(reply engine.Reply, size int, timeout time.Duration, 
 	}
 }
 
-// line gives the next line without its end. It is valid until the next call. A bare LF ends a line too.
+// line returns the next line without its end. It is valid until the next call. A bare LF ends a line too.
 func (r *replyReader) line(timeout time.Duration, armed *bool) (line []byte, detail string, err error) {
 	scanned := 0
 	for {
@@ -136,7 +136,7 @@ func (r *replyReader) line(timeout time.Duration, armed *bool) (line []byte, det
 	}
 }
 
-// fill reads once, behind what is unread.
+// fill reads once, after the unread bytes.
 func (r *replyReader) fill() (detail string, err error) {
 	if r.start > 0 {
 		copy(r.buf, r.buf[r.start:r.end])
@@ -149,7 +149,7 @@ func (r *replyReader) fill() (detail string, err error) {
 	r.end += n
 	r.left -= n
 	if n > 0 {
-		return "", nil // an error comes again with the next read
+		return "", nil // the next read returns the error again
 	}
 	if err == nil {
 		return "", io.ErrNoProgress
@@ -157,7 +157,7 @@ func (r *replyReader) fill() (detail string, err error) {
 	return "", err
 }
 
-// findKnown finds a line that came before; no allocation.
+// findKnown finds a line that was received before. It does not allocate.
 func (r *replyReader) findKnown(line []byte) (engine.Reply, bool) {
 	for i := range r.known {
 		if k := &r.known[i]; k.reply.Code != 0 && k.line == string(line) {
@@ -167,7 +167,7 @@ func (r *replyReader) findKnown(line []byte) (engine.Reply, bool) {
 	return engine.Reply{}, false
 }
 
-// remember keeps a line in the place of the oldest. Lines that name somebody are not likely to come again.
+// remember keeps a line in place of the oldest. Lines with an address are not kept: they seldom repeat.
 func (r *replyReader) remember(line []byte, reply engine.Reply) {
 	if bytes.IndexByte(line, '@') >= 0 {
 		return

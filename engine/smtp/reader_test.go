@@ -25,8 +25,8 @@ func readAll(src io.Reader) (replies []engine.Reply, detail string) {
 	}
 }
 
-// FuzzReply: any bytes are replies within the bounds, then an end; how they were cut into packets changes nothing, and who
-// explains a reply reads it as the session did.
+// FuzzReply: any bytes are replies within the bounds, then an end; how they were cut into packets changes nothing, and
+// engine.ParseReply reads a reply as the session does.
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{"220 mx\r\n", "250-a\r\n250 b\r\n", "550 5.1.1 no\n", "250\r\n", "999 x\r\n", "\x00\r\n", "250-a\r\n251 b\r\n",
 		strings.Repeat("250-a\r\n", 9), strings.Repeat("x", 99), "250 ok\r\n250 ok\r\n250 ok\r\n", "550 5.1.1 \xff\x1b\r\n"} {
@@ -72,7 +72,7 @@ func TestKnownReplyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestSessionAndParseReplyAgree holds the reader of sessions and engine.ParseReply, which explains replies, to one reading of a reply that both take.
+// TestSessionAndParseReplyAgree: a session and engine.ParseReply read a reply that both accept in the same way.
 func TestSessionAndParseReplyAgree(t *testing.T) {
 	for _, raw := range []string{"550 5.1.1 no", "550-5.1.1 no\r\n550 5.1.1 such user", "550\tno", "550-a\r\n550\t5.1.1 b", "250", "250-\r\n250", "550 sorry (#5.1.1)",
 		"550 said: 550 5.2.1 no", "550 4.1.1 wrong class", "550 7.7.1 no class", "550 5.1.1.1 address", "550 MTA version 5.1.1", "550 5.1.12345 long", "550 5.7.606", "550  5.1.1 two spaces"} {
@@ -87,7 +87,7 @@ func TestSessionAndParseReplyAgree(t *testing.T) {
 	}
 }
 
-// parsesAlike reports whether data is one whole reply to a session, and wants engine.ParseReply to read the same of it.
+// parsesAlike reports whether data is one whole reply to a session, and requires that engine.ParseReply reads the same.
 func parsesAlike(t *testing.T, data []byte) bool {
 	t.Helper()
 	cfg := Config{}.withDefaults()

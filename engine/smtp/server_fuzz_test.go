@@ -11,8 +11,8 @@ import (
 	"probity/engine"
 )
 
-// FuzzServer: whatever a server says, and however it cuts it up, a session ends within its bounds of time, no recipient is told
-// more than once, and none is told anything by a group that ended out of step.
+// FuzzServer: whatever a server sends, and however it is cut into packets, a session ends within its bounds of time, no recipient
+// gets two replies, and none gets a reply from a group that ended out of step.
 func FuzzServer(f *testing.F) {
 	for _, words := range []string{
 		"220 mx\r\n250-mx\r\n250 PIPELINING\r\n250 ok\r\n250 ok\r\n550 5.1.1 no\r\n250 ok\r\n221 bye\r\n",
@@ -22,14 +22,14 @@ func FuzzServer(f *testing.F) {
 		f.Add([]byte(words), byte(3), true)
 		f.Add([]byte(words), byte(200), false)
 	}
-	f.Add([]byte("554 no\r\n"+strings.Repeat("y", 30_000)), byte(0), true) // goes on for long after we have left
+	f.Add([]byte("554 no\r\n"+strings.Repeat("y", 30_000)), byte(0), true) // goes on long after we have closed
 	f.Fuzz(func(t *testing.T, words []byte, cut byte, closes bool) {
 		synctest.Test(t, func(t *testing.T) {
 			client, server := connect(64 << 10)
 			var writer sync.WaitGroup
 			defer func() {
 				_, _ = client.Close(), server.Close()
-				writer.Wait() // it sleeps, and the bubble's clock stands still once this function has returned
+				writer.Wait() // it sleeps, and the bubble's clock stops once this function has returned
 			}()
 			writer.Go(func() {
 				for rest := words; len(rest) > 0; {

@@ -13,21 +13,21 @@ type Session struct {
 	cfg  Config
 	host string
 	raw  net.Conn // the connection as it was given
-	conn net.Conn // what is spoken over: raw, or TLS over raw
+	conn net.Conn // the connection in use: raw, or TLS over raw
 	in   replyReader
 	out  []byte // commands of the group being sent
 
 	ctx          context.Context // of the call in progress
-	callDeadline time.Time       // no wait of the call in progress lasts longer; zero for no bound
+	callDeadline time.Time       // bounds each wait of the call in progress; zero for no bound
 	banner       engine.Reply
 	hello        engine.Reply
-	bannerWait   time.Duration // see Wait
-	roundTrip    time.Duration // see Echo
+	bannerWait   time.Duration // see BannerWait
+	roundTrip    time.Duration // see RoundTrip
 	extensions   Extensions
 	secure       bool
 	unusable     bool
 	inMail       bool           // a MAIL has been sent since the last RSET: another one needs RSET first
-	asked        []pendingRcpt  // the recipients of the group under way
+	asked        []pendingRcpt  // the recipients of the current group
 	answered     []engine.Reply // replies of a group, held until the group is known to be in step
 }
 
@@ -35,12 +35,12 @@ type Session struct {
 type Extensions struct {
 	Pipelining, SMTPUTF8, STARTTLS, EightBitMIME, EnhancedCodes bool
 
-	Size int64 // the largest message taken (RFC 1870); 0 where none is told
-	// What a session may hold (RFC 9422); 0 where it is not told.
+	Size int64 // the largest message accepted (RFC 1870); 0 if not given
+	// The limits of a session (RFC 9422); 0 if not given.
 	MailMax, RcptMax, RcptDomainMax int
 }
 
-// Extensions gives what the server offers.
+// Extensions is what the server offers.
 func (s *Session) Extensions() Extensions { return s.extensions }
 
 // Secure reports that the session goes over TLS.
@@ -52,17 +52,17 @@ func (s *Session) Banner() engine.Reply { return s.banner }
 // Hello is the reply to EHLO, or to HELO.
 func (s *Session) Hello() engine.Reply { return s.hello }
 
-// BannerWait is how long the banner was waited for.
+// BannerWait is how long the banner took.
 func (s *Session) BannerWait() time.Duration { return s.bannerWait }
 
-// RoundTrip is how long the server took to answer a command of the greeting, the quickest of them.
+// RoundTrip is the fastest reply to a command of the greeting.
 func (s *Session) RoundTrip() time.Duration { return s.roundTrip }
 
-// Unusable reports a session that must not be used again, but for Close and Quit.
+// Unusable reports a session that must not be used again, except for Close and Quit.
 func (s *Session) Unusable() bool { return s.unusable }
 
-// begin binds the call in progress to its context. The returned function ends the binding; where the context ended first,
-// its late deadline may still strike the connection, which is then not used again.
+// begin binds the call in progress to its context. The returned function ends the binding. If the context ended first,
+// its deadline may still be set late, so the session becomes unusable.
 func (s *Session) begin(ctx context.Context, bound time.Duration) (end func()) {
 	s.ctx, s.callDeadline = ctx, time.Time{}
 	if bound > 0 {
@@ -83,11 +83,11 @@ func (s *Session) begin(ctx context.Context, bound time.Duration) (end func()) {
 	}
 }
 
-// past is a deadline that has passed, in virtual time too.
+// past is a deadline in the past, also under synctest.
 func past() time.Time { return time.Unix(1, 0) }
 
-// setReadDeadline sets the deadline of a wait that begins. A connection that refuses a deadline is closed, and the read will tell.
-// Should the context end just before, the deadline that its end has set must not be undone.
+// setReadDeadline sets the deadline of the next wait. A connection that refuses a deadline is closed: the read will fail.
+// If the context ends just before, the deadline set by its end must not be undone.
 func (s *Session) setReadDeadline(timeout time.Duration) {
 	at := time.Now().Add(timeout)
 	if !s.callDeadline.IsZero() && s.callDeadline.Before(at) {
@@ -99,13 +99,13 @@ func (s *Session) setReadDeadline(timeout time.Duration) {
 	}
 }
 
-// fail marks the session unusable and passes the fault on.
+// fail marks the session unusable and returns the fault.
 func (s *Session) fail(f Fault) Fault {
 	s.unusable = true
 	return f
 }
 
-// read reads the reply to a command. Every fault botches the session; a 421 does too, and its reply is given with the fault.
+// read reads the reply to a command. Every fault makes the session unusable, a 421 too, whose reply is returned with the fault.
 func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply, Fault) {
 	r, detail, err := s.in.reply(stage, timeout)
 	switch {
@@ -115,7 +115,7 @@ func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply,
 		return engine.Reply{Stage: stage}, s.fail(protocolFault(stage, detail))
 	case r.Code == 421:
 		return r, s.fail(closingFault(r))
-	case r.Code/100 == 3: // only DATA and AUTH are answered so (RFC 5321 section 4.3.2): it waits for what will not come
+	case r.Code/100 == 3: // only for DATA and AUTH (RFC 5321 section 4.3.2): the server waits for what will not come
 		f := protocolFault(stage, "an intermediate reply")
 		f.Reply = r
 		return r, s.fail(f)
@@ -123,7 +123,7 @@ func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply,
 	return r, Fault{}
 }
 
-// inStep reports a fault where the server said something that was not asked for. A 421 may come at any time.
+// inStep reports a fault if the server sent a reply to no command. A 421 may come at any time.
 func (s *Session) inStep(stage engine.Stage) Fault {
 	if !s.in.unread() {
 		return Fault{}
@@ -135,7 +135,7 @@ func (s *Session) inStep(stage engine.Stage) Fault {
 	return protocolFault(stage, "a reply to no command")
 }
 
-// command sends s.out and reads its one reply. A failed write is told by the read: the server may have said why.
+// command sends s.out and reads its one reply. A failed write is reported by the read: the server may have said why.
 func (s *Session) command(stage engine.Stage, timeout time.Duration) (engine.Reply, Fault) {
 	if f := s.inStep(stage); !f.None() {
 		return engine.Reply{Stage: stage}, f
@@ -146,7 +146,7 @@ func (s *Session) command(stage engine.Stage, timeout time.Duration) (engine.Rep
 	return s.read(stage, timeout)
 }
 
-// write sends s.out. Any failure but a timeout is told by the read.
+// write sends s.out. Any failure except a timeout is reported by the read.
 func (s *Session) write(stage engine.Stage, timeout time.Duration) Fault {
 	_ = s.raw.SetWriteDeadline(time.Now().Add(timeout))
 	if s.ctx.Err() != nil {

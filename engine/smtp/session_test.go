@@ -70,7 +70,7 @@ func TestGroupNeverDeadlocks(t *testing.T) {
 	}
 }
 
-// A caller that gives up is heard at once, in every phase, and nothing is left running.
+// A cancelled call returns at once, in every phase, and leaves no goroutine.
 func TestCancellationEndsTheSession(t *testing.T) {
 	for _, hangs := range []string{"", "EHLO", "MAIL", "RCPT TO:<user3"} {
 		t.Run("at "+hangs, func(t *testing.T) {
@@ -109,7 +109,7 @@ func cancelDuring(t *testing.T, hangs string) {
 	}
 }
 
-// The deadline of a caller is a timeout, of which the peer may be guilty.
+// A caller's deadline that passes is a timeout, which may be the peer's fault.
 func TestCallerDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -122,7 +122,7 @@ func TestCallerDeadline(t *testing.T) {
 	})
 }
 
-// A server that drips replies within the time of each is held to the time of the transaction.
+// A server that sends each reply just in time is bounded by the time of the transaction.
 func TestTransactionIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := connect(64 << 10)
@@ -161,7 +161,7 @@ func TestSessionIsBoundedInBytes(t *testing.T) {
 	s.Close()
 }
 
-// A recipient that would break its command line is never sent, and that is our fault.
+// A recipient that would break its command line is never sent, and is a fault on our side.
 func TestUnsendableRcpt(t *testing.T) {
 	for local, want := range map[string]bool{
 		"ann": true, "ann+tag": true, "o'neil": true, `"a b"`: true, `"a\"b"`: true, "üller": true,

@@ -15,7 +15,7 @@ import (
 	"probity/engine"
 )
 
-// Over real sockets, with TLS: the whole way from dialling to the server's own sight of our close.
+// Over real sockets, with TLS: from dialling until the server sees our close.
 func TestOverTCP(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestOverTCP(t *testing.T) {
 	}
 }
 
-// TestCancellationResetsTheConnection: a server that we wait for no longer is told at once, and gets nothing more of what was sent.
+// TestCancellationResetsTheConnection: after a cancellation the server sees the reset at once, and gets no more of what was sent.
 func TestCancellationResetsTheConnection(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

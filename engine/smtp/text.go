@@ -9,7 +9,7 @@ import (
 // maxPath is the longest path sent: 256 octets with its brackets (RFC 5321 section 4.5.3.1.3), doubled for quoting and UTF-8.
 const maxPath = 512
 
-// sendable reports a text that stays within its command line.
+// sendable reports a text that cannot break its command line.
 func sendable(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == 0x7f {
@@ -19,7 +19,7 @@ func sendable(text string) bool {
 	return len(text) <= maxPath
 }
 
-// isPlain reports a recipient of letters, digits and the signs that most have, which can be sent to any server: one look in place of
+// isPlain reports a recipient of letters, digits and common punctuation, which can be sent to any server: one check instead of
 // all that follow.
 func (r Rcpt) isPlain() bool {
 	return r.Local != "" && r.Domain != "" && len(r.Local) <= maxPath && len(r.Domain) <= maxPath && isPlain(r.Local) && isPlain(r.Domain)
@@ -34,7 +34,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-// sendable reports a recipient that stays within its brackets: spaces and brackets are for quoted local parts only.
+// sendable reports a recipient that cannot break its brackets: spaces and brackets are for quoted local parts only.
 func (r Rcpt) sendable() bool {
 	if r.Local == "" || r.Domain == "" || !sendable(r.Local) || !sendable(r.Domain) || strings.ContainsAny(r.Domain, "<> \"\\@") {
 		return false
@@ -70,7 +70,7 @@ func ascii(text string) bool {
 	return true
 }
 
-// quotes reports that a reply names a recipient, whatever the case of letters.
+// quotes reports that a reply names a recipient, case ignored.
 func quotes(r engine.Reply, rcpt Rcpt) bool {
 	for _, line := range r.Lines {
 		if quotedIn(line, rcpt) {
@@ -80,7 +80,7 @@ func quotes(r engine.Reply, rcpt Rcpt) bool {
 	return false
 }
 
-// quotedIn looks for local@domain as a whole word: ann@x.org is not named by joann@x.org, nor by ann@x.org.uk.
+// quotedIn finds local@domain as a whole word: neither joann@x.org nor ann@x.org.uk names ann@x.org.
 func quotedIn(line string, rcpt Rcpt) bool {
 	for from := 0; ; {
 		at := strings.IndexByte(line[from:], '@')

@@ -8,31 +8,31 @@ import (
 	"probity/engine"
 )
 
-// Rcpt is a recipient to ask about.
+// Rcpt is a recipient to probe.
 type Rcpt struct {
 	Local          string // as RCPT carries it
 	Domain         string // A-label
-	NewTransaction bool   // begins another transaction than the one before it
+	NewTransaction bool   // begins a new transaction
 }
 
-// NeedsUTF8 reports a recipient that only a server with SMTPUTF8 can be asked about (RFC 6531 section 3.4).
+// NeedsUTF8 reports a recipient that can be sent only to a server with SMTPUTF8 (RFC 6531 section 3.4).
 func (r Rcpt) NeedsUTF8() bool { return !ascii(r.Local) || !ascii(r.Domain) }
 
 // Outcome is how a transaction ended.
 type Outcome struct {
-	// Mail is the reply to MAIL; Code is 0 where none came. Unless it is positive no recipient of its transaction was asked. Of
-	// several transactions it is the last one's, or the first that is not positive, behind which no recipient counts as answered.
+	// Mail is the reply to MAIL; Code is 0 if none came. Unless it is positive, no recipient of its transaction was probed. With
+	// several transactions it is that of the last one, or the first that is not positive, after which no recipient counts as answered.
 	Mail     engine.Reply
 	Answered int   // recipients that were answered: the first ones
-	NoUTF8   []int // recipients that were not asked: they need SMTPUTF8, and the server does not offer it
-	Fault    Fault // why the others were not answered; zero where all were
+	NoUTF8   []int // recipients that were not sent: they need SMTPUTF8, and the server does not offer it
+	Fault    Fault // why the others were not answered; zero if all were
 }
 
-// Transaction sends MAIL and a RCPT for each recipient, with RSET before where the session has been used, and calls got
-// with each reply, in order, once the group is known to be in step. Pipelined where the server offers it, else one by one.
-// Where recipients begin new transactions, there are several, and all of them are one group (RFC 2920 section 3.1 lets RSET
-// and MAIL stand anywhere in it): what takes one recipient at a time need not take a round trip for each.
-// A recipient whose RCPT met a 421 is told that reply; those behind it were not answered. got must not use the session.
+// Transaction sends MAIL and a RCPT for each recipient, with RSET first if the session has been used, and calls got
+// with each reply, in order, once the group is known to be in step. Pipelined if the server offers it, else one by one.
+// If recipients begin new transactions, all transactions are one group (RFC 2920 section 3.1 allows RSET and MAIL anywhere
+// in it): a server that accepts one recipient at a time need not cost a round trip for each.
+// A recipient whose RCPT got a 421 is given that reply; those after it were not answered. got must not use the session.
 // Nothing more is sent after the last RCPT: RSET comes with the next transaction, or with Reset.
 func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int, r engine.Reply)) Outcome {
 	var o Outcome
@@ -65,14 +65,14 @@ func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int,
 	return o
 }
 
-// pendingRcpt is a recipient that is asked about.
+// pendingRcpt is a recipient of the current group.
 type pendingRcpt struct {
-	i              int  // its place among all
-	newTransaction bool // a transaction
+	i              int  // its index among all
+	newTransaction bool // it begins a transaction
 	needsUTF8      bool // it needs SMTPUTF8
 }
 
-// selectRcpts finds the recipients that this server can be asked about. It reports false where one would break the command line.
+// selectRcpts finds the recipients that can be sent to this server. It returns false if one would break the command line.
 func (s *Session) selectRcpts(rcpts []Rcpt, o *Outcome) (asked []pendingRcpt, ok bool) {
 	asked = slices.Grow(s.asked[:0], len(rcpts))
 	newTransaction := true
@@ -95,8 +95,8 @@ func (s *Session) selectRcpts(rcpts []Rcpt, o *Outcome) (asked []pendingRcpt, ok
 	return asked, true
 }
 
-// sendGroup sends all commands as one group. The replies to a long one are read meanwhile, so that neither side waits for the
-// other with full buffers (RFC 2920 section 3.1).
+// sendGroup sends all commands as one group. The replies to a long group are read while it is sent, so that the sides do not
+// block each other with full buffers (RFC 2920 section 3.1).
 func (s *Session) sendGroup(rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
 	if o.Fault = s.inStep(engine.StageMail); !o.Fault.None() {
 		return
@@ -128,15 +128,15 @@ func (s *Session) sendGroup(rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
 	<-written
 }
 
-// commandSize is room for the command of one recipient: what most take.
+// commandSize is the usual size of one RCPT command.
 const commandSize = 56
 
-// maxDirectWrite is how long a group may be that is written before it is read: it fits into any send buffer, which is empty then, as
-// all that was sent has been answered (RFC 2920 section 3.1). Linux begins with 16 KiB. A hundred recipients are about 5 KB.
+// maxDirectWrite bounds a group that is written before its replies are read: it fits into any send buffer, which is empty then,
+// because all earlier commands have been answered (RFC 2920 section 3.1). Linux starts with 16 KiB; 100 recipients take about 5 KB.
 const maxDirectWrite = 8 << 10
 
-// writeInBackground writes s.out in a goroutine of its own. Its errors are told by the replies that do not come, and its end is
-// bounded by theirs: the reader's fault sets a deadline.
+// writeInBackground writes s.out in a goroutine of its own. Its errors show as missing replies, and the reader ends it: a fault
+// sets a write deadline.
 func (s *Session) writeInBackground() (written chan struct{}) {
 	written = make(chan struct{})
 	_ = s.raw.SetWriteDeadline(time.Time{})
@@ -151,8 +151,8 @@ func (s *Session) writeInBackground() (written chan struct{}) {
 	return written
 }
 
-// readGroup reads the replies of a group. Those to RCPT are not held once a MAIL was refused: they are about no recipient, and
-// what comes behind is not worth telling apart.
+// readGroup reads the replies of a group. Replies to RCPT are dropped once a MAIL was refused: they are about no recipient, and
+// later transactions of the group are dropped with them.
 func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
 	for k, a := range asked {
 		if a.newTransaction {
@@ -176,7 +176,7 @@ func (s *Session) readMailReply(reset, first bool, o *Outcome) {
 	var mail engine.Reply
 	if reset {
 		o.Fault = s.readReset()
-		s.inMail = true // a MAIL of this very group is on the wire behind the RSET
+		s.inMail = true // a MAIL of this group follows the RSET on the wire
 	}
 	if o.Fault.None() {
 		mail, o.Fault = s.read(engine.StageMail, s.cfg.Timeouts.Mail)
@@ -186,7 +186,7 @@ func (s *Session) readMailReply(reset, first bool, o *Outcome) {
 	}
 }
 
-// checkExcessReplies looks for replies too many. A 421 behind the last reply comes too late to matter: everyone was answered.
+// checkExcessReplies looks for extra replies. A 421 after the last reply does not matter: every recipient was answered.
 func (s *Session) checkExcessReplies(o *Outcome) {
 	if f := s.inStep(engine.StageRcpt); f.Event == engine.EventOutOfStep {
 		o.Fault = f
@@ -211,7 +211,7 @@ func (s *Session) sendOneByOne(rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
 	s.checkExcessReplies(o)
 }
 
-// beginTransaction sends MAIL, and RSET before it where the session has been used.
+// beginTransaction sends MAIL, and RSET before it if the session has been used.
 func (s *Session) beginTransaction(asked []pendingRcpt, o *Outcome) {
 	o.Mail = engine.Reply{Stage: engine.StageMail}
 	if s.inMail {
@@ -226,7 +226,7 @@ func (s *Session) beginTransaction(asked []pendingRcpt, o *Outcome) {
 }
 
 // keepReply keeps the reply to a RCPT until the group is known to be in step. A 421 is an answer too, and the last.
-// A reply that quotes the recipient before or behind, and not its own, shows that replies and commands have come apart.
+// A reply that quotes the recipient before or after, and not its own, shows that replies and commands are out of step.
 func (s *Session) keepReply(rcpts []Rcpt, asked []pendingRcpt, k int, r engine.Reply, f Fault) Fault {
 	if !f.None() && (f.Event != engine.EventClosed || r.Code != 421) || r.Stage != engine.StageRcpt {
 		return f
@@ -261,7 +261,7 @@ func (s *Session) readReset() Fault {
 	return s.afterReset(r, f)
 }
 
-// afterReset takes any reply but 2xx for a server that has lost its place: it must answer 250.
+// afterReset treats any reply except 2xx as out of step: the server must answer 250.
 func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
 	switch {
 	case !f.None():
@@ -275,7 +275,7 @@ func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
 	return Fault{}
 }
 
-// appendMail begins the transaction of the first of those asked.
+// appendMail appends MAIL for the transaction that begins with asked[0].
 func (s *Session) appendMail(asked []pendingRcpt) {
 	s.out = append(append(append(s.out, "MAIL FROM:<"...), s.cfg.MailFrom...), '>')
 	needsUTF8 := !ascii(s.cfg.MailFrom)

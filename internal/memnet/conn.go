@@ -13,7 +13,7 @@ import (
 // pipe is one direction of a connection: a bounded buffer.
 type pipe struct {
 	mu           sync.Mutex // guards what follows
-	buf          []byte     // buf[head:] is under way
+	buf          []byte     // buf[head:] is unread
 	head         int
 	writerClosed bool  // the writer has closed: the reader gets the rest, then EOF
 	readerClosed bool  // the reader has closed: writing fails
@@ -50,7 +50,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// readBuffered moves bytes to the reader. Holds p.mu.
+// readBuffered moves bytes to the reader. The caller holds p.mu.
 func (p *pipe) readBuffered(b []byte) int {
 	n := copy(b, p.buf[p.head:])
 	p.head += n
@@ -86,8 +86,8 @@ func (p *pipe) write(b []byte) (int, error) {
 	}
 }
 
-// appendBuffered appends what fits, moving the unread part to the front first when that
-// spares growing. Holds p.mu.
+// appendBuffered appends b, moving the unread part to the front first if the buffer
+// would have to grow. The caller holds p.mu.
 func (p *pipe) appendBuffered(b []byte) int {
 	if p.head > 0 && len(p.buf)+len(b) > cap(p.buf) {
 		p.buf = p.buf[:copy(p.buf, p.buf[p.head:])]
@@ -98,7 +98,7 @@ func (p *pipe) appendBuffered(b []byte) int {
 	return len(b)
 }
 
-// update does something to the state and wakes all waiters.
+// update calls f under the lock and wakes all waiters.
 func (p *pipe) update(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,13 +107,13 @@ func (p *pipe) update(f func()) {
 	p.writers.cond.Broadcast()
 }
 
-// Conn is one end of a connection in memory.
+// Conn is one end of an in-memory connection.
 type Conn struct {
 	in, out       *pipe
 	local, remote netip.AddrPort
 
-	mu           sync.Mutex // guards abort
-	resetOnClose bool       // Close is a reset
+	mu           sync.Mutex // guards resetOnClose
+	resetOnClose bool       // Close resets the connection
 }
 
 // Pair makes both ends of a connection.
@@ -141,8 +141,8 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return c.wrapError("write", n, err)
 }
 
-// Close ends both directions. What was written before is still read by the
-// other side, unless SetLinger(0) made it a reset.
+// Close ends both directions. The other side can still read the bytes written
+// before, unless SetLinger(0) made Close a reset.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	resetOnClose := c.resetOnClose
@@ -166,7 +166,7 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// SetLinger is that of net.TCPConn as far as 0 goes: Close becomes a reset.
+// SetLinger with 0 makes Close a reset, as for net.TCPConn; another value undoes that.
 func (c *Conn) SetLinger(sec int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,21 +14,20 @@ import (
 
 // The bounds of a network.
 const (
-	maxBacklog   = 512      // connections waiting to be accepted, a listener
-	maxBuffer    = 64 << 10 // bytes under way, a direction of a connection
-	maxDatagrams = 4096     // datagrams waiting to be read, a socket; the rest are lost
+	maxBacklog   = 512      // connections of a listener that wait to be accepted
+	maxBuffer    = 64 << 10 // unread bytes of one direction of a connection
+	maxDatagrams = 4096     // unread datagrams of a socket; more are lost
 	firstPort    = 1 << 15  // ephemeral ports are firstPort to lastPort
 	lastPort     = 1<<16 - 1
 )
 
-// Network is a network in memory: TCP-like connections, buffered both ways, and
-// UDP-like sockets. It takes no time of its own, and all its waiting is of the
-// kind that a synctest bubble understands. Any address can be bound, once.
+// Network is an in-memory network with TCP-like connections, buffered both ways, and
+// UDP-like sockets.
 type Network struct {
 	mu        sync.Mutex // guards what follows
 	listeners map[netip.AddrPort]*listener
 	sockets   map[netip.AddrPort]*socket
-	port      uint16 // the last ephemeral port given out
+	port      uint16 // the last ephemeral port assigned
 }
 
 // New makes an empty network.
@@ -78,7 +77,7 @@ func (n *Network) bind(addr, peer netip.AddrPort) (*socket, error) {
 	return s, nil
 }
 
-// freePort finds a port that neither a listener nor a socket has. Holds n.mu.
+// freePort finds a port that neither a listener nor a socket has. The caller holds n.mu.
 func (n *Network) freePort(addr netip.Addr) netip.AddrPort {
 	for {
 		if n.port == lastPort {
@@ -92,13 +91,13 @@ func (n *Network) freePort(addr netip.Addr) netip.AddrPort {
 	}
 }
 
-// Dial connects from 127.0.0.1, or from ::1 to an IPv6 address. Its shape is
+// Dial connects from 127.0.0.1, or from ::1 to an IPv6 address. Its signature is
 // that of net.Dialer.DialContext.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return n.dial(ctx, netip.Addr{}, network, address)
 }
 
-// DialFrom is Dial from another source address.
+// DialFrom returns a Dial from another source address.
 func (n *Network) DialFrom(source netip.Addr) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		return n.dial(ctx, source, network, address)
@@ -130,8 +129,8 @@ func (n *Network) dial(ctx context.Context, source netip.Addr, network, address 
 	return nil, opError("dial", network, to, net.UnknownNetworkError(network))
 }
 
-// dialStream hands one end of a new connection to the listener. As in a kernel
-// it does not wait for Accept, only for room in the backlog.
+// dialStream puts one end of a new connection into the listener's backlog. As in a
+// kernel it does not wait for Accept, only for room in the backlog.
 func (n *Network) dialStream(ctx context.Context, source netip.Addr, to netip.AddrPort) (net.Conn, error) {
 	n.mu.Lock()
 	ln := n.listeners[to]
@@ -154,7 +153,7 @@ func (n *Network) dialStream(ctx context.Context, source netip.Addr, to netip.Ad
 	}
 }
 
-// contextError is what the real dialer says: a deadline is a timeout.
+// contextError is the error of the real dialer: a deadline is a timeout.
 func contextError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return os.ErrDeadlineExceeded
@@ -224,8 +223,7 @@ func (l *listener) resetBacklog() {
 	}
 }
 
-// deadlineCond is a condition with a deadline. Its lock is that of the queue it
-// belongs to.
+// deadlineCond is a condition variable with a deadline. It uses the lock of its owner.
 type deadlineCond struct {
 	cond     *sync.Cond
 	deadline time.Time
@@ -234,7 +232,7 @@ type deadlineCond struct {
 
 func newDeadlineCond(l sync.Locker) deadlineCond { return deadlineCond{cond: sync.NewCond(l)} }
 
-// set moves the deadline. Holds the lock.
+// set moves the deadline. The caller holds the lock.
 func (w *deadlineCond) set(t time.Time) {
 	w.deadline = t
 	w.cond.Broadcast()
@@ -244,8 +242,8 @@ func (w *deadlineCond) expired() bool {
 	return !w.deadline.IsZero() && !time.Now().Before(w.deadline)
 }
 
-// wait waits for a broadcast or the deadline, and may return for neither.
-// Holds the lock, but for the wait. The timer lives only while one waits.
+// wait waits for a broadcast or the deadline, and may return for neither. The
+// caller holds the lock, as for sync.Cond. The timer runs only during a wait.
 func (w *deadlineCond) wait() {
 	if w.deadline.IsZero() {
 		w.cond.Wait()
@@ -260,7 +258,7 @@ func (w *deadlineCond) wait() {
 	w.timer.Stop()
 }
 
-// wake takes the lock first, so that it cannot fall between a check and its wait.
+// wake takes the lock first, so that it cannot come between a check and its wait.
 func (w *deadlineCond) wake() {
 	w.cond.L.Lock()
 	defer w.cond.L.Unlock()

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// datagram is one packet under way.
+// datagram is one unread packet.
 type datagram struct {
 	from netip.AddrPort
 	data []byte
 }
 
-// socket is a bound datagram address; with a peer it is a connected one. It
-// is both net.PacketConn and net.Conn, as net.UDPConn is.
+// socket is a bound datagram socket; with a peer it is connected. It is both
+// net.PacketConn and net.Conn, like net.UDPConn.
 type socket struct {
 	network *Network
 	local   netip.AddrPort
@@ -34,7 +34,7 @@ func newSocket(n *Network, local, peer netip.AddrPort) *socket {
 	return s
 }
 
-// receive reads one datagram; what does not fit into b is lost.
+// receive reads one datagram; bytes that do not fit into b are lost.
 func (s *socket) receive(b []byte) (int, netip.AddrPort, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +53,8 @@ func (s *socket) receive(b []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-// deliver queues one datagram, or loses it when the queue is full or the
-// socket is connected to another address.
+// deliver queues one datagram, or drops it if the queue is full or the socket is
+// connected to another address.
 func (s *socket) deliver(d datagram) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *socket) deliver(d datagram) {
 	s.readers.cond.Broadcast()
 }
 
-// send delivers a copy of b. A connected socket learns that no socket is there,
-// as it would from ICMP on a loopback; others do not.
+// send delivers a copy of b. If the address is unbound, a connected socket gets an
+// error, as from ICMP on a loopback; others do not.
 func (s *socket) send(b []byte, to netip.AddrPort) (int, error) {
 	s.mu.Lock()
 	closed := s.closed

@@ -1,8 +1,8 @@
-// Package wholefile writes small files that are whole or not there.
+// Package wholefile writes small files that are whole or absent.
 //
 // Invariants:
-//  1. When Write returns nil, the bytes of the file are durable. Its name is durable after SyncDir of its folder.
-//  2. A file is replaced by Write of its name with New, Rename, and SyncDir; a crash leaves the old file or the new one.
+//  1. When Write returns nil, the content of the file is durable. Its name is durable after SyncDir of its folder.
+//  2. To replace a file, Write to its name plus New, Rename, and SyncDir; a crash leaves the old file or the new one.
 package wholefile
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// New is the ending of a file that is not whole yet.
+// New is the suffix of a file that is not whole yet.
 const New = ".new"
 
 // Write creates a file with these bytes and makes them durable.

@@ -53,7 +53,7 @@ func (a *audit) ask(ctx context.Context, name string, typ uint16) answer {
 		return answer{reason: errTooMany.Error()}
 	}
 	if known {
-		<-was.done // bounded: the asker's queries are
+		<-was.done // bounded, because the other caller's queries are
 		return was.answer
 	}
 	defer close(was.done)

@@ -12,7 +12,7 @@ import (
 
 var (
 	loopback = netip.MustParsePrefix("127.0.0.0/8")
-	// refusal is where lists answer that they will not answer: a public resolver, too many questions, a misspelt zone.
+	// refusal holds the answers by which lists refuse: a public resolver, too many questions, a misspelt zone.
 	refusal = netip.MustParsePrefix("127.255.255.0/24")
 	// listedTest and cleanTest are entries that every list has, and that none has (RFC 5782 section 5).
 	listedTest = netip.MustParseAddr("127.0.0.2")
@@ -29,7 +29,7 @@ const ownResolver = "ask through a resolver of your own (--dns), or register wit
 func (a *audit) checkBlocklist(ctx context.Context, id Identity, zone string) []Finding {
 	public := id.public()
 	if !public.IsValid() || !a.AllowPrivate && smtp.ClassOf(public) != smtp.Public {
-		return nil // told by identity
+		return nil // reported by checkPublicAddress
 	}
 	s := subject{"dnsbl", public.String() + " " + zone}
 	got := a.ask(ctx, listName(public, zone), dns.TypeA)
@@ -78,7 +78,7 @@ func (a *audit) listReason(ctx context.Context, addr netip.Addr, zone string) st
 	return ""
 }
 
-// publicResolverNote says that a public resolver stands between, where one does.
+// publicResolverNote names a public resolver among ours, if there is one.
 func (a *audit) publicResolverNote() string {
 	for _, s := range a.Servers {
 		for _, p := range publicResolvers {

@@ -20,7 +20,7 @@ import (
 // Exchange asks one DNS server over "udp" or "tcp" and gives its reply; an error where none came.
 type Exchange func(ctx context.Context, network string, m *dns.Msg, server netip.AddrPort) (*dns.Msg, error)
 
-// Identity is one face of this node.
+// Identity is one egress source of this node.
 type Identity struct {
 	Local  netip.Addr // source address; the zero value leaves it to the system
 	Public netip.Addr // what receivers see; the zero value: Local
@@ -67,7 +67,7 @@ type Config struct {
 	Folder    string // of the store
 	FreeFloor uint64 // bytes; below it uploads are refused; default 1 GiB
 
-	// Synced is the system's word on whether something keeps its clock right; known is false where it does not say.
+	// Synced reports whether a time service keeps the system's clock right; known is false if the system does not say.
 	Synced    func() (synced, known bool)
 	NotBefore time.Time // a moment that is surely past: a clock before it is wrong; zero for none
 

@@ -1,11 +1,11 @@
-// Package doctor audits the environment of a node: who it says it is, what the DNS says of that, and what its machine allows.
+// Package doctor audits the environment of a node: its egress sources, what the DNS says of them, and what its machine allows.
 //
 // It knows egress identities, PTR and SPF records, DNS blocklists, resolvers, the way to port 25, the clock, file limits and the
 // store's folder; and how an operator's provider file differs from the shipped table. Each thing looked at gives one Finding:
-// what was seen and, unless it is well, what to do.
+// what was seen and, unless it is OK, what to do.
 //
-// It refuses to repair, to guess and to touch strangers. Anything that could not be found out is Unknown, never OK and never Fail.
-// It opens no socket and no file but through its Config, and starts nothing before Run.
+// It does not repair, guess or touch other people's servers. What could not be found out is Unknown, never OK and never Fail.
+// It opens sockets and files only through its Config, and starts nothing before Run.
 //
 // Invariants:
 //

@@ -15,7 +15,7 @@ import (
 // Doctor audits one node. It is made by New and safe for concurrent use.
 type Doctor struct {
 	cfg       Config
-	startedAt time.Time // with its monotonic reading: what the wall clock is held against
+	startedAt time.Time // with its monotonic reading: the wall clock is compared with it
 	latest    atomic.Pointer[Report]
 }
 
@@ -56,8 +56,8 @@ func (d *Doctor) Run(ctx context.Context) error {
 	}
 }
 
-// logChanges logs the checks that stand otherwise than an hour ago. The text of a finding may quote
-// addresses, so it is for debug level.
+// logChanges logs the checks whose severity has changed since the last audit. The text of a finding may quote addresses, so it
+// is for debug level.
 func (d *Doctor) logChanges(ctx context.Context, before, now *Report) {
 	was := map[[2]string]Severity{}
 	if before != nil {
@@ -71,7 +71,7 @@ func (d *Doctor) logChanges(ctx context.Context, before, now *Report) {
 			continue
 		}
 		if f.Severity == OK {
-			d.cfg.Log.InfoContext(ctx, "self-audit: well again", "check", f.Check, "subject", f.logSubject())
+			d.cfg.Log.InfoContext(ctx, "self-audit: passes again", "check", f.Check, "subject", f.logSubject())
 			continue
 		}
 		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "subject", f.logSubject(), "level", f.Severity.String(), "do", f.Advice)
@@ -79,7 +79,7 @@ func (d *Doctor) logChanges(ctx context.Context, before, now *Report) {
 	}
 }
 
-// Audit looks at everything once and publishes the report, unless ctx ended: half an audit is none.
+// Audit runs all checks once and publishes the report, unless ctx ended: a partial audit does not count.
 func (d *Doctor) Audit(ctx context.Context) *Report {
 	start := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
@@ -109,7 +109,7 @@ type audit struct {
 	domain string         // of MAIL FROM, empty where there is none
 	addr   engine.Address // MAIL FROM
 
-	mu      sync.Mutex               // guards memo and sent
+	mu      sync.Mutex               // guards answers and sent
 	answers map[query]*pendingAnswer // what was asked in this audit, at most maxQueries
 	sent    int
 }

@@ -40,7 +40,7 @@ func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark
 // fileCheck looks for the lines of a file's mistakes.
 type fileCheck struct {
 	shipped  *engine.Table
-	data     string        // the file, and behind it the lines that were made: see heal
+	data     string        // the file, and behind it the inserted lines: see addValidLines
 	blocks   [][]statement // those not yet found wrong
 	size     int           // of the file
 	inserted int           // lines behind it
@@ -84,8 +84,8 @@ func (c *fileCheck) collectMistakes(remarks []Remark) []Remark {
 	return remarks
 }
 
-// locateMistake finds the smallest part of a block without which the blocks up to it are good: a key, a table, the block.
-// Where the block has more mistakes than one, it is the first key whose absence brings another mistake to light.
+// locateMistake finds the smallest part of a block without which the blocks up to it are valid: a key, a table, the block. If
+// the block has several mistakes, it is the first key whose absence brings another mistake to light.
 func (c *fileCheck) locateMistake(i int, err error) []statement {
 	block := c.blocks[i]
 	var other []statement
@@ -107,7 +107,7 @@ func (c *fileCheck) locateMistake(i int, err error) []statement {
 	for n, table := range tables {
 		upTo := block[:slices.Index(block, table[0])+len(table)]
 		if got := c.tryBlocks(append(slices.Clone(c.blocks[:i]), upTo)); got == nil || got.Error() != err.Error() {
-			continue // another mistake, which is told when this one is out of the way
+			continue // another mistake, which is reported when this one is out of the way
 		}
 		if n > 0 {
 			return table

@@ -8,7 +8,8 @@ import (
 	"probity/engine"
 )
 
-// keyContext is where a key is tried: the headers above it, and good neighbours without which its table would be bad whatever it says.
+// keyContext is where a key is tried: the headers above it, and the valid keys without which its table would be invalid
+// whatever it says.
 type keyContext struct {
 	headers string
 	keys    []neighbour
@@ -16,7 +17,7 @@ type keyContext struct {
 
 type neighbour struct{ key, line string }
 
-// contextOf is the setting of a table; false for a header that no table has.
+// contextOf is the context of a key in a table; false for a header that no table has.
 func contextOf(header, key string) (keyContext, bool) {
 	head := []neighbour{{"id", `id = "check"`}, {"name", `name = "Check"`}, {"mx", `mx = [".check.invalid"]`}}
 	rule := []neighbour{{"id", `id = "check"`}, {"meaning", `meaning = "rate_limited"`}, {"text", `text = ["check of a file"]`}}
@@ -49,7 +50,7 @@ func contextOf(header, key string) (keyContext, bool) {
 	return keyContext{}, false
 }
 
-// text is the setting without the neighbour of a key.
+// text is the context without the neighbour of that key.
 func (s keyContext) text(key string) string {
 	var b strings.Builder
 	b.WriteString(s.headers)
@@ -61,8 +62,8 @@ func (s keyContext) text(key string) string {
 	return b.String()
 }
 
-// singleKeyMistakes finds the keys that are wrong by themselves. They are taken out of the blocks, and with them the table that would be bad
-// without them, so that what is left has only mistakes of several keys together.
+// singleKeyMistakes finds the keys that are wrong by themselves. They are taken out of the blocks, and with them each table
+// that would be invalid without them, so that what is left has only mistakes of several keys together.
 func (c *fileCheck) singleKeyMistakes() (remarks []Remark) {
 	for i, block := range c.blocks {
 		for _, table := range splitTables(block) {
@@ -99,10 +100,10 @@ func (c *fileCheck) checkKey(s statement) string {
 	return ""
 }
 
-// placePrefix are the text at the start of a mistake that say where it is: a remark says so itself.
+// placePrefix matches the start of a mistake's text that says where it is: a remark has that itself.
 var placePrefix = regexp.MustCompile(`^((toml: )?(line \d+ ?)?(\(last key "[^"]*"\))?: |(provider|rule|veto) "(generic/)?check[^"]*": |(defaults\.)?(limits|mailbox): )`)
 
-// stripPlace takes out of the text of a mistake what its key says already.
+// stripPlace takes out of the text of a mistake what its key already says.
 func stripPlace(what, path string) string {
 	for at := placePrefix.FindStringIndex(what); at != nil && at[1] > 0; at = placePrefix.FindStringIndex(what) {
 		what = what[at[1]:]

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// repairBlock puts something good in the place of what is wrong with the head of a provider, or missing from it, so that the other
-// mistakes of that provider come to light. False where that is not what is wrong.
+// repairBlock inserts a valid line for what is wrong with the head of a provider, or missing from it, so that the other
+// mistakes of that provider come to light. It returns false if that is not what is wrong.
 func (c *fileCheck) repairBlock(i int, err error) bool {
 	for _, key := range [...]string{"name", "mx", "id"} {
 		if len(c.blocks[i]) == 0 || c.blocks[i][0].header != "provider" {
@@ -26,7 +26,8 @@ func (c *fileCheck) repairBlock(i int, err error) bool {
 	return false
 }
 
-// addValidLines gives a provider's head a good line for a key. Another id makes another provider of it, which needs a name and an mx of its own.
+// addValidLines gives a provider's head a valid line for a key. Another id makes another provider of it, which needs a name and
+// an mx of its own.
 func (c *fileCheck) addValidLines(block []statement, key string) []statement {
 	var lines []statement
 	line := func(key, format string, v ...any) {
@@ -54,7 +55,7 @@ func (c *fileCheck) addValidLines(block []statement, key string) []statement {
 // isInserted reports a line that is not the file's.
 func (c *fileCheck) isInserted(s statement) bool { return s.start >= c.size }
 
-// withoutProvider are the text of a mistake without the provider's id.
+// withoutProvider is the text of a mistake without the provider's id.
 func withoutProvider(err error) string {
 	what := err.Error()
 	if _, after, found := strings.Cut(what, `": `); found && strings.HasPrefix(what, `provider "`) {

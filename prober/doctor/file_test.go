@@ -83,7 +83,7 @@ action = "slow"
 			[]string{"warn 4 provider.limits.connections: google: connections = 50 is looser than 5", "warn 5 provider.limits.refusals_per_hour: google: refusals_per_hour = 0 (no limit) is looser than 200"}},
 		{"looser defaults", "[defaults.limits]\nconnections = 20\n", []string{"warn 2 defaults.limits.connections: connections = 20 is looser than 2"}},
 		{"hasty", "retry_schedule = [\"10s\", \"5m\"]\n", []string{"warn 1 retry_schedule: wait 1 is 10s, shipped 1m"}},
-		{"for a pretend internet", "# why\nspeedup = 3600\n", []string{"warn 2 speedup: pauses and quarantines last 1/3600"}},
+		{"for a simulated internet", "# why\nspeedup = 3600\n", []string{"warn 2 speedup: pauses and quarantines last 1/3600"}},
 		{"a narrow one made wide", "[[provider]]\nid = \"orange\"\nwide = true\n", []string{"warn 3 provider.wide: orange: wide = true spreads it over all sources; the shipped limits are meant for one source of the whole fleet"}},
 		{"a narrow one with tenants", "[[provider]]\nid = \"orange\"\ntenants = true\nfleet_sources = 2\n", []string{"warn 3 provider.tenants: orange: tenants = true spreads it"}},
 		{"tenants made wide", "[[provider]]\nid = \"proofpoint\"\nwide = true\n", []string{"warn 3 provider.wide: proofpoint: wide = true spreads it over all sources; the shipped limits are meant for sources of which one asks each domain"}},

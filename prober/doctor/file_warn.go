@@ -25,7 +25,7 @@ func NamedLimits(l engine.Limits) []NamedLimit {
 	}
 }
 
-// warnings compares a good table with the shipped one.
+// warnings compares a valid table with the shipped one.
 func (c *fileCheck) warnings(table *engine.Table) []Remark {
 	out := append(c.warnSpeedup(table), c.warnSchedule(table)...)
 	out = append(out, c.warnLimits("", table.Unknown, c.shipped.Unknown)...)
@@ -35,7 +35,7 @@ func (c *fileCheck) warnings(table *engine.Table) []Remark {
 			out = append(out, c.warnNewProvider(p)...)
 			before = c.shipped.Unknown
 		}
-		if table.Unknown.Limits == c.shipped.Unknown.Limits || p.Limits != table.Unknown.Limits { // else told once, of the defaults
+		if table.Unknown.Limits == c.shipped.Unknown.Limits || p.Limits != table.Unknown.Limits { // else reported once, of the defaults
 			out = append(out, c.warnLimits(p.ID, p, before)...)
 		}
 		out = append(out, c.warnFlags(p, before)...)
@@ -112,7 +112,7 @@ func sourceSuffix(source, date string) string {
 func (c *fileCheck) warnFlags(now, before *engine.Provider) []Remark {
 	var out []Remark
 	if now.Probe && !before.Probe {
-		out = append(out, c.warn(now.ID, "provider.probe", "keep probe = \"off\" unless you have their leave", "asks a receiver that the shipped table does not ask: %s", before.Terms))
+		out = append(out, c.warn(now.ID, "provider.probe", "keep probe = \"off\" unless you have their permission", "asks a receiver that the shipped table does not ask: %s", before.Terms))
 	}
 	if before.ID != "" && now.Kind != before.Kind && now.Kind != engine.KindNarrow && before.Kind != engine.KindWide {
 		out = append(out, c.warnKind(now, before))
@@ -166,7 +166,7 @@ func (c *fileCheck) warnSpeedup(table *engine.Table) []Remark {
 	if table.Speedup == 1 {
 		return nil
 	}
-	return []Remark{c.warn("", "speedup", "remove it, unless this is for a pretend internet of that speed-up",
+	return []Remark{c.warn("", "speedup", "remove it, unless this is for a simulated internet of that speed-up",
 		"pauses and quarantines last 1/%v of their time; 0 is no time at all", table.Speedup)}
 }
 
@@ -199,7 +199,7 @@ func (c *fileCheck) warnRules(id string, now, before []engine.Rule) []Remark {
 	return out
 }
 
-// sameRule compares what a rule does; one that is only asked of other replies is a matter of its author.
+// sameRule compares what a rule does; which replies it matches is its author's decision.
 func sameRule(a, b *engine.Rule) bool {
 	return a.Meaning == b.Meaning && a.Action == b.Action && a.Source == b.Source && a.Date == b.Date
 }

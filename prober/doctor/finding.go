@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Severity is how a checked thing stands. The zero value claims nothing.
+// Severity is the result of a check. The zero value claims nothing.
 type Severity uint8
 
-// The levels.
+// The severities.
 const (
 	Unknown Severity = iota // could not be found out
 	OK
@@ -31,7 +31,7 @@ type Finding struct {
 	Subject  string   `json:"subject"` // what was looked at: an address, a name, a folder
 	Severity Severity `json:"level"`
 	Message  string   `json:"what"` // what was seen
-	Advice   string   `json:"do"`   // what to do about it; empty exactly when Level is OK
+	Advice   string   `json:"do"`   // what to do about it; empty exactly when Severity is OK
 }
 
 // logSubject is the subject for a log: of an address, its domain alone.
@@ -51,7 +51,7 @@ type Report struct {
 	Findings []Finding     `json:"findings"`
 }
 
-// Worst is the gravest level of the report: Fail, Warn, Unknown, OK.
+// Worst is the gravest severity of the report: Fail, Warn, Unknown, OK.
 func (r *Report) Worst() Severity {
 	worst := OK
 	for _, f := range r.Findings {
@@ -62,7 +62,7 @@ func (r *Report) Worst() Severity {
 	return worst
 }
 
-// Count is how many findings have that level.
+// Count is how many findings have that severity.
 func (r *Report) Count(l Severity) int {
 	n := 0
 	for _, f := range r.Findings {
@@ -75,7 +75,7 @@ func (r *Report) Count(l Severity) int {
 
 func (l Severity) rank() int { return [...]int{Unknown: 1, OK: 0, Warn: 2, Fail: 3}[l] }
 
-// subject is one thing under one check, about to be found something.
+// subject is one thing that a check looks at.
 type subject struct{ check, name string }
 
 func (s subject) ok(format string, args ...any) Finding {

@@ -24,8 +24,8 @@ func (d *Doctor) checkMachine(now time.Time) []Finding {
 // maxJump is a step of the wall clock that slewing does not explain.
 const maxJump = 2 * time.Second
 
-// checkClock judges the wall clock without asking another machine: by a moment that is surely past, by the monotonic clock, and by
-// the system's word on whether something disciplines it.
+// checkClock judges the wall clock without asking another machine: by a moment that is surely past, by the monotonic clock, and
+// by what the system says about its time service.
 func (c *Config) checkClock(now time.Time, elapsed, jump time.Duration) Finding {
 	s := subject{"clock", now.UTC().Format(time.RFC3339)}
 	const ntp = "run a time service (chrony, ntpd, systemd-timesyncd)"
@@ -97,7 +97,7 @@ func (c *Config) checkStore() Finding {
 	return s.ok("writable, %s free", formatSize(usage.AvailBytes))
 }
 
-// damagedCache is what store/cache makes of a cache that is damaged.
+// damagedCache is where store/cache sets a damaged cache aside.
 const damagedCache = "cache.damaged"
 
 func (c *Config) hasDamagedCache() bool {

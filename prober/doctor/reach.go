@@ -109,7 +109,7 @@ func (a *audit) atHost(ctx context.Context, host string, port uint16) []target {
 	return out
 }
 
-// connect opens a session with the first target that takes a connection. It never goes on behind one that did.
+// connect opens a session with the first target that takes a connection. After one that did, it tries no other.
 func (a *audit) connect(ctx context.Context, id Identity, targets []target, reason string) (*smtp.Session, target, Finding) {
 	s := subject{"port25", id.name()}
 	targets = sameFamily(targets, id.Local)
@@ -156,7 +156,7 @@ func sameFamily(targets []target, local netip.Addr) []target {
 	return out
 }
 
-// connectFinding words why no target could be connected to.
+// connectFinding says why no target could be connected to.
 func connectFinding(s subject, t target, f smtp.Fault) Finding {
 	at := printable(t.host) + " (" + t.addr.String() + ")"
 	switch f.Event {
@@ -170,7 +170,7 @@ func connectFinding(s subject, t target, f smtp.Fault) Finding {
 	return s.fail("check the firewall, and that the server runs", "%s refuses the connection", at)
 }
 
-// sessionFinding words how a session began. That a server answers proves the port, whatever it says.
+// sessionFinding says how a session began. Any reply of the server shows that the port is open.
 func sessionFinding(s subject, t target, f smtp.Fault) Finding {
 	at := printable(t.host) + " (" + t.addr.String() + ")"
 	switch {

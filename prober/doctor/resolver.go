@@ -36,7 +36,7 @@ func (a *audit) checkAgreement(ctx context.Context, s subject) Finding {
 		q := query{dns.Fqdn(a.domain), dns.TypeMX}
 		reply, err := a.exchange(ctx, server, q)
 		if err != nil {
-			continue // told by resolver
+			continue // reported by checkResolver
 		}
 		got := parseReply(reply, q)
 		if got.outcome == failed {
@@ -56,7 +56,8 @@ func (a *audit) checkAgreement(ctx context.Context, s subject) Finding {
 	return s.ok("%d resolvers, no disagreement", len(a.Servers))
 }
 
-// checkResolver audits one: does it answer, recursively, with EDNS, over TCP, and does it tell the truth about what does not exist.
+// checkResolver audits one: whether it answers, recursively, with EDNS, over TCP, and tells the truth about names that do not
+// exist.
 func (a *audit) checkResolver(ctx context.Context, server netip.AddrPort) []Finding {
 	s := subject{"resolver", server.String()}
 	root := query{".", dns.TypeNS}
@@ -69,7 +70,7 @@ func (a *audit) checkResolver(ctx context.Context, server netip.AddrPort) []Find
 	case reply.Rcode == dns.RcodeServerFailure:
 		return []Finding{s.fail("repair it, or take it out of --dns", "fails to resolve the root (SERVFAIL)")}
 	case reply.Rcode == dns.RcodeNameError:
-		return []Finding{s.fail("give it a way out (a captive portal, a closed firewall), or take it out of --dns", "denies the root itself: it knows no name, and nothing that it denies is believed (dns_error)")}
+		return []Finding{s.fail("give it a way out (a captive portal, a closed firewall), or take it out of --dns", "answers NXDOMAIN for the root itself: its NXDOMAIN is trusted for no name (dns_error)")}
 	case !reply.RecursionAvailable:
 		return []Finding{s.fail("name a recursive resolver in --dns", "is not recursive: it answers for its own zones only")}
 	}

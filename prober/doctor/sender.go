@@ -26,7 +26,7 @@ func (a *audit) checkSender(ctx context.Context) []Finding {
 	return append([]Finding{s.ok("an address in %s", a.domain), a.checkSOA(ctx)}, a.checkMXHosts(ctx)...)
 }
 
-// checkSOA checks that the zone of the domain has an SOA record: some receivers refuse senders whose domain shows none.
+// checkSOA checks that the zone of the domain has an SOA record: some receivers refuse senders whose domain has none.
 func (a *audit) checkSOA(ctx context.Context) Finding {
 	s := subject{"soa", a.domain}
 	got := a.ask(ctx, a.domain, dns.TypeSOA)

@@ -90,7 +90,7 @@ func (f *BatchFrame) returnable() *Batch {
 	return b
 }
 
-// table is the hash of the provider table that the routes are of: of one, for they are made together.
+// table is the hash of the provider table that the routes are of: one table, because they are made together.
 func (b *Batch) table() [8]byte { return tableOf(b.Rows[0].Route) }
 
 func tableOf(r *engine.Route) [8]byte {
@@ -136,8 +136,8 @@ func readRoutes(frames []*RouteFrame, table *engine.Table) ([]*engine.Route, err
 	return routes, nil
 }
 
-// read makes the route again. Its provider is looked up in the table that both sides have, so that no peer can lend a
-// receiver the budgets of another.
+// read makes the route. Its provider is looked up in the table that both sides have, so that no peer can give a receiver the
+// budgets of another.
 func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
 	fact := engine.Fact(f.GetFact())
 	if uint32(fact) != f.GetFact() || !fact.Routable() || f.GetKey() == "" || len(f.GetHosts()) == 0 || len(f.GetHosts()) > maxHosts {
@@ -158,7 +158,7 @@ func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
 // maxHosts is how many hosts a route has at most.
 const maxHosts = 16
 
-// unixNano is t in nanoseconds since 1970; 0 for the zero time, which travels as "none".
+// unixNano is t in nanoseconds since 1970; 0 for the zero time.
 func unixNano(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -14,14 +14,14 @@ type BudgetUse struct {
 	Used   int
 }
 
-// RouteID names a route in what nodes tell of budgets.
+// RouteID names a route in the budget reports of nodes.
 func RouteID(key string) uint64 { return xxh3.HashString(key) }
 
-// MaxBudgetUses bounds what a node tells of its budgets at one time: the most used come first.
+// MaxBudgetUses bounds a node's budget report: the most used come first.
 const MaxBudgetUses = 4096
 
-// UsedByOthers is what other sources have used of the refusals of an hour at a narrow route, of which a source that takes it over
-// has so much less.
+// UsedByOthers is what other sources have used of the refusals of an hour at a narrow route. A source that takes it over has so
+// much less.
 type UsedByOthers struct {
 	Used int
 	Left time.Duration // until all of it is over an hour old
@@ -57,7 +57,7 @@ func (e UsedByOthers) addTo(f *RouteFrame) *RouteFrame {
 	return f
 }
 
-// usedByOthers reads it again; no peer can make it last longer than the hour that it is about.
+// usedByOthers reads what addTo wrote; no peer can make it last longer than the hour that it is about.
 func (f *RouteFrame) usedByOthers() UsedByOthers {
 	return UsedByOthers{Used: int(f.GetElsewhere()), Left: min(time.Duration(f.GetElsewhereMs())*time.Millisecond, time.Hour)}
 }

@@ -19,8 +19,8 @@ import (
 	"probity/engine"
 )
 
-// ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for
-// Patience. Its work may be given to another node.
+// ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for NodeTimeout. Its
+// work may be given to another node.
 var ErrGone = errors.New("the node is gone")
 
 // ClientConfig is what a Client is made of. Node, Coordinator, Table, Dial and Credentials are needed.
@@ -31,7 +31,7 @@ type ClientConfig struct {
 	Table       func() *engine.Table
 	Dial        func(context.Context) (net.Conn, error)
 	Credentials credentials.TransportCredentials // ClientTLS; insecure ones for connections within a process
-	// Changed is told of each new State, from one goroutine.
+	// Changed is called with each new State, from one goroutine.
 	Changed func(State)
 	Log     *slog.Logger // default: none
 }
@@ -39,7 +39,7 @@ type ClientConfig struct {
 // State is what a Client knows of its node.
 type State struct {
 	Live      bool // the stream is there
-	Usable    bool // it is, or was within Patience
+	Usable    bool // it is, or was within NodeTimeout
 	Draining  bool
 	Hello     Hello     // of the last stream; zero where there was none
 	LastHeard time.Time // when the node last said anything; zero for never
@@ -61,7 +61,7 @@ type Client struct {
 	last          uint64 // number of the newest batch
 	credit        credit
 	protocol      uint32        // the protocol of the last stream
-	table         [8]byte       // that the node works by, as far as it has told
+	table         [8]byte       // that the node works by, as far as it has said
 	tableSwitched chan struct{} // closed, and replaced, when it takes work by another table or no more work at all
 
 	status   Status
@@ -119,7 +119,7 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// conn is a connection to the node; it dials when it is used. Singles have one of their own, so that no batch is before them.
+// conn is a connection to the node; it dials when it is used. Single calls have one of their own, so that no batch delays them.
 func (c *Client) conn() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+c.cfg.Node, grpc.WithTransportCredentials(c.cfg.Credentials),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.cfg.Dial(ctx) }),
@@ -132,8 +132,8 @@ func (c *Client) conn() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// attachLoop makes one stream after another. Waits between tries double from minRetryWait to maxRetryWait, with jitter, so that a
-// node that comes back is not met by all at once; a refusal will not heal soon.
+// attachLoop makes one stream after another. Waits between tries double from minRetryWait to maxRetryWait, with jitter, so that
+// a node that comes back does not get all connections at once. After a refusal it waits refusedRetryWait.
 func (c *Client) attachLoop(ctx context.Context, conn *grpc.ClientConn) {
 	wait := minRetryWait
 	for ctx.Err() == nil {
@@ -170,13 +170,13 @@ type refusedError struct{ reason string }
 
 func (e refusedError) Error() string { return e.reason }
 
-// refused reports that one side does not want the other.
+// refused reports that one side refused the other.
 func refused(err error) bool {
 	var own refusedError
 	return errors.As(err, &own) || status.Code(err) == codes.FailedPrecondition
 }
 
-// recordProblem keeps why there is no stream, and says it once.
+// recordProblem keeps why there is no stream, and logs it once.
 func (c *Client) recordProblem(err error) {
 	reason := "the stream ended"
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *Client) wakeWatch() {
 	}
 }
 
-// watch gives the node up when it has been silent for Patience, and passes on what changes.
+// watch gives the node up when it has been silent for NodeTimeout, and reports each new State.
 func (c *Client) watch(ctx context.Context) {
 	var reported State
 	timer := time.NewTimer(NodeTimeout)
@@ -235,13 +235,13 @@ func (c *Client) applyTime(now time.Time) (State, time.Duration) {
 	return c.State(), left
 }
 
-// sameState leaves out what changes all the time.
+// sameState compares states without what changes all the time.
 func sameState(a, b State) bool {
 	return a.Live == b.Live && a.Usable == b.Usable && a.Draining == b.Draining && a.Problem == b.Problem &&
 		a.Hello.Version == b.Hello.Version && slices.Equal(a.Hello.Identities, b.Hello.Identities)
 }
 
-// giveUp ends the stream and fails every batch: from now on the node does not exist, until a new stream says otherwise.
+// giveUp ends the stream and fails every batch: the node counts as gone until there is a new stream.
 func (c *Client) giveUp(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +253,7 @@ func (c *Client) giveUpLocked(reason string) {
 		reason = c.state.Problem // which says why there is no stream
 	}
 	if c.state.Usable {
-		c.cfg.Log.Warn("gave the node up", "why", reason, "batches", len(c.batches))
+		c.cfg.Log.Warn("node dropped", "why", reason, "batches", len(c.batches))
 	}
 	c.state.Live, c.state.Usable, c.state.Problem = false, false, reason
 	if c.stream != nil {

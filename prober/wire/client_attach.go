@@ -18,7 +18,7 @@ type clientStream struct {
 	acceptsWork bool            // the node works by our table
 	sentTable   *[8]byte        // the table that it was sent; nil when it has answered for that
 	tableTimer  *time.Timer     // ends the stream of a node that does not answer; nil before a table was sent
-	running     map[uint64]bool // batches that the node had when it greeted
+	running     map[uint64]bool // batches that the node had at its hello
 
 	mu      sync.Mutex // guards what follows; taken after the client's
 	queue   []*CoordinatorFrame
@@ -27,7 +27,7 @@ type clientStream struct {
 	acks    map[uint64]*AckFrame // in queue, by batch
 }
 
-// maxAnswers bounds what waits for a node that talks and does not read.
+// maxAnswers bounds the queue for a node that sends and does not read.
 const maxAnswers = 1 << 15
 
 func (l *clientStream) push(f *CoordinatorFrame) {
@@ -98,7 +98,7 @@ func (l *clientStream) takeQueue() []*CoordinatorFrame {
 	return q
 }
 
-// attach makes a stream, greets, and follows it to its end.
+// attach makes a stream, sends the hello, and handles the node's messages until the stream ends.
 func (c *Client) attach(ctx context.Context, node NodeClient) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -162,7 +162,8 @@ func refusalFrame(reason string) *CoordinatorFrame {
 	return &CoordinatorFrame{Kind: &CoordinatorFrame_Refusal{Refusal: &RefusalFrame{Words: reason}}}
 }
 
-// awaitRefusedEnd waits a little for a node that was told why to close the stream, so that the reason arrives. One that goes on and on is cut off.
+// awaitRefusedEnd waits a little until a refused node closes the stream, so that the reason arrives. A node that keeps sending
+// is cut off.
 func awaitRefusedEnd(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], reason string, cancel context.CancelFunc) error {
 	timer := time.AfterFunc(2*time.Second, cancel)
 	defer timer.Stop()
@@ -174,7 +175,7 @@ func awaitRefusedEnd(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame
 	return refusedError{reason}
 }
 
-// hello is ours, with the batches that wait for results.
+// hello is our hello, with the batches that wait for results.
 func (c *Client) hello() *CoordinatorFrame {
 	c.mu.Lock()
 	defer c.mu.Unlock()

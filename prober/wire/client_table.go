@@ -9,14 +9,15 @@ import (
 	"probity/engine"
 )
 
-// ErrOtherTable is returned for a single whose route is not of the provider table in force: find its route again, and ask again.
+// ErrOtherTable is returned for a single call whose route is not of the current provider table: find its route again, and
+// repeat the call.
 var ErrOtherTable = errors.New("the provider table has changed")
 
 // errRecalled ends a batch whose rows are returned because they are not of our table.
-var errRecalled = errors.New("the provider table has changed: the batch was called home")
+var errRecalled = errors.New("the provider table has changed: the batch was recalled")
 
-// TableChanged tells that Table gives another one now. Batches of the one before are returned, the node takes the new one, and then
-// takes batches again. A node of protocol 2 cannot take it: it works on when it has the new table by itself.
+// TableChanged tells the client that Table returns another table now. Batches of the old one are returned; the node takes the
+// new table, and then batches again. A node of protocol 2 cannot take it: it goes on when it has the new table itself.
 func (c *Client) TableChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +100,7 @@ func (c *Client) postOrReturn(k *pendingBatch) {
 	}
 }
 
-// handleTableTaken is the node's word that it took a table, or why not. The caller holds mu.
+// handleTableTaken handles the node's answer that it took a table, or why not. The caller holds mu.
 func (c *Client) handleTableTaken(l *clientStream, f *TableTakenFrame) error {
 	hash := tableHash(f.GetHash())
 	if l.sentTable == nil || *l.sentTable != hash {
@@ -123,7 +124,7 @@ func (c *Client) handleTableTaken(l *clientStream, f *TableTakenFrame) error {
 	return nil
 }
 
-// tableForPeer is the hash of a table as the node is told it: none to one that does not read it.
+// tableForPeer is the hash of a table for the node; nil for a node that does not read it.
 func (c *Client) tableForPeer(hash [8]byte) []byte {
 	if c.protocol < tableProtocol {
 		return nil
@@ -131,7 +132,7 @@ func (c *Client) tableForPeer(hash [8]byte) []byte {
 	return hash[:]
 }
 
-// wakeTableWaiters wakes singles that wait for the node's table. The caller holds mu.
+// wakeTableWaiters wakes single calls that wait for the node's table. The caller holds mu.
 func (c *Client) wakeTableWaiters() {
 	close(c.tableSwitched)
 	c.tableSwitched = make(chan struct{})

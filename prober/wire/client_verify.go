@@ -13,7 +13,7 @@ import (
 	"probity/engine"
 )
 
-// DefaultHold is how long a batch is held whose sender names no time.
+// DefaultHold is how long a batch is held if its sender sets no time.
 const DefaultHold = 60 * time.Second
 
 // pendingBatch is one batch under way. The client's mutex guards all but what Verify alone uses.
@@ -21,7 +21,7 @@ type pendingBatch struct {
 	number uint64
 	batch  *Batch
 	until  time.Time     // end of the hold
-	wake   chan struct{} // inbox or failed is news; holds one
+	wake   chan struct{} // inbox or failed has changed; holds one
 
 	table         [8]byte         // that the routes of the batch are of
 	recalled      *clientStream   // on which the node was told that our table is another one now: unanswered rows are returned
@@ -36,8 +36,8 @@ type pendingBatch struct {
 	waiting map[uint32]int // row number -> index, of the rows not emitted; Verify's own
 }
 
-// accept accepts the next results. Each brings rows that the batch still waits for, is the last, or tells how many rows the node holds, of
-// which the newest is kept: no node makes us keep more than its batch is worth.
+// accept takes the next results. Each message brings rows that the batch still waits for, is the last, or says how many rows
+// the node holds; of those the newest is kept. So no node makes us keep more than its batch needs.
 func (k *pendingBatch) accept(f *ResultsFrame) error {
 	rows := f.GetRow()
 	if size := proto.Size(f); size > maxResults+len(rows)*maxResult {
@@ -47,7 +47,7 @@ func (k *pendingBatch) accept(f *ResultsFrame) error {
 		return malformed("results after the last")
 	}
 	if n := len(k.inbox); n > 0 && k.inbox[n-1].heldOnly() && f.heldOnly() {
-		k.inbox[n-1] = f // of what a node only tells of its rows, the newest is enough
+		k.inbox[n-1] = f // the newest report without rows is enough
 		return nil
 	}
 	for _, row := range rows {
@@ -81,8 +81,8 @@ func (k *pendingBatch) signal() {
 	}
 }
 
-// Verify sends the batch when the node's credit allows it and emits what is returned. Its error is of the node: ErrGone when it
-// is given up, or the node's own words; the rows that were not emitted then have no result.
+// Verify sends the batch when the node's credit allows it and emits what is returned. Its error is the node's: ErrGone if the
+// node is given up, else what the node said. The rows that were not emitted then have no result.
 func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error {
 	switch {
 	case len(b.Rows) > MaxRows:
@@ -119,7 +119,7 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 	return nil
 }
 
-// Lost is a batch that a node failed to end. Rows are those without a result: their number and place in the batch.
+// Lost is a batch that a node failed to end. Rows are those without a result: their number and index in the batch.
 type Lost struct {
 	Err  error
 	Rows map[uint32]int
@@ -208,7 +208,7 @@ func (c *Client) follow(ctx context.Context, k *pendingBatch, emit func(Results)
 			timer.Reset(Grace)
 		case <-timer.C:
 			c.cancel(k)
-			c.cfg.Log.Warn("a batch did not come home in time", "rows", len(k.waiting))
+			c.cfg.Log.Warn("batch not returned in time", "rows", len(k.waiting))
 			emit(returnedResults(k.batch, k.waiting))
 			return nil
 		}

@@ -9,8 +9,8 @@ import (
 // errNoCredit ends a wait for credit whose batch has to be returned.
 var errNoCredit = errors.New("no credit in time")
 
-// credit is what a node lets be under way, and what waits for it: first come, first served within a class, and a class that
-// has no room is passed over. The zero value lets nothing begin. The client's mutex guards it.
+// credit is how many rows a node allows under way, and the batches that wait for it: first come, first served within a class,
+// and a class that has no room is passed over. The zero value lets nothing begin. The client's mutex guards it.
 type credit struct {
 	isOpen  bool
 	total   int
@@ -51,7 +51,7 @@ func (c *credit) rejectAll(err error) {
 	c.queue = nil
 }
 
-// set is the node's word about a class. Beyond maxClasses the default stands.
+// set takes the node's window for a class. Beyond maxClasses the default stands.
 func (c *credit) set(class string, rows int) {
 	if _, ok := c.windows[class]; ok || len(c.windows) < maxClasses {
 		c.windows[class] = rows
@@ -72,7 +72,7 @@ func (c *credit) available(class string) int {
 	return min(window-c.classes[class], c.total-c.rows)
 }
 
-// grant lets batches begin that may.
+// grant starts the waiting batches that have credit.
 func (c *credit) grant() {
 	if !c.isOpen {
 		return

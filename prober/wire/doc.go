@@ -1,17 +1,17 @@
-// Package wire is what a coordinator and a prober say to each other: batches of rows out, results back, single questions
-// between. It knows their shapes and how to carry them over any connection, and nothing of how either side works: a Server
+// Package wire is the protocol between a coordinator and a prober: batches of rows out, results back, and
+// single calls. It knows the messages and how to carry them over any connection, and nothing of how either side works: a Server
 // makes a Prober reachable, a Client is a Prober at another node.
 //
-// It refuses to open sockets, to read keys and to judge. Connections come from a listener and a dial function, trust from
+// It does not open sockets, read keys or judge. Connections come from a listener and a dial function, trust from
 // transport credentials (ServerTLS and ClientTLS make those of a cluster), verdicts from the other side.
 //
-// The words: the coordinator attaches to a node; the stream is what holds them together. Hello is what each says first.
+// Terms: the coordinator attaches to a node by a stream. A hello is the first message of each side.
 // The lease is a node's permission to probe: it comes with an answered ping and lasts for ten seconds from when the ping
 // was sent. A window is how many rows of a class may be under way at a node. A session is the life of one Client.
 //
 // Invariants:
 //  1. A node probes for one coordinator. Another is refused, with a reason, until the first has been silent for a minute. Of one
-//     coordinator a later term displaces an earlier one, and what the earlier had under way is dropped.
+//     coordinator a later term replaces an earlier one, and what the earlier had under way is dropped.
 //  2. A node starts no batch and no single without a lease, and ends what it has when the lease does, ten seconds after it sent
 //     the last ping that was answered. A Client gives its node up fifteen seconds after it last heard of it, which is later,
 //     whichever direction fails: the ping that was answered was heard first. So no row is probed at two nodes at once.
@@ -19,14 +19,14 @@
 //     they are acknowledged, and sent again from the first that the coordinator has not seen. A batch that the node does not
 //     know is sent again, less the rows that were answered.
 //  4. Verify emits each row of its batch exactly once or fails; it ends at most Grace after its hold or its context, whatever
-//     the node does. Rows that were not returned by then are Later.
+//     the node does. Rows that were not returned by then are Returned.
 //  5. Peers that have no protocol in common, or differ in the node's name, refuse each other. Both sides log the reason.
 //  6. Bounds: rows under way at a node (ServerConfig.MaxRows) bound the results that wait for acknowledgement; windows bound
 //     the rows of a class; a message is at most MaxMessage long; windows of 4,096 classes are remembered, the others have the default.
 //     Of a node that does not read, 32,768 answers wait; results bring rows that their batch waits for, in messages of their size.
 //     More ends the stream.
-//  7. A node's budget report has at most MaxBudgetUses routes with every status; it is a bound on what was used, never less, but
-//     for what was used since the status before.
+//  7. A node's budget report has at most MaxBudgetUses routes with every status; it is a bound on what was used, never less, except
+//     for what was used since the last status.
 //  8. Constructors start nothing; when Run has returned, no goroutine of this package is left.
 //  9. A node works by one provider table at a time, the coordinator's, and no result is judged by two. When that changes, batches
 //     are returned first; then the node takes the new table, says so, and takes batches again. A batch and a single name their table,
@@ -39,10 +39,10 @@
 //
 //	2  The verdict's core has the bits of its score. Peers of protocol 1 are refused.
 //	3  Ranges in the hello: field 1 is the least that is spoken, which a peer of protocol 2 takes for the only one. TableFrame and
-//	   TableTakenFrame, and the table's hash in batches and singles. A peer of protocol 2 does without a table that travels: both must
-//	   have the same one by themselves, or they refuse each other. When a new coordinator's table changes, an old node's batches come
-//	   home, and it is attached to again when it has that table; an old coordinator does not do that, and a node that is told of a new
-//	   file of its own attaches again.
+//	   TableTakenFrame, and the table's hash in batches and singles. A peer of protocol 2 cannot be sent a table: both must
+//	   have the same one by themselves, or they refuse each other. When a new coordinator's table changes, an old node's batches are
+//	   returned, and it is attached to again when it has that table; an old coordinator does not do that, and a node that gets a new
+//	   file of its own ends the stream, so that it is attached to again.
 //
-// A change that only adds to what people see needs no number: a peer that does not know the counters and findings of a status tells none.
+// A change that only adds to what people see needs no number: a peer that does not know the counters and findings of a status sends none.
 package wire

@@ -29,7 +29,7 @@ func (v service) Forget(_ context.Context, f *ForgetFrame) (*ForgottenFrame, err
 		return nil, err
 	}
 	if v.s.cfg.Forget == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" keeps nothing")
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" has no cache")
 	}
 	a, err := engine.Parse(f.GetEmail())
 	if err != nil {

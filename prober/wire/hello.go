@@ -13,12 +13,12 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// Protocol is the greatest version of what peers say that we speak; we speak the one before too. doc.go says what each has.
+// Protocol is the newest version of the protocol that we speak; we speak the one before too. See doc.go for the changes.
 const Protocol = 3
 
 const (
 	minProtocol   = Protocol - 1
-	tableProtocol = 3 // from here on a node takes the coordinator's provider table over
+	tableProtocol = 3 // from here on a node takes the coordinator's provider table
 )
 
 // versions are the protocols that a side speaks, from least to most.
@@ -27,7 +27,7 @@ type versions struct{ lowest, highest uint32 }
 // ownVersions is what we speak.
 func ownVersions() versions { return versions{minProtocol, Protocol} }
 
-// peerVersions are those of a hello: one that does not say the greatest speaks one.
+// peerVersions are those of a peer's hello; without a greatest version it speaks only one.
 func peerVersions(lowest, most uint32) versions { return versions{lowest, max(lowest, most)} }
 
 // common is the greatest protocol that both speak; 0 where there is none.
@@ -49,8 +49,8 @@ func (v versions) String() string {
 // The times that hold a cluster together.
 const (
 	Lease              = timing.Lease              // a node probes for this long after the last ping that was answered
-	NodeTimeout        = timing.NodeTimeout        // a coordinator gives a node up after this long without a word
-	CoordinatorTimeout = timing.CoordinatorTimeout // a node stays true to a silent coordinator, and keeps its results, for this long
+	NodeTimeout        = timing.NodeTimeout        // a coordinator gives a node up after this long without a message
+	CoordinatorTimeout = timing.CoordinatorTimeout // a node waits for a silent coordinator, and keeps its results, for this long
 	PingEvery          = timing.PingEvery
 	Grace              = 10 * time.Second // Verify ends at most this long after its hold
 	DrainTime          = 20 * time.Second // a node that stops waits this long for its rows to be returned
@@ -61,17 +61,17 @@ const (
 	refusedRetryWait = 10 * time.Second
 )
 
-// Bounds of what travels.
+// Bounds of messages.
 const (
 	// MaxMessage holds a batch of MaxRows rows of which each has 16 hosts of 253 octets of its own.
 	MaxMessage = 24 << 20
 	// DefaultMaxRows is how many rows may be under way at a node that sets no other bound.
 	DefaultMaxRows = 262_144
-	// DefaultWindow is how many rows of a class may be under way at a node that has no better idea.
+	// DefaultWindow is how many rows of a class may be under way at a node that sets no other window.
 	DefaultWindow = 2 * MaxRows
 	// maxClasses is how many classes a side remembers windows of.
 	maxClasses = 4096
-	// maxClassName is the bytes of a class's name: a route's key has those of a host's name and some more.
+	// maxClassName bounds the bytes of a class's name: a route's key is a host's name and some more.
 	maxClassName = 1024
 	// A message of results has at most maxResults bytes and maxResult more for each row, names included.
 	maxResults = 8192
@@ -84,7 +84,7 @@ type Coordinator struct {
 	Term uint64
 }
 
-// Identity is one egress identity of a node, as its hello tells it.
+// Identity is one egress source of a node, as in its hello.
 type Identity struct {
 	Name   string // unique in the cluster: the address that receivers see, else the EHLO name
 	Local  string // source address; empty where the system chooses
@@ -92,7 +92,7 @@ type Identity struct {
 	EHLO   string
 }
 
-// Hello is what a node said of itself when it was attached to.
+// Hello is what a node says of itself when a coordinator attaches.
 type Hello struct {
 	Version    string
 	Identities []Identity
@@ -149,7 +149,7 @@ var (
 // windowSize of HTTP/2: a batch or some parts of results fit, so that neither waits for a round trip.
 const windowSize = 1 << 20
 
-// orDiscard is log, or one that says nothing.
+// orDiscard is log, or a logger that discards everything.
 func orDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)

@@ -18,7 +18,8 @@ import (
 	"probity/engine"
 )
 
-// hostileNode is a node with a good certificate that says what it likes. It greets as it should, once, and refuses every later stream.
+// hostileNode is a node with a good certificate that sends whatever a test says. It greets as it should, once, and refuses
+// every later stream.
 type hostileNode struct {
 	UnimplementedNodeServer
 	attached atomic.Bool
@@ -40,7 +41,8 @@ func (r *hostileNode) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, N
 	return r.serve(stream)
 }
 
-// attachToHostileNode attaches a client to a rogue, within a bubble. The problems are those that the client told of, in order.
+// attachToHostileNode attaches a client to a hostile node, within a bubble. The problems are those that the client reported, in
+// order.
 func attachToHostileNode(t *testing.T, serve func(grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error, with ...func(*ClientConfig)) (c *Client, problems func() []string) {
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(grpc.Creds(insecure.NewCredentials()), grpc.MaxSendMsgSize(MaxMessage))

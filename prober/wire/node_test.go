@@ -203,7 +203,7 @@ func (p *slowProber) Single(ctx context.Context, a SingleRequest) (Answer, error
 	return Answer{Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "test", a.Flags, time.Now()), Node: "n1"}, nil
 }
 
-// testNode is one node and its coordinator on a cable, in a bubble.
+// testNode is one node and its coordinator on a flaky network, in a bubble.
 type testNode struct {
 	t          *testing.T
 	network    *flakyNetwork

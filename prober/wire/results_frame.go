@@ -6,8 +6,8 @@ import (
 	"probity/engine"
 )
 
-// resultsFrame makes the message of a part of the answer to a batch. It copies what it takes.
-// MX and the strings of Details do not travel: the coordinator has the MX of each row, and keeps no details of batches.
+// resultsFrame makes the message of a part of the answer to a batch. It copies what it takes. MX and the strings of Details are
+// not sent: the coordinator has the MX of each row, and keeps no details of batches.
 func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
 	n := len(r.Rows)
 	f := &ResultsFrame{Batch: batch, Seq: seq, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n), Attempt: make([]byte, n),

@@ -24,20 +24,20 @@ type ServerConfig struct {
 	Table       func() *engine.Table
 	Prober      Prober
 	Credentials credentials.TransportCredentials // ServerTLS; insecure ones for connections within a process
-	// UseTable makes a table the one that the prober works by. An error says why this node will not. It is not called while a batch is
-	// under way whose results count. Default: it is taken.
+	// UseTable makes the prober work by a table; an error says why it cannot. It is not called while a batch is under way whose
+	// results count. Default: every table is accepted.
 	UseTable func(*engine.Table) error
 	// Window says how many rows of a class may be under way: about what its budgets allow in half a minute. It is asked once
 	// a second for each class in use. Default: DefaultWindow for each.
 	Window  func(class string) int
 	MaxRows int // under way in all; default DefaultMaxRows
-	// Fresh reports that the node has asked no receiver since its start, nor was at work in the hour before it, so that its routes may
-	// have another source at once. Default: it may have.
+	// Fresh reports that the node has asked no receiver since its start, nor was at work in the hour before it, so that its
+	// routes may move to another source at once. Default: false.
 	Fresh func() bool
-	// SetIsolated is told when the node has lost its coordinator's lease and may start no probe, not even a retry of its own, and
-	// when it has it again. It begins alone. It is called from one goroutine.
+	// SetIsolated is called when the node has lost its coordinator's lease and may start no probe, not even a retry of its own,
+	// and when it has a lease again. The node begins isolated. The calls are from one goroutine.
 	SetIsolated func(isolated bool)
-	// Status says the node's status; asked with every ping. Default: nothing is told.
+	// Status returns the node's status; called with every ping. Default: none is sent.
 	Status func() Status
 	Views  Views // what people may see and do; default: nothing
 	// Forget deletes what is kept of an address and reports whether there was a verdict. Default: nothing is kept.
@@ -56,7 +56,7 @@ type Server struct {
 	mu             sync.Mutex    // guards what follows
 	table          *engine.Table // that the node works by
 	tableSwitches  int           // how often it has changed
-	switchingTable bool          // to another one: nothing begins
+	switchingTable bool          // the table is being changed: no work begins
 	baseCtx        context.Context
 	coordinator    attachedCoordinator
 	stream         *serverStream // the live stream; nil for none
@@ -131,17 +131,18 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// stopGracefully gives singles that are under way three seconds.
+// stopGracefully gives single calls that are under way three seconds.
 func stopGracefully(g *grpc.Server) {
 	timer := time.AfterFunc(3*time.Second, g.Stop)
 	defer timer.Stop()
 	g.GracefulStop()
 }
 
-// drain returns everything and waits until the coordinator has it, for DrainTime at most, and not for one that has gone.
+// drain returns all rows and waits until the coordinator has them, for DrainTime at most, and not for a coordinator that is
+// gone.
 func (s *Server) drain() {
 	if !s.waitReturned(s.beginDrain()) {
-		s.cfg.Log.Warn("the coordinator did not take all rows home; it will send them elsewhere")
+		s.cfg.Log.Warn("drain: some rows not returned")
 	}
 }
 
@@ -188,7 +189,7 @@ func (s *Server) waitReturned(returned <-chan struct{}) bool {
 	return false
 }
 
-// maxUnattachedChecks without a stream, half a second apart, end a drain: a coordinator that lives attaches sooner.
+// maxUnattachedChecks without a stream, half a second apart, end a drain: a running coordinator attaches sooner.
 const maxUnattachedChecks = 2 * int(maxRetryWait/time.Second)
 
 func (s *Server) countUnattached(before int) int {
@@ -241,7 +242,7 @@ func (s *Server) applyTime(now time.Time) (isolated bool, next time.Duration) {
 	left := s.leaseStart.Add(Lease).Sub(now)
 	if !s.isolated && left <= 0 {
 		s.isolated = true
-		s.cfg.Log.Warn("no word from the coordinator; starting no probe until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
+		s.cfg.Log.Warn("coordinator silent: no new probes until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
 		for _, r := range s.batches {
 			r.cancel()
 		}
@@ -250,7 +251,7 @@ func (s *Server) applyTime(now time.Time) (isolated bool, next time.Duration) {
 		}
 	}
 	if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= CoordinatorTimeout {
-		s.cfg.Log.Info("the coordinator stayed away; any may attach", "coordinator", s.coordinator.ID)
+		s.cfg.Log.Info("the coordinator's lease expired: any coordinator may attach", "coordinator", s.coordinator.ID)
 		s.coordinator = attachedCoordinator{}
 		s.dropBatches(func(*runningBatch) bool { return true })
 	}

@@ -21,7 +21,7 @@ var (
 	errReplaced      = status.Error(codes.Aborted, "the coordinator attached again")
 )
 
-// service is the gRPC face of a Server.
+// service implements the gRPC service of a Server.
 type service struct {
 	UnimplementedNodeServer
 	s *Server
@@ -83,7 +83,7 @@ func (a *serverStream) close(reason error) {
 	}
 }
 
-// ping queues one, stamped with the time that a lease would begin at.
+// ping queues a ping, and keeps the time at which its lease would begin.
 func (a *serverStream) ping(now time.Time) {
 	a.mu.Lock()
 	a.number++
@@ -95,7 +95,8 @@ func (a *serverStream) ping(now time.Time) {
 	a.push(&NodeFrame{Kind: &NodeFrame_Ping{Ping: &PingFrame{Number: n}}})
 }
 
-// answered is when what the coordinator has surely heard was sent: its hello, or a ping that it answers.
+// answered is when the newest message was sent that the coordinator has surely received: our hello, or the ping that it
+// answers.
 func (a *serverStream) answered(pong *PingFrame) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,7 +159,7 @@ func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFra
 	}
 }
 
-// read takes what the coordinator says, its hello first.
+// read handles the coordinator's messages, its hello first.
 func (s *Server) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *serverStream, greeted chan<- struct{}) {
 	first, err := stream.Recv()
 	if err != nil {
@@ -208,7 +209,7 @@ func (s *Server) handleFrame(a *serverStream, f *CoordinatorFrame, now time.Time
 	}
 }
 
-// attach makes a the live stream, if the coordinator that greets is one to work for.
+// attach makes a the live stream, if the node may work for this coordinator.
 func (s *Server) attach(a *serverStream, h *CoordinatorHelloFrame, now time.Time) error {
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
@@ -327,7 +328,7 @@ func (s *Server) detach(a *serverStream) {
 	}
 }
 
-// Single answers one question, if it comes from the coordinator that holds the lease.
+// Single answers a single call, if it comes from the coordinator that gives the lease.
 func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) {
 	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
@@ -350,7 +351,7 @@ func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) 
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != tableSwitches) {
-		return nil, errTableSwitched // while it was asked: it may be judged by two tables
+		return nil, errTableSwitched // the table changed meanwhile: the answer may be judged by two
 	}
 	return &AnswerFrame{Node: answer.Node, Verdict: verdictFrame(&answer.Verdict)}, nil
 }

@@ -7,10 +7,10 @@ import (
 	"probity/engine"
 )
 
-// maxProblem is the bytes of what a node says of a table that it cannot take.
+// maxProblem bounds the bytes of a node's reason why it cannot take a table.
 const maxProblem = 1024
 
-// useCoordinatorTable makes the coordinator's provider table the one that the node works by, and tells whether it could. Until then, and
+// useCoordinatorTable makes the node work by the coordinator's provider table, and answers whether it could. Until then, and
 // after a failure, the node takes no work of that table.
 func (s *Server) useCoordinatorTable(a *serverStream, f *TableFrame) {
 	s.tableMu.Lock()
@@ -33,8 +33,8 @@ func (s *Server) useCoordinatorTable(a *serverStream, f *TableFrame) {
 	a.push(&NodeFrame{Kind: &NodeFrame_Table{Table: taken}})
 }
 
-// useOwnTable makes our own table, which a coordinator that cannot send its own has too, the one that the node works by. It says in
-// words why it cannot. The caller holds turning and mu; mu is free meanwhile.
+// useOwnTable makes the node work by its own table, which a coordinator that cannot send one has too. It returns why it cannot.
+// The caller holds tableMu and mu; mu is free meanwhile.
 func (s *Server) useOwnTable() string {
 	s.mu.Unlock()
 	defer s.mu.Lock()
@@ -44,8 +44,8 @@ func (s *Server) useOwnTable() string {
 	return ""
 }
 
-// switchTable has the node work by another table. A coordinator takes its batches back before; what is under way all the same is dropped,
-// and is asked again by the new table: no result is of two. The caller holds turning, and not mu.
+// switchTable makes the node work by another table. A coordinator takes its batches back first; those that are still under way
+// are dropped, and asked again by the new table: no result is of two. The caller holds tableMu, and not mu.
 func (s *Server) switchTable(table *engine.Table) error {
 	s.mu.Lock()
 	same := s.table.Hash() == table.Hash()
@@ -68,7 +68,7 @@ func (s *Server) switchTable(table *engine.Table) error {
 	return err
 }
 
-// tableOf is the table by which a single is judged that names its hash, and how often the table has changed.
+// tableOf is the table by which a single call that names its hash is judged, and how often the table has changed.
 func (s *Server) tableOf(hash []byte) (table *engine.Table, tableSwitches int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +84,8 @@ func (s *Server) usesTable(hash []byte) bool {
 	return !s.switchingTable && (len(hash) == 0 || string(hash) == string(own[:]))
 }
 
-// TableChanged tells that Table gives another one now. While a coordinator is attached that sends its own table, that one stays; one
-// that cannot is attached to again, and works on if it has the new table too.
+// TableChanged tells the server that Table returns another table now. A table that the attached coordinator has sent stays. A
+// coordinator that cannot send its own is disconnected, and attaches again if it has the new table too.
 func (s *Server) TableChanged() (taken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Server) TableChanged() (taken bool) {
 	return true
 }
 
-// tableHash reads a hash; what is none is the hash of no table.
+// tableHash reads a hash; other bytes are the hash of no table.
 func tableHash(b []byte) (hash [8]byte) {
 	if len(b) == len(hash) {
 		copy(hash[:], b)

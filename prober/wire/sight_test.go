@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeViews is a Sight with one quarantined queue.
+// fakeViews are Views with one quarantined queue.
 type fakeViews struct{ quarantined bool }
 
 func (w *fakeViews) ReadyQueues() []ReadyQueue {
@@ -64,8 +64,8 @@ func TestNodeWithoutViews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
 		_, err := l.client.ReadyQueues(t.Context())
-		require.ErrorContains(t, err, "shows nothing")
+		require.ErrorContains(t, err, "has no views")
 		_, err = l.client.EndQuarantine(t.Context(), "", "")
-		require.ErrorContains(t, err, "releases nothing")
+		require.ErrorContains(t, err, "cannot end quarantines")
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"probity/engine"
 )
 
-// toFrame makes the message of a single question. budget is how long an answer is of use; 0 is without limit.
+// toFrame makes the message of a single call. budget is how long an answer is of use; 0 is without limit.
 func (a *SingleRequest) toFrame(budget time.Duration) *AskFrame {
 	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: a.UsedByOthers.addTo(routeFrame(a.Route)), MaxAgeNs: int64(a.MaxAge),
 		NoSmtp: a.NoSMTP, Low: a.Low, BudgetNs: int64(budget), Egress: a.Egress}
@@ -43,7 +43,7 @@ func verdictFrame(v *engine.Verdict) *VerdictFrame {
 	return f
 }
 
-// verdict reads the message of a verdict. All of it travels; times of evidence to the millisecond, as the core keeps them.
+// verdict reads the message of a verdict. All of it is sent; times of evidence to the millisecond, as the core keeps them.
 func (f *VerdictFrame) verdict() (engine.Verdict, error) {
 	v, err := engine.ReadCore(f.GetCore())
 	if err != nil || len(f.GetCore()) != engine.CoreSize {

@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Status is the status of a node, for people and dashboards. Nothing is decided by it but which source is asked at a wide provider.
+// Status is the status of a node, for people and dashboards. It decides nothing but which source is asked at a wide provider.
 type Status struct {
 	ReadyQueues, Sessions, Rows  int
 	Recipients                   uint64 // sent since the node's start, decoys included
@@ -12,12 +12,12 @@ type Status struct {
 	AuditFailures, AuditWarnings int         // findings of the node's newest audit of itself
 	RowsPerSecond                float64     // as the Client counts it between two of them
 
-	Counters []Counter // what it counts, for people
+	Counters []Counter // for people
 	Audited  time.Time // when that audit was made; zero: not yet
-	Findings []Finding // of it, those that are not well, the gravest first
+	Findings []Finding // of that audit, those that are not OK, the gravest first
 }
 
-// IdentityStatus is how an egress identity of a node is doing.
+// IdentityStatus is the status of an egress source of a node.
 type IdentityStatus struct {
 	Name          string
 	State         string // ok, resting, canary (quarantined everywhere, and about to be tried), sick
@@ -58,14 +58,14 @@ func (f *StatusFrame) status() Status {
 	return s
 }
 
-// Status is the last that the node told; zero where it told none on the last stream.
+// Status is the node's newest status; zero if the last stream brought none.
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.status
 }
 
-// handleStatus notes a status, and the pace since the one before it. The caller holds mu.
+// handleStatus records a status, and the rate since the one before it. The caller holds mu.
 func (c *Client) handleStatus(f *StatusFrame, now time.Time) {
 	s := f.status()
 	if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {

@@ -12,7 +12,7 @@ type Counter struct {
 	Count uint64
 }
 
-// Finding is what a node's newest audit of itself says of one thing that does not stand as it should.
+// Finding is what a node's newest audit of itself says of one thing that is not OK.
 type Finding struct {
 	Check    string `json:"check"`
 	Subject  string `json:"subject"`
@@ -43,7 +43,7 @@ func (f *StatusFrame) addReport(s Status) {
 	}
 }
 
-// readReport reads it again. A node is not trusted to keep the bounds.
+// readReport reads what addReport wrote. A node is not trusted to keep the bounds.
 func (f *StatusFrame) readReport(s *Status) {
 	for _, m := range f.GetMeters()[:min(len(f.GetMeters()), maxCounters)] {
 		s.Counters = append(s.Counters, Counter{clip(m.GetName(), maxWord), m.GetCount()})

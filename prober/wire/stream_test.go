@@ -108,7 +108,7 @@ func TestIsolatedNodeStopsBeforeItIsGivenUp(t *testing.T) {
 				require.LessOrEqual(t, l.isolations[1].Sub(cutAt), Lease)
 				require.Less(t, l.isolations[1], l.givenUpAt[0])
 				if name == "to the node" {
-					cutAt = l.isolations[1] // until then it is heard
+					cutAt = l.isolations[1] // until then it is received
 				}
 				require.LessOrEqual(t, l.givenUpAt[0].Sub(cutAt), NodeTimeout)
 				require.False(t, l.client.State().Usable)

@@ -31,7 +31,7 @@ func batchOfTable(table *engine.Table, chunk uint64, rows int) *Batch {
 	return b
 }
 
-// tableTest is a lab whose coordinator can change its table.
+// tableTest is a testNode whose coordinator can change its table.
 type tableTest struct {
 	*testNode
 	table    atomic.Pointer[engine.Table]
@@ -178,7 +178,7 @@ func TestTableChangesBackBeforeTheNodeAnswers(t *testing.T) {
 	})
 }
 
-// A single waits for the node's table, and one whose route is of a table that has gone is told so.
+// A single call waits for the node's table, and fails if its route is of a table that is no longer ours.
 func TestSingleIsJudgedByOneTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, next := newTableTest(t, time.Second, defaultTable), otherTable(t)

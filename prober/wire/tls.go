@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// ServerTLS are a node's credentials: only peers with a client certificate of the cluster's authority get in.
-// A handshake that fails is logged, for the peer may not live to tell.
+// ServerTLS are a node's credentials: only peers with a client certificate of the cluster's authority are accepted. A handshake
+// that fails is logged, because the peer may not report it.
 func ServerTLS(own tls.Certificate, authority *x509.CertPool, log *slog.Logger) credentials.TransportCredentials {
 	return loggedHandshakes{log: log, TransportCredentials: credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13,
 		Certificates: []tls.Certificate{own}, ClientCAs: authority, ClientAuth: tls.RequireAndVerifyClientCert})}
@@ -44,8 +44,8 @@ func (c loggedHandshakes) Clone() credentials.TransportCredentials {
 }
 
 // heardHandshakes wait for the server's first octet. In TLS 1.3 a client is done before the server has looked at its
-// certificate (RFC 8446 section 4.4.4), and the refusal would drown in the error of a write to a closed connection. An
-// HTTP/2 server speaks without being asked (RFC 9113 section 3.4).
+// certificate (RFC 8446 section 4.4.4), and the error of a write to a closed connection would hide the refusal. An HTTP/2
+// server sends its preface unasked (RFC 9113 section 3.4).
 type heardHandshakes struct {
 	credentials.TransportCredentials
 }

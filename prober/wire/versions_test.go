@@ -18,7 +18,7 @@ import (
 	"probity/engine"
 )
 
-// rawCoordinator is a stream to the lab's node whose frames the test writes.
+// rawCoordinator is a stream to the test node whose frames the test writes.
 func rawCoordinator(t *testing.T, l *testNode, h *CoordinatorHelloFrame) (grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], *NodeHelloFrame, error) {
 	conn, err := grpc.NewClient("passthrough:///n1", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.network.listener.DialContext(ctx) }))
@@ -52,7 +52,7 @@ func sendBatch(t *testing.T, stream grpc.BidiStreamingClient[CoordinatorFrame, N
 	require.NoError(t, stream.Send(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}}))
 }
 
-// An old coordinator knows neither ranges nor tables that travel: it is spoken to as before.
+// An old coordinator knows neither ranges nor tables that are sent: it is spoken to as before.
 func TestOldCoordinatorIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := otherTable(t)

@@ -33,14 +33,14 @@ type ReadyQueue struct {
 	Host        string    `json:"host,omitempty"`  // that said it
 }
 
-// queueStates are those first that an operator wants to know of most.
+// queueStates are the states, first those that matter most to an operator.
 var queueStates = [...]string{"quarantined", "paused", "slowed", "spent", "waiting", "busy", "idle"}
 
 func weight(l *ReadyQueue) int {
 	return len(queueStates) - max(slices.Index(queueStates[:], l.State), 0)
 }
 
-// CompareReadyQueues puts those first that an operator wants to know of most, then those with the most work.
+// CompareReadyQueues puts those first that matter most to an operator, then those with the most work.
 func CompareReadyQueues(a, b *ReadyQueue) int {
 	return cmp.Or(weight(b)-weight(a), cmp.Compare(b.Queued, a.Queued), cmp.Compare(b.Refusals.Used, a.Refusals.Used),
 		strings.Compare(a.Route, b.Route), strings.Compare(a.Egress, b.Egress))
@@ -52,13 +52,13 @@ type Usage struct {
 	Limit int `json:"limit"`
 }
 
-// Trace is one probe that was made lately, from its verdict to the reply and the rule. There is no address in it.
+// Trace is one recent probe, from its verdict to the reply and the rule. There is no address in it.
 type Trace struct {
 	At       time.Time `json:"time"`
 	Provider string    `json:"provider"` // id
 	Host     string    `json:"mx"`
 	Stage    string    `json:"stage,omitempty"`
-	Event    string    `json:"event"` // what was seen last of what decided
+	Event    string    `json:"event"` // of the sighting that decided
 	Code     int       `json:"code,omitempty"`
 	Enhanced string    `json:"enhanced,omitempty"`
 	Meaning  string    `json:"meaning,omitempty"`
@@ -84,7 +84,7 @@ type Decoy struct {
 	Message  string    `json:"message,omitempty"` // redacted; "" for one that was kept from before
 }
 
-// Query says which traces are wanted. Empty fields take all.
+// Query selects traces. Empty fields match all.
 type Query struct {
 	Email    string // the probes of one address, which the node knows by a keyed hash
 	Status   string // VALID, RISKY, INVALID, UNKNOWN or DEFERRED
@@ -115,7 +115,7 @@ const MaxViewItems = 500
 type Views interface {
 	// ReadyQueues are those that matter most, the held back before the busy, at most MaxViewItems.
 	ReadyQueues() []ReadyQueue
-	// Traces are probes that were made lately, the newest first. An error says what is wrong with the query.
+	// Traces are recent probes, the newest first. An error says what is wrong with the query.
 	Traces(Query) ([]Trace, error)
 	// EndQuarantine ends the quarantine of a route at an identity, of all its routes for "". It reports whether there was one.
 	EndQuarantine(egress, route string) bool
@@ -126,7 +126,7 @@ func (c *Client) ReadyQueues(ctx context.Context) (queues []ReadyQueue, err erro
 	return queues, c.fetchView(ctx, &LookFrame{Lanes: true}, &queues)
 }
 
-// Traces asks the node for probes that it made lately.
+// Traces asks the node for recent probes.
 func (c *Client) Traces(ctx context.Context, q Query) (traces []Trace, err error) {
 	f := &LookFrame{Email: q.Email, Status: q.Status, Provider: q.Provider, Limit: count(q.Limit)}
 	return traces, c.fetchView(ctx, f, &traces)
@@ -161,7 +161,7 @@ func (c *Client) EndQuarantine(ctx context.Context, egress, route string) (was b
 	return done.GetWas(), nil
 }
 
-// nodeForRequest is the node on the connection for what is asked at once.
+// nodeForRequest is the node on the connection for single calls.
 func (c *Client) nodeForRequest() (NodeClient, *CoordinatorIDFrame, error) {
 	c.mu.Lock()
 	node, live, id := c.single, c.state.Live, c.idFrame()
@@ -172,13 +172,13 @@ func (c *Client) nodeForRequest() (NodeClient, *CoordinatorIDFrame, error) {
 	return node, id, nil
 }
 
-// Look answers what the coordinator's operators ask.
+// Look serves the views to the coordinator's operators.
 func (v service) Look(_ context.Context, f *LookFrame) (*SightFrame, error) {
 	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
 	if v.s.cfg.Views == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" shows nothing")
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" has no views")
 	}
 	var seen any
 	if f.GetLanes() {
@@ -203,7 +203,7 @@ func (v service) Release(_ context.Context, f *ReleaseFrame) (*ReleasedFrame, er
 		return nil, err
 	}
 	if v.s.cfg.Views == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" releases nothing")
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" cannot end quarantines")
 	}
 	return &ReleasedFrame{Was: v.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
 }

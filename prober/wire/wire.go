@@ -28,8 +28,8 @@ type Batch struct {
 	Egress      string        // the identity that must ask; "" for any
 	MaxAge      time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
 	NoSMTP      bool
-	Short       bool      // its job has few rows left compared with others: they take the greater part of the turns
-	LongBacklog bool      // its class has rows for many hours: they spend each hour's budget evenly, so that short jobs find some of it
+	Short       bool      // its job has few rows left compared with others: they get the greater part of the turns
+	LongBacklog bool      // its class has rows for many hours: they use each hour's budget evenly, so that short jobs find some of it
 	Started     time.Time // evidence older than this is "from cache"
 	Rows        []Row
 	// UsedByOthers is what other sources have used of narrow routes among the rows, by route key.
@@ -56,7 +56,7 @@ type Result struct {
 	Verdict engine.Verdict
 }
 
-// Results is a part of the answer to a batch. Rows is valid until the callee returns; a part without any tells of Held alone.
+// Results is a part of the answer to a batch. Rows is valid until the callee returns; a part without rows only reports Held.
 // Done is set on the last part, when each row has had exactly one Result.
 type Results struct {
 	Job   string
@@ -67,7 +67,7 @@ type Results struct {
 	Done  bool
 }
 
-// Held says how many rows without a result waited lately because no budget allowed to ask them, and when the first may be asked.
+// Held says how many rows without a result waited lately because no budget allowed them, and when the first may be asked.
 type Held struct {
 	Rows  int
 	Until time.Time
@@ -94,8 +94,8 @@ type Answer struct {
 
 // Prober is one node as a coordinator sees it.
 type Prober interface {
-	// Verify takes a batch and calls emit, from one goroutine at a time, until a Results with Done.
-	// It returns when the batch is finished, held back for at most hold, or ctx ends (every row still gets its Result: Later).
+	// Verify takes a batch and calls emit, from one goroutine at a time, until a Results with Done. It returns when the batch
+	// is finished, held back for at most hold, or ctx ends (every row still gets its Result: Returned).
 	Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error
 	// Single answers one address before ctx ends; at the deadline it answers UNKNOWN/timeout
 	// and goes on in the background.

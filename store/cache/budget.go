@@ -9,14 +9,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Budget is a budget's name and its encoded state. After Until it says nothing any more, and the sweep deletes it.
+// Budget is a budget's name and its encoded state. After Until it has no meaning, and the sweep deletes it.
 type Budget struct {
 	Name  string
 	State []byte // nil removes the budget
 	Until time.Time
 }
 
-// Budget reads the state kept under name; false when there is none. An error means that it is not known what was there.
+// Budget reads the state stored under name; false if there is none. An error means that the budget's usage is unknown.
 func (c *Cache) Budget(name string) ([]byte, bool, error) {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
@@ -35,7 +35,7 @@ func (c *Cache) Budget(name string) ([]byte, bool, error) {
 	return b[8:], true, nil
 }
 
-// PutBudgets writes states in one commit and waits for the disk: when it returns nil, they survive a crash.
+// PutBudgets writes budgets in one synced commit: when it returns nil, they survive a crash.
 func (c *Cache) PutBudgets(budgets []Budget) error {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)

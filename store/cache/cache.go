@@ -18,31 +18,31 @@ import (
 	"probity/store/opendb"
 )
 
-// Config opens a cache. The zero value of everything but FS and Dir has a default.
+// Config configures a cache. The zero value of everything but FS and Dir has a default.
 type Config struct {
 	FS          vfs.FS
 	Dir         string
-	BlockCache  int64         // bytes of blocks in memory, less those of memtables: filters must find room; default 32 MiB
+	BlockCache  int64         // bytes of blocks in memory, memtables included: the tables' filters must fit; default 32 MiB
 	MemTable    uint64        // bytes of one memtable, of which there are two under load; default 8 MiB
-	FilterBytes int64         // bytes of a filter of keys, which spares look-ups the database; twice that while a sweep runs; default 16 MiB
+	FilterBytes int64         // bytes of the key filter; twice that while a sweep runs; default 16 MiB
 	MaxBytes    uint64        // size on disk above which the sweep shortens lifetimes; default 8 GiB
-	MaxLife     time.Duration // the longest that anything is served and kept; default: as long as its kind is good
+	MaxLife     time.Duration // limit of all lifetimes; default: none
 	Log         *slog.Logger  // default: none
 }
 
 // Cache is an open cache. Its methods may be called from any goroutine.
 type Cache struct {
 	cfg        Config
-	dbMu       sync.RWMutex              // for reading while the database is in use, for writing while another takes its place
-	db         *pebble.DB                // guarded by life
-	current    atomic.Pointer[pebble.DB] // the same, for what it calls itself; nil before it is open
-	health     *health                   // of db, guarded by life
+	dbMu       sync.RWMutex              // held for reading while the database is used, for writing while it is replaced
+	db         *pebble.DB                // guarded by dbMu
+	current    atomic.Pointer[pebble.DB] // the same, for callbacks of the database; nil before it is open
+	health     *health                   // of db, guarded by dbMu
 	setAsideAt atomic.Pointer[time.Time] // when a damaged database was set aside; nil for never
 	secret     []byte
 	seed       uint64
 	max        uint64
 	shrink     atomic.Int32 // lifetimes are divided by 2^shrink
-	keyers     sync.Pool    // of *Keyer: an HMAC state costs more to make than to use (BenchmarkKey)
+	keyers     sync.Pool    // of *Keyer: an HMAC state costs more to make than to use
 	recent     *recent[engine.Verdict]
 	facts      *recent[storedFact]
 	filters    keyFilters
@@ -66,7 +66,7 @@ func Open(c Config) (*Cache, error) {
 	return cache, nil
 }
 
-// load opens the database, and makes it if there is none. life is held, or nothing uses the cache yet.
+// load opens the database, and makes it if there is none. dbMu is held, or the cache is not in use yet.
 func (c *Cache) load() error {
 	o := options(c.cfg)
 	h := &health{damage: make(chan struct{})}
@@ -85,17 +85,16 @@ func (c *Cache) load() error {
 	return nil
 }
 
-// Of what a database of five million verdicts costs, most is that they are written again and again on their way down: keys are as
-// good as chance, so each compaction of the upper levels rewrites all of the next. Hence some 64 MiB gather there first: filters keep
-// a look-up that the key filter lets through from reading more than one table. They gather as many small tables, for a memtable is memory
-// that the collector has not: with two of 16 MiB, and some smaller things that were larger, it ran half as often again under a list
-// (probity bench bulk). The smaller tables cost a row 0.3 to 0.6 us (BenchmarkLists, without the key filter).
+// Keys are uniformly distributed, so each compaction of the upper level rewrites all of the next: most of the cost of a large database.
+// So about 64 MiB collect in the upper level before it is compacted; the tables' filters keep a look-up that passes the key filter from
+// reading more than one table. The tables are small because a memtable's memory is not available to the Go heap (probity bench bulk,
+// BenchmarkLists).
 const (
-	upperTables = 16 // that overlap; they are compacted from half of that on, and more and more so
-	maxTables   = 48 // before writers wait
-	// Bits of a filter for each key. A look-up asks the filters of some eight tables above the lowest level, which have few of the keys:
-	// at 10 bits each of them sends one look-up of a hundred to a block in vain. The lowest level's have nearly all, and are asked
-	// once: at 10 bits those of 13,000,000 keys find room in the usual block cache.
+	upperTables = 16 // overlapping tables; compaction starts at half of that, and its priority grows
+	maxTables   = 48 // then writers wait
+	// Filter bits for each key. A look-up reads the filters of about eight tables above the lowest level, which have few of the keys: at
+	// 10 bits, one look-up in a hundred would read a block for each of them. The lowest level has nearly all keys, and one of its filters
+	// is read: at 10 bits, the filters of 13,000,000 keys fit into the default block cache.
 	upperBits  = 16
 	lowestBits = 10
 )
@@ -120,11 +119,11 @@ func orDefault[T int64 | uint64](v, fallback T) T {
 	return v
 }
 
-// slogLogger gives Pebble's log to slog, its chatter dropped, and for debugging only once the database is known to be damaged: each try of
-// its own to go on fails then.
+// slogLogger passes Pebble's errors to slog. Once the database is known to be damaged they are debug messages, because each of Pebble's
+// retries fails then.
 type slogLogger struct {
 	log    *slog.Logger
-	health *health // nil: not known
+	health *health // nil: unknown
 }
 
 func (slogLogger) Infof(string, ...any) {}
@@ -144,13 +143,13 @@ func (q slogLogger) Fatalf(format string, args ...any) {
 	panic(Lost(fmt.Sprintf(format, args...)))
 }
 
-// Lost is what the cache panics with when its database met a disk that fails: the process ends, and the next start knows
-// what is there.
+// Lost is the value with which the cache panics when the disk fails: the process must end, and the next start reads what is
+// on the disk.
 type Lost string
 
 func (l Lost) Error() string { return "cache cannot go on: " + string(l) }
 
-// panicAsLost gives our name to the panic of a database that met a failing disk, such as when it could not begin another log.
+// panicAsLost turns a panic of the database on a failing disk (for example, it cannot start another log) into Lost.
 func panicAsLost() {
 	if p := recover(); p != nil {
 		panic(Lost(fmt.Sprint(p)))
@@ -169,7 +168,7 @@ func (c *Cache) Close() error {
 	return c.db.Close()
 }
 
-// Get finds the verdict of one address; false when there is none that may still be served at now.
+// Get returns the verdict of one address; false if there is none that may still be served at now.
 func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
 	s := c.recent.shard(&key)
 	v, writes := s.get(&key)
@@ -185,7 +184,7 @@ func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
 	return *v, true
 }
 
-// readVerdict reads a verdict from the database, nil when there is none.
+// readVerdict reads a verdict from the database, nil if there is none.
 func (c *Cache) readVerdict(key *Key) *engine.Verdict {
 	if !c.filters.mayContain(key) {
 		return nil
@@ -211,9 +210,9 @@ func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
 	return !now.Before(v.VerifiedAt.Add(c.capLifetime(verdictLifetime(v))))
 }
 
-// GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend: one iterator then
-// passes over them, at a third of what Get costs. Most rows of a list are new: the key filter spares them the database, and where there is
-// none yet, the filters of the lowest level, which hold most keys, are worth their room: without them each row read a block in vain.
+// GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend, so that one iterator
+// can visit them. Most rows of a job are new addresses; until there is a key filter, the filters of the lowest level save them
+// from reading a block each.
 func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) error {
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
@@ -241,13 +240,13 @@ func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.V
 	return nil
 }
 
-// Entry is one verdict to keep.
+// Entry is one verdict to store.
 type Entry struct {
 	Key     Key
 	Verdict *engine.Verdict
 }
 
-// Put keeps verdicts, without waiting for the disk. Ascending keys cost a quarter of random ones.
+// Put stores verdicts, without a sync. Ascending keys are faster.
 func (c *Cache) Put(entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -275,7 +274,7 @@ func (c *Cache) Put(entries []Entry) error {
 	return nil
 }
 
-// Delete forgets one address.
+// Delete deletes the verdict of one address.
 func (c *Cache) Delete(key Key) error {
 	defer c.recent.shard(&key).invalidate(&key)
 	c.dbMu.RLock()

@@ -250,7 +250,7 @@ func TestReadsSeeTheLastWrite(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestMaxLifeBoundsEverything: neither reading, nor what lies in memory, nor the sweep keeps anything for longer.
+// TestMaxLifeBoundsEverything: neither the database, nor memory, nor the sweep keeps anything for longer than MaxLife.
 func TestMaxLifeBoundsEverything(t *testing.T) {
 	const most = 24 * time.Hour
 	c, err := Open(Config{FS: vfs.NewMem(), Dir: "cache", MaxLife: most})
@@ -302,7 +302,7 @@ func TestRecentIsBounded(t *testing.T) {
 	require.Len(t, s.entries, verdictsPerShard)
 }
 
-// BenchmarkFact asks for facts about domains of which most have none, as lists do: those that were asked for lately, and all others.
+// BenchmarkFact reads facts about domains, of which most have none, as jobs do: recently read domains, and others.
 func BenchmarkFact(b *testing.B) {
 	c := open(b, vfs.NewMem())
 	defer c.Close()
@@ -322,7 +322,7 @@ func BenchmarkFact(b *testing.B) {
 	}
 }
 
-// BenchmarkGetHit is a verdict that was read lately, and one that has to be found in the database.
+// BenchmarkGetHit reads a verdict from memory, and one from the database.
 func BenchmarkGetHit(b *testing.B) {
 	c := open(b, vfs.NewMem())
 	defer c.Close()

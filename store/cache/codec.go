@@ -16,7 +16,7 @@ const maxString = 1024
 
 var errValue = errors.New("not a value of this cache")
 
-// Lifetimes of what is kept.
+// The lifetimes of verdicts and facts.
 const (
 	LifeAccepted    = 31 * 24 * time.Hour
 	LifeRefused     = 3 * 24 * time.Hour
@@ -35,7 +35,7 @@ func verdictLifetime(v *engine.Verdict) time.Duration {
 	return LifeAccepted
 }
 
-// capLifetime cuts a lifetime to the one that the operator allows.
+// capLifetime limits a lifetime to Config.MaxLife.
 func (c *Cache) capLifetime(lifetime time.Duration) time.Duration {
 	if c.cfg.MaxLife > 0 {
 		return min(lifetime, c.cfg.MaxLife)
@@ -60,7 +60,7 @@ func AppendVerdict(dst []byte, v *engine.Verdict) []byte {
 	return appendString(appendString(dst, d.Host), d.Message)
 }
 
-// ReadVerdict reads what AppendVerdict wrote. ProviderName and MX are for the reader to fill from the route.
+// ReadVerdict reads what AppendVerdict wrote. The caller fills ProviderName and MX from the route.
 func ReadVerdict(src []byte) (engine.Verdict, error) {
 	if len(src) < 1+engine.CoreSize || src[0] != valueVersion {
 		return engine.Verdict{}, errValue
@@ -96,7 +96,7 @@ type Fact struct {
 	Enhanced          engine.Enhanced
 }
 
-// Sighting is the fact as evidence about an address of the domain.
+// Sighting returns the fact as evidence about an address of the domain.
 func (f *Fact) Sighting(host string) engine.Sighting {
 	return engine.Sighting{
 		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, NeighbourAccepted: f.NeighbourAccepted,
@@ -105,7 +105,7 @@ func (f *Fact) Sighting(host string) engine.Sighting {
 	}
 }
 
-// FactOf makes a fact of a decoy's sighting; false when its reply proves nothing that may be kept.
+// FactOf makes a fact of a decoy's sighting; false if its reply proves nothing that may be stored.
 func FactOf(s *engine.Sighting) (Fact, bool) {
 	f := s.Finding
 	if s.Event != engine.EventReply || f.Meaning != engine.Accepted && !s.RefusesUnknown() {
@@ -163,7 +163,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// reader takes fields from the front of src; after the first that is missing it is bad and yields zeros.
+// reader reads fields from the front of src; after a missing one it is bad and returns zeros.
 type reader struct {
 	src []byte
 	bad bool

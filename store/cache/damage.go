@@ -17,29 +17,29 @@ import (
 	"probity/store/opendb"
 )
 
-// A database that is damaged is renamed and a new one takes its place: verdicts can be asked for again. What was used of a budget
-// cannot, so every budget that the new database does not have counts as unknown until it would have recovered anyway.
+// A damaged database is renamed and a new one takes its place. Verdicts can be probed again, but budget usage is lost, so every
+// budget that the new database does not have counts as unknown until it would have recovered anyway.
 const (
-	damagedSuffix    = ".damaged"                 // of the folder that was set aside; one at most is kept
+	damagedSuffix    = ".damaged"                 // of the folder that was set aside; at most one is kept
 	damagedTTL       = 24 * time.Hour             // then a sweep removes it
 	budgetUnknownFor = time.Hour + 10*time.Minute // budgets are for an hour, and a lease is settled some minutes after its end
 )
 
-// ErrSetAside is wrapped by what Budget returns for a budget that cannot be read from a database which has met damage, or may have been
-// in one that was set aside a short time ago.
+// ErrSetAside is wrapped by Budget's error for a budget that cannot be read from a damaged database, or may have been in one that was
+// set aside within budgetUnknownFor.
 var ErrSetAside = errors.New("what was used of it was lost with a damaged cache")
 
-// Damage is closed when the database that is in use has met damage: call SetAside then. Each database has its own.
+// Damage is closed when the current database is found to be damaged: call SetAside then. Each database has its own channel.
 func (c *Cache) Damage() <-chan struct{} {
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
 	return c.health.damage
 }
 
-// health is what is known of one database's files. What a database that was set aside still reports concerns no other.
+// health is the state of one database's files. Each database has its own, so that late reports about an old one affect no other.
 type health struct {
 	once   sync.Once
-	damage chan struct{} // closed when it has met damage
+	damage chan struct{} // closed when the database is found to be damaged
 }
 
 func (h *health) damaged() bool {
@@ -51,30 +51,29 @@ func (h *health) damaged() bool {
 	}
 }
 
-// recordDamage hears of damage at the start, or in the middle of a read or a compaction, and tells of the first.
+// recordDamage is called for damage found at the start, during a read or a compaction. It reports only the first.
 func (h *health) recordDamage(info pebble.DataCorruptionInfo, log *slog.Logger) {
 	h.once.Do(func() {
 		close(h.damage)
-		if log != nil { // as text: with its details the error has a stack trace for each wrapping
+		if log != nil { // as text: the error itself has a stack trace for each wrapping
 			log.Error("the result cache is damaged", "file", info.Path, "error", info.Details.Error())
 		}
 	})
 }
 
-// isDamage reports that the database could not be opened because it is not what was written: not for want of room or rights,
-// as it is locked, or as a newer program wrote it.
+// isDamage reports that the database could not be opened because its content is wrong: not because of a full disk, missing
+// permissions, a lock, or a newer format.
 func (c *Cache) isDamage(err error) bool {
 	var refused syscall.Errno
 	if err == nil || errors.Is(err, errNewer) || errors.Is(err, opendb.ErrDisk) || errors.As(err, &refused) && refused != syscall.ENOENT {
 		return false
 	}
-	marker, _ := atomicfs.ReadMarker(c.cfg.FS, c.cfg.Dir, "format-version") // what cannot be read is no newer one's
+	marker, _ := atomicfs.ReadMarker(c.cfg.FS, c.cfg.Dir, "format-version") // unreadable counts as not newer
 	version, _ := strconv.ParseUint(marker, 10, 64)
 	return version <= uint64(pebble.FormatNewest)
 }
 
-// SetAside puts a new database in the place of a damaged one. Keys stay good. When no new one can be made the cache panics
-// with Lost, as there is nothing to go on with.
+// SetAside replaces a damaged database by a new one. Keys stay valid. If no new database can be made, it panics with Lost.
 func (c *Cache) SetAside() {
 	c.dbMu.Lock()
 	defer c.dbMu.Unlock()
@@ -87,7 +86,7 @@ func (c *Cache) SetAside() {
 	}
 }
 
-// replace renames the folder and begins a new database. life is held, or nothing uses the cache yet.
+// replace renames the folder and starts a new database. dbMu is held, or the cache is not in use yet.
 func (c *Cache) replace(cause error) error {
 	disk, dir := c.cfg.FS, c.cfg.Dir
 	if err := errors.Join(disk.RemoveAll(dir+damagedSuffix), disk.Rename(dir, dir+damagedSuffix)); err != nil {
@@ -104,8 +103,8 @@ func (c *Cache) replace(cause error) error {
 	return nil
 }
 
-// recordSetAside writes into a new database when the one before was set aside. It is the folder that tells, so that a crash between
-// the renaming and this loses nothing.
+// recordSetAside writes into a new database when the one before was set aside. It checks for the renamed folder, so that a crash
+// between the renaming and this call loses nothing.
 func (c *Cache) recordSetAside(b *pebble.Batch) error {
 	switch _, err := c.cfg.FS.Stat(c.cfg.Dir + damagedSuffix); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -131,7 +130,7 @@ func (c *Cache) loadSetAside() error {
 	return nil
 }
 
-// budgetReadError is the error for a budget that the database could not read. life is held.
+// budgetReadError is the error for a budget that the database could not read. dbMu is held.
 func (c *Cache) budgetReadError(err error) error {
 	if c.health.damaged() {
 		return fmt.Errorf("cache budget: %w: %w", ErrSetAside, err)
@@ -139,7 +138,7 @@ func (c *Cache) budgetReadError(err error) error {
 	return fmt.Errorf("cache budget: %w", err)
 }
 
-// missingBudgetError is the error for a budget that the database does not have, nil when it never was there.
+// missingBudgetError is the error for a budget that the database does not have; nil if no database had it.
 func (c *Cache) missingBudgetError() error {
 	if at := c.setAsideAt.Load(); at != nil && time.Since(*at) < budgetUnknownFor {
 		return ErrSetAside
@@ -147,7 +146,7 @@ func (c *Cache) missingBudgetError() error {
 	return nil
 }
 
-// dropDamaged removes what was set aside a day ago.
+// dropDamaged removes a database that was set aside over a day ago.
 func (c *Cache) dropDamaged(now time.Time) error {
 	if at := c.setAsideAt.Load(); at == nil || now.Sub(*at) < damagedTTL {
 		return nil
@@ -155,7 +154,7 @@ func (c *Cache) dropDamaged(now time.Time) error {
 	return c.cfg.FS.RemoveAll(c.cfg.Dir + damagedSuffix)
 }
 
-// size is what the database takes on disk.
+// size is the size of the database on disk.
 func (c *Cache) size() uint64 {
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()

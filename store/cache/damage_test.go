@@ -18,7 +18,7 @@ import (
 	"probity/engine"
 )
 
-// cacheWithData is a disk with a cache that has a table, a log and 5,000 verdicts, closed or as a crash leaves it.
+// cacheWithData makes a disk with a cache that has a table, a log and 5,000 verdicts, closed or as a crash leaves it.
 func cacheWithData(t *testing.T) *vfs.MemFS {
 	disk := vfs.NewCrashableMem()
 	c := open(t, disk)
@@ -54,15 +54,15 @@ func corrupt(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byt
 	require.NoError(t, f.Close())
 }
 
-// TestADamagedCacheIsSetAside spoils each file of a cache in several ways: it opens and works, at once or after SetAside, and
-// a budget that it has not is never called untouched. (Of a log that is lost or cut, and of its last
-// 32 KiB, the database cannot tell that there was more.)
+// TestADamagedCacheIsSetAside damages each file of a cache in several ways: it opens and works, at once or after SetAside, and
+// never reports a budget that it does not have as unused. (The database cannot detect a lost or truncated log, nor damage in
+// its last 32 KiB.)
 func TestADamagedCacheIsSetAside(t *testing.T) {
 	names, err := cacheWithData(t).List("cache")
 	require.NoError(t, err)
 	for _, name := range names {
 		if strings.HasPrefix(name, "LOCK") || strings.HasPrefix(name, "marker") {
-			continue // empty: their names are what they say
+			continue // empty: their content is their name
 		}
 		for part := range 4 {
 			t.Run(fmt.Sprintf("%s bit in part %d", name, part), func(t *testing.T) {
@@ -100,7 +100,7 @@ func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
 			c.Get(testKey(i), time.Now())
 		}
 		_, err := c.Sweep(t.Context(), time.Now())
-		_ = err // what a damaged table answers is not the point: it says so on Damage
+		_ = err // the result does not matter: Damage reports it
 		for _, name := range budgets {
 			state, ok, err := c.Budget(name)
 			require.True(t, err != nil || ok && len(state) > 0, "%s: a budget that was written counts as untouched", name)
@@ -129,8 +129,8 @@ func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
 	require.NoError(t, c.Close())
 }
 
-// TestDamagedDatabaseIsKept flips a bit of a file that the start reads. The folder set aside holds the flipped file, also
-// after all that was reported of it was answered, and each database is told of in one short line.
+// TestDamagedDatabaseIsKept flips a bit of a file that the start reads. The folder set aside has the damaged file, also after
+// all reports about it were handled, and each database is logged in one short line.
 func TestDamagedDatabaseIsKept(t *testing.T) {
 	for _, part := range []string{".sst", "MANIFEST"} {
 		t.Run(part, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestDamagedDatabaseIsKept(t *testing.T) {
 	}
 }
 
-// readContents is what a file holds.
+// readContents returns the content of a file.
 func readContents(t *testing.T, disk vfs.FS, name string) []byte {
 	f, err := disk.Open(name)
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func readContents(t *testing.T, disk vfs.FS, name string) []byte {
 	return b
 }
 
-// TestDamageOfTheOldDatabaseIsNotOfTheNew: a read that began before the change may report its damage after it.
+// TestDamageOfTheOldDatabaseIsNotOfTheNew: a read that started before the replacement may report damage after it.
 func TestDamageOfTheOldDatabaseIsNotOfTheNew(t *testing.T) {
 	c := open(t, vfs.NewMem())
 	old := c.health

@@ -8,13 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// storedFact is what the database has of a domain at a host.
+// storedFact is the database's fact about a domain at a host, or its absence.
 type storedFact struct {
 	fact  Fact
 	found bool
 }
 
-// Fact finds what a decoy proved about domain at host less than a week before now.
+// Fact returns what a decoy proved about domain at host less than a week before now.
 func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
@@ -35,13 +35,13 @@ func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
 	return f.fact, true
 }
 
-// paddedKey is a shorter key as one of a verdict's length, for what is kept in memory.
+// paddedKey pads a shorter key to the length of a verdict's key, for the memory cache.
 func paddedKey(at []byte) (key Key) {
 	copy(key[len(key)-len(at):], at)
 	return key
 }
 
-// noFact is what most domains have.
+// noFact is the absence of a fact, the usual case.
 var noFact = &storedFact{}
 
 func (c *Cache) readFact(at []byte) (*storedFact, error) {
@@ -59,7 +59,7 @@ func (c *Cache) readFact(at []byte) (*storedFact, error) {
 	return &storedFact{f, true}, err
 }
 
-// PutFact keeps what a decoy proved, without waiting for the disk.
+// PutFact stores what a decoy proved, without a sync.
 func (c *Cache) PutFact(domain, host string, f *Fact) error {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBudgetsOnAFailingDisk: the write of the budgets may fail, before or after it took effect. Whoever was told that they are
-// safe finds them after a crash; whoever was not finds those of before or those, and never anything else.
+// TestBudgetsOnAFailingDisk: the write of the budgets fails, before or after it took effect. After a crash, acknowledged budgets are
+// there; others are the old or the new ones, and never anything else.
 func TestBudgetsOnAFailingDisk(t *testing.T) {
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, kept := range []int{0, 50, 100} {
@@ -51,7 +51,7 @@ func TestBudgetsOnAFailingDisk(t *testing.T) {
 	}
 }
 
-// putBudget writes a number as the budget of a queue; a database that cannot go on panics, which is the end of that process.
+// putBudget writes a number as the budget of a queue. A database that cannot go on panics; that ends the simulated process.
 func putBudget(c *Cache, n int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -18,19 +18,19 @@ import (
 //
 //	table           key after the first byte                          value
 const (
-	tableMeta   = 'm' // first letter of a name                       "format": one byte; "secret": 32 random bytes; "aside": when the one before was set aside, ms uint64
+	tableMeta   = 'm' // first letter of a name                       "format": one byte; "secret": 32 random bytes; "aside": when the last was set aside, ms uint64
 	tableResult = 'r' // 8 bytes of domain hash, 16 of address HMAC   AppendVerdict
 	tableFact   = 'd' // 16 bytes HMAC of domain, 0, MX host          AppendFact
 	tableBudget = 'p' // 16 bytes HMAC of the budget's name           expiry in ms uint64, then as the prober encodes it
 )
 
-// Format is the version of the schema on this page.
+// Format is the version of this schema.
 const Format = 1
 
-// Key is where the verdict of one address lies.
+// Key is the key of the verdict of one address.
 type Key [24]byte
 
-// Keyer makes keys. It keeps its hash between calls and belongs to one goroutine.
+// Keyer makes keys. It reuses its hash and belongs to one goroutine.
 type Keyer struct {
 	seed uint64
 	mac  hash.Hash
@@ -38,19 +38,19 @@ type Keyer struct {
 	sum  [sha256.Size]byte
 }
 
-// Keyer returns a new maker of keys for this cache.
+// Keyer returns a new Keyer for this cache.
 func (c *Cache) Keyer() *Keyer {
 	return &Keyer{seed: c.seed, mac: hmac.New(sha256.New, c.secret)}
 }
 
-// Key is the key of an address, for a caller that needs only one.
+// Key returns the key of an address, for a caller that needs only one.
 func (c *Cache) Key(a engine.Address) Key {
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
 	return k.Key(a)
 }
 
-// Key is the key of an address.
+// Key returns the key of an address.
 func (k *Keyer) Key(a engine.Address) Key {
 	var key Key
 	h := xxh3.HashStringSeed(a.Domain(), k.seed)
@@ -61,7 +61,7 @@ func (k *Keyer) Key(a engine.Address) Key {
 	return key
 }
 
-// hash is valid until the next call.
+// hash returns the HMAC of kind, a and b. It is valid until the next call.
 func (k *Keyer) hash(kind, a, b string) []byte {
 	k.buf = append(append(append(append(append(k.buf[:0], kind...), 0), a...), 0), b...)
 	k.mac.Reset()
@@ -69,7 +69,7 @@ func (k *Keyer) hash(kind, a, b string) []byte {
 	return k.mac.Sum(k.sum[:0])
 }
 
-// Digest is 16 bytes that only this cache can derive from kind and name: where the decoys of a domain come from.
+// Digest is 16 bytes that only this cache can derive from kind and name. The decoys of a domain are made from it.
 func (k *Keyer) Digest(kind, name string) [16]byte {
 	return [16]byte(k.hash(kind, name, ""))
 }
@@ -84,7 +84,7 @@ func budgetKey(k *Keyer, name string) []byte {
 
 var errNewer = errors.New("use the newer program, or delete the cache")
 
-// prepare checks the format and finds the secret, or writes both into a new database.
+// prepare checks the format and reads the secret, or writes both into a new database.
 func (c *Cache) prepare() error {
 	format, err := c.read([]byte{tableMeta, 'f'})
 	switch {
@@ -103,7 +103,7 @@ func (c *Cache) prepare() error {
 }
 
 func (c *Cache) initDatabase() error {
-	if c.secret == nil { // else the keys in use stay good
+	if c.secret == nil { // else the keys in use stay valid
 		c.secret = make([]byte, 32)
 		rand.Read(c.secret)
 		c.seed = xxh3.Hash(c.secret)

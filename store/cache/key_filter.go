@@ -9,15 +9,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// keyFilter is a Bloom filter of keys in memory: a key that it does not hold was never added. Each key sets four bits of one word, so
-// that a look-up costs one access (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007). In 16 MiB one
-// look-up in six hundred passes in vain with 5,000,000 keys, one in fifty with 13,000,000, one in four with 40,000,000 (TestKeyFilterFalsePositives).
+// keyFilter is an in-memory Bloom filter of keys: a key that it does not contain was never added. Each key sets four bits of one word,
+// so that a look-up costs one memory access (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007). With
+// 16 MiB, one look-up in six hundred is a false positive at 5,000,000 keys, one in fifty at 13,000,000, one in four at 40,000,000
+// (TestKeyFilterFalsePositives).
 //
-// The database's own filters stand for a table each. A look-up asks those of some ten tables, through an index of two levels, and most
-// rows of a list are new: that was a quarter of what a list of 5,000,000 rows cost in all. BenchmarkLists: 3.5 us a row for 8.6.
+// Most rows of a job are new addresses. The database has a filter for each table, so a look-up there reads the filters of about ten
+// tables, through an index of two levels (BenchmarkLists).
 type keyFilter []atomic.Uint64
 
-// locate is where a key's bits are: taken from the HMAC of the address, which is as good as chance.
+// locate returns the word and the bits of a key, taken from the HMAC of the address, which is uniformly distributed.
 func (s keyFilter) locate(k *Key) (word *atomic.Uint64, bits uint64) {
 	h := binary.LittleEndian.Uint64(k[8:])
 	return &s[h>>32%uint64(len(s))], 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
@@ -35,25 +36,25 @@ func (s keyFilter) mayContain(k *Key) bool {
 	return word.Load()&bits == bits
 }
 
-// keyFilters are what is known of the keys of all verdicts in the database. Keys that are deleted stay in a key filter; each sweep reads
-// all that there are, and makes the next key filter of them.
+// keyFilters holds the key filter of the database's verdicts. Deleted keys stay in a filter; each sweep reads all keys and builds the
+// next filter.
 type keyFilters struct {
 	wordCount int
-	complete  atomic.Pointer[keyFilter] // has every key; nil until an empty database or the first sweep has given it
+	complete  atomic.Pointer[keyFilter] // has every key; nil for a database that was not empty, until its first sweep
 
-	// For reading while keys are added and written: a key filter that begins waits for writes under way, as long as a stalled one takes, and
-	// the next writes wait with it. Look-ups never take it. For writing while next is exchanged.
+	// Held for reading while keys are added and written, for writing while building changes. So beginRebuild waits for the writes under
+	// way, and later writes wait for it. Look-ups never take it.
 	mu       sync.RWMutex
-	building *keyFilter // has every key that was written since a sweep began, and those that the sweep has read; nil between sweeps
+	building *keyFilter // has every key written since the sweep started, and those that the sweep has read; nil between sweeps
 }
 
-// mayContain reports that a look-up in the database is not in vain, as far as is known.
+// mayContain reports that the database may have a key.
 func (s *keyFilters) mayContain(k *Key) bool {
 	complete := s.complete.Load()
 	return complete == nil || complete.mayContain(k)
 }
 
-// addThenWrite calls write, which writes entries into the database, with their keys in every key filter before.
+// addThenWrite adds the keys of entries to every key filter, then calls write, which writes the entries into the database.
 func (s *keyFilters) addThenWrite(entries []Entry, write func() error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -72,8 +73,7 @@ func (s keyFilter) addAll(entries []Entry) {
 	}
 }
 
-// beginRebuild starts the next key filter. What was written before it returns, an iterator made after it finds; what is written later is
-// added by who writes it.
+// beginRebuild starts the next key filter. An iterator that is made after it finds all earlier writes; later writes add their keys.
 func (s *keyFilters) beginRebuild() *keyFilter {
 	next := make(keyFilter, s.wordCount)
 	s.mu.Lock()
@@ -82,8 +82,8 @@ func (s *keyFilters) beginRebuild() *keyFilter {
 	return s.building
 }
 
-// finishRebuild has a key filter take the place of the one before if it is whole, so that everything that was there was added; but not when another
-// was begun after it, to which alone has been added since.
+// finishRebuild replaces the key filter by next if that is complete. It does nothing if another rebuild has started since, because
+// keys were added only to that one.
 func (s *keyFilters) finishRebuild(next *keyFilter, complete bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *keyFilters) finishRebuild(next *keyFilter, complete bool) {
 	}
 }
 
-// initFilterIfEmpty gives a database without verdicts, as on the first start, its key filter at once. Nothing writes yet.
+// initFilterIfEmpty gives a database without verdicts, as on the first start, its key filter at once. No goroutine writes yet.
 func (c *Cache) initFilterIfEmpty() error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
 	if err != nil {
@@ -111,5 +111,5 @@ func (c *Cache) initFilterIfEmpty() error {
 	return nil
 }
 
-// FilterReady reports that new addresses are told without the database. Until the first sweep of a cache that was not empty, they are not.
+// FilterReady reports that the key filter is in use. For a cache that was not empty, that is after the first sweep.
 func (c *Cache) FilterReady() bool { return c.filters.complete.Load() != nil }

@@ -24,7 +24,7 @@ func (c keySource) key() (k Key) {
 	return k
 }
 
-// TestKeyFilterFalsePositives holds the figures that are given for it, at a thousandth of its size.
+// TestKeyFilterFalsePositives checks the documented rates of keyFilter, at a thousandth of its size.
 func TestKeyFilterFalsePositives(t *testing.T) {
 	for keys, atMost := range map[int]float64{5_000: 0.002, 13_000: 0.02, 40_000: 0.26} {
 		r := keySource{rand.New(rand.NewPCG(1, uint64(keys)))}
@@ -49,7 +49,7 @@ func TestKeyFilterFalsePositives(t *testing.T) {
 	}
 }
 
-// putNew writes n verdicts of a time at keys that are new.
+// putNew writes n verdicts of a given time at new keys.
 func putNew(t *testing.T, c *Cache, r keySource, n int, at time.Time) (keys []Key) {
 	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "x", 0, at)
 	var entries []Entry
@@ -71,7 +71,7 @@ func requireAll(t *testing.T, c *Cache, keys []Key) {
 	}
 }
 
-// filterReady reports whether keys that were never written are told from others without the database.
+// filterReady reports whether the key filter is in use: it recognises keys that were never written.
 func filterReady(c *Cache, r keySource) bool {
 	for range 100 {
 		if k := r.key(); !c.filters.mayContain(&k) {

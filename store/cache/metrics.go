@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 var (
 	sizeDesc     = prometheus.NewDesc("probity_cache_bytes", "Size of the result cache on disk.", nil, nil)
-	setAsideDesc = prometheus.NewDesc("probity_cache_set_aside_timestamp_seconds", "When a damaged result cache was last set aside and begun anew; 0 for never.", nil, nil)
+	setAsideDesc = prometheus.NewDesc("probity_cache_set_aside_timestamp_seconds", "When a damaged result cache was last set aside and replaced; 0 for never.", nil, nil)
 	shrinkDesc   = prometheus.NewDesc("probity_cache_lifetime_divisor", "What lifetimes are divided by to keep the cache under its size; 1 when it has room.", nil, nil)
 )
 
@@ -15,7 +15,7 @@ func (c *Cache) Describe(out chan<- *prometheus.Desc) {
 	out <- setAsideDesc
 }
 
-// Collect reads the database's own figures.
+// Collect implements prometheus.Collector.
 func (c *Cache) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(c.size()))
 	out <- prometheus.MustNewConstMetric(shrinkDesc, prometheus.GaugeValue, float64(int64(1)<<c.shrink.Load()))

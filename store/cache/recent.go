@@ -2,17 +2,16 @@ package cache
 
 import "sync"
 
-// What is kept in memory is at most recentShards times verdictsPerShard verdicts, about half a kilobyte each, and as many times
-// factsPerShard facts: most are the word that there is none, in about fifty bytes.
+// Memory holds at most recentShards times verdictsPerShard verdicts, of about half a kilobyte each, and recentShards times
+// factsPerShard facts: most of these are noFact, at about fifty bytes.
 const (
 	recentShards     = 64
 	verdictsPerShard = 128
 	factsPerShard    = 512
 )
 
-// recent keeps what was asked for last, read: the verdicts that singles were given, for a form that a visitor fills in asks again
-// and again, and the facts about a domain, for each list asks for them again.
-// BenchmarkGetHit, both slowed by a busy machine: 0.4 us and nothing allocated, 16 us and 250 bytes from the database.
+// recent keeps recently read values, decoded: verdicts, because a web form repeats its single call, and facts about domains, because
+// each job asks for them again (BenchmarkGetHit).
 type recent[T any] struct{ shards [recentShards]recentShard[T] }
 
 type recentShard[T any] struct {
@@ -31,19 +30,19 @@ func newRecent[T any](capacity int) *recent[T] {
 	return r
 }
 
-// shard is where what lies at a key is kept: by the HMAC in it, which is as good as chance.
+// shard is the shard of a key, by a byte of its HMAC, which is uniformly distributed.
 func (r *recent[T]) shard(key *Key) *recentShard[T] { return &r.shards[key[len(key)-1]%recentShards] }
 
-// get is what lies at a key, if it is kept; it is not to be changed. Where it is not, writes is what put needs to know
-// whether what is read from the database meanwhile is still the last.
+// get returns the value of a key, nil if it is not in memory; do not change it. Pass writes to put, which then knows whether a
+// value that was read from the database meanwhile is still current.
 func (s *recentShard[T]) get(key *Key) (v *T, writes uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.entries[*key], s.writes
 }
 
-// put keeps what was read after get gave writes, unless a key of the shard was written since. When the shard is full,
-// any other gives way, as the order of a map will have it.
+// put keeps a value that was read after get returned writes, unless a key of the shard was written since. If the shard is full,
+// it drops any other entry.
 func (s *recentShard[T]) put(key *Key, v *T, writes uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +61,7 @@ func (s *recentShard[T]) put(key *Key, v *T, writes uint32) {
 	s.entries[*key] = v
 }
 
-// invalidate tells that the database has something else at a key now, or nothing.
+// invalidate drops a key whose value in the database has changed.
 func (s *recentShard[T]) invalidate(key *Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +69,7 @@ func (s *recentShard[T]) invalidate(key *Key) {
 	delete(s.entries, *key)
 }
 
-// clear forgets everything, as the database has.
+// clear drops everything, for a new database.
 func (r *recent[T]) clear() {
 	for i := range r.shards {
 		s := &r.shards[i]

@@ -14,15 +14,15 @@ import (
 const (
 	sweepStep  = 2000                  // entries read between pauses
 	sweepPause = 20 * time.Millisecond // so a sweep reads at most 100,000 entries a second
-	maxShrink  = 6                     // at most, lifetimes are divided by 64
+	maxShrink  = 6                     // lifetimes are divided by 64 at most
 )
 
-// Swept counts what a sweep met.
+// Swept counts the entries of a sweep.
 type Swept struct{ Read, Deleted int }
 
-// Sweep deletes what has expired, in key order and unhurried. While the database is over its size bound, each sweep
-// halves the lifetimes that it applies, and doubles them again once there is room. What it leaves of verdicts is the next key filter:
-// a cache that had something when it was opened is as fast as an empty one after the first sweep.
+// Sweep deletes expired entries, in key order and at a limited rate. While the database is over its size bound, each sweep
+// halves the lifetimes that it applies; once there is room again, it doubles them. The remaining verdicts make the next key
+// filter.
 func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 	if err := c.dropDamaged(now); err != nil {
 		return s, fmt.Errorf("cache sweep: %w", err)
@@ -57,8 +57,8 @@ func (c *Cache) adaptLifetimes() {
 	}
 }
 
-// sweepStep reads one step from from, deletes its expired entries, adds the verdicts that are left to a key filter, and returns where to
-// go on; nil at the end.
+// sweepStep reads one step from from, deletes its expired entries, adds the remaining verdicts to a key filter, and returns where to
+// continue; nil at the end.
 func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *Swept) ([]byte, error) {
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
@@ -93,11 +93,11 @@ func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *
 	return next, commit(b, pebble.NoSync)
 }
 
-// mustDelete reports a value that no reader will be given, or that must go for want of room.
+// mustDelete reports a value that has expired or does not decode, or must go because the database is too large.
 func (c *Cache) mustDelete(table byte, value []byte, now time.Time) bool {
 	shrink := c.shrink.Load()
 	switch table {
-	case tableBudget: // never for want of room: it is politeness
+	case tableBudget: // never because of size: it protects receivers
 		return len(value) < 8 || now.UnixMilli() > int64(binary.BigEndian.Uint64(value))
 	case tableFact:
 		f, err := ReadFact(value)
@@ -107,7 +107,7 @@ func (c *Cache) mustDelete(table byte, value []byte, now time.Time) bool {
 	return err != nil || !now.Before(v.VerifiedAt.Add(c.capLifetime(verdictLifetime(&v))>>shrink))
 }
 
-// Keepable reports a verdict that rests on what a server said about the mailbox, given the reply to the target.
+// Keepable reports a verdict that is based on a server's reply about the mailbox; target is that reply.
 func Keepable(v *engine.Verdict, target *engine.Sighting) bool {
 	if target.Subject != engine.SubjectTarget || target.Event != engine.EventReply {
 		return false

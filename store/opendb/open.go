@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrDisk is wrapped by the errors of a disk that cannot be written.
+// ErrDisk is wrapped by errors of a disk that cannot be written.
 var ErrDisk = errors.New("the disk cannot be written")
 
-// Open opens a database, and makes it if there is none. The options need a logger, and keep the listener that they get.
+// Open opens a database, and makes it if there is none. The options need a Logger; Open sets their BackgroundError callback.
 func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	if o.EventListener == nil {
 		o.EventListener = &pebble.EventListener{}
@@ -43,7 +43,7 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	}
 }
 
-// open is pebble.Open with an error in place of a panic.
+// open is pebble.Open with a panic returned as an error.
 func open(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -45,5 +45,5 @@ func TestOpenOnAFullDiskFails(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("it hangs")
 	}
-	full.Store(false) // so that what was begun ends
+	full.Store(false) // so that Pebble's goroutines end
 }

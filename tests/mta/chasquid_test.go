@@ -11,7 +11,7 @@ data_dir: "/var/lib/chasquid"
 mail_log_path: "<stderr>"
 `
 
-// chasquid hangs up after three errors of a session.
+// chasquid closes the connection after three errors in a session.
 func chasquid() []setup {
 	certs := "/etc/chasquid/certs/mx.chasquid.example"
 	return []setup{{

@@ -1,18 +1,18 @@
-// Package mta asks real mail servers: Postfix, Exim, OpenSMTPD, Dovecot, chasquid and maddy, each with a configuration that is
-// written down here together with the verdict that every address deserves. The simulated internet (bench/sim) answers as we
-// believe that servers do; these answer as they do.
+// Package mta tests against real mail servers: Postfix, Exim, OpenSMTPD, Dovecot, chasquid and maddy. Each has configurations in
+// this package, with the right verdict of every address. The simulated internet (bench/sim) shows how we believe that servers
+// answer; these servers show how they do.
 //
-// `make mta`, as root on Linux, fetches the servers into a cache folder and runs TestMailServers. Without it the test is
-// skipped and says why.
+// `make mta`, as root on Linux, downloads the servers into a cache folder and runs TestMailServers. Without it the test is
+// skipped with the reason.
 //
-// What must hold:
+// Invariants:
 //
-//  1. The servers are started as their own programs, with configuration files as an operator would write them; nothing answers
-//     in their name.
+//  1. The servers are started as their own programs, with configuration files as an operator would write them; nothing
+//     stands in for them.
 //  2. The probes are made by the probity program, through its command line, with its shipped provider table.
-//  3. No packet leaves the machine: prober and servers are in network namespaces without a way out.
-//  4. Everything is in one process, mount and network namespace that ends with the test, so no process, mount or interface can
-//     be left over, whatever fails. The cached systems are only read; a server writes to a layer in memory.
-//  5. A verdict must have the status and the reason that the configuration calls for. UNKNOWN is right only where a row says
-//     what forces it.
+//  3. No packet leaves the machine: prober and servers are in network namespaces without a route out.
+//  4. Everything is in one process, mount and network namespace that ends with the test, so no process, mount or interface is
+//     left after a failure. The cached systems are only read; a server writes to a layer in memory.
+//  5. A verdict must have the status and the reason of the configuration. UNKNOWN is right only if a row says why no verifier can
+//     know more.
 package mta

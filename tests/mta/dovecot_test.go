@@ -48,7 +48,7 @@ func dovecot() []setup {
 	return []setup{dovecotPolicy(), dovecotLMTP()}
 }
 
-// dovecotSetup is a Postfix in front of Dovecot, which has the mailboxes ann and bob, and full and fuller without any room.
+// dovecotSetup is a Postfix in front of Dovecot, which has the mailboxes ann and bob, and full and fuller without free space.
 func dovecotSetup(configuration, domain, more string) setup {
 	s := postfixSetup(configuration, domain, "virtual_mailbox_domains = "+domain+"\nvirtual_alias_maps = inline:{ sales@"+domain+"=bob@"+domain+" }\n"+more)
 	s.server, s.system = "Postfix, Dovecot 2.3", "dovecot"
@@ -73,7 +73,7 @@ func dovecotSetup(configuration, domain, more string) setup {
 	return s
 }
 
-// dovecotPolicy asks Dovecot's policy service at each RCPT whether the mailbox has room.
+// dovecotPolicy asks Dovecot's policy service at each RCPT whether the mailbox has space.
 func dovecotPolicy() setup {
 	s := dovecotSetup("quota-status at RCPT", "quota.example", `virtual_mailbox_maps = inline:{ ann@quota.example=x, bob@quota.example=x, full@quota.example=x, fuller@quota.example=x }
 smtpd_recipient_restrictions = reject_unlisted_recipient, check_policy_service inet:127.0.0.1:12340
@@ -82,7 +82,7 @@ smtpd_recipient_restrictions = reject_unlisted_recipient, check_policy_service i
 	return s
 }
 
-// dovecotLMTP asks Dovecot by LMTP which mailboxes exist and have room, and hands its refusals on as final ones.
+// dovecotLMTP asks Dovecot by LMTP which mailboxes exist and have space, and passes its refusals on as permanent ones.
 func dovecotLMTP() setup {
 	return dovecotSetup("LMTP, reject_unverified_recipient, code 550", "lmtp.example", `virtual_transport = lmtp:inet:127.0.0.1:24
 address_verify_poll_delay = 1s

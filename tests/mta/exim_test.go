@@ -4,7 +4,7 @@ package mta
 
 import "fmt"
 
-// eximConf is a configuration without a host name, domains, and what more the access list asks before it looks at a recipient.
+// eximConf is a configuration with placeholders for host name, domains, and further checks of the access list before the recipient.
 const eximConf = `primary_hostname = mx.%[1]s
 qualify_domain = %[1]s
 domainlist local_domains = %[1]s : all.%[1]s
@@ -100,7 +100,7 @@ func eximPlain() setup {
 	return s
 }
 
-// eximLimits takes three recipients in a message, one connection at a time, and four messages in each.
+// eximLimits accepts three recipients in a message, one connection at a time, and four messages in each.
 func eximLimits() setup {
 	s := eximSetup("limits of recipients, messages and connections", "few.example", "recipients_max = 3\nsmtp_accept_max_per_connection = 4\nsmtp_accept_max_per_host = 1\n", "")
 	s.list = join(
@@ -112,14 +112,14 @@ func eximLimits() setup {
 
 const callout = "  require verify = sender/callout\n"
 
-// eximCallout asks the server of the prober's sender whether it exists before it answers.
+// eximCallout verifies the prober's sender at its server (callout) before it answers.
 func eximCallout() setup {
 	s := eximSetup("sender callout", "callout.example", "", callout)
 	s.list = join(rows("VALID", "ann@callout.example", "bob@callout.example"), rows("INVALID mailbox_not_found", "carol@callout.example", "dave@callout.example"))
 	return s
 }
 
-// eximCalloutRefused hears that the sender is unknown. What it says then has the words of a missing mailbox; it is not the recipient's.
+// eximCalloutRefused gets a refusal of the sender. Its own reply then looks like a missing mailbox, but is not about the recipient.
 func eximCalloutRefused() setup {
 	s := eximSetup("sender callout, the sender is missing", "suspicious.example", "", callout)
 	s.sender = missingSender

@@ -57,7 +57,7 @@ func (n *nameServer) addRecord(t *testing.T, line string) {
 	n.records[rr.Header().Name] = append(n.records[rr.Header().Name], rr)
 }
 
-// ServeDNS answers one question.
+// ServeDNS answers one query.
 func (n *nameServer) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	m := new(dns.Msg)
 	m.SetReply(q)
@@ -75,5 +75,5 @@ func (n *nameServer) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 			}
 		}
 	}
-	_ = w.WriteMsg(m) // a client without an answer asks again
+	_ = w.WriteMsg(m) // a client without an answer retries
 }

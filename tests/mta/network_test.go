@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	cacheEnv  = "PROBITY_MTA"      // the folder with the systems and programs that make mta made
+	cacheEnv  = "PROBITY_MTA"      // folder of the systems and programs, made by make mta
 	insideEnv = "PROBITY_MTA_WORK" // set in the namespaces: an empty folder
 
 	prefixLength  = "/16"
 	proberAddress = "10.79.0.1" // also the name server's
-	checkAddress  = "10.79.0.2" // from which servers are looked at until they are up, so that none knows the prober before it asks
+	checkAddress  = "10.79.0.2" // source of the checks that servers are up, so that no server knows the prober's address before its probes
 	startTimeout  = 30 * time.Second
 )
 
@@ -39,7 +39,7 @@ type testNetwork struct {
 	machines int
 }
 
-// TestMailServers runs each server with each of its configurations, and prints how the verdicts fared.
+// TestMailServers runs each server with each of its configurations, and prints the results.
 func TestMailServers(t *testing.T) {
 	if !inNamespaces(t) {
 		return
@@ -59,8 +59,8 @@ func TestMailServers(t *testing.T) {
 	t.Logf("\n%s", resultTable(results))
 }
 
-// inNamespaces reports true in the namespaces. Outside it runs this test again inside new ones, to its end. The inner process
-// is the first of its process namespace: with it, everything that it started ends, and every mount and interface goes.
+// inNamespaces reports whether it runs in the namespaces. Outside it runs this test again in new ones, to its end. The inner process
+// is the first of its process namespace: when it ends, so do all processes that it started, all mounts and all interfaces.
 func inNamespaces(t *testing.T) bool {
 	if os.Getenv(insideEnv) != "" {
 		return true
@@ -75,7 +75,7 @@ func inNamespaces(t *testing.T) bool {
 	require.NoError(t, err)
 	inner := exec.CommandContext(t.Context(), self, os.Args[1:]...)
 	work := t.TempDir()
-	inner.Env = append(os.Environ(), insideEnv+"="+work, "TMPDIR="+work) // a folder that the test makes is in memory, too
+	inner.Env = append(os.Environ(), insideEnv+"="+work, "TMPDIR="+work) // temporary folders of the test are in memory, too
 	inner.Stdout, inner.Stderr = os.Stdout, os.Stderr
 	inner.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
@@ -87,7 +87,7 @@ func inNamespaces(t *testing.T) bool {
 	return false
 }
 
-// newTestNetwork turns fresh namespaces into a test network: mounts of their own, a bridge, and a name server.
+// newTestNetwork makes a test network in fresh namespaces: mounts, a bridge, and a name server.
 func newTestNetwork(t *testing.T) *testNetwork {
 	l := &testNetwork{cache: os.Getenv(cacheEnv), work: os.Getenv(insideEnv)}
 	require.NoError(t, syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
@@ -120,7 +120,7 @@ type machine struct {
 	log                 string // file that its processes write to
 }
 
-// newMachine lays a layer in memory over a cached system and connects it with the bridge.
+// newMachine mounts a layer in memory over a cached system and connects the machine to the bridge.
 func (l *testNetwork) newMachine(t *testing.T, system string) *machine {
 	l.mu.Lock()
 	l.machines++
@@ -153,7 +153,7 @@ func (m *machine) write(t *testing.T, path, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// mountProgram shows a program of the cache's bin on the machine, in /usr/local/bin.
+// mountProgram mounts a program of the cache's bin in /usr/local/bin of the machine.
 func (l *testNetwork) mountProgram(t *testing.T, m *machine, name string) {
 	m.write(t, "usr/local/bin/"+name, "")
 	at := filepath.Join(m.root, "usr/local/bin", name)
@@ -171,7 +171,7 @@ func (m *machine) run(t *testing.T, line string) {
 	require.NoError(t, err, "%s: %s", line, output)
 }
 
-// start runs a command on the machine until the test is over. What it still runs then is told to end, and killed after a while.
+// start runs a command on the machine until the test ends. If it still runs then, it gets SIGTERM, and after a while SIGKILL.
 func (m *machine) start(t *testing.T, line string) {
 	t.Helper()
 	out, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -182,12 +182,12 @@ func (m *machine) start(t *testing.T, line string) {
 	p.WaitDelay = 5 * time.Second
 	require.NoError(t, p.Start())
 	t.Cleanup(func() { // the test's context has ended
-		_ = p.Wait() // how a server that was told to end says so is of no interest
+		_ = p.Wait() // the exit status of a terminated server does not matter
 		out.Close()
 	})
 }
 
-// waitForBanner waits until the machine greets as a mail server does.
+// waitForBanner waits until the machine sends an SMTP banner.
 func (m *machine) waitForBanner(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()

@@ -41,13 +41,13 @@ func openSMTPDPlain() setup {
 		rows("RISKY role_account", "postmaster@opensmtpd.example", "sales@opensmtpd.example"),
 		rows("INVALID mailbox_not_found", "carol@opensmtpd.example", "dave.jones@opensmtpd.example", "info@opensmtpd.example", "erin@opensmtpd.example"),
 		rows("RISKY catch_all", "ann@all.opensmtpd.example", "x.y.z@all.opensmtpd.example", "sales@all.opensmtpd.example"),
-		// To this server a domain that it does not serve is a mailbox that it lacks; its mail bounces as that of the others.
+		// This server refuses a domain that it does not serve like a missing mailbox; mail to it bounces in the same way.
 		rows("INVALID mailbox_not_found", "frank@other.opensmtpd.example"),
 	)
 	return s
 }
 
-// openSMTPDLimits takes two recipients in a message and three messages in a connection.
+// openSMTPDLimits accepts two recipients in a message and three messages in a connection.
 func openSMTPDLimits() setup {
 	s := openSMTPDSetup("limits of recipients and messages", "little.example", "smtp limit max-rcpt 2\nsmtp limit max-mails 3\n")
 	s.list = join(

@@ -2,7 +2,7 @@
 
 package mta
 
-// postfixMain is what all configurations of Postfix have; those that differ add lines.
+// postfixMain is common to all configurations of Postfix; each adds its own lines.
 const postfixMain = `compatibility_level = 3.6
 maillog_file = /dev/stdout
 inet_protocols = ipv4
@@ -62,8 +62,8 @@ smtpd_recipient_restrictions = check_recipient_access inline:{
 	return s
 }
 
-// postfixPostgrey defers what it sees for the first time, before it looks whether the mailbox exists. A verifier that does not
-// come back learns nothing; one that does learns all.
+// postfixPostgrey defers the first attempt before it checks whether the mailbox exists. A verifier that does not retry learns
+// nothing; one that does learns everything.
 func postfixPostgrey() setup {
 	s := postfixSetup("greylisting by postgrey", "grey.example", "smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:10023\n")
 	s.run = append([]string{"postgrey --inet=127.0.0.1:10023 --delay=5 --auto-whitelist-clients=0 --whitelist-clients=/dev/null --whitelist-recipients=/dev/null"}, s.run...)
@@ -77,8 +77,8 @@ func postfixPostgrey() setup {
 	return s
 }
 
-// postfixPostscreen tests each client. With the tests behind the greeting a first session is refused at RCPT, however well it
-// behaves; the next one passes.
+// postfixPostscreen tests each client. With the tests after the greeting, the first session is always refused at RCPT; the next
+// one passes.
 func postfixPostscreen() setup {
 	s := postfixSetup("postscreen with tests behind the greeting", "screen.example", `
 postscreen_greet_action = enforce
@@ -98,8 +98,8 @@ postscreen_bare_newline_action = enforce
 	return s
 }
 
-// postfixGateway is a Postfix that knows no mailboxes and asks the server behind it; that one is a second listener of the same
-// Postfix, which does know them.
+// postfixGateway is a Postfix that knows no mailboxes and verifies recipients at the server behind it: a second listener of the
+// same Postfix, which knows them.
 func postfixGateway(configuration, domain, more string) setup {
 	s := postfixSetup(configuration, domain, `
 relay_domains = $myhostname, `+domain+`
@@ -115,8 +115,8 @@ smtpd_recipient_restrictions = reject_unauth_destination, reject_unverified_reci
 	return s
 }
 
-// postfixUnverified answers 450 to what the server behind it refuses for good, as it does by default. The refusal of a made-up
-// name shows all the same that it tells mailboxes apart.
+// postfixUnverified answers 450 to recipients that the server behind it refuses permanently, as by default. The refusal of a
+// decoy still shows that it distinguishes mailboxes.
 func postfixUnverified() setup {
 	s := postfixGateway("reject_unverified_recipient", "gate.example", "")
 	s.list = join(
@@ -127,7 +127,7 @@ func postfixUnverified() setup {
 	return s
 }
 
-// postfixUnverifiedFinal has the setting that the manual advises once the server behind is known to answer well.
+// postfixUnverifiedFinal has the setting that the manual advises once the server behind it is known to work.
 func postfixUnverifiedFinal() setup {
 	s := postfixGateway("reject_unverified_recipient, code 550", "firm.example", "unverified_recipient_reject_code = 550\n")
 	s.list = join(
@@ -138,7 +138,7 @@ func postfixUnverifiedFinal() setup {
 	return s
 }
 
-// postfixLimits wants few recipients in a message and few errors in a session, and few connections and recipients at a time; its
+// postfixLimits allows few recipients in a message, few errors in a session, and few connections and recipients at a time; its
 // minute takes ten seconds.
 func postfixLimits() setup {
 	s := postfixSetup("limits of recipients, errors and connections", "limits.example", `
@@ -159,8 +159,8 @@ anvil_rate_time_unit = 10s
 	return s
 }
 
-// postfixMinute takes eight recipients in ten seconds from one address, and answers the others 450 4.7.1 meanwhile. Its minute is
-// over long before the pause that the words of the refusal call for.
+// postfixMinute accepts eight recipients in ten seconds from one address, and answers 450 4.7.1 to the others. Its minute ends long
+// before the pause that the provider table has for this reply.
 func postfixMinute() setup {
 	s := postfixSetup("limit of recipients in a minute", "minute.example", "smtpd_client_recipient_rate_limit = 8\nanvil_rate_time_unit = 10s\n")
 	s.list = join(
@@ -177,7 +177,7 @@ func postfixAcceptsAll() setup {
 	return s
 }
 
-// postfixBlocklist asks a blocklist about the prober, which is on it.
+// postfixBlocklist queries a blocklist that has the prober's address.
 func postfixBlocklist() setup {
 	s := postfixSetup("reject_rbl_client, the prober is listed", "listed.example", "smtpd_recipient_restrictions = reject_rbl_client bl.listed.example\n")
 	s.records = []string{"1.0.79.10.bl.listed.example. 60 IN A 127.0.0.2"}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Addresses that a prober may give as its own.
+// Sender addresses of a prober.
 const (
 	goodSender    = "probe@prober.example"  // a mailbox that exists
 	missingSender = "nobody@prober.example" // its server refuses it
@@ -21,8 +21,8 @@ const (
 	unknownSender = "probe@nowhere.example" // its domain does not exist
 )
 
-// startSenderServer is the mail server of the prober's own domain, which servers call back before they answer the prober. It knows
-// one mailbox and takes no message.
+// startSenderServer is the mail server of the prober's own domain, which servers call back before they answer the prober. It has
+// one mailbox and accepts no message.
 func startSenderServer(t *testing.T, at string) {
 	listener, err := net.Listen("tcp", at)
 	require.NoError(t, err)
@@ -38,14 +38,14 @@ func startSenderServer(t *testing.T, at string) {
 	}()
 }
 
-// answerCallout talks with one client until it leaves, or for a minute.
+// answerCallout serves one client until it closes, or for a minute.
 func answerCallout(c net.Conn) {
 	defer c.Close()
 	if c.SetDeadline(time.Now().Add(time.Minute)) != nil {
 		return
 	}
 	in := textproto.NewConn(c)
-	reply := func(line string) { fmt.Fprintf(c, "%s\r\n", line) } // a client that is gone is noticed when it is read
+	reply := func(line string) { fmt.Fprintf(c, "%s\r\n", line) } // a closed connection shows at the next read
 	reply("220 mx.prober.example ESMTP")
 	for {
 		line, err := in.ReadLine()

@@ -21,10 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verifyTimeout is what a list may take. The longest wait that a configuration calls for is a pause of two minutes.
+// verifyTimeout bounds a list. The longest wait of a configuration is a pause of two minutes.
 const verifyTimeout = 200 * time.Second
 
-// setup is a server with one of its configurations, and what is true of the addresses there.
+// setup is a server with one of its configurations, and the true verdicts of its addresses.
 type setup struct {
 	server, configuration string
 	system                string            // folder of the cache that it runs on
@@ -37,13 +37,13 @@ type setup struct {
 	records               []string          // of the DNS, other than those
 	sender                string            // --mail-from
 	schedule              string            // --retry-schedule
-	singles, list         []row             // asked in this order
+	singles, list         []row             // probed in this order
 }
 
-// row is an address and the verdict that it deserves, "STATUS reason".
+// row is an address and its right verdict, "STATUS reason".
 type row struct {
 	address, want string
-	forced        string // why no verifier can know more, where the verdict is UNKNOWN
+	forced        string // why no verifier can know more, if the verdict is UNKNOWN
 }
 
 func rows(want string, addresses ...string) (rs []row) {
@@ -76,7 +76,7 @@ func allSetups() []setup {
 	return all
 }
 
-// verifySetup starts the server and holds the verdicts on its addresses against what they deserve.
+// verifySetup starts the server and compares the verdicts of its addresses with the right ones.
 func (l *testNetwork) verifySetup(t *testing.T, s setup, r *result) {
 	r.tried = true
 	m := l.newMachine(t, s.system)
@@ -109,7 +109,7 @@ func (l *testNetwork) verifySetup(t *testing.T, s setup, r *result) {
 	r.took = time.Since(start)
 }
 
-// showLog prints the end of what the server said, of a test that failed.
+// showLog prints the end of the server's log if the test failed.
 func (m *machine) showLog(t *testing.T, file string) {
 	if !t.Failed() {
 		return
@@ -141,7 +141,7 @@ func (l *testNetwork) probity(t *testing.T, s setup, args ...string) []byte {
 	return out.Bytes()
 }
 
-// verdict is what came out for an address; why is for people.
+// verdict is the verdict of an address; why is for people.
 type verdict struct{ outcome, why string }
 
 func (l *testNetwork) verifySingles(t *testing.T, s setup) map[string]verdict {
@@ -202,7 +202,7 @@ type result struct {
 	took  time.Duration // 0: it was not tried to the end
 }
 
-// count holds what came out against what is true; every difference fails the test.
+// count compares the verdicts with the right ones; every difference fails the test.
 func (r *result) count(t *testing.T, want []row, got map[string]verdict) {
 	t.Helper()
 	for _, w := range want {
@@ -230,7 +230,7 @@ func (r *result) count(t *testing.T, want []row, got map[string]verdict) {
 	}
 }
 
-// resultTable is for people: how each setup fared, and what forces the UNKNOWNs that are right.
+// resultTable is for people: the result of each setup, and why the UNKNOWNs that are right cannot be avoided.
 func resultTable(all []*result) string {
 	all = slices.DeleteFunc(all, func(r *result) bool { return !r.tried })
 	var out bytes.Buffer
@@ -240,7 +240,7 @@ func resultTable(all []*result) string {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1fs\n", r.server, r.configuration, len(r.singles)+len(r.list), r.right, r.falseValid,
 			r.falseInvalid, r.needlessUnknown, r.forcedUnknown, r.took.Seconds())
 	}
-	_ = w.Flush() // a buffer takes everything
+	_ = w.Flush() // writing to a buffer never fails
 	for _, r := range all {
 		for _, row := range join(r.singles, r.list) {
 			if row.forced != "" {

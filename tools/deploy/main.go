@@ -1,7 +1,7 @@
-// Command deploy holds the files of deploy/ against the programs that read them: Helm's own linter and renderer, the
-// Kubernetes types, and Prometheus's own parsers of rules and queries. It is a module by itself, for what it needs is large.
+// Command deploy checks the files of deploy/ with the programs that read them: Helm's own linter and renderer, the
+// Kubernetes types, and Prometheus's own parsers of rules and queries. It is a module of its own, since its dependencies are large.
 //
-//	go run . ../../deploy          checks, and says where a rendered file would differ
+//	go run . ../../deploy          checks, and reports rendered files that differ
 //	go run . -write ../../deploy   writes the rendered files and their sums
 package main
 
@@ -108,7 +108,7 @@ func checkChart(dir string, write bool) error {
 	return errors.Join(append(errs, keep(filepath.Join(dir, "rendered.sum"), sums, write))...)
 }
 
-// render is what helm template prints.
+// render returns the output of helm template.
 func render(dir string, values map[string]any) ([]byte, error) {
 	chart, err := loader.Load(dir)
 	if err != nil {
@@ -140,7 +140,7 @@ func sorted[V any](m map[string]V) []string {
 	return names
 }
 
-// decode takes each document for what it says it is, and refuses a field that its kind does not have.
+// decode decodes each document as its kind, and refuses fields that the kind does not have.
 func decode(text []byte) error {
 	codec := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var errs []error
@@ -168,7 +168,7 @@ func onlyRemarks(text string) bool {
 	return true
 }
 
-// keep writes a file, or tells that it is not what it would be.
+// keep writes a file, or reports that its content differs.
 func keep(path string, text []byte, write bool) error {
 	if write {
 		return os.WriteFile(path, text, 0o644)
@@ -180,7 +180,7 @@ func keep(path string, text []byte, write bool) error {
 	return err
 }
 
-// sumsOf are the sums of the chart and of what was rendered of it, by which a test without Helm sees that they belong together.
+// sumsOf are the checksums of the chart and of its rendered files, by which a test without Helm sees that they belong together.
 func sumsOf(dir string) ([]byte, error) {
 	var out bytes.Buffer
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

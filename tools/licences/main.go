@@ -1,8 +1,8 @@
 // Command licences writes docs/licences.md: every module that is linked into the program and every npm package that is
-// bundled into the dashboard, with version and licence. It reads the module cache and the lock file, and asks nobody.
+// bundled into the dashboard, with version and licence. It reads the module cache and the lock file, and uses no network.
 //
 //	cd tools && go run ./licences ..        writes
-//	cd tools && go run ./licences -check .. says whether it would
+//	cd tools && go run ./licences -check .. reports whether the file differs
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// part is one thing that is distributed with the program.
+// part is a module or package that is distributed with the program.
 type part struct{ name, version, licence string }
 
 func main() {
@@ -114,7 +114,7 @@ func licenceIn(dir string) (string, error) {
 	return "", errors.New("no licence found: it may not be distributed")
 }
 
-// marks are words that only one licence has, in the order to look for them.
+// marks are words that only one licence has, in the order of the search.
 var marks = []struct{ words, name string }{
 	{"Apache License", "Apache-2.0"},
 	{"Mozilla Public License Version 2.0", "MPL-2.0"}, {"Mozilla Public License, version 2.0", "MPL-2.0"},
@@ -136,7 +136,7 @@ func recognise(text string) string {
 	return "other: read it"
 }
 
-// bundled lists the packages of a lock file that are no tools.
+// bundled lists the packages of a lock file that are not development tools.
 func bundled(path string) ([]part, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

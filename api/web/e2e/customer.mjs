@@ -20,7 +20,7 @@ export function customer(step) {
   step("signing in leads where the link led", async ({ page, password }) => {
     await page.locator("input[type=password]").fill(password);
     await page.keyboard.press("Enter");
-    await heading(page, "Lists");
+    await heading(page, "Jobs");
   });
 
   step("an operator makes a customer", async (t) => {
@@ -28,10 +28,10 @@ export function customer(step) {
     await nav(page, "Users");
     await page.getByRole("button", { name: "Add a user" }).click();
     await page.getByRole("dialog").getByLabel("E-mail address").fill("cleo@customer.example");
-    await page.getByRole("dialog").getByLabel("First credits").fill("50000");
+    await page.getByRole("dialog").getByLabel("Starting credits").fill("50000");
     await page.getByRole("button", { name: "Add", exact: true }).click();
     t.customer = { email: "cleo@customer.example", password: await page.locator("[role=dialog] pre").textContent() };
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     await page.getByRole("cell", { name: "cleo@customer.example", exact: true }).waitFor();
   });
 
@@ -45,7 +45,7 @@ export function customer(step) {
     t.operatorJob = (await sent.json()).job_id;
   });
 
-  step("signing out ends the session, in the interface as well", async ({ page, base }) => {
+  step("signing out ends the session, in the API as well", async ({ page, base }) => {
     const cookies = await page.context().cookies();
     assert.ok(cookies.every((c) => c.httpOnly && c.sameSite === "Strict"));
     await signOut(page);
@@ -67,14 +67,14 @@ export function customer(step) {
   step("a customer can reach no operator page", async ({ page, base }) => {
     assert.equal(await page.getByRole("link", { name: "Users" }).count(), 0);
     await page.goto(base + "/app/operator/users");
-    await page.getByText("Only an admin may open this page").waitFor();
+    await page.getByText("Admins only").waitFor();
     for (const path of operatorPaths) assert.equal(await statusOf(page, path), 403, path);
     for (const path of ["/v1/dash/admin/lanes/release", "/v1/dash/admin/traces"]) assert.equal((await asSession(page, "POST", path, { node: "p1", egress: "x" })).status, 403, path);
   });
 
   step("a customer can see no other's job", async ({ page, base, operatorJob }) => {
     await page.goto(`${base}/app/lists/${operatorJob}`);
-    await page.getByText("There is no such list here").waitFor();
+    await page.getByText("Job not found").waitFor();
     const job = `/v1/verify/bulk/${operatorJob}`;
     for (const path of [job, `${job}/results`, `${job}/callback`, `/v1/dash/jobs/${operatorJob}/rows`, `/v1/dash/jobs/${operatorJob}/providers`]) {
       assert.equal(await statusOf(page, path), 404, path);
@@ -95,7 +95,7 @@ export function customer(step) {
     await page.getByRole("button", { name: "Create", exact: true }).click();
     t.live = await page.locator("[role=dialog] pre").textContent();
     assert.match(t.live, /^prb_live_[0-9A-Za-z]{38}$/);
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     await page.getByRole("cell", { name: "shop", exact: true }).waitFor();
     assert.ok(!(await page.content()).includes(t.live), "it is shown once");
     const { balance } = await (await fetch(base + "/v1/credits", bearer(t.live))).json();
@@ -111,7 +111,7 @@ export function customer(step) {
 
   step("one address is verified, with its evidence", async ({ page, list }) => {
     const address = list.split("\n")[1].match(/[^,"\s]+@[^,"\s]+/)[0];
-    await nav(page, "Verify one");
+    await nav(page, "Verify an address");
     await page.getByLabel("E-mail address").fill(address);
     await page.getByRole("button", { name: "Verify", exact: true }).click();
     await page.getByRole("heading", { name: "Evidence" }).waitFor({ timeout: 30_000 });
@@ -132,7 +132,7 @@ export function customer(step) {
   });
 
   step("a list is shown before it is sent", async ({ page, file }) => {
-    await nav(page, "Lists");
+    await nav(page, "Jobs");
     await page.locator("input[type=file]").setInputFiles(file);
     await page.getByRole("region", { name: "First rows of the list" }).waitFor();
     await page.getByText(`${rows.toLocaleString("en-US")} rows`).waitFor();
@@ -149,7 +149,7 @@ export function customer(step) {
     await page.reload();
     await slow(-1);
     await cdp.detach();
-    await page.getByText("The server kept nothing of it and charged nothing").waitFor();
+    await page.getByText("Nothing was charged").waitFor();
     const { jobs } = await (await fetch(base + "/v1/verify/bulk", bearer(live))).json();
     assert.deepEqual(jobs, []);
     const { reserved } = await (await fetch(base + "/v1/credits", bearer(live))).json();
@@ -177,10 +177,10 @@ export function customer(step) {
     await page.getByRole("link", { name: "Open the job" }).click();
     await page.getByText("completed", { exact: true }).waitFor({ timeout: 300_000 });
     t.job = page.url().split("/").at(-1);
-    await page.getByRole("button", { name: /Close the note/ }).click();
+    await page.getByRole("button", { name: /^Dismiss/ }).click();
   });
 
-  step("downloads are the interface's bytes", async ({ page, base, live, job }) => {
+  step("downloads are the API's bytes", async ({ page, base, live, job }) => {
     const digest = (b) => createHash("sha256").update(b).digest("hex");
     for (const [name, query] of [
       ["Everything", ""],
@@ -197,8 +197,8 @@ export function customer(step) {
   });
 
   step("rows are looked up", async ({ page }) => {
-    await page.getByLabel("Letters of the address").fill("gmail.com");
-    await page.getByRole("button", { name: "Look up" }).click();
+    await page.getByLabel("Search by e-mail or domain").fill("gmail.com");
+    await page.getByRole("button", { name: "Search" }).click();
     await page.getByRole("region", { name: "Rows found" }).getByText("gmail.com").first().waitFor();
   });
 
@@ -264,6 +264,6 @@ export function customer(step) {
     const cookie = login.headers.get("set-cookie").split(";")[0];
     const ended = await fetch(base + "/v1/dash/sessions", { method: "DELETE", headers: { Cookie: cookie, "X-CSRF-Token": visit.csrf_token } });
     assert.equal(ended.status, 204);
-    await page.getByText("Your session has ended").waitFor({ timeout: 20_000 });
+    await page.getByText("Your session expired. Sign in to continue.").waitFor({ timeout: 20_000 });
   });
 }

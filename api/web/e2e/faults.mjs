@@ -9,10 +9,10 @@ const csv = (name, text) => ({ name, mimeType: "text/csv", buffer: Buffer.from(t
 /** shot keeps a picture of a page in the folder SHOTS, where one is named. */
 const shot = (page, name) => process.env.SHOTS && page.screenshot({ path: `${process.env.SHOTS}/${name}.png` });
 
-/** choose gives a file to the page Lists. */
+/** choose gives a file to the page Jobs. */
 async function choose(page, file) {
-  await nav(page, "Lists");
-  await heading(page, "Lists");
+  await nav(page, "Jobs");
+  await heading(page, "Jobs");
   await page.locator("input[type=file]").first().setInputFiles(file);
 }
 
@@ -39,8 +39,8 @@ export function faults(step) {
   step("rows are counted as the server counts them, with a stray quote", async ({ page }) => {
     const rows = Array.from({ length: 100 }, (_, i) => `a${i}@quotes.example,${i === 10 ? '5" pipe' : "pipe"}\n`);
     await choose(page, csv("pipes.csv", `email,what\n${rows.join("")}`));
-    await page.getByText("100 rows, at most 100 credits").waitFor({ timeout: 10_000 });
-    await page.getByRole("button", { name: "Not now" }).click();
+    await page.getByText("100 rows. At most 100 credits").waitFor({ timeout: 10_000 });
+    await page.getByRole("button", { name: "Cancel" }).click();
   });
 
   step("a workbook is refused in words", async ({ page }) => {
@@ -55,18 +55,18 @@ export function faults(step) {
     await choose(page, csv("dear.csv", `email\n${Array.from({ length: 200 }, (_, i) => `a${i}@dear.example\n`).join("")}`));
     await page.getByRole("button", { name: "Upload and verify" }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
-    await panel.getByText("150 credits are available and this needs 200: ask your administrator for more credits.").waitFor();
+    await panel.getByText("You have 150 credits; this needs 200. Ask your administrator for more.").waitFor();
     assert.equal(await panel.getByRole("button", { name: "Try again" }).count(), 0);
-    await panel.getByRole("button", { name: /Close the note/ }).click();
+    await panel.getByRole("button", { name: /^Dismiss/ }).click();
   });
 
   step("a list that cannot be read is not to be tried again", async ({ page }) => {
     await choose(page, csv("open.csv", 'email,x\na@b.example,"open\n'));
     await page.getByRole("button", { name: "Upload and verify" }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
-    await panel.getByText(/a quote opens here/).waitFor();
+    await panel.getByText(/unclosed quote/).waitFor();
     assert.equal(await panel.getByRole("button", { name: "Try again" }).count(), 0);
-    await panel.getByRole("button", { name: /Close the note/ }).click();
+    await panel.getByRole("button", { name: /^Dismiss/ }).click();
   });
 
   step("a limit is told in words of people", async ({ page }) => {
@@ -78,7 +78,7 @@ export function faults(step) {
     await choose(page, csv("third.csv", "email\nann@third.example\n"));
     await page.getByRole("button", { name: "Upload and verify" }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
-    await panel.getByText("The limit of 2 requests is reached: try again in about an hour.").waitFor();
+    await panel.getByText("The limit of 2 requests is reached. Try again in about an hour.").waitFor();
     await page.unroute("**/v1/verify/bulk");
     await panel.getByRole("button", { name: "Try again" }).click();
     await panel.getByRole("link", { name: "Open the job" }).click();
@@ -90,15 +90,15 @@ export function faults(step) {
     const open = { ...done, status: "", score: 0, reason: null };
     let asked = 0;
     await page.route("**/v1/dash/jobs/*/rows?*", (route) => route.fulfill({ json: { rows: [asked++ === 0 ? open : done], next_after: null } }));
-    await page.getByLabel("Letters of the address").fill("ann");
-    await page.getByRole("button", { name: "Look up" }).click();
+    await page.getByLabel("Search by e-mail or domain").fill("ann");
+    await page.getByRole("button", { name: "Search" }).click();
     const found = page.getByRole("region", { name: "Rows found" });
     await found.getByText("not verified yet").waitFor();
-    await page.getByRole("button", { name: "Look up" }).click();
+    await page.getByRole("button", { name: "Search" }).click();
     await found.getByText("INVALID").waitFor();
     assert.equal(asked, 2);
     await page.unroute("**/v1/dash/jobs/*/rows?*");
-    await page.getByRole("button", { name: /Close the note/ }).click();
+    await page.getByRole("button", { name: /^Dismiss/ }).click();
   });
 
   step("all jobs are seen page by page", async ({ page, base, email, password }) => {
@@ -132,7 +132,7 @@ export function faults(step) {
     await page.getByRole("button", { name: "Upload and verify" }).waitFor();
     await page.context().clearCookies(); // as a session that expired
     await page.getByRole("button", { name: "Upload and verify" }).click();
-    await page.getByText("Your session has ended").waitFor();
+    await page.getByText("Your session expired. Sign in to continue.").waitFor();
     assert.equal(await page.getByLabel("E-mail address").inputValue(), dana.email);
     await page.locator("input[type=password]").fill(dana.password);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -141,17 +141,17 @@ export function faults(step) {
     assert.equal(await page.getByText("API key is missing").count(), 0);
     await panel.getByRole("button", { name: "Try again" }).click();
     await panel.getByRole("link", { name: "Open the job" }).waitFor();
-    await panel.getByRole("button", { name: /Close the note/ }).click();
+    await panel.getByRole("button", { name: /^Dismiss/ }).click();
 
     await choose(page, csv("typed.csv", "email\nann@typed.example\n"));
     await page.getByRole("button", { name: "More options" }).click();
     await page.getByLabel("Name of the job").fill("Spring letter");
     await endElsewhere(base, dana);
-    await page.getByText("Your session has ended").waitFor();
+    await page.getByText("Your session expired. Sign in to continue.").waitFor();
     await page.locator("input[type=password]").fill(dana.password);
     await page.getByRole("button", { name: "Sign in" }).click();
     assert.equal(await page.getByLabel("Name of the job").inputValue(), "Spring letter");
-    await page.getByRole("button", { name: "Not now" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
   });
 
   step("pages that were never opened open while the server is away, which a banner says", async ({ page, base }) => {
@@ -185,7 +185,7 @@ export function faults(step) {
     await page.context().setOffline(false);
     await panel.getByRole("button", { name: "Try again" }).click();
     await panel.getByRole("link", { name: "Open the job" }).waitFor();
-    await panel.getByRole("button", { name: /Close the note/ }).click();
+    await panel.getByRole("button", { name: /^Dismiss/ }).click();
   });
 
   step("a page whose code cannot be fetched says so within the dashboard, and comes by itself", async ({ page, base }) => {

@@ -69,7 +69,7 @@ try {
   context.setDefaultTimeout(300_000);
   const page = context.pages()[0];
   await signIn(page, fleet.base, fleet.email, fleet.password);
-  await nav(page, "Lists");
+  await nav(page, "Jobs");
   const stop = memory(context, page);
   let began = Date.now();
   await page.locator("input[type=file]").setInputFiles(file);
@@ -87,7 +87,7 @@ try {
   await page.reload();
   await pace(-1);
   await cdp.detach();
-  const words = await page.getByText(/The upload ended at about \d+ %|after all had been sent/).textContent();
+  const words = await page.getByText(/Upload interrupted at \d+ %|The upload had finished/).textContent();
   console.log(`reloaded: "${words}"`);
   assert.equal((await asSession(page, "GET", "/v1/verify/bulk")).body.jobs.length, 0, "nothing was kept");
 

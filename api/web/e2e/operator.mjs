@@ -29,9 +29,9 @@ export function operator(step) {
   step("a coordinator shows outcomes, hosts that failed, and what the doctor says of its probers", async ({ page }) => {
     const region = (name) => page.getByRole("region", { name });
     await region("Outcomes of probes").getByRole("row", { name: /VALID/ }).first().waitFor();
-    await region("What replies asked for").getByRole("row", { name: /pause|quarantine|slow/ }).first().waitFor();
-    await region("Hosts that could not be asked").getByRole("row").nth(1).waitFor();
-    const findings = region("Findings of the doctor");
+    await region("Throttling actions").getByRole("row", { name: /pause|quarantine|slow/ }).first().waitFor();
+    await region("Connection failures").getByRole("row").nth(1).waitFor();
+    const findings = region("Self-check findings");
     for (const node of ["p1", "p2"]) await findings.getByRole("row", { name: new RegExp(`^${node} .*(fail|warn|unknown)`) }).first().waitFor();
     const { cluster } = (await asSession(page, "GET", "/v1/dash/admin/node")).body;
     const counted = cluster.nodes.map((n) => Object.entries(n.meters).filter(([name]) => name.startsWith("probity_prober_outcomes_total{")).length);
@@ -40,10 +40,10 @@ export function operator(step) {
 
   step("a killed prober goes red", async ({ page, fleet }) => {
     const row = page.locator("tr[data-node=p1]");
-    await row.locator(".tone-good").getByText("takes work").waitFor();
+    await row.locator(".tone-good").getByText("available").waitFor();
     await fleet.probers.get("p1").kill();
     await row.locator(".tone-bad").first().waitFor({ timeout: 60_000 });
-    await page.locator("tr[data-node=p2] .tone-good").getByText("takes work").waitFor();
+    await page.locator("tr[data-node=p2] .tone-good").getByText("available").waitFor();
   });
 
   step("probes are found by outcome and by address, with reply, rule and source", async ({ page, list }) => {
@@ -57,21 +57,21 @@ export function operator(step) {
     assert.ok(!(await table.textContent()).includes("@"), "no address is shown");
     await page.getByLabel("Address").fill(list.split("\n")[3].match(/[^,"\s]+@[^,"\s]+/)[0]);
     await page.getByRole("button", { name: "Find" }).click();
-    await page.getByText("No such probe is remembered").or(table).first().waitFor();
+    await page.getByText("No matching probes").or(table).first().waitFor();
     await page.getByRole("tab", { name: "Single calls" }).click();
     await page.getByRole("region", { name: "Single calls" }).getByText("cleo@customer.example").first().waitFor();
   });
 
   step("acts are found by who and what, with whom they were about", async ({ page, fleet }) => {
     await nav(page, "Audit");
-    const table = page.getByRole("region", { name: "Acts" });
+    const table = page.getByRole("region", { name: "Actions" });
     await table.getByRole("row", { name: /Quarantine ended/ }).getByText(fleet.email).waitFor();
-    await page.getByRole("combobox", { name: "Act" }).click();
+    await page.getByRole("combobox", { name: "Action" }).click();
     await page.getByRole("option", { name: "Account added" }).click();
     await table.getByRole("row", { name: /Quarantine ended/ }).waitFor({ state: "detached" });
     await table.getByRole("row", { name: new RegExp(`Account added .*${fleet.email}.*cleo@customer.example`) }).waitFor();
     await page.getByLabel("Who").fill("nobody");
-    await page.getByText("No act is like that").waitFor();
+    await page.getByText("No matching entries").waitFor();
   });
 
   step("the providers' table is there", async ({ page }) => {
@@ -86,9 +86,9 @@ export function operator(step) {
   step("the cluster has given the prober up", async ({ page, base, fleet }) => {
     await page.goto(base + "/app/operator/cluster");
     await heading(page, "Cluster");
-    await page.locator("tr[data-node=p1] .tone-bad").getByText(/takes no work|gone/).waitFor({ timeout: 90_000 });
+    await page.locator("tr[data-node=p1] .tone-bad").getByText(/unavailable|gone/).waitFor({ timeout: 90_000 });
     await fleet.prober("p1"); // it comes back as itself
-    await page.locator("tr[data-node=p1] .tone-good").getByText("takes work").waitFor({ timeout: 90_000 });
+    await page.locator("tr[data-node=p1] .tone-good").getByText("available").waitFor({ timeout: 90_000 });
   });
 }
 

@@ -20,8 +20,8 @@ export function scenes(base, { list, job, fair, paused, bo }) {
     [
       "job-rows",
       async (page) => {
-        await page.getByLabel("Letters of the address").fill("gmail");
-        await button(page, "Look up");
+        await page.getByLabel("Search by e-mail or domain").fill("gmail");
+        await button(page, "Search");
         await page.getByRole("region", { name: "Rows found" }).waitFor();
       },
     ],
@@ -52,15 +52,15 @@ export function scenes(base, { list, job, fair, paused, bo }) {
         await button(page, "Create a key");
         await page.getByRole("dialog").getByLabel("Name").fill("crm");
         await button(page, "Create");
-        await page.getByText("Copy it now").waitFor();
+        await page.getByText("Copy your key now").waitFor();
       },
     ],
     [
       "callbacks-signed",
       async (page) => {
         await at("settings/callbacks")(page);
-        await button(page, "Make a signing secret");
-        await page.getByText("Copy it now").waitFor();
+        await button(page, "Create signing secret");
+        await page.getByText("Copy the secret now").waitFor();
       },
     ],
     [
@@ -68,7 +68,7 @@ export function scenes(base, { list, job, fair, paused, bo }) {
       async (page) => {
         await at("operator/users")(page);
         await button(page, "Add a user");
-        await page.getByRole("dialog").getByLabel("First credits").waitFor();
+        await page.getByRole("dialog").getByLabel("Starting credits").waitFor();
       },
     ],
     [
@@ -109,7 +109,7 @@ export function scenes(base, { list, job, fair, paused, bo }) {
       async (page) => {
         await at("operator/audit")(page);
         await page.getByLabel("Who").fill("nobody");
-        await page.getByText("No act is like that").waitFor();
+        await page.getByText("No matching entries").waitFor();
       },
     ],
     ["nowhere", at("nowhere")],

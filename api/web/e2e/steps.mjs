@@ -13,10 +13,10 @@ export const nav = (page, name) => page.getByRole("navigation", { name: "Pages" 
 /** heading waits for a page's own heading. */
 export const heading = (page, name) => page.getByRole("heading", { level: 1, name }).waitFor();
 
-/** statusOf is how the interface answers the page's own session. */
+/** statusOf is how the API answers the page's own session. */
 export const statusOf = (page, path) => page.evaluate((p) => fetch(p).then((r) => r.status), path);
 
-/** asSession calls the interface as the page does. */
+/** asSession calls the API as the page does. */
 export const asSession = (page, method, path, body) =>
   page.evaluate(
     async ({ method, path, body }) => {
@@ -33,7 +33,7 @@ export async function signOut(page) {
   await page.getByRole("button", { name: /^Account/ }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   await heading(page, "Sign in");
-  assert.equal(await page.getByText("Your session has ended").count(), 0, "who signs out knows");
+  assert.equal(await page.getByText("Your session expired. Sign in to continue.").count(), 0, "who signs out knows");
 }
 
 /** sweep holds that pages have nothing wrong for axe and fit: narrow and light, wide and dark. look.mjs tries all of it. */

@@ -33,7 +33,7 @@ async function switchOn(page, base, password) {
   await p.getByRole("button", { name: "Switch on" }).click();
   const recovery = (await p.getByLabel("Recovery codes", { exact: true }).textContent()).trim().split("\n");
   assert.equal(recovery.length, 10);
-  await p.getByRole("button", { name: "I have them" }).click();
+  await p.getByRole("button", { name: "Done" }).click();
   await p.getByText("10 recovery codes are left").waitFor();
   return { secret, recovery };
 }

@@ -48,9 +48,9 @@ export function Root() {
 
 function NotYours() {
   return (
-    <Page title="For operators">
-      <Empty icon="stop" title="Only an admin may open this page">
-        Ask whoever runs this service.
+    <Page title="No access">
+      <Empty icon="stop" title="Admins only">
+        Contact your administrator.
       </Empty>
     </Page>
   );

@@ -137,10 +137,10 @@ describe("errors", () => {
 
 describe("nodes and lanes", () => {
   it.each([
-    ["alive", true, "good", "takes work"],
-    ["alive", false, "bad", "takes no work"],
+    ["alive", true, "good", "available"],
+    ["alive", false, "bad", "unavailable"],
     ["suspect", true, "bad", "unreachable"],
-    ["suspect", false, "bad", "takes no work"],
+    ["suspect", false, "bad", "unavailable"],
     ["draining", true, "fair", "leaving"],
     ["gone", false, "bad", "gone"],
   ])("a node that is %s, usable %s, is shown %s: %s", (state, usable, tone, words) => expect(condition({ state, usable })).toEqual({ tone, words }));

@@ -6,10 +6,10 @@ import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 const root = createRootRoute({
   component: Root,
   notFoundComponent: () => (
-    <Page title="Nothing here">
+    <Page title="Page not found">
       <Panel>
-        <Empty icon="search" title="There is no such page">
-          The address was mistyped, or what it led to is gone. Choose from the menu, or go to the <To to="/">overview</To>.
+        <Empty icon="search" title="This page does not exist or was deleted">
+          Choose from the menu, or go to the <To to="/">overview</To>.
         </Empty>
       </Panel>
     </Page>

@@ -4,7 +4,7 @@ export const statuses: readonly Status[] = ["VALID", "RISKY", "INVALID", "UNKNOW
 
 /** meaning is a status in plain words. */
 export const meaning: Record<Status, { title: string; text: string }> = {
-  VALID: { title: "Safe to send", text: "The mailbox exists and its server refuses made-up ones." },
+  VALID: { title: "Safe to send", text: "The mailbox exists and its server rejects invalid ones." },
   RISKY: { title: "Send with care", text: "Mail may arrive, but it may also bounce or go unread." },
   INVALID: { title: "Do not send", text: "Mail to this address will bounce." },
   UNKNOWN: { title: "No answer", text: "The mail server gave no clear answer. This cost nothing; try again later." },
@@ -63,9 +63,9 @@ export function checks(r: Result): Check[] {
   list.push(
     r.mx_records.length > 0
       ? { name: "Mail servers", outcome: "good", text: r.mx_records.length === 1 ? "One" : `${r.mx_records.length}` }
-      : { name: "Mail servers", outcome: r.status === "INVALID" ? "bad" : "none", text: "None named" },
+      : { name: "Mail servers", outcome: r.status === "INVALID" ? "bad" : "none", text: "None found" },
     mailbox(r),
-    flag("Throw-away domain", r.is_disposable),
+    flag("Disposable domain", r.is_disposable),
     flag("Role address", r.is_role_based),
     r.is_free_email
       ? { name: "Free provider", outcome: "none", text: "Yes" }
@@ -74,7 +74,7 @@ export function checks(r: Result): Check[] {
   if (r.details?.is_alias) list.push({ name: "Alias service", outcome: "none", text: "Yes: mail is forwarded to a mailbox elsewhere" });
   const all = r.details?.is_catch_all;
   if (all !== undefined && all !== null) {
-    list.push({ name: "Accepts any name", outcome: all ? "fair" : "good", text: all ? "Yes" : "No" });
+    list.push({ name: "Catch-all domain", outcome: all ? "fair" : "good", text: all ? "Yes" : "No" });
   }
   return list;
 }
@@ -85,8 +85,8 @@ function mailbox(r: Result): Check {
   if (r.reason === "mailbox_not_found") return { name, outcome: "bad", text: "Refused by its server" };
   if (r.reason === "mailbox_disabled") return { name, outcome: "bad", text: "Disabled" };
   if (r.reason === "mailbox_full") return { name, outcome: "fair", text: "Full" };
-  if (r.reason === "smtp_not_checked") return { name, outcome: "none", text: "Not asked" };
-  if (r.status === "RISKY") return { name, outcome: "fair", text: "Accepted, but that proves little" };
+  if (r.reason === "smtp_not_checked") return { name, outcome: "none", text: "Not checked" };
+  if (r.status === "RISKY") return { name, outcome: "fair", text: "Accepted, not conclusive" };
   return { name, outcome: "none", text: "No clear answer" };
 }
 

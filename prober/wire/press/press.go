@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Singles press when, for a moment at least, they come faster than Rate: from the call on with which Least of them stand above it,
-// until as much time has passed as they are worth. Ten that come together press for a moment; of those that go on the more stand
-// above it the longer they do, but never more than Hold is worth: so long they press after the last.
+// Single calls are load when they come faster than Rate: from the call at which Least of them are above it, until each has had
+// the time that Rate gives it. Ten calls at once are load for a moment. The longer calls come faster than Rate, the longer the
+// load lasts, but never longer than Hold after the last.
 const (
 	Rate  = 500 // a second
 	Least = 10
@@ -27,11 +27,11 @@ type Meter struct {
 	empty int64      // when all that came have had their time
 }
 
-// late is how long a call may come after others: it waited for a processor between its look at the clock and its count. More
-// tells of a clock that was set back.
+// late is how long a call may come after others: it waited for a processor between reading the clock and being counted. More
+// means that the clock was set back.
 const late = time.Second
 
-// Called counts a single.
+// Called counts a single call.
 func (m *Meter) Called(now time.Time) {
 	at := now.UnixNano()
 	m.mu.Lock()

@@ -109,8 +109,8 @@ export function errorOf(status: number, body: unknown, requestId: string | null,
  * person knows no Retry-After, and cannot add credits. */
 function forPeople(status: number, detail: string, wait: number): string {
   const happened = detail.split(": ", 1)[0]!;
-  if (wait > 0) return `${happened}: try again ${soon(wait)}.`;
-  if (status === 402) return `${happened}: ask your administrator for more credits.`;
+  if (wait > 0) return `${happened}. Try again ${soon(wait)}.`;
+  if (status === 402) return `${happened}. Ask your administrator for more.`;
   return detail;
 }
 

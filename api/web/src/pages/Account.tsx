@@ -61,9 +61,9 @@ function Password({ email }: { email: string }) {
       <form onSubmit={submit}>
         <Stack maw="24rem">
           <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
-          <PasswordInput label="Present password" autoComplete="current-password" required value={current} onChange={(e) => setCurrent(e.currentTarget.value)} visibilityToggleButtonProps={toggle} />
+          <PasswordInput label="Current password" autoComplete="current-password" required value={current} onChange={(e) => setCurrent(e.currentTarget.value)} visibilityToggleButtonProps={toggle} />
           <PasswordInput label="New password" description="At least 10 characters; all other sessions end" autoComplete="new-password" required minLength={10} value={next} onChange={(e) => setNext(e.currentTarget.value)} visibilityToggleButtonProps={toggle} />
-          <PasswordInput label="New password, again" autoComplete="new-password" required value={repeat} error={differ ? "The two are not the same" : undefined} onChange={(e) => setRepeat(e.currentTarget.value)} visibilityToggleButtonProps={toggle} />
+          <PasswordInput label="Confirm new password" autoComplete="new-password" required value={repeat} error={differ ? "Passwords do not match" : undefined} onChange={(e) => setRepeat(e.currentTarget.value)} visibilityToggleButtonProps={toggle} />
           {change.error && <Trouble error={change.error} />}
           {change.isSuccess && (
             <Text size="sm" className="ink-good" role="status">
@@ -114,7 +114,7 @@ function Sessions() {
       title="Sessions"
       actions={
         (query.data?.length ?? 0) > 1 && (
-          <Ask label="End all others" title="End all other sessions?" keep="Keep them" button={{ size: "compact-sm" }} act={() => take(api.DELETE("/v1/dash/sessions"))} done={refresh}>
+          <Ask label="Sign out other sessions" title="Sign out all other sessions?" keep="Keep them" button={{ size: "compact-sm" }} act={() => take(api.DELETE("/v1/dash/sessions"))} done={refresh}>
             Every other browser that is signed in to this account has to sign in again.
           </Ask>
         )

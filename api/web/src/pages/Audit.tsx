@@ -37,7 +37,7 @@ export const said: Readonly<Record<string, string>> = {
 export const noted = (a: Pick<Act, "act" | "note" | "about">) => (a.act.startsWith("key ") || a.act === "download" ? a.note.replace(/^\S+ ?/, "") : a.note.replace(a.about, "").trim());
 
 const columns: Column<Act>[] = [
-  { title: "Act", kind: "name", of: (a) => <b>{said[a.act] ?? a.act}</b> },
+  { title: "Action", kind: "name", of: (a) => <b>{said[a.act] ?? a.act}</b> },
   { title: "When", kind: "name", of: (a) => <When act={a} /> },
   { title: "Who", kind: "name", of: (a) => <Name text={a.by} /> },
   { title: "From", kind: "word", of: (a) => a.from },
@@ -62,14 +62,14 @@ export function Audit() {
   const query = useInfiniteQuery(acts(by, act));
   const list = query.data?.pages.flatMap((p) => p.acts);
   return (
-    <Page title="Audit" note="What admins did, what was done to accounts and keys, and who downloaded results: by whom, when, and from where. Only downloads are ever taken out of it, when their time as history is over, and it holds no address that was verified.">
+    <Page title="Audit" note="Admin actions, changes to accounts and keys, and downloads of results. Only downloads expire, other entries are never deleted; verified addresses are never logged.">
       <Panel>
         <Group className="asks" align="flex-end" gap="sm" mb="sm">
-          <TextInput label="Who" placeholder="Letters of a name" value={typed} onChange={(e) => setTyped(e.currentTarget.value)} leftSection={<Icon name="search" size={16} />} w="18rem" maw="100%" />
+          <TextInput label="Who" placeholder="Name or e-mail" value={typed} onChange={(e) => setTyped(e.currentTarget.value)} leftSection={<Icon name="search" size={16} />} w="18rem" maw="100%" />
           <Select
-            label="Act"
+            label="Action"
             searchable
-            data={[{ value: "", label: "Any act but downloads" }, ...Object.entries(said).map(([value, label]) => ({ value, label }))]}
+            data={[{ value: "", label: "Any action but downloads" }, ...Object.entries(said).map(([value, label]) => ({ value, label }))]}
             value={act}
             onChange={(v) => setAct(v ?? "")}
             allowDeselect={false}
@@ -80,11 +80,11 @@ export function Audit() {
         <Loaded query={{ ...query, data: list }} what="the audit log">
           {(found) =>
             found.length === 0 && !query.hasNextPage ? (
-              <Empty icon="audit" title={by || act ? "No act is like that" : "Nothing was done yet"}>
-                {by || act ? "Choose another act, or fewer letters. Downloads are an act of their own." : "Accounts, keys, credits, limits, suppressions, quarantines and backups: each change will stand here. Downloads of results are shown as an act of their own."}
+              <Empty icon="audit" title={by || act ? "No matching entries" : "No entries yet"}>
+                {by || act ? "Choose another action or a shorter name. Downloads are listed under their own action." : "Changes to accounts, keys, credits, limits, suppressions, quarantines and backups will appear here. Downloads of results are listed under their own action."}
               </Empty>
             ) : (
-              <Rows label="Acts" columns={columns} rows={found} keyOf={(a, i) => a.at + i} />
+              <Rows label="Actions" columns={columns} rows={found} keyOf={(a, i) => a.at + i} />
             )
           }
         </Loaded>

@@ -93,9 +93,9 @@ export function condition(n: Pick<ClusterNode, "state" | "usable" | "problem">):
     case n.usable && n.state === "suspect":
       return { tone: "bad", words: "unreachable" };
     case !n.usable:
-      return { tone: "bad", words: "takes no work" };
+      return { tone: "bad", words: "unavailable" };
     default:
-      return { tone: "good", words: "takes work" };
+      return { tone: "good", words: "available" };
   }
 }
 
@@ -106,7 +106,7 @@ const identityTones: Record<string, Tone> = { ok: "good", resting: "bad", sick: 
 export function Cluster() {
   const query = useQuery(node);
   return (
-    <Page title="Cluster" note="Nodes, their identities, what they are doing, what receivers let them do, and what the doctor says of them.">
+    <Page title="Cluster" note="Node health, sending identities, provider budgets and self-checks.">
       <Loaded query={query} what="the node">
         {(n) => {
           const view = n.cluster as ClusterView | null;
@@ -119,8 +119,8 @@ export function Cluster() {
               <Lanes />
               <Findings report={n.findings as Report | null} nodes={nodes} />
               <Counts title="Outcomes of probes" note="By status and reason; DEFERRED are asked again later." rows={labelled(meters, "probity_prober_outcomes_total")} />
-              <Counts title="What replies asked for" note="A lane slows down, pauses or is quarantined when its receiver says so." rows={labelled(meters, "probity_prober_actions_total")} />
-              <Counts title="Hosts that could not be asked" note="What happened before a recipient could be named." rows={labelled(meters, "probity_prober_session_failures_total")} />
+              <Counts title="Throttling actions" note="A lane slows down, pauses or is quarantined when its receiver says so." rows={labelled(meters, "probity_prober_actions_total")} />
+              <Counts title="Connection failures" note="Sessions that failed before the first recipient." rows={labelled(meters, "probity_prober_session_failures_total")} />
               <Text size="sm" c="dimmed">
                 {n.go_version}
                 {n.revision && `, revision ${n.revision}`}, {number(n.goroutines)} goroutines, {number(n.event_streams)} event streams
@@ -164,7 +164,7 @@ function Nodes({ view }: { view: ClusterView | null }) {
   const nodes = view?.nodes ?? [];
   return (
     <Panel title="Nodes" actions={view?.coordinator && <Text size="sm">coordinator {view.coordinator}</Text>}>
-      {[view?.problem, view?.rivals?.length && `Other coordinators are heard, which no node works for: ${view.rivals.join(", ")}.`].map(
+      {[view?.problem, view?.rivals?.length && `Other coordinators detected (no node is attached to them): ${view.rivals.join(", ")}.`].map(
         (words) =>
           words && (
             <Text key={words} size="sm" className="ink-bad" mb="xs" role="alert">
@@ -174,7 +174,7 @@ function Nodes({ view }: { view: ClusterView | null }) {
       )}
       {nodes.length === 0 ? (
         <Text size="sm" c="dimmed">
-          No prober is there: start one with <span className="mono">probity prober</span>. Until then jobs wait.
+          No prober is connected: start one with <span className="mono">probity prober</span>. Until then jobs wait.
         </Text>
       ) : (
         <Rows label="Nodes" columns={columns} rows={nodes} keyOf={(n) => n.name} rowProps={(n) => ({ "data-node": n.name }) as HTMLAttributes<HTMLTableRowElement>} />
@@ -240,9 +240,9 @@ const findingColumns: Column<Finding>[] = [
 
 const doctorColumns: Column<ClusterNode>[] = [
   { title: "Node", kind: "name", of: (n) => <b>{n.name}</b> },
-  { title: "Failing", kind: "number", of: (n) => <span className={n.audit_failing ? "ink-bad" : undefined}>{number(n.audit_failing ?? 0)}</span> },
-  { title: "Doubtful", kind: "number", of: (n) => <span className={n.audit_doubtful ? "ink-fair" : undefined}>{number(n.audit_doubtful ?? 0)}</span> },
-  { title: "Looked", of: (n) => <Moment at={n.audited_at} none="not yet" /> },
+  { title: "Failures", kind: "number", of: (n) => <span className={n.audit_failing ? "ink-bad" : undefined}>{number(n.audit_failing ?? 0)}</span> },
+  { title: "Warnings", kind: "number", of: (n) => <span className={n.audit_doubtful ? "ink-fair" : undefined}>{number(n.audit_doubtful ?? 0)}</span> },
+  { title: "Checked", of: (n) => <Moment at={n.audited_at} none="not yet" /> },
 ];
 
 type NodeFinding = Finding & { node: string };
@@ -253,19 +253,19 @@ const nodeFindingColumns: Column<NodeFinding>[] = [{ title: "Node", kind: "name"
 function Findings({ report, nodes }: { report: Report | null; nodes: ClusterNode[] }) {
   if (report?.findings) {
     return (
-      <Panel title="Doctor" actions={report.at && <Text size="sm" c="dimmed">looked <Moment at={report.at} /></Text>}>
-        <Rows label="Findings of the doctor" columns={findingColumns} rows={report.findings} keyOf={(_, i) => i} />
+      <Panel title="Self-checks" actions={report.at && <Text size="sm" c="dimmed">checked <Moment at={report.at} /></Text>}>
+        <Rows label="Self-check findings" columns={findingColumns} rows={report.findings} keyOf={(_, i) => i} />
       </Panel>
     );
   }
   const findings = nodes.flatMap((n) => (n.audit_findings ?? []).map((f): NodeFinding => ({ ...f, node: n.name })));
   return (
-    <Panel title="Doctor">
+    <Panel title="Self-checks">
       <Text size="sm" c="dimmed" mb="xs">
-        Every node examines its identities, names and clock each hour. What is well is left out here; <span className="mono">probity doctor</span> on a node tells all.
+        Every node checks its identities, names and clock each hour. Passed checks are left out; <span className="mono">probity doctor</span> on a node shows all.
       </Text>
-      {nodes.length > 0 && <Rows label="Audits of the nodes" columns={doctorColumns} rows={nodes} keyOf={(n) => n.name} narrow="fit" />}
-      {findings.length > 0 && <Rows label="Findings of the doctor" columns={nodeFindingColumns} rows={findings} keyOf={(_, i) => i} />}
+      {nodes.length > 0 && <Rows label="Self-checks by node" columns={doctorColumns} rows={nodes} keyOf={(n) => n.name} narrow="fit" />}
+      {findings.length > 0 && <Rows label="Self-check findings" columns={nodeFindingColumns} rows={findings} keyOf={(_, i) => i} />}
     </Panel>
   );
 }

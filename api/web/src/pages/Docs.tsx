@@ -5,7 +5,7 @@ import { keys, session } from "../api/queries";
 import { Code, Page, Panel, To } from "../parts";
 import { examples, variableOf } from "./examples";
 
-/** Docs shows how to call the interface, with the name of one's key in place. */
+/** Docs shows how to call the API, with the name of one's key in place. */
 export function Docs() {
   const visit = useQuery(session).data;
   const list = useQuery(keys).data ?? [];
@@ -20,7 +20,7 @@ export function Docs() {
         <>
           Copy, paste, run. {visit?.service.docs && (
             <>
-              Every endpoint, option and error is in the <a href="/docs">reference</a>; machines read <a href="/openapi.json">openapi.json</a>.
+              Every endpoint, option and error is in the <a href="/docs">reference</a>. OpenAPI: <a href="/openapi.json">openapi.json</a>.
             </>
           )}
         </>
@@ -34,7 +34,7 @@ export function Docs() {
         ) : (
           <>
             <Select label="Examples for the key" data={list.map((k) => ({ value: k.id, label: `${k.name} (…${k.last4})` }))} value={key?.id ?? null} onChange={setChosen} allowDeselect={false} maw="22rem" mb="sm" />
-            <Code label="Setting the key" text={`export ${variable}='${key?.test ? "prb_test_" : "prb_live_"}…${key?.last4}'   # the whole key, as it was shown`} />
+            <Code label="Setting the key" text={`export ${variable}='${key?.test ? "prb_test_" : "prb_live_"}…${key?.last4}'   # paste your full key`} />
           </>
         )}
       </Panel>
@@ -62,10 +62,10 @@ export function Docs() {
       <Panel title="What to expect">
         <ul style={{ margin: 0, paddingLeft: "1.2rem", display: "grid", gap: ".4rem", fontSize: "var(--mantine-font-size-sm)" }}>
           <li>
-            Every error is <span className="mono">{'{"detail": "…"}'}</span>: it says what is wrong and what to do. Tell us its <span className="mono word">X-Request-Id</span> if it is our fault.
+            Every error is <span className="mono">{'{"detail": "…"}'}</span>: it says what is wrong and what to do. If it is our fault, send us the <span className="mono word">X-Request-Id</span>.
           </li>
           <li>
-            <span className="mono">429</span> bears <span className="mono word">Retry-After</span>: wait that long. Your limits are {visit?.effective_limits.single_per_minute} single checks a minute and {visit?.effective_limits.bulk_per_hour} lists an hour.
+            <span className="mono">429</span> responses include <span className="mono word">Retry-After</span>: wait that long. Your limits are {visit?.effective_limits.single_per_minute} single checks a minute and {visit?.effective_limits.bulk_per_hour} lists an hour.
           </li>
           <li>
             With <span className="mono">Idempotency-Key</span>, a POST can be repeated for a day without being done, or charged, twice.

@@ -18,8 +18,8 @@ export function JobPage() {
     return (
       <Page title="Job">
         <Panel>
-          <Empty icon="lists" title="There is no such list here">
-            It was deleted, or it belongs to another account. <To to="/lists">See your lists</To>.
+          <Empty icon="lists" title="Job not found">
+            It was deleted, or it belongs to another account. <To to="/lists">See your jobs</To>.
           </Empty>
         </Panel>
       </Page>
@@ -59,7 +59,7 @@ function Found({ job: j }: { job: Job }) {
       {j.damage && <Warning title="The server's disk damaged a file of this job">{j.damage.charAt(0).toUpperCase() + j.damage.slice(1)}.</Warning>}
       {j.status === "expired" && (
         <Alert color="gray" icon={<Icon name="trash" />} styles={{ message: { color: "inherit" } }}>
-          The results were deleted, for their time was over. Upload the list again to verify it again.
+          The results have expired and were deleted. Upload the list again to verify it again.
         </Alert>
       )}
       {!over && <Going job={j} />}
@@ -70,7 +70,7 @@ function Found({ job: j }: { job: Job }) {
           </Panel>
         </Grid.Col>
         <Grid.Col span={{ base: 12, md: 6 }}>
-          <Panel tall title={over ? "Downloads" : "What is done so far"}>
+          <Panel tall title={over ? "Downloads" : "Partial downloads"}>
             <Downloads job={j} />
           </Panel>
         </Grid.Col>
@@ -124,7 +124,7 @@ function Actions({ job: j }: { job: Job }) {
       )}
       {["queued", "running", "paused"].includes(j.status) && (
         <Ask label="Cancel" verb="Cancel the job" title="Cancel this job?" icon="stop" act={async () => put(await take(api.POST("/v1/verify/bulk/{job_id}/cancel", params)))}>
-          What is verified stays and is charged. All other rows become UNKNOWN and cost nothing. The result file is still made.
+          Verified rows are kept and charged. Remaining rows become UNKNOWN and are free. You still get a result file.
         </Ask>
       )}
       {isOver(j.status) && (
@@ -140,7 +140,7 @@ function Actions({ job: j }: { job: Job }) {
             void client.invalidateQueries({ queryKey: ["jobs"] });
           }}
         >
-          The list and its results are gone for good. Credits that were used are not given back.
+          This permanently deletes the job and its results. Used credits are not refunded.
         </Ask>
       )}
     </>
@@ -161,13 +161,13 @@ function Going({ job: j }: { job: Job }) {
       <Stack gap={4} mt="sm">
         {j.slow_routes.map((s) => (
           <Text size="sm" key={s.provider} c="dimmed">
-            {counted(s.waiting, "row waits", "rows wait")} for {receiver(s.provider)}
-            {s.provider === "dns" ? ", which has not found their domains so far and is asked again" : s.eta_seconds ? `, which allows more in ${duration(s.eta_seconds)}` : ", whose servers are asked no faster than they like"}.
+            {counted(s.waiting, "row is", "rows are")} waiting for {receiver(s.provider)}
+            {s.provider === "dns" ? "; it will be retried" : s.eta_seconds ? ` (rate limited, more in ${duration(s.eta_seconds)})` : " (rate limited)"}.
           </Text>
         ))}
         {j.pending_retry > 0 && (
           <Text size="sm" c="dimmed">
-            {counted(j.pending_retry, "address was", "addresses were")} put off by the servers, which is usual, and will be asked again after 1, 5, 15 and 60 minutes.
+            {counted(j.pending_retry, "address was deferred by its server", "addresses were deferred by their servers")} and will be retried after 1, 5, 15 and 60 minutes.
           </Text>
         )}
         {j.status === "paused" && (
@@ -215,7 +215,7 @@ function Downloads({ job: j }: { job: Job }) {
     <Stack gap="sm">
       <Group gap="sm">
         <SegmentedControl size="xs" aria-label="Format" value={format} onChange={setFormat} data={[{ value: "csv", label: "CSV" }, { value: "jsonl", label: "JSON lines" }]} />
-        <SegmentedControl size="xs" aria-label="Packing" value={compress} onChange={setCompress} data={[{ value: "none", label: "Plain" }, { value: "gzip", label: "gzip" }, { value: "zstd", label: "zstd" }]} />
+        <SegmentedControl size="xs" aria-label="Compression" value={compress} onChange={setCompress} data={[{ value: "none", label: "Plain" }, { value: "gzip", label: "gzip" }, { value: "zstd", label: "zstd" }]} />
       </Group>
       {downloads.map((d) => {
         const rows = d.status.length === 0 ? (over ? j.total_rows : j.processed) : d.status.reduce((n, s) => n + j.counts[s], 0);
@@ -244,7 +244,7 @@ function Downloads({ job: j }: { job: Job }) {
             Kept until {j.expires_at && exactly(j.expires_at)}.
           </>
         ) : (
-          "The rows that are verified, while the job goes on."
+          "Contains rows verified so far."
         )}
       </Text>
     </Stack>
@@ -273,8 +273,7 @@ function Reasons({ job: j }: { job: Job }) {
       />
       {put > 0 && isOver(j.status) && (
         <Text size="sm" c="dimmed" mt="sm">
-          {counted(put, "row")} stayed without an answer although the servers were asked again, later, with the same sender from the same address. That says nothing about the mailboxes, and
-          costs nothing. Upload them again in a day or two:{" "}
+          {counted(put, "row")} could not be determined after retries. UNKNOWN rows are free. Verify them again in a day or two:{" "}
           <a href={resultsPath(j.job_id, ["UNKNOWN"], "csv", "none")} download>
             download the UNKNOWN rows
           </a>
@@ -314,7 +313,7 @@ function ByProvider({ job: j }: { job: Job }) {
               <Rows label="Rows by provider" columns={providerColumns} rows={rows.slice(0, 25)} keyOf={(p) => p.name} narrow="fit" />
               {!complete && (
                 <Text size="sm" c="dimmed" mt="xs">
-                  The list is long: these are the rows that could be counted in a few seconds. The whole is in the download.
+                  The list is long: only the rows that could be counted in a few seconds are shown. The download has all of them.
                 </Text>
               )}
             </>
@@ -368,20 +367,20 @@ function Search({ job: j }: { job: Job }) {
   }
   const rows = query.data?.pages.flatMap((p) => p.rows) ?? [];
   return (
-    <Panel title="Look up rows">
+    <Panel title="Search results">
       <form onSubmit={submit}>
         <Group align="flex-end">
-          <TextInput label="Letters of the address" placeholder="ann@ or example.com" value={text} onChange={(e) => setText(e.currentTarget.value)} style={{ flex: "1 1 14rem" }} spellCheck={false} autoComplete="off" />
+          <TextInput label="Search by e-mail or domain" placeholder="ann@ or example.com" value={text} onChange={(e) => setText(e.currentTarget.value)} style={{ flex: "1 1 14rem" }} spellCheck={false} autoComplete="off" />
           <Select label="Status" data={[{ value: "", label: "Any" }, ...statuses.map((s) => ({ value: s, label: s }))]} value={status} onChange={(v) => setStatus((v ?? "") as Status | "")} allowDeselect={false} w="9rem" />
           <Button type="submit" variant="default" loading={query.isFetching} leftSection={<Icon name="search" size={16} />}>
-            Look up
+            Search
           </Button>
         </Group>
       </form>
       {query.error && <Trouble error={query.error} again={() => void query.refetch()} />}
       {query.data && rows.length === 0 && (
         <Text mt="sm" role="status">
-          No such rows{query.hasNextPage ? " among those looked at so far" : ""}.
+          No matching rows{query.hasNextPage ? " in the rows searched so far" : ""}.
         </Text>
       )}
       {rows.length > 0 && (
@@ -437,7 +436,7 @@ function Callback({ job: j }: { job: Job }) {
         {(c) => (
           <>
             <Text size="sm" my="xs" role="status">
-              {isOver(j.status) ? <Badge tone={c.status === "delivered" ? "good" : c.status === "pending" ? "busy" : "bad"}>{c.status}</Badge> : "It is sent when the job is done."}
+              {isOver(j.status) ? <Badge tone={c.status === "delivered" ? "good" : c.status === "pending" ? "busy" : "bad"}>{c.status}</Badge> : "Will be sent when the job finishes."}
               {c.next_attempt_at && c.status === "pending" && isOver(j.status) && (
                 <>
                   {" "}
@@ -471,11 +470,11 @@ function Details({ job: j }: { job: Job }) {
         <Stat name="Duplicates">{number(j.duplicate_rows)}</Stat>
         <Stat name="Blank">{number(j.blank_rows)}</Stat>
         {isOver(j.status) ? (
-          <Stat name="Credits used" note={`${number(j.credits_refunded)} given back`}>
+          <Stat name="Credits used" note={`${number(j.credits_refunded)} refunded`}>
             {number(j.credits_used)}
           </Stat>
         ) : (
-          <Stat name="Credits set aside">{number(j.credits_reserved)}</Stat>
+          <Stat name="Credits reserved">{number(j.credits_reserved)}</Stat>
         )}
       </Stats>
       <Facts list={facts} />

@@ -10,11 +10,11 @@ type Lane = Schemas["Lane"];
 
 const tones = { quarantined: "bad", paused: "fair", slowed: "fair", spent: "fair", waiting: "fair", busy: "busy", idle: "none" } as const;
 const meanings: Record<Lane["state"], string> = {
-  quarantined: "the receiver wants no more of this address for a time",
+  quarantined: "receiver refused this source IP; probing stopped",
   paused: "nothing is sent for a while",
   slowed: "half of every budget",
   spent: "the budget is used up for now",
-  waiting: "the last connections brought nothing",
+  waiting: "recent connections failed; backing off",
   busy: "at work",
   idle: "nothing to do",
 };
@@ -37,7 +37,7 @@ export function Lanes() {
           {(list) =>
             list.length === 0 ? (
               <Text size="sm" c="dimmed">
-                No receiver has sent an address of ours away.
+                No quarantines.
               </Text>
             ) : (
               <Quarantines list={list} />
@@ -76,7 +76,7 @@ function Ours({ lane: l }: { lane: Lane }) {
 function Said({ lane: l }: { lane: Lane }) {
   return (
     <>
-      <span className="mono">{l.reply ?? "It was said before this node started."}</span>
+      <span className="mono">{l.reply ?? "(reply not recorded)"}</span>
       {l.rule && (
         <Note>
           <Name text={l.host ?? ""} />, read by rule <span className="mono">{l.rule}</span>, <Moment at={l.since} />
@@ -96,7 +96,7 @@ function Release({ lane: l }: { lane: Lane }) {
       act={() => take(api.POST("/v1/dash/admin/lanes/release", { body: { node: l.node, egress: l.egress, route: l.route } }))}
       done={() => void client.invalidateQueries({ queryKey: lanes.queryKey })}
     >
-      {l.egress} will ask there again at once, within its budgets. If the receiver has not let it in again, it will refuse it again, and may do so for longer.
+      {l.egress} will probe there again at once, within its budgets. If the receiver still blocks it, the quarantine may return and last longer.
     </Ask>
   );
 }
@@ -105,7 +105,7 @@ function Quarantines({ list }: { list: Lane[] }) {
   return (
     <>
       <Text size="sm" c="dimmed" mb="xs">
-        These receivers get nothing more from the address that they refused, and nothing from another in its place. Settle it with them; then end it here.
+        Probing is paused for these receivers because they refused us. Resolve it with them, then release.
       </Text>
       <Rows
         label="Quarantines"
@@ -113,8 +113,8 @@ function Quarantines({ list }: { list: Lane[] }) {
         keyOf={keyOf}
         columns={[
           { title: "Receiver", kind: "name", of: (l) => <Receiver lane={l} strong /> },
-          { title: "Address of ours", of: (l) => <Ours lane={l} /> },
-          { title: "What it said", kind: "text", of: (l) => <Said lane={l} /> },
+          { title: "Source IP", of: (l) => <Ours lane={l} /> },
+          { title: "Reply", kind: "text", of: (l) => <Said lane={l} /> },
           { title: "Ends", of: (l) => <Moment at={l.until} /> },
           { title: "Release", kind: "act", of: (l) => <Release lane={l} /> },
         ]}
@@ -158,7 +158,7 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
                   {mute.join(", ")} cannot be asked: {mute.length === 1 ? "its lanes are" : "their lanes are"} not listed.
                 </Text>
               )}
-              {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No lane is in use: nothing was asked lately" : "No lane is like that now"} /> : <Rows label="Budgets" columns={columns} rows={shown} keyOf={keyOf} />}
+              {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No lanes in use" : "No matching lanes"} /> : <Rows label="Budgets" columns={columns} rows={shown} keyOf={keyOf} />}
               {chosen.length > shown.length && (
                 <Group>
                   <More onClick={() => setAll(true)}>Show all {number(chosen.length)}</More>

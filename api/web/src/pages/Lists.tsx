@@ -14,7 +14,7 @@ export function Lists() {
   const kept = useQuery(session).data?.service.results_kept_seconds;
   return (
     <Page
-      title="Lists"
+      title="Jobs"
       note={`Upload a CSV file; every row comes back with its verdict, in the same order, with all its other columns.${kept ? ` Results are kept for ${duration(kept)}.` : ""}`}
     >
       {file ? <Prepare key={file.name + file.size + file.lastModified} file={file} done={() => setFile(null)} /> : <Drop take={setFile} />}
@@ -172,13 +172,13 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
         <>
           <Group gap="lg" align="flex-end">
             <Select
-              label="Column of the addresses"
+              label="E-mail column"
               data={titles.map((t, i) => ({ value: String(i), label: t.trim() ? `${t} (${i + 1})` : `Column ${i + 1}` }))}
               value={column}
               onChange={(v) => setColumn(v ?? "")}
               allowDeselect={false}
               placeholder="Choose one"
-              error={missing ? "No column was found: choose it" : undefined}
+              error={missing ? "No e-mail column detected: choose one" : undefined}
               w="18rem"
               maw="100%"
             />
@@ -212,7 +212,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
         </>
       ) : (
         <>
-          <Text size="sm">This browser cannot look into a file packed like this; the server can. It takes the column named email.</Text>
+          <Text size="sm">This compressed file cannot be previewed. The column named email will be used.</Text>
           <Group gap="lg" align="flex-end">
             <TextInput label="Another column" description="Its header, or its number from 1" value={named} onChange={(e) => setNamed(e.currentTarget.value)} />
             <Switch label="The first row is a header" checked={hasHeader} onChange={(e) => setHasHeader(e.currentTarget.checked)} />
@@ -222,20 +222,19 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
       <Text size="sm" role="status">
         {seen && <>Delimiter: {delimiterNames[seen.delimiter] ?? seen.delimiter}. </>}
         {addresses === null ? (
-          seen ? "Counting rows… " : "How many rows there are is seen once the server has read them. "
+          seen ? "Counting rows… " : "Rows are counted after upload. "
         ) : (
           <>
-            <b>{number(addresses)}</b> {rows?.done ? "rows" : "rows so far…"}, at most <b>{number(addresses)}</b> credits: one for each distinct address that gets a verdict; UNKNOWN,
-            duplicates and blank rows are free.{" "}
+            <b>{number(addresses)}</b> {rows?.done ? "rows." : "rows so far…"} At most <b>{number(addresses)}</b> credits. UNKNOWN results, duplicates and blank rows are free.{" "}
           </>
         )}
       </Text>
       {short && (
         <Warning>
-          Your balance is {number(balance.balance)} credits. If the list has more distinct addresses than that it is refused, and nothing is charged.
+          Your balance is {number(balance.balance)} credits. If the list has more unique addresses than that, the upload is rejected and nothing is charged.
         </Warning>
       )}
-      {tooLarge && <Trouble error={new Error(`The file is over ${bytes(visit.service.max_upload_bytes)}: split it, or pack it with gzip.`)} />}
+      {tooLarge && <Trouble error={new Error(`The file is over ${bytes(visit.service.max_upload_bytes)}: split it, or compress it with gzip.`)} />}
       <Accordion variant="contained">
         <Accordion.Item value="more">
           <Accordion.Control>More options</Accordion.Control>
@@ -252,7 +251,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
               />
               {options.callbackUrl && (
                 <Select
-                  label="What the callback bears"
+                  label="Callback payload"
                   data={[
                     { value: "full", label: "All results" },
                     { value: "auto", label: "All results, up to 10,000 rows; else a link" },
@@ -263,8 +262,8 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
                   allowDeselect={false}
                 />
               )}
-              <NumberInput label="Known answers will do up to this age, in days" min={0} max={3650} value={options.maxAgeDays} onChange={(v) => set({ maxAgeDays: Number(v) || 0 })} />
-              <NumberInput label="Settle what has no answer after, in hours" placeholder="As long as the plan says, at least 24" min={1} max={720} value={options.maxHours || ""} onChange={(v) => set({ maxHours: Math.min(720, Math.max(0, Number(v) || 0)) })} />
+              <NumberInput label="Reuse cached results up to (days)" min={0} max={3650} value={options.maxAgeDays} onChange={(v) => set({ maxAgeDays: Number(v) || 0 })} />
+              <NumberInput label="Stop retrying after (hours)" placeholder="Plan default, at least 24" min={1} max={720} value={options.maxHours || ""} onChange={(v) => set({ maxHours: Math.min(720, Math.max(0, Number(v) || 0)) })} />
             </Stack>
           </Accordion.Panel>
         </Accordion.Item>
@@ -274,7 +273,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
           Upload and verify
         </Button>
         <Button variant="subtle" color="gray" onClick={done}>
-          Not now
+          Cancel
         </Button>
       </Group>
     </Stack>
@@ -304,11 +303,11 @@ function Jobs() {
   const next = first ? follow.data?.next_cursor : page.data?.next_cursor;
   return (
     <Panel
-      title="Jobs"
+      title="Your jobs"
       actions={
         <Select
           size="xs"
-          aria-label="Show jobs in the state"
+          aria-label="Filter by status"
           data={filters}
           value={status}
           onChange={(v) => {
@@ -326,8 +325,8 @@ function Jobs() {
             status ? (
               <Empty icon="lists" title={`No ${status} jobs`} />
             ) : (
-              <Empty icon="lists" title="No lists yet">
-                Drop a file above, or upload one <To to="/docs">with the interface</To>.
+              <Empty icon="lists" title="No jobs yet">
+                Drop a file above, or upload one <To to="/docs">with the API</To>.
               </Empty>
             )
           ) : (

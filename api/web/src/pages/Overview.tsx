@@ -54,7 +54,7 @@ export function Overview() {
       actions={
         <>
           <Button variant="default" renderRoot={(p) => <Link to="/verify" {...p} />} leftSection={<Icon name="verify" size={16} />}>
-            Verify one
+            Verify an address
           </Button>
           <Button renderRoot={(p) => <Link to="/lists" {...p} />} leftSection={<Icon name="upload" size={16} />}>
             Upload a list
@@ -65,14 +65,14 @@ export function Overview() {
       {low && balance.data && (
         <Warning title={balance.data.balance === 0 ? "There are no credits left" : "Credits run low"}>
           {lasts !== null && balance.data.balance > 0
-            ? `At the pace of the last seven days they last for about ${lengthOf(lasts)}.`
-            : "Uploads and checks that need more than there is are refused."}{" "}
-          Ask whoever runs this service for more.
+            ? `At your 7-day average, about ${lengthOf(lasts)} left.`
+            : "Requests that need more credits than you have are rejected."}{" "}
+          Contact your administrator to add credits.
         </Warning>
       )}
       <div className="panel">
         <Stats>
-          <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} more are set aside for jobs` : lasts !== null ? `about ${lengthOf(lasts)} at this pace` : "1 a verdict, 0 for UNKNOWN"}>
+          <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} reserved for running jobs` : lasts !== null ? `about ${lengthOf(lasts)} left at this pace` : "1 credit per result; UNKNOWN is free"}>
             {balance.data ? number(balance.data.balance) : "…"}
           </Stat>
           <Stat name={`Rows verified, ${span} days`} note={all ? `and ${counted(all.singles, "single check")}` : undefined}>
@@ -81,10 +81,10 @@ export function Overview() {
           <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
             {all ? some(all.counts.VALID, all.rows) : "…"}
           </Stat>
-          <Stat name="Without an answer" note="UNKNOWN, free of charge">
+          <Stat name="Unknown" note="free of charge">
             {all ? some(all.counts.UNKNOWN, all.rows) : "…"}
           </Stat>
-          <Stat name="Jobs under way" note={running.length > 0 ? `${number(running.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows to go` : undefined}>
+          <Stat name="Running jobs" note={running.length > 0 ? `${number(running.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows left` : undefined}>
             {number(running.length)}
           </Stat>
         </Stats>
@@ -96,8 +96,8 @@ export function Overview() {
         <Loaded query={days} what="your verifications">
           {({ days: list, complete }) =>
             sum(list).rows + sum(list).singles === 0 ? (
-              <Empty icon="usage" title="Nothing was verified yet">
-                <To to="/verify">Verify one address</To> or <To to="/lists">upload a list</To>: what comes of it is counted here.
+              <Empty icon="usage" title="Nothing verified yet">
+                <To to="/verify">Verify an address</To> or <To to="/lists">upload a list</To>. Your results will appear here.
               </Empty>
             ) : (
               <>
@@ -106,12 +106,12 @@ export function Overview() {
                 </Suspense>
                 {!complete && (
                   <Text size="xs" c="dimmed" mt="xs">
-                    There is more than this page counts: the oldest days are short.
+                    Only part of the history is shown; older days may be incomplete.
                   </Text>
                 )}
                 <details>
                   <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
-                    The same as a table
+                    View as table
                   </Text>
                   <DayTable days={list} />
                 </details>
@@ -120,12 +120,12 @@ export function Overview() {
           }
         </Loaded>
       </Panel>
-      <Panel title="Latest lists" actions={<To to="/lists">All lists</To>}>
-        <Loaded query={jobs} what="your lists">
+      <Panel title="Latest jobs" actions={<To to="/lists">All your jobs</To>}>
+        <Loaded query={jobs} what="your jobs">
           {({ jobs: list }) =>
             list.length === 0 ? (
-              <Empty icon="lists" title="No lists yet">
-                <To to="/lists">Upload one</To>: a CSV file with a column of e-mail addresses.
+              <Empty icon="lists" title="No jobs yet">
+                <To to="/lists">Upload a list</To>: a CSV file with a column of e-mail addresses.
               </Empty>
             ) : (
               <JobTable jobs={[...list.filter((j) => !isOver(j.status)), ...list.filter((j) => isOver(j.status))].slice(0, 5)} />

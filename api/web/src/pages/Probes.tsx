@@ -9,7 +9,7 @@ import { Badge, Empty, Icon, Loaded, Moment, More, Name, Note, Page, Panel, Rows
 /** Probes leads from verdicts back to replies and rules. */
 export function Probes() {
   return (
-    <Page title="Probes" note="From the verdict back to the reply and the rule that read it. Addresses are not kept, so none is shown; yet the probes of one can be found.">
+    <Page title="Probes" note="Recent SMTP probes with reply and matching rule. Addresses are not stored; search by exact address.">
       <Tabs defaultValue="all" keepMounted={false}>
         <Tabs.List mb="md">
           <Tabs.Tab value="all">All probes</Tabs.Tab>
@@ -81,7 +81,7 @@ function All() {
               </Text>
             )}
             {list.length === 0 ? (
-              <Empty icon="probes" title={asked.status || asked.provider || asked.email ? "No such probe is remembered" : "None since the nodes started"}>
+              <Empty icon="probes" title={asked.status || asked.provider || asked.email ? "No matching probes" : "No probes yet"}>
                 Nodes remember some probes of each second, the newest thousand; those that ended UNKNOWN longer, five thousand of them. What came from the cache or needed no mail server was not probed.
               </Empty>
             ) : (
@@ -237,8 +237,8 @@ function Singles() {
       <Loaded query={query} what="recent calls">
         {(list) =>
           list.length === 0 ? (
-            <Empty icon="probes" title="None since this server started">
-              Every single verification is listed here for a while.
+            <Empty icon="probes" title="No single verifications yet">
+              Recent single verifications appear here.
             </Empty>
           ) : (
             <Rows label="Single calls" columns={singleColumns} rows={list} keyOf={(_, i) => i} />

@@ -41,7 +41,7 @@ export function Providers() {
     },
   ];
   return (
-    <Page title="Providers" note="What each receiver tolerates from one of our addresses. You override it in a file (--providers); the signal SIGHUP loads that anew.">
+    <Page title="Providers" note="Limits per source IP for each provider. Override with --providers; reload with SIGHUP.">
       <Panel>
         <TextInput aria-label="Find a provider" placeholder="Find by name or MX" value={find} onChange={(e) => setFind(e.currentTarget.value)} mb="sm" maw="22rem" leftSection={<Icon name="search" size={16} />} />
         <Loaded query={query} what="the table">
@@ -52,7 +52,7 @@ export function Providers() {
               <>
                 {!in_force && (
                   <Text size="sm" c="dimmed" mb="sm">
-                    This is the shipped table: overrides in force are not known here.
+                    Shipped defaults shown; active overrides are not available here.
                   </Text>
                 )}
                 {shown.length === 0 ? (

@@ -10,7 +10,7 @@ const columns: Column<Key>[] = [
   { title: "Name", kind: "name", of: (k) => <b>{k.name}</b> },
   { title: "Key", of: (k) => <span className="mono word">{k.test ? "prb_test_" : "prb_live_"}…{k.last4}</span> },
   { title: "Kind", of: (k) => (k.test ? <Badge tone="none">test</Badge> : <Badge tone="good">live</Badge>) },
-  { title: "Opens", of: (k) => <Opens apiKey={k} /> },
+  { title: "Access", of: (k) => <Opens apiKey={k} /> },
   { title: "Created", of: (k) => <Moment at={k.created_at} /> },
   { title: "Expires", of: (k) => (k.expires_at ? <Moment at={k.expires_at} /> : "never") },
   { title: "Last used", of: (k) => <Moment at={k.last_used_at} /> },
@@ -47,7 +47,7 @@ function Revoke({ apiKey: k }: { apiKey: Key }) {
       act={() => take(api.DELETE("/v1/dash/keys/{key_id}", { params: { path: { key_id: k.id } } }))}
       done={() => void client.invalidateQueries({ queryKey: keys.queryKey })}
     >
-      Programs that use it are refused from their next request on. Jobs that it began go on. This cannot be undone.
+      Requests with this key will be rejected immediately. Running jobs continue. This cannot be undone.
     </Ask>
   );
 }
@@ -63,7 +63,7 @@ export function Keys() {
       title="API keys"
       note={
         <>
-          A key lets a program act for your account; it is shown once, when it is made. Test keys cost nothing and probe nothing. <To to="/docs">How to use one</To>.
+          A key lets a program act for your account; it is shown only once, when it is created. Test keys are free and never contact mail servers. <To to="/docs">How to use one</To>.
         </>
       }
       actions={
@@ -132,19 +132,19 @@ function Create({ opened, close, made }: { opened: boolean; close: () => void; m
       {key ? (
         <Stack>
           <Warning>
-            Copy it now: it is not shown again, to you or to anybody.
+            Copy your key now. You will not be able to see it again.
           </Warning>
           <Code text={key.key} label={`The key ${key.name}`} copy="Copy the key" whole />
           <Group justify="flex-end">
-            <Button onClick={leave}>I have it</Button>
+            <Button onClick={leave}>Done</Button>
           </Group>
         </Stack>
       ) : (
         <form onSubmit={submit}>
           <Stack>
-            <TextInput label="Name" description="What will use it, such as shop or crm" value={name} onChange={(e) => setName(e.currentTarget.value)} maxLength={100} required data-autofocus />
-            <Switch label="A test key" description="Costs nothing, probes nothing; <reason>@example.com answers with that reason" checked={test} onChange={(e) => setTest(e.currentTarget.checked)} />
-            <Checkbox.Group label="What it opens" value={chosen} onChange={setChosen} required>
+            <TextInput label="Name" description="For example: shop or crm" value={name} onChange={(e) => setName(e.currentTarget.value)} maxLength={100} required data-autofocus />
+            <Switch label="Test key" description="Free; contacts no mail servers. <reason>@example.com returns that reason." checked={test} onChange={(e) => setTest(e.currentTarget.checked)} />
+            <Checkbox.Group label="Access" value={chosen} onChange={setChosen} required>
               <Stack gap="xs" mt="xs">
                 {offered.map((s) => (
                   <Checkbox key={s.value} value={s.value} label={s.label} description={s.description} />
@@ -156,7 +156,7 @@ function Create({ opened, close, made }: { opened: boolean; close: () => void; m
             {create.error && <Trouble error={create.error} />}
             <Group justify="flex-end">
               <Button variant="default" onClick={leave}>
-                Not now
+                Cancel
               </Button>
               <Button type="submit" loading={create.isPending} disabled={!offered.some((s) => chosen.includes(s.value))}>
                 Create
@@ -176,7 +176,7 @@ export function Callbacks() {
   const refresh = () => client.invalidateQueries({ queryKey: signing.queryKey });
   const make = useMutation({ mutationFn: () => take(api.POST("/v1/dash/callbacks/secret")), onSuccess: () => void refresh() });
   return (
-    <Page title="Callbacks" note="When a job is done, its results are POSTed to the URL that came with the list. Here is how your receiver knows that it is us.">
+    <Page title="Callbacks" note="When a job is done, its results are POSTed to the URL that came with the list. Use a signing secret to verify that callbacks come from us.">
       <Loaded query={query} what="the settings">
         {(s) => (
           <>
@@ -184,13 +184,13 @@ export function Callbacks() {
               <Stack align="flex-start">
                 <Text size="sm">
                   {s.signed
-                    ? `Callbacks bear the headers of Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature), made with the secret that ends in ${s.last4}.`
-                    : "Callbacks bear no signature. With a secret, they bear the headers of Standard Webhooks, which libraries for most languages verify."}
+                    ? `Callbacks are signed (Standard Webhooks: webhook-id, webhook-timestamp, webhook-signature) with the secret ending in ${s.last4}.`
+                    : "Callbacks are not signed. Create a secret to sign them (Standard Webhooks headers)."}
                 </Text>
                 {make.data && (
                   <Stack w="100%" gap="xs">
                     <Warning>
-                      Copy it now: it is not shown again.
+                      Copy the secret now. You will not be able to see it again.
                     </Warning>
                     <Code text={make.data.secret} label="The signing secret" copy="Copy the secret" whole />
                   </Stack>
@@ -199,8 +199,8 @@ export function Callbacks() {
                 <Group>
                   {s.signed ? (
                     <>
-                      <Ask label="Make a new secret" color="ink" title="Make a new secret?" act={() => make.mutateAsync()}>
-                        The present one stops working at once: your receiver refuses callbacks until it has the new one.
+                      <Ask label="Create a new secret" color="ink" title="Create a new secret?" act={() => make.mutateAsync()}>
+                        The current secret stops working immediately. Give your receiver the new one.
                       </Ask>
                       <Ask
                         label="Stop signing"
@@ -211,12 +211,12 @@ export function Callbacks() {
                           await refresh();
                         }}
                       >
-                        Your receiver can then not tell our callbacks from anybody else's, save by where they come from.
+                        Your receiver will no longer be able to verify callbacks.
                       </Ask>
                     </>
                   ) : (
                     <Button onClick={() => make.mutate()} loading={make.isPending}>
-                      Make a signing secret
+                      Create signing secret
                     </Button>
                   )}
                 </Group>
@@ -225,7 +225,7 @@ export function Callbacks() {
             <Panel title="Where callbacks come from">
               {s.origins.length === 0 ? (
                 <Text size="sm" c="dimmed">
-                  Whoever runs this service has named no fixed addresses: do not filter by address, verify the signature.
+                  No fixed source IPs are configured. Verify the signature instead.
                 </Text>
               ) : (
                 <ul style={{ margin: 0 }}>
@@ -258,7 +258,7 @@ function Try() {
     },
   });
   return (
-    <Panel title="Try your receiver">
+    <Panel title="Send a test callback">
       <form
         onSubmit={(e) => {
           e.preventDefault();
@@ -266,7 +266,7 @@ function Try() {
         }}
       >
         <Stack>
-          <Text size="sm">Sends a real callback with four made-up results. It costs nothing and asks no mail server; you see each attempt on its job's page.</Text>
+          <Text size="sm">Sends a real callback with four sample results. It is free and contacts no mail servers; the page of its job shows each attempt.</Text>
           <Group align="flex-end">
             <TextInput label="Callback URL" type="url" placeholder="https://example.com/hook" required value={url} onChange={(e) => setUrl(e.currentTarget.value)} style={{ flex: "1 1 18rem" }} />
             <Button type="submit" variant="default" loading={send.isPending}>

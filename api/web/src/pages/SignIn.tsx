@@ -56,7 +56,7 @@ export function SignIn({ was }: { was: Visit | null }) {
           </Title>
           {was && !error && !asksCode && (
             <Text size="sm" role="status">
-              Your session has ended. Sign in to go on where you were.
+              Your session expired. Sign in to continue.
             </Text>
           )}
           {error !== null && <Trouble error={error} />}
@@ -73,7 +73,7 @@ export function SignIn({ was }: { was: Visit | null }) {
           {asksCode && (
             <TextInput
               label="Code"
-              description="Of your authenticator app, or a recovery code"
+              description="From your authenticator app, or a recovery code"
               autoComplete="one-time-code"
               spellCheck={false}
               required
@@ -86,7 +86,7 @@ export function SignIn({ was }: { was: Visit | null }) {
             Sign in
           </Button>
           <Text size="sm" c="dimmed">
-            No account, or a lost password? Ask whoever runs this service.
+            No account or forgot your password? Contact your administrator.
           </Text>
         </Stack>
       </form>

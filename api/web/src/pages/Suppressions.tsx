@@ -20,7 +20,7 @@ function Remove({ wish: s, done }: { wish: Wish; done: () => void }) {
       act={() => take(api.DELETE("/v1/admin/suppressions", { params: { query: { kind: s.kind, name: s.name } } }))}
       done={done}
     >
-      Somebody asked that it never be. Remove it only if they take that back.
+      They opted out. Remove only if they withdrew the request.
     </Ask>
   );
 }
@@ -42,7 +42,7 @@ export function Suppressions() {
     },
   });
   return (
-    <Page title="Suppressions" note="Receivers and people who asked not to be probed. What is here is answered UNKNOWN, smtp_not_checked, from the next request on.">
+    <Page title="Suppressions" note="Receivers and people who opted out. Matching addresses return UNKNOWN (smtp_not_checked).">
       <Panel title="Suppress">
         <form
           onSubmit={(e) => {
@@ -61,11 +61,11 @@ export function Suppressions() {
           {add.error && <Trouble error={add.error} />}
         </form>
       </Panel>
-      <Panel title="Never probed">
+      <Panel title="Suppression list">
         <Loaded query={query} what="the list">
           {(list) =>
             list.length === 0 ? (
-              <Empty icon="stop" title="Nobody has asked yet">
+              <Empty icon="stop" title="No suppressions yet">
                 When a receiver or a person asks not to be probed, enter them above: no mail server is asked about them from then on.
               </Empty>
             ) : (
@@ -104,7 +104,7 @@ function Erase() {
   const [address, setAddress] = useState("");
   const [said, setSaid] = useState("");
   return (
-    <Panel title="Forget a person">
+    <Panel title="Erase an address (GDPR)">
       <Group align="flex-end">
         <TextInput label="Address" description="It is removed from caches and from stored results. The audit log says that it was done, not to whom" value={address} onChange={(e) => setAddress(e.currentTarget.value)} style={{ flex: "1 1 16rem" }} />
         <Ask

@@ -18,7 +18,7 @@ export function TwoSteps() {
           <Warning title="Keep these recovery codes">Each signs you in once where you have no app. They are not shown again.</Warning>
           <Code text={recovery.join("\n")} label="Recovery codes" copy="Copy the codes" />
           <Group>
-            <Button onClick={() => setRecovery([])}>I have them</Button>
+            <Button onClick={() => setRecovery([])}>Done</Button>
           </Group>
         </Stack>
       ) : (
@@ -103,7 +103,7 @@ function Off({ left }: { left: number }) {
           Signing in takes a code. {left === 1 ? "1 recovery code is" : `${left} recovery codes are`} left; for new ones, switch it off and on again. All other sessions end.
         </Text>
         <PasswordInput label="Your password" autoComplete="current-password" required value={password} onChange={(e) => setPassword(e.currentTarget.value)} visibilityToggleButtonProps={toggle} />
-        <TextInput label="Code" description="Of your app, or a recovery code" autoComplete="one-time-code" spellCheck={false} required value={code} onChange={(e) => setCode(e.currentTarget.value)} />
+        <TextInput label="Code" description="From your app, or a recovery code" autoComplete="one-time-code" spellCheck={false} required value={code} onChange={(e) => setCode(e.currentTarget.value)} />
         {off.error && <Trouble error={off.error} />}
         <Group>
           <Button type="submit" color="red" loading={off.isPending}>

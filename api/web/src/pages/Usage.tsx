@@ -31,7 +31,7 @@ export function UsagePage() {
       <div className="panel">
         <Stats>
           <Stat name="Balance">{balance.data ? number(balance.data.balance) : "…"}</Stat>
-          <Stat name="Set aside for jobs">{balance.data ? number(balance.data.reserved) : "…"}</Stat>
+          <Stat name="Reserved for jobs">{balance.data ? number(balance.data.reserved) : "…"}</Stat>
           <Stat name="Used in 30 days">{used === undefined ? "…" : number(used)}</Stat>
         </Stats>
       </div>
@@ -45,13 +45,13 @@ export function UsagePage() {
       </Grid>
       <Panel title="Ledger">
         <Text size="sm" c="dimmed" mb="xs">
-          A credit is set aside before a check and charged, or given back, after it. Of single checks that have ended only the end stands here; the CSV has every entry.
+          A credit is reserved before a check and charged, or refunded, after it. Single checks are shown once settled. Download the CSV for every entry.
         </Text>
         <Loaded query={{ ...ledger, data: ledger.data && entries }} what="the ledger">
           {(list) =>
             list.length === 0 ? (
               <Empty icon="usage" title="The ledger is empty">
-                Every change of your balance will stand here, with its cause.
+                Changes to your balance will appear here.
               </Empty>
             ) : (
               <Rows label="Ledger" columns={ledgerColumns} rows={settled(list)} keyOf={(e) => e.number} />
@@ -68,7 +68,7 @@ export function UsagePage() {
   );
 }
 
-const kinds = { grant: ["good", "granted"], reserve: ["busy", "set aside"], charge: ["none", "charged"], release: ["busy", "given back"] } as const;
+const kinds = { grant: ["good", "granted"], reserve: ["busy", "reserved"], charge: ["none", "charged"], release: ["busy", "refunded"] } as const;
 
 /** cause makes links of what the ledger names, and shortens what only machines read. */
 function cause(text: string): ReactNode {
@@ -95,7 +95,7 @@ const ledgerColumns: Column<Schemas["Entry"]>[] = [
   { title: "What", of: (e) => <Badge tone={kinds[e.kind][0]}>{kinds[e.kind][1]}</Badge> },
   { title: "Credits", kind: "number", of: (e) => number(e.credits) },
   { title: "Balance", kind: "number", of: (e) => number(e.balance) },
-  { title: "Set aside", kind: "number", of: (e) => number(e.reserved) },
+  { title: "Reserved", kind: "number", of: (e) => number(e.reserved) },
 ];
 
 type Query = ReturnType<typeof useQuery<{ days: Schemas["UsageDay"][]; by_key: Schemas["UsageOfKey"][]; complete: boolean }>>;
@@ -128,7 +128,7 @@ function ByDay({ query }: { query: Query }) {
 
 const Partial = () => (
   <Text size="sm" c="dimmed" mb="xs">
-    There is more than one look can count: the oldest days are not whole. The ledger as CSV has it all.
+    Partial data: older days may be incomplete. The CSV has everything.
   </Text>
 );
 
@@ -138,7 +138,7 @@ export function keyName(k: Pick<Schemas["UsageOfKey"], "key_id" | "name" | "last
     case k.key_id === "":
       return "Dashboard";
     case k.key_id === "deleted":
-      return "Lists that were deleted";
+      return "Deleted jobs";
     case k.name === null:
       return `A revoked key (${k.key_id.slice(0, 8)}…)`;
     default:
@@ -150,7 +150,7 @@ const keyColumns: Column<Schemas["UsageOfKey"]>[] = [
   { title: "Key", kind: "name", of: keyName },
   { title: "Day (UTC)", kind: "word", of: (k) => day(k.date) },
   { title: "Single checks", kind: "number", of: (k) => number(k.singles) },
-  { title: "Rows of lists", kind: "number", of: (k) => number(Object.values(k.counts).reduce((a, b) => a + b, 0)) },
+  { title: "Job rows", kind: "number", of: (k) => number(Object.values(k.counts).reduce((a, b) => a + b, 0)) },
   { title: "Credits used", kind: "number", of: (k) => number(k.credits_used) },
 ];
 

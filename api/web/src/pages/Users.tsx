@@ -16,7 +16,7 @@ export function Users() {
   return (
     <Page
       title="Users"
-      note="Accounts are made here or on the command line; there is no open sign-up."
+      note="Accounts are created here or with the CLI. Public sign-up is off."
       actions={
         <Button leftSection={<Icon name="users" size={16} />} onClick={() => setAdding(true)}>
           Add a user
@@ -76,7 +76,7 @@ const columns: Column<User>[] = [
   { title: "State", of: (u) => (u.disabled ? <Badge tone="bad">disabled</Badge> : <Badge tone="good">active</Badge>) },
   { title: "Authenticator app", of: (u) => (u.totp ? "on" : "off") },
   { title: "Balance", kind: "number", of: (u) => <Balance user={u} /> },
-  { title: "Own limits", of: (u) => limitsText(u.limits) },
+  { title: "Custom limits", of: (u) => limitsText(u.limits) },
   { title: "Since", of: (u) => <Moment at={u.created_at} /> },
   { title: "Change", kind: "act", of: (u) => <Change user={u} /> },
 ];
@@ -146,7 +146,7 @@ function Dialog({ title, opened, close, act, verb, children, color, stays = fals
           {run.error && <Trouble error={run.error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>
-              Not now
+              Cancel
             </Button>
             <Button type="submit" loading={run.isPending} color={color}>
               {verb}
@@ -172,8 +172,8 @@ function Grant({ user, opened, close, done }: DialogProps) {
         done();
       }}
     >
-      <NumberInput label="Credits" description="Below zero takes back what the balance covers" value={amount} onChange={setAmount} thousandSeparator="," allowDecimal={false} required data-autofocus />
-      <TextInput label="Note" description="Stands in the ledger" value={note} maxLength={200} onChange={(e) => setNote(e.currentTarget.value)} />
+      <NumberInput label="Credits" description="Use a negative number to remove credits" value={amount} onChange={setAmount} thousandSeparator="," allowDecimal={false} required data-autofocus />
+      <TextInput label="Note" description="Shown in the ledger" value={note} maxLength={200} onChange={(e) => setNote(e.currentTarget.value)} />
     </Dialog>
   );
 }
@@ -214,10 +214,10 @@ function ResetLink({ user, opened, close }: DialogProps) {
   return (
     <Modal opened={opened} onClose={leave} title="The reset link" centered size="lg" closeOnClickOutside={false} closeButtonProps={{ "aria-label": "Close" }}>
       <Stack ta="left">
-        <Warning>This link is shown once. Give it to {user.email} on a way that you trust.</Warning>
+        <Warning>This link is shown once. Give it to {user.email} over a channel that you trust.</Warning>
         <Code text={new URL(make.data.url, location.origin).href} label="The link" copy="Copy the link" whole />
         <Group justify="flex-end">
-          <Button onClick={leave}>I have it</Button>
+          <Button onClick={leave}>Done</Button>
         </Group>
       </Stack>
     </Modal>
@@ -255,7 +255,7 @@ function Disable({ user, opened, close, done }: DialogProps) {
         done();
       }}
     >
-      <Text size="sm">Its keys are refused and its sessions end at once. Its jobs finish. It can be enabled again.</Text>
+      <Text size="sm">API keys stop working and sessions end immediately. Running jobs finish. You can re-enable it later.</Text>
     </Dialog>
   );
 }
@@ -285,7 +285,7 @@ function Add({ opened, close }: { opened: boolean; close: () => void }) {
           </Warning>
           <Code text={add.data.password} label="The password" copy="Copy the password" />
           <Group justify="flex-end">
-            <Button onClick={leave}>I have it</Button>
+            <Button onClick={leave}>Done</Button>
           </Group>
         </Stack>
       ) : (
@@ -298,11 +298,11 @@ function Add({ opened, close }: { opened: boolean; close: () => void }) {
           <Stack>
             <TextInput label="E-mail address" type="email" required value={email} onChange={(e) => setEmail(e.currentTarget.value)} data-autofocus />
             <Select label="Role" data={["customer", "admin"]} value={role} onChange={(v) => setRole(v ?? "customer")} allowDeselect={false} />
-            <NumberInput label="First credits" min={0} value={amount} onChange={setAmount} thousandSeparator="," allowDecimal={false} />
+            <NumberInput label="Starting credits" min={0} value={amount} onChange={setAmount} thousandSeparator="," allowDecimal={false} />
             {add.error && <Trouble error={add.error} />}
             <Group justify="flex-end">
               <Button variant="default" onClick={leave}>
-                Not now
+                Cancel
               </Button>
               <Button type="submit" loading={add.isPending}>
                 Add

@@ -7,9 +7,9 @@ import { Code, Empty, Facts, Icon, Moment, Name, Page, Panel, StatusBadge, toneO
 import { checks, curl, meaning, scoreText, type Check } from "../verdict";
 
 const ages = [
-  { value: "604800", label: "up to 7 days old" },
-  { value: "86400", label: "up to a day old" },
-  { value: "0", label: "fresh: ask the server now" },
+  { value: "604800", label: "Up to 7 days old" },
+  { value: "86400", label: "Up to 1 day old" },
+  { value: "0", label: "No, check again now" },
 ];
 
 // What was verified stays while one looks at other pages; it is gone with the tab.
@@ -36,7 +36,7 @@ export function Verify() {
   }
 
   return (
-    <Page title="Verify one" note="One address at a time: what is known of it, and how it is known. A verdict costs one credit; UNKNOWN costs nothing.">
+    <Page title="Verify an address" note="Check one address and see the evidence. 1 credit per result; UNKNOWN is free.">
       <form className="panel" onSubmit={submit}>
         <Group className="asks" align="flex-end" gap="sm">
           <TextInput
@@ -50,7 +50,7 @@ export function Verify() {
             style={{ flex: "1 1 18rem" }}
             required
           />
-          <Select label="A known answer will do" data={ages} value={age} onChange={(v) => setAge(v ?? "604800")} allowDeselect={false} w="15rem" />
+          <Select label="Use cached result" data={ages} value={age} onChange={(v) => setAge(v ?? "604800")} allowDeselect={false} w="15rem" />
           <Button type="submit" loading={ask.isPending} leftSection={<Icon name="verify" size={16} />}>
             Verify
           </Button>
@@ -59,7 +59,7 @@ export function Verify() {
       </form>
       {ask.isPending && (
         <div className="panel">
-          <Busy>Asking; a server that is slow takes up to 20 seconds…</Busy>
+          <Busy>Checking… This can take up to 20 seconds.</Busy>
         </div>
       )}
       {ask.error && <Trouble error={ask.error} again={() => ask.mutate(email)} />}
@@ -74,8 +74,8 @@ export function Verify() {
       )}
       {!shown && ask.isIdle && (
         <div className="panel">
-          <Empty icon="verify" title="Type an address above">
-            You will see a verdict in plain words, each check, the mail servers, and the very reply that decided.
+          <Empty icon="verify" title="Enter an address above">
+            You will get a verdict, every check, the mail servers and the SMTP reply behind it.
           </Empty>
         </div>
       )}
@@ -101,14 +101,14 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
   const evidence: [string, React.ReactNode][] = d
     ? [
         ["Reply", d.smtp_message ? <span className="mono">{d.smtp_message}</span> : d.smtp_code],
-        ["At", d.stage],
+        ["SMTP stage", d.stage],
         ["Host", d.mx_host && <span className="mono"><Name text={d.mx_host} /></span>],
-        ["Rule that decided", d.rule && <span className="mono">{d.rule}</span>],
+        ["Rule applied", d.rule && <span className="mono">{d.rule}</span>],
         ["Score", scoreText(d.score_parts)],
-        ["Asked", d.attempts ? `${d.attempts} ${d.attempts === 1 ? "time" : "times"}, by ${d.checked_by ?? "nobody"}` : null],
+        ["Attempts", d.attempts ? `${d.attempts}${d.checked_by ? `, by ${d.checked_by}` : ""}` : null],
         ["Took", `${d.duration_ms} ms`],
-        ["Next attempt", d.retry_after ? `in ${d.retry_after} s, by itself` : null],
-        ["The same mailbox as", d.normalized_email && d.normalized_email !== r.email ? <span className="mono"><Name text={d.normalized_email} /></span> : null],
+        ["Next attempt", d.retry_after ? `automatic, in ${d.retry_after} s` : null],
+        ["Same mailbox as (normalised)", d.normalized_email && d.normalized_email !== r.email ? <span className="mono"><Name text={d.normalized_email} /></span> : null],
       ]
     : [];
   return (
@@ -140,7 +140,7 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
               </Group>
             )}
             <Text size="sm" c="dimmed">
-              {r.from_cache ? "Known since" : "Asked"} <Moment at={r.verified_at} />; {r.credits_used === 0 ? "no credit used" : `${r.credits_used} credit used`}
+              {r.from_cache ? "Cached" : "Checked"} <Moment at={r.verified_at} />; {r.credits_used === 0 ? "no credit used" : `${r.credits_used} credit used`}
               {r.reason && (
                 <>
                   ; reason <span className="mono">{r.reason}</span>
@@ -159,7 +159,7 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
         <Panel tall title="Mail servers" actions={r.smtp_provider && <Badge tone="busy">{r.smtp_provider}</Badge>}>
           {r.mx_records.length === 0 ? (
             <Text c="dimmed" size="sm">
-              The domain names none.
+              No mail servers (MX) found.
             </Text>
           ) : (
             <ol style={{ margin: 0, paddingLeft: "1.6rem" }}>
@@ -178,12 +178,12 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
         </Panel>
       </Grid.Col>
       <Grid.Col span={12}>
-        <Panel title="The same with curl">
+        <Panel title="curl">
           <Code text={curl(location.origin, r.email, { check_smtp: smtp, max_age: age === "604800" ? undefined : Number(age) })} label="The call as a curl command" copy="Copy as curl" />
         </Panel>
       </Grid.Col>
       <Grid.Col span={12}>
-        <Panel title="As the interface answers">
+        <Panel title="API response">
           <Code text={JSON.stringify(r, null, 2)} label="The answer as JSON" copy="Copy JSON" />
         </Panel>
       </Grid.Col>

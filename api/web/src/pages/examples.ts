@@ -30,7 +30,7 @@ const languages = (curl: string, go: string, python: string, javascript: string)
 function single(base: string, key: string): Example {
   return {
     title: "Verify one address",
-    note: "Answers in a moment when the address is known, in 1 to 3 seconds when its server must be asked.",
+    note: "Instant for cached addresses, 1 to 3 seconds otherwise.",
     code: languages(
       `curl ${base}/v1/verify/single \\
   -H "Authorization: Bearer $${key}" \\
@@ -85,7 +85,7 @@ console.log((await answer.json()).status);`,
 function upload(base: string, key: string): Example {
   return {
     title: "Upload a list",
-    note: "The answer is the job's record. Look at it with `?wait=30`, which holds the answer until the state changes, or name a `callback_url`.",
+    note: "The answer is the job's record. Get it with `?wait=30`, which holds the answer until the state changes, or send a `callback_url`.",
     code: languages(
       `curl ${base}/v1/verify/bulk \\
   -H "Authorization: Bearer $${key}" \\

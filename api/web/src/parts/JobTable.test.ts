@@ -6,10 +6,10 @@ const job = (news: Partial<Job>) => ({ status: "running", rows_per_second: 0, et
 
 describe("jobs in words", () => {
   it.each([
-    [{ status: "queued" }, "Waiting to begin"],
+    [{ status: "queued" }, "Queued"],
     [{ status: "paused" }, "Paused"],
     [{ status: "finalizing" }, "Writing the result file"],
-    [{}, "Under way"],
+    [{}, "Running"],
     [{ rows_per_second: 12.34, eta_seconds: 90 }, "12.3 rows/s, 1 min 30 s left"],
   ] as [Partial<Job>, string][])("%j", (news, want) => expect(pace(job(news))).toBe(want));
 
@@ -17,7 +17,7 @@ describe("jobs in words", () => {
     const slow_routes = [{ provider: "Yahoo", waiting: 1200, eta_seconds: null }, { provider: "QQ Mail", waiting: 3, eta_seconds: null }];
     expect(slow(job({ slow_routes }))).toBe("1,200 rows wait for Yahoo and 1 more");
     expect(slow(job({ slow_routes, status: "completed" }))).toBe("");
-    expect(slow(job({ slow_routes: [{ provider: "tail", waiting: 1, eta_seconds: 5 }] }))).toBe("1 row waits for smaller mail hosts");
+    expect(slow(job({ slow_routes: [{ provider: "tail", waiting: 1, eta_seconds: 5 }] }))).toBe("1 row waits for other mail servers");
   });
 
   it("has a title", () => {

@@ -29,18 +29,18 @@ const isBusy = (j: Job) => ["queued", "running", "finalizing", "cancelling", "pa
 
 /** pace says how fast a job goes and when it will be done. */
 export function pace(j: Job): string {
-  if (j.status === "queued") return "Waiting to begin";
+  if (j.status === "queued") return "Queued";
   if (j.status === "paused") return "Paused";
   if (j.status === "finalizing" || j.status === "cancelling") return "Writing the result file";
-  const rate = j.rows_per_second > 0 ? `${decimal(j.rows_per_second)} rows/s` : "Under way";
+  const rate = j.rows_per_second > 0 ? `${decimal(j.rows_per_second)} rows/s` : "Running";
   return j.eta_seconds ? `${rate}, ${duration(j.eta_seconds)} left` : rate;
 }
 
 /** usePace is that, while the server can tell. */
-export const usePace = (j: Job) => (useReached() || !isBusy(j) ? pace(j) : "Not known while the server does not answer");
+export const usePace = (j: Job) => (useReached() || !isBusy(j) ? pace(j) : "Unknown while the server does not answer");
 
 /** receiver names whom rows wait for. */
-export const receiver = (provider: string) => ({ tail: "smaller mail hosts", dns: "a resolver" })[provider] ?? provider;
+export const receiver = (provider: string) => ({ tail: "other mail servers", dns: "DNS" })[provider] ?? provider;
 
 /** slow says whom a job waits for. */
 export function slow(j: Job): string {
@@ -69,13 +69,13 @@ function Going({ job: j }: { job: Job }) {
 /** JobTable lists jobs, with whose they are where that is told. */
 export function JobTable<J extends Job>({ jobs, owner, link = true }: { jobs: J[]; owner?: (j: J) => string; link?: boolean }) {
   const columns: Column<J>[] = [
-    { title: "List", kind: "name", of: (j) => <Title job={j} link={link} /> },
+    { title: "Job", kind: "name", of: (j) => <Title job={j} link={link} /> },
     ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <Name text={owner(j)} /> }] : []),
     { title: "State", of: (j) => <JobBadge status={j.status} /> },
     { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
     { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
     { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },
-    { title: "Kept until", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
+    { title: "Expires", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
   ];
   return <Rows label="Jobs" columns={columns} rows={jobs} keyOf={(j) => j.job_id} />;
 }

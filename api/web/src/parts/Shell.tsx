@@ -21,8 +21,8 @@ interface Place {
 
 const customer: Place[] = [
   { to: "/", label: "Overview", icon: "overview" },
-  { to: "/verify", label: "Verify one", icon: "verify" },
-  { to: "/lists", label: "Lists", icon: "lists" },
+  { to: "/verify", label: "Verify an address", icon: "verify" },
+  { to: "/lists", label: "Jobs", icon: "lists" },
 ];
 const settings: Place[] = [
   { to: "/settings/keys", label: "API keys", icon: "key" },
@@ -153,7 +153,7 @@ function Balance() {
   const live = useLiveness();
   if (!data) return null;
   return (
-    <Link to="/settings/usage" style={{ textDecoration: "none" }} title={live === "live" ? "Live" : "Asked for every few seconds"}>
+    <Link to="/settings/usage" style={{ textDecoration: "none" }} title={live === "live" ? "Live" : "Refreshed every few seconds"}>
       <span className={`badge tone-${data.balance === 0 ? "bad" : "busy"}`}>
         {number(data.balance)}
         <span className="hide-narrow">credits</span>
@@ -169,7 +169,7 @@ function Theme() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const next = { auto: "light", light: "dark", dark: "auto" } as const;
   const icon = { auto: "auto", light: "sun", dark: "moon" } as const;
-  const name = { auto: "as the system has it", light: "light", dark: "dark" };
+  const name = { auto: "system", light: "light", dark: "dark" };
   return (
     <ActionIcon
       variant="subtle"

@@ -49,13 +49,13 @@ function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => 
             Stop
           </Button>
         ) : (
-          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Close the note about ${u.file}`} onClick={() => dismiss(u.id)}>
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Dismiss ${u.file}`} onClick={() => dismiss(u.id)}>
             <Icon name="cross" size={14} />
           </ActionIcon>
         )}
       </Group>
       {underWay && (
-        <Bar percent={u.state === "checking" ? 100 : percent} file={u.file} words={u.state === "checking" ? "Sent; the server reads it" : `${Math.floor(percent)} %`} />
+        <Bar percent={u.state === "checking" ? 100 : percent} file={u.file} words={u.state === "checking" ? "Processing" : `${Math.floor(percent)} %`} />
       )}
       <Text size="xs" c={u.state === "failed" ? undefined : "dimmed"} className={u.state === "failed" ? "ink-bad" : ""} mt={6} role={u.state === "failed" ? "alert" : "status"}>
         {note(u)}
@@ -100,11 +100,11 @@ function Again({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) =
         aria-label={`The file ${u.file} again`}
         onChange={(e) => {
           const file = e.currentTarget.files?.[0];
-          if (file && !resend(u.id, file, accepted)) setWrong(`${file.name} is not the file that was being sent, or it has changed since: upload it on the page Lists.`);
+          if (file && !resend(u.id, file, accepted)) setWrong("This is a different file, or it changed. Upload it on the Jobs page.");
         }}
       />
       <Button size="compact-xs" variant="default" mt={6} onClick={() => input.current?.click()}>
-        Choose the file again
+        Select the file again
       </Button>
       {wrong && (
         <Text size="xs" className="ink-bad" mt={4} role="alert">
@@ -119,19 +119,19 @@ function note(u: Upload): string {
   switch (u.state) {
     case "sending": {
       const left = u.rate > 0 ? `, ${duration((u.size - u.sent) / u.rate)} left` : "";
-      return `${bytes(u.sent)} of ${bytes(u.size)} sent${left}. Stay on the dashboard; you may go to other pages.`;
+      return `${bytes(u.sent)} of ${bytes(u.size)} sent${left}. You can use other pages, but keep this tab open.`;
     }
     case "checking":
-      return "Sent. The server reads and counts the list…";
+      return "Sent. The server is reading and counting the list…";
     case "done":
-      return "Accepted. You may close this page: the job goes on.";
+      return "Upload complete. You can close this page.";
     case "cancelled":
-      return "Stopped. Nothing was kept, nothing was charged.";
+      return "Upload cancelled. Nothing was charged.";
     case "failed":
       return words(u.error);
     case "broken":
       return u.sent >= u.size
-        ? "This page was left after all had been sent: if the server accepts the list, its job appears by itself. Else choose the file again; it is never charged twice."
-        : `The upload ended at about ${Math.floor((u.sent / u.size) * 100)} % when its page was left. The server kept nothing of it and charged nothing. Choose the file again to send it with the same options.`;
+        ? "The upload had finished when you left. The job will appear if the server accepted it; otherwise select the file again."
+        : `Upload interrupted at ${Math.floor((u.sent / u.size) * 100)} %. Nothing was charged. Select the file again to restart with the same options.`;
   }
 }

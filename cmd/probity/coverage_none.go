@@ -1,0 +1,7 @@
+//go:build !way
+
+package main
+
+import "net/http"
+
+func coverageRoutes(*http.ServeMux) {}

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limits of a package, without its tests and generated files. TestHouse prints what each has.
+// The limits of a package, without its tests and generated files. TestHouse prints the size of each.
 const (
 	maxLines   = 2500 // of a package
 	maxMethods = 25   // of a type

@@ -15,21 +15,23 @@ var (
 	namedTest    = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
 )
 
-// TestHostilePage requires that each test named in docs/hostile.md is in the package named before it.
-func TestHostilePage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("docs", "hostile.md"))
-	require.NoError(t, err)
-	rows := 0
-	for line := range strings.Lines(string(page)) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || strings.Contains(cells[1], "---") || strings.TrimSpace(cells[1]) == "case" {
-			continue
+// TestPagesNameTests requires that each test named in a table of docs/hostile.md and docs/promises.md is in the package named before it.
+func TestPagesNameTests(t *testing.T) {
+	for name, least := range map[string]int{"hostile.md": 40, "promises.md": 25} {
+		page, err := os.ReadFile(filepath.Join("docs", name))
+		require.NoError(t, err)
+		rows := 0
+		for line := range strings.Lines(string(page)) {
+			cells := strings.Split(line, "|")
+			if first := strings.TrimSpace(cells[min(1, len(cells)-1)]); len(cells) != 5 || strings.Contains(first, "---") || first == "case" || first == "promise" {
+				continue
+			}
+			rows++
+			require.NotEmpty(t, strings.TrimSpace(cells[2]), "%s: no bound: %s", name, line)
+			requireNamedTests(t, cells[3])
 		}
-		rows++
-		require.NotEmpty(t, strings.TrimSpace(cells[2]), "no bound: %s", line)
-		requireNamedTests(t, cells[3])
+		require.Greater(t, rows, least, "docs/%s is not read as it is written", name)
 	}
-	require.Greater(t, rows, 40, "the page is not read as it is written")
 }
 
 // requireNamedTests looks for the tests of one cell.

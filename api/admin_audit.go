@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -12,7 +13,8 @@ type auditEventJSON struct {
 	At     timestamp `json:"at"`
 	By     string    `json:"by"` // e-mail address of an existing account, else as it was recorded
 	From   string    `json:"from"`
-	Action string    `json:"act"`
+	Action string    `json:"action"`
+	Act    string    `json:"act"` // the former name of action
 	Target string    `json:"target"`
 	About  string    `json:"about"` // e-mail address of the account that the event is about, or that owns the key
 	Note   string    `json:"note"`
@@ -28,7 +30,7 @@ func (c *call) listAuditEvents() error {
 	if err != nil {
 		return err
 	}
-	by, action := strings.ToLower(c.query("by")), c.query("act")
+	by, action := strings.ToLower(c.query("by")), cmp.Or(c.query("action"), c.query("act"))
 	events, next, err := c.srv.auditEvents(c.query("cursor"), int(limit), func(a auditEventJSON) bool {
 		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
@@ -61,7 +63,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := auditEventJSON{timestamp(a.At), by, a.From, a.Action, a.Target, email(AuditSubject(a)), a.Note}
+			shown := auditEventJSON{timestamp(a.At), by, a.From, a.Action, a.Action, a.Target, email(AuditSubject(a)), a.Note}
 			if !wanted(shown) {
 				continue
 			}

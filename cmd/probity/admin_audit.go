@@ -55,7 +55,7 @@ type auditFilter struct{ by, action string }
 
 // matches applies the same rule as the server.
 func (f auditFilter) matches(a *auditEventView) bool {
-	return api.ActionMatches(a.Act, f.action) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
+	return api.ActionMatches(a.Action, f.action) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
 }
 
 // auditEventView is an entry of the audit log as in the server's JSON.
@@ -63,7 +63,8 @@ type auditEventView struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	From   string    `json:"from"`
-	Act    string    `json:"act"`
+	Action string    `json:"action"`
+	Act    string    `json:"act"` // the former name of action
 	Target string    `json:"target"`
 	About  string    `json:"about"` // e-mail address of the account that was changed, or that owns the key
 	Note   string    `json:"note"`
@@ -91,7 +92,7 @@ func (c *auditCmd) Run(ctx context.Context, con *console) error {
 			c.reportNoEvents(con)
 		}
 		return printRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a auditEventView) []string {
-			return []string{formatTime(a.At), a.By, a.From, a.Act, a.Target, a.About, a.Note}
+			return []string{formatTime(a.At), a.By, a.From, a.Action, a.Target, a.About, a.Note}
 		})
 	})
 }
@@ -111,7 +112,7 @@ func (r *localAdmin) AuditEvents(_ context.Context, cursor string, limit int, wa
 		}
 		for _, a := range events {
 			cursor = a.Cursor
-			v := auditEventView{At: wholeSecond(a.At), By: cmp.Or(email(a.By), a.By), From: a.From, Act: a.Action, Target: a.Target, About: email(api.AuditSubject(a)), Note: a.Note}
+			v := auditEventView{At: wholeSecond(a.At), By: cmp.Or(email(a.By), a.By), From: a.From, Action: a.Action, Act: a.Action, Target: a.Target, About: email(api.AuditSubject(a)), Note: a.Note}
 			if !wanted.matches(&v) {
 				continue
 			}
@@ -132,6 +133,6 @@ func (r *remoteAdmin) AuditEvents(ctx context.Context, cursor string, limit int,
 		Acts []auditEventView
 		Next string `json:"next_cursor"`
 	}
-	err := r.call(ctx, http.MethodGet, withQuery("audit", "limit", strconv.Itoa(limit), "cursor", cursor, "by", wanted.by, "act", wanted.action), nil, &v)
+	err := r.call(ctx, http.MethodGet, withQuery("audit", "limit", strconv.Itoa(limit), "cursor", cursor, "by", wanted.by, "action", wanted.action), nil, &v)
 	return v.Acts, v.Next, err
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +49,26 @@ type IdentityReport struct {
 	ReadyQueues int    `json:"lanes"`
 	Quarantined int    `json:"resting"` // queues whose receiver quarantined it
 	Exhausted   int    `json:"spent"`   // queues whose budget is used up for now
+}
+
+// MarshalJSON writes the former names of keys next to their names, for one release.
+func (n NodeReport) MarshalJSON() ([]byte, error) {
+	type former NodeReport
+	return json.Marshal(struct {
+		former
+		AuditFailures int `json:"audit_failures"`
+		AuditWarnings int `json:"audit_warnings"`
+	}{former(n), n.AuditFailures, n.AuditWarnings})
+}
+
+// MarshalJSON writes the former names of keys next to their names, for one release.
+func (r IdentityReport) MarshalJSON() ([]byte, error) {
+	type former IdentityReport
+	return json.Marshal(struct {
+		former
+		Quarantined int `json:"quarantined"`
+		Exhausted   int `json:"exhausted"`
+	}{former(r), r.Quarantined, r.Exhausted})
 }
 
 // SetStatus puts the status of a node into its report.

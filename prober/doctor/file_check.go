@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"sort"
@@ -17,6 +18,17 @@ type Remark struct {
 	Severity Severity `json:"level"`
 	Message  string   `json:"what"`
 	Advice   string   `json:"do,omitempty"`
+}
+
+// MarshalJSON writes the former names of keys next to their names, for one release.
+func (r Remark) MarshalJSON() ([]byte, error) {
+	type former Remark
+	return json.Marshal(struct {
+		former
+		Severity Severity `json:"severity"`
+		Message  string   `json:"message"`
+		Advice   string   `json:"advice,omitempty"`
+	}{former(r), r.Severity, r.Message, r.Advice})
 }
 
 // maxMistakes is how many mistakes one check looks for.

@@ -34,6 +34,17 @@ type Finding struct {
 	Advice   string   `json:"do"`   // what to do about it; empty exactly when Severity is OK
 }
 
+// MarshalJSON writes the former names of keys next to their names, for one release.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	type former Finding
+	return json.Marshal(struct {
+		former
+		Severity Severity `json:"severity"`
+		Message  string   `json:"message"`
+		Advice   string   `json:"advice"`
+	}{former(f), f.Severity, f.Message, f.Advice})
+}
+
 // logSubject is the subject for a log: of an address, its domain alone.
 func (f Finding) logSubject() string {
 	return f.Subject[strings.LastIndexByte(f.Subject, '@')+1:]

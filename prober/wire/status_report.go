@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 )
@@ -19,6 +20,17 @@ type Finding struct {
 	Severity string `json:"level"` // fail, warn, unknown
 	Message  string `json:"what"`
 	Advice   string `json:"do"`
+}
+
+// MarshalJSON writes the former names of keys next to their names, for one release.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	type former Finding
+	return json.Marshal(struct {
+		former
+		Severity string `json:"severity"`
+		Message  string `json:"message"`
+		Advice   string `json:"advice"`
+	}{former(f), f.Severity, f.Message, f.Advice})
 }
 
 // The bounds of what a node reports to people, and of what is kept of it: 150 kB a node at most.

@@ -25,10 +25,8 @@ func (r Remark) MarshalJSON() ([]byte, error) {
 	type former Remark
 	return json.Marshal(struct {
 		former
-		Severity Severity `json:"severity"`
-		Message  string   `json:"message"`
-		Advice   string   `json:"advice,omitempty"`
-	}{former(r), r.Severity, r.Message, r.Advice})
+		newKeys
+	}{former(r), newKeys{r.Severity, r.Message, r.Advice}})
 }
 
 // maxMistakes is how many mistakes one check looks for.
@@ -105,7 +103,7 @@ func (c *fileCheck) locateMistake(i int, err error) []statement {
 		if s.key == "" {
 			continue
 		}
-		switch left := c.tryWithout(i, block[k:k+1]); {
+		switch left := c.tryBlocks(append(slices.Clone(c.blocks[:i]), without(block, block[k:k+1]))); {
 		case left == nil:
 			return block[k : k+1]
 		case other == nil && left.Error() != err.Error() && !needed(s):
@@ -132,11 +130,6 @@ func (c *fileCheck) locateMistake(i int, err error) []statement {
 // needed reports a key whose absence may be a mistake of its own.
 func needed(s statement) bool {
 	return slices.Contains([]string{"id", "name", "mx", "meaning", "for", "text", "enhanced"}, s.key)
-}
-
-func (c *fileCheck) tryWithout(i int, part []statement) error {
-	blocks := append(append([][]statement(nil), c.blocks[:i]...), without(c.blocks[i], part))
-	return c.tryBlocks(blocks)
 }
 
 func without(block, part []statement) []statement {

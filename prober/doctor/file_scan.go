@@ -58,8 +58,7 @@ func plainKey(s string) string {
 	}, s)
 }
 
-// statementEnd is the offset behind the line end that ends the statement at a position: brackets and strings may run over
-// lines.
+// statementEnd is the offset behind the line end that ends a statement: brackets and strings may run over lines.
 func statementEnd(data string, at int) int {
 	depth := 0
 	for i := at; i < len(data); {

@@ -39,10 +39,14 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 	type former Finding
 	return json.Marshal(struct {
 		former
-		Severity Severity `json:"severity"`
-		Message  string   `json:"message"`
-		Advice   string   `json:"advice"`
-	}{former(f), f.Severity, f.Message, f.Advice})
+		newKeys
+	}{former(f), newKeys{f.Severity, f.Message, f.Advice}})
+}
+
+type newKeys struct {
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	Advice   string   `json:"advice"`
 }
 
 // logSubject is the subject for a log: of an address, its domain alone.

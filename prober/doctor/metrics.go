@@ -29,11 +29,8 @@ func (d *Doctor) Collect(to chan<- prometheus.Metric) {
 		}
 		counts[f.Check][f.Severity]++
 	}
-	for _, check := range Checks() {
-		if counts[check] == nil {
-			continue
-		}
-		for severity, n := range counts[check] {
+	for check, bySeverity := range counts {
+		for severity, n := range bySeverity {
 			to <- prometheus.MustNewConstMetric(findingsDesc, prometheus.GaugeValue, float64(n), check, Severity(severity).String())
 		}
 	}

@@ -188,7 +188,7 @@ func sessionFinding(s subject, t target, f smtp.Fault) Finding {
 func (a *audit) checkMailbox(ctx context.Context, session *smtp.Session, host string) Finding {
 	s := subject{"mailbox", printable(a.MailFrom)}
 	var reply engine.Reply
-	o := session.Transaction(ctx, []smtp.Rcpt{recipientOf(a.addr)}, func(_ int, r engine.Reply) { reply = r })
+	o := session.Transaction(ctx, []smtp.Rcpt{{Local: a.addr.Local(), Domain: a.addr.Domain()}}, func(_ int, r engine.Reply) { reply = r })
 	if reply.Code == 0 {
 		if o.Mail.Code != 0 && !o.Mail.Positive() {
 			return s.warn("let your mail server take MAIL FROM:<> (RFC 5321 section 4.5.5)", "%s refuses the empty sender: %d %s", printable(host), o.Mail.Code, printable(o.Mail.Text()))

@@ -56,8 +56,7 @@ func (a *audit) checkAgreement(ctx context.Context, s subject) Finding {
 	return s.ok("%d resolvers, no disagreement", len(a.Servers))
 }
 
-// checkResolver audits one: whether it answers, recursively, with EDNS, over TCP, and tells the truth about names that do not
-// exist.
+// checkResolver audits one: whether it answers, recursively, with EDNS, over TCP, and truly about names that do not exist.
 func (a *audit) checkResolver(ctx context.Context, server netip.AddrPort) []Finding {
 	s := subject{"resolver", server.String()}
 	root := query{".", dns.TypeNS}

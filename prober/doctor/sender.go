@@ -167,8 +167,3 @@ func (a *audit) checkSPF(ctx context.Context, public netip.Addr, ehlo string) Fi
 	}
 	return s.unknown("check the name servers that its SPF record leads to", "SPF cannot be evaluated now: %s", reason)
 }
-
-// recipientOf is an address as RCPT carries it.
-func recipientOf(addr engine.Address) smtp.Rcpt {
-	return smtp.Rcpt{Local: addr.Local(), Domain: addr.Domain()}
-}

@@ -34,7 +34,6 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // overLimit lists what exceeds its limit: lines of packages, methods of types, and antique words of packages, whose limit is 0. A figure
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
-	"prober/doctor: lines":             2503,
 	"api.Server: methods":              33,
 	"api.call: methods":                147,
 	"api: lines":                       7501,

@@ -82,6 +82,7 @@ func (c *Config) checkStore() Finding {
 		return s.fail("let the user of this process write there, or choose another folder with --data", "not writable: %s", printable(err.Error()))
 	}
 	usage, err := c.FS.GetDiskUsage(dir)
+	_, damaged := c.FS.Stat(c.FS.PathJoin(c.Folder, damagedCache))
 	switch {
 	case err != nil:
 		return s.unknown("look at the free space yourself", "writable; free space cannot be told: %s", printable(err.Error()))
@@ -89,7 +90,7 @@ func (c *Config) checkStore() Finding {
 		return s.fail("free space, or move the store: uploads are refused", "%s free, below the floor of %s", formatSize(usage.AvailBytes), formatSize(c.FreeFloor))
 	case usage.AvailBytes < 8*c.FreeFloor:
 		return s.warn("free space: a job of five million rows may need several GiB", "%s free", formatSize(usage.AvailBytes))
-	case exists && c.hasDamagedCache():
+	case exists && damaged == nil:
 		return s.warn("look at the disk (smartctl, dmesg) and at the memory; "+damagedCache+" is removed a day after it was set aside", "writable, but a damaged result cache was set aside: %s; its budgets counted as used up for an hour", damagedCache)
 	case !exists:
 		return s.ok("will be made at the first start; %s free", formatSize(usage.AvailBytes))
@@ -99,11 +100,6 @@ func (c *Config) checkStore() Finding {
 
 // damagedCache is where store/cache sets a damaged cache aside.
 const damagedCache = "cache.damaged"
-
-func (c *Config) hasDamagedCache() bool {
-	_, err := c.FS.Stat(c.FS.PathJoin(c.Folder, damagedCache))
-	return err == nil
-}
 
 // maxDepth bounds the way up to a folder that exists.
 const maxDepth = 64

@@ -10,7 +10,6 @@ import (
 	"blitiri.com.ar/go/spf"
 	"github.com/miekg/dns"
 
-	"probity/engine"
 	"probity/engine/smtp"
 )
 

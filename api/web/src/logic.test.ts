@@ -7,7 +7,7 @@ import { examples, variableOf } from "./pages/examples";
 import { condition, labelled, meter, together } from "./pages/Cluster";
 import { noted } from "./pages/Audit";
 import { told } from "./pages/Suppressions";
-import { receiver } from "./pages/Lanes";
+import { receiver } from "./pages/Queues";
 import { settled } from "./pages/Usage";
 import { lasting, sum } from "./pages/Overview";
 import { form } from "./upload/uploads";
@@ -135,7 +135,7 @@ describe("errors", () => {
   });
 });
 
-describe("nodes and lanes", () => {
+describe("nodes and queues", () => {
   it.each([
     ["alive", true, "good", "available"],
     ["alive", false, "bad", "unavailable"],

@@ -5,7 +5,7 @@ import type { Schemas } from "../api/client";
 import { node } from "../api/queries";
 import { bytes, counted, duration, exactly, number } from "../format";
 import { Badge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, type Column } from "../parts";
-import { Lanes } from "./Lanes";
+import { Queues } from "./Queues";
 
 interface Identity {
   name: string;
@@ -116,10 +116,10 @@ export function Cluster() {
             <>
               <Health node={n} nodes={nodes} />
               <Nodes view={view} />
-              <Lanes />
+              <Queues />
               <Findings report={n.findings as Report | null} nodes={nodes} />
               <Counts title="Outcomes of probes" note="By status and reason; DEFERRED are asked again later." rows={labelled(meters, "probity_prober_outcomes_total")} />
-              <Counts title="Throttling actions" note="A lane slows down, pauses or is quarantined when its receiver says so." rows={labelled(meters, "probity_prober_actions_total")} />
+              <Counts title="Throttling actions" note="A queue slows down, pauses or is quarantined when its receiver says so." rows={labelled(meters, "probity_prober_actions_total")} />
               <Counts title="Connection failures" note="Sessions that failed before the first recipient." rows={labelled(meters, "probity_prober_session_failures_total")} />
               <Text size="sm" c="dimmed">
                 {n.go_version}
@@ -149,7 +149,7 @@ function Health({ node: n, nodes }: { node: Schemas["Node"]; nodes: ClusterNode[
         <Stat name="Rows a second" note={`${number(total(nodes, (o) => o.rows))} under way`}>
           {number(Math.round(total(nodes, (o) => o.rows_per_second)))}
         </Stat>
-        <Stat name="Recipients asked" note={`${counted(total(nodes, (o) => o.lanes), "lane")}, ${counted(total(nodes, (o) => o.sessions), "open session")}`}>
+        <Stat name="Recipients asked" note={`${counted(total(nodes, (o) => o.lanes), "queue")}, ${counted(total(nodes, (o) => o.sessions), "open session")}`}>
           {number(total(nodes, (o) => o.recipients))}
         </Stat>
         <Stat name="Memory" note={`${bytes(n.heap_bytes)} in use by Go`}>
@@ -223,7 +223,7 @@ function OneIdentity({ identity: i }: { identity: Identity }) {
     <div>
       <span className="mono">{i.ehlo}</span> {i.public || i.local} {i.state && <Badge tone={identityTones[i.state] ?? "none"}>{i.state}</Badge>}
       <Note>
-        {counted(i.lanes ?? 0, "lane")}
+        {counted(i.lanes ?? 0, "queue")}
         {i.resting ? `, ${number(i.resting)} quarantined` : ""}
         {i.spent ? `, ${number(i.spent)} with their budget used up` : ""}
       </Note>

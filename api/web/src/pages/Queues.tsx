@@ -6,10 +6,10 @@ import { lanes } from "../api/queries";
 import { number } from "../format";
 import { Ask, Badge, Empty, Loaded, Moment, More, Name, Note, Panel, Rows, type Column } from "../parts";
 
-type Lane = Schemas["Lane"];
+type Queue = Schemas["Lane"];
 
 const tones = { quarantined: "bad", paused: "fair", slowed: "fair", spent: "fair", waiting: "fair", busy: "busy", idle: "none" } as const;
-const meanings: Record<Lane["state"], string> = {
+const meanings: Record<Queue["state"], string> = {
   quarantined: "receiver refused this source IP; probing stopped",
   paused: "nothing is sent for a while",
   slowed: "half of every budget",
@@ -19,21 +19,21 @@ const meanings: Record<Lane["state"], string> = {
   idle: "nothing to do",
 };
 
-/** receiver names a lane's route for people: its first host stands for a long set. */
-export function receiver(l: Pick<Lane, "route" | "provider">): string {
+/** receiver names a queue's route for people: its first host stands for a long set. */
+export function receiver(l: Pick<Queue, "route" | "provider">): string {
   if (l.route === "") return "every receiver";
   const [first, ...more] = l.route.split(",");
   return more.length > 0 ? `${first} and ${more.length} more` : first!;
 }
 
-/** Lanes are the budgets towards receivers: first what receivers refuse, then what is used. */
-export function Lanes() {
+/** Queues are the budgets towards receivers: first what receivers refuse, then what is used. */
+export function Queues() {
   const query = useQuery(lanes);
-  const resting = query.data?.lanes.filter((l) => l.state === "quarantined");
+  const quarantined = query.data?.lanes.filter((l) => l.state === "quarantined");
   return (
     <>
       <Panel title="Quarantines">
-        <Loaded query={{ ...query, data: resting }} what="the lanes">
+        <Loaded query={{ ...query, data: quarantined }} what="the queues">
           {(list) =>
             list.length === 0 ? (
               <Text size="sm" c="dimmed">
@@ -50,10 +50,10 @@ export function Lanes() {
   );
 }
 
-const keyOf = (l: Lane) => `${l.node} ${l.egress} ${l.route}`;
+const keyOf = (l: Queue) => `${l.node} ${l.egress} ${l.route}`;
 
-/** Receiver names whom a lane leads to, with its provider where that tells more. */
-function Receiver({ lane: l, strong = false }: { lane: Lane; strong?: boolean }) {
+/** Receiver names where a queue leads, with its provider where that tells more. */
+function Receiver({ queue: l, strong = false }: { queue: Queue; strong?: boolean }) {
   const wide = l.route !== "" && !l.route.includes(".");
   const name = wide && l.provider ? l.provider : receiver(l);
   return (
@@ -64,7 +64,7 @@ function Receiver({ lane: l, strong = false }: { lane: Lane; strong?: boolean })
   );
 }
 
-function Ours({ lane: l }: { lane: Lane }) {
+function Ours({ queue: l }: { queue: Queue }) {
   return (
     <>
       {l.egress}
@@ -73,7 +73,7 @@ function Ours({ lane: l }: { lane: Lane }) {
   );
 }
 
-function Said({ lane: l }: { lane: Lane }) {
+function Said({ queue: l }: { queue: Queue }) {
   return (
     <>
       <span className="mono">{l.reply ?? "(reply not recorded)"}</span>
@@ -86,7 +86,7 @@ function Said({ lane: l }: { lane: Lane }) {
   );
 }
 
-function Release({ lane: l }: { lane: Lane }) {
+function Release({ queue: l }: { queue: Queue }) {
   const client = useQueryClient();
   return (
     <Ask
@@ -101,7 +101,7 @@ function Release({ lane: l }: { lane: Lane }) {
   );
 }
 
-function Quarantines({ list }: { list: Lane[] }) {
+function Quarantines({ list }: { list: Queue[] }) {
   return (
     <>
       <Text size="sm" c="dimmed" mb="xs">
@@ -112,11 +112,11 @@ function Quarantines({ list }: { list: Lane[] }) {
         rows={list}
         keyOf={keyOf}
         columns={[
-          { title: "Receiver", kind: "name", of: (l) => <Receiver lane={l} strong /> },
-          { title: "Source IP", of: (l) => <Ours lane={l} /> },
-          { title: "Reply", kind: "text", of: (l) => <Said lane={l} /> },
+          { title: "Receiver", kind: "name", of: (l) => <Receiver queue={l} strong /> },
+          { title: "Source IP", of: (l) => <Ours queue={l} /> },
+          { title: "Reply", kind: "text", of: (l) => <Said queue={l} /> },
           { title: "Ends", of: (l) => <Moment at={l.until} /> },
-          { title: "Release", kind: "act", of: (l) => <Release lane={l} /> },
+          { title: "Release", kind: "act", of: (l) => <Release queue={l} /> },
         ]}
       />
     </>
@@ -125,9 +125,9 @@ function Quarantines({ list }: { list: Lane[] }) {
 
 const shownAtFirst = 15;
 type Which = "held" | "busy" | "all";
-const held = (l: Lane) => l.state !== "busy" && l.state !== "idle";
+const held = (l: Queue) => l.state !== "busy" && l.state !== "idle";
 
-function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[]; mute: string[] }>> }) {
+function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Queue[]; mute: string[] }>> }) {
   const [which, setWhich] = useState<Which>("all");
   const [all, setAll] = useState(false);
   return (
@@ -136,7 +136,7 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
       actions={
         <SegmentedControl
           size="xs"
-          aria-label="Which lanes"
+          aria-label="Which queues"
           value={which}
           onChange={(v) => setWhich(v as Which)}
           data={[
@@ -147,7 +147,7 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
         />
       }
     >
-      <Loaded query={query} what="the lanes">
+      <Loaded query={query} what="the queues">
         {({ lanes: list, mute }) => {
           const chosen = list.filter((l) => which === "all" || (which === "held" ? held(l) : l.state === "busy"));
           const shown = all ? chosen : chosen.slice(0, shownAtFirst);
@@ -155,10 +155,10 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
             <Stack gap="sm">
               {mute.length > 0 && (
                 <Text size="sm" className="ink-bad" role="status">
-                  {mute.join(", ")} cannot be asked: {mute.length === 1 ? "its lanes are" : "their lanes are"} not listed.
+                  {mute.join(", ")} cannot be asked: {mute.length === 1 ? "its queues are" : "their queues are"} not listed.
                 </Text>
               )}
-              {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No lanes in use" : "No matching lanes"} /> : <Rows label="Budgets" columns={columns} rows={shown} keyOf={keyOf} />}
+              {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No queues in use" : "No matching queues"} /> : <Rows label="Budgets" columns={columns} rows={shown} keyOf={keyOf} />}
               {chosen.length > shown.length && (
                 <Group>
                   <More onClick={() => setAll(true)}>Show all {number(chosen.length)}</More>
@@ -172,8 +172,8 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Lane[];
   );
 }
 
-const columns: Column<Lane>[] = [
-  { title: "Receiver", kind: "name", of: (l) => <Receiver lane={l} /> },
+const columns: Column<Queue>[] = [
+  { title: "Receiver", kind: "name", of: (l) => <Receiver queue={l} /> },
   { title: "From", of: (l) => <span title={`node ${l.node}`}>{l.egress}</span> },
   { title: "State", of: (l) => <span title={meanings[l.state]}><Badge tone={tones[l.state]}>{l.state}</Badge></span> },
   { title: "Waiting", kind: "number", of: (l) => number(l.queued) },

@@ -1,8 +1,8 @@
 // Package coordinator verifies lists (jobs) and single addresses: it finds the route of every domain, sends the rows that
 // need SMTP to a prober, and joins the answers with the rows. Callbacks delivers the results.
 //
-// It knows jobs, their files and the fairness between them. It does not know SMTP, the API or credits: the engine decides
-// what a reply means, and callers of Accept and OnFinish add their own parts to the commits.
+// It knows jobs, their files, the fairness between them, and what an answer costs (Cost). It does not know SMTP or the API. Callers of
+// Accept and OnFinish add their own parts to the commits, such as the charge.
 //
 // A job is a folder of files next to the state store:
 //

@@ -46,7 +46,7 @@ func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
 	for _, e := range tasks {
 		want += e.recipients()
 	}
-	f := smtpBaseline{dial: network.Dial, port: server.World.Config().SMTPPort, connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
+	f := smtpBaseline{dial: network.Dial, port: int(server.SMTPPort), connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
 	count, err := f.pool(tasks).run(t.Context(), len(tasks))
 	require.NoError(t, err)
 	require.Equal(t, want, count.Recipients+count.Lost)

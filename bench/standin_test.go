@@ -127,7 +127,7 @@ func runStandIn(args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "pretend internet %d: DNS at %s, SMTP at port %d, referee at http://%s/referee\n", s.Seed, server.DNS, server.World.Config().SMTPPort, server.HTTP)
+	fmt.Fprintf(os.Stderr, "pretend internet %d: DNS at %s, SMTP at port %d, referee at http://%s/referee\n", s.Seed, server.DNS, server.SMTPPort, server.HTTP)
 	return server.Wait()
 }
 

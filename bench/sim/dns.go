@@ -18,10 +18,6 @@ const (
 	ttlNegative = 300
 )
 
-// dnsDelay is the name server's time for an answer with realistic latency at
-// speed-up 1.
-const dnsDelay = 15 * time.Millisecond
-
 // nameServer answers for all names: the records of the world, and NXDOMAIN for
 // the rest. It claims recursion, as clients expect of a resolver.
 type nameServer struct {
@@ -30,11 +26,7 @@ type nameServer struct {
 }
 
 func newNameServer(w *World) *nameServer {
-	n := &nameServer{world: w}
-	if c := w.config; c.Latency == "realistic" && c.Speedup > 0 {
-		n.delay = time.Duration(float64(dnsDelay) / c.Speedup)
-	}
-	return n
+	return &nameServer{world: w, delay: w.DNSLatency()}
 }
 
 // serve answers on both sockets until ctx is done, and closes them.

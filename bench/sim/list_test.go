@@ -75,7 +75,7 @@ func TestListMix(t *testing.T) {
 func TestListMailboxesHaveTheirState(t *testing.T) {
 	w := NewWorld(Config{})
 	l := rowGenerator{World: w, seed: 1}
-	counts := [mailboxes]int{}
+	counts := [mailboxStates]int{}
 	for i := range 20_000 {
 		p := l.personAt(i)
 		local := appendLocal(nil, p)

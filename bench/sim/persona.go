@@ -11,7 +11,7 @@ const (
 	Full                    // exists, over its quota
 	Disabled                // existed, disabled by its owner or the site
 	Moved                   // lives elsewhere now (RFC 5321 section 3.4)
-	mailboxes
+	mailboxStates
 )
 
 // Outcome is one answer that an honest verifier may give. Reason is "" when the
@@ -65,10 +65,8 @@ func (p *Persona) MXHosts(domain string) []string {
 // state m: usually one. Truth adds the effect of lists and role names.
 func (p *Persona) Expect(m Mailbox) []Outcome { return p.expect(p.behaviour.shown(m)) }
 
-// Personas makes the personas of a world without throttlers, in a fixed order.
-func Personas() []*Persona { return personas(false) }
-
-func personas(throttling bool) []*Persona {
+// All makes the personas of a world without throttlers, in a fixed order.
+func All() []*Persona {
 	var all []*Persona
 	for _, group := range [][]*Persona{
 		majorProviders(), gateways(), regionalProviders(),
@@ -76,32 +74,38 @@ func personas(throttling bool) []*Persona {
 	} {
 		all = append(all, group...)
 	}
-	if throttling {
-		all = append(all, throttlers()...)
-	}
+	return withReplies(all)
+}
+
+// Throttlers makes the receivers that tolerate a source at first and throttle it later. Each answers truthfully to a client that
+// slows down.
+func Throttlers() []*Persona { return withReplies(throttlers()) }
+
+// withReplies compiles the texts of personas.
+func withReplies(all []*Persona) []*Persona {
 	for _, p := range all {
 		p.behaviour.replies = compileReplies(p.behaviour.texts)
 	}
 	return all
 }
 
-// behaviour is how a persona's hosts behave: data for the session.
+// behaviour is how a persona's hosts behave: data for the server.
 type behaviour struct {
-	texts   texts            // its replies; defaults fill the gaps
-	replies *compiledReplies // the same, compiled
-	ext     extension
+	texts      texts            // its replies; defaults fill the gaps
+	replies    *compiledReplies // the same, compiled
+	extensions extension
 
 	bannerWait      time.Duration // before the banner
 	rcptWait        time.Duration // before each RCPT reply
 	refuseEarlyTalk bool          // refuse a client that talks during bannerWait
 
-	acceptsAll  bool            // accepts every recipient of its domains
-	acceptsMost bool            // accepts every recipient but the disabled and the full
-	hides       [mailboxes]bool // states that it does not reveal: see shown
-	becomes     Mailbox         // if not Absent: the state of a Present mailbox here
+	acceptsAll  bool                // accepts every recipient of its domains
+	acceptsMost bool                // accepts every recipient but the disabled and the full
+	hides       [mailboxStates]bool // states that it does not reveal: see shown
+	becomes     Mailbox             // if not Absent: the state of a Present mailbox here
 
-	grey     greyKind
-	greyWait time.Duration // from first contact until it accepts
+	greylisting greyKind
+	greyWait    time.Duration // from first contact until it accepts
 
 	maxRcpts      int  // recipients in one transaction before replyTooManyRcpts; no excess
 	oneDomainOnly bool // recipients of one transaction must share their domain
@@ -118,11 +122,11 @@ type behaviour struct {
 
 // shown is the state that the persona reveals to a client. A hidden full mailbox
 // is shown as accepted, a hidden disabled or moved one as unknown.
-func (h *behaviour) shown(m Mailbox) Mailbox {
-	if m == Present && h.becomes != Absent {
-		m = h.becomes
+func (b *behaviour) shown(m Mailbox) Mailbox {
+	if m == Present && b.becomes != Absent {
+		m = b.becomes
 	}
-	if !h.hides[m] {
+	if !b.hides[m] {
 		return m
 	}
 	if m == Full {

@@ -24,7 +24,7 @@ func broken(name string, f fault, expect expectation) *Persona {
 	if f == faultExtraReply {
 		// Without PIPELINING a client can notice a reply that comes before its
 		// command; with it no client could.
-		p.behaviour.ext = ext8BitMIME
+		p.behaviour.extensions = ext8BitMIME
 	}
 	return p
 }

@@ -1,5 +1,13 @@
 package sim
 
+// Statuses as a verifier spells them.
+const (
+	statusValid   = "VALID"
+	statusRisky   = "RISKY"
+	statusInvalid = "INVALID"
+	statusUnknown = "UNKNOWN"
+)
+
 // expectation returns the honest outcomes for the shown state of a mailbox.
 type expectation func(shown Mailbox) []Outcome
 

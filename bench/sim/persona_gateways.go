@@ -29,7 +29,7 @@ func mimecast() *Persona {
 	return &Persona{
 		Name: "mimecast", Provider: "mimecast", SMTPUTF8: true, Limits: mimecastLimits(),
 		hosts: fixedHosts("eu-smtp-inbound-1.mimecast.com", "eu-smtp-inbound-2.mimecast.com"), expect: alsoAllow(truthful, greylisted()),
-		behaviour: behaviour{ext: extSecure | extUTF8, hides: hideAllBut(), grey: greyTriple, greyWait: time.Minute, texts: mimecastTexts()},
+		behaviour: behaviour{extensions: extSecure | extUTF8, hides: hideAllBut(), greylisting: greyTriple, greyWait: time.Minute, texts: mimecastTexts()},
 	}
 }
 
@@ -38,7 +38,7 @@ func mimecastOpen() *Persona {
 	return &Persona{
 		Name: "mimecast-open", Provider: "mimecast", SMTPUTF8: true, Limits: mimecastLimits(),
 		hosts: fixedHosts("us-smtp-inbound-1.mimecast.com", "us-smtp-inbound-2.mimecast.com"), expect: catchAllOutcomes(),
-		behaviour: behaviour{ext: extSecure | extUTF8, acceptsAll: true, texts: mimecastTexts()},
+		behaviour: behaviour{extensions: extSecure | extUTF8, acceptsAll: true, texts: mimecastTexts()},
 	}
 }
 
@@ -68,7 +68,7 @@ func proofpoint() *Persona {
 		Name: "proofpoint", Provider: "proofpoint", SMTPUTF8: true,
 		Limits: Limits{Connections: 20, RcptsPerTransaction: 500},
 		hosts:  proofpointHosts, expect: truthful,
-		behaviour: behaviour{ext: extModern, hides: hideAllBut(Full), texts: proofpointTexts()},
+		behaviour: behaviour{extensions: extModern, hides: hideAllBut(Full), texts: proofpointTexts()},
 	}
 }
 
@@ -78,7 +78,7 @@ func proofpointOpen() *Persona {
 		Name: "proofpoint-open", Provider: "proofpoint", SMTPUTF8: true,
 		Limits: Limits{Connections: 20, RcptsPerTransaction: 500},
 		hosts:  proofpointHosts, expect: catchAllOutcomes(),
-		behaviour: behaviour{ext: extModern, acceptsAll: true, texts: proofpointTexts()},
+		behaviour: behaviour{extensions: extModern, acceptsAll: true, texts: proofpointTexts()},
 	}
 }
 
@@ -90,7 +90,7 @@ func barracuda() *Persona {
 			return tenantHosts(domain, ".d1a.ess.barracudanetworks.com", ".d1b.ess.barracudanetworks.com")
 		},
 		expect: truthful,
-		behaviour: behaviour{ext: extSecure, hides: hideAllBut(), texts: texts{
+		behaviour: behaviour{extensions: extSecure, hides: hideAllBut(), texts: texts{
 			replyBanner:         "220 mx-inbound1-{id}.us-east-2.ess.aws.cudaops.com ESMTP ({id})",
 			replyEhlo:           "mx-inbound12-182.us-east-2.ess.aws.cudaops.com Hello [{ip}], pleased to meet you",
 			replyMail:           "250 2.1.0 Sender OK",
@@ -112,7 +112,7 @@ func cisco() *Persona {
 			return tenantHosts(domain, "-mx1.iphmx.com", "-mx2.iphmx.com")
 		},
 		expect: truthful,
-		behaviour: behaviour{ext: ext8BitMIME | extSize | extStartTLS | extPipelining, hides: hideAllBut(Full), throttleMode: throttleAcceptAll, texts: texts{
+		behaviour: behaviour{extensions: ext8BitMIME | extSize | extStartTLS | extPipelining, hides: hideAllBut(Full), throttleMode: throttleAcceptAll, texts: texts{
 			replyBanner:       "220 esa{id}.hc5-1.eu.iphmx.com ESMTP",
 			replyEhlo:         "esa4.hc5-1.eu.iphmx.com",
 			replyMail:         "250 sender <{from}> ok",

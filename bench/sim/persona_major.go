@@ -8,8 +8,8 @@ const (
 )
 
 // hideAllBut hides every state but absent and present and those named.
-func hideAllBut(revealed ...Mailbox) (hides [mailboxes]bool) {
-	hides = [mailboxes]bool{Full: true, Disabled: true, Moved: true}
+func hideAllBut(revealed ...Mailbox) (hides [mailboxStates]bool) {
+	hides = [mailboxStates]bool{Full: true, Disabled: true, Moved: true}
 	for _, m := range revealed {
 		hides[m] = false
 	}
@@ -35,7 +35,7 @@ func google() *Persona {
 			RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200},
 		hosts: googleHosts, expect: truthful,
 		behaviour: behaviour{
-			ext: extModern | extChunking, oneDomainOnly: true, hides: hideAllBut(Full, Disabled),
+			extensions: extModern | extChunking, oneDomainOnly: true, hides: hideAllBut(Full, Disabled),
 			texts: texts{
 				replyBanner: "220 mx.google.com ESMTP {id} - gsmtp",
 				replyEhlo:   "mx.google.com at your service, [{ip}]",
@@ -91,7 +91,7 @@ func microsoft365() *Persona {
 	return &Persona{
 		Name: "microsoft365", Provider: "microsoft365", SMTPUTF8: true, Limits: m365Limits(),
 		hosts: tenantHost("", ".mail.protection.outlook.com"), expect: truthful,
-		behaviour: behaviour{ext: extModern | extChunking, hides: hideAllBut(), texts: m365Texts()},
+		behaviour: behaviour{extensions: extModern | extChunking, hides: hideAllBut(), texts: m365Texts()},
 	}
 }
 
@@ -100,7 +100,7 @@ func microsoft365Open() *Persona {
 	return &Persona{
 		Name: "microsoft365-open", Provider: "microsoft365", SMTPUTF8: true, Limits: m365Limits(),
 		hosts: tenantHost("", ".mail.protection.outlook.com"), expect: catchAllOutcomes(),
-		behaviour: behaviour{ext: extModern | extChunking, acceptsAll: true, texts: m365Texts()},
+		behaviour: behaviour{extensions: extModern | extChunking, acceptsAll: true, texts: m365Texts()},
 	}
 }
 
@@ -111,7 +111,7 @@ func outlook() *Persona {
 			RefusalsPerConnection: 2, RefusalsPerHour: 20},
 		hosts: tenantHost("", ".olc.protection.outlook.com"), expect: truthful,
 		behaviour: behaviour{
-			ext: extModern | extChunking, hides: hideAllBut(Full),
+			extensions: extModern | extChunking, hides: hideAllBut(Full),
 			texts: texts{
 				replyBanner:         "220 DB8EUR05FT0{id}.mail.protection.outlook.com Microsoft ESMTP MAIL Service ready",
 				replyEhlo:           "DB8EUR05FT031.mail.protection.outlook.com Hello [{ip}]",
@@ -137,7 +137,7 @@ func yahoo() *Persona {
 		Limits: Limits{Connections: 10, TransactionsPerConnection: 20, RcptsPerTransaction: 100},
 		hosts:  fixedHosts("mta5.am0.yahoodns.net", "mta6.am0.yahoodns.net", "mta7.am0.yahoodns.net"), expect: acceptAllOutcomes(),
 		behaviour: behaviour{
-			ext: extSecure, acceptsAll: true,
+			extensions: extSecure, acceptsAll: true,
 			texts: texts{
 				replyBanner:         "220 mtaproxy{id}.free.mail.ir2.yahoo.com ESMTP ready",
 				replyEhlo:           "mtaproxy511.free.mail.ir2.yahoo.com",
@@ -158,7 +158,7 @@ func icloud() *Persona {
 		Limits: Limits{Connections: 10, TransactionsPerConnection: 5, RcptsPerTransaction: 100, RefusalsPerConnection: 10},
 		hosts:  fixedHosts("mx01.mail.icloud.com", "mx02.mail.icloud.com"), expect: truthful,
 		behaviour: behaviour{
-			ext: extSecure, hides: hideAllBut(Full),
+			extensions: extSecure, hides: hideAllBut(Full),
 			texts: texts{
 				replyBanner:         "220 ms11p00im-smtpin0{id}.me.com ESMTP ready",
 				replyEhlo:           "ms11p00im-smtpin012.me.com",

@@ -10,11 +10,11 @@ func selfHosted(name string, expect expectation, h behaviour) *Persona {
 		t[s] = text
 	}
 	h.texts = t
-	if h.ext == 0 {
-		h.ext = extSecure
+	if h.extensions == 0 {
+		h.extensions = extSecure
 	}
 	return &Persona{
-		Name: name, Limits: postfixLimits(), SMTPUTF8: h.ext&extUTF8 != 0,
+		Name: name, Limits: postfixLimits(), SMTPUTF8: h.extensions&extUTF8 != 0,
 		hosts: hostsUnder("mx1", "mx2"), expect: expect, behaviour: h,
 	}
 }
@@ -50,13 +50,13 @@ func policyServers() []*Persona {
 	tarpit.Slow = true
 	return []*Persona{
 		strict(), hardErrorLimit(), fewConnections(),
-		selfHosted("greylist-triple", alsoAllow(truthful, greylisted()), behaviour{grey: greyTriple, greyWait: 5 * time.Minute}),
-		selfHosted("greylist-address", alsoAllow(truthful, greylisted()), behaviour{grey: greyAddress, greyWait: time.Minute,
+		selfHosted("greylist-triple", alsoAllow(truthful, greylisted()), behaviour{greylisting: greyTriple, greyWait: 5 * time.Minute}),
+		selfHosted("greylist-address", alsoAllow(truthful, greylisted()), behaviour{greylisting: greyAddress, greyWait: time.Minute,
 			texts: texts{replyGreylisted: "451 4.7.1 Greylisting in action, please come back in a minute"}}),
-		selfHosted("catch-all", catchAllOutcomes(), behaviour{acceptsAll: true, ext: extModern}),
-		selfHosted("accept-all", catchAllOutcomes(), behaviour{acceptsAll: true, ext: ext8BitMIME, texts: texts{
+		selfHosted("catch-all", catchAllOutcomes(), behaviour{acceptsAll: true, extensions: extModern}),
+		selfHosted("accept-all", catchAllOutcomes(), behaviour{acceptsAll: true, extensions: ext8BitMIME, texts: texts{
 			replyRcpt: "250 OK, will be sorted later"}}),
-		selfHosted("catch-all-picky", acceptMost, behaviour{acceptsMost: true, hides: [mailboxes]bool{Moved: true}}),
+		selfHosted("catch-all-picky", acceptMost, behaviour{acceptsMost: true, hides: [mailboxStates]bool{Moved: true}}),
 		tarpit,
 		selfHosted("slow-banner", truthful, behaviour{bannerWait: 6 * time.Second}),
 		selfHosted("early-talker", truthful, behaviour{bannerWait: 2 * time.Second, refuseEarlyTalk: true}),
@@ -70,7 +70,7 @@ func policyServers() []*Persona {
 			replyFull: "452 4.2.2 <{to}>: Recipient address rejected: mailbox over quota"}}),
 		selfHosted("disabled", truthful, behaviour{becomes: Disabled}),
 		selfHosted("moved", truthful, behaviour{becomes: Moved}),
-		selfHosted("unknown-450", deferAbsent, behaviour{hides: [mailboxes]bool{Moved: true}, texts: texts{
+		selfHosted("unknown-450", deferAbsent, behaviour{hides: [mailboxStates]bool{Moved: true}, texts: texts{
 			replyAbsent: "450 4.1.1 <{to}>: Recipient address rejected: unverified address: user unknown"}}),
 	}
 }

@@ -10,7 +10,7 @@ func gmx() *Persona {
 		Name: "gmx", Provider: "gmx",
 		Limits: Limits{Connections: 4, TransactionsPerConnection: 20, RcptsPerTransaction: 100, RefusalsPerHour: 100},
 		hosts:  gmxHosts, expect: truthful,
-		behaviour: behaviour{ext: ext8BitMIME | extSize | extStartTLS | extPipelining, hides: hideAllBut(Full), texts: texts{
+		behaviour: behaviour{extensions: ext8BitMIME | extSize | extStartTLS | extPipelining, hides: hideAllBut(Full), texts: texts{
 			replyBanner:         "220 gmx.net (mxgmx0{id}) Nemesis ESMTP Service ready",
 			replyEhlo:           "gmx.net Hello [{ip}]",
 			replyMail:           "250 Requested mail action okay, completed",
@@ -41,7 +41,7 @@ func qq() *Persona {
 		Name: "qq", Provider: "qq",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 100},
 		hosts:  fixedHosts("mx1.qq.com", "mx2.qq.com", "mx3.qq.com"), expect: truthful,
-		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(), texts: texts{
+		behaviour: behaviour{extensions: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(), texts: texts{
 			replyBanner:       "220 newxmmxszc{id}.qq.com MX QQ Mail Server.",
 			replyEhlo:         "newxmmxszc12.qq.com",
 			replyMail:         "250 OK.",
@@ -59,7 +59,7 @@ func netease() *Persona {
 		Name: "netease", Provider: "netease",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 100},
 		hosts:  fixedHosts("163mx01.mxmail.netease.com", "163mx02.mxmail.netease.com"), expect: truthful,
-		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(), texts: texts{
+		behaviour: behaviour{extensions: extPipelining | ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(), texts: texts{
 			replyBanner:       "220 163.com Anti-spam GT for Coremail System (163com[20211028])",
 			replyEhlo:         "mail",
 			replyMail:         "250 Mail OK",
@@ -77,7 +77,7 @@ func zoho() *Persona {
 		Name: "zoho", Provider: "zoho",
 		Limits: Limits{Connections: 10, RcptsPerTransaction: 50},
 		hosts:  fixedHosts("mx.zoho.com", "mx2.zoho.com", "mx3.zoho.com"), expect: truthful,
-		behaviour: behaviour{ext: ext8BitMIME | extSize | extStartTLS | extEnhanced, hides: hideAllBut(Full), texts: texts{
+		behaviour: behaviour{extensions: ext8BitMIME | extSize | extStartTLS | extEnhanced, hides: hideAllBut(Full), texts: texts{
 			replyBanner:       "220 mx.zohomail.com SMTP Server ready {id}",
 			replyEhlo:         "mx.zohomail.com Hello [{ip}]",
 			replyMail:         "250 Sender <{from}> OK",
@@ -96,7 +96,7 @@ func mailru() *Persona {
 		Name: "mailru", Provider: "mailru",
 		Limits: Limits{Connections: 10, RcptsPerTransaction: 100},
 		hosts:  fixedHosts("mxs.mail.ru"), expect: acceptAllOutcomes(),
-		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, acceptsAll: true, texts: texts{
+		behaviour: behaviour{extensions: extPipelining | ext8BitMIME | extSize | extStartTLS, acceptsAll: true, texts: texts{
 			replyBanner:      "220 Mail.Ru ESMTP ({id})",
 			replyEhlo:        "mx188.mail.ru ready to serve",
 			replyMail:        "250 OK",
@@ -111,7 +111,7 @@ func orange() *Persona {
 		Name: "orange", Provider: "orange",
 		Limits: Limits{Connections: 2, RcptsPerTransaction: 100, RefusalsPerHour: 50},
 		hosts:  fixedHosts("smtp-in.orange.fr"), expect: truthful,
-		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full, Disabled), texts: texts{
+		behaviour: behaviour{extensions: extSecure, hides: hideAllBut(Full, Disabled), texts: texts{
 			replyBanner:       "220 mwinf5c{id} ME ESMTP server ready",
 			replyEhlo:         "mwinf5c21 hello [{ip}], pleased to meet you",
 			replyMail:         "250 2.1.0 <{from}> sender ok",
@@ -131,7 +131,7 @@ func laposte() *Persona {
 		Name: "laposte", Provider: "laposte",
 		Limits: Limits{Connections: 2, RcptsPerTransaction: 100, RefusalsPerHour: 50},
 		hosts:  fixedHosts("smtpz4.laposte.net"), expect: truthful,
-		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full, Disabled), texts: texts{
+		behaviour: behaviour{extensions: extSecure, hides: hideAllBut(Full, Disabled), texts: texts{
 			replyBanner:       "220 mlpnf01{id}.laposte.net ESMTP server ready",
 			replyEhlo:         "mlpnf0114.laposte.net hello [{ip}]",
 			replyMail:         "250 2.1.0 <{from}> sender ok",
@@ -151,7 +151,7 @@ func tonline() *Persona {
 		Name: "tonline", Provider: "tonline",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100},
 		hosts:  fixedHosts("mx00.t-online.de", "mx01.t-online.de"), expect: truthful,
-		behaviour: behaviour{ext: ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(Full), texts: texts{
+		behaviour: behaviour{extensions: ext8BitMIME | extSize | extStartTLS, hides: hideAllBut(Full), texts: texts{
 			replyBanner:       "220 mailin{id}.aul.t-online.de T-Online ESMTP receiver ready",
 			replyEhlo:         "mailin42.aul.t-online.de ready",
 			replyMail:         "250 sender ok",
@@ -170,7 +170,7 @@ func godaddy() *Persona {
 		Name: "godaddy", Provider: "godaddy",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 50},
 		hosts:  fixedHosts("smtp.secureserver.net", "mailstore1.secureserver.net"), expect: truthful,
-		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full), texts: texts{
+		behaviour: behaviour{extensions: extSecure, hides: hideAllBut(Full), texts: texts{
 			replyBanner:       "220 p3plibsmtp03-{id}.prod.phx3.secureserver.net bizsmtp ESMTP server ready",
 			replyEhlo:         "p3plibsmtp03-08.prod.phx3.secureserver.net hello [{ip}], secureserver.net",
 			replyMail:         "250 2.1.0 <{from}> sender ok",
@@ -190,7 +190,7 @@ func docomo() *Persona {
 		Name: "docomo", Provider: "docomo",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100},
 		hosts:  fixedHosts("mfsmax.docomo.ne.jp"), expect: acceptAllOutcomes(),
-		behaviour: behaviour{ext: ext8BitMIME | extSize, acceptsAll: true, texts: texts{
+		behaviour: behaviour{extensions: ext8BitMIME | extSize, acceptsAll: true, texts: texts{
 			replyBanner:      "220 mfsmax.docomo.ne.jp ESMTP server ready",
 			replyEhlo:        "mfsmax.docomo.ne.jp",
 			replyMail:        "250 Sender OK",
@@ -206,7 +206,7 @@ func comcast() *Persona {
 		Name: "comcast", Provider: "comcast",
 		Limits: Limits{Connections: 25, RcptsPerTransaction: 100},
 		hosts:  fixedHosts("mx1a1.comcast.net", "mx2c1.comcast.net"), expect: truthful,
-		behaviour: behaviour{ext: extSecure, hides: hideAllBut(Full), requireTLS: true, texts: texts{
+		behaviour: behaviour{extensions: extSecure, hides: hideAllBut(Full), requireTLS: true, texts: texts{
 			replyBanner:       "220 resimta-c2p-{id}.sys.comcast.net ESMTP server ready",
 			replyEhlo:         "resimta-c2p-42.sys.comcast.net hello [{ip}], pleased to meet you",
 			replyMail:         "250 2.1.0 <{from}> sender ok",

@@ -58,7 +58,7 @@ func postfix() *Persona {
 	return &Persona{
 		Name: "postfix", SMTPUTF8: true, Limits: postfixLimits(),
 		hosts: hostsUnder("mx1", "mx2"), expect: truthful,
-		behaviour: behaviour{ext: extModern | extChunking, texts: postfixTexts()},
+		behaviour: behaviour{extensions: extModern | extChunking, texts: postfixTexts()},
 	}
 }
 
@@ -70,7 +70,7 @@ func postfixLDAP() *Persona {
 	return &Persona{
 		Name: "postfix-local", Limits: postfixLimits(),
 		hosts: hostsUnder("mail"), expect: truthful,
-		behaviour: behaviour{ext: extCommon, texts: t},
+		behaviour: behaviour{extensions: extCommon, texts: t},
 	}
 }
 
@@ -78,7 +78,7 @@ func exim() *Persona {
 	return &Persona{
 		Name: "exim", Limits: eximLimits(),
 		hosts: hostsUnder("mx"), expect: truthful,
-		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, texts: eximTexts()},
+		behaviour: behaviour{extensions: extPipelining | ext8BitMIME | extSize | extStartTLS, texts: eximTexts()},
 	}
 }
 
@@ -86,7 +86,7 @@ func sendmail() *Persona {
 	return &Persona{
 		Name: "sendmail", Limits: Limits{Connections: 20, RcptsPerTransaction: 100},
 		hosts: hostsUnder("mailhost"), expect: truthful,
-		behaviour: behaviour{ext: extSecure, texts: texts{
+		behaviour: behaviour{extensions: extSecure, texts: texts{
 			replyBanner:       "220 {host} ESMTP Sendmail 8.17.1/8.17.1; ready",
 			replyEhlo:         "{host} Hello [{ip}], pleased to meet you",
 			replyMail:         "250 2.1.0 <{from}>... Sender ok",
@@ -108,7 +108,7 @@ func qmail() *Persona {
 	return &Persona{
 		Name: "qmail", Limits: Limits{Connections: 20},
 		hosts: hostsUnder("mx"), expect: truthful,
-		behaviour: behaviour{ext: extPipelining | ext8BitMIME, texts: texts{
+		behaviour: behaviour{extensions: extPipelining | ext8BitMIME, texts: texts{
 			replyBanner:       "220 {host} ESMTP",
 			replyEhlo:         "{host}",
 			replyMail:         "250 ok",
@@ -127,7 +127,7 @@ func exchange() *Persona {
 	return &Persona{
 		Name: "exchange", SMTPUTF8: true, Limits: Limits{Connections: 20, RcptsPerTransaction: 200},
 		hosts: hostsUnder("owa"), expect: truthful,
-		behaviour: behaviour{ext: extModern | extChunking, hides: hideAllBut(), texts: texts{
+		behaviour: behaviour{extensions: extModern | extChunking, hides: hideAllBut(), texts: texts{
 			replyBanner:       "220 {host} Microsoft ESMTP MAIL Service ready",
 			replyEhlo:         "{host} Hello [{ip}]",
 			replyMail:         "250 2.1.0 Sender OK",
@@ -143,7 +143,7 @@ func courier() *Persona {
 	return &Persona{
 		Name: "courier", Limits: Limits{Connections: 4, RcptsPerTransaction: 100},
 		hosts: hostsUnder("mx"), expect: truthful,
-		behaviour: behaviour{ext: extPipelining | ext8BitMIME | extSize | extStartTLS, texts: texts{
+		behaviour: behaviour{extensions: extPipelining | ext8BitMIME | extSize | extStartTLS, texts: texts{
 			replyBanner:       "220 {host} ESMTP",
 			replyEhlo:         "{host} Ok.",
 			replyMail:         "250 Ok.",

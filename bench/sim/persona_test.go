@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 func TestPersonasHaveNamesOfTheirOwn(t *testing.T) {
 	kebab := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	seen := map[string]bool{}
-	for _, p := range Personas() {
+	for _, p := range All() {
 		if seen[p.Name] || !kebab.MatchString(p.Name) {
 			t.Errorf("name %q is taken or no kebab-case", p.Name)
 		}
@@ -20,7 +21,7 @@ func TestPersonasHaveNamesOfTheirOwn(t *testing.T) {
 func TestPersonasCoverTheProviders(t *testing.T) {
 	want := strings.Fields("google microsoft365 outlook yahoo icloud mimecast proofpoint barracuda cisco gmx qq netease zoho mailru orange laposte tonline godaddy docomo comcast")
 	have := map[string]bool{}
-	for _, p := range Personas() {
+	for _, p := range All() {
 		have[p.Provider] = true
 	}
 	for _, id := range want {
@@ -32,8 +33,8 @@ func TestPersonasCoverTheProviders(t *testing.T) {
 
 func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
 	statuses := map[string]bool{"VALID": true, "RISKY": true, "INVALID": true, "UNKNOWN": true}
-	for _, p := range Personas() {
-		for m := range mailboxes {
+	for _, p := range All() {
+		for m := range mailboxStates {
 			outcomes := p.Expect(m)
 			if len(outcomes) == 0 {
 				t.Errorf("%s expects nothing of mailbox state %d", p.Name, m)
@@ -50,12 +51,12 @@ func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
 // A reply is one or more lines of one code, all but the last with a hyphen
 // (RFC 5321 section 4.2.1).
 func TestTextsAreReplies(t *testing.T) {
-	for _, p := range Personas() {
+	for _, p := range All() {
 		for s := range replyKinds {
 			if s == replyEhlo {
 				continue
 			}
-			text := string(appendReply(nil, &p.behaviour.replies[s], &replyValues{host: "mx.example"}))
+			text := string(p.behaviour.reply(s).append(nil, &replyValues{host: "mx.example"}))
 			checkReply(t, p.Name, text)
 		}
 	}
@@ -85,15 +86,15 @@ func TestLimitsAreNotBelowBudgets(t *testing.T) {
 		"yahoo":        {Connections: 2, TransactionsPerConnection: 20},
 		"icloud":       {Connections: 2, TransactionsPerConnection: 5},
 	}
-	for _, p := range Personas() {
+	for _, p := range All() {
 		budget, own := budgets[p.Provider]
 		if !own {
 			budget = budgets[""]
 		}
-		for kind := range limitKinds {
-			limit, least := p.Limits.limitOf(kind), budget.limitOf(kind)
-			if limit > 0 && limit < least {
-				t.Errorf("%s: %s %d, a prober dares %d", p.Name, kindName(kind), limit, least)
+		limits, least := reflect.ValueOf(p.Limits), reflect.ValueOf(budget)
+		for i := range limits.NumField() {
+			if limit := limits.Field(i).Int(); limit > 0 && limit < least.Field(i).Int() {
+				t.Errorf("%s: %s %d, a prober dares %d", p.Name, limits.Type().Field(i).Name, limit, least.Field(i).Int())
 			}
 		}
 	}
@@ -114,6 +115,20 @@ func TestShownMailboxState(t *testing.T) {
 	} {
 		if got := tt.h.shown(tt.m); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestLimitsScale(t *testing.T) {
+	l := Limits{Connections: 2, RcptsPerMinute: 10, RefusalsPerHour: 20, RcptsPerTransaction: 1}
+	for speedup, want := range map[float64]Limits{
+		1:    l,
+		60:   {Connections: 2, RcptsPerMinute: 600, RefusalsPerHour: 1200, RcptsPerTransaction: 1},
+		0.25: {Connections: 2, RcptsPerMinute: 3, RefusalsPerHour: 5, RcptsPerTransaction: 1},
+		0:    {RcptsPerTransaction: 1},
+	} {
+		if got := l.scaled(speedup); got != want {
+			t.Errorf("speed-up %g: %+v", speedup, got)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func WriteProviders(out io.Writer, speedup float64) error {
 func providerIDs() []string {
 	var ids []string
 	seen := map[string]bool{"": true}
-	for _, p := range Personas() {
+	for _, p := range All() {
 		if !seen[p.Provider] {
 			ids = append(ids, p.Provider)
 		}

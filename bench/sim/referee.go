@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -64,25 +63,6 @@ func NewReferee(speedup float64) *Referee {
 	return &Referee{speedup: speedup, meters: map[meterKey]*meter{}, routes: map[string]*routeMeter{}}
 }
 
-// scaled returns l for a world of that speed-up.
-func (l Limits) scaled(speedup float64) Limits {
-	if speedup <= 0 {
-		if l.RcptsPerTransaction == 1 {
-			return Limits{RcptsPerTransaction: 1}
-		}
-		return Limits{}
-	}
-	l.ConnectionsPerMinute = scaleUp(l.ConnectionsPerMinute, speedup)
-	l.RcptsPerMinute = scaleUp(l.RcptsPerMinute, speedup)
-	l.RefusalsPerHour = scaleUp(l.RefusalsPerHour, speedup)
-	return l
-}
-
-// scaleUp multiplies a limit and rounds up, so that no persona tolerates less than it should.
-func scaleUp(limit int, speedup float64) int {
-	return int(min(math.Ceil(float64(limit)*speedup), math.MaxInt32))
-}
-
 // meterFor finds or makes the meter of a source at a host.
 func (r *Referee) meterFor(source netip.Addr, host *Host) *meter {
 	key := meterKey{source: source.Unmap(), persona: host.Persona.Name, cluster: host.Cluster}
@@ -116,6 +96,7 @@ func (r *Referee) connect(now time.Time, source netip.Addr, host *Host) *connect
 	m.open++
 	return &connection{
 		meter:       m,
+		speedup:     r.speedup,
 		openAtStart: m.open,
 		overLimit:   exceeds(m.open, m.limits.Connections),
 		overRate:    m.recordRate(&m.arrivals, overConnectionsPerMinute, m.limits.ConnectionsPerMinute, now),

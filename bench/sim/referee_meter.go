@@ -93,7 +93,7 @@ func (m *meter) recordRate(w *window, kind, limit int, now time.Time) bool {
 }
 
 // limitOf is the limit of one kind.
-func (l *Limits) limitOf(kind int) int {
+func limitOf(l *Limits, kind int) int {
 	return [limitKinds]int{
 		l.Connections, l.ConnectionsPerMinute, l.RcptsPerTransaction, l.RcptsPerConnection,
 		l.RcptsPerMinute, l.TransactionsPerConnection, l.RefusalsPerConnection, l.RefusalsPerHour,
@@ -123,6 +123,7 @@ func (m *meter) block(until time.Time) {
 // goroutine that serves the connection.
 type connection struct {
 	meter        *meter
+	speedup      float64
 	openAtStart  int  // connections open at its start, itself included
 	overLimit    bool // openAtStart was too many
 	overRate     bool // too many connections came in the minute
@@ -202,9 +203,9 @@ func (conn *connection) countRcpt(now time.Time) replyRule {
 	return ruleNone
 }
 
-// countRefusal counts one recipient before its permanent refusal. pause is how
-// long the persona blocks if that is one too many in the hour.
-func (conn *connection) countRefusal(now time.Time, pause time.Duration) replyRule {
+// countRefusal counts one recipient before its permanent refusal. If that is one
+// too many in the hour, the persona blocks the source for an hour.
+func (conn *connection) countRefusal(now time.Time) replyRule {
 	conn.refusals++
 	conn.countRouteRefusal(now)
 	m := conn.meter
@@ -215,12 +216,19 @@ func (conn *connection) countRefusal(now time.Time, pause time.Duration) replyRu
 	bad := m.record(overRefusalsPerConnection, conn.refusals, m.limits.RefusalsPerConnection)
 	switch {
 	case hour:
-		m.block(now.Add(pause))
+		m.block(now.Add(scaleWait(time.Hour, conn.speedup)))
 		return ruleBlocked
 	case bad:
 		return ruleTooManyRefusals
 	}
 	return ruleNone
+}
+
+// countDenied counts a recipient that was answered 5xx, for any reason.
+func (conn *connection) countDenied() {
+	conn.meter.mu.Lock()
+	conn.meter.denied++
+	conn.meter.mu.Unlock()
 }
 
 // throttledCount counts the recipients sent since the block began.

@@ -41,8 +41,8 @@ func (r *Referee) Report() Report {
 		rep.Blocks += m.blocks
 		rep.Silences += m.silences
 		for kind, t := range m.tallies {
-			if m.limits.limitOf(kind) > 0 {
-				addEntry(entries, key, kind, m.limits.limitOf(kind), t)
+			if limitOf(&m.limits, kind) > 0 {
+				addEntry(entries, key, kind, limitOf(&m.limits, kind), t)
 			}
 		}
 		m.mu.Unlock()

@@ -13,30 +13,6 @@ import (
 // the sources that are connected at the same time. A wide receiver is large: each source has its own budget there, and it has no
 // route here. A receiver with tenants also counts each source separately, but each domain is a route for one source at a time.
 
-// The kinds of receiver, as a prober's table has them.
-const (
-	narrow   = "narrow"
-	wide     = "wide"
-	tenanted = "tenants"
-)
-
-// Receivers that are not narrow.
-var (
-	wideProviders    = []string{"google", "microsoft365", "outlook", "yahoo", "icloud", "gmx", "qq", "netease", "mailru"}
-	tenantsProviders = []string{"mimecast", "proofpoint", "barracuda", "cisco", "zoho", "godaddy"}
-)
-
-// Kind says how several sources may use a persona: narrow, wide or tenants.
-func (p *Persona) Kind() string {
-	switch {
-	case slices.Contains(wideProviders, p.Provider):
-		return wide
-	case slices.Contains(tenantsProviders, p.Provider):
-		return tenanted
-	}
-	return narrow
-}
-
 // Kinds of excess of a route, over all sources.
 const (
 	overSources = iota // used from several at one time
@@ -74,26 +50,6 @@ type routeMeter struct {
 	tallies        [routeKinds]tally
 }
 
-// routeKey names the route of a domain: its provider, the domain if that has tenants, or its sorted hosts; empty if it is wide.
-func routeKey(d *Domain) string {
-	switch kind := d.Persona.Kind(); {
-	case kind == wide:
-		return ""
-	case kind == tenanted:
-		return d.Name
-	case d.Persona.Provider != "":
-		return d.Persona.Provider
-	case len(d.MX) == 0:
-		return d.Name // RFC 5321 section 5.1: the domain is its own host
-	}
-	hosts := make([]string, len(d.MX))
-	for i, mx := range d.MX {
-		hosts[i] = mx.Host
-	}
-	slices.Sort(hosts)
-	return strings.Join(hosts, ",")
-}
-
 // routeFor finds or makes the meter of a domain's route; nil if it is wide, or if there are too many.
 func (r *Referee) routeFor(d *Domain) *routeMeter {
 	if d.route == "" {
@@ -105,7 +61,7 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 	if m == nil && len(r.routes) < maxMeters {
 		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
 			rcptsInMinute: window{part: time.Second}, refusalsInHour: window{part: time.Minute}}
-		if d.Persona.Kind() == tenanted {
+		if d.Persona.Kind() == tenants {
 			m.tenant, m.limits = true, Limits{}
 		}
 		if p := d.Persona.Provider; p != "" {

@@ -50,7 +50,7 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 			conn.countRcpt(now)
 			conn.countOnRoute(r, source, d, now)
 			if i < refused {
-				conn.countRefusal(now, 0)
+				conn.countRefusal(now)
 			}
 		}
 		return conn
@@ -114,7 +114,7 @@ func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 		for _, d := range domains {
 			conn.countRcpt(now)
 			conn.countOnRoute(r, source, d, now)
-			conn.countRefusal(now, 0)
+			conn.countRefusal(now)
 		}
 		return conn
 	}

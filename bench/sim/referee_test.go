@@ -36,8 +36,8 @@ func TestRefereeFindsNothingAtTheLimits(t *testing.T) {
 		for range 3 {
 			a.countRcpt(noon)
 		}
-		a.countRefusal(noon, time.Hour)
-		a.countRefusal(noon, time.Hour)
+		a.countRefusal(noon)
+		a.countRefusal(noon)
 		a.close()
 		b.close()
 	}
@@ -95,14 +95,14 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 		{"refusals_per_connection", 1, func(r *Referee, h *Host) {
 			conn := r.connect(noon, client, h)
 			for range 3 {
-				conn.countRefusal(noon, 0)
+				conn.countRefusal(noon)
 			}
 		}},
 		{"refusals_per_hour", 1, func(r *Referee, h *Host) {
 			for i := range 7 {
 				at := noon.Add(time.Duration(i) * 8 * time.Minute)
 				conn := r.connect(at, client, h)
-				conn.countRefusal(at, 0)
+				conn.countRefusal(at)
 				conn.close()
 			}
 		}},
@@ -136,20 +136,6 @@ func TestRefereeSeparatesSourcesAndClusters(t *testing.T) {
 	}
 	if got := r.Report(); got.Excesses != 0 || len(got.Peaks) == 0 {
 		t.Errorf("report %+v", got)
-	}
-}
-
-func TestLimitsScale(t *testing.T) {
-	l := Limits{Connections: 2, RcptsPerMinute: 10, RefusalsPerHour: 20, RcptsPerTransaction: 1}
-	for speedup, want := range map[float64]Limits{
-		1:    l,
-		60:   {Connections: 2, RcptsPerMinute: 600, RefusalsPerHour: 1200, RcptsPerTransaction: 1},
-		0.25: {Connections: 2, RcptsPerMinute: 3, RefusalsPerHour: 5, RcptsPerTransaction: 1},
-		0:    {RcptsPerTransaction: 1},
-	} {
-		if got := l.scaled(speedup); got != want {
-			t.Errorf("speed-up %g: %+v", speedup, got)
-		}
 	}
 }
 

@@ -30,18 +30,3 @@ func (r *Referee) Usage() []SourceUsage {
 	})
 	return all
 }
-
-// countedRcpt answers a recipient and counts it if the reply is a 5xx.
-func (c *session) countedRcpt(cmd *command) bool {
-	at := len(c.out)
-	keepOpen := c.rcpt(cmd)
-	if at > len(c.out) {
-		at = 0 // earlier replies have been sent
-	}
-	if at < len(c.out) && c.out[at] == '5' {
-		c.connection.meter.mu.Lock()
-		c.connection.meter.denied++
-		c.connection.meter.mu.Unlock()
-	}
-	return keepOpen
-}

@@ -159,8 +159,11 @@ type replyValues struct {
 	id                     uint64
 }
 
-// appendReply appends r with its slots filled.
-func appendReply(dst []byte, r *reply, f *replyValues) []byte {
+// reply is the reply of a kind.
+func (b *behaviour) reply(kind replyKind) *reply { return &b.replies[kind] }
+
+// append appends r with its slots filled.
+func (r *reply) append(dst []byte, f *replyValues) []byte {
 	for i := range r.pieces {
 		dst = append(dst, r.pieces[i].text...)
 		switch r.pieces[i].slot {
@@ -185,12 +188,12 @@ func appendReply(dst []byte, r *reply, f *replyValues) []byte {
 
 // Refuses reports that the persona's final reply for a mailbox in state m is a permanent refusal (5xx) of the recipient.
 func (p *Persona) Refuses(m Mailbox) bool {
-	h := &p.behaviour
+	b := &p.behaviour
 	s := replyRcpt
-	switch shown := h.shown(m); {
-	case h.acceptsAll:
-	case h.acceptsMost && shown == Absent, shown == Present:
-	case h.acceptsMost && shown == Disabled, shown == Absent:
+	switch shown := b.shown(m); {
+	case b.acceptsAll:
+	case b.acceptsMost && shown == Absent, shown == Present:
+	case b.acceptsMost && shown == Disabled, shown == Absent:
 		s = replyAbsent
 	case shown == Full:
 		s = replyFull
@@ -199,5 +202,5 @@ func (p *Persona) Refuses(m Mailbox) bool {
 	case shown == Moved:
 		s = replyMoved
 	}
-	return h.replies[s].pieces[0].text[0] == '5'
+	return b.reply(s).pieces[0].text[0] == '5'
 }

@@ -85,7 +85,7 @@ func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 		// Ids of real servers look random, and grow with each reply.
 		values: replyValues{ip: source, host: host.Name, id: mixBits(s.serial.Add(1)) >> 40},
 	}
-	c.latency = s.latency(&host)
+	c.latency = s.world.Latency(&host)
 	c.run()
 }
 
@@ -103,27 +103,5 @@ func addrOf(a net.Addr) netip.Addr {
 
 // scaled is a persona's waiting time in this world.
 func (s *smtpServer) scaled(d time.Duration) time.Duration {
-	speedup := s.world.config.Speedup
-	if speedup <= 0 {
-		return 0
-	}
-	return time.Duration(float64(d) / speedup)
-}
-
-// Realistic latency by host: a round trip and the server's own time.
-const (
-	minLatency    = 30 * time.Millisecond
-	latencySpread = 200 * time.Millisecond
-)
-
-// latency is how long each batch of replies of a host takes.
-func (s *smtpServer) latency(host *Host) time.Duration {
-	if fixed, err := s.world.config.fixedLatency(); err == nil && fixed > 0 {
-		return fixed
-	}
-	if s.world.config.Latency != "realistic" {
-		return 0
-	}
-	h := mixBits(s.world.config.Seed ^ hashString(host.Name))
-	return s.scaled(minLatency + time.Duration(h%uint64(latencySpread)))
+	return scaleWait(d, s.world.config.Speedup)
 }

@@ -65,7 +65,7 @@ func (c *session) hello(cmd *command) bool {
 	}
 	c.out = append(c.out, "250"...)
 	c.out = append(c.out, separator(len(words) == 0))
-	c.out = appendReply(c.out, &c.behaviour.replies[replyEhlo], &c.values)
+	c.out = c.behaviour.reply(replyEhlo).append(c.out, &c.values)
 	for i, word := range words {
 		c.out = append(c.out, "250"...)
 		c.out = append(c.out, separator(i == len(words)-1))
@@ -94,7 +94,7 @@ func (c *session) extensions() []string {
 		{extEnhanced, "ENHANCEDSTATUSCODES"}, {extPipelining, "PIPELINING"}, {extChunking, "CHUNKING"}, {extUTF8, "SMTPUTF8"},
 	} {
 		// RFC 3207 section 4.2: not offered again under TLS.
-		if c.behaviour.ext&e.bit != 0 && (e.bit != extStartTLS || !c.secure) {
+		if c.behaviour.extensions&e.bit != 0 && (e.bit != extStartTLS || !c.secure) {
 			words = append(words, e.word)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *session) mail(cmd *command) bool {
 		return c.reply(replyNoNullSender)
 	}
 	c.inMail = true
-	c.utf8 = c.behaviour.ext&extUTF8 != 0 && hasParam(cmd.params, "SMTPUTF8")
+	c.utf8 = c.behaviour.extensions&extUTF8 != 0 && hasParam(cmd.params, "SMTPUTF8")
 	if c.behaviour.fault == faultExtraReply {
 		return c.reply(replyMail) && c.replyText("250 2.0.0 Still here")
 	}
@@ -146,7 +146,7 @@ func (c *session) data() bool {
 // startTLS changes to TLS, or fails if the persona's TLS is broken.
 func (c *session) startTLS(cmd *command) bool {
 	switch {
-	case c.behaviour.ext&extStartTLS == 0 || c.secure:
+	case c.behaviour.extensions&extStartTLS == 0 || c.secure:
 		return c.badCommand("502 5.5.1 Command not known here")
 	case len(cmd.arg) > 0:
 		return c.badCommand("501 5.5.4 No parameters allowed")

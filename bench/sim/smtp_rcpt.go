@@ -5,6 +5,19 @@ import (
 	"time"
 )
 
+// countedRcpt answers a recipient and counts it if the reply is a 5xx.
+func (c *session) countedRcpt(cmd *command) bool {
+	at := len(c.out)
+	keepOpen := c.rcpt(cmd)
+	if at > len(c.out) {
+		at = 0 // earlier replies have been sent
+	}
+	if at < len(c.out) && c.out[at] == '5' {
+		c.connection.countDenied()
+	}
+	return keepOpen
+}
+
 // rcpt answers one recipient.
 func (c *session) rcpt(cmd *command) bool {
 	switch {
@@ -31,7 +44,7 @@ func (c *session) rcpt(cmd *command) bool {
 		return false
 	}
 	if rule == ruleNone {
-		rule = c.connection.checkRecipient(&c.behaviour.hiddenLimits, c.server, c.now)
+		rule = c.connection.checkRecipient(&c.behaviour.hiddenLimits, c.now)
 	}
 	if c.acceptAll = rule == ruleAcceptAll; rule != ruleNone && !c.acceptAll {
 		return c.throttle(rule)
@@ -63,7 +76,7 @@ func (c *session) answerRcpt(cmd *command) bool {
 		return c.reply(replyOneDomain)
 	case c.behaviour.maxRcpts > 0 && c.connection.txRcpts > c.behaviour.maxRcpts:
 		return c.reply(replyTooManyRcpts)
-	case c.behaviour.grey != greyNone && !c.greyPasses(mailDomain, cmd):
+	case c.behaviour.greylisting != greyNone && !c.greyPasses(mailDomain, cmd):
 		return c.reply(replyGreylisted)
 	}
 	c.firstDomain = mailDomain
@@ -104,9 +117,9 @@ func (c *session) accept() bool {
 // refuse refuses a recipient, unless this is one refusal more than the persona
 // tolerates.
 func (c *session) refuse(s replyKind) bool {
-	rule := c.connection.countRefusal(c.now, c.server.scaled(time.Hour))
+	rule := c.connection.countRefusal(c.now)
 	if rule == ruleNone {
-		rule = c.connection.checkRefusal(&c.behaviour.hiddenLimits, c.server, c.now)
+		rule = c.connection.checkRefusal(&c.behaviour.hiddenLimits, c.now)
 	}
 	switch rule {
 	case ruleNone:
@@ -153,10 +166,10 @@ func (c *session) rcptDomain(name []byte) *Domain {
 // greyPasses reports that a recipient was first tried long enough ago.
 func (c *session) greyPasses(mailDomain *Domain, cmd *command) bool {
 	key := hashFold(mailDomain.key, cmd.local)
-	if c.behaviour.grey == greySource {
+	if c.behaviour.greylisting == greySource {
 		key = uint64(c.host.Cluster)
 	}
-	if c.behaviour.grey != greyAddress {
+	if c.behaviour.greylisting != greyAddress {
 		source := c.values.ip.As16()
 		key = hashFold(key, c.from)
 		for _, b := range source {

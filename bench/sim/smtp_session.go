@@ -226,9 +226,9 @@ func (c *session) pause(d time.Duration) bool {
 // reply appends one of the persona's replies; false for a 421, which ends the
 // session.
 func (c *session) reply(s replyKind) bool {
-	r := &c.behaviour.replies[s]
+	r := c.behaviour.reply(s)
 	c.values.id++
-	c.out = appendReply(c.out, r, &c.values)
+	c.out = r.append(c.out, &c.values)
 	return !r.closes && c.drain()
 }
 

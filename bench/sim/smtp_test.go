@@ -12,8 +12,8 @@ import (
 // answeringPersonas lists the personas that answer each recipient by its mailbox.
 func answeringPersonas() []*Persona {
 	var out []*Persona
-	for _, p := range Personas() {
-		if p.behaviour.fault == faultNone && p.behaviour.refuseAt == stageNone && (hasHosts(p.Oddity) || p.Oddity == ImplicitMX) &&
+	for _, p := range All() {
+		if p.behaviour.fault == faultNone && p.behaviour.refuseAt == 0 && (hasHosts(p.Oddity) || p.Oddity == ImplicitMX) &&
 			p.Oddity != Unroutable && p.Oddity != DanglingMX && p.Oddity != HostServFail {
 			out = append(out, p)
 		}
@@ -49,7 +49,7 @@ func TestHostsSayWhatIsExpected(t *testing.T) {
 				role = Backup
 			}
 			d, host := h.domainOf(p.Name, role)
-			for m := range mailboxes {
+			for m := range mailboxStates {
 				h.checkMailbox(p, host, mailbox(d, "ann", m), m)
 			}
 		}
@@ -61,7 +61,7 @@ func TestHostsSayWhatIsExpected(t *testing.T) {
 
 func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox) {
 	said := h.askOnce(host, address)
-	if p.behaviour.grey != greyNone {
+	if p.behaviour.greylisting != greyNone {
 		if said[0] != '4' {
 			h.t.Errorf("%s: first contact: %s", p.Name, said)
 		}

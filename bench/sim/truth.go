@@ -6,14 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// Statuses as a verifier spells them.
-const (
-	statusValid   = "VALID"
-	statusRisky   = "RISKY"
-	statusInvalid = "INVALID"
-	statusUnknown = "UNKNOWN"
-)
-
 // byDNS holds the outcomes of the oddities that decide without SMTP.
 var byDNS = map[Oddity][]Outcome{
 	NXDomain:     {{statusInvalid, "domain_not_found"}},
@@ -34,9 +26,9 @@ var (
 )
 
 // outcomesByMailbox lists the honest outcomes for each state of a mailbox at p.
-func outcomesByMailbox(p *Persona) *[mailboxes][]Outcome {
-	var table [mailboxes][]Outcome
-	for m := range mailboxes {
+func outcomesByMailbox(p *Persona) *[mailboxStates][]Outcome {
+	var table [mailboxStates][]Outcome
+	for m := range mailboxStates {
 		if decided, ok := byDNS[p.Oddity]; ok {
 			table[m] = decided
 			continue

@@ -103,7 +103,7 @@ func TestTruthOfNonASCIINames(t *testing.T) {
 func TestEveryMailboxHasATruth(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, p := range w.Personas() {
-		for m := range mailboxes {
+		for m := range mailboxStates {
 			for _, o := range w.outcomes[p][m] {
 				require.Contains(t, []string{statusValid, statusRisky, statusInvalid, statusUnknown}, o.Status, p.Name)
 				require.Equal(t, o.Status == statusValid, o.Reason == "", p.Name)

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"net/netip"
-	"time"
 )
 
 // Config defines one simulated internet. Each field says what its zero value
@@ -20,7 +19,7 @@ type Config struct {
 	Latency string
 	// Network is the prefix of host addresses; the zero value is 127.16.0.0/12.
 	Network netip.Prefix
-	// SMTPPort is the one port of all hosts; 0 is 2525.
+	// SMTPPort is the one port of all hosts; 0 is 2525, AnyPort one that is free.
 	SMTPPort int
 	// DNS is where the name server listens, UDP and TCP; the zero value is 127.0.0.1:5353.
 	DNS netip.AddrPort
@@ -56,44 +55,23 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// fixedLatency is the duration in Latency; 0 if Latency is one of the words.
-func (c Config) fixedLatency() (time.Duration, error) {
-	switch c.Latency {
-	case "", "none", "realistic":
-		return 0, nil
+// Check refuses a Config that is not valid.
+func (c Config) Check() error {
+	c = c.withDefaults()
+	switch {
+	case !c.Network.Addr().Is4() || c.Network.Bits() > 20:
+		return fmt.Errorf("network %s: want IPv4 with 4,096 addresses or more", c.Network)
+	case c.SMTPPort < AnyPort || c.SMTPPort > 65535:
+		return fmt.Errorf("smtp port %d: want 1 to 65535", c.SMTPPort)
+	case c.Speedup < 0:
+		return fmt.Errorf("speed-up %g: want 0 or more", c.Speedup)
 	}
-	d, err := time.ParseDuration(c.Latency)
-	if err != nil || d <= 0 || d > maxLatency {
-		return 0, fmt.Errorf("latency %q: want none, realistic, or a duration up to %s", c.Latency, maxLatency)
-	}
-	return d, nil
+	_, err := c.fixedLatency()
+	return err
 }
 
-// maxLatency is less than the reply timeout of clients.
-const maxLatency = 5 * time.Second
-
-// Oddity is how a persona's names look in the DNS.
-type Oddity uint8
-
-// The oddities. Those marked "decides" determine the outcome alone, whatever the
-// persona's hosts would reply.
-const (
-	PlainDNS     Oddity = iota // MX and A records as they should be
-	NXDomain                   // the domain does not exist; decides
-	NoRecords                  // the domain exists, without MX and without address; decides
-	NullMX                     // MX 0 . (RFC 7505); decides
-	ServFail                   // the domain's zone is broken; decides
-	HostServFail               // MX is there, the zone of its hosts is broken; decides
-	CNAMELoop                  // the domain is an alias that leads back to itself; decides
-	Unroutable                 // MX hosts resolve to 0.0.0.0 and 240.0.0.1 only; decides
-	DanglingMX                 // MX hosts do not exist; decides
-	ImplicitMX                 // no MX, an address record only (RFC 5321 section 5.1)
-	CNAMEDomain                // the domain is an alias of a domain that has the MX
-	CNAMEHost                  // the MX host is an alias (forbidden by RFC 2181 section 10.3, but in use)
-	TruncatedUDP               // every answer over UDP has TC set and no records; TCP works
-	IPv6Only                   // hosts have AAAA [::1] only
-	DeadPrimary                // the preferred MX host refuses connections, the next one works
-)
+// AnyPort as Config.SMTPPort selects a free port.
+const AnyPort = -1
 
 // MX is one mail exchanger of a domain.
 type MX struct {

@@ -20,8 +20,12 @@ type builder struct {
 // NewWorld makes the population of c. The network needs a few hundred addresses;
 // 4,096 are always enough.
 func NewWorld(c Config) *World {
+	personas := All()
+	if c.Throttlers {
+		personas = append(personas, Throttlers()...)
+	}
 	w := &World{
-		config: c.withDefaults(), personas: personas(c.Throttlers),
+		config: c.withDefaults(), personas: personas,
 		byName: map[string]*Domain{}, byAddr: map[netip.Addr]*Host{},
 		names: map[string]record{}, nonTerminals: map[string]struct{}{},
 	}

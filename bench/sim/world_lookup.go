@@ -16,7 +16,7 @@ type World struct {
 	names        map[string]record   // the DNS: every name that has a record
 	nonTerminals map[string]struct{} // names without records that have names below them (RFC 8020)
 	rowDomains   []uint32            // 100,000 list rows -> index in domains
-	outcomes     map[*Persona]*[mailboxes][]Outcome
+	outcomes     map[*Persona]*[mailboxStates][]Outcome
 }
 
 // record holds the DNS records of one name.
@@ -41,7 +41,7 @@ type domainFlags struct {
 // index makes the lookup maps after all domains are made.
 func (w *World) index(rowDomains []uint32) {
 	w.rowDomains = rowDomains
-	w.outcomes = map[*Persona]*[mailboxes][]Outcome{}
+	w.outcomes = map[*Persona]*[mailboxStates][]Outcome{}
 	for i := range w.domains {
 		w.byName[w.domains[i].Name] = &w.domains[i]
 	}

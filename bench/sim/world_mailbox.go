@@ -56,7 +56,7 @@ func (w *World) mailboxOf(d *Domain, local []byte) Mailbox {
 // stateOf returns the state of the mailbox with this number, given the name's hash.
 func stateOf(h uint64, number int) Mailbox {
 	offset := (number - firstNumber + numberCount - int(mixBits(h)%numberCount)) % numberCount
-	if offset >= int(mailboxes)-1 {
+	if offset >= int(mailboxStates)-1 {
 		return Absent
 	}
 	return Mailbox(offset + 1)

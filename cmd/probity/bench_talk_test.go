@@ -36,7 +36,7 @@ func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 			e.Host = d.MX[0].Host
 			e.Recipients = append(e.Recipients, []string{a})
 		}
-		e.At = netip.AddrPortFrom(hosts[persona], uint16(internet.World.Config().SMTPPort))
+		e.At = netip.AddrPortFrom(hosts[persona], internet.SMTPPort)
 		c, verdicts := newProberTalk(network.Dial), map[engine.Status]int{}
 		c.onVerdict = func(a engine.Address, v *engine.Verdict) {
 			verdicts[v.Status]++

@@ -52,7 +52,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 	}
 	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
 		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
-			SMTPPort: uint16(internet.World.Config().SMTPPort), Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
+			SMTPPort: internet.SMTPPort, Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
 	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
 	if err := s.open(); err != nil {

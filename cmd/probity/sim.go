@@ -68,7 +68,7 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "simulated internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.World.Config().SMTPPort)
+	fmt.Fprintf(con.err, "simulated internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.SMTPPort)
 	if server.HTTP.IsValid() {
 		fmt.Fprintf(con.err, ", referee at http://%s/referee", server.HTTP)
 	}

@@ -30,7 +30,7 @@ func TestStories(t *testing.T) {
 	var overrides bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&overrides, systemSpeedup))
 	vars := append(addressesFor(t, server.World), "PROBITY_DNS="+server.DNS.String(),
-		"PROBITY_SMTP_PORT="+strconv.Itoa(server.World.Config().SMTPPort), "PROBITY_ALLOW_PRIVATE_TARGETS=true",
+		"PROBITY_SMTP_PORT="+strconv.Itoa(int(server.SMTPPort)), "PROBITY_ALLOW_PRIVATE_TARGETS=true",
 		"PROBITY_MAIL_FROM=probe@prober.example", "PROBITY_EGRESS=127.0.0.1=mx.prober.example")
 	testscript.Run(t, testscript.Params{Dir: "testdata/story", Setup: func(e *testscript.Env) error {
 		at := filepath.Join(e.WorkDir, "providers.toml")

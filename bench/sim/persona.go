@@ -135,6 +135,24 @@ func (b *behaviour) shown(m Mailbox) Mailbox {
 	return Absent
 }
 
+// keywords are the extensions of the EHLO reply; secure is true under TLS.
+func (b *behaviour) keywords(secure bool) []string {
+	var words []string
+	for _, e := range []struct {
+		bit  extension
+		word string
+	}{
+		{extSize, "SIZE 52428800"}, {ext8BitMIME, "8BITMIME"}, {extStartTLS, "STARTTLS"},
+		{extEnhanced, "ENHANCEDSTATUSCODES"}, {extPipelining, "PIPELINING"}, {extChunking, "CHUNKING"}, {extUTF8, "SMTPUTF8"},
+	} {
+		// RFC 3207 section 4.2: not offered again under TLS.
+		if b.extensions&e.bit != 0 && (e.bit != extStartTLS || !secure) {
+			words = append(words, e.word)
+		}
+	}
+	return words
+}
+
 type (
 	extension    uint8
 	greyKind     uint8

@@ -59,7 +59,7 @@ func (c *session) hello(cmd *command) bool {
 	}
 	c.reset()
 	c.greeted = true
-	words := c.extensions()
+	words := c.behaviour.keywords(c.secure)
 	if cmd.verb == verbHelo {
 		words = nil
 	}
@@ -81,24 +81,6 @@ func separator(last bool) byte {
 		return ' '
 	}
 	return '-'
-}
-
-// extensions are the keywords of the EHLO reply.
-func (c *session) extensions() []string {
-	var words []string
-	for _, e := range []struct {
-		bit  extension
-		word string
-	}{
-		{extSize, "SIZE 52428800"}, {ext8BitMIME, "8BITMIME"}, {extStartTLS, "STARTTLS"},
-		{extEnhanced, "ENHANCEDSTATUSCODES"}, {extPipelining, "PIPELINING"}, {extChunking, "CHUNKING"}, {extUTF8, "SMTPUTF8"},
-	} {
-		// RFC 3207 section 4.2: not offered again under TLS.
-		if c.behaviour.extensions&e.bit != 0 && (e.bit != extStartTLS || !c.secure) {
-			words = append(words, e.word)
-		}
-	}
-	return words
 }
 
 // mail begins a transaction.

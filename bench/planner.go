@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
 )
 
 // maxRecipients bounds the recipients of a baseline, at about 200 bytes each.
@@ -121,10 +122,8 @@ func isPlainWord(s string) bool {
 // routeOf is the first MX host of a domain. Hosts that never answer are left out: they would measure a timeout.
 func (p *planner) routeOf(ctx context.Context, domain string) mailRoute {
 	d, ok := p.world.Domain(domain)
-	if !ok || len(d.MX) == 0 || d.Persona.Slow || p.keep != nil && !p.keep(d) {
-		return mailRoute{}
-	}
-	if d.Persona.Oddity != sim.PlainDNS && d.Persona.Oddity != sim.CNAMEDomain {
+	if !ok || len(d.MX) == 0 || d.Persona.Slow || p.keep != nil && !p.keep(d) ||
+		d.Persona.Oddity != persona.PlainDNS && d.Persona.Oddity != persona.CNAMEDomain {
 		return mailRoute{}
 	}
 	host, err := p.lookup(ctx, d.MX[0].Host)

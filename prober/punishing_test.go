@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
 	"probity/engine"
 	"probity/prober/wire"
 )
@@ -60,7 +61,7 @@ func TestPunishingReceiversStayPatient(t *testing.T) {
 // TestRateFollowsAFallingLimit asks about existing mailboxes, so that only the rate counts, of a receiver that takes a tenth of it
 // for half an hour: the rate falls with the receiver's limit, and rises with it.
 func TestRateFollowsAFallingLimit(t *testing.T) {
-	present := func(w *sim.World, domain, local string) bool { return w.Mailbox(domain, local) == sim.Present }
+	present := func(w *sim.World, domain, local string) bool { return w.Mailbox(domain, local) == persona.Present }
 	withPunishingServer(t, "limit-falls", 2600, present, func(_ *testNode, server *sim.Server, rows []*listRow) {
 		requireNotPunished(t, server, rows)
 		by := settledPerSpan(10*time.Minute, rows)

@@ -3,6 +3,8 @@ package sim
 import (
 	"net/netip"
 	"sync"
+
+	"probity/bench/sim/persona"
 )
 
 // blocklists say which sources are refused, whatever their behaviour. Safe for concurrent use.
@@ -35,7 +37,7 @@ func (s *Server) Unblock(source netip.Addr) {
 }
 
 // refusal is the banner of a persona for a blocklisted source; empty for any other source.
-func (b *blocklists) refusal(source netip.Addr, p *Persona) string {
+func (b *blocklists) refusal(source netip.Addr, p *persona.Persona) string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	on := b.listed[source]

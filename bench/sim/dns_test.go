@@ -12,6 +12,8 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim/persona"
 )
 
 // ask sends one query to the handler and writes the answer: rcode, then the
@@ -31,7 +33,7 @@ func ask(w *World, name, kind string, udp bool) string {
 }
 
 // oddDomain finds a domain with that oddity.
-func oddDomain(t *testing.T, w *World, odd Oddity) Domain {
+func oddDomain(t *testing.T, w *World, odd persona.Oddity) Domain {
 	at := slices.IndexFunc(w.domains, func(d Domain) bool { return d.Persona.Oddity == odd && !d.typo })
 	require.GreaterOrEqual(t, at, 0, "no domain with oddity %d", odd)
 	return w.domains[at]
@@ -57,37 +59,37 @@ func reverseOf(w *World, host string) string {
 
 func TestDNSOfOddDomains(t *testing.T) {
 	w := NewWorld(Config{})
-	mailDomain := func(odd Oddity) string { return oddDomain(t, w, odd).Name }
-	host := func(odd Oddity) string { return oddDomain(t, w, odd).MX[0].Host }
+	mailDomain := func(odd persona.Oddity) string { return oddDomain(t, w, odd).Name }
+	host := func(odd persona.Oddity) string { return oddDomain(t, w, odd).MX[0].Host }
 	for _, tc := range []struct {
 		what, name, kind string
 		want             string // a beginning
 	}{
-		{"nxdomain", mailDomain(NXDomain), "MX", "NXDOMAIN"},
-		{"no records", mailDomain(NoRecords), "MX", "NOERROR"},
-		{"no records", mailDomain(NoRecords), "A", "NOERROR"},
-		{"null mx", mailDomain(NullMX), "MX", "NOERROR; MX 0 ."},
-		{"servfail", mailDomain(ServFail), "MX", "SERVFAIL"},
-		{"host servfail", mailDomain(HostServFail), "MX", "NOERROR; MX 10"},
-		{"host servfail", host(HostServFail), "A", "SERVFAIL"},
-		{"loop", mailDomain(CNAMELoop), "MX", "SERVFAIL"},
-		{"unroutable", host(Unroutable), "A", "NOERROR; A 0.0.0.0; A 240.0.0.1"},
-		{"dangling", host(DanglingMX), "A", "NXDOMAIN"},
-		{"implicit", mailDomain(ImplicitMX), "MX", "NOERROR"},
-		{"implicit", mailDomain(ImplicitMX), "A", "NOERROR; A 127."},
-		{"alias", mailDomain(CNAMEDomain), "MX", "NOERROR; CNAME real-"},
-		{"host alias", host(CNAMEHost), "A", "NOERROR; CNAME real-"},
-		{"ipv6", host(IPv6Only), "AAAA", "NOERROR; AAAA ::1"},
-		{"dead", host(DeadPrimary), "A", "NOERROR; A 127."},
+		{"nxdomain", mailDomain(persona.NXDomain), "MX", "NXDOMAIN"},
+		{"no records", mailDomain(persona.NoRecords), "MX", "NOERROR"},
+		{"no records", mailDomain(persona.NoRecords), "A", "NOERROR"},
+		{"null mx", mailDomain(persona.NullMX), "MX", "NOERROR; MX 0 ."},
+		{"servfail", mailDomain(persona.ServFail), "MX", "SERVFAIL"},
+		{"host servfail", mailDomain(persona.HostServFail), "MX", "NOERROR; MX 10"},
+		{"host servfail", host(persona.HostServFail), "A", "SERVFAIL"},
+		{"loop", mailDomain(persona.CNAMELoop), "MX", "SERVFAIL"},
+		{"unroutable", host(persona.Unroutable), "A", "NOERROR; A 0.0.0.0; A 240.0.0.1"},
+		{"dangling", host(persona.DanglingMX), "A", "NXDOMAIN"},
+		{"implicit", mailDomain(persona.ImplicitMX), "MX", "NOERROR"},
+		{"implicit", mailDomain(persona.ImplicitMX), "A", "NOERROR; A 127."},
+		{"alias", mailDomain(persona.CNAMEDomain), "MX", "NOERROR; CNAME real-"},
+		{"host alias", host(persona.CNAMEHost), "A", "NOERROR; CNAME real-"},
+		{"ipv6", host(persona.IPv6Only), "AAAA", "NOERROR; AAAA ::1"},
+		{"dead", host(persona.DeadPrimary), "A", "NOERROR; A 127."},
 	} {
 		require.True(t, strings.HasPrefix(ask(w, tc.name, tc.kind, true), tc.want), "%s: %s %s", tc.what, tc.name, ask(w, tc.name, tc.kind, true))
 	}
-	require.Equal(t, "NOERROR", ask(w, mailDomain(ImplicitMX), "MX", true), "an implicit MX is no record")
-	require.Contains(t, ask(w, mailDomain(CNAMEDomain), "MX", true), "; MX 10")
-	require.Contains(t, ask(w, host(CNAMEHost), "A", true), "; A 127.")
-	require.Equal(t, "NOERROR; TC", ask(w, mailDomain(TruncatedUDP), "MX", true))
-	require.Contains(t, ask(w, mailDomain(TruncatedUDP), "MX", false), "NOERROR; MX 10")
-	dead, known := w.HostAt(w.names[host(DeadPrimary)].addrs[0])
+	require.Equal(t, "NOERROR", ask(w, mailDomain(persona.ImplicitMX), "MX", true), "an implicit MX is no record")
+	require.Contains(t, ask(w, mailDomain(persona.CNAMEDomain), "MX", true), "; MX 10")
+	require.Contains(t, ask(w, host(persona.CNAMEHost), "A", true), "; A 127.")
+	require.Equal(t, "NOERROR; TC", ask(w, mailDomain(persona.TruncatedUDP), "MX", true))
+	require.Contains(t, ask(w, mailDomain(persona.TruncatedUDP), "MX", false), "NOERROR; MX 10")
+	dead, known := w.HostAt(w.names[host(persona.DeadPrimary)].addrs[0])
 	require.True(t, known && dead.Role == Dead)
 }
 
@@ -112,7 +114,7 @@ func TestDNSServesBothTransports(t *testing.T) {
 	go func() { ended <- newNameServer(w).serve(ctx, packets, listener) }()
 	for network, at := range map[string]net.Addr{"udp": packets.LocalAddr(), "tcp": listener.Addr()} {
 		client := dns.Client{Net: network}
-		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, TruncatedUDP).Name+".", dns.TypeMX), at.String())
+		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, persona.TruncatedUDP).Name+".", dns.TypeMX), at.String())
 		require.NoError(t, err)
 		require.Equal(t, network == "udp", m.Truncated)
 		require.Equal(t, network == "tcp", len(m.Answer) > 0)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"probity/bench/sim/persona"
 )
 
 // ListHeader is the first line of every list.
@@ -183,18 +185,18 @@ func appendLocal(b []byte, p person) []byte {
 }
 
 // wantedState gives the mix of mailboxes in a list of average quality.
-func wantedState(random uint64) Mailbox {
+func wantedState(random uint64) persona.Mailbox {
 	switch n := random % 100; {
 	case n < 80:
-		return Present
+		return persona.Present
 	case n < 82:
-		return Full
+		return persona.Full
 	case n < 84:
-		return Disabled
+		return persona.Disabled
 	case n < 85:
-		return Moved
+		return persona.Moved
 	}
-	return Absent
+	return persona.Absent
 }
 
 // appendVariant appends another spelling of the same mailbox: capitals, and at

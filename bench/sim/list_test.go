@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim/persona"
 )
 
 func listOf(t testing.TB, w *World, rows int, seed uint64) []byte {
@@ -75,7 +77,7 @@ func TestListMix(t *testing.T) {
 func TestListMailboxesHaveTheirState(t *testing.T) {
 	w := NewWorld(Config{})
 	l := rowGenerator{World: w, seed: 1}
-	counts := [mailboxStates]int{}
+	counts := [persona.MailboxStates]int{}
 	for i := range 20_000 {
 		p := l.personAt(i)
 		local := appendLocal(nil, p)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // Kinds of excess, as the referee reports them.
@@ -74,9 +76,9 @@ func (r *Referee) meterFor(source netip.Addr, host *Host) *meter {
 	if m := r.meters[key]; m != nil {
 		return m
 	}
-	limits := host.Persona.Limits.scaled(r.speedup)
+	limits := host.Persona.Limits.Scaled(r.speedup)
 	if len(r.meters) >= maxMeters {
-		key, limits = meterKey{}, Limits{}
+		key, limits = meterKey{}, persona.Limits{}
 	}
 	m := r.meters[key]
 	if m == nil {

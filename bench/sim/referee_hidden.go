@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"probity/bench/sim/persona"
+)
 
 // sourceState is what a persona with hidden limits remembers of a source. Guarded by the meter's mutex.
 type sourceState struct {
@@ -17,43 +21,43 @@ func newSourceState() sourceState {
 }
 
 // checkRecipient applies the persona's hidden limits to one more recipient.
-func (conn *connection) checkRecipient(t *hiddenLimits, now time.Time) replyRule {
+func (conn *connection) checkRecipient(t *persona.HiddenLimits, now time.Time) replyRule {
 	if conn.speedup <= 0 {
 		return ruleNone
 	}
 	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t.acceptAllAfter > 0 && now.Before(m.state.acceptAllUntil) {
+	if t.AcceptAllAfter > 0 && now.Before(m.state.acceptAllUntil) {
 		return ruleAcceptAll
 	}
-	if t.dropAfter == 0 {
+	if t.DropAfter == 0 {
 		return ruleNone
 	}
-	if m.state.recipients++; m.state.recipients == t.dropAfter {
+	if m.state.recipients++; m.state.recipients == t.DropAfter {
 		m.state.droppedAt = now
 	}
-	if m.state.recipients < t.dropAfter || now.Sub(m.state.droppedAt) > scaleWait(t.dropFor, conn.speedup) {
+	if m.state.recipients < t.DropAfter || now.Sub(m.state.droppedAt) > persona.ScaleWait(t.DropFor, conn.speedup) {
 		return ruleNone
 	}
-	if m.state.inMinute.add(now) <= scaleUp(t.droppedRate, conn.speedup) {
+	if m.state.inMinute.add(now) <= persona.ScaleUp(t.DroppedRate, conn.speedup) {
 		return ruleNone
 	}
 	return conn.warn(t, now, ruleTooFast)
 }
 
 // warn counts a warning; one too many is a block. Holds m.mu.
-func (conn *connection) warn(t *hiddenLimits, now time.Time, otherwise replyRule) replyRule {
+func (conn *connection) warn(t *persona.HiddenLimits, now time.Time, otherwise replyRule) replyRule {
 	m := conn.meter
-	if t.maxWarnings > 0 && m.state.warnings.add(now) > scaleUp(t.maxWarnings, conn.speedup) {
-		m.block(now.Add(scaleWait(time.Hour, conn.speedup)))
+	if t.MaxWarnings > 0 && m.state.warnings.add(now) > persona.ScaleUp(t.MaxWarnings, conn.speedup) {
+		m.block(now.Add(persona.ScaleWait(time.Hour, conn.speedup)))
 		return ruleBlocked
 	}
 	return otherwise
 }
 
 // checkRefusal applies the persona's hidden limits to one more refusal, before it is sent.
-func (conn *connection) checkRefusal(t *hiddenLimits, now time.Time) replyRule {
+func (conn *connection) checkRefusal(t *persona.HiddenLimits, now time.Time) replyRule {
 	if conn.speedup <= 0 {
 		return ruleNone
 	}
@@ -61,25 +65,25 @@ func (conn *connection) checkRefusal(t *hiddenLimits, now time.Time) replyRule {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state.recentRefusals.add(now)
-	if t.acceptAllAfter > 0 && m.refusalsInHour.total > scaleUp(t.acceptAllAfter, conn.speedup) {
-		m.state.acceptAllUntil = now.Add(scaleWait(time.Hour, conn.speedup))
+	if t.AcceptAllAfter > 0 && m.refusalsInHour.total > persona.ScaleUp(t.AcceptAllAfter, conn.speedup) {
+		m.state.acceptAllUntil = now.Add(persona.ScaleWait(time.Hour, conn.speedup))
 		m.silences++
 		return ruleAcceptAll
 	}
-	if t.closeAfter > 0 && conn.refusals > t.closeAfter {
+	if t.CloseAfter > 0 && conn.refusals > t.CloseAfter {
 		return conn.warn(t, now, ruleTooManyRefusals)
 	}
 	return ruleNone
 }
 
 // replyDelay is the persona's current delay of a reply to this source.
-func (conn *connection) replyDelay(t *hiddenLimits, now time.Time) time.Duration {
-	if t.delayStep == 0 {
+func (conn *connection) replyDelay(t *persona.HiddenLimits, now time.Time) time.Duration {
+	if t.DelayStep == 0 {
 		return 0
 	}
 	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state.recentRefusals.advance(now)
-	return min(t.maxDelay, time.Duration(m.state.recentRefusals.total)*t.delayStep)
+	return min(t.MaxDelay, time.Duration(m.state.recentRefusals.total)*t.DelayStep)
 }

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // windowParts is how many parts a window has.
@@ -44,7 +46,7 @@ type tally struct{ count, seen int }
 
 // meter is one source at one cluster of hosts.
 type meter struct {
-	limits Limits // scaled
+	limits persona.Limits // scaled
 
 	mu             sync.Mutex // guards what follows
 	open           int
@@ -63,7 +65,7 @@ type meter struct {
 	state          sourceState
 }
 
-func newMeter(l Limits) *meter {
+func newMeter(l persona.Limits) *meter {
 	return &meter{
 		limits:         l,
 		arrivals:       window{part: time.Second},
@@ -93,7 +95,7 @@ func (m *meter) recordRate(w *window, kind, limit int, now time.Time) bool {
 }
 
 // limitOf is the limit of one kind.
-func limitOf(l *Limits, kind int) int {
+func limitOf(l *persona.Limits, kind int) int {
 	return [limitKinds]int{
 		l.Connections, l.ConnectionsPerMinute, l.RcptsPerTransaction, l.RcptsPerConnection,
 		l.RcptsPerMinute, l.TransactionsPerConnection, l.RefusalsPerConnection, l.RefusalsPerHour,
@@ -216,7 +218,7 @@ func (conn *connection) countRefusal(now time.Time) replyRule {
 	bad := m.record(overRefusalsPerConnection, conn.refusals, m.limits.RefusalsPerConnection)
 	switch {
 	case hour:
-		m.block(now.Add(scaleWait(time.Hour, conn.speedup)))
+		m.block(now.Add(persona.ScaleWait(time.Hour, conn.speedup)))
 		return ruleBlocked
 	case bad:
 		return ruleTooManyRefusals

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // A narrow route is a receiver that a cluster of probers may use from one source at a time: its mail hosts belong to one site,
@@ -38,8 +40,8 @@ func (m *routeMeter) limitOf(kind int) int {
 
 // routeMeter counts what all sources do at one narrow route, or at one domain of a receiver with tenants.
 type routeMeter struct {
-	persona string // or the provider's id
-	limits  Limits // scaled; none for a tenant, since each source has its own
+	persona string         // or the provider's id
+	limits  persona.Limits // scaled; none for a tenant, since each source has its own
 	tenant  bool
 
 	mu             sync.Mutex // guards what follows
@@ -59,10 +61,10 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 	defer r.mu.Unlock()
 	m := r.routes[d.route]
 	if m == nil && len(r.routes) < maxMeters {
-		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
+		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.Scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
 			rcptsInMinute: window{part: time.Second}, refusalsInHour: window{part: time.Minute}}
-		if d.Persona.Kind() == tenants {
-			m.tenant, m.limits = true, Limits{}
+		if d.Persona.Kind() == persona.Tenants {
+			m.tenant, m.limits = true, persona.Limits{}
 		}
 		if p := d.Persona.Provider; p != "" {
 			m.persona = p

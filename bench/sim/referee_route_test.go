@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // narrowDomain is a domain behind a strict host, and that host.
@@ -16,7 +18,7 @@ func narrowDomain() (*Domain, *Host) {
 
 func TestRouteIsNamedByItsHosts(t *testing.T) {
 	d, _ := narrowDomain()
-	google, mimecast, orange := &Persona{Provider: "google"}, &Persona{Provider: "mimecast"}, &Persona{Provider: "orange"}
+	google, mimecast, orange := &persona.Persona{Provider: "google"}, &persona.Persona{Provider: "mimecast"}, &persona.Persona{Provider: "orange"}
 	for _, tt := range []struct {
 		domain Domain
 		want   string

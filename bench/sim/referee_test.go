@@ -4,13 +4,15 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // strictHost is a host of a persona with small limits of every kind.
 func strictHost() *Host {
-	return &Host{Name: "mx.example", Persona: &Persona{Name: "test", Limits: Limits{
+	return &Host{Name: "mx.example", Persona: &persona.Persona{Name: "test", Limits: persona.Limits{
 		Connections: 2, ConnectionsPerMinute: 4, RcptsPerMinute: 30, RcptsPerTransaction: 3,
 		RcptsPerConnection: 8, TransactionsPerConnection: 5, RefusalsPerConnection: 2, RefusalsPerHour: 6}}}
 }

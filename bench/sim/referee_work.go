@@ -3,6 +3,8 @@ package sim
 import (
 	"cmp"
 	"slices"
+
+	"probity/bench/sim/persona"
 )
 
 // SourceUsage is the use of one receiver by one source: of a provider, or of one operator's hosts of a persona.
@@ -12,8 +14,8 @@ type SourceUsage struct {
 	Connections     int64
 	Recipients      int64
 	Refused         int64
-	Denied          int64  // answered 5xx for any reason: refusals, full mailboxes, throttling
-	Limits          Limits // scaled by the speed-up
+	Denied          int64          // answered 5xx for any reason: refusals, full mailboxes, throttling
+	Limits          persona.Limits // scaled by the speed-up
 }
 
 // Usage returns the use of each receiver by each source so far.

@@ -18,6 +18,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
+	"probity/bench/sim/persona"
 	"probity/internal/memnet"
 )
 
@@ -135,7 +136,7 @@ func TestServersMatchTheTruth(t *testing.T) {
 		c := &testClient{server: s, net: network}
 		asked := 0
 		for _, d := range domainPerPersona(s.World) {
-			for m := range mailboxStates {
+			for m := range persona.MailboxStates {
 				said := s.World.Truth(addressIn(d, m))
 				if len(said) != 1 {
 					continue
@@ -152,10 +153,10 @@ func TestServersMatchTheTruth(t *testing.T) {
 // domainPerPersona is one domain of every persona.
 func domainPerPersona(w *World) []*Domain {
 	var mailDomains []*Domain
-	seen := map[*Persona]bool{}
+	seen := map[*persona.Persona]bool{}
 	for i := range w.domains {
 		d := &w.domains[i]
-		if !seen[d.Persona] && !d.Persona.behaviour.requireTLS {
+		if !seen[d.Persona] && !d.Persona.Behaviour.RequireTLS {
 			mailDomains = append(mailDomains, d)
 		}
 		seen[d.Persona] = true
@@ -164,7 +165,7 @@ func domainPerPersona(w *World) []*Domain {
 }
 
 // localIn is a local part of d whose mailbox is in state m.
-func localIn(d *Domain, m Mailbox) string {
+func localIn(d *Domain, m persona.Mailbox) string {
 	name, h := "petra.lodane", d.key
 	for _, c := range []byte(name) {
 		if c != '.' || !d.foldsDots {
@@ -174,10 +175,10 @@ func localIn(d *Domain, m Mailbox) string {
 	return fmt.Sprint(name, numberFor(h, m, 77))
 }
 
-func addressIn(d *Domain, m Mailbox) string { return localIn(d, m) + "@" + d.Name }
+func addressIn(d *Domain, m persona.Mailbox) string { return localIn(d, m) + "@" + d.Name }
 
 // checkOutcome compares the servers' replies with one expected outcome.
-func (c *testClient) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outcome) {
+func (c *testClient) checkOutcome(t *testing.T, d *Domain, m persona.Mailbox, want persona.Outcome) {
 	what := fmt.Sprintf("%s: %s: %v", d.Persona.Name, addressIn(d, m), want)
 	addrs, rcode := c.route(d.Name)
 	switch want.Reason {
@@ -199,18 +200,18 @@ func (c *testClient) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outco
 	}
 	codes := c.probe(d.Name, localIn(d, m), "karin.mubewo")
 	switch want {
-	case Outcome{statusValid, ""}:
+	case persona.Outcome{Status: persona.StatusValid, Reason: ""}:
 		require.Equal(t, 2, codes[0]/100, what)
 		refusal := 5
 		if d.Persona.Name == "unknown-450" {
 			refusal = 4 // it names the unknown user, and so confirms the acceptance
 		}
 		require.Equal(t, refusal, codes[1]/100, what)
-	case Outcome{statusRisky, "catch_all"}, Outcome{statusRisky, "accept_all_provider"}:
+	case persona.Outcome{Status: persona.StatusRisky, Reason: "catch_all"}, persona.Outcome{Status: persona.StatusRisky, Reason: "accept_all_provider"}:
 		require.Equal(t, [2]int{250, 250}, codes, what)
-	case Outcome{statusRisky, "mailbox_full"}:
+	case persona.Outcome{Status: persona.StatusRisky, Reason: "mailbox_full"}:
 		require.Contains(t, []int{422, 452, 552, 550}, codes[0], what)
-	case Outcome{statusInvalid, "mailbox_not_found"}, Outcome{statusInvalid, "mailbox_disabled"}:
+	case persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_not_found"}, persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_disabled"}:
 		require.Equal(t, 5, codes[0]/100, what)
 	}
 }
@@ -226,7 +227,7 @@ func TestServerOnLoopback(t *testing.T) {
 	conn, err := net.Dial("tcp", netip.AddrPortFrom(host, s.SMTPPort).String())
 	require.NoError(t, err)
 	gmail, _ := s.World.Domain("gmail.com")
-	codes, _ := askRecipients(conn, addressIn(&gmail, Present), addressIn(&gmail, Absent))
+	codes, _ := askRecipients(conn, addressIn(&gmail, persona.Present), addressIn(&gmail, persona.Absent))
 	require.Equal(t, [2]int{250, 550}, codes)
 	require.NoError(t, conn.Close())
 

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // smtpServer serves every host of a world. The connection's local address
@@ -80,10 +82,10 @@ func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	// this connection may open the next one.
 	defer tracked.close()
 	c := &session{
-		server: s, host: &host, behaviour: &host.Persona.behaviour, connection: tracked, rawConn: conn, conn: conn, done: ctx.Done(),
+		server: s, host: &host, behaviour: &host.Persona.Behaviour, connection: tracked, rawConn: conn, conn: conn, done: ctx.Done(),
 		in: make([]byte, inputSize), now: time.Now(),
 		// Ids of real servers look random, and grow with each reply.
-		values: replyValues{ip: source, host: host.Name, id: mixBits(s.serial.Add(1)) >> 40},
+		values: persona.ReplyValues{IP: source, Host: host.Name, ID: mixBits(s.serial.Add(1)) >> 40},
 	}
 	c.latency = s.world.Latency(&host)
 	c.run()
@@ -103,5 +105,5 @@ func addrOf(a net.Addr) netip.Addr {
 
 // scaled is a persona's waiting time in this world.
 func (s *smtpServer) scaled(d time.Duration) time.Duration {
-	return scaleWait(d, s.world.config.Speedup)
+	return persona.ScaleWait(d, s.world.config.Speedup)
 }

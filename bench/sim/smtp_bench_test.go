@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"probity/bench/sim/persona"
 	"probity/internal/memnet"
 )
 
@@ -12,15 +13,15 @@ import (
 // conversation: batches of fifty, with RSET between them.
 func BenchmarkRcpt(b *testing.B) {
 	for _, network := range []string{"memory", "loopback"} {
-		for _, m := range []Mailbox{Present, Absent} {
-			b.Run(network+"/"+map[Mailbox]string{Present: "accepted", Absent: "refused"}[m], func(b *testing.B) {
+		for _, m := range []persona.Mailbox{persona.Present, persona.Absent} {
+			b.Run(network+"/"+map[persona.Mailbox]string{persona.Present: "accepted", persona.Absent: "refused"}[m], func(b *testing.B) {
 				benchmarkRcpt(b, network, m)
 			})
 		}
 	}
 }
 
-func benchmarkRcpt(b *testing.B, network string, m Mailbox) {
+func benchmarkRcpt(b *testing.B, network string, m persona.Mailbox) {
 	const batch = 50
 	w := NewWorld(Config{})
 	server, err := newSMTP(w, NewReferee(0))

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"probity/bench/sim/persona"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the servers' side of the dialogues anew")
@@ -71,6 +73,6 @@ func (h *harness) playDialogue(script string) string {
 	return out.String()
 }
 
-func mailboxState(name string) Mailbox {
-	return map[string]Mailbox{"absent": Absent, "present": Present, "full": Full, "disabled": Disabled, "moved": Moved}[name]
+func mailboxState(name string) persona.Mailbox {
+	return map[string]persona.Mailbox{"absent": persona.Absent, "present": persona.Present, "full": persona.Full, "disabled": persona.Disabled, "moved": persona.Moved}[name]
 }

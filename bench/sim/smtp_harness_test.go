@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"probity/bench/sim/persona"
 	"probity/internal/memnet"
 )
 
@@ -75,7 +76,7 @@ func (h *harness) domainOf(persona string, role Role) (*Domain, *Host) {
 }
 
 // mailbox makes the address of a mailbox in state m.
-func mailbox(d *Domain, name string, m Mailbox) string {
+func mailbox(d *Domain, name string, m persona.Mailbox) string {
 	key := d.key
 	for i := range len(name) {
 		key = hashByte(key, name[i])

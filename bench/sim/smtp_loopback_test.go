@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"probity/bench/sim/persona"
 )
 
 // onLoopback serves the first host of a persona on a real socket.
@@ -62,7 +64,7 @@ func TestLoopbackFinalReplyArrives(t *testing.T) {
 	c := dial()
 	c.startTransaction()
 	for range 10 { // five more than it tolerates, at once
-		c.send("RCPT TO:<" + mailbox(d, "ann", Absent) + ">")
+		c.send("RCPT TO:<" + mailbox(d, "ann", persona.Absent) + ">")
 	}
 	last := ""
 	for said := c.reply(); !strings.HasPrefix(said, "["); said = c.reply() {
@@ -77,7 +79,7 @@ func TestLoopbackReset(t *testing.T) {
 	dial, d, _ := onLoopback(t, "reset", 1)
 	c := dial()
 	c.startTransaction()
-	c.send("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
+	c.send("RCPT TO:<" + mailbox(d, "ann", persona.Present) + ">")
 	if _, err := io.ReadAll(c.conn); !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // Bounds of a session.
@@ -31,7 +33,7 @@ const (
 type session struct {
 	server     *smtpServer
 	host       *Host
-	behaviour  *behaviour
+	behaviour  *persona.Behaviour
 	connection *connection
 	rawConn    net.Conn // the connection itself
 	conn       net.Conn // rawConn, or TLS over it
@@ -43,7 +45,7 @@ type session struct {
 	latency    time.Duration
 	now        time.Time // of the last read: one clock reading for each batch
 
-	values    replyValues
+	values    persona.ReplyValues
 	from      []byte // the sender, a copy; valid while inMail
 	secure    bool   // after STARTTLS
 	greeted   bool   // EHLO or HELO was given
@@ -109,33 +111,33 @@ func (c *session) greet() bool {
 		return false
 	}
 	if !c.connection.admit() {
-		return c.reply(replyTooManyConns) && false
+		return c.reply(persona.ReplyTooManyConns) && false
 	}
-	if words := c.server.refusal(c.values.ip, c.host.Persona); words != "" {
+	if words := c.server.refusal(c.values.IP, c.host.Persona); words != "" {
 		c.refused = true
 		return c.replyText(words)
 	}
-	switch c.behaviour.fault {
-	case faultUnresponsive:
+	switch c.behaviour.Fault {
+	case persona.FaultUnresponsive:
 		c.pause(c.server.scaled(unresponsiveTime))
 		return false
-	case faultEndless:
+	case persona.FaultEndless:
 		c.sendLongReply()
 		return false
 	}
-	if !c.pause(c.server.scaled(c.behaviour.bannerWait)) {
+	if !c.pause(c.server.scaled(c.behaviour.BannerWait)) {
 		return false
 	}
 	switch {
-	case c.behaviour.refuseEarlyTalk && c.start < c.end:
-		return c.reply(replyEarlyTalk) && false
-	case c.behaviour.primaryBusy && c.host.Role == Primary:
+	case c.behaviour.RefuseEarlyTalk && c.start < c.end:
+		return c.reply(persona.ReplyEarlyTalk) && false
+	case c.behaviour.PrimaryBusy && c.host.Role == Primary:
 		return c.replyText("421 4.3.2 Service not available at this host, closing channel") && false
-	case c.behaviour.refuseAt == stageBanner:
+	case c.behaviour.RefuseAt == persona.StageBanner:
 		c.refused = true
-		return c.reply(replyRefused)
+		return c.reply(persona.ReplyRefused)
 	}
-	return c.reply(replyBanner)
+	return c.reply(persona.ReplyBanner)
 }
 
 // readLine returns the next line without its end, valid until the next call.
@@ -225,11 +227,11 @@ func (c *session) pause(d time.Duration) bool {
 
 // reply appends one of the persona's replies; false for a 421, which ends the
 // session.
-func (c *session) reply(s replyKind) bool {
-	r := c.behaviour.reply(s)
-	c.values.id++
-	c.out = r.append(c.out, &c.values)
-	return !r.closes && c.drain()
+func (c *session) reply(s persona.ReplyKind) bool {
+	r := c.behaviour.Reply(s)
+	c.values.ID++
+	c.out = r.Append(c.out, &c.values)
+	return !r.Closes && c.drain()
 }
 
 // replyText appends one reply that is the same everywhere.

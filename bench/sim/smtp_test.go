@@ -7,14 +7,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // answeringPersonas lists the personas that answer each recipient by its mailbox.
-func answeringPersonas() []*Persona {
-	var out []*Persona
-	for _, p := range All() {
-		if p.behaviour.fault == faultNone && p.behaviour.refuseAt == 0 && (hasHosts(p.Oddity) || p.Oddity == ImplicitMX) &&
-			p.Oddity != Unroutable && p.Oddity != DanglingMX && p.Oddity != HostServFail {
+func answeringPersonas() []*persona.Persona {
+	var out []*persona.Persona
+	for _, p := range persona.All() {
+		if p.Behaviour.Fault == persona.FaultNone && p.Behaviour.RefuseAt == 0 && (hasHosts(p.Oddity) || p.Oddity == persona.ImplicitMX) &&
+			p.Oddity != persona.Unroutable && p.Oddity != persona.DanglingMX && p.Oddity != persona.HostServFail {
 			out = append(out, p)
 		}
 	}
@@ -23,7 +25,7 @@ func answeringPersonas() []*Persona {
 
 // wantCode is the class of the RCPT reply that leads an honest verifier to the
 // first expected outcome.
-func wantCode(p *Persona, m Mailbox) string {
+func wantCode(p *persona.Persona, m persona.Mailbox) string {
 	switch o := p.Expect(m)[0]; {
 	case o.Status == "VALID", o.Status == "RISKY" && o.Reason != "mailbox_full":
 		return "2"
@@ -45,11 +47,11 @@ func TestHostsSayWhatIsExpected(t *testing.T) {
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
 		for _, p := range answeringPersonas() {
 			role := Primary
-			if p.behaviour.primaryBusy || p.Oddity == DeadPrimary {
+			if p.Behaviour.PrimaryBusy || p.Oddity == persona.DeadPrimary {
 				role = Backup
 			}
 			d, host := h.domainOf(p.Name, role)
-			for m := range mailboxStates {
+			for m := range persona.MailboxStates {
 				h.checkMailbox(p, host, mailbox(d, "ann", m), m)
 			}
 		}
@@ -59,13 +61,13 @@ func TestHostsSayWhatIsExpected(t *testing.T) {
 	})
 }
 
-func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox) {
+func (h *harness) checkMailbox(p *persona.Persona, host *Host, address string, m persona.Mailbox) {
 	said := h.askOnce(host, address)
-	if p.behaviour.greylisting != greyNone {
+	if p.Behaviour.Greylisting != persona.GreyNone {
 		if said[0] != '4' {
 			h.t.Errorf("%s: first contact: %s", p.Name, said)
 		}
-		time.Sleep(p.behaviour.greyWait)
+		time.Sleep(p.Behaviour.GreyWait)
 		said = h.askOnce(host, address)
 	}
 	if !matches(said, wantCode(p, m)) {
@@ -101,15 +103,15 @@ func TestRefusersAndBrokenHosts(t *testing.T) {
 		"mute":           "[read tcp",
 	}
 	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		for persona, want := range tests {
-			d, host := h.domainOf(persona, Primary)
+		for name, want := range tests {
+			d, host := h.domainOf(name, Primary)
 			c := h.dial(host)
 			said := c.startTransaction()
 			if said == "" {
-				said = c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
+				said = c.ask("RCPT TO:<" + mailbox(d, "ann", persona.Present) + ">")
 			}
 			if !strings.HasPrefix(said, want) {
-				t.Errorf("%s: %q, want %q", persona, said, want)
+				t.Errorf("%s: %q, want %q", name, said, want)
 			}
 			c.conn.Close()
 		}
@@ -123,7 +125,7 @@ func TestMidCloseAnswersTwo(t *testing.T) {
 		c.startTransaction()
 		var got []string
 		for range 3 {
-			got = append(got, c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:4])
+			got = append(got, c.ask("RCPT TO:<" + mailbox(d, "ann", persona.Present) + ">")[:4])
 		}
 		if want := []string{"250 ", "250 ", "[EOF"}; !slices.Equal(got, want) {
 			t.Errorf("%q", got)
@@ -189,7 +191,7 @@ func TestGreylistTripleIsOfSenderAndRecipient(t *testing.T) {
 		d, host := h.domainOf("greylist-triple", Primary)
 		c := h.dial(host)
 		c.startTransaction()
-		to := "RCPT TO:<" + mailbox(d, "ann", Present) + ">"
+		to := "RCPT TO:<" + mailbox(d, "ann", persona.Present) + ">"
 		ask := func(from string) string {
 			c.ask("RSET")
 			c.ask("MAIL FROM:<" + from + ">")
@@ -209,19 +211,19 @@ func TestExcessIsThrottled(t *testing.T) {
 	for _, tt := range []struct {
 		persona string
 		rcpts   int
-		state   Mailbox
+		state   persona.Mailbox
 		group   int // recipients of a transaction
 		kind    string
 		last    string
 	}{
-		{"outlook", 2, Present, 2, "rcpts_per_transaction", "452 4.5.3"},
-		{"outlook", 3, Absent, 1, "refusals_per_connection", "421 RP-002"},
-		{"icloud", 6, Present, 1, "transactions_per_connection", "421 4.7.1"},
-		{"google", 51, Present, 100, "rcpts_per_connection", "421-4.7.0"},
-		{"strict", 6, Absent, 20, "refusals_per_connection", "421 4.7.0"},
-		{"cisco", 26, Absent, 50, "refusals_per_hour", "550 #5.7.1 Too many invalid"},
-		{"cisco", 32, Absent, 50, "refusals_per_hour", "250 recipient"},
-		{"godaddy", 51, Absent, 100, "refusals_per_hour", "554 This IP has been temporarily blocked"},
+		{"outlook", 2, persona.Present, 2, "rcpts_per_transaction", "452 4.5.3"},
+		{"outlook", 3, persona.Absent, 1, "refusals_per_connection", "421 RP-002"},
+		{"icloud", 6, persona.Present, 1, "transactions_per_connection", "421 4.7.1"},
+		{"google", 51, persona.Present, 100, "rcpts_per_connection", "421-4.7.0"},
+		{"strict", 6, persona.Absent, 20, "refusals_per_connection", "421 4.7.0"},
+		{"cisco", 26, persona.Absent, 50, "refusals_per_hour", "550 #5.7.1 Too many invalid"},
+		{"cisco", 32, persona.Absent, 50, "refusals_per_hour", "250 recipient"},
+		{"godaddy", 51, persona.Absent, 100, "refusals_per_hour", "554 This IP has been temporarily blocked"},
 	} {
 		inBubble(t, Config{Speedup: 1}, func(h *harness) {
 			d, host := h.domainOf(tt.persona, Primary)
@@ -294,7 +296,7 @@ func TestNoLimitsAtSpeedupZero(t *testing.T) {
 		c := h.dial(host)
 		c.startTransaction()
 		for range 200 {
-			if said := c.ask("RCPT TO:<" + mailbox(d, "ann", Absent) + ">"); !strings.HasPrefix(said, "550 5.1.1") {
+			if said := c.ask("RCPT TO:<" + mailbox(d, "ann", persona.Absent) + ">"); !strings.HasPrefix(said, "550 5.1.1") {
 				t.Fatal(said)
 			}
 		}
@@ -355,10 +357,10 @@ func TestOneDomainPerTransaction(t *testing.T) {
 		d, host := h.domainOf("google", Primary)
 		c := h.dial(host)
 		c.startTransaction()
-		got := []string{c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:9]}
+		got := []string{c.ask("RCPT TO:<" + mailbox(d, "ann", persona.Present) + ">")[:9]}
 		for i := range h.world.domains {
 			if e := &h.world.domains[i]; e.Persona == d.Persona && e.Name != d.Name {
-				got = append(got, c.ask("RCPT TO:<" + mailbox(e, "ann", Present) + ">")[:9])
+				got = append(got, c.ask("RCPT TO:<" + mailbox(e, "ann", persona.Present) + ">")[:9])
 				break
 			}
 		}

@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // askMany probes n mailboxes in one state at a host, five on each connection, and returns the first line of each reply.
-func (h *harness) askMany(persona string, n int, m Mailbox) (replies []string) {
+func (h *harness) askMany(persona string, n int, m persona.Mailbox) (replies []string) {
 	d, host := h.domainOf(persona, Primary)
 	for len(replies) < n {
 		c := h.dial(host)
@@ -42,16 +44,16 @@ func firstDifferent(replies []string) (int, string) {
 func TestThrottlersStartAndStop(t *testing.T) {
 	for _, c := range []struct {
 		persona       string
-		asks          Mailbox
+		asks          persona.Mailbox
 		n, at         int
 		says          string
 		recoversAfter time.Duration
 	}{
-		{"limit-falls", Present, 1050, 999 + 12, "450", 31 * time.Minute},
-		{"cuts-421", Absent, 5, 3, "421", 0},
-		{"blocks-25", Absent, 30, 25, "554", 61 * time.Minute},
-		{"silent-past", Absent, 20, 12, "250", 121 * time.Minute},
-		{"greylist-source", Present, 3, -1, "", 10 * time.Minute},
+		{"limit-falls", persona.Present, 1050, 999 + 12, "450", 31 * time.Minute},
+		{"cuts-421", persona.Absent, 5, 3, "421", 0},
+		{"blocks-25", persona.Absent, 30, 25, "554", 61 * time.Minute},
+		{"silent-past", persona.Absent, 20, 12, "250", 121 * time.Minute},
+		{"greylist-source", persona.Present, 3, -1, "", 10 * time.Minute},
 	} {
 		inBubble(t, Config{Speedup: 1, Throttlers: true}, func(h *harness) {
 			replies := h.askMany(c.persona, c.n, c.asks)
@@ -59,7 +61,7 @@ func TestThrottlersStartAndStop(t *testing.T) {
 				t.Errorf("%s: reply %d was %s, want %d %s", c.persona, at, says, c.at, c.says)
 			}
 			time.Sleep(c.recoversAfter)
-			want := map[Mailbox]string{Present: "250", Absent: "550"}[c.asks]
+			want := map[persona.Mailbox]string{persona.Present: "250", persona.Absent: "550"}[c.asks]
 			if again := h.askMany(c.persona, 1, c.asks)[0]; again[:3] != want {
 				t.Errorf("%s does not forgive: %s", c.persona, again)
 			}
@@ -71,7 +73,7 @@ func TestDelayGrowsAndRecovers(t *testing.T) {
 	inBubble(t, Config{Speedup: 1, Throttlers: true}, func(h *harness) {
 		ask := func() time.Duration {
 			began := time.Now()
-			h.askMany("stickier", 1, Absent)
+			h.askMany("stickier", 1, persona.Absent)
 			return time.Since(began)
 		}
 		first := ask()
@@ -91,7 +93,7 @@ func TestDelayGrowsAndRecovers(t *testing.T) {
 // TestIgnoredWarningsEndInABlock: a client that ignores the warnings is blocked, and the referee says so.
 func TestIgnoredWarningsEndInABlock(t *testing.T) {
 	inBubble(t, Config{Speedup: 1, Throttlers: true}, func(h *harness) {
-		h.askMany("limit-falls", 1100, Present)
+		h.askMany("limit-falls", 1100, persona.Present)
 		if r := h.referee.Report(); r.Blocks != 1 || r.Excesses != 0 {
 			t.Errorf("%d blocks, excesses %v", r.Blocks, r.By)
 		}

@@ -4,31 +4,33 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"probity/bench/sim/persona"
 )
 
 // byDNS holds the outcomes of the oddities that decide without SMTP.
-var byDNS = map[Oddity][]Outcome{
-	NXDomain:     {{statusInvalid, "domain_not_found"}},
-	NoRecords:    {{statusInvalid, "no_mail_server"}},
-	NullMX:       {{statusInvalid, "null_mx"}},
-	ServFail:     {{statusUnknown, "dns_error"}},
-	HostServFail: {{statusUnknown, "dns_error"}},
-	CNAMELoop:    {{statusUnknown, "dns_error"}},
-	Unroutable:   {{statusInvalid, "unroutable_mx"}},
-	DanglingMX:   {{statusInvalid, "unroutable_mx"}},
+var byDNS = map[persona.Oddity][]persona.Outcome{
+	persona.NXDomain:     {{Status: persona.StatusInvalid, Reason: "domain_not_found"}},
+	persona.NoRecords:    {{Status: persona.StatusInvalid, Reason: "no_mail_server"}},
+	persona.NullMX:       {{Status: persona.StatusInvalid, Reason: "null_mx"}},
+	persona.ServFail:     {{Status: persona.StatusUnknown, Reason: "dns_error"}},
+	persona.HostServFail: {{Status: persona.StatusUnknown, Reason: "dns_error"}},
+	persona.CNAMELoop:    {{Status: persona.StatusUnknown, Reason: "dns_error"}},
+	persona.Unroutable:   {{Status: persona.StatusInvalid, Reason: "unroutable_mx"}},
+	persona.DanglingMX:   {{Status: persona.StatusInvalid, Reason: "unroutable_mx"}},
 }
 
 var (
-	badSyntax   = []Outcome{{statusInvalid, "invalid_syntax"}}
-	noDomain    = []Outcome{{statusInvalid, "domain_not_found"}}
-	noRecords   = []Outcome{{statusInvalid, "no_mail_server"}}
-	noMailUsers = []Outcome{{statusUnknown, "relay_denied"}, {statusUnknown, "blocked"}}
+	badSyntax   = []persona.Outcome{{Status: persona.StatusInvalid, Reason: "invalid_syntax"}}
+	noDomain    = []persona.Outcome{{Status: persona.StatusInvalid, Reason: "domain_not_found"}}
+	noRecords   = []persona.Outcome{{Status: persona.StatusInvalid, Reason: "no_mail_server"}}
+	noMailUsers = []persona.Outcome{{Status: persona.StatusUnknown, Reason: "relay_denied"}, {Status: persona.StatusUnknown, Reason: "blocked"}}
 )
 
 // outcomesByMailbox lists the honest outcomes for each state of a mailbox at p.
-func outcomesByMailbox(p *Persona) *[mailboxStates][]Outcome {
-	var table [mailboxStates][]Outcome
-	for m := range mailboxStates {
+func outcomesByMailbox(p *persona.Persona) *[persona.MailboxStates][]persona.Outcome {
+	var table [persona.MailboxStates][]persona.Outcome
+	for m := range persona.MailboxStates {
 		if decided, ok := byDNS[p.Oddity]; ok {
 			table[m] = decided
 			continue
@@ -41,7 +43,7 @@ func outcomesByMailbox(p *Persona) *[mailboxStates][]Outcome {
 // Truth lists the outcomes that an honest verifier may give for an address of a
 // list. White space around it and case are ignored. Nil for a blank address,
 // which has no verdict. The slice must not be changed.
-func (w *World) Truth(address string) []Outcome {
+func (w *World) Truth(address string) []persona.Outcome {
 	address = strings.TrimFunc(address, isPadding)
 	if address == "" {
 		return nil
@@ -60,15 +62,15 @@ func (w *World) Truth(address string) []Outcome {
 		said = withoutSMTPUTF8(said)
 	}
 	if breaksMailboxRule(d, local) {
-		return append([]Outcome{{statusInvalid, "provider_syntax"}}, said...)
+		return append([]persona.Outcome{{Status: persona.StatusInvalid, Reason: "provider_syntax"}}, said...)
 	}
 	return d.byList(said, []byte(local))
 }
 
 // withoutSMTPUTF8 keeps the outcomes that need no reply of the server: without
 // SMTPUTF8 (RFC 6531 section 3.1) it cannot be probed.
-func withoutSMTPUTF8(said []Outcome) []Outcome {
-	left := []Outcome{}
+func withoutSMTPUTF8(said []persona.Outcome) []persona.Outcome {
+	left := []persona.Outcome{}
 	for _, o := range said {
 		switch o.Reason {
 		case "", "mailbox_not_found", "mailbox_disabled", "mailbox_full", "catch_all", "accepted_unconfirmed":
@@ -76,14 +78,14 @@ func withoutSMTPUTF8(said []Outcome) []Outcome {
 			left = append(left, o)
 		}
 	}
-	if len(left) == len(said) && said[0].Status != statusUnknown {
+	if len(left) == len(said) && said[0].Status != persona.StatusUnknown {
 		return said
 	}
-	return append([]Outcome{{statusUnknown, "smtputf8_unsupported"}}, left...)
+	return append([]persona.Outcome{{Status: persona.StatusUnknown, Reason: "smtputf8_unsupported"}}, left...)
 }
 
 // unknownDomain lists the outcomes for a name without mailboxes: most do not exist.
-func (w *World) unknownDomain(domain string) []Outcome {
+func (w *World) unknownDomain(domain string) []persona.Outcome {
 	switch r, has := w.names[domain]; {
 	case has && len(r.addrs) > 0:
 		return noMailUsers
@@ -98,7 +100,7 @@ func (w *World) unknownDomain(domain string) []Outcome {
 
 // byList changes outcomes by the lists of domains and role names: disposable wins
 // over all but INVALID; role and typo need an acceptance.
-func (d *Domain) byList(said []Outcome, local []byte) []Outcome {
+func (d *Domain) byList(said []persona.Outcome, local []byte) []persona.Outcome {
 	role := isRole(local)
 	if !d.disposable && !d.typo && !role {
 		return said
@@ -106,12 +108,12 @@ func (d *Domain) byList(said []Outcome, local []byte) []Outcome {
 	said = slices.Clone(said)
 	for i, o := range said {
 		switch {
-		case d.disposable && o.Status != statusInvalid:
-			said[i] = Outcome{statusRisky, "disposable"}
-		case role && o.Status == statusValid:
-			said[i] = Outcome{statusRisky, "role_account"}
-		case d.typo && o.Status == statusValid:
-			said[i] = Outcome{statusRisky, "possible_typo"}
+		case d.disposable && o.Status != persona.StatusInvalid:
+			said[i] = persona.Outcome{Status: persona.StatusRisky, Reason: "disposable"}
+		case role && o.Status == persona.StatusValid:
+			said[i] = persona.Outcome{Status: persona.StatusRisky, Reason: "role_account"}
+		case d.typo && o.Status == persona.StatusValid:
+			said[i] = persona.Outcome{Status: persona.StatusRisky, Reason: "possible_typo"}
 		}
 	}
 	return said

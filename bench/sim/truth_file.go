@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"probity/bench/sim/persona"
 )
 
 // The columns that a truth file adds to its list. Several outcomes are joined
@@ -53,7 +55,7 @@ func WriteTruth(out io.Writer, w *World, in io.Reader) error {
 
 // appendTruth appends the two cells of one row and the line's end.
 func (w *World) appendTruth(line []byte, cells [][]byte, email int) []byte {
-	var allowed []Outcome
+	var allowed []persona.Outcome
 	if email < len(cells) {
 		allowed = w.Truth(string(cells[email]))
 	}
@@ -76,14 +78,14 @@ func appendBar(line []byte, i int) []byte {
 }
 
 // readOutcomes is the inverse of appendTruth's two cells.
-func readOutcomes(dst []Outcome, status, reason []byte) []Outcome {
+func readOutcomes(dst []persona.Outcome, status, reason []byte) []persona.Outcome {
 	if len(status) == 0 {
 		return dst
 	}
 	for {
 		s, moreStatus, found := bytes.Cut(status, []byte("|"))
 		r, moreReason, _ := bytes.Cut(reason, []byte("|"))
-		dst = append(dst, Outcome{Status: string(s), Reason: string(r)})
+		dst = append(dst, persona.Outcome{Status: string(s), Reason: string(r)})
 		if !found {
 			return dst
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim/persona"
 )
 
 func TestTruth(t *testing.T) {
@@ -19,7 +21,7 @@ func TestTruth(t *testing.T) {
 		}
 		return "missing-" + name
 	}
-	at := func(domain string, m Mailbox) string {
+	at := func(domain string, m persona.Mailbox) string {
 		d, _ := w.Domain(domain)
 		h := d.key
 		for _, c := range []byte("anna.novak") {
@@ -32,16 +34,16 @@ func TestTruth(t *testing.T) {
 	for _, tc := range []struct{ address, want string }{
 		{"", ""},
 		{"  \t", ""},
-		{at("gmail.com", Present), "VALID"},
-		{" " + strings.ToUpper(at("gmail.com", Present)) + "\u200b", "VALID"},
-		{at("gmail.com", Absent), "INVALID/mailbox_not_found"},
-		{at("gmail.com", Full), "RISKY/mailbox_full"},
-		{at("gmail.com", Disabled), "INVALID/mailbox_disabled"},
+		{at("gmail.com", persona.Present), "VALID"},
+		{" " + strings.ToUpper(at("gmail.com", persona.Present)) + "\u200b", "VALID"},
+		{at("gmail.com", persona.Absent), "INVALID/mailbox_not_found"},
+		{at("gmail.com", persona.Full), "RISKY/mailbox_full"},
+		{at("gmail.com", persona.Disabled), "INVALID/mailbox_disabled"},
 		{"a.b@gmail.com", "INVALID/provider_syntax INVALID/mailbox_not_found"},
-		{at("yahoo.com", Absent), "RISKY/accept_all_provider"},
-		{at(mailDomain("postfix"), Present), "VALID"},
-		{at("mailinator.com", Absent), "RISKY/disposable"},
-		{at("gmaiil.com", Present), "RISKY/possible_typo"},
+		{at("yahoo.com", persona.Absent), "RISKY/accept_all_provider"},
+		{at(mailDomain("postfix"), persona.Present), "VALID"},
+		{at("mailinator.com", persona.Absent), "RISKY/disposable"},
+		{at("gmaiil.com", persona.Present), "RISKY/possible_typo"},
 		{"x@gmial.com", "INVALID/domain_not_found"},
 		{"x@gmakl.com", "INVALID/null_mx"},
 		{"x@nowhere.invalid", "INVALID/domain_not_found"},
@@ -62,7 +64,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-func formatOutcomes(all []Outcome) string {
+func formatOutcomes(all []persona.Outcome) string {
 	var words []string
 	for _, o := range all {
 		words = append(words, strings.TrimSuffix(o.Status+"/"+o.Reason, "/"))
@@ -89,7 +91,7 @@ func TestTruthOfNonASCIINames(t *testing.T) {
 		switch {
 		case d.Persona.Name == "postfix" && !d.typo && d.Persona.SMTPUTF8:
 			require.Equal(t, "INVALID/mailbox_not_found", said)
-		case d.Persona.Oddity == NullMX:
+		case d.Persona.Oddity == persona.NullMX:
 			require.Equal(t, "INVALID/null_mx", said)
 		case d.Persona.Provider == "docomo":
 			require.Equal(t, "RISKY/accept_all_provider", said)
@@ -103,10 +105,10 @@ func TestTruthOfNonASCIINames(t *testing.T) {
 func TestEveryMailboxHasATruth(t *testing.T) {
 	w := NewWorld(Config{})
 	for _, p := range w.Personas() {
-		for m := range mailboxStates {
+		for m := range persona.MailboxStates {
 			for _, o := range w.outcomes[p][m] {
-				require.Contains(t, []string{statusValid, statusRisky, statusInvalid, statusUnknown}, o.Status, p.Name)
-				require.Equal(t, o.Status == statusValid, o.Reason == "", p.Name)
+				require.Contains(t, []string{persona.StatusValid, persona.StatusRisky, persona.StatusInvalid, persona.StatusUnknown}, o.Status, p.Name)
+				require.Equal(t, o.Status == persona.StatusValid, o.Reason == "", p.Name)
 			}
 			require.NotEmpty(t, w.outcomes[p][m], p.Name)
 		}

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"net/netip"
+
+	"probity/bench/sim/persona"
 )
 
 // Config defines one simulated internet. Each field says what its zero value
@@ -83,7 +85,7 @@ type MX struct {
 // oddities that have none.
 type Domain struct {
 	Name    string // lower-case A-label, no final dot
-	Persona *Persona
+	Persona *persona.Persona
 	MX      []MX
 	Cluster int // hosts of one operator share a cluster; limits hold per source and cluster
 
@@ -107,7 +109,7 @@ const (
 type Host struct {
 	Name    string
 	Addrs   []netip.Addr
-	Persona *Persona
+	Persona *persona.Persona
 	Role    Role
 	Cluster int
 }

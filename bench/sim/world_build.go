@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+
+	"probity/bench/sim/persona"
 )
 
 // builder makes one World; it is not used after NewWorld.
@@ -20,9 +22,9 @@ type builder struct {
 // NewWorld makes the population of c. The network needs a few hundred addresses;
 // 4,096 are always enough.
 func NewWorld(c Config) *World {
-	personas := All()
+	personas := persona.All()
 	if c.Throttlers {
-		personas = append(personas, Throttlers()...)
+		personas = append(personas, persona.Throttlers()...)
 	}
 	w := &World{
 		config: c.withDefaults(), personas: personas,
@@ -42,21 +44,21 @@ func (b *builder) assignDomains() {
 		b.populate(p, b.shareOf(p, seen[p.Provider]))
 		seen[p.Provider]++
 	}
-	b.addSpecial(disposableDomains, b.persona("catch-all", PlainDNS), rowsDisposable, domainFlags{disposable: true})
-	b.addSpecial(typosMissing, b.persona("nxdomain", NXDomain), rowsTypo*6/10, domainFlags{typo: true, public: true})
-	b.addSpecial(typosNullMX, b.persona("null-mx", NullMX), rowsTypo/10, domainFlags{typo: true, public: true})
-	b.addSpecial(typosLive, b.persona("postfix", PlainDNS), rowsTypo*3/10, domainFlags{typo: true, public: true})
+	b.addSpecial(disposableDomains, b.persona("catch-all", persona.PlainDNS), rowsDisposable, domainFlags{disposable: true})
+	b.addSpecial(typosMissing, b.persona("nxdomain", persona.NXDomain), rowsTypo*6/10, domainFlags{typo: true, public: true})
+	b.addSpecial(typosNullMX, b.persona("null-mx", persona.NullMX), rowsTypo/10, domainFlags{typo: true, public: true})
+	b.addSpecial(typosLive, b.persona("postfix", persona.PlainDNS), rowsTypo*3/10, domainFlags{typo: true, public: true})
 	var aLabels []string
 	for _, pair := range internationalDomains {
 		aLabels = append(aLabels, pair[1])
 	}
-	b.addSpecial(aLabels, b.persona("postfix", PlainDNS), rowsInternational, domainFlags{})
+	b.addSpecial(aLabels, b.persona("postfix", persona.PlainDNS), rowsInternational, domainFlags{})
 	b.assignRest()
-	gateways := [...]*Persona{b.persona("proofpoint", PlainDNS), b.persona("barracuda", PlainDNS)}
+	gateways := [...]*persona.Persona{b.persona("proofpoint", persona.PlainDNS), b.persona("barracuda", persona.PlainDNS)}
 	for i := range b.config.Tenants {
 		b.add(fmt.Sprintf("tenant-%d.example", i), gateways[i%len(gateways)], "", domainFlags{})
 	}
-	plain, machines := b.persona("postfix", PlainDNS), min(b.config.Homes/domainsPerHoster+1, maxHomeMachines)
+	plain, machines := b.persona("postfix", persona.PlainDNS), min(b.config.Homes/domainsPerHoster+1, maxHomeMachines)
 	for i := range b.config.Homes {
 		b.add(homeName(i), plain, fmt.Sprintf("homes-%d.example", i%machines), domainFlags{ownHosts: true})
 	}
@@ -70,7 +72,7 @@ func homeName(i int) string { return fmt.Sprintf("home-%d.example", i) }
 
 // shareOf is how many rows and which public domains p has; nth counts the
 // personas of its provider before it.
-func (b *builder) shareOf(p *Persona, nth int) rowShare {
+func (b *builder) shareOf(p *persona.Persona, nth int) rowShare {
 	if p.Slow {
 		return rowShare{rows: rowsRarePersona}
 	}
@@ -100,8 +102,8 @@ func (b *builder) personasOf(provider string) (n int) {
 }
 
 // persona finds the persona of that name, else the first with that oddity.
-func (b *builder) persona(name string, odd Oddity) *Persona {
-	var similar *Persona
+func (b *builder) persona(name string, odd persona.Oddity) *persona.Persona {
+	var similar *persona.Persona
 	for _, p := range b.personas {
 		if p.Name == name {
 			return p
@@ -114,7 +116,7 @@ func (b *builder) persona(name string, odd Oddity) *Persona {
 }
 
 // populate makes p's domains and assigns their rows.
-func (b *builder) populate(p *Persona, of rowShare) {
+func (b *builder) populate(p *persona.Persona, of rowShare) {
 	public := b.addAll(unique(of.domains), p, domainFlags{public: true})
 	rows := of.rows * of.consumerPercent / 100
 	for i := range rows {
@@ -132,7 +134,7 @@ func (b *builder) populate(p *Persona, of rowShare) {
 
 // addCompanies makes n company domains of p. Each operator hosts a dozen of them,
 // unless p forms its host names from the domain.
-func (b *builder) addCompanies(p *Persona, n int) []uint32 {
+func (b *builder) addCompanies(p *persona.Persona, n int) []uint32 {
 	var made []uint32
 	operator := ""
 	for i := range n {
@@ -158,7 +160,7 @@ func (b *builder) assignRows(domains []uint32, rows int) {
 }
 
 // addSpecial adds domains with given names.
-func (b *builder) addSpecial(names []string, p *Persona, rows int, flags domainFlags) {
+func (b *builder) addSpecial(names []string, p *persona.Persona, rows int, flags domainFlags) {
 	at := b.addAll(names, p, flags)
 	for i := range rows {
 		b.assignedRows = append(b.assignedRows, at[names[i%len(names)]])
@@ -170,10 +172,10 @@ func (b *builder) assignRest() {
 	if len(b.assignedRows) > rowsInTable {
 		panic("BUG: the population has more than all rows")
 	}
-	b.assignRows(b.companyDomains[b.persona("postfix", PlainDNS).Name], rowsInTable-len(b.assignedRows))
+	b.assignRows(b.companyDomains[b.persona("postfix", persona.PlainDNS).Name], rowsInTable-len(b.assignedRows))
 }
 
-func (b *builder) addAll(names []string, p *Persona, flags domainFlags) map[string]uint32 {
+func (b *builder) addAll(names []string, p *persona.Persona, flags domainFlags) map[string]uint32 {
 	at := map[string]uint32{}
 	for _, name := range names {
 		at[name] = b.add(name, p, p.Name+"-public.example", flags)

@@ -3,6 +3,8 @@ package sim
 import (
 	"net/netip"
 	"strings"
+
+	"probity/bench/sim/persona"
 )
 
 // Hosts and addresses of a domain. Hosts of one provider, or of one operator, are
@@ -27,7 +29,7 @@ type addressKey struct {
 
 // add makes one domain with its hosts and returns its index in w.domains.
 // Hosts are named after the domain operator unless p names them otherwise.
-func (b *builder) add(name string, p *Persona, operator string, flags domainFlags) uint32 {
+func (b *builder) add(name string, p *persona.Persona, operator string, flags domainFlags) uint32 {
 	d := Domain{Name: name, Persona: p, domainFlags: flags, key: mixBits(b.config.Seed ^ hashString(canonicalDomain(name)))}
 	d.foldsDots = name == "gmail.com" || name == "googlemail.com"
 	d.noDots = p.Provider == "qq" || p.Provider == "netease"
@@ -53,9 +55,9 @@ func canonicalDomain(name string) string {
 	return name
 }
 
-func hasHosts(odd Oddity) bool {
+func hasHosts(odd persona.Oddity) bool {
 	switch odd {
-	case NXDomain, NoRecords, NullMX, ServFail, CNAMELoop, ImplicitMX:
+	case persona.NXDomain, persona.NoRecords, persona.NullMX, persona.ServFail, persona.CNAMELoop, persona.ImplicitMX:
 		return false
 	}
 	return true
@@ -72,9 +74,9 @@ func (b *builder) hostDomain(d *Domain, operator string) string {
 }
 
 // cluster numbers the operators; a provider counts as one, and so does [::1].
-func (b *builder) cluster(p *Persona, operator string) int {
+func (b *builder) cluster(p *persona.Persona, operator string) int {
 	key := p.Name
-	if p.Provider == "" && !p.OneRoute && p.Oddity != IPv6Only {
+	if p.Provider == "" && !p.OneRoute && p.Oddity != persona.IPv6Only {
 		key += "/" + operator
 	}
 	n, known := b.operators[key]
@@ -92,41 +94,41 @@ func (b *builder) addHost(name string, i int, d *Domain, operator string) {
 	}
 	p := d.Persona
 	switch p.Oddity {
-	case DanglingMX:
-	case HostServFail:
+	case persona.DanglingMX:
+	case persona.HostServFail:
 		b.names[name] = record{servFail: true}
-	case Unroutable:
+	case persona.Unroutable:
 		b.names[name] = record{addrs: []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{240, 0, 0, 1})}}
-	case CNAMEHost:
+	case persona.CNAMEHost:
 		target := "real-" + strings.ReplaceAll(name, ".", "-") + ".example"
 		b.names[name] = record{alias: target}
 		b.names[target] = record{addrs: b.hostAddress(name, i, d, operator)}
 	default:
-		b.names[name] = record{addrs: b.hostAddress(name, i, d, operator), truncateUDP: p.Oddity == TruncatedUDP}
+		b.names[name] = record{addrs: b.hostAddress(name, i, d, operator), truncateUDP: p.Oddity == persona.TruncatedUDP}
 	}
 }
 
 // publishDomain adds the records of the domain itself to the DNS.
 func (b *builder) publishDomain(d *Domain, operator string) {
 	switch d.Persona.Oddity {
-	case NXDomain:
-	case NoRecords:
+	case persona.NXDomain:
+	case persona.NoRecords:
 		b.names[d.Name] = record{}
-	case NullMX:
+	case persona.NullMX:
 		b.names[d.Name] = record{mx: []MX{{}}}
-	case ServFail:
+	case persona.ServFail:
 		b.names[d.Name] = record{servFail: true}
-	case CNAMELoop:
+	case persona.CNAMELoop:
 		b.names[d.Name] = record{alias: "loop." + d.Name}
 		b.names["loop."+d.Name] = record{alias: d.Name}
-	case CNAMEDomain:
+	case persona.CNAMEDomain:
 		target := "real-" + strings.ReplaceAll(d.Name, ".", "-") + ".example"
 		b.names[d.Name] = record{alias: target}
 		b.names[target] = record{mx: d.MX}
-	case ImplicitMX:
+	case persona.ImplicitMX:
 		b.names[d.Name] = record{addrs: b.hostAddress(d.Name, 0, d, operator)}
 	default:
-		b.names[d.Name] = record{mx: d.MX, truncateUDP: d.Persona.Oddity == TruncatedUDP}
+		b.names[d.Name] = record{mx: d.MX, truncateUDP: d.Persona.Oddity == persona.TruncatedUDP}
 	}
 }
 
@@ -135,7 +137,7 @@ func (b *builder) publishDomain(d *Domain, operator string) {
 func (b *builder) hostAddress(name string, i int, d *Domain, operator string) []netip.Addr {
 	p := d.Persona
 	key := addressKey{persona: p.Name, hostDomain: operator, host: i}
-	if p.Oddity == IPv6Only {
+	if p.Oddity == persona.IPv6Only {
 		key = addressKey{}
 	} else if p.Provider != "" || p.OneRoute {
 		key.hostDomain = ""
@@ -164,11 +166,11 @@ func (b *builder) nextAddress(key addressKey) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-func roleOf(p *Persona, i int) Role {
+func roleOf(p *persona.Persona, i int) Role {
 	switch {
 	case i > 0:
 		return Backup
-	case p.Oddity == DeadPrimary:
+	case p.Oddity == persona.DeadPrimary:
 		return Dead
 	}
 	return Primary

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // fixedLatency is the duration in Latency; 0 if Latency is one of the words.
@@ -39,7 +41,7 @@ func (w *World) Latency(host *Host) time.Duration {
 		return 0
 	}
 	h := mixBits(w.config.Seed ^ hashString(host.Name))
-	return scaleWait(minLatency+time.Duration(h%uint64(latencySpread)), w.config.Speedup)
+	return persona.ScaleWait(minLatency+time.Duration(h%uint64(latencySpread)), w.config.Speedup)
 }
 
 // DNSLatency is how long an answer of the name server takes.
@@ -47,5 +49,5 @@ func (w *World) DNSLatency() time.Duration {
 	if w.config.Latency != "realistic" {
 		return 0
 	}
-	return scaleWait(dnsLatency, w.config.Speedup)
+	return persona.ScaleWait(dnsLatency, w.config.Speedup)
 }

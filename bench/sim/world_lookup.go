@@ -3,20 +3,22 @@ package sim
 import (
 	"net/netip"
 	"strings"
+
+	"probity/bench/sim/persona"
 )
 
 // World is the population of one simulated internet. It is read-only once made,
 // and so safe for concurrent use.
 type World struct {
 	config       Config
-	personas     []*Persona
+	personas     []*persona.Persona
 	domains      []Domain
 	byName       map[string]*Domain
 	byAddr       map[netip.Addr]*Host
 	names        map[string]record   // the DNS: every name that has a record
 	nonTerminals map[string]struct{} // names without records that have names below them (RFC 8020)
 	rowDomains   []uint32            // 100,000 list rows -> index in domains
-	outcomes     map[*Persona]*[mailboxStates][]Outcome
+	outcomes     map[*persona.Persona]*[persona.MailboxStates][]persona.Outcome
 }
 
 // record holds the DNS records of one name.
@@ -41,7 +43,7 @@ type domainFlags struct {
 // index makes the lookup maps after all domains are made.
 func (w *World) index(rowDomains []uint32) {
 	w.rowDomains = rowDomains
-	w.outcomes = map[*Persona]*[mailboxStates][]Outcome{}
+	w.outcomes = map[*persona.Persona]*[persona.MailboxStates][]persona.Outcome{}
 	for i := range w.domains {
 		w.byName[w.domains[i].Name] = &w.domains[i]
 	}
@@ -63,7 +65,7 @@ func (w *World) index(rowDomains []uint32) {
 func (w *World) Config() Config { return w.config }
 
 // Personas lists the receivers of this world.
-func (w *World) Personas() []*Persona { return w.personas }
+func (w *World) Personas() []*persona.Persona { return w.personas }
 
 // Domains lists every mail domain, including those that do not exist in the DNS
 // by design. The slice must not be changed.

@@ -1,6 +1,10 @@
 package sim
 
-import "strings"
+import (
+	"strings"
+
+	"probity/bench/sim/persona"
+)
 
 // Which mailboxes exist. An ordinary local part is a name and five digits. The
 // number computed from seed, domain and name is the mailbox that exists; the
@@ -15,16 +19,16 @@ const (
 
 // Mailbox is the state of local@domain. Case is ignored; at gmail.com and
 // googlemail.com also dots and +tags. Absent if there is no such domain.
-func (w *World) Mailbox(domain, local string) Mailbox {
+func (w *World) Mailbox(domain, local string) persona.Mailbox {
 	d := w.byName[strings.ToLower(domain)]
 	if d == nil {
-		return Absent
+		return persona.Absent
 	}
 	return w.mailboxOf(d, []byte(local))
 }
 
 // mailboxOf is Mailbox for the hot path: no allocation.
-func (w *World) mailboxOf(d *Domain, local []byte) Mailbox {
+func (w *World) mailboxOf(d *Domain, local []byte) persona.Mailbox {
 	h, digits, number := d.key, 0, 0
 	for _, c := range local {
 		switch {
@@ -40,7 +44,7 @@ func (w *World) mailboxOf(d *Domain, local []byte) Mailbox {
 			break
 		}
 		if digits > 0 || d.foldsDots && (c < 'a' || c > 'z') {
-			return Absent
+			return persona.Absent
 		}
 		h = hashByte(h, c)
 	}
@@ -48,43 +52,43 @@ func (w *World) mailboxOf(d *Domain, local []byte) Mailbox {
 		return d.role(local)
 	}
 	if digits != digitsAtEnd || number < firstNumber {
-		return Absent
+		return persona.Absent
 	}
 	return stateOf(h, number)
 }
 
 // stateOf returns the state of the mailbox with this number, given the name's hash.
-func stateOf(h uint64, number int) Mailbox {
+func stateOf(h uint64, number int) persona.Mailbox {
 	offset := (number - firstNumber + numberCount - int(mixBits(h)%numberCount)) % numberCount
-	if offset >= int(mailboxStates)-1 {
-		return Absent
+	if offset >= int(persona.MailboxStates)-1 {
+		return persona.Absent
 	}
-	return Mailbox(offset + 1)
+	return persona.Mailbox(offset + 1)
 }
 
 // numberFor is the inverse: the number of a name's mailbox in state m. For
 // Absent, random chooses a number far from those that exist.
-func numberFor(h uint64, m Mailbox, random uint64) int {
+func numberFor(h uint64, m persona.Mailbox, random uint64) int {
 	offset := int(m) - 1
-	if m == Absent {
+	if m == persona.Absent {
 		offset = 1000 + int(random%(numberCount-2000))
 	}
 	return firstNumber + (int(mixBits(h)%numberCount)+offset)%numberCount
 }
 
 // role returns the state of a role account: three of four companies have it.
-func (d *Domain) role(local []byte) Mailbox {
+func (d *Domain) role(local []byte) persona.Mailbox {
 	if d.public || !isRole(local) {
-		return Absent
+		return persona.Absent
 	}
 	h := d.key
 	for _, c := range local {
 		h = hashByte(h, c|0x20)
 	}
 	if mixBits(h)%4 == 0 {
-		return Absent
+		return persona.Absent
 	}
-	return Present
+	return persona.Present
 }
 
 // isRole reports a role name, in any case, without allocation.

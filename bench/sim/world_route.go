@@ -3,14 +3,16 @@ package sim
 import (
 	"slices"
 	"strings"
+
+	"probity/bench/sim/persona"
 )
 
 // routeKey names the route of a domain: its provider, the domain if that has tenants, or its sorted hosts; empty if it is wide.
 func routeKey(d *Domain) string {
 	switch kind := d.Persona.Kind(); {
-	case kind == wide:
+	case kind == persona.Wide:
 		return ""
-	case kind == tenants:
+	case kind == persona.Tenants:
 		return d.Name
 	case d.Persona.Provider != "":
 		return d.Persona.Provider

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"probity/bench/sim/persona"
 )
 
 func TestWorldIsTheSameForTheSameSeed(t *testing.T) {
@@ -23,7 +25,7 @@ func TestWorldIsTheSameForTheSameSeed(t *testing.T) {
 
 func TestEveryPersonaHasDomainsAndRows(t *testing.T) {
 	w := NewWorld(Config{})
-	rows := map[*Persona]int{}
+	rows := map[*persona.Persona]int{}
 	for _, at := range w.rowDomains {
 		rows[w.domains[at].Persona]++
 	}
@@ -65,7 +67,7 @@ func TestDNSAndHostsAgree(t *testing.T) {
 		for _, mx := range d.MX {
 			for _, addr := range w.resolve(mx.Host) {
 				h, known := w.HostAt(addr)
-				if d.Persona.Oddity == Unroutable {
+				if d.Persona.Oddity == persona.Unroutable {
 					require.False(t, known, mx.Host)
 					continue
 				}
@@ -89,32 +91,32 @@ func (w *World) resolve(name string) []netip.Addr {
 func TestMailbox(t *testing.T) {
 	w := NewWorld(Config{Seed: 1})
 	gmail, _ := w.Domain("gmail.com")
-	n := func(m Mailbox) string {
+	n := func(m persona.Mailbox) string {
 		h := gmail.key
 		for _, c := range []byte("annanovak") {
 			h = hashByte(h, c)
 		}
 		return itoa(numberFor(h, m, 5))
 	}
-	present := n(Present)
+	present := n(persona.Present)
 	for _, tc := range []struct {
 		domain, local string
-		want          Mailbox
+		want          persona.Mailbox
 	}{
-		{"gmail.com", "annanovak" + present, Present},
-		{"gmail.com", "Anna.Novak" + present, Present},
-		{"GMAIL.com", "a.n.n.anovak" + present + "+shop", Present},
-		{"googlemail.com", "annanovak" + present, Present},
-		{"gmail.com", "anna_novak" + present, Absent},
-		{"gmail.com", "annanovak" + n(Full), Full},
-		{"gmail.com", "annanovak" + n(Disabled), Disabled},
-		{"gmail.com", "annanovak" + n(Moved), Moved},
-		{"gmail.com", "annanovak" + n(Absent), Absent},
-		{"gmail.com", "annanovak", Absent},
-		{"gmail.com", "annanovak" + present + "0", Absent},
-		{"gmail.com", "info", Absent},
-		{"no-such.example", "annanovak" + present, Absent},
-		{"gmail.com", "", Absent},
+		{"gmail.com", "annanovak" + present, persona.Present},
+		{"gmail.com", "Anna.Novak" + present, persona.Present},
+		{"GMAIL.com", "a.n.n.anovak" + present + "+shop", persona.Present},
+		{"googlemail.com", "annanovak" + present, persona.Present},
+		{"gmail.com", "anna_novak" + present, persona.Absent},
+		{"gmail.com", "annanovak" + n(persona.Full), persona.Full},
+		{"gmail.com", "annanovak" + n(persona.Disabled), persona.Disabled},
+		{"gmail.com", "annanovak" + n(persona.Moved), persona.Moved},
+		{"gmail.com", "annanovak" + n(persona.Absent), persona.Absent},
+		{"gmail.com", "annanovak", persona.Absent},
+		{"gmail.com", "annanovak" + present + "0", persona.Absent},
+		{"gmail.com", "info", persona.Absent},
+		{"no-such.example", "annanovak" + present, persona.Absent},
+		{"gmail.com", "", persona.Absent},
 	} {
 		require.Equal(t, tc.want, w.Mailbox(tc.domain, tc.local), "%s@%s", tc.local, tc.domain)
 	}
@@ -127,7 +129,7 @@ func TestRandomNamesAreAbsent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := w.domains[rapid.IntRange(0, len(w.domains)-1).Draw(t, "domain")]
 		local := rapid.StringMatching(`[a-z]{3,8}[._]?[a-z]{0,8}[0-9]{0,6}`).Draw(t, "local")
-		if !isRole([]byte(local)) && w.Mailbox(d.Name, local) != Absent {
+		if !isRole([]byte(local)) && w.Mailbox(d.Name, local) != persona.Absent {
 			found++
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -132,7 +133,7 @@ func (f *memCluster) mailboxes(n int, seed uint64) []string {
 		require.NoError(f.t, sim.WriteList(&list, w, 200_000, seed))
 		keepRows(f.t, list.Bytes(), func(email string) bool {
 			local, domain, _ := strings.Cut(email, "@")
-			if domain == "gmail.com" && w.Mailbox(domain, local) == sim.Present && !seen[email] {
+			if domain == "gmail.com" && w.Mailbox(domain, local) == persona.Present && !seen[email] {
 				seen[email] = true
 				found = append(found, email)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
@@ -107,7 +108,7 @@ func deterministicList(t *testing.T) []byte {
 	eachRow(t, w, killRows, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
-		} else if slices.Contains(w.Truth(cells[column]), sim.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
+		} else if slices.Contains(w.Truth(cells[column]), persona.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
 			return true
 		}
 		require.NoError(t, keep.Write(cells))

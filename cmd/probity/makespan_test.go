@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
 	"probity/coordinator"
 	"probity/coordinator/plan"
 	"probity/engine"
@@ -157,7 +158,7 @@ func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d
 	d.shares = map[string]refusedShare{}
 	for domain, at := range domains {
 		load := plan.Load{Recipients: float64(at.addresses), Refused: float64(at.refused)}
-		tells := at.simDomain.Persona.Refuses(sim.Absent)
+		tells := at.simDomain.Persona.Refuses(persona.Absent)
 		if at.refused < at.addresses {
 			load.Recipients++
 			if tells {
@@ -174,7 +175,7 @@ func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d
 }
 
 // answeredByServer reports an outcome that depends on a mail server's reply to the recipient.
-func answeredByServer(o sim.Outcome) bool {
+func answeredByServer(o persona.Outcome) bool {
 	switch o.Reason {
 	case "mailbox_not_found", "mailbox_disabled":
 		return true

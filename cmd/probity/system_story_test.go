@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
 )
 
 // TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
@@ -44,7 +45,7 @@ func TestStories(t *testing.T) {
 
 // addressesFor picks one address of each kind.
 func addressesFor(t *testing.T, w *sim.World) (vars []string) {
-	want := map[sim.Outcome]string{
+	want := map[persona.Outcome]string{
 		{Status: "VALID"}: "VALID",
 		{Status: "INVALID", Reason: "mailbox_not_found"}: "MISSING",
 		{Status: "RISKY", Reason: "catch_all"}:           "CATCHALL",

@@ -1,4 +1,4 @@
-package sim
+package persona
 
 import (
 	"reflect"
@@ -34,7 +34,7 @@ func TestPersonasCoverTheProviders(t *testing.T) {
 func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
 	statuses := map[string]bool{"VALID": true, "RISKY": true, "INVALID": true, "UNKNOWN": true}
 	for _, p := range All() {
-		for m := range mailboxStates {
+		for m := range MailboxStates {
 			outcomes := p.Expect(m)
 			if len(outcomes) == 0 {
 				t.Errorf("%s expects nothing of mailbox state %d", p.Name, m)
@@ -53,10 +53,10 @@ func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
 func TestTextsAreReplies(t *testing.T) {
 	for _, p := range All() {
 		for s := range replyKinds {
-			if s == replyEhlo {
+			if s == ReplyEhlo {
 				continue
 			}
-			text := string(p.behaviour.reply(s).append(nil, &replyValues{host: "mx.example"}))
+			text := string(p.Behaviour.Reply(s).Append(nil, &ReplyValues{Host: "mx.example"}))
 			checkReply(t, p.Name, text)
 		}
 	}
@@ -103,17 +103,17 @@ func TestLimitsAreNotBelowBudgets(t *testing.T) {
 func TestShownMailboxState(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		h    behaviour
+		h    Behaviour
 		m    Mailbox
 		want Mailbox
 	}{
-		{"told", behaviour{}, Full, Full},
-		{"a full mailbox that is not told accepts", behaviour{hides: hideAllBut()}, Full, Present},
-		{"a disabled one that is not told is unknown", behaviour{hides: hideAllBut()}, Disabled, Absent},
-		{"a site of full mailboxes", behaviour{becomes: Full}, Present, Full},
-		{"which still knows who is absent", behaviour{becomes: Full}, Absent, Absent},
+		{"told", Behaviour{}, Full, Full},
+		{"a full mailbox that is not told accepts", Behaviour{hides: hideAllBut()}, Full, Present},
+		{"a disabled one that is not told is unknown", Behaviour{hides: hideAllBut()}, Disabled, Absent},
+		{"a site of full mailboxes", Behaviour{becomes: Full}, Present, Full},
+		{"which still knows who is absent", Behaviour{becomes: Full}, Absent, Absent},
 	} {
-		if got := tt.h.shown(tt.m); got != tt.want {
+		if got := tt.h.Shown(tt.m); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestLimitsScale(t *testing.T) {
 		0.25: {Connections: 2, RcptsPerMinute: 3, RefusalsPerHour: 5, RcptsPerTransaction: 1},
 		0:    {RcptsPerTransaction: 1},
 	} {
-		if got := l.scaled(speedup); got != want {
+		if got := l.Scaled(speedup); got != want {
 			t.Errorf("speed-up %g: %+v", speedup, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package sim
+package persona
 
 // Oddity is how a persona's names look in the DNS.
 type Oddity uint8

@@ -1,12 +1,12 @@
-package sim
+package persona
 
 import "slices"
 
 // The kinds of receiver, as a prober's table has them: how several sources may use it.
 const (
-	narrow  = "narrow"  // one source at a time
-	wide    = "wide"    // each source has its own budget
-	tenants = "tenants" // each source has its own budget, but one domain is used from one source at a time
+	Narrow  = "narrow"  // one source at a time
+	Wide    = "wide"    // each source has its own budget
+	Tenants = "tenants" // each source has its own budget, but one domain is used from one source at a time
 )
 
 // Receivers that are not narrow.
@@ -19,9 +19,9 @@ var (
 func (p *Persona) Kind() string {
 	switch {
 	case slices.Contains(wideProviders, p.Provider):
-		return wide
+		return Wide
 	case slices.Contains(tenantsProviders, p.Provider):
-		return tenants
+		return Tenants
 	}
-	return narrow
+	return Narrow
 }

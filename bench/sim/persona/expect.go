@@ -1,11 +1,11 @@
-package sim
+package persona
 
 // Statuses as a verifier spells them.
 const (
-	statusValid   = "VALID"
-	statusRisky   = "RISKY"
-	statusInvalid = "INVALID"
-	statusUnknown = "UNKNOWN"
+	StatusValid   = "VALID"
+	StatusRisky   = "RISKY"
+	StatusInvalid = "INVALID"
+	StatusUnknown = "UNKNOWN"
 )
 
 // expectation returns the honest outcomes for the shown state of a mailbox.

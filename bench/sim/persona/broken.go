@@ -1,4 +1,4 @@
-package sim
+package persona
 
 // brokenServers break the SMTP protocol; their replies say nothing about any
 // mailbox.
@@ -8,23 +8,23 @@ func brokenServers() []*Persona {
 	timeout := Outcome{"UNKNOWN", "timeout"}
 	temporary := Outcome{"UNKNOWN", "temporary_error"}
 	return []*Persona{
-		broken("garbage", faultGarbage, always(protocol, failed)),
-		slow(broken("endless", faultEndless, always(protocol, timeout, failed))),
-		broken("out-of-step", faultExtraReply, always(protocol)),
-		broken("mid-close", faultMidClose, alsoAllow(truthful, failed, protocol, temporary)),
-		broken("reset", faultReset, always(failed, protocol, temporary)),
-		slow(broken("silent", faultSilent, always(timeout, failed))),
-		slow(broken("mute", faultUnresponsive, always(timeout, failed))),
+		broken("garbage", FaultGarbage, always(protocol, failed)),
+		slow(broken("endless", FaultEndless, always(protocol, timeout, failed))),
+		broken("out-of-step", FaultExtraReply, always(protocol)),
+		broken("mid-close", FaultMidClose, alsoAllow(truthful, failed, protocol, temporary)),
+		broken("reset", FaultReset, always(failed, protocol, temporary)),
+		slow(broken("silent", FaultSilent, always(timeout, failed))),
+		slow(broken("mute", FaultUnresponsive, always(timeout, failed))),
 	}
 }
 
-func broken(name string, f fault, expect expectation) *Persona {
-	p := selfHosted(name, expect, behaviour{fault: f})
+func broken(name string, f Fault, expect expectation) *Persona {
+	p := selfHosted(name, expect, Behaviour{Fault: f})
 	p.hosts = hostsUnder("mx")
-	if f == faultExtraReply {
+	if f == FaultExtraReply {
 		// Without PIPELINING a client can notice a reply that comes before its
 		// command; with it no client could.
-		p.behaviour.extensions = ext8BitMIME
+		p.Behaviour.Extensions = Ext8BitMIME
 	}
 	return p
 }
@@ -59,12 +59,12 @@ func oddRoutes() []*Persona {
 }
 
 func odd(name string, o Oddity, expect expectation, hosts func(string) []string) *Persona {
-	p := selfHosted(name, expect, behaviour{})
+	p := selfHosted(name, expect, Behaviour{})
 	p.Oddity, p.hosts = o, hosts
 	return p
 }
 
 func withAcceptAll(p *Persona) *Persona {
-	p.behaviour.acceptsAll = true
+	p.Behaviour.AcceptsAll = true
 	return p
 }

@@ -104,23 +104,23 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 	owner := q.Name
 	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 	for range 8 {
-		r, known := n.world.names[name]
+		r, known := n.world.RecordsOf(name)
 		switch {
 		case !known:
 			m.Rcode = n.absentCode(name)
 			return
-		case r.servFail:
+		case r.ServFail:
 			m.Rcode, m.Answer = dns.RcodeServerFailure, nil
 			return
-		case r.truncateUDP && udp:
+		case r.TruncateUDP && udp:
 			m.Truncated = true
 			return
-		case r.alias == "" || q.Qtype == dns.TypeCNAME:
-			m.Answer = append(m.Answer, r.answers(owner, q.Qtype)...)
+		case r.Alias == "" || q.Qtype == dns.TypeCNAME:
+			m.Answer = append(m.Answer, answers(r, owner, q.Qtype)...)
 			return
 		}
-		m.Answer = append(m.Answer, &dns.CNAME{Hdr: header(owner, dns.TypeCNAME), Target: dns.Fqdn(r.alias)})
-		name, owner = r.alias, dns.Fqdn(r.alias)
+		m.Answer = append(m.Answer, &dns.CNAME{Hdr: header(owner, dns.TypeCNAME), Target: dns.Fqdn(r.Alias)})
+		name, owner = r.Alias, dns.Fqdn(r.Alias)
 	}
 	m.Rcode, m.Answer = dns.RcodeServerFailure, nil
 }
@@ -128,35 +128,35 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 // absentCode is the code for a name without records: NOERROR if names exist
 // below it (RFC 8020), else NXDOMAIN.
 func (n *nameServer) absentCode(name string) int {
-	if _, nonTerminal := n.world.nonTerminals[name]; nonTerminal || name == "" { // the root is above all
+	if n.world.IsEmptyNonTerminal(name) {
 		return dns.RcodeSuccess
 	}
 	return dns.RcodeNameError
 }
 
 // answers lists a name's records of one type.
-func (r record) answers(owner string, kind uint16) []dns.RR {
+func answers(r DNSRecords, owner string, kind uint16) []dns.RR {
 	var all []dns.RR
 	switch kind {
 	case dns.TypeMX:
-		for _, mx := range r.mx {
+		for _, mx := range r.MX {
 			all = append(all, &dns.MX{Hdr: header(owner, kind), Preference: mx.Pref, Mx: dns.Fqdn(mx.Host)})
 		}
 	case dns.TypeA:
-		for _, addr := range r.addrs {
+		for _, addr := range r.Addrs {
 			if addr.Is4() {
 				all = append(all, &dns.A{Hdr: header(owner, kind), A: addr.AsSlice()})
 			}
 		}
 	case dns.TypeAAAA:
-		for _, addr := range r.addrs {
+		for _, addr := range r.Addrs {
 			if addr.Is6() {
 				all = append(all, &dns.AAAA{Hdr: header(owner, kind), AAAA: addr.AsSlice()})
 			}
 		}
 	case dns.TypeCNAME:
-		if r.alias != "" {
-			all = append(all, &dns.CNAME{Hdr: header(owner, kind), Target: dns.Fqdn(r.alias)})
+		if r.Alias != "" {
+			all = append(all, &dns.CNAME{Hdr: header(owner, kind), Target: dns.Fqdn(r.Alias)})
 		}
 	}
 	return all

@@ -34,9 +34,9 @@ func ask(w *World, name, kind string, udp bool) string {
 
 // oddDomain finds a domain with that oddity.
 func oddDomain(t *testing.T, w *World, odd persona.Oddity) Domain {
-	at := slices.IndexFunc(w.domains, func(d Domain) bool { return d.Persona.Oddity == odd && !d.typo })
+	at := slices.IndexFunc(w.Domains(), func(d Domain) bool { return d.Persona.Oddity == odd })
 	require.GreaterOrEqual(t, at, 0, "no domain with oddity %d", odd)
-	return w.domains[at]
+	return w.Domains()[at]
 }
 
 func TestDNSOfPlainDomains(t *testing.T) {
@@ -53,7 +53,8 @@ func TestDNSOfPlainDomains(t *testing.T) {
 }
 
 func reverseOf(w *World, host string) string {
-	o := w.names[host].addrs[0].As4()
+	r, _ := w.RecordsOf(host)
+	o := r.Addrs[0].As4()
 	return fmt.Sprintf("%d.%d.%d.%d.in-addr.arpa", o[3], o[2], o[1], o[0])
 }
 
@@ -89,7 +90,8 @@ func TestDNSOfOddDomains(t *testing.T) {
 	require.Contains(t, ask(w, host(persona.CNAMEHost), "A", true), "; A 127.")
 	require.Equal(t, "NOERROR; TC", ask(w, mailDomain(persona.TruncatedUDP), "MX", true))
 	require.Contains(t, ask(w, mailDomain(persona.TruncatedUDP), "MX", false), "NOERROR; MX 10")
-	dead, known := w.HostAt(w.names[host(persona.DeadPrimary)].addrs[0])
+	r, _ := w.RecordsOf(host(persona.DeadPrimary))
+	dead, known := w.HostAt(r.Addrs[0])
 	require.True(t, known && dead.Role == Dead)
 }
 

@@ -25,7 +25,7 @@ func TestHomesHaveHostsOfTheirOwn(t *testing.T) {
 		require.NotEmpty(t, w.Truth(row[3]))
 		require.False(t, hosts[mailDomain.MX[0].Host], "a host name for each domain")
 		hosts[mailDomain.MX[0].Host] = true
-		machines[w.names[mailDomain.MX[0].Host].addrs[0].String()] = true
+		machines[w.names[mailDomain.MX[0].Host].Addrs[0].String()] = true
 	}
 	require.Less(t, len(machines), 10)
 	require.Greater(t, len(machines), 5)

@@ -12,7 +12,7 @@ import (
 	"probity/bench/sim/persona"
 )
 
-func listOf(t testing.TB, w *World, rows int, seed uint64) []byte {
+func makeList(t testing.TB, w *World, rows int, seed uint64) []byte {
 	var b bytes.Buffer
 	require.NoError(t, WriteList(&b, w, rows, seed))
 	return b.Bytes()
@@ -20,14 +20,14 @@ func listOf(t testing.TB, w *World, rows int, seed uint64) []byte {
 
 func TestListIsTheSameForTheSameSeed(t *testing.T) {
 	w := NewWorld(Config{Seed: 1})
-	require.True(t, bytes.Equal(listOf(t, w, 3000, 5), listOf(t, NewWorld(Config{Seed: 1}), 3000, 5)))
-	require.False(t, bytes.Equal(listOf(t, w, 3000, 5), listOf(t, w, 3000, 6)))
+	require.True(t, bytes.Equal(makeList(t, w, 3000, 5), makeList(t, NewWorld(Config{Seed: 1}), 3000, 5)))
+	require.False(t, bytes.Equal(makeList(t, w, 3000, 5), makeList(t, w, 3000, 6)))
 }
 
 // The standard library's reader must accept the form.
 func TestListIsCSV(t *testing.T) {
 	w := NewWorld(Config{})
-	r := csv.NewReader(bytes.NewReader(listOf(t, w, 5000, 1)))
+	r := csv.NewReader(bytes.NewReader(makeList(t, w, 5000, 1)))
 	all, err := r.ReadAll()
 	require.NoError(t, err)
 	require.Len(t, all, 5001)
@@ -41,7 +41,7 @@ func TestListIsCSV(t *testing.T) {
 func TestListMix(t *testing.T) {
 	const rows = 50_000
 	w := NewWorld(Config{Seed: 2})
-	all, err := csv.NewReader(bytes.NewReader(listOf(t, w, rows, 2))).ReadAll()
+	all, err := csv.NewReader(bytes.NewReader(makeList(t, w, rows, 2))).ReadAll()
 	require.NoError(t, err)
 	share, distinct, named := map[string]int{}, map[string]bool{}, 0
 	for _, row := range all[1:] {

@@ -54,12 +54,12 @@ type routeMeter struct {
 
 // routeFor finds or makes the meter of a domain's route; nil if it is wide, or if there are too many.
 func (r *Referee) routeFor(d *Domain) *routeMeter {
-	if d.route == "" {
+	if d.Route == "" {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.routes[d.route]
+	m := r.routes[d.Route]
 	if m == nil && len(r.routes) < maxMeters {
 		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.Scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
 			rcptsInMinute: window{part: time.Second}, refusalsInHour: window{part: time.Minute}}
@@ -69,7 +69,7 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 		if p := d.Persona.Provider; p != "" {
 			m.persona = p
 		}
-		r.routes[d.route] = m
+		r.routes[d.Route] = m
 	}
 	return m
 }

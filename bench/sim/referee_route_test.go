@@ -4,35 +4,14 @@ import (
 	"net/netip"
 	"testing"
 	"time"
-
-	"probity/bench/sim/persona"
 )
 
 // narrowDomain is a domain behind a strict host, and that host.
 func narrowDomain() (*Domain, *Host) {
 	host := strictHost()
 	d := &Domain{Name: "d.example", Persona: host.Persona, MX: []MX{{10, "mx2.example"}, {20, "mx.example"}}}
-	d.route = routeKey(d)
+	d.Route = "mx.example,mx2.example"
 	return d, host
-}
-
-func TestRouteIsNamedByItsHosts(t *testing.T) {
-	d, _ := narrowDomain()
-	google, mimecast, orange := &persona.Persona{Provider: "google"}, &persona.Persona{Provider: "mimecast"}, &persona.Persona{Provider: "orange"}
-	for _, tt := range []struct {
-		domain Domain
-		want   string
-	}{
-		{*d, "mx.example,mx2.example"},
-		{Domain{Name: "own.example", Persona: d.Persona}, "own.example"},
-		{Domain{Name: "g.example", Persona: google, MX: d.MX}, ""},
-		{Domain{Name: "m.example", Persona: mimecast, MX: d.MX}, "m.example"},
-		{Domain{Name: "o.example", Persona: orange, MX: d.MX}, "orange"},
-	} {
-		if got := routeKey(&tt.domain); got != tt.want {
-			t.Errorf("%s: route %q, want %q", tt.domain.Name, got, tt.want)
-		}
-	}
 }
 
 // TestRefereeCountsRoutesOverAllSources: two sources keep to the limits, first each alone, then both at one route.
@@ -107,7 +86,7 @@ func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 	host.Persona = &gateway
 	tenant := func(name string) *Domain {
 		d := &Domain{Name: name, Persona: &gateway, MX: []MX{{10, "mx.example"}}}
-		d.route = routeKey(d)
+		d.Route = name
 		return d
 	}
 	a, b := tenant("a.example"), tenant("b.example")

@@ -105,5 +105,5 @@ func addrOf(a net.Addr) netip.Addr {
 
 // scaled is a persona's waiting time in this world.
 func (s *smtpServer) scaled(d time.Duration) time.Duration {
-	return persona.ScaleWait(d, s.world.config.Speedup)
+	return persona.ScaleWait(d, s.world.Config().Speedup)
 }

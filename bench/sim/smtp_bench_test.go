@@ -40,7 +40,7 @@ func benchmarkRcpt(b *testing.B, network string, m persona.Mailbox) {
 	var commands bytes.Buffer
 	commands.WriteString("MAIL FROM:<ask@probe.example>\r\n")
 	for range batch {
-		commands.WriteString("RCPT TO:<" + mailbox(d, "ann", m) + ">\r\n")
+		commands.WriteString("RCPT TO:<" + h.mailbox(d, "ann", m) + ">\r\n")
 	}
 	commands.WriteString("RSET\r\n")
 	b.ReportAllocs()

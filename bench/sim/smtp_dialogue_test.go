@@ -64,7 +64,7 @@ func (h *harness) playDialogue(script string) string {
 		out.WriteString(line + "\n")
 		note(c.ask(mailboxWord.ReplaceAllStringFunc(said, func(word string) string {
 			state, name, _ := strings.Cut(strings.Trim(word, "{}"), " ")
-			return mailbox(d, name, mailboxState(state))
+			return h.mailbox(d, name, mailboxState(state))
 		})))
 		if said == "STARTTLS" {
 			c.secure()

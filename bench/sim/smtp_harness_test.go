@@ -27,13 +27,14 @@ type harness struct {
 	referee *Referee
 	net     *memnet.Network
 	port    uint16
+	numbers map[string][persona.MailboxStates]int // of the mailboxes found, by name and domain
 }
 
 // inBubble runs f with a harness inside a synctest bubble.
 func inBubble(t *testing.T, c Config, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWorld(c)
-		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: memnet.New(), port: uint16(w.config.SMTPPort)}
+		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: memnet.New(), port: uint16(w.Config().SMTPPort)}
 		server, err := newSMTP(w, h.referee)
 		if err != nil {
 			t.Fatal(err)
@@ -59,29 +60,38 @@ func inBubble(t *testing.T, c Config, f func(*harness)) {
 
 // domainOf finds a persona's host of that role, the one with the lowest
 // address, and a domain that it serves.
-func (h *harness) domainOf(persona string, role Role) (*Domain, *Host) {
+func (h *harness) domainOf(name string, role Role) (*Domain, *Host) {
 	var found *Host
-	for _, host := range h.world.byAddr {
-		if host.Persona.Name == persona && host.Role == role && (found == nil || host.Addrs[0].Less(found.Addrs[0])) {
-			found = host
+	for _, host := range h.world.Hosts() {
+		if host.Persona.Name == name && host.Role == role && (found == nil || host.Addrs[0].Less(found.Addrs[0])) {
+			found = &host
 		}
 	}
-	for i := range h.world.domains {
-		if d := &h.world.domains[i]; found != nil && d.Persona == found.Persona && !d.foldsDots {
-			return d, found
+	for _, d := range h.world.Domains() {
+		if found != nil && d.Persona == found.Persona && d.Name != "gmail.com" && d.Name != "googlemail.com" {
+			return &d, found
 		}
 	}
-	h.t.Fatalf("no host of %s", persona)
+	h.t.Fatalf("no host of %s", name)
 	return nil, nil
 }
 
-// mailbox makes the address of a mailbox in state m.
-func mailbox(d *Domain, name string, m persona.Mailbox) string {
-	key := d.key
-	for i := range len(name) {
-		key = hashByte(key, name[i])
+// mailbox finds the address of a mailbox in state m: the name and a number. It tries the numbers once for each name.
+func (h *harness) mailbox(d *Domain, name string, m persona.Mailbox) string {
+	numbers := h.numbers[name+"@"+d.Name]
+	for n := 10_000; n < 100_000 && numbers[m] == 0; n++ {
+		if state := h.world.Mailbox(d.Name, name+strconv.Itoa(n)); state != persona.Absent {
+			numbers[state] = n
+		}
+		if numbers[persona.Present] == n {
+			numbers[persona.Absent] = 10_000 + (n-9_000)%90_000 // far from those that exist
+		}
 	}
-	return name + strconv.Itoa(numberFor(key, m, 0)) + "@" + d.Name
+	if h.numbers == nil {
+		h.numbers = map[string][persona.MailboxStates]int{}
+	}
+	h.numbers[name+"@"+d.Name] = numbers
+	return name + strconv.Itoa(numbers[m]) + "@" + d.Name
 }
 
 // smtpClient is a client that speaks line by line.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"hash/maphash"
 	"time"
 
 	"probity/bench/sim/persona"
@@ -167,16 +168,18 @@ func (c *session) rcptDomain(name []byte) *Domain {
 
 // greyPasses reports that a recipient was first tried long enough ago.
 func (c *session) greyPasses(mailDomain *Domain, cmd *command) bool {
-	key := hashFold(mailDomain.key, cmd.local)
+	var key maphash.Hash
+	key.SetSeed(c.server.grey.seed)
 	if c.behaviour.Greylisting == persona.GreySource {
-		key = uint64(c.host.Cluster)
+		maphash.WriteComparable(&key, c.host.Cluster)
+	} else {
+		key.WriteString(mailDomain.Name)
+		key.WriteByte('@')
+		key.Write(bytes.ToLower(cmd.local))
 	}
 	if c.behaviour.Greylisting != persona.GreyAddress {
-		source := c.values.IP.As16()
-		key = hashFold(key, c.from)
-		for _, b := range source {
-			key = hashByte(key, b)
-		}
+		maphash.WriteComparable(&key, c.values.IP)
+		key.Write(bytes.ToLower(c.from))
 	}
-	return c.server.grey.passes(mixBits(key), c.now, c.server.scaled(c.behaviour.GreyWait))
+	return c.server.grey.passes(key.Sum64(), c.now, c.server.scaled(c.behaviour.GreyWait))
 }

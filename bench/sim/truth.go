@@ -87,7 +87,7 @@ func withoutSMTPUTF8(said []persona.Outcome) []persona.Outcome {
 // unknownDomain lists the outcomes for a name without mailboxes: most do not exist.
 func (w *World) unknownDomain(domain string) []persona.Outcome {
 	switch r, has := w.names[domain]; {
-	case has && len(r.addrs) > 0:
+	case has && len(r.Addrs) > 0:
 		return noMailUsers
 	case has:
 		return noRecords

@@ -49,12 +49,12 @@ func WriteTruth(out io.Writer, w *World, in io.Reader) error {
 			return fmt.Errorf("list: %w", err)
 		}
 		line = append(line[:0], r.body()...)
-		line = w.appendTruth(line, r.cells, email)
+		line = appendTruth(line, w, r.cells, email)
 	}
 }
 
 // appendTruth appends the two cells of one row and the line's end.
-func (w *World) appendTruth(line []byte, cells [][]byte, email int) []byte {
+func appendTruth(line []byte, w *World, cells [][]byte, email int) []byte {
 	var allowed []persona.Outcome
 	if email < len(cells) {
 		allowed = w.Truth(string(cells[email]))

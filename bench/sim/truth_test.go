@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"bytes"
-	"io"
 	"strings"
 	"testing"
 
@@ -115,17 +113,6 @@ func TestEveryMailboxHasATruth(t *testing.T) {
 	}
 }
 
-func TestTruthFile(t *testing.T) {
-	w := NewWorld(Config{})
-	in := "name,email,notes\r\n\"x, \"\"y\"\"\",x@gmial.com,\"two\nlines\"\nz,,\nshort\n"
-	want := "name,email,notes,expected_status,expected_reason\n\"x, \"\"y\"\"\",x@gmial.com,\"two\nlines\",INVALID,domain_not_found\nz,,,,\nshort,,\n"
-	var got bytes.Buffer
-	require.NoError(t, WriteTruth(&got, w, strings.NewReader(in)))
-	require.Equal(t, want, got.String())
-	require.ErrorIs(t, WriteTruth(io.Discard, w, strings.NewReader("a,b\n")), errNoEmail)
-	require.Error(t, WriteTruth(io.Discard, w, strings.NewReader("")))
-}
-
 func FuzzTruth(f *testing.F) {
 	w := NewWorld(Config{})
 	for _, seed := range []string{"", "a@b.c", "anna.novak12345@gmail.com", "@", "a@", "\u00e9@yahoo.com", "a@xn--.example"} {
@@ -138,13 +125,6 @@ func FuzzTruth(f *testing.F) {
 			t.Fatalf("%q: %v", address, said)
 		}
 	})
-}
-
-func BenchmarkTruth(b *testing.B) {
-	w := NewWorld(Config{})
-	list := listOf(b, w, b.N, 1)
-	b.ResetTimer()
-	require.NoError(b, WriteTruth(io.Discard, w, bytes.NewReader(list)))
 }
 
 func BenchmarkNewWorld(b *testing.B) {

@@ -87,11 +87,11 @@ type Domain struct {
 	Name    string // lower-case A-label, no final dot
 	Persona *persona.Persona
 	MX      []MX
-	Cluster int // hosts of one operator share a cluster; limits hold per source and cluster
+	Cluster int    // hosts of one operator share a cluster; limits hold per source and cluster
+	Route   string // what one source at a time may use: see routeKey; empty if it is wide
 
 	domainFlags
-	key   uint64 // seeds its mailboxes
-	route string // route that one source at a time may use; empty if it is wide
+	key uint64 // seeds its mailboxes
 }
 
 // Role is the role of a host for its domains.

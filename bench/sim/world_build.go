@@ -29,7 +29,7 @@ func NewWorld(c Config) *World {
 	w := &World{
 		config: c.withDefaults(), personas: personas,
 		byName: map[string]*Domain{}, byAddr: map[netip.Addr]*Host{},
-		names: map[string]record{}, nonTerminals: map[string]struct{}{},
+		names: map[string]DNSRecords{}, nonTerminals: map[string]struct{}{},
 	}
 	b := &builder{World: w, operators: map[string]int{}, addresses: map[addressKey]netip.Addr{}, companyDomains: map[string][]uint32{}}
 	b.assignDomains()

@@ -41,7 +41,7 @@ func (b *builder) add(name string, p *persona.Persona, operator string, flags do
 			b.addHost(host, i, &d, operator)
 		}
 	}
-	d.route = routeKey(&d)
+	d.Route = routeKey(&d)
 	b.publishDomain(&d, operator)
 	b.domains = append(b.domains, d)
 	return uint32(len(b.domains) - 1)
@@ -96,15 +96,15 @@ func (b *builder) addHost(name string, i int, d *Domain, operator string) {
 	switch p.Oddity {
 	case persona.DanglingMX:
 	case persona.HostServFail:
-		b.names[name] = record{servFail: true}
+		b.names[name] = DNSRecords{ServFail: true}
 	case persona.Unroutable:
-		b.names[name] = record{addrs: []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{240, 0, 0, 1})}}
+		b.names[name] = DNSRecords{Addrs: []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{240, 0, 0, 1})}}
 	case persona.CNAMEHost:
 		target := "real-" + strings.ReplaceAll(name, ".", "-") + ".example"
-		b.names[name] = record{alias: target}
-		b.names[target] = record{addrs: b.hostAddress(name, i, d, operator)}
+		b.names[name] = DNSRecords{Alias: target}
+		b.names[target] = DNSRecords{Addrs: b.hostAddress(name, i, d, operator)}
 	default:
-		b.names[name] = record{addrs: b.hostAddress(name, i, d, operator), truncateUDP: p.Oddity == persona.TruncatedUDP}
+		b.names[name] = DNSRecords{Addrs: b.hostAddress(name, i, d, operator), TruncateUDP: p.Oddity == persona.TruncatedUDP}
 	}
 }
 
@@ -113,22 +113,22 @@ func (b *builder) publishDomain(d *Domain, operator string) {
 	switch d.Persona.Oddity {
 	case persona.NXDomain:
 	case persona.NoRecords:
-		b.names[d.Name] = record{}
+		b.names[d.Name] = DNSRecords{}
 	case persona.NullMX:
-		b.names[d.Name] = record{mx: []MX{{}}}
+		b.names[d.Name] = DNSRecords{MX: []MX{{}}}
 	case persona.ServFail:
-		b.names[d.Name] = record{servFail: true}
+		b.names[d.Name] = DNSRecords{ServFail: true}
 	case persona.CNAMELoop:
-		b.names[d.Name] = record{alias: "loop." + d.Name}
-		b.names["loop."+d.Name] = record{alias: d.Name}
+		b.names[d.Name] = DNSRecords{Alias: "loop." + d.Name}
+		b.names["loop."+d.Name] = DNSRecords{Alias: d.Name}
 	case persona.CNAMEDomain:
 		target := "real-" + strings.ReplaceAll(d.Name, ".", "-") + ".example"
-		b.names[d.Name] = record{alias: target}
-		b.names[target] = record{mx: d.MX}
+		b.names[d.Name] = DNSRecords{Alias: target}
+		b.names[target] = DNSRecords{MX: d.MX}
 	case persona.ImplicitMX:
-		b.names[d.Name] = record{addrs: b.hostAddress(d.Name, 0, d, operator)}
+		b.names[d.Name] = DNSRecords{Addrs: b.hostAddress(d.Name, 0, d, operator)}
 	default:
-		b.names[d.Name] = record{mx: d.MX, truncateUDP: d.Persona.Oddity == persona.TruncatedUDP}
+		b.names[d.Name] = DNSRecords{MX: d.MX, TruncateUDP: d.Persona.Oddity == persona.TruncatedUDP}
 	}
 }
 

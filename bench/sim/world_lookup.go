@@ -15,19 +15,10 @@ type World struct {
 	domains      []Domain
 	byName       map[string]*Domain
 	byAddr       map[netip.Addr]*Host
-	names        map[string]record   // the DNS: every name that has a record
-	nonTerminals map[string]struct{} // names without records that have names below them (RFC 8020)
-	rowDomains   []uint32            // 100,000 list rows -> index in domains
+	names        map[string]DNSRecords // the DNS: every name that has a record
+	nonTerminals map[string]struct{}   // names without records that have names below them (RFC 8020)
+	rowDomains   []uint32              // 100,000 list rows -> index in domains
 	outcomes     map[*persona.Persona]*[persona.MailboxStates][]persona.Outcome
-}
-
-// record holds the DNS records of one name.
-type record struct {
-	mx          []MX
-	addrs       []netip.Addr
-	alias       string
-	servFail    bool // SERVFAIL
-	truncateUDP bool // UDP answers are truncated
 }
 
 // domainFlags are properties of a domain that clients cannot see.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -82,10 +83,10 @@ func TestDNSAndHostsAgree(t *testing.T) {
 // resolve follows at most one alias.
 func (w *World) resolve(name string) []netip.Addr {
 	r := w.names[name]
-	if r.alias != "" {
-		r = w.names[r.alias]
+	if r.Alias != "" {
+		r = w.names[r.Alias]
 	}
-	return r.addrs
+	return r.Addrs
 }
 
 func TestMailbox(t *testing.T) {
@@ -149,4 +150,34 @@ func itoa(n int) string {
 		b = append([]byte{byte('0' + n%10)}, b...)
 	}
 	return string(b)
+}
+
+// TestThrottlersAreOptional: the default world has none of them, and does not change with the option off.
+func TestThrottlersAreOptional(t *testing.T) {
+	with, without := NewWorld(Config{Throttlers: true}), NewWorld(Config{})
+	if len(without.Addresses("silent-past", 1)) != 0 || len(with.Addresses("silent-past", 50)) != 50 {
+		t.Error("punishers where none were asked for, or none where they were")
+	}
+	if fmt.Sprint(with.Addresses("strict", 9)) != fmt.Sprint(without.Addresses("strict", 9)) {
+		t.Error("people moved")
+	}
+}
+
+func TestRouteIsNamedByItsHosts(t *testing.T) {
+	d := &Domain{Name: "d.example", Persona: &persona.Persona{Name: "test"}, MX: []MX{{10, "mx2.example"}, {20, "mx.example"}}}
+	google, mimecast, orange := &persona.Persona{Provider: "google"}, &persona.Persona{Provider: "mimecast"}, &persona.Persona{Provider: "orange"}
+	for _, tt := range []struct {
+		domain Domain
+		want   string
+	}{
+		{*d, "mx.example,mx2.example"},
+		{Domain{Name: "own.example", Persona: d.Persona}, "own.example"},
+		{Domain{Name: "g.example", Persona: google, MX: d.MX}, ""},
+		{Domain{Name: "m.example", Persona: mimecast, MX: d.MX}, "m.example"},
+		{Domain{Name: "o.example", Persona: orange, MX: d.MX}, "orange"},
+	} {
+		if got := routeKey(&tt.domain); got != tt.want {
+			t.Errorf("%s: route %q, want %q", tt.domain.Name, got, tt.want)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 // readyTimeout bounds the start of a process.
@@ -23,7 +24,7 @@ var errNotReady = errors.New("it was not ready in time")
 // internet is a running process of the simulated internet.
 type internet struct {
 	*process
-	world    *sim.World // the same population, for code that needs the truth
+	world    *world.World // the same population, for code that needs the truth
 	dns      netip.AddrPort
 	smtpPort int
 	referee  string // URL
@@ -60,7 +61,7 @@ func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*intern
 	if err != nil {
 		return nil, err
 	}
-	in := &internet{process: p, world: sim.NewWorld(sim.Config{Seed: t.Options.Seed, Homes: t.homes})}
+	in := &internet{process: p, world: world.New(world.Config{Seed: t.Options.Seed, Homes: t.homes})}
 	select {
 	case line := <-ready:
 		return in, in.parseReadyLine(line)

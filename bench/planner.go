@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"probity/bench/sim"
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // maxRecipients bounds the recipients of a baseline, at about 200 bytes each.
@@ -43,9 +43,9 @@ type mailRoute struct {
 
 // planner makes tasks of the addresses of a list. The routes come from the simulated internet's DNS.
 type planner struct {
-	world  *sim.World
+	world  *world.World
 	lookup func(ctx context.Context, host string) (netip.Addr, error)
-	keep   func(sim.Domain) bool // nil keeps every domain
+	keep   func(world.Domain) bool // nil keeps every domain
 
 	routes     map[string]mailRoute // by domain; one without a host is skipped
 	localParts map[string][]string  // local parts by domain
@@ -68,7 +68,7 @@ func (p *planner) plan(ctx context.Context, list string) ([]task, error) {
 	p.routes, p.localParts = map[string]mailRoute{}, map[string][]string{}
 	rows := csv.NewReader(f)
 	rows.ReuseRecord = true
-	column := slices.Index(strings.Split(sim.ListHeader, ","), "email")
+	column := slices.Index(strings.Split(world.ListHeader, ","), "email")
 	if _, err := rows.Read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", list, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"probity/bench/sim/world"
 )
 
 // Times to live, in seconds: the negative one is the SOA's last field (RFC 2308).
@@ -21,11 +23,11 @@ const (
 // nameServer answers for all names: the records of the world, and NXDOMAIN for
 // the rest. It claims recursion, as clients expect of a resolver.
 type nameServer struct {
-	world *World
+	world *world.World
 	delay time.Duration
 }
 
-func newNameServer(w *World) *nameServer {
+func newNameServer(w *world.World) *nameServer {
 	return &nameServer{world: w, delay: w.DNSLatency()}
 }
 
@@ -135,7 +137,7 @@ func (n *nameServer) absentCode(name string) int {
 }
 
 // answers lists a name's records of one type.
-func answers(r DNSRecords, owner string, kind uint16) []dns.RR {
+func answers(r world.DNSRecords, owner string, kind uint16) []dns.RR {
 	var all []dns.RR
 	switch kind {
 	case dns.TypeMX:

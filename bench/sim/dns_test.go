@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // ask sends one query to the handler and writes the answer: rcode, then the
 // records without owner and time to live.
-func ask(w *World, name, kind string, udp bool) string {
+func ask(w *world.World, name, kind string, udp bool) string {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
 	m := newNameServer(w).answer(q, udp)
 	words := []string{dns.RcodeToString[m.Rcode]}
@@ -33,14 +34,14 @@ func ask(w *World, name, kind string, udp bool) string {
 }
 
 // oddDomain finds a domain with that oddity.
-func oddDomain(t *testing.T, w *World, odd persona.Oddity) Domain {
-	at := slices.IndexFunc(w.Domains(), func(d Domain) bool { return d.Persona.Oddity == odd })
+func oddDomain(t *testing.T, w *world.World, odd persona.Oddity) world.Domain {
+	at := slices.IndexFunc(w.Domains(), func(d world.Domain) bool { return d.Persona.Oddity == odd })
 	require.GreaterOrEqual(t, at, 0, "no domain with oddity %d", odd)
 	return w.Domains()[at]
 }
 
 func TestDNSOfPlainDomains(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	require.True(t, strings.HasPrefix(ask(w, "GMAIL.com", "MX", true), "NOERROR; MX 10 gmail-smtp-in.l.google.com.; MX 20 "))
 	require.True(t, strings.HasPrefix(ask(w, "gmail-smtp-in.l.google.com", "A", true), "NOERROR; A 127.16.0."))
 	require.Equal(t, "NOERROR", ask(w, "gmail-smtp-in.l.google.com", "AAAA", true))
@@ -52,14 +53,14 @@ func TestDNSOfPlainDomains(t *testing.T) {
 	require.Equal(t, "NXDOMAIN", ask(w, "9.9.9.9.in-addr.arpa", "PTR", true))
 }
 
-func reverseOf(w *World, host string) string {
+func reverseOf(w *world.World, host string) string {
 	r, _ := w.RecordsOf(host)
 	o := r.Addrs[0].As4()
 	return fmt.Sprintf("%d.%d.%d.%d.in-addr.arpa", o[3], o[2], o[1], o[0])
 }
 
 func TestDNSOfOddDomains(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	mailDomain := func(odd persona.Oddity) string { return oddDomain(t, w, odd).Name }
 	host := func(odd persona.Oddity) string { return oddDomain(t, w, odd).MX[0].Host }
 	for _, tc := range []struct {
@@ -92,12 +93,12 @@ func TestDNSOfOddDomains(t *testing.T) {
 	require.Contains(t, ask(w, mailDomain(persona.TruncatedUDP), "MX", false), "NOERROR; MX 10")
 	r, _ := w.RecordsOf(host(persona.DeadPrimary))
 	dead, known := w.HostAt(r.Addrs[0])
-	require.True(t, known && dead.Role == Dead)
+	require.True(t, known && dead.Role == world.Dead)
 }
 
 // RFC 2308: a negative answer has an SOA with its time to live.
 func TestNegativeDNSAnswersHaveSOA(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	for _, name := range []string{"nowhere.example.", "gmail.com."} {
 		m := newNameServer(w).answer(new(dns.Msg).SetQuestion(name, dns.TypeTXT), true)
 		require.Len(t, m.Ns, 1, name)
@@ -106,7 +107,7 @@ func TestNegativeDNSAnswersHaveSOA(t *testing.T) {
 }
 
 func TestDNSServesBothTransports(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	packets, err := Loopback{}.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
 	require.NoError(t, err)
 	listener, err := Loopback{}.Listen(netip.MustParseAddrPort("127.0.0.1:0"))

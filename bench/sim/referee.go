@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // Kinds of excess, as the referee reports them.
@@ -66,7 +67,7 @@ func NewReferee(speedup float64) *Referee {
 }
 
 // meterFor finds or makes the meter of a source at a host.
-func (r *Referee) meterFor(source netip.Addr, host *Host) *meter {
+func (r *Referee) meterFor(source netip.Addr, host *world.Host) *meter {
 	key := meterKey{source: source.Unmap(), persona: host.Persona.Name, cluster: host.Cluster}
 	if p := host.Persona.Provider; p != "" {
 		key.persona, key.cluster = p, 0
@@ -90,7 +91,7 @@ func (r *Referee) meterFor(source netip.Addr, host *Host) *meter {
 
 // connect counts a new connection. If it is overLimit, the caller waits closeGrace.
 // Then it calls admit before serving, and close at the end.
-func (r *Referee) connect(now time.Time, source netip.Addr, host *Host) *connection {
+func (r *Referee) connect(now time.Time, source netip.Addr, host *world.Host) *connection {
 	m := r.meterFor(source, host)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // windowParts is how many parts a window has.
@@ -136,7 +137,7 @@ type connection struct {
 	refusals     int
 
 	source netip.Addr    // of the client
-	domain *Domain       // of the last recipient
+	domain *world.Domain // of the last recipient
 	route  *routeMeter   // of that domain; nil if it is wide
 	routes []*routeMeter // the routes that it has used
 }

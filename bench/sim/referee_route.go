@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // A narrow route is a receiver that a cluster of probers may use from one source at a time: its mail hosts belong to one site,
@@ -53,7 +54,7 @@ type routeMeter struct {
 }
 
 // routeFor finds or makes the meter of a domain's route; nil if it is wide, or if there are too many.
-func (r *Referee) routeFor(d *Domain) *routeMeter {
+func (r *Referee) routeFor(d *world.Domain) *routeMeter {
 	if d.Route == "" {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (r *Referee) routeFor(d *Domain) *routeMeter {
 }
 
 // countOnRoute counts a recipient at the route of its domain. The source counts as connected to the route until the connection ends.
-func (conn *connection) countOnRoute(r *Referee, source netip.Addr, mailDomain *Domain, now time.Time) {
+func (conn *connection) countOnRoute(r *Referee, source netip.Addr, mailDomain *world.Domain, now time.Time) {
 	if conn.domain != mailDomain {
 		conn.domain, conn.route = mailDomain, r.routeFor(mailDomain)
 		conn.joinRoute(source)

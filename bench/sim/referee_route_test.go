@@ -4,12 +4,14 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"probity/bench/sim/world"
 )
 
 // narrowDomain is a domain behind a strict host, and that host.
-func narrowDomain() (*Domain, *Host) {
+func narrowDomain() (*world.Domain, *world.Host) {
 	host := strictHost()
-	d := &Domain{Name: "d.example", Persona: host.Persona, MX: []MX{{10, "mx2.example"}, {20, "mx.example"}}}
+	d := &world.Domain{Name: "d.example", Persona: host.Persona, MX: []world.MX{{Pref: 10, Host: "mx2.example"}, {Pref: 20, Host: "mx.example"}}}
 	d.Route = "mx.example,mx2.example"
 	return d, host
 }
@@ -84,13 +86,13 @@ func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 	gateway := *host.Persona
 	gateway.Provider = "proofpoint"
 	host.Persona = &gateway
-	tenant := func(name string) *Domain {
-		d := &Domain{Name: name, Persona: &gateway, MX: []MX{{10, "mx.example"}}}
+	tenant := func(name string) *world.Domain {
+		d := &world.Domain{Name: name, Persona: &gateway, MX: []world.MX{{Pref: 10, Host: "mx.example"}}}
 		d.Route = name
 		return d
 	}
 	a, b := tenant("a.example"), tenant("b.example")
-	tracked := func(r *Referee, source netip.Addr, now time.Time, domains ...*Domain) *connection {
+	tracked := func(r *Referee, source netip.Addr, now time.Time, domains ...*world.Domain) *connection {
 		conn := r.connect(now, source, host)
 		for _, d := range domains {
 			conn.countRcpt(now)

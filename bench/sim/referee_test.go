@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // strictHost is a host of a persona with small limits of every kind.
-func strictHost() *Host {
-	return &Host{Name: "mx.example", Persona: &persona.Persona{Name: "test", Limits: persona.Limits{
+func strictHost() *world.Host {
+	return &world.Host{Name: "mx.example", Persona: &persona.Persona{Name: "test", Limits: persona.Limits{
 		Connections: 2, ConnectionsPerMinute: 4, RcptsPerMinute: 30, RcptsPerTransaction: 3,
 		RcptsPerConnection: 8, TransactionsPerConnection: 5, RefusalsPerConnection: 2, RefusalsPerHour: 6}}}
 }
@@ -52,19 +53,19 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 	for _, tt := range []struct {
 		kind  string
 		count int
-		do    func(r *Referee, h *Host)
+		do    func(r *Referee, h *world.Host)
 	}{
-		{"connections", 1, func(r *Referee, h *Host) {
+		{"connections", 1, func(r *Referee, h *world.Host) {
 			for range 3 {
 				r.connect(noon, client, h).admit()
 			}
 		}},
-		{"connections_per_minute", 2, func(r *Referee, h *Host) {
+		{"connections_per_minute", 2, func(r *Referee, h *world.Host) {
 			for i := range 6 {
 				r.connect(noon.Add(time.Duration(i)*time.Second), client, h).close()
 			}
 		}},
-		{"rcpts_per_transaction", 1, func(r *Referee, h *Host) {
+		{"rcpts_per_transaction", 1, func(r *Referee, h *world.Host) {
 			conn := r.connect(noon, client, h)
 			conn.countTransaction()
 			for range 4 {
@@ -73,7 +74,7 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 			conn.countTransaction()
 			conn.countRcpt(noon)
 		}},
-		{"rcpts_per_connection", 1, func(r *Referee, h *Host) {
+		{"rcpts_per_connection", 1, func(r *Referee, h *world.Host) {
 			conn := r.connect(noon, client, h)
 			for range 9 {
 				conn.countTransaction()
@@ -81,26 +82,26 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 				conn.countRcpt(noon)
 			}
 		}},
-		{"rcpts_per_minute", 1, func(r *Referee, h *Host) {
+		{"rcpts_per_minute", 1, func(r *Referee, h *world.Host) {
 			for range 31 {
 				conn := r.connect(noon.Add(-time.Hour), client, h)
 				conn.countRcpt(noon)
 				conn.close()
 			}
 		}},
-		{"transactions_per_connection", 1, func(r *Referee, h *Host) {
+		{"transactions_per_connection", 1, func(r *Referee, h *world.Host) {
 			conn := r.connect(noon, client, h)
 			for range 6 {
 				conn.countTransaction()
 			}
 		}},
-		{"refusals_per_connection", 1, func(r *Referee, h *Host) {
+		{"refusals_per_connection", 1, func(r *Referee, h *world.Host) {
 			conn := r.connect(noon, client, h)
 			for range 3 {
 				conn.countRefusal(noon)
 			}
 		}},
-		{"refusals_per_hour", 1, func(r *Referee, h *Host) {
+		{"refusals_per_hour", 1, func(r *Referee, h *world.Host) {
 			for i := range 7 {
 				at := noon.Add(time.Duration(i) * 8 * time.Minute)
 				conn := r.connect(at, client, h)

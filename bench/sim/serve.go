@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"probity/bench/sim/world"
 )
 
 // Network is where a Server listens: loopback, private addresses, or memory.
@@ -16,7 +18,7 @@ type Network interface {
 
 // Server is a running simulated internet.
 type Server struct {
-	World   *World
+	World   *world.World
 	Referee *Referee
 	DNS     netip.AddrPort // where the name server listens
 	HTTP    netip.AddrPort // where the report is; zero: nowhere
@@ -36,13 +38,13 @@ type Server struct {
 // host, all on one port, and the name server. It serves until ctx ends or Close
 // is called. Port 0 in c.DNS or c.HTTP, and AnyPort, select a free port: see
 // SMTPPort, DNS and HTTP of the Server.
-func Start(ctx context.Context, c Config, n Network) (*Server, error) {
+func Start(ctx context.Context, c world.Config, n Network) (*Server, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	w := NewWorld(c)
+	w := world.New(c)
 	s := &Server{World: w, Referee: NewReferee(c.Speedup), network: n}
-	if port := w.Config().SMTPPort; port != AnyPort {
+	if port := w.Config().SMTPPort; port != world.AnyPort {
 		s.SMTPPort = uint16(port)
 	}
 	var err error
@@ -91,7 +93,7 @@ func (s *Server) fail(err error) {
 // hosts are unreachable, as from many real networks.
 func (s *Server) startHosts(ctx context.Context) error {
 	for _, h := range s.World.Hosts() {
-		if h.Role == Dead {
+		if h.Role == world.Dead {
 			continue
 		}
 		for _, addr := range h.Addrs {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
@@ -132,7 +133,7 @@ func sendOK(text *textproto.Conn, line string) bool {
 func TestServersMatchTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
-		s, err := Start(t.Context(), Config{Seed: 4}, network)
+		s, err := Start(t.Context(), world.Config{Seed: 4}, network)
 		require.NoError(t, err)
 		c := &testClient{server: s, net: network}
 		asked := 0
@@ -152,8 +153,8 @@ func TestServersMatchTheTruth(t *testing.T) {
 }
 
 // domainPerPersona is one domain of every persona.
-func domainPerPersona(w *World) []*Domain {
-	var mailDomains []*Domain
+func domainPerPersona(w *world.World) []*world.Domain {
+	var mailDomains []*world.Domain
 	seen := map[*persona.Persona]bool{}
 	for i := range w.Domains() {
 		d := &w.Domains()[i]
@@ -166,7 +167,7 @@ func domainPerPersona(w *World) []*Domain {
 }
 
 // localsIn finds a local part of d for each state of a mailbox.
-func localsIn(w *World, d *Domain) (locals [persona.MailboxStates]string) {
+func localsIn(w *world.World, d *world.Domain) (locals [persona.MailboxStates]string) {
 	for n := 10_000; n < 100_000 && slices.Contains(locals[:], ""); n++ {
 		local := fmt.Sprint("petra.lodane", n)
 		locals[w.Mailbox(d.Name, local)] = local
@@ -175,7 +176,7 @@ func localsIn(w *World, d *Domain) (locals [persona.MailboxStates]string) {
 }
 
 // checkOutcome compares the servers' replies with one expected outcome.
-func (c *testClient) checkOutcome(t *testing.T, d *Domain, local string, want persona.Outcome) {
+func (c *testClient) checkOutcome(t *testing.T, d *world.Domain, local string, want persona.Outcome) {
 	what := fmt.Sprintf("%s: %s@%s: %v", d.Persona.Name, local, d.Name, want)
 	addrs, rcode := c.route(d.Name)
 	switch want.Reason {
@@ -215,7 +216,7 @@ func (c *testClient) checkOutcome(t *testing.T, d *Domain, local string, want pe
 
 func TestServerOnLoopback(t *testing.T) {
 	free := netip.MustParseAddrPort("127.0.0.1:0")
-	s, err := Start(t.Context(), Config{Network: netip.MustParsePrefix("127.80.0.0/16"), SMTPPort: AnyPort, DNS: free, HTTP: free}, Loopback{})
+	s, err := Start(t.Context(), world.Config{Network: netip.MustParsePrefix("127.80.0.0/16"), SMTPPort: world.AnyPort, DNS: free, HTTP: free}, Loopback{})
 	require.NoError(t, err)
 	m, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion("gmail.com.", dns.TypeMX), s.DNS.String())
 	require.NoError(t, err)
@@ -275,7 +276,7 @@ func TestListenBothFindsAFreePort(t *testing.T) {
 }
 
 func TestStartRejectsBadConfig(t *testing.T) {
-	for what, c := range map[string]Config{
+	for what, c := range map[string]world.Config{
 		"a small network":     {Network: netip.MustParsePrefix("127.1.0.0/24")},
 		"an IPv6 network":     {Network: netip.MustParsePrefix("::1/64")},
 		"a port out of range": {SMTPPort: 70000},
@@ -283,7 +284,7 @@ func TestStartRejectsBadConfig(t *testing.T) {
 		"an unknown latency":  {Latency: "some"},
 		"a negative latency":  {Latency: "-1s"},
 		"an endless latency":  {Latency: "1h"},
-		"no loopback":         {Network: netip.MustParsePrefix("10.0.0.0/8"), SMTPPort: AnyPort},
+		"no loopback":         {Network: netip.MustParsePrefix("10.0.0.0/8"), SMTPPort: world.AnyPort},
 	} {
 		_, err := Start(t.Context(), c, Loopback{})
 		require.Error(t, err, what)

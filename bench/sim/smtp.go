@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // smtpServer serves every host of a world. The connection's local address
 // identifies the host.
 type smtpServer struct {
-	world   *World
+	world   *world.World
 	referee *Referee
 	grey    *greylist
 	tls     *tls.Config
@@ -26,7 +27,7 @@ type smtpServer struct {
 }
 
 // newSMTP makes the server of w's hosts. It starts nothing.
-func newSMTP(w *World, ref *Referee) (*smtpServer, error) {
+func newSMTP(w *world.World, ref *Referee) (*smtpServer, error) {
 	config, err := newTLSConfig(time.Now())
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func isTemporary(err error) bool {
 func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	host, known := s.world.HostAt(addrOf(conn.LocalAddr()))
-	if !known || host.Role == Dead {
+	if !known || host.Role == world.Dead {
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -106,4 +107,12 @@ func addrOf(a net.Addr) netip.Addr {
 // scaled is a persona's waiting time in this world.
 func (s *smtpServer) scaled(d time.Duration) time.Duration {
 	return persona.ScaleWait(d, s.world.Config().Speedup)
+}
+
+// mixBits spreads every bit of x over the whole word (the finaliser of SplitMix64).
+func mixBits(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
@@ -23,13 +24,13 @@ func BenchmarkRcpt(b *testing.B) {
 
 func benchmarkRcpt(b *testing.B, network string, m persona.Mailbox) {
 	const batch = 50
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	server, err := newSMTP(w, NewReferee(0))
 	if err != nil {
 		b.Fatal(err)
 	}
 	h := &harness{world: w}
-	d, host := h.domainOf("postfix", Primary)
+	d, host := h.domainOf("postfix", world.Primary)
 	clientConn, serverConn := dialHost(b, network, host)
 	go server.handle(b.Context(), serverConn)
 	defer clientConn.Close()
@@ -52,7 +53,7 @@ func benchmarkRcpt(b *testing.B, network string, m persona.Mailbox) {
 }
 
 // dialHost makes a connection to the host's address, in memory or for real.
-func dialHost(b *testing.B, network string, host *Host) (clientConn, serverConn net.Conn) {
+func dialHost(b *testing.B, network string, host *world.Host) (clientConn, serverConn net.Conn) {
 	if network == "memory" {
 		at := net.TCPAddr{IP: host.Addrs[0].AsSlice(), Port: 25}
 		return memnet.Pair(clientAddr, at.AddrPort())

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the servers' side of the dialogues anew")
@@ -28,7 +29,7 @@ func TestDialogues(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			inBubble(t, Config{Speedup: 1}, func(h *harness) { got = h.playDialogue(string(raw)) })
+			inBubble(t, world.Config{Speedup: 1}, func(h *harness) { got = h.playDialogue(string(raw)) })
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -46,7 +47,7 @@ var mailboxWord = regexp.MustCompile(`\{(absent|present|full|disabled|moved) ([a
 func (h *harness) playDialogue(script string) string {
 	lines := strings.Split(script, "\n")
 	persona := strings.TrimPrefix(lines[0], "persona: ")
-	d, host := h.domainOf(persona, Primary)
+	d, host := h.domainOf(persona, world.Primary)
 	c := h.dial(host)
 	var out strings.Builder
 	out.WriteString(lines[0] + "\n")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
@@ -23,7 +24,7 @@ var clientAddr = netip.MustParseAddrPort("127.16.0.9:25")
 // inside a bubble.
 type harness struct {
 	t       *testing.T
-	world   *World
+	world   *world.World
 	referee *Referee
 	net     *memnet.Network
 	port    uint16
@@ -31,9 +32,9 @@ type harness struct {
 }
 
 // inBubble runs f with a harness inside a synctest bubble.
-func inBubble(t *testing.T, c Config, f func(*harness)) {
+func inBubble(t *testing.T, c world.Config, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := NewWorld(c)
+		w := world.New(c)
 		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: memnet.New(), port: uint16(w.Config().SMTPPort)}
 		server, err := newSMTP(w, h.referee)
 		if err != nil {
@@ -44,7 +45,7 @@ func inBubble(t *testing.T, c Config, f func(*harness)) {
 		defer stop()
 		for _, host := range w.Hosts() {
 			for _, addr := range host.Addrs {
-				if host.Role == Dead {
+				if host.Role == world.Dead {
 					continue
 				}
 				ln, err := h.net.Listen(netip.AddrPortFrom(addr, h.port))
@@ -60,8 +61,8 @@ func inBubble(t *testing.T, c Config, f func(*harness)) {
 
 // domainOf finds a persona's host of that role, the one with the lowest
 // address, and a domain that it serves.
-func (h *harness) domainOf(name string, role Role) (*Domain, *Host) {
-	var found *Host
+func (h *harness) domainOf(name string, role world.Role) (*world.Domain, *world.Host) {
+	var found *world.Host
 	for _, host := range h.world.Hosts() {
 		if host.Persona.Name == name && host.Role == role && (found == nil || host.Addrs[0].Less(found.Addrs[0])) {
 			found = &host
@@ -77,7 +78,7 @@ func (h *harness) domainOf(name string, role Role) (*Domain, *Host) {
 }
 
 // mailbox finds the address of a mailbox in state m: the name and a number. It tries the numbers once for each name.
-func (h *harness) mailbox(d *Domain, name string, m persona.Mailbox) string {
+func (h *harness) mailbox(d *world.Domain, name string, m persona.Mailbox) string {
 	numbers := h.numbers[name+"@"+d.Name]
 	for n := 10_000; n < 100_000 && numbers[m] == 0; n++ {
 		if state := h.world.Mailbox(d.Name, name+strconv.Itoa(n)); state != persona.Absent {
@@ -101,7 +102,7 @@ type smtpClient struct {
 	in   *bufio.Reader
 }
 
-func (h *harness) dial(host *Host) *smtpClient {
+func (h *harness) dial(host *world.Host) *smtpClient {
 	conn, err := h.net.Dial(h.t.Context(), "tcp", netip.AddrPortFrom(host.Addrs[0], h.port).String())
 	if err != nil {
 		h.t.Fatal(err)

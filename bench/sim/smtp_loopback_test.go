@@ -13,18 +13,19 @@ import (
 	"testing"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // onLoopback serves the first host of a persona on a real socket.
-func onLoopback(t *testing.T, name string, speedup float64) (dial func() *smtpClient, d *Domain, h *harness) {
+func onLoopback(t *testing.T, name string, speedup float64) (dial func() *smtpClient, d *world.Domain, h *harness) {
 	t.Helper()
-	w := NewWorld(Config{Speedup: speedup})
+	w := world.New(world.Config{Speedup: speedup})
 	h = &harness{t: t, world: w, referee: NewReferee(speedup)}
 	server, err := newSMTP(w, h.referee)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, host := h.domainOf(name, Primary)
+	d, host := h.domainOf(name, world.Primary)
 	ln, err := Loopback{}.Listen(netip.AddrPortFrom(host.Addrs[0], 0))
 	if err != nil {
 		t.Skip("this machine does not listen on all of 127.0.0.0/8: ", err)

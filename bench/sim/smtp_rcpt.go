@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // countedRcpt answers a recipient and counts it if the reply is a 5xx.
@@ -83,7 +84,7 @@ func (c *session) answerRcpt(cmd *command) bool {
 		return c.reply(persona.ReplyGreylisted)
 	}
 	c.firstDomain = mailDomain
-	return c.answer(c.behaviour.Shown(c.server.world.mailboxOf(mailDomain, cmd.local)))
+	return c.answer(c.behaviour.Shown(c.server.world.MailboxOf(mailDomain, cmd.local)))
 }
 
 // answer replies with the state of a mailbox, as far as the persona reveals it.
@@ -157,17 +158,17 @@ func (c *session) throttle(rule replyRule) bool {
 
 // rcptDomain finds the domain of a recipient. It remembers the last one, as
 // recipients come sorted by domain.
-func (c *session) rcptDomain(name []byte) *Domain {
+func (c *session) rcptDomain(name []byte) *world.Domain {
 	if len(c.rawDomain) > 0 && bytes.Equal(name, c.rawDomain) {
 		return c.domain
 	}
 	c.rawDomain = append(c.rawDomain[:0], name...)
-	c.domain = c.server.world.domainOf(bytes.ToLower(name))
+	c.domain = c.server.world.DomainOf(bytes.ToLower(name))
 	return c.domain
 }
 
 // greyPasses reports that a recipient was first tried long enough ago.
-func (c *session) greyPasses(mailDomain *Domain, cmd *command) bool {
+func (c *session) greyPasses(mailDomain *world.Domain, cmd *command) bool {
 	var key maphash.Hash
 	key.SetSeed(c.server.grey.seed)
 	if c.behaviour.Greylisting == persona.GreySource {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // Bounds of a session.
@@ -32,7 +33,7 @@ const (
 // session is one SMTP connection. It belongs to one goroutine.
 type session struct {
 	server     *smtpServer
-	host       *Host
+	host       *world.Host
 	behaviour  *persona.Behaviour
 	connection *connection
 	rawConn    net.Conn // the connection itself
@@ -58,9 +59,9 @@ type session struct {
 	acceptAll bool   // every recipient is accepted, this one included
 	accepted  int    // recipients accepted in this transaction
 
-	rawDomain   []byte  // the last recipient domain as sent, a copy
-	domain      *Domain // the domain of rawDomain; nil if unknown
-	firstDomain *Domain // the domain of the transaction's first recipient
+	rawDomain   []byte        // the last recipient domain as sent, a copy
+	domain      *world.Domain // the domain of rawDomain; nil if unknown
+	firstDomain *world.Domain // the domain of the transaction's first recipient
 }
 
 // run serves until either side ends. The referee counts the end before the last
@@ -131,7 +132,7 @@ func (c *session) greet() bool {
 	switch {
 	case c.behaviour.RefuseEarlyTalk && c.start < c.end:
 		return c.reply(persona.ReplyEarlyTalk) && false
-	case c.behaviour.PrimaryBusy && c.host.Role == Primary:
+	case c.behaviour.PrimaryBusy && c.host.Role == world.Primary:
 		return c.replyText("421 4.3.2 Service not available at this host, closing channel") && false
 	case c.behaviour.RefuseAt == persona.StageBanner:
 		c.refused = true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // answeringPersonas lists the personas that answer each recipient by its mailbox.
@@ -44,11 +45,11 @@ func matches(reply, want string) bool {
 
 // A host's replies must lead an honest verifier to the truth.
 func TestHostsSayWhatIsExpected(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
 		for _, p := range answeringPersonas() {
-			role := Primary
+			role := world.Primary
 			if p.Behaviour.PrimaryBusy || p.Oddity == persona.DeadPrimary {
-				role = Backup
+				role = world.Backup
 			}
 			d, host := h.domainOf(p.Name, role)
 			for m := range persona.MailboxStates {
@@ -61,7 +62,7 @@ func TestHostsSayWhatIsExpected(t *testing.T) {
 	})
 }
 
-func (h *harness) checkMailbox(p *persona.Persona, host *Host, address string, m persona.Mailbox) {
+func (h *harness) checkMailbox(p *persona.Persona, host *world.Host, address string, m persona.Mailbox) {
 	said := h.askOnce(host, address)
 	if p.Behaviour.Greylisting != persona.GreyNone {
 		if said[0] != '4' {
@@ -79,7 +80,7 @@ func (h *harness) checkMailbox(p *persona.Persona, host *Host, address string, m
 }
 
 // askOnce returns a host's reply to one recipient, on a connection of its own.
-func (h *harness) askOnce(host *Host, address string) string {
+func (h *harness) askOnce(host *world.Host, address string) string {
 	c := h.dial(host)
 	defer c.quit()
 	if said := c.startTransaction(); said != "" {
@@ -102,9 +103,9 @@ func TestRefusersAndBrokenHosts(t *testing.T) {
 		"silent":         "[read tcp",
 		"mute":           "[read tcp",
 	}
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
 		for name, want := range tests {
-			d, host := h.domainOf(name, Primary)
+			d, host := h.domainOf(name, world.Primary)
 			c := h.dial(host)
 			said := c.startTransaction()
 			if said == "" {
@@ -119,8 +120,8 @@ func TestRefusersAndBrokenHosts(t *testing.T) {
 }
 
 func TestMidCloseAnswersTwo(t *testing.T) {
-	inBubble(t, Config{}, func(h *harness) {
-		d, host := h.domainOf("mid-close", Primary)
+	inBubble(t, world.Config{}, func(h *harness) {
+		d, host := h.domainOf("mid-close", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
 		var got []string
@@ -134,8 +135,8 @@ func TestMidCloseAnswersTwo(t *testing.T) {
 }
 
 func TestEndlessBannerIsBounded(t *testing.T) {
-	inBubble(t, Config{}, func(h *harness) {
-		_, host := h.domainOf("endless", Primary)
+	inBubble(t, world.Config{}, func(h *harness) {
+		_, host := h.domainOf("endless", world.Primary)
 		if said := h.dial(host).reply(); strings.Count(said, "\n") != longReplyLines {
 			t.Errorf("%d lines", strings.Count(said, "\n"))
 		}
@@ -150,8 +151,8 @@ func TestBannerWaitIsScaled(t *testing.T) {
 	}{
 		{"slow-banner", 1, 6 * time.Second}, {"slow-banner", 6, time.Second}, {"slow-banner", 0, 0}, {"postfix", 1, 0},
 	} {
-		inBubble(t, Config{Speedup: tt.speedup}, func(h *harness) {
-			_, host := h.domainOf(tt.persona, Primary)
+		inBubble(t, world.Config{Speedup: tt.speedup}, func(h *harness) {
+			_, host := h.domainOf(tt.persona, world.Primary)
 			start := time.Now()
 			h.dial(host).reply()
 			if took := time.Since(start); took != tt.want {
@@ -162,8 +163,8 @@ func TestBannerWaitIsScaled(t *testing.T) {
 }
 
 func TestEarlyTalkerIsRefused(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("early-talker", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("early-talker", world.Primary)
 		c := h.dial(host)
 		if said := c.ask("EHLO hasty.example"); !strings.HasPrefix(said, "554") {
 			t.Error(said)
@@ -172,8 +173,8 @@ func TestEarlyTalkerIsRefused(t *testing.T) {
 }
 
 func TestWaitEndsWhenTheClientCloses(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("mute", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("mute", world.Primary)
 		for range 3 * host.Persona.Limits.Connections {
 			c := h.dial(host)
 			time.Sleep(time.Second)
@@ -187,8 +188,8 @@ func TestWaitEndsWhenTheClientCloses(t *testing.T) {
 }
 
 func TestGreylistTripleIsOfSenderAndRecipient(t *testing.T) {
-	inBubble(t, Config{Speedup: 60}, func(h *harness) {
-		d, host := h.domainOf("greylist-triple", Primary)
+	inBubble(t, world.Config{Speedup: 60}, func(h *harness) {
+		d, host := h.domainOf("greylist-triple", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
 		to := "RCPT TO:<" + h.mailbox(d, "ann", persona.Present) + ">"
@@ -225,8 +226,8 @@ func TestExcessIsThrottled(t *testing.T) {
 		{"cisco", 32, persona.Absent, 50, "refusals_per_hour", "250 recipient"},
 		{"godaddy", 51, persona.Absent, 100, "refusals_per_hour", "554 This IP has been temporarily blocked"},
 	} {
-		inBubble(t, Config{Speedup: 1}, func(h *harness) {
-			d, host := h.domainOf(tt.persona, Primary)
+		inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+			d, host := h.domainOf(tt.persona, world.Primary)
 			c := h.dial(host)
 			c.startTransaction()
 			said := ""
@@ -250,8 +251,8 @@ func TestExcessIsThrottled(t *testing.T) {
 }
 
 func TestTooManyConnections(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("too-many-connections", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("too-many-connections", world.Primary)
 		a, b := h.dial(host), h.dial(host)
 		a.reply()
 		b.reply()
@@ -273,8 +274,8 @@ func TestTooManyConnections(t *testing.T) {
 // A client that closes and opens at once has not had too many connections,
 // even if the server learns of the end after the beginning.
 func TestReconnectIsNotAnExcess(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("outlook", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("outlook", world.Primary)
 		c := h.dial(host)
 		c.reply()
 		for range 20 {
@@ -291,8 +292,8 @@ func TestReconnectIsNotAnExcess(t *testing.T) {
 }
 
 func TestNoLimitsAtSpeedupZero(t *testing.T) {
-	inBubble(t, Config{Speedup: 0}, func(h *harness) {
-		d, host := h.domainOf("strict", Primary)
+	inBubble(t, world.Config{Speedup: 0}, func(h *harness) {
+		d, host := h.domainOf("strict", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
 		for range 200 {
@@ -307,8 +308,8 @@ func TestNoLimitsAtSpeedupZero(t *testing.T) {
 }
 
 func TestLatency(t *testing.T) {
-	inBubble(t, Config{Speedup: 1, Latency: "realistic"}, func(h *harness) {
-		_, host := h.domainOf("postfix", Primary)
+	inBubble(t, world.Config{Speedup: 1, Latency: "realistic"}, func(h *harness) {
+		_, host := h.domainOf("postfix", world.Primary)
 		c := h.dial(host)
 		start := time.Now()
 		c.reply()
@@ -324,8 +325,8 @@ func TestLatency(t *testing.T) {
 }
 
 func TestFixedLatencyIsNotScaled(t *testing.T) {
-	inBubble(t, Config{Speedup: 0, Latency: "50ms"}, func(h *harness) {
-		_, host := h.domainOf("postfix", Primary)
+	inBubble(t, world.Config{Speedup: 0, Latency: "50ms"}, func(h *harness) {
+		_, host := h.domainOf("postfix", world.Primary)
 		c := h.dial(host)
 		start := time.Now()
 		c.reply()
@@ -336,8 +337,8 @@ func TestFixedLatencyIsNotScaled(t *testing.T) {
 }
 
 func TestInputDuringThePauseIsAnswered(t *testing.T) {
-	inBubble(t, Config{Latency: "50ms"}, func(h *harness) {
-		_, host := h.domainOf("postfix", Primary)
+	inBubble(t, world.Config{Latency: "50ms"}, func(h *harness) {
+		_, host := h.domainOf("postfix", world.Primary)
 		c := h.dial(host)
 		c.reply()
 		start := time.Now()
@@ -353,8 +354,8 @@ func TestInputDuringThePauseIsAnswered(t *testing.T) {
 }
 
 func TestOneDomainPerTransaction(t *testing.T) {
-	inBubble(t, Config{}, func(h *harness) {
-		d, host := h.domainOf("google", Primary)
+	inBubble(t, world.Config{}, func(h *harness) {
+		d, host := h.domainOf("google", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
 		got := []string{c.ask("RCPT TO:<" + h.mailbox(d, "ann", persona.Present) + ">")[:9]}
@@ -371,8 +372,8 @@ func TestOneDomainPerTransaction(t *testing.T) {
 }
 
 func TestBrokenSTARTTLSFailsTheHandshake(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("starttls-broken", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("starttls-broken", world.Primary)
 		c := h.dial(host)
 		c.reply()
 		if said := c.ask("EHLO probe.example"); !strings.Contains(said, "STARTTLS") {

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // askMany probes n mailboxes in one state at a host, five on each connection, and returns the first line of each reply.
 func (h *harness) askMany(name string, n int, m persona.Mailbox) (replies []string) {
-	d, host := h.domainOf(name, Primary)
+	d, host := h.domainOf(name, world.Primary)
 	var addresses []string // asked in turn
 	for i := range 26 {
 		addresses = append(addresses, h.mailbox(d, string(rune('a'+i)), m))
@@ -57,7 +58,7 @@ func TestThrottlersStartAndStop(t *testing.T) {
 		{"silent-past", persona.Absent, 20, 12, "250", 121 * time.Minute},
 		{"greylist-source", persona.Present, 3, -1, "", 10 * time.Minute},
 	} {
-		inBubble(t, Config{Speedup: 1, Throttlers: true}, func(h *harness) {
+		inBubble(t, world.Config{Speedup: 1, Throttlers: true}, func(h *harness) {
 			replies := h.askMany(c.persona, c.n, c.asks)
 			if at, says := firstDifferent(replies); at != c.at || says != c.says {
 				t.Errorf("%s: reply %d was %s, want %d %s", c.persona, at, says, c.at, c.says)
@@ -72,7 +73,7 @@ func TestThrottlersStartAndStop(t *testing.T) {
 }
 
 func TestDelayGrowsAndRecovers(t *testing.T) {
-	inBubble(t, Config{Speedup: 1, Throttlers: true}, func(h *harness) {
+	inBubble(t, world.Config{Speedup: 1, Throttlers: true}, func(h *harness) {
 		ask := func() time.Duration {
 			began := time.Now()
 			h.askMany("stickier", 1, persona.Absent)
@@ -94,7 +95,7 @@ func TestDelayGrowsAndRecovers(t *testing.T) {
 
 // TestIgnoredWarningsEndInABlock: a client that ignores the warnings is blocked, and the referee says so.
 func TestIgnoredWarningsEndInABlock(t *testing.T) {
-	inBubble(t, Config{Speedup: 1, Throttlers: true}, func(h *harness) {
+	inBubble(t, world.Config{Speedup: 1, Throttlers: true}, func(h *harness) {
 		h.askMany("limit-falls", 1100, persona.Present)
 		if r := h.referee.Report(); r.Blocks != 1 || r.Excesses != 0 {
 			t.Errorf("%d blocks, excesses %v", r.Blocks, r.By)

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // The columns that a truth file adds to its list. Several outcomes are joined
@@ -23,7 +24,7 @@ var errNoEmail = errors.New("no column named email in the first line")
 // WriteTruth copies a CSV list from in to out, row by row and byte by byte, and
 // appends the expected outcomes of each row's address in w. The list may be
 // compressed with gzip or zstd; the truth is plain.
-func WriteTruth(out io.Writer, w *World, in io.Reader) error {
+func WriteTruth(out io.Writer, w *world.World, in io.Reader) error {
 	r, err := openRecords(in)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
@@ -54,7 +55,7 @@ func WriteTruth(out io.Writer, w *World, in io.Reader) error {
 }
 
 // appendTruth appends the two cells of one row and the line's end.
-func appendTruth(line []byte, w *World, cells [][]byte, email int) []byte {
+func appendTruth(line []byte, w *world.World, cells [][]byte, email int) []byte {
 	var allowed []persona.Outcome
 	if email < len(cells) {
 		allowed = w.Truth(string(cells[email]))

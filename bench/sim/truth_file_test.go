@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim/world"
 )
 
 func TestTruthFile(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	in := "name,email,notes\r\n\"x, \"\"y\"\"\",x@gmial.com,\"two\nlines\"\nz,,\nshort\n"
 	want := "name,email,notes,expected_status,expected_reason\n\"x, \"\"y\"\"\",x@gmial.com,\"two\nlines\",INVALID,domain_not_found\nz,,,,\nshort,,\n"
 	var got bytes.Buffer
@@ -21,14 +23,14 @@ func TestTruthFile(t *testing.T) {
 }
 
 func BenchmarkTruth(b *testing.B) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	list := listOf(b, w, b.N, 1)
 	b.ResetTimer()
 	require.NoError(b, WriteTruth(io.Discard, w, bytes.NewReader(list)))
 }
 
-func listOf(t testing.TB, w *World, rows int, seed uint64) []byte {
+func listOf(t testing.TB, w *world.World, rows int, seed uint64) []byte {
 	var b bytes.Buffer
-	require.NoError(t, WriteList(&b, w, rows, seed))
+	require.NoError(t, world.WriteList(&b, w, rows, seed))
 	return b.Bytes()
 }

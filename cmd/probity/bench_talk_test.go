@@ -11,6 +11,7 @@ import (
 	"probity/bench"
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/memnet"
@@ -19,7 +20,7 @@ import (
 // The conversation that bench measures gives correct verdicts.
 func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 	network := memnet.New()
-	internet, err := sim.Start(t.Context(), sim.Config{Seed: 3}, network)
+	internet, err := sim.Start(t.Context(), world.Config{Seed: 3}, network)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, internet.Close()) }()
 	known, err := lists.Default()

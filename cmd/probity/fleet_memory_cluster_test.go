@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/cluster"
 	"probity/coordinator/fleet"
@@ -72,7 +73,7 @@ func newMemCluster(t *testing.T, ctx context.Context, speedup float64, latency s
 	f := &memCluster{t: t, network: memnet.New(), log: &logBuffer{}}
 	f.lan = newLAN(f.network)
 	var err error
-	f.internet, err = sim.Start(ctx, sim.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
+	f.internet, err = sim.Start(ctx, world.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
 	require.NoError(t, err)
 	var overrides bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&overrides, speedup))
@@ -307,7 +308,7 @@ func (r *runGroup) stop() {
 // list makes a list of the simulated internet.
 func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 	var out bytes.Buffer
-	require.NoError(f.t, sim.WriteList(&out, f.internet.World, rows, fleetSeed))
+	require.NoError(f.t, world.WriteList(&out, f.internet.World, rows, fleetSeed))
 	if keep == nil {
 		return out.Bytes()
 	}

@@ -19,6 +19,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
@@ -101,7 +102,7 @@ func (k *killTest) path(name string) string { return filepath.Join(k.dir, name) 
 // deterministicList leaves out the rows of servers that close connections: which rows are affected depends on the other rows of the
 // connection, and the truth allows either answer.
 func deterministicList(t *testing.T) []byte {
-	w := sim.NewWorld(sim.Config{Seed: 1})
+	w := world.New(world.Config{Seed: 1})
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	column := -1

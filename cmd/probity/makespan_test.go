@@ -19,6 +19,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/plan"
 	"probity/engine"
@@ -90,10 +91,10 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, sim.Config{Seed: makespanSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: makespanSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		var list, result bytes.Buffer
-		require.NoError(t, sim.WriteList(&list, internet.World, rows, makespanSeed))
+		require.NoError(t, world.WriteList(&list, internet.World, rows, makespanSeed))
 		due := workOf(t, engine.DefaultTable(), internet.World, list.Bytes())
 		bound := due.tally.Plan(identities)
 		logPlan(t, "bound", bound)
@@ -131,12 +132,12 @@ type refusedShare struct{ refused, addresses int }
 // domainWork is the work at one domain.
 type domainWork struct {
 	addresses, refused int
-	simDomain          sim.Domain
+	simDomain          world.Domain
 }
 
 // workOf counts the work of a list: each address once that a mail server decides, and one decoy of each domain where one of them is
 // accepted. Servers that reveal nothing need no work.
-func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d listWork) {
+func workOf(t *testing.T, table *engine.Table, world *world.World, list []byte) (d listWork) {
 	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
 	require.NoError(t, err)
 	seen, domains := map[string]bool{}, map[string]domainWork{}
@@ -183,7 +184,7 @@ func answeredByServer(o persona.Outcome) bool {
 	return o.Status == "VALID" || o.Status == "RISKY" && o.Reason != "accept_all_provider"
 }
 
-func routeOf(table *engine.Table, domain string, hosts []sim.MX) engine.Route {
+func routeOf(table *engine.Table, domain string, hosts []world.MX) engine.Route {
 	if len(hosts) == 0 {
 		return table.ImplicitRoute(domain)
 	}

@@ -19,13 +19,14 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
 // the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and are at a catch-all domain. Files that a script
 // cannot hold as text are in its folder.
 func TestStories(t *testing.T) {
-	server, err := sim.Start(t.Context(), sim.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
+	server, err := sim.Start(t.Context(), world.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	var overrides bytes.Buffer
@@ -44,7 +45,7 @@ func TestStories(t *testing.T) {
 }
 
 // addressesFor picks one address of each kind.
-func addressesFor(t *testing.T, w *sim.World) (vars []string) {
+func addressesFor(t *testing.T, w *world.World) (vars []string) {
 	want := map[persona.Outcome]string{
 		{Status: "VALID"}: "VALID",
 		{Status: "INVALID", Reason: "mailbox_not_found"}: "MISSING",

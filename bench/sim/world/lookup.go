@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"net/netip"
@@ -71,8 +71,8 @@ func (w *World) Domain(name string) (Domain, bool) {
 	return *d, true
 }
 
-// domainOf is Domain for lower-case bytes, without allocation; nil if there is none.
-func (w *World) domainOf(name []byte) *Domain { return w.byName[string(name)] }
+// DomainOf is Domain for lower-case bytes, without allocation; nil if there is none.
+func (w *World) DomainOf(name []byte) *Domain { return w.byName[string(name)] }
 
 // HostAt finds the host behind an address.
 func (w *World) HostAt(addr netip.Addr) (Host, bool) {

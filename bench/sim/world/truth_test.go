@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestTruth(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	mailDomain := func(name string) string {
 		for _, d := range w.Domains() {
 			if d.Persona.Name == name && !d.public && !d.disposable {
@@ -71,7 +71,7 @@ func formatOutcomes(all []persona.Outcome) string {
 }
 
 func TestTruthOfRoles(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	seen := map[string]bool{}
 	for _, d := range w.Domains() {
 		if d.Persona.Name == "postfix" && !d.public {
@@ -83,7 +83,7 @@ func TestTruthOfRoles(t *testing.T) {
 
 // A server without SMTPUTF8 cannot be probed for a non-ASCII name.
 func TestTruthOfNonASCIINames(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	for _, d := range w.Domains() {
 		said := formatOutcomes(w.Truth("jörg.lodane@" + d.Name))
 		switch {
@@ -101,7 +101,7 @@ func TestTruthOfNonASCIINames(t *testing.T) {
 
 // Any cell of a list has a truth, with known statuses only.
 func TestEveryMailboxHasATruth(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	for _, p := range w.Personas() {
 		for m := range persona.MailboxStates {
 			for _, o := range w.outcomes[p][m] {
@@ -114,7 +114,7 @@ func TestEveryMailboxHasATruth(t *testing.T) {
 }
 
 func FuzzTruth(f *testing.F) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	for _, seed := range []string{"", "a@b.c", "anna.novak12345@gmail.com", "@", "a@", "\u00e9@yahoo.com", "a@xn--.example"} {
 		f.Add(seed)
 	}
@@ -129,6 +129,6 @@ func FuzzTruth(f *testing.F) {
 
 func BenchmarkNewWorld(b *testing.B) {
 	for b.Loop() {
-		NewWorld(Config{})
+		New(Config{})
 	}
 }

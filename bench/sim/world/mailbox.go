@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"strings"
@@ -24,11 +24,11 @@ func (w *World) Mailbox(domain, local string) persona.Mailbox {
 	if d == nil {
 		return persona.Absent
 	}
-	return w.mailboxOf(d, []byte(local))
+	return w.MailboxOf(d, []byte(local))
 }
 
-// mailboxOf is Mailbox for the hot path: no allocation.
-func (w *World) mailboxOf(d *Domain, local []byte) persona.Mailbox {
+// MailboxOf is Mailbox for the hot path: no allocation.
+func (w *World) MailboxOf(d *Domain, local []byte) persona.Mailbox {
 	h, digits, number := d.key, 0, 0
 	for _, c := range local {
 		switch {

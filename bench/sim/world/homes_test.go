@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 // TestHomesHaveHostsOfTheirOwn: a list of homes has each domain once, and each has its own host names at shared machines.
 func TestHomesHaveHostsOfTheirOwn(t *testing.T) {
-	w := NewWorld(Config{Seed: 3, Homes: 100})
+	w := New(Config{Seed: 3, Homes: 100})
 	var out bytes.Buffer
 	require.NoError(t, WriteHomes(&out, w, 40))
 	rows, err := csv.NewReader(&out).ReadAll()
@@ -30,7 +30,7 @@ func TestHomesHaveHostsOfTheirOwn(t *testing.T) {
 	require.Less(t, len(machines), 10)
 	require.Greater(t, len(machines), 5)
 
-	plain := NewWorld(Config{Seed: 3})
+	plain := New(Config{Seed: 3})
 	var a, b bytes.Buffer
 	require.NoError(t, WriteList(&a, w, 500, 1))
 	require.NoError(t, WriteList(&b, plain, 500, 1))

@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"bytes"
@@ -19,14 +19,14 @@ func makeList(t testing.TB, w *World, rows int, seed uint64) []byte {
 }
 
 func TestListIsTheSameForTheSameSeed(t *testing.T) {
-	w := NewWorld(Config{Seed: 1})
-	require.True(t, bytes.Equal(makeList(t, w, 3000, 5), makeList(t, NewWorld(Config{Seed: 1}), 3000, 5)))
+	w := New(Config{Seed: 1})
+	require.True(t, bytes.Equal(makeList(t, w, 3000, 5), makeList(t, New(Config{Seed: 1}), 3000, 5)))
 	require.False(t, bytes.Equal(makeList(t, w, 3000, 5), makeList(t, w, 3000, 6)))
 }
 
 // The standard library's reader must accept the form.
 func TestListIsCSV(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	r := csv.NewReader(bytes.NewReader(makeList(t, w, 5000, 1)))
 	all, err := r.ReadAll()
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestListIsCSV(t *testing.T) {
 // The mix that the list promises, within sampling error.
 func TestListMix(t *testing.T) {
 	const rows = 50_000
-	w := NewWorld(Config{Seed: 2})
+	w := New(Config{Seed: 2})
 	all, err := csv.NewReader(bytes.NewReader(makeList(t, w, rows, 2))).ReadAll()
 	require.NoError(t, err)
 	share, distinct, named := map[string]int{}, map[string]bool{}, 0
@@ -75,13 +75,13 @@ func TestListMix(t *testing.T) {
 
 // The state that the generator asks for is the state that the world has.
 func TestListMailboxesHaveTheirState(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	l := rowGenerator{World: w, seed: 1}
 	counts := [persona.MailboxStates]int{}
 	for i := range 20_000 {
 		p := l.personAt(i)
 		local := appendLocal(nil, p)
-		m := w.mailboxOf(p.domain, local)
+		m := w.MailboxOf(p.domain, local)
 		counts[m]++
 		if !isRole(local) && !bytes.ContainsRune(local, '_') {
 			require.Equal(t, wantedState(p.random>>48), m, "%s@%s", local, p.domain.Name)
@@ -93,7 +93,7 @@ func TestListMailboxesHaveTheirState(t *testing.T) {
 }
 
 func BenchmarkList(b *testing.B) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	b.ResetTimer()
 	require.NoError(b, WriteList(io.Discard, w, b.N, 1))
 }

@@ -1,4 +1,4 @@
-package sim
+package world
 
 // The names of the population, and how many of 100,000 list rows belong to each
 // provider. Names have at most six letters, so that first name, dot, last name

@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 )
 
 func TestWorldIsTheSameForTheSameSeed(t *testing.T) {
-	a, b := NewWorld(Config{Seed: 7}), NewWorld(Config{Seed: 7})
+	a, b := New(Config{Seed: 7}), New(Config{Seed: 7})
 	require.Equal(t, len(a.domains), len(b.domains))
 	require.Equal(t, a.rowDomains, b.rowDomains)
 	require.Equal(t, a.names, b.names)
@@ -21,11 +21,11 @@ func TestWorldIsTheSameForTheSameSeed(t *testing.T) {
 		require.Equal(t, a.domains[i].Name, b.domains[i].Name)
 		require.Equal(t, a.domains[i].key, b.domains[i].key)
 	}
-	require.NotEqual(t, a.domains[0].key, NewWorld(Config{Seed: 8}).domains[0].key)
+	require.NotEqual(t, a.domains[0].key, New(Config{Seed: 8}).domains[0].key)
 }
 
 func TestEveryPersonaHasDomainsAndRows(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	rows := map[*persona.Persona]int{}
 	for _, at := range w.rowDomains {
 		rows[w.domains[at].Persona]++
@@ -41,7 +41,7 @@ func TestEveryPersonaHasDomainsAndRows(t *testing.T) {
 }
 
 func TestDomainNamesAreUnique(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	seen := map[string]bool{}
 	for _, d := range w.Domains() {
 		require.False(t, seen[d.Name], d.Name)
@@ -50,7 +50,7 @@ func TestDomainNamesAreUnique(t *testing.T) {
 }
 
 func TestHostsAreInTheNetwork(t *testing.T) {
-	w := NewWorld(Config{Seed: 3, Network: netip.MustParsePrefix("127.64.0.0/16")})
+	w := New(Config{Seed: 3, Network: netip.MustParsePrefix("127.64.0.0/16")})
 	for _, h := range w.Hosts() {
 		for _, addr := range h.Addrs {
 			inside := w.config.Network.Contains(addr) || addr == netip.IPv6Loopback()
@@ -63,7 +63,7 @@ func TestHostsAreInTheNetwork(t *testing.T) {
 // Each MX host of a domain must lead to a machine of the domain's persona,
 // since hosts refuse to relay for any other.
 func TestDNSAndHostsAgree(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	for _, d := range w.Domains() {
 		for _, mx := range d.MX {
 			for _, addr := range w.resolve(mx.Host) {
@@ -90,7 +90,7 @@ func (w *World) resolve(name string) []netip.Addr {
 }
 
 func TestMailbox(t *testing.T) {
-	w := NewWorld(Config{Seed: 1})
+	w := New(Config{Seed: 1})
 	gmail, _ := w.Domain("gmail.com")
 	n := func(m persona.Mailbox) string {
 		h := gmail.key
@@ -125,7 +125,7 @@ func TestMailbox(t *testing.T) {
 
 // A decoy must find no mailbox, or honest servers would look like catch-alls.
 func TestRandomNamesAreAbsent(t *testing.T) {
-	w := NewWorld(Config{})
+	w := New(Config{})
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := w.domains[rapid.IntRange(0, len(w.domains)-1).Draw(t, "domain")]
@@ -138,10 +138,10 @@ func TestRandomNamesAreAbsent(t *testing.T) {
 }
 
 func TestMailboxDoesNotAllocate(t *testing.T) {
-	w := NewWorld(Config{})
-	d := w.domainOf([]byte("gmail.com"))
+	w := New(Config{})
+	d := w.DomainOf([]byte("gmail.com"))
 	local := []byte("Anna.Novak12345+tag")
-	require.Zero(t, testing.AllocsPerRun(100, func() { w.mailboxOf(d, local); w.domainOf([]byte("gmail.com")) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { w.MailboxOf(d, local); w.DomainOf([]byte("gmail.com")) }))
 }
 
 func itoa(n int) string {
@@ -154,7 +154,7 @@ func itoa(n int) string {
 
 // TestThrottlersAreOptional: the default world has none of them, and does not change with the option off.
 func TestThrottlersAreOptional(t *testing.T) {
-	with, without := NewWorld(Config{Throttlers: true}), NewWorld(Config{})
+	with, without := New(Config{Throttlers: true}), New(Config{})
 	if len(without.Addresses("silent-past", 1)) != 0 || len(with.Addresses("silent-past", 50)) != 50 {
 		t.Error("punishers where none were asked for, or none where they were")
 	}

@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"probity/bench/sim/persona"
 )
 
-// builder makes one World; it is not used after NewWorld.
+// builder makes one World; it is not used after New.
 type builder struct {
 	*World
 	companyCount   int            // company names used so far
@@ -19,9 +19,9 @@ type builder struct {
 	companyDomains map[string][]uint32 // persona name -> its company domains
 }
 
-// NewWorld makes the population of c. The network needs a few hundred addresses;
+// New makes the population of c. The network needs a few hundred addresses;
 // 4,096 are always enough.
-func NewWorld(c Config) *World {
+func New(c Config) *World {
 	personas := persona.All()
 	if c.Throttlers {
 		personas = append(personas, persona.Throttlers()...)

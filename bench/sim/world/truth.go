@@ -1,4 +1,4 @@
-package sim
+package world
 
 import (
 	"slices"
@@ -56,7 +56,7 @@ func (w *World) Truth(address string) []persona.Outcome {
 	if d == nil {
 		return w.unknownDomain(domain)
 	}
-	m := w.mailboxOf(d, []byte(local))
+	m := w.MailboxOf(d, []byte(local))
 	said := w.outcomes[d.Persona][m]
 	if !plainASCII(local) && !d.Persona.SMTPUTF8 {
 		said = withoutSMTPUTF8(said)

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 )
 
@@ -99,7 +99,7 @@ func (in *internet) parseReadyLine(line string) error {
 }
 
 // report reads the referee's report.
-func (in *internet) report(ctx context.Context) (rep sim.Report, err error) {
+func (in *internet) report(ctx context.Context) (rep referee.Report, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.referee, nil)
 	if err != nil {
 		return rep, err
@@ -121,6 +121,6 @@ func (in *internet) report(ctx context.Context) (rep sim.Report, err error) {
 // traffic is what the simulated internet saw between two reports.
 type traffic struct{ connections, recipients, refused int64 }
 
-func trafficBetween(before, after sim.Report) traffic {
+func trafficBetween(before, after referee.Report) traffic {
 	return traffic{after.Connections - before.Connections, after.Recipients - before.Recipients, after.Refused - before.Refused}
 }

@@ -15,8 +15,7 @@ type blocklists struct {
 
 // Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver refuses it
 // with the text of a public blocklist.
-func (s *Server) Blocklist(source netip.Addr, provider string) {
-	b := &s.smtp.blocklists
+func (b *blocklists) Blocklist(source netip.Addr, provider string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.listed == nil {
@@ -29,8 +28,7 @@ func (s *Server) Blocklist(source netip.Addr, provider string) {
 }
 
 // Unblock removes a source from all blocklists.
-func (s *Server) Unblock(source netip.Addr) {
-	b := &s.smtp.blocklists
+func (b *blocklists) Unblock(source netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.listed, source)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 )
 
@@ -19,7 +20,7 @@ type Network interface {
 // Server is a running simulated internet.
 type Server struct {
 	World   *world.World
-	Referee *Referee
+	Referee *referee.Referee
 	DNS     netip.AddrPort // where the name server listens
 	HTTP    netip.AddrPort // where the report is; zero: nowhere
 	// SMTPPort is the port of all hosts, also if the Config left it to the system.
@@ -43,7 +44,7 @@ func Start(ctx context.Context, c world.Config, n Network) (*Server, error) {
 		return nil, err
 	}
 	w := world.New(c)
-	s := &Server{World: w, Referee: NewReferee(c.Speedup), network: n}
+	s := &Server{World: w, Referee: referee.New(c.Speedup), network: n}
 	if port := w.Config().SMTPPort; port != world.AnyPort {
 		s.SMTPPort = uint16(port)
 	}
@@ -60,6 +61,13 @@ func Start(ctx context.Context, c world.Config, n Network) (*Server, error) {
 	}
 	return s, nil
 }
+
+// Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver refuses it
+// with the text of a public blocklist.
+func (s *Server) Blocklist(source netip.Addr, provider string) { s.smtp.Blocklist(source, provider) }
+
+// Unblock removes a source from all blocklists.
+func (s *Server) Unblock(source netip.Addr) { s.smtp.Unblock(source) }
 
 // Close ends every listener and connection and waits for them. It returns the
 // error that ended the server early, if any.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 )
 
@@ -19,7 +20,7 @@ import (
 // identifies the host.
 type smtpServer struct {
 	world   *world.World
-	referee *Referee
+	referee *referee.Referee
 	grey    *greylist
 	tls     *tls.Config
 	serial  atomic.Uint64 // numbers the sessions
@@ -27,7 +28,7 @@ type smtpServer struct {
 }
 
 // newSMTP makes the server of w's hosts. It starts nothing.
-func newSMTP(w *world.World, ref *Referee) (*smtpServer, error) {
+func newSMTP(w *world.World, ref *referee.Referee) (*smtpServer, error) {
 	config, err := newTLSConfig(time.Now())
 	if err != nil {
 		return nil, err
@@ -78,17 +79,16 @@ func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	source := addrOf(conn.RemoteAddr())
-	tracked := s.referee.connect(time.Now(), source, &host)
+	tracked := s.referee.Connect(time.Now(), source, &host)
 	// The count goes down before the socket closes: a client that sees the end of
 	// this connection may open the next one.
-	defer tracked.close()
+	defer tracked.Close()
 	c := &session{
-		server: s, host: &host, behaviour: &host.Persona.Behaviour, connection: tracked, rawConn: conn, conn: conn, done: ctx.Done(),
-		in: make([]byte, inputSize), now: time.Now(),
+		server: s, host: &host, behaviour: &host.Persona.Behaviour, connection: tracked,
+		lineConn: lineConn{rawConn: conn, conn: conn, done: ctx.Done(), in: make([]byte, inputSize), now: time.Now(), latency: s.world.Latency(&host)},
 		// Ids of real servers look random, and grow with each reply.
 		values: persona.ReplyValues{IP: source, Host: host.Name, ID: mixBits(s.serial.Add(1)) >> 40},
 	}
-	c.latency = s.world.Latency(&host)
 	c.run()
 }
 

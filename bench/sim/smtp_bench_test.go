@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
@@ -25,7 +26,7 @@ func BenchmarkRcpt(b *testing.B) {
 func benchmarkRcpt(b *testing.B, network string, m persona.Mailbox) {
 	const batch = 50
 	w := world.New(world.Config{})
-	server, err := newSMTP(w, NewReferee(0))
+	server, err := newSMTP(w, referee.New(0))
 	if err != nil {
 		b.Fatal(err)
 	}

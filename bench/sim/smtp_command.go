@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 )
 
 // command executes one line; false ends the session.
@@ -99,7 +100,7 @@ func (c *session) mail(cmd *command) bool {
 	}
 	c.from = append(c.from[:0], cmd.path...)
 	c.values.From = c.from
-	if c.connection.countTransaction() != ruleNone {
+	if c.connection.CountTransaction() != referee.RuleNone {
 		return c.reply(persona.ReplyConnectionUsed) && false
 	}
 	if c.behaviour.RefuseAt == persona.StageMail {

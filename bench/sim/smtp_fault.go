@@ -17,13 +17,13 @@ func (c *session) breakProtocol() (said, keepOpen bool) {
 		c.out = append(c.out, "\x16\x03\xff\x00\x80 \xfe 2 5 O k?\r\n"...)
 		return true, c.drain()
 	case persona.FaultMidClose:
-		if c.connection.rcpts < 3 {
+		if c.connection.Rcpts < 3 {
 			return false, true
 		}
 		return true, false
 	case persona.FaultReset:
 		c.flush()
-		c.connection.close()
+		c.connection.Close()
 		c.resetConn = true
 		if r, ok := c.rawConn.(interface{ SetLinger(int) error }); ok {
 			r.SetLinger(0) // the close that follows is a reset

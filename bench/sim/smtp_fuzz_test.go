@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
@@ -17,7 +18,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte("ehlo a\nmail from:<>\nrcpt to:<\"a>b\"@c>\nrset\n\n\x00\xff\n"))
 	f.Add(bytes.Repeat([]byte("X"), inputSize+1))
 	w := world.New(world.Config{})
-	server, err := newSMTP(w, NewReferee(0))
+	server, err := newSMTP(w, referee.New(0))
 	if err != nil {
 		f.Fatal(err)
 	}

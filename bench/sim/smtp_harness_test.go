@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
@@ -25,7 +26,7 @@ var clientAddr = netip.MustParseAddrPort("127.16.0.9:25")
 type harness struct {
 	t       *testing.T
 	world   *world.World
-	referee *Referee
+	referee *referee.Referee
 	net     *memnet.Network
 	port    uint16
 	numbers map[string][persona.MailboxStates]int // of the mailboxes found, by name and domain
@@ -35,7 +36,7 @@ type harness struct {
 func inBubble(t *testing.T, c world.Config, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world.New(c)
-		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: memnet.New(), port: uint16(w.Config().SMTPPort)}
+		h := &harness{t: t, world: w, referee: referee.New(c.Speedup), net: memnet.New(), port: uint16(w.Config().SMTPPort)}
 		server, err := newSMTP(w, h.referee)
 		if err != nil {
 			t.Fatal(err)
@@ -178,4 +179,13 @@ func (c *smtpClient) quit() {
 	c.ask("QUIT")
 	c.conn.Close()
 	synctest.Wait()
+}
+
+// excessKinds counts the excesses of each kind.
+func (h *harness) excessKinds() map[string]int {
+	counts := map[string]int{}
+	for _, e := range h.referee.Report().By {
+		counts[e.Kind] += e.Count
+	}
+	return counts
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 )
 
@@ -20,13 +21,13 @@ import (
 func onLoopback(t *testing.T, name string, speedup float64) (dial func() *smtpClient, d *world.Domain, h *harness) {
 	t.Helper()
 	w := world.New(world.Config{Speedup: speedup})
-	h = &harness{t: t, world: w, referee: NewReferee(speedup)}
+	h = &harness{t: t, world: w, referee: referee.New(speedup)}
 	server, err := newSMTP(w, h.referee)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d, host := h.domainOf(name, world.Primary)
-	ln, err := Loopback{}.Listen(netip.AddrPortFrom(host.Addrs[0], 0))
+	ln, err := net.Listen("tcp", netip.AddrPortFrom(host.Addrs[0], 0).String())
 	if err != nil {
 		t.Skip("this machine does not listen on all of 127.0.0.0/8: ", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 )
 
@@ -17,7 +18,7 @@ func (c *session) countedRcpt(cmd *command) bool {
 		at = 0 // earlier replies have been sent
 	}
 	if at < len(c.out) && c.out[at] == '5' {
-		c.connection.countDenied()
+		c.connection.CountDenied()
 	}
 	return keepOpen
 }
@@ -35,22 +36,22 @@ func (c *session) rcpt(cmd *command) bool {
 		return c.reply(persona.ReplyNeedsUTF8)
 	}
 	c.values.To, c.values.User, c.values.Domain = cmd.path, cmd.local, cmd.domain
-	rule := c.connection.countRcpt(c.now)
+	rule := c.connection.CountRcpt(c.now)
 	if mailDomain := c.rcptDomain(cmd.domain); mailDomain != nil && mailDomain.Persona == c.host.Persona {
-		c.connection.countOnRoute(c.server.referee, c.values.IP, mailDomain, c.now)
+		c.connection.CountOnRoute(c.server.referee, c.values.IP, mailDomain, c.now)
 	}
 	if c.behaviour.Fault != persona.FaultNone {
 		if said, keepOpen := c.breakProtocol(); said {
 			return keepOpen
 		}
 	}
-	if wait := c.behaviour.RcptWait + c.connection.replyDelay(&c.behaviour.HiddenLimits, c.now); wait > 0 && !c.delayReply(cmd, wait) {
+	if wait := c.behaviour.RcptWait + c.connection.ReplyDelay(&c.behaviour.HiddenLimits, c.now); wait > 0 && !c.delayReply(cmd, wait) {
 		return false
 	}
-	if rule == ruleNone {
-		rule = c.connection.checkRecipient(&c.behaviour.HiddenLimits, c.now)
+	if rule == referee.RuleNone {
+		rule = c.connection.CheckRecipient(&c.behaviour.HiddenLimits, c.now)
 	}
-	if c.acceptAll = rule == ruleAcceptAll; rule != ruleNone && !c.acceptAll {
+	if c.acceptAll = rule == referee.RuleAcceptAll; rule != referee.RuleNone && !c.acceptAll {
 		return c.throttle(rule)
 	}
 	return c.answerRcpt(cmd)
@@ -78,7 +79,7 @@ func (c *session) answerRcpt(cmd *command) bool {
 		return c.reply(persona.ReplyRelayDenied)
 	case c.behaviour.OneDomainOnly && c.firstDomain != nil && c.firstDomain != mailDomain:
 		return c.reply(persona.ReplyOneDomain)
-	case c.behaviour.MaxRcpts > 0 && c.connection.txRcpts > c.behaviour.MaxRcpts:
+	case c.behaviour.MaxRcpts > 0 && c.connection.TransactionRcpts > c.behaviour.MaxRcpts:
 		return c.reply(persona.ReplyTooManyRcpts)
 	case c.behaviour.Greylisting != persona.GreyNone && !c.greyPasses(mailDomain, cmd):
 		return c.reply(persona.ReplyGreylisted)
@@ -121,14 +122,14 @@ func (c *session) accept() bool {
 // refuse refuses a recipient, unless this is one refusal more than the persona
 // tolerates.
 func (c *session) refuse(s persona.ReplyKind) bool {
-	rule := c.connection.countRefusal(c.now)
-	if rule == ruleNone {
-		rule = c.connection.checkRefusal(&c.behaviour.HiddenLimits, c.now)
+	rule := c.connection.CountRefusal(c.now)
+	if rule == referee.RuleNone {
+		rule = c.connection.CheckRefusal(&c.behaviour.HiddenLimits, c.now)
 	}
 	switch rule {
-	case ruleNone:
+	case referee.RuleNone:
 		return c.reply(s)
-	case ruleAcceptAll:
+	case referee.RuleAcceptAll:
 		return c.accept()
 	}
 	return c.throttle(rule)
@@ -139,18 +140,18 @@ const acceptAllAfterBlocks = 5
 
 // throttle answers a client that exceeds a limit. No reply looks like a missing
 // mailbox.
-func (c *session) throttle(rule replyRule) bool {
+func (c *session) throttle(rule referee.Rule) bool {
 	switch rule {
-	case ruleConnectionUsed:
+	case referee.RuleConnectionUsed:
 		return c.reply(persona.ReplyConnectionUsed) && false
-	case ruleTooManyRcpts:
+	case referee.RuleTooManyRcpts:
 		return c.reply(persona.ReplyTooManyRcpts)
-	case ruleTooFast:
+	case referee.RuleTooFast:
 		return c.reply(persona.ReplyTooFast)
-	case ruleTooManyRefusals:
+	case referee.RuleTooManyRefusals:
 		return c.reply(persona.ReplyTooManyErrors) && false
 	}
-	if c.behaviour.ThrottleMode == persona.ThrottleAcceptAll && c.connection.throttledCount() > acceptAllAfterBlocks {
+	if c.behaviour.ThrottleMode == persona.ThrottleAcceptAll && c.connection.ThrottledCount() > acceptAllAfterBlocks {
 		return c.accept()
 	}
 	return c.reply(persona.ReplyBlocked)

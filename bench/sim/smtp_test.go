@@ -243,7 +243,7 @@ func TestExcessIsThrottled(t *testing.T) {
 			if !strings.HasPrefix(said, tt.last) {
 				t.Errorf("%s after %d: %s, want %s", tt.persona, tt.rcpts, said, tt.last)
 			}
-			if excesses(h.referee)[tt.kind] == 0 {
+			if h.excessKinds()[tt.kind] == 0 {
 				t.Errorf("%s: no excess of %s: %+v", tt.persona, tt.kind, h.referee.Report())
 			}
 		})
@@ -265,7 +265,7 @@ func TestTooManyConnections(t *testing.T) {
 		if said := h.dial(host).reply(); !strings.HasPrefix(said, "220") {
 			t.Error(said)
 		}
-		if got := excesses(h.referee); got["connections"] != 1 || len(got) != 1 {
+		if got := h.excessKinds(); got["connections"] != 1 || len(got) != 1 {
 			t.Errorf("%v", got)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"probity/bench/sim"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/cluster"
@@ -333,7 +334,7 @@ func (h *memCoordinator) waitResult(t *testing.T, ctx context.Context, id string
 }
 
 // sourcesOf lists the sources that used each provider, from the referee's report.
-func sourcesOf(r sim.Report) map[string]map[string]bool {
+func sourcesOf(r referee.Report) map[string]map[string]bool {
 	by := map[string]map[string]bool{}
 	for _, e := range r.Peaks {
 		if by[e.Persona] == nil {

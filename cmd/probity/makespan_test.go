@@ -19,6 +19,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/plan"
@@ -212,8 +213,8 @@ func logPlan(t *testing.T, what string, p plan.Plan) {
 }
 
 // logWork logs what the receivers saw, for comparison with the expected work.
-func logWork(t *testing.T, work []sim.SourceUsage) {
-	slices.SortFunc(work, func(a, b sim.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
+func logWork(t *testing.T, work []referee.SourceUsage) {
+	slices.SortFunc(work, func(a, b referee.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
 	for _, w := range work[:min(30, len(work))] {
 		t.Logf("  %s at %s (%d): %d connections, %d recipients, %d refused", w.Source, w.Persona, w.Cluster, w.Connections, w.Recipients, w.Denied)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/store"
 )
@@ -72,8 +72,8 @@ func TestService(t *testing.T) {
 
 // dropAllSourceEntries drops the referee's entries over all sources: the servers of the stories are not a cluster, and do not know
 // of each other.
-func dropAllSourceEntries(r sim.Report) sim.Report {
-	r.By = slices.DeleteFunc(r.By, func(e sim.Entry) bool { return e.Source == "every source" })
+func dropAllSourceEntries(r referee.Report) referee.Report {
+	r.By = slices.DeleteFunc(r.By, func(e referee.Entry) bool { return e.Source == "every source" })
 	return r
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
@@ -220,7 +221,7 @@ func requireScore(t *testing.T, s sim.Scores) {
 }
 
 // requireWithinLimits requires that no receiver's limit was exceeded.
-func requireWithinLimits(t *testing.T, r sim.Report) {
+func requireWithinLimits(t *testing.T, r referee.Report) {
 	t.Helper()
 	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
 	require.Empty(t, r.By, "excesses")
@@ -228,7 +229,7 @@ func requireWithinLimits(t *testing.T, r sim.Report) {
 
 // requireRoutes requires that the referee has counted narrow routes over all sources, and logs their use; their excesses are among
 // the others. It returns how many routes moved from one source to another.
-func requireRoutes(t *testing.T, r sim.Report) (moved int) {
+func requireRoutes(t *testing.T, r referee.Report) (moved int) {
 	t.Helper()
 	routes, most := 0, map[string]string{}
 	for _, u := range r.Routes {

@@ -1,4 +1,4 @@
-package sim
+package referee
 
 import (
 	"net/netip"
@@ -104,16 +104,16 @@ func limitOf(l *persona.Limits, kind int) int {
 }
 
 // replyRule is the limit that a client has exceeded, for the persona's reply.
-type replyRule uint8
+type Rule uint8
 
 const (
-	ruleNone            replyRule = iota
-	ruleTooManyRcpts              // recipients in the transaction
-	ruleConnectionUsed            // recipients or transactions on the connection
-	ruleTooFast                   // recipients in the minute
-	ruleTooManyRefusals           // refused recipients on the connection
-	ruleBlocked                   // refused recipients in the hour; the block may have begun earlier
-	ruleAcceptAll                 // every recipient is accepted
+	RuleNone            Rule = iota
+	RuleTooManyRcpts         // recipients in the transaction
+	RuleConnectionUsed       // recipients or transactions on the connection
+	RuleTooFast              // recipients in the minute
+	RuleTooManyRefusals      // refused recipients on the connection
+	ruleBlocked              // refused recipients in the hour; the block may have begun earlier
+	RuleAcceptAll            // every recipient is accepted
 )
 
 // block begins a block. Holds m.mu.
@@ -122,19 +122,19 @@ func (m *meter) block(until time.Time) {
 	m.blocks++
 }
 
-// connection is the referee's record of one connection. It belongs to the
+// Connection is the referee's record of one connection. It belongs to the
 // goroutine that serves the connection.
-type connection struct {
-	meter        *meter
-	speedup      float64
-	openAtStart  int  // connections open at its start, itself included
-	overLimit    bool // openAtStart was too many
-	overRate     bool // too many connections came in the minute
-	closed       bool
-	transactions int
-	rcpts        int // of the connection
-	txRcpts      int // of the transaction
-	refusals     int
+type Connection struct {
+	meter            *meter
+	speedup          float64
+	openAtStart      int  // connections open at its start, itself included
+	OverLimit        bool // openAtStart was too many
+	overRate         bool // too many connections came in the minute
+	closed           bool
+	transactions     int
+	Rcpts            int // of the connection
+	TransactionRcpts int // of the transaction
+	refusals         int
 
 	source netip.Addr    // of the client
 	domain *world.Domain // of the last recipient
@@ -142,22 +142,22 @@ type connection struct {
 	routes []*routeMeter // the routes that it has used
 }
 
-// admit records how many connections are open, and reports whether this one is
+// Admit records how many connections are open, and reports whether this one is
 // served. If there were too many at its start, they are counted again now, so
 // that a connection whose end was still on its way does not count.
-func (conn *connection) admit() bool {
+func (conn *Connection) Admit() bool {
 	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := conn.openAtStart
-	if conn.overLimit {
+	if conn.OverLimit {
 		seen = m.open
 	}
 	return !m.record(overConnections, seen, m.limits.Connections) && !conn.overRate
 }
 
-// close ends the connection. Further calls do nothing.
-func (conn *connection) close() {
+// Close ends the connection. Further calls do nothing.
+func (conn *Connection) Close() {
 	if conn.closed {
 		return
 	}
@@ -168,47 +168,47 @@ func (conn *connection) close() {
 	conn.meter.mu.Unlock()
 }
 
-// countTransaction begins a transaction.
-func (conn *connection) countTransaction() replyRule {
+// CountTransaction begins a transaction.
+func (conn *Connection) CountTransaction() Rule {
 	conn.transactions++
-	conn.txRcpts = 0
+	conn.TransactionRcpts = 0
 	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.record(overTransactionsPerConnection, conn.transactions, m.limits.TransactionsPerConnection) {
-		return ruleConnectionUsed
+		return RuleConnectionUsed
 	}
-	return ruleNone
+	return RuleNone
 }
 
-// countRcpt counts one RCPT command, before it is answered.
-func (conn *connection) countRcpt(now time.Time) replyRule {
-	conn.rcpts++
-	conn.txRcpts++
+// CountRcpt counts one RCPT command, before it is answered.
+func (conn *Connection) CountRcpt(now time.Time) Rule {
+	conn.Rcpts++
+	conn.TransactionRcpts++
 	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.recipients++
 	rate := m.recordRate(&m.rcptsInMinute, overRcptsPerMinute, m.limits.RcptsPerMinute, now)
-	full := m.record(overRcptsPerConnection, conn.rcpts, m.limits.RcptsPerConnection)
-	many := m.record(overRcptsPerTransaction, conn.txRcpts, m.limits.RcptsPerTransaction)
+	full := m.record(overRcptsPerConnection, conn.Rcpts, m.limits.RcptsPerConnection)
+	many := m.record(overRcptsPerTransaction, conn.TransactionRcpts, m.limits.RcptsPerTransaction)
 	switch {
 	case now.Before(m.blocked):
 		m.throttled++
 		return ruleBlocked
 	case full:
-		return ruleConnectionUsed
+		return RuleConnectionUsed
 	case many:
-		return ruleTooManyRcpts
+		return RuleTooManyRcpts
 	case rate:
-		return ruleTooFast
+		return RuleTooFast
 	}
-	return ruleNone
+	return RuleNone
 }
 
-// countRefusal counts one recipient before its permanent refusal. If that is one
+// CountRefusal counts one recipient before its permanent refusal. If that is one
 // too many in the hour, the persona blocks the source for an hour.
-func (conn *connection) countRefusal(now time.Time) replyRule {
+func (conn *Connection) CountRefusal(now time.Time) Rule {
 	conn.refusals++
 	conn.countRouteRefusal(now)
 	m := conn.meter
@@ -222,20 +222,20 @@ func (conn *connection) countRefusal(now time.Time) replyRule {
 		m.block(now.Add(persona.ScaleWait(time.Hour, conn.speedup)))
 		return ruleBlocked
 	case bad:
-		return ruleTooManyRefusals
+		return RuleTooManyRefusals
 	}
-	return ruleNone
+	return RuleNone
 }
 
-// countDenied counts a recipient that was answered 5xx, for any reason.
-func (conn *connection) countDenied() {
+// CountDenied counts a recipient that was answered 5xx, for any reason.
+func (conn *Connection) CountDenied() {
 	conn.meter.mu.Lock()
 	conn.meter.denied++
 	conn.meter.mu.Unlock()
 }
 
-// throttledCount counts the recipients sent since the block began.
-func (conn *connection) throttledCount() int {
+// ThrottledCount counts the recipients sent since the block began.
+func (conn *Connection) ThrottledCount() int {
 	conn.meter.mu.Lock()
 	defer conn.meter.mu.Unlock()
 	return conn.meter.throttled

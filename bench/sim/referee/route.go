@@ -1,4 +1,4 @@
-package sim
+package referee
 
 import (
 	"net/netip"
@@ -75,8 +75,8 @@ func (r *Referee) routeFor(d *world.Domain) *routeMeter {
 	return m
 }
 
-// countOnRoute counts a recipient at the route of its domain. The source counts as connected to the route until the connection ends.
-func (conn *connection) countOnRoute(r *Referee, source netip.Addr, mailDomain *world.Domain, now time.Time) {
+// CountOnRoute counts a recipient at the route of its domain. The source counts as connected to the route until the connection ends.
+func (conn *Connection) CountOnRoute(r *Referee, source netip.Addr, mailDomain *world.Domain, now time.Time) {
 	if conn.domain != mailDomain {
 		conn.domain, conn.route = mailDomain, r.routeFor(mailDomain)
 		conn.joinRoute(source)
@@ -90,7 +90,7 @@ func (conn *connection) countOnRoute(r *Referee, source netip.Addr, mailDomain *
 }
 
 // joinRoute records that a source uses a route.
-func (conn *connection) joinRoute(source netip.Addr) {
+func (conn *Connection) joinRoute(source netip.Addr) {
 	m := conn.route
 	if m == nil || slices.Contains(conn.routes, m) {
 		return
@@ -103,7 +103,7 @@ func (conn *connection) joinRoute(source netip.Addr) {
 }
 
 // leaveRoutes ends the use of all routes of the connection.
-func (conn *connection) leaveRoutes() {
+func (conn *Connection) leaveRoutes() {
 	for _, m := range conn.routes {
 		m.mu.Lock()
 		if m.open[conn.source]--; m.open[conn.source] == 0 {
@@ -115,7 +115,7 @@ func (conn *connection) leaveRoutes() {
 }
 
 // countRouteRefusal counts a refusal at the route of the recipient.
-func (conn *connection) countRouteRefusal(now time.Time) {
+func (conn *Connection) countRouteRefusal(now time.Time) {
 	if m := conn.route; m != nil {
 		m.mu.Lock()
 		m.record(overRouteRefusals, m.refusalsInHour.add(now))

@@ -1,4 +1,4 @@
-package sim
+package referee
 
 import (
 	"net/netip"
@@ -20,20 +20,20 @@ func narrowDomain() (*world.Domain, *world.Host) {
 func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 	second := netip.MustParseAddr("127.0.0.2")
 	// turn is a source's connection: so many recipients of the domain, some of them refused.
-	askRoute := func(r *Referee, source netip.Addr, asked, refused int, now time.Time) *connection {
+	askRoute := func(r *Referee, source netip.Addr, asked, refused int, now time.Time) *Connection {
 		d, host := narrowDomain()
-		var conn *connection
+		var conn *Connection
 		for i := range asked {
 			if i%8 == 0 {
 				if conn != nil {
-					conn.close()
+					conn.Close()
 				}
-				conn = r.connect(now, source, host)
+				conn = r.Connect(now, source, host)
 			}
-			conn.countRcpt(now)
-			conn.countOnRoute(r, source, d, now)
+			conn.CountRcpt(now)
+			conn.CountOnRoute(r, source, d, now)
 			if i < refused {
-				conn.countRefusal(now)
+				conn.CountRefusal(now)
 			}
 		}
 		return conn
@@ -44,24 +44,24 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 		want int
 	}{
 		{"", func(r *Referee) {
-			askRoute(r, client, 20, 3, noon).close()
-			askRoute(r, second, 20, 3, noon.Add(2*time.Minute)).close()
+			askRoute(r, client, 20, 3, noon).Close()
+			askRoute(r, second, 20, 3, noon.Add(2*time.Minute)).Close()
 		}, 0},
 		{"sources_of_a_route", func(r *Referee) {
 			conn := askRoute(r, client, 1, 0, noon)
-			askRoute(r, second, 2, 0, noon.Add(time.Minute)).close()
-			conn.close()
+			askRoute(r, second, 2, 0, noon.Add(time.Minute)).Close()
+			conn.Close()
 		}, 2},
 		{"rcpts_of_a_route_per_minute", func(r *Referee) {
-			askRoute(r, client, 20, 0, noon).close()
-			askRoute(r, second, 20, 0, noon.Add(10*time.Second)).close()
+			askRoute(r, client, 20, 0, noon).Close()
+			askRoute(r, second, 20, 0, noon.Add(10*time.Second)).Close()
 		}, 10},
 		{"refusals_of_a_route_per_hour", func(r *Referee) {
-			askRoute(r, client, 8, 4, noon).close()
-			askRoute(r, second, 8, 4, noon.Add(50*time.Minute)).close()
+			askRoute(r, client, 8, 4, noon).Close()
+			askRoute(r, second, 8, 4, noon.Add(50*time.Minute)).Close()
 		}, 2},
 	} {
-		r := NewReferee(1)
+		r := New(1)
 		tt.do(r)
 		got := excesses(r)
 		for _, kind := range []string{"sources_of_a_route", "rcpts_of_a_route_per_minute", "refusals_of_a_route_per_hour"} {
@@ -92,12 +92,12 @@ func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 		return d
 	}
 	a, b := tenant("a.example"), tenant("b.example")
-	tracked := func(r *Referee, source netip.Addr, now time.Time, domains ...*world.Domain) *connection {
-		conn := r.connect(now, source, host)
+	tracked := func(r *Referee, source netip.Addr, now time.Time, domains ...*world.Domain) *Connection {
+		conn := r.Connect(now, source, host)
 		for _, d := range domains {
-			conn.countRcpt(now)
-			conn.countOnRoute(r, source, d, now)
-			conn.countRefusal(now)
+			conn.CountRcpt(now)
+			conn.CountOnRoute(r, source, d, now)
+			conn.CountRefusal(now)
 		}
 		return conn
 	}
@@ -109,20 +109,20 @@ func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 	}{
 		{"each its own", func(r *Referee) {
 			one, other := tracked(r, client, noon, a, a), tracked(r, second, noon, b, b)
-			one.close()
-			other.close()
+			one.Close()
+			other.Close()
 		}, 0, 0},
 		{"both at one", func(r *Referee) {
 			one, other := tracked(r, client, noon, a), tracked(r, second, noon, b, a)
-			one.close()
-			other.close()
+			one.Close()
+			other.Close()
 		}, 1, 1},
 		{"one after the other", func(r *Referee) {
-			tracked(r, client, noon, a).close()
-			tracked(r, second, noon.Add(time.Minute), a).close()
+			tracked(r, client, noon, a).Close()
+			tracked(r, second, noon.Add(time.Minute), a).Close()
 		}, 0, 1},
 	} {
-		r := NewReferee(1)
+		r := New(1)
 		tt.do(r)
 		got, moved := excesses(r), 0
 		for _, u := range r.Report().Routes {

@@ -1,4 +1,4 @@
-package sim
+package referee
 
 import (
 	"net/netip"
@@ -59,10 +59,10 @@ type meterKey struct {
 	cluster int
 }
 
-// NewReferee makes a referee for a world of that speed-up: limits by the minute
+// New makes a referee for a world of that speed-up: limits by the minute
 // and the hour are multiplied by it. With 0 only limits that hold at any speed
 // remain.
-func NewReferee(speedup float64) *Referee {
+func New(speedup float64) *Referee {
 	return &Referee{speedup: speedup, meters: map[meterKey]*meter{}, routes: map[string]*routeMeter{}}
 }
 
@@ -89,19 +89,19 @@ func (r *Referee) meterFor(source netip.Addr, host *world.Host) *meter {
 	return m
 }
 
-// connect counts a new connection. If it is overLimit, the caller waits closeGrace.
+// Connect counts a new connection. If it is overLimit, the caller waits closeGrace.
 // Then it calls admit before serving, and close at the end.
-func (r *Referee) connect(now time.Time, source netip.Addr, host *world.Host) *connection {
+func (r *Referee) Connect(now time.Time, source netip.Addr, host *world.Host) *Connection {
 	m := r.meterFor(source, host)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.connections++
 	m.open++
-	return &connection{
+	return &Connection{
 		meter:       m,
 		speedup:     r.speedup,
 		openAtStart: m.open,
-		overLimit:   exceeds(m.open, m.limits.Connections),
+		OverLimit:   exceeds(m.open, m.limits.Connections),
 		overRate:    m.recordRate(&m.arrivals, overConnectionsPerMinute, m.limits.ConnectionsPerMinute, now),
 	}
 }

@@ -1,4 +1,4 @@
-package sim
+package referee
 
 import (
 	"time"
@@ -20,34 +20,34 @@ func newSourceState() sourceState {
 	return sourceState{inMinute: window{part: time.Second}, warnings: window{part: time.Minute}, recentRefusals: window{part: 15 * time.Second}}
 }
 
-// checkRecipient applies the persona's hidden limits to one more recipient.
-func (conn *connection) checkRecipient(t *persona.HiddenLimits, now time.Time) replyRule {
+// CheckRecipient applies the persona's hidden limits to one more recipient.
+func (conn *Connection) CheckRecipient(t *persona.HiddenLimits, now time.Time) Rule {
 	if conn.speedup <= 0 {
-		return ruleNone
+		return RuleNone
 	}
 	m := conn.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if t.AcceptAllAfter > 0 && now.Before(m.state.acceptAllUntil) {
-		return ruleAcceptAll
+		return RuleAcceptAll
 	}
 	if t.DropAfter == 0 {
-		return ruleNone
+		return RuleNone
 	}
 	if m.state.recipients++; m.state.recipients == t.DropAfter {
 		m.state.droppedAt = now
 	}
 	if m.state.recipients < t.DropAfter || now.Sub(m.state.droppedAt) > persona.ScaleWait(t.DropFor, conn.speedup) {
-		return ruleNone
+		return RuleNone
 	}
 	if m.state.inMinute.add(now) <= persona.ScaleUp(t.DroppedRate, conn.speedup) {
-		return ruleNone
+		return RuleNone
 	}
-	return conn.warn(t, now, ruleTooFast)
+	return conn.warn(t, now, RuleTooFast)
 }
 
 // warn counts a warning; one too many is a block. Holds m.mu.
-func (conn *connection) warn(t *persona.HiddenLimits, now time.Time, otherwise replyRule) replyRule {
+func (conn *Connection) warn(t *persona.HiddenLimits, now time.Time, otherwise Rule) Rule {
 	m := conn.meter
 	if t.MaxWarnings > 0 && m.state.warnings.add(now) > persona.ScaleUp(t.MaxWarnings, conn.speedup) {
 		m.block(now.Add(persona.ScaleWait(time.Hour, conn.speedup)))
@@ -56,10 +56,10 @@ func (conn *connection) warn(t *persona.HiddenLimits, now time.Time, otherwise r
 	return otherwise
 }
 
-// checkRefusal applies the persona's hidden limits to one more refusal, before it is sent.
-func (conn *connection) checkRefusal(t *persona.HiddenLimits, now time.Time) replyRule {
+// CheckRefusal applies the persona's hidden limits to one more refusal, before it is sent.
+func (conn *Connection) CheckRefusal(t *persona.HiddenLimits, now time.Time) Rule {
 	if conn.speedup <= 0 {
-		return ruleNone
+		return RuleNone
 	}
 	m := conn.meter
 	m.mu.Lock()
@@ -68,16 +68,16 @@ func (conn *connection) checkRefusal(t *persona.HiddenLimits, now time.Time) rep
 	if t.AcceptAllAfter > 0 && m.refusalsInHour.total > persona.ScaleUp(t.AcceptAllAfter, conn.speedup) {
 		m.state.acceptAllUntil = now.Add(persona.ScaleWait(time.Hour, conn.speedup))
 		m.silences++
-		return ruleAcceptAll
+		return RuleAcceptAll
 	}
 	if t.CloseAfter > 0 && conn.refusals > t.CloseAfter {
-		return conn.warn(t, now, ruleTooManyRefusals)
+		return conn.warn(t, now, RuleTooManyRefusals)
 	}
-	return ruleNone
+	return RuleNone
 }
 
-// replyDelay is the persona's current delay of a reply to this source.
-func (conn *connection) replyDelay(t *persona.HiddenLimits, now time.Time) time.Duration {
+// ReplyDelay is the persona's current delay of a reply to this source.
+func (conn *Connection) ReplyDelay(t *persona.HiddenLimits, now time.Time) time.Duration {
 	if t.DelayStep == 0 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package sim
+package referee
 
 import (
 	"net/netip"
@@ -29,20 +29,20 @@ func excesses(r *Referee) map[string]int {
 }
 
 func TestRefereeFindsNothingAtTheLimits(t *testing.T) {
-	r, host := NewReferee(1), strictHost()
+	r, host := New(1), strictHost()
 	for range 2 { // two connections at a time, four in the minute
-		a, b := r.connect(noon, client, host), r.connect(noon, client, host)
-		if !a.admit() || !b.admit() {
+		a, b := r.Connect(noon, client, host), r.Connect(noon, client, host)
+		if !a.Admit() || !b.Admit() {
 			t.Error("refused at the limit")
 		}
-		a.countTransaction()
+		a.CountTransaction()
 		for range 3 {
-			a.countRcpt(noon)
+			a.CountRcpt(noon)
 		}
-		a.countRefusal(noon)
-		a.countRefusal(noon)
-		a.close()
-		b.close()
+		a.CountRefusal(noon)
+		a.CountRefusal(noon)
+		a.Close()
+		b.Close()
 	}
 	if got := r.Report(); got.Excesses != 0 || got.Connections != 4 || got.Recipients != 6 || got.Refused != 4 {
 		t.Errorf("report %+v", got)
@@ -57,60 +57,60 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 	}{
 		{"connections", 1, func(r *Referee, h *world.Host) {
 			for range 3 {
-				r.connect(noon, client, h).admit()
+				r.Connect(noon, client, h).Admit()
 			}
 		}},
 		{"connections_per_minute", 2, func(r *Referee, h *world.Host) {
 			for i := range 6 {
-				r.connect(noon.Add(time.Duration(i)*time.Second), client, h).close()
+				r.Connect(noon.Add(time.Duration(i)*time.Second), client, h).Close()
 			}
 		}},
 		{"rcpts_per_transaction", 1, func(r *Referee, h *world.Host) {
-			conn := r.connect(noon, client, h)
-			conn.countTransaction()
+			conn := r.Connect(noon, client, h)
+			conn.CountTransaction()
 			for range 4 {
-				conn.countRcpt(noon)
+				conn.CountRcpt(noon)
 			}
-			conn.countTransaction()
-			conn.countRcpt(noon)
+			conn.CountTransaction()
+			conn.CountRcpt(noon)
 		}},
 		{"rcpts_per_connection", 1, func(r *Referee, h *world.Host) {
-			conn := r.connect(noon, client, h)
+			conn := r.Connect(noon, client, h)
 			for range 9 {
-				conn.countTransaction()
-				conn.txRcpts, conn.transactions = 0, 0
-				conn.countRcpt(noon)
+				conn.CountTransaction()
+				conn.TransactionRcpts, conn.transactions = 0, 0
+				conn.CountRcpt(noon)
 			}
 		}},
 		{"rcpts_per_minute", 1, func(r *Referee, h *world.Host) {
 			for range 31 {
-				conn := r.connect(noon.Add(-time.Hour), client, h)
-				conn.countRcpt(noon)
-				conn.close()
+				conn := r.Connect(noon.Add(-time.Hour), client, h)
+				conn.CountRcpt(noon)
+				conn.Close()
 			}
 		}},
 		{"transactions_per_connection", 1, func(r *Referee, h *world.Host) {
-			conn := r.connect(noon, client, h)
+			conn := r.Connect(noon, client, h)
 			for range 6 {
-				conn.countTransaction()
+				conn.CountTransaction()
 			}
 		}},
 		{"refusals_per_connection", 1, func(r *Referee, h *world.Host) {
-			conn := r.connect(noon, client, h)
+			conn := r.Connect(noon, client, h)
 			for range 3 {
-				conn.countRefusal(noon)
+				conn.CountRefusal(noon)
 			}
 		}},
 		{"refusals_per_hour", 1, func(r *Referee, h *world.Host) {
 			for i := range 7 {
 				at := noon.Add(time.Duration(i) * 8 * time.Minute)
-				conn := r.connect(at, client, h)
-				conn.countRefusal(at)
-				conn.close()
+				conn := r.Connect(at, client, h)
+				conn.CountRefusal(at)
+				conn.Close()
 			}
 		}},
 	} {
-		r := NewReferee(1)
+		r := New(1)
 		tt.do(r, strictHost())
 		if got := excesses(r)[tt.kind]; got != tt.count {
 			t.Errorf("%s: %d excesses, want %d: %+v", tt.kind, got, tt.count, r.Report().By)
@@ -119,23 +119,23 @@ func TestRefereeFindsEveryKind(t *testing.T) {
 }
 
 func TestRefereeToleratesALateClose(t *testing.T) {
-	r, host := NewReferee(1), strictHost()
-	a, b := r.connect(noon, client, host), r.connect(noon, client, host)
-	c := r.connect(noon, client, host) // a has ended, but we do not know yet
-	a.close()
-	if !b.admit() || !c.admit() || r.Report().Excesses != 0 {
+	r, host := New(1), strictHost()
+	a, b := r.Connect(noon, client, host), r.Connect(noon, client, host)
+	c := r.Connect(noon, client, host) // a has ended, but we do not know yet
+	a.Close()
+	if !b.Admit() || !c.Admit() || r.Report().Excesses != 0 {
 		t.Errorf("a connection that had ended was counted: %+v", r.Report().By)
 	}
 }
 
 func TestRefereeSeparatesSourcesAndClusters(t *testing.T) {
-	r, host := NewReferee(1), strictHost()
+	r, host := New(1), strictHost()
 	other := *host
 	other.Cluster = 7
 	for range 2 {
-		r.connect(noon, client, host).admit()
-		r.connect(noon, netip.MustParseAddr("127.0.0.2"), host).admit()
-		r.connect(noon, client, &other).admit()
+		r.Connect(noon, client, host).Admit()
+		r.Connect(noon, netip.MustParseAddr("127.0.0.2"), host).Admit()
+		r.Connect(noon, client, &other).Admit()
 	}
 	if got := r.Report(); got.Excesses != 0 || len(got.Peaks) == 0 {
 		t.Errorf("report %+v", got)

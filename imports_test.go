@@ -39,14 +39,20 @@ var importRules = map[string][]string{
 	"internal/wholefile":   {},
 	"coordinator":          {"internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/..."},
 	"api":                  {"coordinator/...", "store", "engine/..."},
-	"bench/sim":            {},
-	"bench":                {"bench/sim"},
+	"bench/sim/persona":    {},
+	"bench/sim/world":      {"bench/sim/persona"},
+	"bench/sim/referee":    {"bench/sim/persona", "bench/sim/world"},
+	"bench/sim/smtpd":      {"bench/sim/persona", "bench/sim/world", "bench/sim/referee"},
+	"bench/sim/dnsd":       {"bench/sim/world"},
+	"bench/sim/score":      {"bench/sim/persona", "bench/sim/world"},
+	"bench/sim":            {"bench/sim/..."},
+	"bench":                {"bench/sim/..."},
 	"cmd/probity":          {"..."},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface
 // of a prober, so that a fake can implement it.
-var testImports = []string{"bench/sim", "internal/memnet", "prober/wire"}
+var testImports = []string{"bench/sim/...", "internal/memnet", "prober/wire"}
 
 func TestImportRules(t *testing.T) {
 	seen := map[string]bool{}

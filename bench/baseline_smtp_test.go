@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
 // startInMemory starts a simulated internet in memory.
-func startInMemory(t *testing.T, c sim.Config) (*sim.Server, *memnet.Network) {
+func startInMemory(t *testing.T, c world.Config) (*sim.Server, *memnet.Network) {
 	network := memnet.New()
 	server, err := sim.Start(t.Context(), c, network)
 	require.NoError(t, err)
@@ -29,7 +30,7 @@ func planTasks(t *testing.T, server *sim.Server, dial Dial, rows int) []task {
 	path := filepath.Join(t.TempDir(), "list.csv")
 	f, err := os.Create(path)
 	require.NoError(t, err)
-	require.NoError(t, sim.WriteList(f, server.World, rows, 7))
+	require.NoError(t, world.WriteList(f, server.World, rows, 7))
 	require.NoError(t, f.Close())
 	resolver := hostResolver{dial: dial, server: server.DNS}
 	p := planner{world: server.World, lookup: resolver.lookup}
@@ -40,13 +41,13 @@ func planTasks(t *testing.T, server *sim.Server, dial Dial, rows int) []task {
 }
 
 func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
-	server, network := startInMemory(t, sim.Config{Seed: 7})
+	server, network := startInMemory(t, world.Config{Seed: 7})
 	tasks := planTasks(t, server, network.Dial, 5000)
 	want := 0
 	for _, e := range tasks {
 		want += e.recipients()
 	}
-	f := smtpBaseline{dial: network.Dial, port: server.World.Config().SMTPPort, connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
+	f := smtpBaseline{dial: network.Dial, port: int(server.SMTPPort), connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
 	count, err := f.pool(tasks).run(t.Context(), len(tasks))
 	require.NoError(t, err)
 	require.Equal(t, want, count.Recipients+count.Lost)
@@ -77,7 +78,7 @@ func TestDropRecipients(t *testing.T) {
 }
 
 func TestPlannerKeepsTransactionsSmallAndOfOneDomain(t *testing.T) {
-	server, network := startInMemory(t, sim.Config{Seed: 7})
+	server, network := startInMemory(t, world.Config{Seed: 7})
 	for _, e := range planTasks(t, server, network.Dial, 3000) {
 		require.LessOrEqual(t, e.recipients(), perTask+perTransaction)
 		for _, tr := range e.transactions {

@@ -3,7 +3,7 @@ package bench
 import (
 	"context"
 
-	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 func cacheScenario() Scenario {
@@ -37,7 +37,7 @@ func (t *Trial) measureCache(ctx context.Context, in *internet) error {
 	})
 }
 
-func (t *Trial) reportCache(w *sim.World, list string, first, second runStats) error {
+func (t *Trial) reportCache(w *world.World, list string, first, second runStats) error {
 	reading, err := ingestBaseline(list)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
 )
 
 // wellFormed parses a picture as XML.
@@ -116,7 +116,7 @@ func TestConfusionRowsKeepTheUsualOrder(t *testing.T) {
 }
 
 func TestBudgetsShowTheHighestUse(t *testing.T) {
-	all := budgets(sim.Report{Peaks: []sim.Entry{
+	all := budgets(referee.Report{Peaks: []referee.Entry{
 		{Persona: "google", Source: "a", Kind: "connections", Seen: 3, Limit: 5}, {Persona: "google", Source: "b", Kind: "connections", Seen: 4, Limit: 5},
 		{Persona: "yahoo", Source: "a", Kind: "connections", Seen: 1, Limit: 5},
 	}})

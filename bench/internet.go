@@ -11,7 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 )
 
 // readyTimeout bounds the start of a process.
@@ -23,7 +24,7 @@ var errNotReady = errors.New("it was not ready in time")
 // internet is a running process of the simulated internet.
 type internet struct {
 	*process
-	world    *sim.World // the same population, for code that needs the truth
+	world    *world.World // the same population, for code that needs the truth
 	dns      netip.AddrPort
 	smtpPort int
 	referee  string // URL
@@ -60,7 +61,7 @@ func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*intern
 	if err != nil {
 		return nil, err
 	}
-	in := &internet{process: p, world: sim.NewWorld(sim.Config{Seed: t.Options.Seed, Homes: t.homes})}
+	in := &internet{process: p, world: world.New(world.Config{Seed: t.Options.Seed, Homes: t.homes})}
 	select {
 	case line := <-ready:
 		return in, in.parseReadyLine(line)
@@ -98,7 +99,7 @@ func (in *internet) parseReadyLine(line string) error {
 }
 
 // report reads the referee's report.
-func (in *internet) report(ctx context.Context) (rep sim.Report, err error) {
+func (in *internet) report(ctx context.Context) (rep referee.Report, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.referee, nil)
 	if err != nil {
 		return rep, err
@@ -120,6 +121,6 @@ func (in *internet) report(ctx context.Context) (rep sim.Report, err error) {
 // traffic is what the simulated internet saw between two reports.
 type traffic struct{ connections, recipients, refused int64 }
 
-func trafficBetween(before, after sim.Report) traffic {
+func trafficBetween(before, after referee.Report) traffic {
 	return traffic{after.Connections - before.Connections, after.Recipients - before.Recipients, after.Refused - before.Refused}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 // writeFile writes a file of the trial and returns its path.
@@ -25,13 +26,13 @@ func (t *Trial) writeFile(name string, write func(io.Writer) error) (string, err
 }
 
 // writeList writes a list of rows addresses of w.
-func (t *Trial) writeList(name string, w *sim.World, rows int) (string, error) {
-	return t.writeFile(name, func(out io.Writer) error { return sim.WriteList(out, w, rows, t.Options.Seed) })
+func (t *Trial) writeList(name string, w *world.World, rows int) (string, error) {
+	return t.writeFile(name, func(out io.Writer) error { return world.WriteList(out, w, rows, t.Options.Seed) })
 }
 
 // writeHomes writes a list with one address of each of the first rows domains of w's Homes.
-func (t *Trial) writeHomes(name string, w *sim.World, rows int) (string, error) {
-	return t.writeFile(name, func(out io.Writer) error { return sim.WriteHomes(out, w, rows) })
+func (t *Trial) writeHomes(name string, w *world.World, rows int) (string, error) {
+	return t.writeFile(name, func(out io.Writer) error { return world.WriteHomes(out, w, rows) })
 }
 
 // writeProviders writes the override file of a speed-up.
@@ -40,7 +41,7 @@ func (t *Trial) writeProviders(speedup float64) (string, error) {
 }
 
 // score compares a result with the truth, which it makes meanwhile.
-func (t *Trial) score(w *sim.World, list, result string) (sim.Scores, error) {
+func (t *Trial) score(w *world.World, list, result string) (sim.Scores, error) {
 	in, err := os.Open(list)
 	if err != nil {
 		return sim.Scores{}, err

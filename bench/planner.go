@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // maxRecipients bounds the recipients of a baseline, at about 200 bytes each.
@@ -42,9 +43,9 @@ type mailRoute struct {
 
 // planner makes tasks of the addresses of a list. The routes come from the simulated internet's DNS.
 type planner struct {
-	world  *sim.World
+	world  *world.World
 	lookup func(ctx context.Context, host string) (netip.Addr, error)
-	keep   func(sim.Domain) bool // nil keeps every domain
+	keep   func(world.Domain) bool // nil keeps every domain
 
 	routes     map[string]mailRoute // by domain; one without a host is skipped
 	localParts map[string][]string  // local parts by domain
@@ -67,7 +68,7 @@ func (p *planner) plan(ctx context.Context, list string) ([]task, error) {
 	p.routes, p.localParts = map[string]mailRoute{}, map[string][]string{}
 	rows := csv.NewReader(f)
 	rows.ReuseRecord = true
-	column := slices.Index(strings.Split(sim.ListHeader, ","), "email")
+	column := slices.Index(strings.Split(world.ListHeader, ","), "email")
 	if _, err := rows.Read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", list, err)
 	}
@@ -121,10 +122,8 @@ func isPlainWord(s string) bool {
 // routeOf is the first MX host of a domain. Hosts that never answer are left out: they would measure a timeout.
 func (p *planner) routeOf(ctx context.Context, domain string) mailRoute {
 	d, ok := p.world.Domain(domain)
-	if !ok || len(d.MX) == 0 || d.Persona.Slow || p.keep != nil && !p.keep(d) {
-		return mailRoute{}
-	}
-	if d.Persona.Oddity != sim.PlainDNS && d.Persona.Oddity != sim.CNAMEDomain {
+	if !ok || len(d.MX) == 0 || d.Persona.Slow || p.keep != nil && !p.keep(d) ||
+		d.Persona.Oddity != persona.PlainDNS && d.Persona.Oddity != persona.CNAMEDomain {
 		return mailRoute{}
 	}
 	host, err := p.lookup(ctx, d.MX[0].Host)

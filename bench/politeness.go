@@ -3,7 +3,7 @@ package bench
 import (
 	"context"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
 )
 
 func politenessScenario() Scenario {
@@ -56,7 +56,7 @@ func (t *Trial) measurePoliteness(ctx context.Context, in *internet) error {
 }
 
 // budgets is the highest use of each receiver's limits.
-func budgets(rep sim.Report) (all []Budget) {
+func budgets(rep referee.Report) (all []Budget) {
 	at := map[string]int{} // by persona and kind
 	for _, e := range rep.Peaks {
 		key := e.Persona + " " + e.Kind

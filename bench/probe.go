@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 func probeScenario() Scenario {
@@ -56,7 +56,7 @@ func runProbe(ctx context.Context, t *Trial) error {
 var largeRoutes = []string{"google", "microsoft365", "outlook", "yahoo", "icloud"}
 
 // writeLargeRoutes writes a list of the rows that go to the large routes, in their order and with all cells.
-func (t *Trial) writeLargeRoutes(w *sim.World) (path string, rows int, err error) {
+func (t *Trial) writeLargeRoutes(w *world.World) (path string, rows int, err error) {
 	all, err := t.writeList("all.csv", w, t.rows)
 	if err != nil {
 		return "", 0, err
@@ -68,7 +68,7 @@ func (t *Trial) writeLargeRoutes(w *sim.World) (path string, rows int, err error
 	return path, rows, errors.Join(err, os.Remove(filepath.Join(t.Dir, "all.csv")))
 }
 
-func onLargeRoute(w *sim.World, cell string) bool {
+func onLargeRoute(w *world.World, cell string) bool {
 	_, domain, _ := strings.Cut(strings.TrimSpace(cell), "@")
 	d, ok := w.Domain(domain)
 	return ok && slices.Contains(largeRoutes, d.Persona.Provider)
@@ -83,7 +83,7 @@ func filterRows(out io.Writer, list string, want func(cell string) bool) (rows i
 	defer f.Close()
 	in := csv.NewReader(bufio.NewReaderSize(f, 1<<20))
 	in.ReuseRecord = true
-	column := slices.Index(strings.Split(sim.ListHeader, ","), "email")
+	column := slices.Index(strings.Split(world.ListHeader, ","), "email")
 	w := csv.NewWriter(out)
 	for header := true; ; header = false {
 		row, err := in.Read()

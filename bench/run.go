@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 // runStats is the cost of one list, from the first byte of its upload to the last byte of its result.
@@ -131,7 +131,7 @@ func (t *Trial) reportGrowth(g growth) {
 }
 
 // scoreRun compares a run's result with the truth of its list.
-func (t *Trial) scoreRun(w *sim.World, list string, r runStats) error {
+func (t *Trial) scoreRun(w *world.World, list string, r runStats) error {
 	scores, err := t.score(w, list, r.result)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 // standIn makes this test binary speak the part of the command line that scenarios use, so that they can be tested
@@ -123,17 +124,17 @@ func runStandIn(args []string) error {
 		return ServeBaseline(ctx, os.Stderr)
 	}
 	s := c.Sim.Serve
-	server, err := sim.Start(ctx, sim.Config{Seed: s.Seed, Homes: s.Homes, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
+	server, err := sim.Start(ctx, world.Config{Seed: s.Seed, Homes: s.Homes, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "pretend internet %d: DNS at %s, SMTP at port %d, referee at http://%s/referee\n", s.Seed, server.DNS, server.World.Config().SMTPPort, server.HTTP)
+	fmt.Fprintf(os.Stderr, "pretend internet %d: DNS at %s, SMTP at port %d, referee at http://%s/referee\n", s.Seed, server.DNS, server.SMTPPort, server.HTTP)
 	return server.Wait()
 }
 
 // copyTruth writes the first expected outcome of each row as its verdict. Lists that tests make are of seed 7.
 func copyTruth(list, result string) error {
-	w := sim.NewWorld(sim.Config{Seed: 7})
+	w := world.New(world.Config{Seed: 7})
 	in, err := os.Open(list)
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func copyTruth(list, result string) error {
 	}
 }
 
-func verdictOf(w *sim.World, row []string) []string {
+func verdictOf(w *world.World, row []string) []string {
 	email := row[0]
 	if len(row) > 3 {
 		email = row[3]

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/engine"
 	"probity/prober/wire"
 )
@@ -60,7 +62,7 @@ func TestPunishingReceiversStayPatient(t *testing.T) {
 // TestRateFollowsAFallingLimit asks about existing mailboxes, so that only the rate counts, of a receiver that takes a tenth of it
 // for half an hour: the rate falls with the receiver's limit, and rises with it.
 func TestRateFollowsAFallingLimit(t *testing.T) {
-	present := func(w *sim.World, domain, local string) bool { return w.Mailbox(domain, local) == sim.Present }
+	present := func(w *world.World, domain, local string) bool { return w.Mailbox(domain, local) == persona.Present }
 	withPunishingServer(t, "limit-falls", 2600, present, func(_ *testNode, server *sim.Server, rows []*listRow) {
 		requireNotPunished(t, server, rows)
 		by := settledPerSpan(10*time.Minute, rows)
@@ -105,11 +107,11 @@ func settledPerSpan(span time.Duration, rows []*listRow) []int {
 }
 
 // withPunishingServer verifies n addresses of one receiver in a bubble, those that wanted accepts.
-func withPunishingServer(t *testing.T, persona string, n int, wanted func(w *sim.World, domain, local string) bool, check func(*testNode, *sim.Server, []*listRow)) {
+func withPunishingServer(t *testing.T, persona string, n int, wanted func(w *world.World, domain, local string) bool, check func(*testNode, *sim.Server, []*listRow)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		b := newTestNode(t, "", nil)
-		server, err := sim.Start(ctx, sim.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53"), Throttlers: true}, b.net)
+		server, err := sim.Start(ctx, world.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53"), Throttlers: true}, b.net)
 		require.NoError(t, err)
 		resolver := b.startProber(ctx, t, server.DNS)
 		defer func() {

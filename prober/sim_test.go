@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/prober/wire"
@@ -33,7 +34,7 @@ func TestSimulatedInternet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		b := newTestNode(t, "", nil)
-		server, err := sim.Start(ctx, sim.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, b.net)
+		server, err := sim.Start(ctx, world.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, b.net)
 		require.NoError(t, err)
 		resolver := b.startProber(ctx, t, server.DNS)
 		defer func() {
@@ -89,9 +90,9 @@ type listRow struct {
 }
 
 // listRows are the rows of a list that a coordinator would send to a prober, one for each address.
-func listRows(t *testing.T, w *sim.World, resolver *dns.Resolver, n int) []*listRow {
+func listRows(t *testing.T, w *world.World, resolver *dns.Resolver, n int) []*listRow {
 	var buf bytes.Buffer
-	require.NoError(t, sim.WriteList(&buf, w, n, 5))
+	require.NoError(t, world.WriteList(&buf, w, n, 5))
 	records, err := csv.NewReader(&buf).ReadAll()
 	require.NoError(t, err)
 	email := slices.Index(records[0], "email")
@@ -167,7 +168,7 @@ func (b *testNode) verifyAll(ctx context.Context, rows []*listRow) []*listRow {
 }
 
 // checkTruth compares verdicts with what the world expects. Lists and role names are not of this package.
-func checkTruth(t *testing.T, w *sim.World, rows []*listRow) {
+func checkTruth(t *testing.T, w *world.World, rows []*listRow) {
 	wrong := map[string]int{}
 	counts := map[string]int{}
 	for _, l := range rows {

@@ -3,6 +3,8 @@ package sim
 import (
 	"net/netip"
 	"sync"
+
+	"probity/bench/sim/persona"
 )
 
 // blocklists say which sources are refused, whatever their behaviour. Safe for concurrent use.
@@ -13,8 +15,7 @@ type blocklists struct {
 
 // Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver refuses it
 // with the text of a public blocklist.
-func (s *Server) Blocklist(source netip.Addr, provider string) {
-	b := &s.smtp.blocklists
+func (b *blocklists) Blocklist(source netip.Addr, provider string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.listed == nil {
@@ -27,15 +28,14 @@ func (s *Server) Blocklist(source netip.Addr, provider string) {
 }
 
 // Unblock removes a source from all blocklists.
-func (s *Server) Unblock(source netip.Addr) {
-	b := &s.smtp.blocklists
+func (b *blocklists) Unblock(source netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.listed, source)
 }
 
 // refusal is the banner of a persona for a blocklisted source; empty for any other source.
-func (b *blocklists) refusal(source netip.Addr, p *Persona) string {
+func (b *blocklists) refusal(source netip.Addr, p *persona.Persona) string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	on := b.listed[source]

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"probity/bench/sim/world"
 )
 
 // Times to live, in seconds: the negative one is the SOA's last field (RFC 2308).
@@ -18,23 +20,15 @@ const (
 	ttlNegative = 300
 )
 
-// dnsDelay is the name server's time for an answer with realistic latency at
-// speed-up 1.
-const dnsDelay = 15 * time.Millisecond
-
 // nameServer answers for all names: the records of the world, and NXDOMAIN for
 // the rest. It claims recursion, as clients expect of a resolver.
 type nameServer struct {
-	world *World
+	world *world.World
 	delay time.Duration
 }
 
-func newNameServer(w *World) *nameServer {
-	n := &nameServer{world: w}
-	if c := w.config; c.Latency == "realistic" && c.Speedup > 0 {
-		n.delay = time.Duration(float64(dnsDelay) / c.Speedup)
-	}
-	return n
+func newNameServer(w *world.World) *nameServer {
+	return &nameServer{world: w, delay: w.DNSLatency()}
 }
 
 // serve answers on both sockets until ctx is done, and closes them.
@@ -112,23 +106,23 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 	owner := q.Name
 	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 	for range 8 {
-		r, known := n.world.names[name]
+		r, known := n.world.RecordsOf(name)
 		switch {
 		case !known:
 			m.Rcode = n.absentCode(name)
 			return
-		case r.servFail:
+		case r.ServFail:
 			m.Rcode, m.Answer = dns.RcodeServerFailure, nil
 			return
-		case r.truncateUDP && udp:
+		case r.TruncateUDP && udp:
 			m.Truncated = true
 			return
-		case r.alias == "" || q.Qtype == dns.TypeCNAME:
-			m.Answer = append(m.Answer, r.answers(owner, q.Qtype)...)
+		case r.Alias == "" || q.Qtype == dns.TypeCNAME:
+			m.Answer = append(m.Answer, answers(r, owner, q.Qtype)...)
 			return
 		}
-		m.Answer = append(m.Answer, &dns.CNAME{Hdr: header(owner, dns.TypeCNAME), Target: dns.Fqdn(r.alias)})
-		name, owner = r.alias, dns.Fqdn(r.alias)
+		m.Answer = append(m.Answer, &dns.CNAME{Hdr: header(owner, dns.TypeCNAME), Target: dns.Fqdn(r.Alias)})
+		name, owner = r.Alias, dns.Fqdn(r.Alias)
 	}
 	m.Rcode, m.Answer = dns.RcodeServerFailure, nil
 }
@@ -136,35 +130,35 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 // absentCode is the code for a name without records: NOERROR if names exist
 // below it (RFC 8020), else NXDOMAIN.
 func (n *nameServer) absentCode(name string) int {
-	if _, nonTerminal := n.world.nonTerminals[name]; nonTerminal || name == "" { // the root is above all
+	if n.world.IsEmptyNonTerminal(name) {
 		return dns.RcodeSuccess
 	}
 	return dns.RcodeNameError
 }
 
 // answers lists a name's records of one type.
-func (r record) answers(owner string, kind uint16) []dns.RR {
+func answers(r world.DNSRecords, owner string, kind uint16) []dns.RR {
 	var all []dns.RR
 	switch kind {
 	case dns.TypeMX:
-		for _, mx := range r.mx {
+		for _, mx := range r.MX {
 			all = append(all, &dns.MX{Hdr: header(owner, kind), Preference: mx.Pref, Mx: dns.Fqdn(mx.Host)})
 		}
 	case dns.TypeA:
-		for _, addr := range r.addrs {
+		for _, addr := range r.Addrs {
 			if addr.Is4() {
 				all = append(all, &dns.A{Hdr: header(owner, kind), A: addr.AsSlice()})
 			}
 		}
 	case dns.TypeAAAA:
-		for _, addr := range r.addrs {
+		for _, addr := range r.Addrs {
 			if addr.Is6() {
 				all = append(all, &dns.AAAA{Hdr: header(owner, kind), AAAA: addr.AsSlice()})
 			}
 		}
 	case dns.TypeCNAME:
-		if r.alias != "" {
-			all = append(all, &dns.CNAME{Hdr: header(owner, kind), Target: dns.Fqdn(r.alias)})
+		if r.Alias != "" {
+			all = append(all, &dns.CNAME{Hdr: header(owner, kind), Target: dns.Fqdn(r.Alias)})
 		}
 	}
 	return all

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +11,14 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // ask sends one query to the handler and writes the answer: rcode, then the
 // records without owner and time to live.
-func ask(w *World, name, kind string, udp bool) string {
+func ask(w *world.World, name, kind string, udp bool) string {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
 	m := newNameServer(w).answer(q, udp)
 	words := []string{dns.RcodeToString[m.Rcode]}
@@ -31,14 +33,14 @@ func ask(w *World, name, kind string, udp bool) string {
 }
 
 // oddDomain finds a domain with that oddity.
-func oddDomain(t *testing.T, w *World, odd Oddity) Domain {
-	at := slices.IndexFunc(w.domains, func(d Domain) bool { return d.Persona.Oddity == odd && !d.typo })
+func oddDomain(t *testing.T, w *world.World, odd persona.Oddity) world.Domain {
+	at := slices.IndexFunc(w.Domains(), func(d world.Domain) bool { return d.Persona.Oddity == odd })
 	require.GreaterOrEqual(t, at, 0, "no domain with oddity %d", odd)
-	return w.domains[at]
+	return w.Domains()[at]
 }
 
 func TestDNSOfPlainDomains(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	require.True(t, strings.HasPrefix(ask(w, "GMAIL.com", "MX", true), "NOERROR; MX 10 gmail-smtp-in.l.google.com.; MX 20 "))
 	require.True(t, strings.HasPrefix(ask(w, "gmail-smtp-in.l.google.com", "A", true), "NOERROR; A 127.16.0."))
 	require.Equal(t, "NOERROR", ask(w, "gmail-smtp-in.l.google.com", "AAAA", true))
@@ -50,50 +52,52 @@ func TestDNSOfPlainDomains(t *testing.T) {
 	require.Equal(t, "NXDOMAIN", ask(w, "9.9.9.9.in-addr.arpa", "PTR", true))
 }
 
-func reverseOf(w *World, host string) string {
-	o := w.names[host].addrs[0].As4()
+func reverseOf(w *world.World, host string) string {
+	r, _ := w.RecordsOf(host)
+	o := r.Addrs[0].As4()
 	return fmt.Sprintf("%d.%d.%d.%d.in-addr.arpa", o[3], o[2], o[1], o[0])
 }
 
 func TestDNSOfOddDomains(t *testing.T) {
-	w := NewWorld(Config{})
-	mailDomain := func(odd Oddity) string { return oddDomain(t, w, odd).Name }
-	host := func(odd Oddity) string { return oddDomain(t, w, odd).MX[0].Host }
+	w := world.New(world.Config{})
+	mailDomain := func(odd persona.Oddity) string { return oddDomain(t, w, odd).Name }
+	host := func(odd persona.Oddity) string { return oddDomain(t, w, odd).MX[0].Host }
 	for _, tc := range []struct {
 		what, name, kind string
 		want             string // a beginning
 	}{
-		{"nxdomain", mailDomain(NXDomain), "MX", "NXDOMAIN"},
-		{"no records", mailDomain(NoRecords), "MX", "NOERROR"},
-		{"no records", mailDomain(NoRecords), "A", "NOERROR"},
-		{"null mx", mailDomain(NullMX), "MX", "NOERROR; MX 0 ."},
-		{"servfail", mailDomain(ServFail), "MX", "SERVFAIL"},
-		{"host servfail", mailDomain(HostServFail), "MX", "NOERROR; MX 10"},
-		{"host servfail", host(HostServFail), "A", "SERVFAIL"},
-		{"loop", mailDomain(CNAMELoop), "MX", "SERVFAIL"},
-		{"unroutable", host(Unroutable), "A", "NOERROR; A 0.0.0.0; A 240.0.0.1"},
-		{"dangling", host(DanglingMX), "A", "NXDOMAIN"},
-		{"implicit", mailDomain(ImplicitMX), "MX", "NOERROR"},
-		{"implicit", mailDomain(ImplicitMX), "A", "NOERROR; A 127."},
-		{"alias", mailDomain(CNAMEDomain), "MX", "NOERROR; CNAME real-"},
-		{"host alias", host(CNAMEHost), "A", "NOERROR; CNAME real-"},
-		{"ipv6", host(IPv6Only), "AAAA", "NOERROR; AAAA ::1"},
-		{"dead", host(DeadPrimary), "A", "NOERROR; A 127."},
+		{"nxdomain", mailDomain(persona.NXDomain), "MX", "NXDOMAIN"},
+		{"no records", mailDomain(persona.NoRecords), "MX", "NOERROR"},
+		{"no records", mailDomain(persona.NoRecords), "A", "NOERROR"},
+		{"null mx", mailDomain(persona.NullMX), "MX", "NOERROR; MX 0 ."},
+		{"servfail", mailDomain(persona.ServFail), "MX", "SERVFAIL"},
+		{"host servfail", mailDomain(persona.HostServFail), "MX", "NOERROR; MX 10"},
+		{"host servfail", host(persona.HostServFail), "A", "SERVFAIL"},
+		{"loop", mailDomain(persona.CNAMELoop), "MX", "SERVFAIL"},
+		{"unroutable", host(persona.Unroutable), "A", "NOERROR; A 0.0.0.0; A 240.0.0.1"},
+		{"dangling", host(persona.DanglingMX), "A", "NXDOMAIN"},
+		{"implicit", mailDomain(persona.ImplicitMX), "MX", "NOERROR"},
+		{"implicit", mailDomain(persona.ImplicitMX), "A", "NOERROR; A 127."},
+		{"alias", mailDomain(persona.CNAMEDomain), "MX", "NOERROR; CNAME real-"},
+		{"host alias", host(persona.CNAMEHost), "A", "NOERROR; CNAME real-"},
+		{"ipv6", host(persona.IPv6Only), "AAAA", "NOERROR; AAAA ::1"},
+		{"dead", host(persona.DeadPrimary), "A", "NOERROR; A 127."},
 	} {
 		require.True(t, strings.HasPrefix(ask(w, tc.name, tc.kind, true), tc.want), "%s: %s %s", tc.what, tc.name, ask(w, tc.name, tc.kind, true))
 	}
-	require.Equal(t, "NOERROR", ask(w, mailDomain(ImplicitMX), "MX", true), "an implicit MX is no record")
-	require.Contains(t, ask(w, mailDomain(CNAMEDomain), "MX", true), "; MX 10")
-	require.Contains(t, ask(w, host(CNAMEHost), "A", true), "; A 127.")
-	require.Equal(t, "NOERROR; TC", ask(w, mailDomain(TruncatedUDP), "MX", true))
-	require.Contains(t, ask(w, mailDomain(TruncatedUDP), "MX", false), "NOERROR; MX 10")
-	dead, known := w.HostAt(w.names[host(DeadPrimary)].addrs[0])
-	require.True(t, known && dead.Role == Dead)
+	require.Equal(t, "NOERROR", ask(w, mailDomain(persona.ImplicitMX), "MX", true), "an implicit MX is no record")
+	require.Contains(t, ask(w, mailDomain(persona.CNAMEDomain), "MX", true), "; MX 10")
+	require.Contains(t, ask(w, host(persona.CNAMEHost), "A", true), "; A 127.")
+	require.Equal(t, "NOERROR; TC", ask(w, mailDomain(persona.TruncatedUDP), "MX", true))
+	require.Contains(t, ask(w, mailDomain(persona.TruncatedUDP), "MX", false), "NOERROR; MX 10")
+	r, _ := w.RecordsOf(host(persona.DeadPrimary))
+	dead, known := w.HostAt(r.Addrs[0])
+	require.True(t, known && dead.Role == world.Dead)
 }
 
 // RFC 2308: a negative answer has an SOA with its time to live.
 func TestNegativeDNSAnswersHaveSOA(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	for _, name := range []string{"nowhere.example.", "gmail.com."} {
 		m := newNameServer(w).answer(new(dns.Msg).SetQuestion(name, dns.TypeTXT), true)
 		require.Len(t, m.Ns, 1, name)
@@ -102,17 +106,17 @@ func TestNegativeDNSAnswersHaveSOA(t *testing.T) {
 }
 
 func TestDNSServesBothTransports(t *testing.T) {
-	w := NewWorld(Config{})
-	packets, err := Loopback{}.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
+	w := world.New(world.Config{})
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
-	listener, err := Loopback{}.Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- newNameServer(w).serve(ctx, packets, listener) }()
 	for network, at := range map[string]net.Addr{"udp": packets.LocalAddr(), "tcp": listener.Addr()} {
 		client := dns.Client{Net: network}
-		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, TruncatedUDP).Name+".", dns.TypeMX), at.String())
+		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, persona.TruncatedUDP).Name+".", dns.TypeMX), at.String())
 		require.NoError(t, err)
 		require.Equal(t, network == "udp", m.Truncated)
 		require.Equal(t, network == "tcp", len(m.Answer) > 0)

@@ -35,7 +35,7 @@ func (s *Server) serveReport(rw http.ResponseWriter, _ *http.Request) {
 
 // startHTTP serves the report if Config.HTTP is set.
 func (s *Server) startHTTP(ctx context.Context) error {
-	at := s.World.config.HTTP
+	at := s.World.Config().HTTP
 	if !at.IsValid() {
 		return nil
 	}

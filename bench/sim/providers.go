@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"probity/bench/sim/persona"
 )
 
 // rates are the hourly and per-minute budgets of a careful prober, in real time.
@@ -71,7 +73,7 @@ func WriteProviders(out io.Writer, speedup float64) error {
 func providerIDs() []string {
 	var ids []string
 	seen := map[string]bool{"": true}
-	for _, p := range Personas() {
+	for _, p := range persona.All() {
 		if !seen[p.Provider] {
 			ids = append(ids, p.Provider)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim/persona"
 )
 
 type overrides struct {
@@ -66,7 +68,7 @@ func TestProvidersStayInRange(t *testing.T) {
 // A client that keeps the budgets exceeds no persona's limit.
 func TestProvidersStayWithinPersonas(t *testing.T) {
 	within := func(budget, limit int) bool { return limit == 0 || budget <= limit }
-	for _, p := range Personas() {
+	for _, p := range persona.All() {
 		r, known := providerRates[p.Provider]
 		require.Equal(t, p.Provider != "", known, p.Name)
 		if !known {

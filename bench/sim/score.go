@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"probity/bench/sim/persona"
 )
 
 // Scores is the comparison of a result file with the truth. All figures are rows,
@@ -62,7 +64,7 @@ type scorer struct {
 	Scores
 	truth, result       *records
 	status, reason      int // columns of the result
-	allowed             []Outcome
+	allowed             []persona.Outcome
 	truthEnd, resultEnd bool
 }
 
@@ -209,19 +211,19 @@ func (s *scorer) judge(status, reason string) {
 	}
 	s.WrongStatus++
 	switch status {
-	case statusValid:
+	case persona.StatusValid:
 		s.FalseValid++
-	case statusInvalid:
+	case persona.StatusInvalid:
 		s.FalseInvalid++
-	case statusUnknown:
+	case persona.StatusUnknown:
 		s.UnexpectedUnknown++
 	}
 }
 
 // match finds the allowed outcome nearest to the verdict: the same one, else one
 // of the same status, else the first.
-func (s *scorer) match(status, reason string) (nearest Outcome, exact bool) {
-	var similar *Outcome
+func (s *scorer) match(status, reason string) (nearest persona.Outcome, exact bool) {
+	var similar *persona.Outcome
 	for i, o := range s.allowed {
 		if o.Status == status && o.Reason == reason {
 			return o, true
@@ -234,7 +236,7 @@ func (s *scorer) match(status, reason string) (nearest Outcome, exact bool) {
 	case similar != nil:
 		return *similar, false
 	case len(s.allowed) == 0:
-		return Outcome{}, status == ""
+		return persona.Outcome{}, status == ""
 	}
 	return s.allowed[0], false
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/sim/world"
 )
 
 const truthFile = `id,email,notes,expected_status,expected_reason
@@ -71,7 +73,7 @@ func TestScoreRejectsOtherFiles(t *testing.T) {
 
 // A list's own truth, given as verdicts, is a perfect result; compressed or not.
 func TestTruthScoresPerfectly(t *testing.T) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	list := listOf(t, w, 3000, 1)
 	var truth bytes.Buffer
 	require.NoError(t, WriteTruth(&truth, w, bytes.NewReader(list)))
@@ -137,7 +139,7 @@ func FuzzRecords(f *testing.F) {
 }
 
 func BenchmarkScore(b *testing.B) {
-	w := NewWorld(Config{})
+	w := world.New(world.Config{})
 	var truth bytes.Buffer
 	require.NoError(b, WriteTruth(&truth, w, bytes.NewReader(listOf(b, w, b.N, 1))))
 	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"), 1)

@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 )
 
 // Network is where a Server listens: loopback, private addresses, or memory.
@@ -14,15 +17,14 @@ type Network interface {
 	ListenPacket(netip.AddrPort) (net.PacketConn, error)
 }
 
-// AnyPort as Config.SMTPPort selects a free port.
-const AnyPort = -1
-
 // Server is a running simulated internet.
 type Server struct {
-	World   *World
-	Referee *Referee
+	World   *world.World
+	Referee *referee.Referee
 	DNS     netip.AddrPort // where the name server listens
 	HTTP    netip.AddrPort // where the report is; zero: nowhere
+	// SMTPPort is the port of all hosts, also if the Config left it to the system.
+	SMTPPort uint16
 
 	network Network
 	stop    context.CancelFunc
@@ -36,13 +38,16 @@ type Server struct {
 // Start makes the world of c and listens on n: one listener for each living
 // host, all on one port, and the name server. It serves until ctx ends or Close
 // is called. Port 0 in c.DNS or c.HTTP, and AnyPort, select a free port: see
-// World.Config, DNS and HTTP of the Server.
-func Start(ctx context.Context, c Config, n Network) (*Server, error) {
-	if err := c.withDefaults().check(); err != nil {
+// SMTPPort, DNS and HTTP of the Server.
+func Start(ctx context.Context, c world.Config, n Network) (*Server, error) {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	w := NewWorld(c)
-	s := &Server{World: w, Referee: NewReferee(w.config.Speedup), network: n}
+	w := world.New(c)
+	s := &Server{World: w, Referee: referee.New(c.Speedup), network: n}
+	if port := w.Config().SMTPPort; port != world.AnyPort {
+		s.SMTPPort = uint16(port)
+	}
 	var err error
 	if s.smtp, err = newSMTP(w, s.Referee); err != nil {
 		return nil, fmt.Errorf("smtp: %w", err)
@@ -57,19 +62,12 @@ func Start(ctx context.Context, c Config, n Network) (*Server, error) {
 	return s, nil
 }
 
-// check refuses an invalid Config.
-func (c Config) check() error {
-	switch {
-	case !c.Network.Addr().Is4() || c.Network.Bits() > 20:
-		return fmt.Errorf("network %s: want IPv4 with 4,096 addresses or more", c.Network)
-	case c.SMTPPort < AnyPort || c.SMTPPort > 65535:
-		return fmt.Errorf("smtp port %d: want 1 to 65535", c.SMTPPort)
-	case c.Speedup < 0:
-		return fmt.Errorf("speed-up %g: want 0 or more", c.Speedup)
-	}
-	_, err := c.fixedLatency()
-	return err
-}
+// Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver refuses it
+// with the text of a public blocklist.
+func (s *Server) Blocklist(source netip.Addr, provider string) { s.smtp.Blocklist(source, provider) }
+
+// Unblock removes a source from all blocklists.
+func (s *Server) Unblock(source netip.Addr) { s.smtp.Unblock(source) }
 
 // Close ends every listener and connection and waits for them. It returns the
 // error that ended the server early, if any.
@@ -103,7 +101,7 @@ func (s *Server) fail(err error) {
 // hosts are unreachable, as from many real networks.
 func (s *Server) startHosts(ctx context.Context) error {
 	for _, h := range s.World.Hosts() {
-		if h.Role == Dead {
+		if h.Role == world.Dead {
 			continue
 		}
 		for _, addr := range h.Addrs {
@@ -120,23 +118,19 @@ func (s *Server) startHosts(ctx context.Context) error {
 	return nil
 }
 
-// listen opens the SMTP port at addr. With AnyPort the first call chooses the port.
+// listen opens the SMTP port at addr. If the port is free to choose, the first call chooses it.
 func (s *Server) listen(addr netip.Addr) (net.Listener, error) {
-	c := &s.World.config
-	if c.SMTPPort != AnyPort {
-		return s.network.Listen(netip.AddrPortFrom(addr, uint16(c.SMTPPort)))
-	}
-	l, err := s.network.Listen(netip.AddrPortFrom(addr, 0))
+	l, err := s.network.Listen(netip.AddrPortFrom(addr, s.SMTPPort))
 	if err != nil {
 		return nil, err
 	}
-	c.SMTPPort = int(addrPort(l.Addr()).Port())
+	s.SMTPPort = addrPort(l.Addr()).Port()
 	return l, nil
 }
 
 // startDNS listens on one port for UDP and TCP.
 func (s *Server) startDNS(ctx context.Context) error {
-	packets, listener, err := s.listenBoth(s.World.config.DNS)
+	packets, listener, err := s.listenBoth(s.World.Config().DNS)
 	if err != nil {
 		return fmt.Errorf("dns: %w", err)
 	}

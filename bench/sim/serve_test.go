@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/textproto"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,8 @@ import (
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
@@ -81,7 +84,7 @@ func (c *testClient) exchange(network string, q *dns.Msg) *dns.Msg {
 func (c *testClient) probe(domain, target, decoy string) (codes [2]int) {
 	addrs, _ := c.route(domain)
 	for _, addr := range addrs {
-		at := net.JoinHostPort(addr, fmt.Sprint(c.server.World.Config().SMTPPort))
+		at := net.JoinHostPort(addr, fmt.Sprint(c.server.SMTPPort))
 		conn, err := c.net.Dial(context.Background(), "tcp", at)
 		if err != nil {
 			continue
@@ -130,18 +133,18 @@ func sendOK(text *textproto.Conn, line string) bool {
 func TestServersMatchTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
-		s, err := Start(t.Context(), Config{Seed: 4}, network)
+		s, err := Start(t.Context(), world.Config{Seed: 4}, network)
 		require.NoError(t, err)
 		c := &testClient{server: s, net: network}
 		asked := 0
 		for _, d := range domainPerPersona(s.World) {
-			for m := range mailboxes {
-				said := s.World.Truth(addressIn(d, m))
+			for _, local := range localsIn(s.World, d) {
+				said := s.World.Truth(local + "@" + d.Name)
 				if len(said) != 1 {
 					continue
 				}
 				asked++
-				c.checkOutcome(t, d, m, said[0])
+				c.checkOutcome(t, d, local, said[0])
 			}
 		}
 		require.Greater(t, asked, 100)
@@ -150,12 +153,12 @@ func TestServersMatchTheTruth(t *testing.T) {
 }
 
 // domainPerPersona is one domain of every persona.
-func domainPerPersona(w *World) []*Domain {
-	var mailDomains []*Domain
-	seen := map[*Persona]bool{}
-	for i := range w.domains {
-		d := &w.domains[i]
-		if !seen[d.Persona] && !d.disposable && !d.typo && !d.Persona.behaviour.requireTLS {
+func domainPerPersona(w *world.World) []*world.Domain {
+	var mailDomains []*world.Domain
+	seen := map[*persona.Persona]bool{}
+	for i := range w.Domains() {
+		d := &w.Domains()[i]
+		if !seen[d.Persona] && !d.Persona.Behaviour.RequireTLS {
 			mailDomains = append(mailDomains, d)
 		}
 		seen[d.Persona] = true
@@ -163,22 +166,18 @@ func domainPerPersona(w *World) []*Domain {
 	return mailDomains
 }
 
-// localIn is a local part of d whose mailbox is in state m.
-func localIn(d *Domain, m Mailbox) string {
-	name, h := "petra.lodane", d.key
-	for _, c := range []byte(name) {
-		if c != '.' || !d.foldsDots {
-			h = hashByte(h, c)
-		}
+// localsIn finds a local part of d for each state of a mailbox.
+func localsIn(w *world.World, d *world.Domain) (locals [persona.MailboxStates]string) {
+	for n := 10_000; n < 100_000 && slices.Contains(locals[:], ""); n++ {
+		local := fmt.Sprint("petra.lodane", n)
+		locals[w.Mailbox(d.Name, local)] = local
 	}
-	return fmt.Sprint(name, numberFor(h, m, 77))
+	return locals
 }
 
-func addressIn(d *Domain, m Mailbox) string { return localIn(d, m) + "@" + d.Name }
-
 // checkOutcome compares the servers' replies with one expected outcome.
-func (c *testClient) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outcome) {
-	what := fmt.Sprintf("%s: %s: %v", d.Persona.Name, addressIn(d, m), want)
+func (c *testClient) checkOutcome(t *testing.T, d *world.Domain, local string, want persona.Outcome) {
+	what := fmt.Sprintf("%s: %s@%s: %v", d.Persona.Name, local, d.Name, want)
 	addrs, rcode := c.route(d.Name)
 	switch want.Reason {
 	case "domain_not_found":
@@ -197,36 +196,37 @@ func (c *testClient) checkOutcome(t *testing.T, d *Domain, m Mailbox, want Outco
 		}
 		return
 	}
-	codes := c.probe(d.Name, localIn(d, m), "karin.mubewo")
+	codes := c.probe(d.Name, local, "karin.mubewo")
 	switch want {
-	case Outcome{statusValid, ""}:
+	case persona.Outcome{Status: persona.StatusValid, Reason: ""}:
 		require.Equal(t, 2, codes[0]/100, what)
 		refusal := 5
-		if strings.HasPrefix(d.Persona.behaviour.texts[replyAbsent], "450 4.1.1") {
+		if d.Persona.Name == "unknown-450" {
 			refusal = 4 // it names the unknown user, and so confirms the acceptance
 		}
 		require.Equal(t, refusal, codes[1]/100, what)
-	case Outcome{statusRisky, "catch_all"}, Outcome{statusRisky, "accept_all_provider"}:
+	case persona.Outcome{Status: persona.StatusRisky, Reason: "catch_all"}, persona.Outcome{Status: persona.StatusRisky, Reason: "accept_all_provider"}:
 		require.Equal(t, [2]int{250, 250}, codes, what)
-	case Outcome{statusRisky, "mailbox_full"}:
+	case persona.Outcome{Status: persona.StatusRisky, Reason: "mailbox_full"}:
 		require.Contains(t, []int{422, 452, 552, 550}, codes[0], what)
-	case Outcome{statusInvalid, "mailbox_not_found"}, Outcome{statusInvalid, "mailbox_disabled"}:
+	case persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_not_found"}, persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_disabled"}:
 		require.Equal(t, 5, codes[0]/100, what)
 	}
 }
 
 func TestServerOnLoopback(t *testing.T) {
 	free := netip.MustParseAddrPort("127.0.0.1:0")
-	s, err := Start(t.Context(), Config{Network: netip.MustParsePrefix("127.80.0.0/16"), SMTPPort: AnyPort, DNS: free, HTTP: free}, Loopback{})
+	s, err := Start(t.Context(), world.Config{Network: netip.MustParsePrefix("127.80.0.0/16"), SMTPPort: world.AnyPort, DNS: free, HTTP: free}, Loopback{})
 	require.NoError(t, err)
 	m, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion("gmail.com.", dns.TypeMX), s.DNS.String())
 	require.NoError(t, err)
 	require.NotEmpty(t, m.Answer)
-	host := s.World.names[strings.TrimSuffix(m.Answer[0].(*dns.MX).Mx, ".")].addrs[0]
-	conn, err := net.Dial("tcp", netip.AddrPortFrom(host, uint16(s.World.Config().SMTPPort)).String())
+	records, _ := s.World.RecordsOf(strings.TrimSuffix(m.Answer[0].(*dns.MX).Mx, "."))
+	conn, err := net.Dial("tcp", netip.AddrPortFrom(records.Addrs[0], s.SMTPPort).String())
 	require.NoError(t, err)
 	gmail, _ := s.World.Domain("gmail.com")
-	codes, _ := askRecipients(conn, addressIn(&gmail, Present), addressIn(&gmail, Absent))
+	locals := localsIn(s.World, &gmail)
+	codes, _ := askRecipients(conn, locals[persona.Present]+"@gmail.com", locals[persona.Absent]+"@gmail.com")
 	require.Equal(t, [2]int{250, 550}, codes)
 	require.NoError(t, conn.Close())
 
@@ -276,7 +276,7 @@ func TestListenBothFindsAFreePort(t *testing.T) {
 }
 
 func TestStartRejectsBadConfig(t *testing.T) {
-	for what, c := range map[string]Config{
+	for what, c := range map[string]world.Config{
 		"a small network":     {Network: netip.MustParsePrefix("127.1.0.0/24")},
 		"an IPv6 network":     {Network: netip.MustParsePrefix("::1/64")},
 		"a port out of range": {SMTPPort: 70000},
@@ -284,7 +284,7 @@ func TestStartRejectsBadConfig(t *testing.T) {
 		"an unknown latency":  {Latency: "some"},
 		"a negative latency":  {Latency: "-1s"},
 		"an endless latency":  {Latency: "1h"},
-		"no loopback":         {Network: netip.MustParsePrefix("10.0.0.0/8"), SMTPPort: AnyPort},
+		"no loopback":         {Network: netip.MustParsePrefix("10.0.0.0/8"), SMTPPort: world.AnyPort},
 	} {
 		_, err := Start(t.Context(), c, Loopback{})
 		require.Error(t, err, what)

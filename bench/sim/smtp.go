@@ -10,13 +10,17 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 )
 
 // smtpServer serves every host of a world. The connection's local address
 // identifies the host.
 type smtpServer struct {
-	world   *World
-	referee *Referee
+	world   *world.World
+	referee *referee.Referee
 	grey    *greylist
 	tls     *tls.Config
 	serial  atomic.Uint64 // numbers the sessions
@@ -24,7 +28,7 @@ type smtpServer struct {
 }
 
 // newSMTP makes the server of w's hosts. It starts nothing.
-func newSMTP(w *World, ref *Referee) (*smtpServer, error) {
+func newSMTP(w *world.World, ref *referee.Referee) (*smtpServer, error) {
 	config, err := newTLSConfig(time.Now())
 	if err != nil {
 		return nil, err
@@ -69,23 +73,22 @@ func isTemporary(err error) bool {
 func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	host, known := s.world.HostAt(addrOf(conn.LocalAddr()))
-	if !known || host.Role == Dead {
+	if !known || host.Role == world.Dead {
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	source := addrOf(conn.RemoteAddr())
-	tracked := s.referee.connect(time.Now(), source, &host)
+	tracked := s.referee.Connect(time.Now(), source, &host)
 	// The count goes down before the socket closes: a client that sees the end of
 	// this connection may open the next one.
-	defer tracked.close()
+	defer tracked.Close()
 	c := &session{
-		server: s, host: &host, behaviour: &host.Persona.behaviour, connection: tracked, rawConn: conn, conn: conn, done: ctx.Done(),
-		in: make([]byte, inputSize), now: time.Now(),
+		server: s, host: &host, behaviour: &host.Persona.Behaviour, connection: tracked,
+		lineConn: lineConn{rawConn: conn, conn: conn, done: ctx.Done(), in: make([]byte, inputSize), now: time.Now(), latency: s.world.Latency(&host)},
 		// Ids of real servers look random, and grow with each reply.
-		values: replyValues{ip: source, host: host.Name, id: mixBits(s.serial.Add(1)) >> 40},
+		values: persona.ReplyValues{IP: source, Host: host.Name, ID: mixBits(s.serial.Add(1)) >> 40},
 	}
-	c.latency = s.latency(&host)
 	c.run()
 }
 
@@ -103,27 +106,13 @@ func addrOf(a net.Addr) netip.Addr {
 
 // scaled is a persona's waiting time in this world.
 func (s *smtpServer) scaled(d time.Duration) time.Duration {
-	speedup := s.world.config.Speedup
-	if speedup <= 0 {
-		return 0
-	}
-	return time.Duration(float64(d) / speedup)
+	return persona.ScaleWait(d, s.world.Config().Speedup)
 }
 
-// Realistic latency by host: a round trip and the server's own time.
-const (
-	minLatency    = 30 * time.Millisecond
-	latencySpread = 200 * time.Millisecond
-)
-
-// latency is how long each batch of replies of a host takes.
-func (s *smtpServer) latency(host *Host) time.Duration {
-	if fixed, err := s.world.config.fixedLatency(); err == nil && fixed > 0 {
-		return fixed
-	}
-	if s.world.config.Latency != "realistic" {
-		return 0
-	}
-	h := mixBits(s.world.config.Seed ^ hashString(host.Name))
-	return s.scaled(minLatency + time.Duration(h%uint64(latencySpread)))
+// mixBits spreads every bit of x over the whole word (the finaliser of SplitMix64).
+func mixBits(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

@@ -5,6 +5,9 @@ import (
 	"net"
 	"testing"
 
+	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
@@ -12,23 +15,23 @@ import (
 // conversation: batches of fifty, with RSET between them.
 func BenchmarkRcpt(b *testing.B) {
 	for _, network := range []string{"memory", "loopback"} {
-		for _, m := range []Mailbox{Present, Absent} {
-			b.Run(network+"/"+map[Mailbox]string{Present: "accepted", Absent: "refused"}[m], func(b *testing.B) {
+		for _, m := range []persona.Mailbox{persona.Present, persona.Absent} {
+			b.Run(network+"/"+map[persona.Mailbox]string{persona.Present: "accepted", persona.Absent: "refused"}[m], func(b *testing.B) {
 				benchmarkRcpt(b, network, m)
 			})
 		}
 	}
 }
 
-func benchmarkRcpt(b *testing.B, network string, m Mailbox) {
+func benchmarkRcpt(b *testing.B, network string, m persona.Mailbox) {
 	const batch = 50
-	w := NewWorld(Config{})
-	server, err := newSMTP(w, NewReferee(0))
+	w := world.New(world.Config{})
+	server, err := newSMTP(w, referee.New(0))
 	if err != nil {
 		b.Fatal(err)
 	}
 	h := &harness{world: w}
-	d, host := h.domainOf("postfix", Primary)
+	d, host := h.domainOf("postfix", world.Primary)
 	clientConn, serverConn := dialHost(b, network, host)
 	go server.handle(b.Context(), serverConn)
 	defer clientConn.Close()
@@ -39,7 +42,7 @@ func benchmarkRcpt(b *testing.B, network string, m Mailbox) {
 	var commands bytes.Buffer
 	commands.WriteString("MAIL FROM:<ask@probe.example>\r\n")
 	for range batch {
-		commands.WriteString("RCPT TO:<" + mailbox(d, "ann", m) + ">\r\n")
+		commands.WriteString("RCPT TO:<" + h.mailbox(d, "ann", m) + ">\r\n")
 	}
 	commands.WriteString("RSET\r\n")
 	b.ReportAllocs()
@@ -51,7 +54,7 @@ func benchmarkRcpt(b *testing.B, network string, m Mailbox) {
 }
 
 // dialHost makes a connection to the host's address, in memory or for real.
-func dialHost(b *testing.B, network string, host *Host) (clientConn, serverConn net.Conn) {
+func dialHost(b *testing.B, network string, host *world.Host) (clientConn, serverConn net.Conn) {
 	if network == "memory" {
 		at := net.TCPAddr{IP: host.Addrs[0].AsSlice(), Port: 25}
 		return memnet.Pair(clientAddr, at.AddrPort())

@@ -3,6 +3,9 @@ package sim
 import (
 	"crypto/tls"
 	"time"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
 )
 
 // command executes one line; false ends the session.
@@ -59,13 +62,13 @@ func (c *session) hello(cmd *command) bool {
 	}
 	c.reset()
 	c.greeted = true
-	words := c.extensions()
+	words := c.behaviour.Keywords(c.secure)
 	if cmd.verb == verbHelo {
 		words = nil
 	}
 	c.out = append(c.out, "250"...)
 	c.out = append(c.out, separator(len(words) == 0))
-	c.out = appendReply(c.out, &c.behaviour.replies[replyEhlo], &c.values)
+	c.out = c.behaviour.Reply(persona.ReplyEhlo).Append(c.out, &c.values)
 	for i, word := range words {
 		c.out = append(c.out, "250"...)
 		c.out = append(c.out, separator(i == len(words)-1))
@@ -83,24 +86,6 @@ func separator(last bool) byte {
 	return '-'
 }
 
-// extensions are the keywords of the EHLO reply.
-func (c *session) extensions() []string {
-	var words []string
-	for _, e := range []struct {
-		bit  extension
-		word string
-	}{
-		{extSize, "SIZE 52428800"}, {ext8BitMIME, "8BITMIME"}, {extStartTLS, "STARTTLS"},
-		{extEnhanced, "ENHANCEDSTATUSCODES"}, {extPipelining, "PIPELINING"}, {extChunking, "CHUNKING"}, {extUTF8, "SMTPUTF8"},
-	} {
-		// RFC 3207 section 4.2: not offered again under TLS.
-		if c.behaviour.ext&e.bit != 0 && (e.bit != extStartTLS || !c.secure) {
-			words = append(words, e.word)
-		}
-	}
-	return words
-}
-
 // mail begins a transaction.
 func (c *session) mail(cmd *command) bool {
 	switch {
@@ -108,28 +93,28 @@ func (c *session) mail(cmd *command) bool {
 		return c.badCommand("503 5.5.1 Say hello first")
 	case c.inMail:
 		return c.badCommand("503 5.5.1 A transaction is open already")
-	case c.behaviour.requireTLS && !c.secure:
-		return c.reply(replyNeedTLS)
+	case c.behaviour.RequireTLS && !c.secure:
+		return c.reply(persona.ReplyNeedTLS)
 	case !cmd.wellFormed:
 		return c.badCommand("501 5.1.7 Bad sender address syntax")
 	}
 	c.from = append(c.from[:0], cmd.path...)
-	c.values.from = c.from
-	if c.connection.countTransaction() != ruleNone {
-		return c.reply(replyConnectionUsed) && false
+	c.values.From = c.from
+	if c.connection.CountTransaction() != referee.RuleNone {
+		return c.reply(persona.ReplyConnectionUsed) && false
 	}
-	if c.behaviour.refuseAt == stageMail {
-		return c.reply(replyRefused)
+	if c.behaviour.RefuseAt == persona.StageMail {
+		return c.reply(persona.ReplyRefused)
 	}
-	if c.behaviour.refuseNullSender && len(cmd.path) == 0 {
-		return c.reply(replyNoNullSender)
+	if c.behaviour.RefuseNullSender && len(cmd.path) == 0 {
+		return c.reply(persona.ReplyNoNullSender)
 	}
 	c.inMail = true
-	c.utf8 = c.behaviour.ext&extUTF8 != 0 && hasParam(cmd.params, "SMTPUTF8")
-	if c.behaviour.fault == faultExtraReply {
-		return c.reply(replyMail) && c.replyText("250 2.0.0 Still here")
+	c.utf8 = c.behaviour.Extensions&persona.ExtUTF8 != 0 && hasParam(cmd.params, "SMTPUTF8")
+	if c.behaviour.Fault == persona.FaultExtraReply {
+		return c.reply(persona.ReplyMail) && c.replyText("250 2.0.0 Still here")
 	}
-	return c.reply(replyMail)
+	return c.reply(persona.ReplyMail)
 }
 
 // data accepts no mail: a verifier never sends any.
@@ -146,7 +131,7 @@ func (c *session) data() bool {
 // startTLS changes to TLS, or fails if the persona's TLS is broken.
 func (c *session) startTLS(cmd *command) bool {
 	switch {
-	case c.behaviour.ext&extStartTLS == 0 || c.secure:
+	case c.behaviour.Extensions&persona.ExtStartTLS == 0 || c.secure:
 		return c.badCommand("502 5.5.1 Command not known here")
 	case len(cmd.arg) > 0:
 		return c.badCommand("501 5.5.4 No parameters allowed")
@@ -157,7 +142,7 @@ func (c *session) startTLS(cmd *command) bool {
 	// Input before the handshake was not protected by it: drop it
 	// (RFC 3207 section 4.2).
 	c.start, c.end = 0, 0
-	if c.behaviour.brokenTLS {
+	if c.behaviour.BrokenTLS {
 		return c.replyText("454 4.7.0 TLS is not available after all") && false
 	}
 	secured := tls.Server(c.conn, c.server.tls)

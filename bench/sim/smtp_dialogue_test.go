@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the servers' side of the dialogues anew")
@@ -26,7 +29,7 @@ func TestDialogues(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			inBubble(t, Config{Speedup: 1}, func(h *harness) { got = h.playDialogue(string(raw)) })
+			inBubble(t, world.Config{Speedup: 1}, func(h *harness) { got = h.playDialogue(string(raw)) })
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -44,7 +47,7 @@ var mailboxWord = regexp.MustCompile(`\{(absent|present|full|disabled|moved) ([a
 func (h *harness) playDialogue(script string) string {
 	lines := strings.Split(script, "\n")
 	persona := strings.TrimPrefix(lines[0], "persona: ")
-	d, host := h.domainOf(persona, Primary)
+	d, host := h.domainOf(persona, world.Primary)
 	c := h.dial(host)
 	var out strings.Builder
 	out.WriteString(lines[0] + "\n")
@@ -62,7 +65,7 @@ func (h *harness) playDialogue(script string) string {
 		out.WriteString(line + "\n")
 		note(c.ask(mailboxWord.ReplaceAllStringFunc(said, func(word string) string {
 			state, name, _ := strings.Cut(strings.Trim(word, "{}"), " ")
-			return mailbox(d, name, mailboxState(state))
+			return h.mailbox(d, name, mailboxState(state))
 		})))
 		if said == "STARTTLS" {
 			c.secure()
@@ -71,6 +74,6 @@ func (h *harness) playDialogue(script string) string {
 	return out.String()
 }
 
-func mailboxState(name string) Mailbox {
-	return map[string]Mailbox{"absent": Absent, "present": Present, "full": Full, "disabled": Disabled, "moved": Moved}[name]
+func mailboxState(name string) persona.Mailbox {
+	return map[string]persona.Mailbox{"absent": persona.Absent, "present": persona.Present, "full": persona.Full, "disabled": persona.Disabled, "moved": persona.Moved}[name]
 }

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"probity/bench/sim/persona"
+)
 
 // longReplyLines bounds a banner that never ends.
 const longReplyLines = 1 << 14
@@ -8,24 +12,24 @@ const longReplyLines = 1 << 14
 // breakProtocol does at a recipient what a broken host does. If said is false,
 // this recipient is answered normally.
 func (c *session) breakProtocol() (said, keepOpen bool) {
-	switch c.behaviour.fault {
-	case faultGarbage:
+	switch c.behaviour.Fault {
+	case persona.FaultGarbage:
 		c.out = append(c.out, "\x16\x03\xff\x00\x80 \xfe 2 5 O k?\r\n"...)
 		return true, c.drain()
-	case faultMidClose:
-		if c.connection.rcpts < 3 {
+	case persona.FaultMidClose:
+		if c.connection.Rcpts < 3 {
 			return false, true
 		}
 		return true, false
-	case faultReset:
+	case persona.FaultReset:
 		c.flush()
-		c.connection.close()
+		c.connection.Close()
 		c.resetConn = true
 		if r, ok := c.rawConn.(interface{ SetLinger(int) error }); ok {
 			r.SetLinger(0) // the close that follows is a reset
 		}
 		return true, false
-	case faultSilent:
+	case persona.FaultSilent:
 		c.flush()
 		c.pause(c.server.scaled(unresponsiveTime))
 		return true, false

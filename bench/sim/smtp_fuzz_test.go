@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
@@ -15,14 +17,14 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte("EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<x@y.example>\r\nDATA\r\nQUIT\r\n"))
 	f.Add([]byte("ehlo a\nmail from:<>\nrcpt to:<\"a>b\"@c>\nrset\n\n\x00\xff\n"))
 	f.Add(bytes.Repeat([]byte("X"), inputSize+1))
-	w := NewWorld(Config{})
-	server, err := newSMTP(w, NewReferee(0))
+	w := world.New(world.Config{})
+	server, err := newSMTP(w, referee.New(0))
 	if err != nil {
 		f.Fatal(err)
 	}
-	var host Host
+	var host world.Host
 	for _, h := range w.Hosts() {
-		if h.Persona.Name == "few-recipients" && h.Role == Primary {
+		if h.Persona.Name == "few-recipients" && h.Role == world.Primary {
 			host = h
 		}
 	}

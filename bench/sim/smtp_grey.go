@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 )
@@ -12,11 +13,12 @@ const maxGreyEntries = 1 << 20
 // greylist remembers when a key was first seen. It is safe for concurrent
 // use.
 type greylist struct {
-	mu                sync.Mutex // guards both maps
+	seed              maphash.Seed // of the keys
+	mu                sync.Mutex   // guards both maps
 	current, previous map[uint64]int64
 }
 
-func newGreylist() *greylist { return &greylist{current: map[uint64]int64{}} }
+func newGreylist() *greylist { return &greylist{seed: maphash.MakeSeed(), current: map[uint64]int64{}} }
 
 // passes reports that key was first seen at least wait ago. The first contact
 // never passes.
@@ -35,15 +37,4 @@ func (g *greylist) passes(key uint64, now time.Time, wait time.Duration) bool {
 	}
 	g.current[key] = now.UnixNano()
 	return false
-}
-
-// hashFold adds ASCII-folded bytes to a hash.
-func hashFold(h uint64, b []byte) uint64 {
-	for _, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		h = hashByte(h, c)
-	}
-	return hashByte(h, 0xff)
 }

@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 	"probity/internal/memnet"
 )
 
@@ -22,17 +25,18 @@ var clientAddr = netip.MustParseAddrPort("127.16.0.9:25")
 // inside a bubble.
 type harness struct {
 	t       *testing.T
-	world   *World
-	referee *Referee
+	world   *world.World
+	referee *referee.Referee
 	net     *memnet.Network
 	port    uint16
+	numbers map[string][persona.MailboxStates]int // of the mailboxes found, by name and domain
 }
 
 // inBubble runs f with a harness inside a synctest bubble.
-func inBubble(t *testing.T, c Config, f func(*harness)) {
+func inBubble(t *testing.T, c world.Config, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := NewWorld(c)
-		h := &harness{t: t, world: w, referee: NewReferee(c.Speedup), net: memnet.New(), port: uint16(w.config.SMTPPort)}
+		w := world.New(c)
+		h := &harness{t: t, world: w, referee: referee.New(c.Speedup), net: memnet.New(), port: uint16(w.Config().SMTPPort)}
 		server, err := newSMTP(w, h.referee)
 		if err != nil {
 			t.Fatal(err)
@@ -42,7 +46,7 @@ func inBubble(t *testing.T, c Config, f func(*harness)) {
 		defer stop()
 		for _, host := range w.Hosts() {
 			for _, addr := range host.Addrs {
-				if host.Role == Dead {
+				if host.Role == world.Dead {
 					continue
 				}
 				ln, err := h.net.Listen(netip.AddrPortFrom(addr, h.port))
@@ -58,29 +62,38 @@ func inBubble(t *testing.T, c Config, f func(*harness)) {
 
 // domainOf finds a persona's host of that role, the one with the lowest
 // address, and a domain that it serves.
-func (h *harness) domainOf(persona string, role Role) (*Domain, *Host) {
-	var found *Host
-	for _, host := range h.world.byAddr {
-		if host.Persona.Name == persona && host.Role == role && (found == nil || host.Addrs[0].Less(found.Addrs[0])) {
-			found = host
+func (h *harness) domainOf(name string, role world.Role) (*world.Domain, *world.Host) {
+	var found *world.Host
+	for _, host := range h.world.Hosts() {
+		if host.Persona.Name == name && host.Role == role && (found == nil || host.Addrs[0].Less(found.Addrs[0])) {
+			found = &host
 		}
 	}
-	for i := range h.world.domains {
-		if d := &h.world.domains[i]; found != nil && d.Persona == found.Persona && !d.foldsDots {
-			return d, found
+	for _, d := range h.world.Domains() {
+		if found != nil && d.Persona == found.Persona && d.Name != "gmail.com" && d.Name != "googlemail.com" {
+			return &d, found
 		}
 	}
-	h.t.Fatalf("no host of %s", persona)
+	h.t.Fatalf("no host of %s", name)
 	return nil, nil
 }
 
-// mailbox makes the address of a mailbox in state m.
-func mailbox(d *Domain, name string, m Mailbox) string {
-	key := d.key
-	for i := range len(name) {
-		key = hashByte(key, name[i])
+// mailbox finds the address of a mailbox in state m: the name and a number. It tries the numbers once for each name.
+func (h *harness) mailbox(d *world.Domain, name string, m persona.Mailbox) string {
+	numbers := h.numbers[name+"@"+d.Name]
+	for n := 10_000; n < 100_000 && numbers[m] == 0; n++ {
+		if state := h.world.Mailbox(d.Name, name+strconv.Itoa(n)); state != persona.Absent {
+			numbers[state] = n
+		}
+		if numbers[persona.Present] == n {
+			numbers[persona.Absent] = 10_000 + (n-9_000)%90_000 // far from those that exist
+		}
 	}
-	return name + strconv.Itoa(numberFor(key, m, 0)) + "@" + d.Name
+	if h.numbers == nil {
+		h.numbers = map[string][persona.MailboxStates]int{}
+	}
+	h.numbers[name+"@"+d.Name] = numbers
+	return name + strconv.Itoa(numbers[m]) + "@" + d.Name
 }
 
 // smtpClient is a client that speaks line by line.
@@ -90,7 +103,7 @@ type smtpClient struct {
 	in   *bufio.Reader
 }
 
-func (h *harness) dial(host *Host) *smtpClient {
+func (h *harness) dial(host *world.Host) *smtpClient {
 	conn, err := h.net.Dial(h.t.Context(), "tcp", netip.AddrPortFrom(host.Addrs[0], h.port).String())
 	if err != nil {
 		h.t.Fatal(err)
@@ -166,4 +179,13 @@ func (c *smtpClient) quit() {
 	c.ask("QUIT")
 	c.conn.Close()
 	synctest.Wait()
+}
+
+// excessKinds counts the excesses of each kind.
+func (h *harness) excessKinds() map[string]int {
+	counts := map[string]int{}
+	for _, e := range h.referee.Report().By {
+		counts[e.Kind] += e.Count
+	}
+	return counts
 }

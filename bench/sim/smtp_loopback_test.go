@@ -11,19 +11,23 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 )
 
 // onLoopback serves the first host of a persona on a real socket.
-func onLoopback(t *testing.T, persona string, speedup float64) (dial func() *smtpClient, d *Domain, ref *Referee) {
+func onLoopback(t *testing.T, name string, speedup float64) (dial func() *smtpClient, d *world.Domain, h *harness) {
 	t.Helper()
-	w := NewWorld(Config{Speedup: speedup})
-	h := &harness{t: t, world: w, referee: NewReferee(speedup)}
+	w := world.New(world.Config{Speedup: speedup})
+	h = &harness{t: t, world: w, referee: referee.New(speedup)}
 	server, err := newSMTP(w, h.referee)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, host := h.domainOf(persona, Primary)
-	ln, err := Loopback{}.Listen(netip.AddrPortFrom(host.Addrs[0], 0))
+	d, host := h.domainOf(name, world.Primary)
+	ln, err := net.Listen("tcp", netip.AddrPortFrom(host.Addrs[0], 0).String())
 	if err != nil {
 		t.Skip("this machine does not listen on all of 127.0.0.0/8: ", err)
 	}
@@ -37,11 +41,11 @@ func onLoopback(t *testing.T, persona string, speedup float64) (dial func() *smt
 			t.Fatal(err)
 		}
 		return &smtpClient{h: h, conn: conn, in: bufio.NewReader(conn)}
-	}, d, h.referee
+	}, d, h
 }
 
 func TestLoopbackReconnectIsNotAnExcess(t *testing.T) {
-	dial, _, ref := onLoopback(t, "outlook", 1)
+	dial, _, h := onLoopback(t, "outlook", 1)
 	for i := range 100 {
 		c := dial()
 		if said := c.reply(); !strings.HasPrefix(said, "220") {
@@ -52,32 +56,32 @@ func TestLoopbackReconnectIsNotAnExcess(t *testing.T) {
 		}
 		c.conn.Close()
 	}
-	if rep := ref.Report(); rep.Excesses != 0 || rep.Connections != 100 {
+	if rep := h.referee.Report(); rep.Excesses != 0 || rep.Connections != 100 {
 		t.Errorf("%+v", rep)
 	}
 }
 
 func TestLoopbackFinalReplyArrives(t *testing.T) {
-	dial, d, ref := onLoopback(t, "strict", 1)
+	dial, d, h := onLoopback(t, "strict", 1)
 	c := dial()
 	c.startTransaction()
 	for range 10 { // five more than it tolerates, at once
-		c.send("RCPT TO:<" + mailbox(d, "ann", Absent) + ">")
+		c.send("RCPT TO:<" + h.mailbox(d, "ann", persona.Absent) + ">")
 	}
 	last := ""
 	for said := c.reply(); !strings.HasPrefix(said, "["); said = c.reply() {
 		last = said
 	}
-	if !strings.HasPrefix(last, "421 4.7.0") || ref.Report().Excesses != 1 {
-		t.Errorf("%q, %+v", last, ref.Report())
+	if !strings.HasPrefix(last, "421 4.7.0") || h.referee.Report().Excesses != 1 {
+		t.Errorf("%q, %+v", last, h.referee.Report())
 	}
 }
 
 func TestLoopbackReset(t *testing.T) {
-	dial, d, _ := onLoopback(t, "reset", 1)
+	dial, d, h := onLoopback(t, "reset", 1)
 	c := dial()
 	c.startTransaction()
-	c.send("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
+	c.send("RCPT TO:<" + h.mailbox(d, "ann", persona.Present) + ">")
 	if _, err := io.ReadAll(c.conn); !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
 	}

@@ -52,7 +52,7 @@ func parse(line []byte) command {
 // number, in lower case, as this runs for every command.
 func verbOf(word []byte) verb {
 	if len(word) != 4 {
-		if len(word) == 8 && equalFold("starttls", word) {
+		if len(word) == 8 && bytes.EqualFold(word, []byte("starttls")) {
 			return verbStartTLS
 		}
 		return verbNone

@@ -2,38 +2,56 @@ package sim
 
 import (
 	"bytes"
+	"hash/maphash"
 	"time"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 )
+
+// countedRcpt answers a recipient and counts it if the reply is a 5xx.
+func (c *session) countedRcpt(cmd *command) bool {
+	at := len(c.out)
+	keepOpen := c.rcpt(cmd)
+	if at > len(c.out) {
+		at = 0 // earlier replies have been sent
+	}
+	if at < len(c.out) && c.out[at] == '5' {
+		c.connection.CountDenied()
+	}
+	return keepOpen
+}
 
 // rcpt answers one recipient.
 func (c *session) rcpt(cmd *command) bool {
 	switch {
-	case !c.inMail && c.behaviour.requireTLS && !c.secure:
-		return c.reply(replyNeedTLS)
+	case !c.inMail && c.behaviour.RequireTLS && !c.secure:
+		return c.reply(persona.ReplyNeedTLS)
 	case !c.inMail:
 		return c.badCommand("503 5.5.1 MAIL first")
 	case !cmd.wellFormed || len(cmd.path) == 0:
 		return c.badCommand("501 5.1.3 Bad recipient address syntax")
 	case !c.utf8 && !asciiOnly(cmd.local):
-		return c.reply(replyNeedsUTF8)
+		return c.reply(persona.ReplyNeedsUTF8)
 	}
-	c.values.to, c.values.user, c.values.domain = cmd.path, cmd.local, cmd.domain
-	rule := c.connection.countRcpt(c.now)
+	c.values.To, c.values.User, c.values.Domain = cmd.path, cmd.local, cmd.domain
+	rule := c.connection.CountRcpt(c.now)
 	if mailDomain := c.rcptDomain(cmd.domain); mailDomain != nil && mailDomain.Persona == c.host.Persona {
-		c.connection.countOnRoute(c.server.referee, c.values.ip, mailDomain, c.now)
+		c.connection.CountOnRoute(c.server.referee, c.values.IP, mailDomain, c.now)
 	}
-	if c.behaviour.fault != faultNone {
+	if c.behaviour.Fault != persona.FaultNone {
 		if said, keepOpen := c.breakProtocol(); said {
 			return keepOpen
 		}
 	}
-	if wait := c.behaviour.rcptWait + c.connection.replyDelay(&c.behaviour.hiddenLimits, c.now); wait > 0 && !c.delayReply(cmd, wait) {
+	if wait := c.behaviour.RcptWait + c.connection.ReplyDelay(&c.behaviour.HiddenLimits, c.now); wait > 0 && !c.delayReply(cmd, wait) {
 		return false
 	}
-	if rule == ruleNone {
-		rule = c.connection.checkRecipient(&c.behaviour.hiddenLimits, c.server, c.now)
+	if rule == referee.RuleNone {
+		rule = c.connection.CheckRecipient(&c.behaviour.HiddenLimits, c.now)
 	}
-	if c.acceptAll = rule == ruleAcceptAll; rule != ruleNone && !c.acceptAll {
+	if c.acceptAll = rule == referee.RuleAcceptAll; rule != referee.RuleNone && !c.acceptAll {
 		return c.throttle(rule)
 	}
 	return c.answerRcpt(cmd)
@@ -46,72 +64,72 @@ func (c *session) delayReply(cmd *command, wait time.Duration) bool {
 	}
 	// New input overwrites the line during the pause: copy it.
 	*cmd = parse(append([]byte("RCPT "), cmd.arg...))
-	c.values.to, c.values.user, c.values.domain = cmd.path, cmd.local, cmd.domain
+	c.values.To, c.values.User, c.values.Domain = cmd.path, cmd.local, cmd.domain
 	return c.flush() && c.pause(wait)
 }
 
 // answerRcpt answers a recipient within the limits.
 func (c *session) answerRcpt(cmd *command) bool {
-	if c.behaviour.refuseAt == stageRcpt {
-		return c.reply(replyRefused)
+	if c.behaviour.RefuseAt == persona.StageRcpt {
+		return c.reply(persona.ReplyRefused)
 	}
 	mailDomain := c.rcptDomain(cmd.domain)
 	switch {
 	case mailDomain == nil || mailDomain.Persona != c.host.Persona:
-		return c.reply(replyRelayDenied)
-	case c.behaviour.oneDomainOnly && c.firstDomain != nil && c.firstDomain != mailDomain:
-		return c.reply(replyOneDomain)
-	case c.behaviour.maxRcpts > 0 && c.connection.txRcpts > c.behaviour.maxRcpts:
-		return c.reply(replyTooManyRcpts)
-	case c.behaviour.grey != greyNone && !c.greyPasses(mailDomain, cmd):
-		return c.reply(replyGreylisted)
+		return c.reply(persona.ReplyRelayDenied)
+	case c.behaviour.OneDomainOnly && c.firstDomain != nil && c.firstDomain != mailDomain:
+		return c.reply(persona.ReplyOneDomain)
+	case c.behaviour.MaxRcpts > 0 && c.connection.TransactionRcpts > c.behaviour.MaxRcpts:
+		return c.reply(persona.ReplyTooManyRcpts)
+	case c.behaviour.Greylisting != persona.GreyNone && !c.greyPasses(mailDomain, cmd):
+		return c.reply(persona.ReplyGreylisted)
 	}
 	c.firstDomain = mailDomain
-	return c.answer(c.behaviour.shown(c.server.world.mailboxOf(mailDomain, cmd.local)))
+	return c.answer(c.behaviour.Shown(c.server.world.MailboxOf(mailDomain, cmd.local)))
 }
 
 // answer replies with the state of a mailbox, as far as the persona reveals it.
-func (c *session) answer(m Mailbox) bool {
-	if c.behaviour.acceptsAll || c.acceptAll {
+func (c *session) answer(m persona.Mailbox) bool {
+	if c.behaviour.AcceptsAll || c.acceptAll {
 		return c.accept()
 	}
-	if c.behaviour.acceptsMost {
+	if c.behaviour.AcceptsMost {
 		switch m {
-		case Absent, Present:
+		case persona.Absent, persona.Present:
 			return c.accept()
-		case Disabled:
-			return c.refuse(replyAbsent)
+		case persona.Disabled:
+			return c.refuse(persona.ReplyAbsent)
 		}
 	}
 	switch m {
-	case Present:
+	case persona.Present:
 		return c.accept()
-	case Full:
-		return c.reply(replyFull)
-	case Disabled:
-		return c.refuse(replyDisabled)
-	case Moved:
-		return c.refuse(replyMoved)
+	case persona.Full:
+		return c.reply(persona.ReplyFull)
+	case persona.Disabled:
+		return c.refuse(persona.ReplyDisabled)
+	case persona.Moved:
+		return c.refuse(persona.ReplyMoved)
 	}
-	return c.refuse(replyAbsent)
+	return c.refuse(persona.ReplyAbsent)
 }
 
 func (c *session) accept() bool {
 	c.accepted++
-	return c.reply(replyRcpt)
+	return c.reply(persona.ReplyRcpt)
 }
 
 // refuse refuses a recipient, unless this is one refusal more than the persona
 // tolerates.
-func (c *session) refuse(s replyKind) bool {
-	rule := c.connection.countRefusal(c.now, c.server.scaled(time.Hour))
-	if rule == ruleNone {
-		rule = c.connection.checkRefusal(&c.behaviour.hiddenLimits, c.server, c.now)
+func (c *session) refuse(s persona.ReplyKind) bool {
+	rule := c.connection.CountRefusal(c.now)
+	if rule == referee.RuleNone {
+		rule = c.connection.CheckRefusal(&c.behaviour.HiddenLimits, c.now)
 	}
 	switch rule {
-	case ruleNone:
+	case referee.RuleNone:
 		return c.reply(s)
-	case ruleAcceptAll:
+	case referee.RuleAcceptAll:
 		return c.accept()
 	}
 	return c.throttle(rule)
@@ -122,46 +140,48 @@ const acceptAllAfterBlocks = 5
 
 // throttle answers a client that exceeds a limit. No reply looks like a missing
 // mailbox.
-func (c *session) throttle(rule replyRule) bool {
+func (c *session) throttle(rule referee.Rule) bool {
 	switch rule {
-	case ruleConnectionUsed:
-		return c.reply(replyConnectionUsed) && false
-	case ruleTooManyRcpts:
-		return c.reply(replyTooManyRcpts)
-	case ruleTooFast:
-		return c.reply(replyTooFast)
-	case ruleTooManyRefusals:
-		return c.reply(replyTooManyErrors) && false
+	case referee.RuleConnectionUsed:
+		return c.reply(persona.ReplyConnectionUsed) && false
+	case referee.RuleTooManyRcpts:
+		return c.reply(persona.ReplyTooManyRcpts)
+	case referee.RuleTooFast:
+		return c.reply(persona.ReplyTooFast)
+	case referee.RuleTooManyRefusals:
+		return c.reply(persona.ReplyTooManyErrors) && false
 	}
-	if c.behaviour.throttleMode == throttleAcceptAll && c.connection.throttledCount() > acceptAllAfterBlocks {
+	if c.behaviour.ThrottleMode == persona.ThrottleAcceptAll && c.connection.ThrottledCount() > acceptAllAfterBlocks {
 		return c.accept()
 	}
-	return c.reply(replyBlocked)
+	return c.reply(persona.ReplyBlocked)
 }
 
 // rcptDomain finds the domain of a recipient. It remembers the last one, as
 // recipients come sorted by domain.
-func (c *session) rcptDomain(name []byte) *Domain {
+func (c *session) rcptDomain(name []byte) *world.Domain {
 	if len(c.rawDomain) > 0 && bytes.Equal(name, c.rawDomain) {
 		return c.domain
 	}
 	c.rawDomain = append(c.rawDomain[:0], name...)
-	c.domain = c.server.world.domainOf(bytes.ToLower(name))
+	c.domain = c.server.world.DomainOf(bytes.ToLower(name))
 	return c.domain
 }
 
 // greyPasses reports that a recipient was first tried long enough ago.
-func (c *session) greyPasses(mailDomain *Domain, cmd *command) bool {
-	key := hashFold(mailDomain.key, cmd.local)
-	if c.behaviour.grey == greySource {
-		key = uint64(c.host.Cluster)
+func (c *session) greyPasses(mailDomain *world.Domain, cmd *command) bool {
+	var key maphash.Hash
+	key.SetSeed(c.server.grey.seed)
+	if c.behaviour.Greylisting == persona.GreySource {
+		maphash.WriteComparable(&key, c.host.Cluster)
+	} else {
+		key.WriteString(mailDomain.Name)
+		key.WriteByte('@')
+		key.Write(bytes.ToLower(cmd.local))
 	}
-	if c.behaviour.grey != greyAddress {
-		source := c.values.ip.As16()
-		key = hashFold(key, c.from)
-		for _, b := range source {
-			key = hashByte(key, b)
-		}
+	if c.behaviour.Greylisting != persona.GreyAddress {
+		maphash.WriteComparable(&key, c.values.IP)
+		key.Write(bytes.ToLower(c.from))
 	}
-	return c.server.grey.passes(mixBits(key), c.now, c.server.scaled(c.behaviour.greyWait))
+	return c.server.grey.passes(key.Sum64(), c.now, c.server.scaled(c.behaviour.GreyWait))
 }

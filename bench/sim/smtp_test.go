@@ -7,14 +7,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // answeringPersonas lists the personas that answer each recipient by its mailbox.
-func answeringPersonas() []*Persona {
-	var out []*Persona
-	for _, p := range Personas() {
-		if p.behaviour.fault == faultNone && p.behaviour.refuseAt == stageNone && (hasHosts(p.Oddity) || p.Oddity == ImplicitMX) &&
-			p.Oddity != Unroutable && p.Oddity != DanglingMX && p.Oddity != HostServFail {
+func answeringPersonas() []*persona.Persona {
+	var out []*persona.Persona
+	for _, p := range persona.All() {
+		if p.Behaviour.Fault == persona.FaultNone && p.Behaviour.RefuseAt == 0 && (len(p.MXHosts("d.example")) > 0 || p.Oddity == persona.ImplicitMX) &&
+			p.Oddity != persona.Unroutable && p.Oddity != persona.DanglingMX && p.Oddity != persona.HostServFail {
 			out = append(out, p)
 		}
 	}
@@ -23,7 +26,7 @@ func answeringPersonas() []*Persona {
 
 // wantCode is the class of the RCPT reply that leads an honest verifier to the
 // first expected outcome.
-func wantCode(p *Persona, m Mailbox) string {
+func wantCode(p *persona.Persona, m persona.Mailbox) string {
 	switch o := p.Expect(m)[0]; {
 	case o.Status == "VALID", o.Status == "RISKY" && o.Reason != "mailbox_full":
 		return "2"
@@ -42,15 +45,15 @@ func matches(reply, want string) bool {
 
 // A host's replies must lead an honest verifier to the truth.
 func TestHostsSayWhatIsExpected(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
 		for _, p := range answeringPersonas() {
-			role := Primary
-			if p.behaviour.primaryBusy || p.Oddity == DeadPrimary {
-				role = Backup
+			role := world.Primary
+			if p.Behaviour.PrimaryBusy || p.Oddity == persona.DeadPrimary {
+				role = world.Backup
 			}
 			d, host := h.domainOf(p.Name, role)
-			for m := range mailboxes {
-				h.checkMailbox(p, host, mailbox(d, "ann", m), m)
+			for m := range persona.MailboxStates {
+				h.checkMailbox(p, host, h.mailbox(d, "ann", m), m)
 			}
 		}
 		if rep := h.referee.Report(); rep.Excesses != 0 {
@@ -59,13 +62,13 @@ func TestHostsSayWhatIsExpected(t *testing.T) {
 	})
 }
 
-func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox) {
+func (h *harness) checkMailbox(p *persona.Persona, host *world.Host, address string, m persona.Mailbox) {
 	said := h.askOnce(host, address)
-	if p.behaviour.grey != greyNone {
+	if p.Behaviour.Greylisting != persona.GreyNone {
 		if said[0] != '4' {
 			h.t.Errorf("%s: first contact: %s", p.Name, said)
 		}
-		time.Sleep(p.behaviour.greyWait)
+		time.Sleep(p.Behaviour.GreyWait)
 		said = h.askOnce(host, address)
 	}
 	if !matches(said, wantCode(p, m)) {
@@ -77,7 +80,7 @@ func (h *harness) checkMailbox(p *Persona, host *Host, address string, m Mailbox
 }
 
 // askOnce returns a host's reply to one recipient, on a connection of its own.
-func (h *harness) askOnce(host *Host, address string) string {
+func (h *harness) askOnce(host *world.Host, address string) string {
 	c := h.dial(host)
 	defer c.quit()
 	if said := c.startTransaction(); said != "" {
@@ -100,16 +103,16 @@ func TestRefusersAndBrokenHosts(t *testing.T) {
 		"silent":         "[read tcp",
 		"mute":           "[read tcp",
 	}
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		for persona, want := range tests {
-			d, host := h.domainOf(persona, Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		for name, want := range tests {
+			d, host := h.domainOf(name, world.Primary)
 			c := h.dial(host)
 			said := c.startTransaction()
 			if said == "" {
-				said = c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")
+				said = c.ask("RCPT TO:<" + h.mailbox(d, "ann", persona.Present) + ">")
 			}
 			if !strings.HasPrefix(said, want) {
-				t.Errorf("%s: %q, want %q", persona, said, want)
+				t.Errorf("%s: %q, want %q", name, said, want)
 			}
 			c.conn.Close()
 		}
@@ -117,13 +120,13 @@ func TestRefusersAndBrokenHosts(t *testing.T) {
 }
 
 func TestMidCloseAnswersTwo(t *testing.T) {
-	inBubble(t, Config{}, func(h *harness) {
-		d, host := h.domainOf("mid-close", Primary)
+	inBubble(t, world.Config{}, func(h *harness) {
+		d, host := h.domainOf("mid-close", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
 		var got []string
 		for range 3 {
-			got = append(got, c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:4])
+			got = append(got, c.ask("RCPT TO:<" + h.mailbox(d, "ann", persona.Present) + ">")[:4])
 		}
 		if want := []string{"250 ", "250 ", "[EOF"}; !slices.Equal(got, want) {
 			t.Errorf("%q", got)
@@ -132,8 +135,8 @@ func TestMidCloseAnswersTwo(t *testing.T) {
 }
 
 func TestEndlessBannerIsBounded(t *testing.T) {
-	inBubble(t, Config{}, func(h *harness) {
-		_, host := h.domainOf("endless", Primary)
+	inBubble(t, world.Config{}, func(h *harness) {
+		_, host := h.domainOf("endless", world.Primary)
 		if said := h.dial(host).reply(); strings.Count(said, "\n") != longReplyLines {
 			t.Errorf("%d lines", strings.Count(said, "\n"))
 		}
@@ -148,8 +151,8 @@ func TestBannerWaitIsScaled(t *testing.T) {
 	}{
 		{"slow-banner", 1, 6 * time.Second}, {"slow-banner", 6, time.Second}, {"slow-banner", 0, 0}, {"postfix", 1, 0},
 	} {
-		inBubble(t, Config{Speedup: tt.speedup}, func(h *harness) {
-			_, host := h.domainOf(tt.persona, Primary)
+		inBubble(t, world.Config{Speedup: tt.speedup}, func(h *harness) {
+			_, host := h.domainOf(tt.persona, world.Primary)
 			start := time.Now()
 			h.dial(host).reply()
 			if took := time.Since(start); took != tt.want {
@@ -160,8 +163,8 @@ func TestBannerWaitIsScaled(t *testing.T) {
 }
 
 func TestEarlyTalkerIsRefused(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("early-talker", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("early-talker", world.Primary)
 		c := h.dial(host)
 		if said := c.ask("EHLO hasty.example"); !strings.HasPrefix(said, "554") {
 			t.Error(said)
@@ -170,8 +173,8 @@ func TestEarlyTalkerIsRefused(t *testing.T) {
 }
 
 func TestWaitEndsWhenTheClientCloses(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("mute", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("mute", world.Primary)
 		for range 3 * host.Persona.Limits.Connections {
 			c := h.dial(host)
 			time.Sleep(time.Second)
@@ -185,11 +188,11 @@ func TestWaitEndsWhenTheClientCloses(t *testing.T) {
 }
 
 func TestGreylistTripleIsOfSenderAndRecipient(t *testing.T) {
-	inBubble(t, Config{Speedup: 60}, func(h *harness) {
-		d, host := h.domainOf("greylist-triple", Primary)
+	inBubble(t, world.Config{Speedup: 60}, func(h *harness) {
+		d, host := h.domainOf("greylist-triple", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
-		to := "RCPT TO:<" + mailbox(d, "ann", Present) + ">"
+		to := "RCPT TO:<" + h.mailbox(d, "ann", persona.Present) + ">"
 		ask := func(from string) string {
 			c.ask("RSET")
 			c.ask("MAIL FROM:<" + from + ">")
@@ -209,22 +212,22 @@ func TestExcessIsThrottled(t *testing.T) {
 	for _, tt := range []struct {
 		persona string
 		rcpts   int
-		state   Mailbox
+		state   persona.Mailbox
 		group   int // recipients of a transaction
 		kind    string
 		last    string
 	}{
-		{"outlook", 2, Present, 2, "rcpts_per_transaction", "452 4.5.3"},
-		{"outlook", 3, Absent, 1, "refusals_per_connection", "421 RP-002"},
-		{"icloud", 6, Present, 1, "transactions_per_connection", "421 4.7.1"},
-		{"google", 51, Present, 100, "rcpts_per_connection", "421-4.7.0"},
-		{"strict", 6, Absent, 20, "refusals_per_connection", "421 4.7.0"},
-		{"cisco", 26, Absent, 50, "refusals_per_hour", "550 #5.7.1 Too many invalid"},
-		{"cisco", 32, Absent, 50, "refusals_per_hour", "250 recipient"},
-		{"godaddy", 51, Absent, 100, "refusals_per_hour", "554 This IP has been temporarily blocked"},
+		{"outlook", 2, persona.Present, 2, "rcpts_per_transaction", "452 4.5.3"},
+		{"outlook", 3, persona.Absent, 1, "refusals_per_connection", "421 RP-002"},
+		{"icloud", 6, persona.Present, 1, "transactions_per_connection", "421 4.7.1"},
+		{"google", 51, persona.Present, 100, "rcpts_per_connection", "421-4.7.0"},
+		{"strict", 6, persona.Absent, 20, "refusals_per_connection", "421 4.7.0"},
+		{"cisco", 26, persona.Absent, 50, "refusals_per_hour", "550 #5.7.1 Too many invalid"},
+		{"cisco", 32, persona.Absent, 50, "refusals_per_hour", "250 recipient"},
+		{"godaddy", 51, persona.Absent, 100, "refusals_per_hour", "554 This IP has been temporarily blocked"},
 	} {
-		inBubble(t, Config{Speedup: 1}, func(h *harness) {
-			d, host := h.domainOf(tt.persona, Primary)
+		inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+			d, host := h.domainOf(tt.persona, world.Primary)
 			c := h.dial(host)
 			c.startTransaction()
 			said := ""
@@ -234,13 +237,13 @@ func TestExcessIsThrottled(t *testing.T) {
 					said = c.ask("MAIL FROM:<ask@probe.example>")
 				}
 				if !strings.HasPrefix(said, "421") {
-					said = c.ask(fmt.Sprintf("RCPT TO:<%s>", mailbox(d, fmt.Sprintf("ann.%c%c", 'a'+i/26, 'a'+i%26), tt.state)))
+					said = c.ask(fmt.Sprintf("RCPT TO:<%s>", h.mailbox(d, fmt.Sprintf("ann.%c%c", 'a'+i/26, 'a'+i%26), tt.state)))
 				}
 			}
 			if !strings.HasPrefix(said, tt.last) {
 				t.Errorf("%s after %d: %s, want %s", tt.persona, tt.rcpts, said, tt.last)
 			}
-			if excesses(h.referee)[tt.kind] == 0 {
+			if h.excessKinds()[tt.kind] == 0 {
 				t.Errorf("%s: no excess of %s: %+v", tt.persona, tt.kind, h.referee.Report())
 			}
 		})
@@ -248,8 +251,8 @@ func TestExcessIsThrottled(t *testing.T) {
 }
 
 func TestTooManyConnections(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("too-many-connections", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("too-many-connections", world.Primary)
 		a, b := h.dial(host), h.dial(host)
 		a.reply()
 		b.reply()
@@ -262,7 +265,7 @@ func TestTooManyConnections(t *testing.T) {
 		if said := h.dial(host).reply(); !strings.HasPrefix(said, "220") {
 			t.Error(said)
 		}
-		if got := excesses(h.referee); got["connections"] != 1 || len(got) != 1 {
+		if got := h.excessKinds(); got["connections"] != 1 || len(got) != 1 {
 			t.Errorf("%v", got)
 		}
 	})
@@ -271,8 +274,8 @@ func TestTooManyConnections(t *testing.T) {
 // A client that closes and opens at once has not had too many connections,
 // even if the server learns of the end after the beginning.
 func TestReconnectIsNotAnExcess(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("outlook", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("outlook", world.Primary)
 		c := h.dial(host)
 		c.reply()
 		for range 20 {
@@ -289,12 +292,12 @@ func TestReconnectIsNotAnExcess(t *testing.T) {
 }
 
 func TestNoLimitsAtSpeedupZero(t *testing.T) {
-	inBubble(t, Config{Speedup: 0}, func(h *harness) {
-		d, host := h.domainOf("strict", Primary)
+	inBubble(t, world.Config{Speedup: 0}, func(h *harness) {
+		d, host := h.domainOf("strict", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
 		for range 200 {
-			if said := c.ask("RCPT TO:<" + mailbox(d, "ann", Absent) + ">"); !strings.HasPrefix(said, "550 5.1.1") {
+			if said := c.ask("RCPT TO:<" + h.mailbox(d, "ann", persona.Absent) + ">"); !strings.HasPrefix(said, "550 5.1.1") {
 				t.Fatal(said)
 			}
 		}
@@ -305,8 +308,8 @@ func TestNoLimitsAtSpeedupZero(t *testing.T) {
 }
 
 func TestLatency(t *testing.T) {
-	inBubble(t, Config{Speedup: 1, Latency: "realistic"}, func(h *harness) {
-		_, host := h.domainOf("postfix", Primary)
+	inBubble(t, world.Config{Speedup: 1, Latency: "realistic"}, func(h *harness) {
+		_, host := h.domainOf("postfix", world.Primary)
 		c := h.dial(host)
 		start := time.Now()
 		c.reply()
@@ -315,15 +318,15 @@ func TestLatency(t *testing.T) {
 		for range 3 {
 			c.reply()
 		}
-		if once < minLatency || once > minLatency+latencySpread || time.Since(start) != 2*once {
+		if once != h.world.Latency(host) || once < 30*time.Millisecond || once > 230*time.Millisecond || time.Since(start) != 2*once {
 			t.Errorf("banner after %v, a batch after %v", once, time.Since(start)-once)
 		}
 	})
 }
 
 func TestFixedLatencyIsNotScaled(t *testing.T) {
-	inBubble(t, Config{Speedup: 0, Latency: "50ms"}, func(h *harness) {
-		_, host := h.domainOf("postfix", Primary)
+	inBubble(t, world.Config{Speedup: 0, Latency: "50ms"}, func(h *harness) {
+		_, host := h.domainOf("postfix", world.Primary)
 		c := h.dial(host)
 		start := time.Now()
 		c.reply()
@@ -334,8 +337,8 @@ func TestFixedLatencyIsNotScaled(t *testing.T) {
 }
 
 func TestInputDuringThePauseIsAnswered(t *testing.T) {
-	inBubble(t, Config{Latency: "50ms"}, func(h *harness) {
-		_, host := h.domainOf("postfix", Primary)
+	inBubble(t, world.Config{Latency: "50ms"}, func(h *harness) {
+		_, host := h.domainOf("postfix", world.Primary)
 		c := h.dial(host)
 		c.reply()
 		start := time.Now()
@@ -351,14 +354,14 @@ func TestInputDuringThePauseIsAnswered(t *testing.T) {
 }
 
 func TestOneDomainPerTransaction(t *testing.T) {
-	inBubble(t, Config{}, func(h *harness) {
-		d, host := h.domainOf("google", Primary)
+	inBubble(t, world.Config{}, func(h *harness) {
+		d, host := h.domainOf("google", world.Primary)
 		c := h.dial(host)
 		c.startTransaction()
-		got := []string{c.ask("RCPT TO:<" + mailbox(d, "ann", Present) + ">")[:9]}
-		for i := range h.world.domains {
-			if e := &h.world.domains[i]; e.Persona == d.Persona && e.Name != d.Name {
-				got = append(got, c.ask("RCPT TO:<" + mailbox(e, "ann", Present) + ">")[:9])
+		got := []string{c.ask("RCPT TO:<" + h.mailbox(d, "ann", persona.Present) + ">")[:9]}
+		for _, e := range h.world.Domains() {
+			if e.Persona == d.Persona && e.Name != d.Name && e.Name != "gmail.com" && e.Name != "googlemail.com" {
+				got = append(got, c.ask("RCPT TO:<" + h.mailbox(&e, "ann", persona.Present) + ">")[:9])
 				break
 			}
 		}
@@ -369,8 +372,8 @@ func TestOneDomainPerTransaction(t *testing.T) {
 }
 
 func TestBrokenSTARTTLSFailsTheHandshake(t *testing.T) {
-	inBubble(t, Config{Speedup: 1}, func(h *harness) {
-		_, host := h.domainOf("starttls-broken", Primary)
+	inBubble(t, world.Config{Speedup: 1}, func(h *harness) {
+		_, host := h.domainOf("starttls-broken", world.Primary)
 		c := h.dial(host)
 		c.reply()
 		if said := c.ask("EHLO probe.example"); !strings.Contains(said, "STARTTLS") {

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // The columns that a truth file adds to its list. Several outcomes are joined
@@ -21,7 +24,7 @@ var errNoEmail = errors.New("no column named email in the first line")
 // WriteTruth copies a CSV list from in to out, row by row and byte by byte, and
 // appends the expected outcomes of each row's address in w. The list may be
 // compressed with gzip or zstd; the truth is plain.
-func WriteTruth(out io.Writer, w *World, in io.Reader) error {
+func WriteTruth(out io.Writer, w *world.World, in io.Reader) error {
 	r, err := openRecords(in)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
@@ -47,13 +50,13 @@ func WriteTruth(out io.Writer, w *World, in io.Reader) error {
 			return fmt.Errorf("list: %w", err)
 		}
 		line = append(line[:0], r.body()...)
-		line = w.appendTruth(line, r.cells, email)
+		line = appendTruth(line, w, r.cells, email)
 	}
 }
 
 // appendTruth appends the two cells of one row and the line's end.
-func (w *World) appendTruth(line []byte, cells [][]byte, email int) []byte {
-	var allowed []Outcome
+func appendTruth(line []byte, w *world.World, cells [][]byte, email int) []byte {
+	var allowed []persona.Outcome
 	if email < len(cells) {
 		allowed = w.Truth(string(cells[email]))
 	}
@@ -76,14 +79,14 @@ func appendBar(line []byte, i int) []byte {
 }
 
 // readOutcomes is the inverse of appendTruth's two cells.
-func readOutcomes(dst []Outcome, status, reason []byte) []Outcome {
+func readOutcomes(dst []persona.Outcome, status, reason []byte) []persona.Outcome {
 	if len(status) == 0 {
 		return dst
 	}
 	for {
 		s, moreStatus, found := bytes.Cut(status, []byte("|"))
 		r, moreReason, _ := bytes.Cut(reason, []byte("|"))
-		dst = append(dst, Outcome{Status: string(s), Reason: string(r)})
+		dst = append(dst, persona.Outcome{Status: string(s), Reason: string(r)})
 		if !found {
 			return dst
 		}

@@ -10,6 +10,8 @@ import (
 
 	"probity/bench"
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/memnet"
@@ -18,7 +20,7 @@ import (
 // The conversation that bench measures gives correct verdicts.
 func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 	network := memnet.New()
-	internet, err := sim.Start(t.Context(), sim.Config{Seed: 3}, network)
+	internet, err := sim.Start(t.Context(), world.Config{Seed: 3}, network)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, internet.Close()) }()
 	known, err := lists.Default()
@@ -27,31 +29,31 @@ func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 	for _, h := range internet.World.Hosts() { // by persona: all of its hosts know all of its domains
 		hosts[h.Persona.Name] = h.Addrs[0]
 	}
-	for _, persona := range []string{"google", "microsoft365", "icloud"} {
+	for _, name := range []string{"google", "microsoft365", "icloud"} {
 		e := bench.Task{}
-		for _, a := range internet.World.Addresses(persona, 400) {
+		for _, a := range internet.World.Addresses(name, 400) {
 			_, domain, _ := strings.Cut(a, "@")
 			d, ok := internet.World.Domain(domain)
 			require.True(t, ok, a)
 			e.Host = d.MX[0].Host
 			e.Recipients = append(e.Recipients, []string{a})
 		}
-		e.At = netip.AddrPortFrom(hosts[persona], uint16(internet.World.Config().SMTPPort))
+		e.At = netip.AddrPortFrom(hosts[name], internet.SMTPPort)
 		c, verdicts := newProberTalk(network.Dial), map[engine.Status]int{}
 		c.onVerdict = func(a engine.Address, v *engine.Verdict) {
 			verdicts[v.Status]++
 			if known.Flags(a) != 0 {
 				return // lists are not part of the conversation
 			}
-			require.True(t, slices.ContainsFunc(internet.World.Truth(a.String()), func(o sim.Outcome) bool {
+			require.True(t, slices.ContainsFunc(internet.World.Truth(a.String()), func(o persona.Outcome) bool {
 				return o.Status == v.Status.String()
 			}), "%s is not %s (%s)", a, v.Status, v.Rule)
 		}
 		got := c.tasksFunc([]bench.Task{e})(t.Context(), 0)
-		require.Equal(t, got.Recipients, got.Judged, persona)
-		require.Zero(t, got.Lost, persona)
-		require.Positive(t, got.Accepted, persona)
-		require.Positive(t, verdicts[engine.Invalid], persona)
-		require.Equal(t, 1, got.Connections, persona)
+		require.Equal(t, got.Recipients, got.Judged, name)
+		require.Zero(t, got.Lost, name)
+		require.Positive(t, got.Accepted, name)
+		require.Positive(t, verdicts[engine.Invalid], name)
+		require.Equal(t, 1, got.Connections, name)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"probity/api"
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/store"
 )
 
@@ -36,7 +37,7 @@ const demoSpeedup = 36000
 // Run starts a simulated internet and a server on loopback, verifies a list through the public API, and compares the result
 // with the truth.
 func (c demoCmd) Run(ctx context.Context, con *console, root *cli) error {
-	internet, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
+	internet, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 	}
 	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
 		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
-			SMTPPort: uint16(internet.World.Config().SMTPPort), Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
+			SMTPPort: internet.SMTPPort, Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
 	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
 	if err := s.open(); err != nil {
@@ -129,7 +130,7 @@ func (c demoCmd) keepCommand(dashboard bool) string {
 type demoFiles struct{ list, truth, result, overrides, data string }
 
 // prepareFiles writes the list, its truth and the override file.
-func (c demoCmd) prepareFiles(w *sim.World) (f demoFiles, err error) {
+func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 	at := func(name string) string { return filepath.Join(c.Dir, name) }
 	f = demoFiles{list: at("list.csv"), truth: at("truth.csv"), result: at("result.csv"), overrides: at("providers.toml"), data: at("data")}
 	if err = c.claimFolder(); err != nil {
@@ -139,7 +140,7 @@ func (c demoCmd) prepareFiles(w *sim.World) (f demoFiles, err error) {
 		return f, err
 	}
 	err = errors.Join(
-		writeFile(f.list, func(out io.Writer) error { return sim.WriteList(out, w, c.Rows, c.Seed) }),
+		writeFile(f.list, func(out io.Writer) error { return world.WriteList(out, w, c.Rows, c.Seed) }),
 		writeFile(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
 	if err != nil {
 		return f, err

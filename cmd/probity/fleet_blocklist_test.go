@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/coordinator/fleet"
 )
 
@@ -109,7 +110,7 @@ func (f *memCluster) identity(local netip.Addr) fleet.IdentityReport {
 	return fleet.IdentityReport{}
 }
 
-func scoreOf(t *testing.T, w *sim.World, list, result []byte) sim.Scores {
+func scoreOf(t *testing.T, w *world.World, list, result []byte) sim.Scores {
 	var truth bytes.Buffer
 	require.NoError(t, sim.WriteTruth(&truth, w, bytes.NewReader(list)))
 	s, err := sim.Score(&truth, bytes.NewReader(result))

@@ -12,7 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -120,7 +121,7 @@ func (f *memCluster) verifyMixTime(ctx context.Context, rows int, seed uint64) t
 		return 0
 	}
 	var list bytes.Buffer
-	require.NoError(f.t, sim.WriteList(&list, f.internet.World, fairSmallRows, seed))
+	require.NoError(f.t, world.WriteList(&list, f.internet.World, fairSmallRows, seed))
 	return f.verifyTime(ctx, list.Bytes())
 }
 
@@ -129,10 +130,10 @@ func (f *memCluster) mailboxes(n int, seed uint64) []string {
 	w, seen, found := f.internet.World, map[string]bool{}, []string(nil)
 	for ; len(found) < n; seed++ {
 		var list bytes.Buffer
-		require.NoError(f.t, sim.WriteList(&list, w, 200_000, seed))
+		require.NoError(f.t, world.WriteList(&list, w, 200_000, seed))
 		keepRows(f.t, list.Bytes(), func(email string) bool {
 			local, domain, _ := strings.Cut(email, "@")
-			if domain == "gmail.com" && w.Mailbox(domain, local) == sim.Present && !seen[email] {
+			if domain == "gmail.com" && w.Mailbox(domain, local) == persona.Present && !seen[email] {
 				seen[email] = true
 				found = append(found, email)
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
 )
 
 const (
@@ -67,5 +67,5 @@ func (y *netnsTest) requireHours() {
 	y.t.Logf("hourly budgets: %d in use, %d at least half used", used, full)
 	requireWithinLimits(y.t, r)
 	requireRoutes(y.t, r)
-	require.NotZero(y.t, full, "%+v", []sim.Entry(r.Peaks))
+	require.NotZero(y.t, full, "%+v", []referee.Entry(r.Peaks))
 }

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"probity/bench/sim"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/cluster"
 	"probity/coordinator/fleet"
@@ -72,7 +74,7 @@ func newMemCluster(t *testing.T, ctx context.Context, speedup float64, latency s
 	f := &memCluster{t: t, network: memnet.New(), log: &logBuffer{}}
 	f.lan = newLAN(f.network)
 	var err error
-	f.internet, err = sim.Start(ctx, sim.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
+	f.internet, err = sim.Start(ctx, world.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
 	require.NoError(t, err)
 	var overrides bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&overrides, speedup))
@@ -307,7 +309,7 @@ func (r *runGroup) stop() {
 // list makes a list of the simulated internet.
 func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 	var out bytes.Buffer
-	require.NoError(f.t, sim.WriteList(&out, f.internet.World, rows, fleetSeed))
+	require.NoError(f.t, world.WriteList(&out, f.internet.World, rows, fleetSeed))
 	if keep == nil {
 		return out.Bytes()
 	}
@@ -332,7 +334,7 @@ func (h *memCoordinator) waitResult(t *testing.T, ctx context.Context, id string
 }
 
 // sourcesOf lists the sources that used each provider, from the referee's report.
-func sourcesOf(r sim.Report) map[string]map[string]bool {
+func sourcesOf(r referee.Report) map[string]map[string]bool {
 	by := map[string]map[string]bool{}
 	for _, e := range r.Peaks {
 		if by[e.Persona] == nil {

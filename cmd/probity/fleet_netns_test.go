@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
 	"probity/coordinator/fleet"
 )
 
@@ -215,10 +215,10 @@ func (y *netnsTest) startSimulator(speedup int) {
 	y.start("sim", "sim", "serve", "--network", simNetwork, "--dns", simDNS, "--http", simReferee, "--smtp-port", "25", "--speedup", strconv.Itoa(speedup))
 	writeOutput(y.ctx, y.t, y.path("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(speedup))
 	y.lowerMinuteBudgets()
-	y.waitFor("the simulated internet is up", func() bool { return y.getJSON("http://"+simReferee+"/referee", &sim.Report{}) == nil })
+	y.waitFor("the simulated internet is up", func() bool { return y.getJSON("http://"+simReferee+"/referee", &referee.Report{}) == nil })
 }
 
-func (y *netnsTest) referee() (r sim.Report) {
+func (y *netnsTest) referee() (r referee.Report) {
 	require.NoError(y.t, y.getJSON("http://"+simReferee+"/referee", &r))
 	return r
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/persona"
 )
 
 // scaleRows is the work of each source: 38.5 minutes at the shipped budget of 300 recipients a minute. A minute's budget is used in a
@@ -28,7 +28,7 @@ func TestThroughputIsLinearInIdentities(t *testing.T) {
 			left := n * scaleRows
 			list := f.list(16*n*scaleRows, func(email string) bool {
 				local, domain, _ := strings.Cut(email, "@")
-				if left == 0 || domain != "gmail.com" || f.internet.World.Mailbox(domain, local) != sim.Present {
+				if left == 0 || domain != "gmail.com" || f.internet.World.Mailbox(domain, local) != persona.Present {
 					return false
 				}
 				left--

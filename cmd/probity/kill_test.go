@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
@@ -100,14 +102,14 @@ func (k *killTest) path(name string) string { return filepath.Join(k.dir, name) 
 // deterministicList leaves out the rows of servers that close connections: which rows are affected depends on the other rows of the
 // connection, and the truth allows either answer.
 func deterministicList(t *testing.T) []byte {
-	w := sim.NewWorld(sim.Config{Seed: 1})
+	w := world.New(world.Config{Seed: 1})
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	column := -1
 	eachRow(t, w, killRows, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
-		} else if slices.Contains(w.Truth(cells[column]), sim.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
+		} else if slices.Contains(w.Truth(cells[column]), persona.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
 			return true
 		}
 		require.NoError(t, keep.Write(cells))

@@ -18,6 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/plan"
 	"probity/engine"
@@ -89,10 +92,10 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, sim.Config{Seed: makespanSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: makespanSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		var list, result bytes.Buffer
-		require.NoError(t, sim.WriteList(&list, internet.World, rows, makespanSeed))
+		require.NoError(t, world.WriteList(&list, internet.World, rows, makespanSeed))
 		due := workOf(t, engine.DefaultTable(), internet.World, list.Bytes())
 		bound := due.tally.Plan(identities)
 		logPlan(t, "bound", bound)
@@ -130,12 +133,12 @@ type refusedShare struct{ refused, addresses int }
 // domainWork is the work at one domain.
 type domainWork struct {
 	addresses, refused int
-	simDomain          sim.Domain
+	simDomain          world.Domain
 }
 
 // workOf counts the work of a list: each address once that a mail server decides, and one decoy of each domain where one of them is
 // accepted. Servers that reveal nothing need no work.
-func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d listWork) {
+func workOf(t *testing.T, table *engine.Table, world *world.World, list []byte) (d listWork) {
 	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
 	require.NoError(t, err)
 	seen, domains := map[string]bool{}, map[string]domainWork{}
@@ -157,7 +160,7 @@ func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d
 	d.shares = map[string]refusedShare{}
 	for domain, at := range domains {
 		load := plan.Load{Recipients: float64(at.addresses), Refused: float64(at.refused)}
-		tells := at.simDomain.Persona.Refuses(sim.Absent)
+		tells := at.simDomain.Persona.Refuses(persona.Absent)
 		if at.refused < at.addresses {
 			load.Recipients++
 			if tells {
@@ -174,7 +177,7 @@ func workOf(t *testing.T, table *engine.Table, world *sim.World, list []byte) (d
 }
 
 // answeredByServer reports an outcome that depends on a mail server's reply to the recipient.
-func answeredByServer(o sim.Outcome) bool {
+func answeredByServer(o persona.Outcome) bool {
 	switch o.Reason {
 	case "mailbox_not_found", "mailbox_disabled":
 		return true
@@ -182,7 +185,7 @@ func answeredByServer(o sim.Outcome) bool {
 	return o.Status == "VALID" || o.Status == "RISKY" && o.Reason != "accept_all_provider"
 }
 
-func routeOf(table *engine.Table, domain string, hosts []sim.MX) engine.Route {
+func routeOf(table *engine.Table, domain string, hosts []world.MX) engine.Route {
 	if len(hosts) == 0 {
 		return table.ImplicitRoute(domain)
 	}
@@ -210,8 +213,8 @@ func logPlan(t *testing.T, what string, p plan.Plan) {
 }
 
 // logWork logs what the receivers saw, for comparison with the expected work.
-func logWork(t *testing.T, work []sim.SourceUsage) {
-	slices.SortFunc(work, func(a, b sim.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
+func logWork(t *testing.T, work []referee.SourceUsage) {
+	slices.SortFunc(work, func(a, b referee.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
 	for _, w := range work[:min(30, len(work))] {
 		t.Logf("  %s at %s (%d): %d connections, %d recipients, %d refused", w.Source, w.Persona, w.Cluster, w.Connections, w.Recipients, w.Denied)
 	}

@@ -5,15 +5,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/persona"
 	"probity/engine"
 )
 
 // TestRefereeKnowsTheKinds compares the kinds of receivers of the simulated internet with those of the shipped table.
 func TestRefereeKnowsTheKinds(t *testing.T) {
-	for _, persona := range sim.Personas() {
-		if p := engine.DefaultTable().Provider(persona.Provider); p != nil {
-			require.Equal(t, p.Kind.String(), persona.Kind(), p.ID)
+	for _, p := range persona.All() {
+		if provider := engine.DefaultTable().Provider(p.Provider); provider != nil {
+			require.Equal(t, provider.Kind.String(), p.Kind(), provider.ID)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/internal/memnet"
@@ -37,10 +38,10 @@ func TestScoresVaryInsideTheirBucket(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		server, err := sim.Start(ctx, sim.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		server, err := sim.Start(ctx, world.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		var list bytes.Buffer
-		require.NoError(t, sim.WriteList(&list, server.World, scoredRows, bubbleSeed))
+		require.NoError(t, world.WriteList(&list, server.World, scoredRows, bubbleSeed))
 		n := memNode(t, network, server.DNS)
 		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
 			first := scoredList(ctx, t, n, list.Bytes())

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 // make serve-kills sets these; without them a small form runs.
@@ -40,7 +40,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	t.Cleanup(end)
 	ctx, cancel := context.WithTimeout(lives, serviceDeadline+time.Duration(kills)*killTimeout)
 	t.Cleanup(cancel)
-	p := &serviceEnv{processCtx: lives, ctx: ctx, world: sim.NewWorld(sim.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
 		internet: startInternet(lives, t, "--latency", slowReplies.String())}
 	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 

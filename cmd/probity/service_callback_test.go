@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/store"
 )
 
@@ -253,7 +253,7 @@ func testCallbacks(t *testing.T, p *serviceEnv) {
 // requireNamesByDNS sends a callback to a name that only the resolver of --dns knows.
 func (c *customer) requireNamesByDNS(t *testing.T, p *serviceEnv, list []byte) {
 	hosts := p.world.Hosts()
-	i := slices.IndexFunc(hosts, func(h sim.Host) bool { return h.Role != sim.Dead && h.Addrs[0].IsLoopback() && h.Addrs[0].Is4() })
+	i := slices.IndexFunc(hosts, func(h world.Host) bool { return h.Role != world.Dead && h.Addrs[0].IsLoopback() && h.Addrs[0].Is4() })
 	require.GreaterOrEqual(t, i, 0)
 	r := newNamedReceiver(t, hosts[i].Name, hosts[i].Addrs[0].String(), answerWith(http.StatusOK))
 	j := c.upload(t, field("callback_url", r.url), fileOf(list))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/engine"
 	"probity/store"
 )
@@ -232,7 +233,7 @@ func foldedCell(cell string) string {
 func (p *serviceEnv) drawList(t *testing.T, rows int, seed uint64) (list, truth []byte) {
 	t.Helper()
 	var l, tr bytes.Buffer
-	require.NoError(t, sim.WriteList(&l, p.world, rows, seed))
+	require.NoError(t, world.WriteList(&l, p.world, rows, seed))
 	list = bytes.Clone(l.Bytes())
 	require.NoError(t, sim.WriteTruth(&tr, p.world, &l))
 	return list, tr.Bytes()

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/store"
 )
 
@@ -114,7 +115,7 @@ func newKillLoop(t *testing.T, p *serviceEnv, rows int) *killLoop {
 
 // singleOutcomeList has only rows with one allowed outcome, which does not depend on the time of the probe. Receivers that refuse every
 // client are left out too: it takes seconds to confirm their refusals.
-func singleOutcomeList(t *testing.T, w *sim.World, wanted int) []byte {
+func singleOutcomeList(t *testing.T, w *world.World, wanted int) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	rows, column := 0, -1

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
 	"probity/store"
 )
 
@@ -53,7 +54,7 @@ func (p *serviceEnv) validAddress(t *testing.T) (address string) {
 			column = slices.Index(cells, "email")
 			return true
 		}
-		if personaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []sim.Outcome{{Status: "VALID"}}) {
+		if personaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []persona.Outcome{{Status: "VALID"}}) {
 			address = cells[column]
 		}
 		return address == ""

@@ -20,7 +20,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 	"probity/store"
 )
 
@@ -35,7 +36,7 @@ type serviceEnv struct {
 	internet
 	processCtx context.Context // of processes
 	ctx        context.Context // of waits
-	world      *sim.World      // of the simulated internet
+	world      *world.World    // of the simulated internet
 
 	overrides string // of the provider table
 }
@@ -54,7 +55,7 @@ func TestService(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(lives, deadline)
 	t.Cleanup(cancel)
-	p := &serviceEnv{processCtx: lives, ctx: ctx, world: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(lives, t),
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), internet: startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
 	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	for name, test := range map[string]func(*testing.T, *serviceEnv){
@@ -71,8 +72,8 @@ func TestService(t *testing.T) {
 
 // dropAllSourceEntries drops the referee's entries over all sources: the servers of the stories are not a cluster, and do not know
 // of each other.
-func dropAllSourceEntries(r sim.Report) sim.Report {
-	r.By = slices.DeleteFunc(r.By, func(e sim.Entry) bool { return e.Source == "every source" })
+func dropAllSourceEntries(r referee.Report) referee.Report {
+	r.By = slices.DeleteFunc(r.By, func(e referee.Entry) bool { return e.Source == "every source" })
 	return r
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/store"
 )
 
@@ -127,7 +128,7 @@ func (f *streamedList) Read(b []byte) (int, error) {
 func (p *serviceEnv) streamList(rows int) *streamedList {
 	out, in := io.Pipe()
 	go func() { // ends with the list, or with its reader
-		in.CloseWithError(sim.WriteList(in, p.world, rows, uploadSeed))
+		in.CloseWithError(world.WriteList(in, p.world, rows, uploadSeed))
 	}()
 	return &streamedList{PipeReader: out}
 }

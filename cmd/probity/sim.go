@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 type simCmd struct {
@@ -40,8 +41,8 @@ func (f seedFlag) Validate() error {
 }
 
 // world is the simulated internet of the flags.
-func (f seedFlag) world() *sim.World {
-	return sim.NewWorld(sim.Config{Seed: f.Seed, Throttlers: f.Punishers, Homes: f.Homes})
+func (f seedFlag) world() *world.World {
+	return world.New(world.Config{Seed: f.Seed, Throttlers: f.Punishers, Homes: f.Homes})
 }
 
 type simServeCmd struct {
@@ -63,12 +64,12 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	server, err := sim.Start(ctx, sim.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
+	server, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
 		Network: c.Network, Throttlers: c.Punishers, Homes: c.Homes}, network)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "simulated internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.World.Config().SMTPPort)
+	fmt.Fprintf(con.err, "simulated internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.SMTPPort)
 	if server.HTTP.IsValid() {
 		fmt.Fprintf(con.err, ", referee at http://%s/referee", server.HTTP)
 	}
@@ -116,9 +117,9 @@ func (c simListCmd) Validate() error {
 func (c simListCmd) Run(con *console) error {
 	return buffered(con.out, func(w io.Writer) error {
 		if c.Homes > 0 {
-			return sim.WriteHomes(w, c.world(), c.Rows)
+			return world.WriteHomes(w, c.world(), c.Rows)
 		}
-		return sim.WriteList(w, c.world(), c.Rows, c.listSeed())
+		return world.WriteList(w, c.world(), c.Rows, c.listSeed())
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/referee"
 )
 
 const (
@@ -145,7 +146,7 @@ func (w internet) verifyArgs(list, result, overrides string) []string {
 }
 
 // referee is what the receivers have seen so far.
-func (w internet) referee(ctx context.Context, t *testing.T) (r sim.Report) {
+func (w internet) referee(ctx context.Context, t *testing.T) (r referee.Report) {
 	t.Helper()
 	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url, nil)
 	require.NoError(t, err)

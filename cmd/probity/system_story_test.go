@@ -18,19 +18,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 )
 
 // TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
 // the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and are at a catch-all domain. Files that a script
 // cannot hold as text are in its folder.
 func TestStories(t *testing.T) {
-	server, err := sim.Start(t.Context(), sim.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: sim.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
+	server, err := sim.Start(t.Context(), world.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	var overrides bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&overrides, systemSpeedup))
 	vars := append(addressesFor(t, server.World), "PROBITY_DNS="+server.DNS.String(),
-		"PROBITY_SMTP_PORT="+strconv.Itoa(server.World.Config().SMTPPort), "PROBITY_ALLOW_PRIVATE_TARGETS=true",
+		"PROBITY_SMTP_PORT="+strconv.Itoa(int(server.SMTPPort)), "PROBITY_ALLOW_PRIVATE_TARGETS=true",
 		"PROBITY_MAIL_FROM=probe@prober.example", "PROBITY_EGRESS=127.0.0.1=mx.prober.example")
 	testscript.Run(t, testscript.Params{Dir: "testdata/story", Setup: func(e *testscript.Env) error {
 		at := filepath.Join(e.WorkDir, "providers.toml")
@@ -43,8 +45,8 @@ func TestStories(t *testing.T) {
 }
 
 // addressesFor picks one address of each kind.
-func addressesFor(t *testing.T, w *sim.World) (vars []string) {
-	want := map[sim.Outcome]string{
+func addressesFor(t *testing.T, w *world.World) (vars []string) {
+	want := map[persona.Outcome]string{
 		{Status: "VALID"}: "VALID",
 		{Status: "INVALID", Reason: "mailbox_not_found"}: "MISSING",
 		{Status: "RISKY", Reason: "catch_all"}:           "CATCHALL",

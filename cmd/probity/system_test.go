@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/referee"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/dns"
@@ -63,7 +65,7 @@ func verifyInVirtualTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	network := memnet.New()
-	server, err := sim.Start(ctx, sim.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+	server, err := sim.Start(ctx, world.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 	require.NoError(t, err)
 	list := slowReceiverList(t, server.World)
 	n := memNode(t, network, server.DNS)
@@ -94,7 +96,7 @@ func verifyInVirtualTime(t *testing.T) {
 }
 
 // slowReceiverList is a list with a fifth of its rows at slow receivers.
-func slowReceiverList(t *testing.T, w *sim.World) []byte {
+func slowReceiverList(t *testing.T, w *world.World) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	rows, column := 0, -1
@@ -116,11 +118,11 @@ func slowReceiverList(t *testing.T, w *sim.World) []byte {
 }
 
 // eachRow calls f with the cells of a drawn list, the header first, until it has enough.
-func eachRow(t *testing.T, w *sim.World, rows int, f func(cells []string) bool) {
+func eachRow(t *testing.T, w *world.World, rows int, f func(cells []string) bool) {
 	pipe, writer := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		written <- writer.CloseWithError(sim.WriteList(writer, w, rows, bubbleSeed))
+		written <- writer.CloseWithError(world.WriteList(writer, w, rows, bubbleSeed))
 	}()
 	r := csv.NewReader(pipe)
 	r.ReuseRecord = true
@@ -138,7 +140,7 @@ func eachRow(t *testing.T, w *sim.World, rows int, f func(cells []string) bool) 
 	<-written
 }
 
-func personaOf(w *sim.World, email string) string {
+func personaOf(w *world.World, email string) string {
 	d, ok := w.Domain(email[strings.LastIndexByte(email, '@')+1:])
 	if !ok {
 		return ""
@@ -198,7 +200,7 @@ func (m memNodeParts) node(t *testing.T) *node {
 
 // requireCorrect compares a result with the truth: every row there, in its place, its cells unchanged, and no verdict that an
 // honest verifier would not give.
-func requireCorrect(t *testing.T, w *sim.World, list, result []byte) {
+func requireCorrect(t *testing.T, w *world.World, list, result []byte) {
 	t.Helper()
 	var truth bytes.Buffer
 	require.NoError(t, sim.WriteTruth(&truth, w, bytes.NewReader(list)))
@@ -219,7 +221,7 @@ func requireScore(t *testing.T, s sim.Scores) {
 }
 
 // requireWithinLimits requires that no receiver's limit was exceeded.
-func requireWithinLimits(t *testing.T, r sim.Report) {
+func requireWithinLimits(t *testing.T, r referee.Report) {
 	t.Helper()
 	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
 	require.Empty(t, r.By, "excesses")
@@ -227,7 +229,7 @@ func requireWithinLimits(t *testing.T, r sim.Report) {
 
 // requireRoutes requires that the referee has counted narrow routes over all sources, and logs their use; their excesses are among
 // the others. It returns how many routes moved from one source to another.
-func requireRoutes(t *testing.T, r sim.Report) (moved int) {
+func requireRoutes(t *testing.T, r referee.Report) (moved int) {
 	t.Helper()
 	routes, most := 0, map[string]string{}
 	for _, u := range r.Routes {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/internal/memnet"
 	"probity/store"
@@ -50,7 +51,7 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, sim.Config{Seed: tenantsSeed, Tenants: rows, Speedup: 1, Latency: "realistic", SMTPPort: 25,
+		internet, err := sim.Start(ctx, world.Config{Seed: tenantsSeed, Tenants: rows, Speedup: 1, Latency: "realistic", SMTPPort: 25,
 			DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		list := listOfTenants(internet.World)
@@ -79,7 +80,7 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 }
 
 // listOfTenants has one address of each domain that Config.Tenants made.
-func listOfTenants(w *sim.World) []byte {
+func listOfTenants(w *world.World) []byte {
 	var b strings.Builder
 	b.WriteString("email\n")
 	seen := map[string]bool{}

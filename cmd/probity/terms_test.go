@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/internal/memnet"
@@ -45,7 +46,7 @@ func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, sim.Config{Seed: tenantsSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: tenantsSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		asked, left := internet.World.Addresses("postfix", 5), internet.World.Addresses("outlook", 5)
 		list := "email\n" + strings.Join(append(asked, left...), "\n") + "\n"

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/internal/memnet"
@@ -66,9 +67,9 @@ func TestTortureOfTime(t *testing.T) {
 
 // runToEnd runs one job to its end.
 func (o *crashingJob) runToEnd(round uint64) {
-	w := sim.NewWorld(sim.Config{Seed: 1})
+	w := world.New(world.Config{Seed: 1})
 	var list, truth, toml bytes.Buffer
-	require.NoError(o.t, sim.WriteList(&list, w, o.run.rows, o.run.seed+round))
+	require.NoError(o.t, world.WriteList(&list, w, o.run.rows, o.run.seed+round))
 	require.NoError(o.t, sim.WriteTruth(&truth, w, bytes.NewReader(list.Bytes())))
 	require.NoError(o.t, sim.WriteProviders(&toml, crashSpeedup))
 	var err error
@@ -211,7 +212,7 @@ func (o *crashingJob) startLife(t *testing.T, ctx context.Context) *crashLife {
 	network := memnet.New()
 	b := &crashLife{conns: map[*halfOpenConn]bool{}, disk: &faultyDisk{FS: o.disk, pathPart: "jobs"}}
 	var err error
-	b.internet, err = sim.Start(ctx, sim.Config{Seed: 1, Speedup: crashSpeedup, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+	b.internet, err = sim.Start(ctx, world.Config{Seed: 1, Speedup: crashSpeedup, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 	require.NoError(t, err)
 	var servers []netip.AddrPort
 	for i, at := range []string{"127.0.0.2:53", "127.0.0.3:53"} {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/world"
 )
 
 // Errors of a damaged job: in its record if it cannot be finished, and in the answer to a request for its results.
@@ -135,7 +135,7 @@ func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 	t.Cleanup(end)
 	ctx, cancel := context.WithTimeout(lives, lasts+tortureSettleTime)
 	t.Cleanup(cancel)
-	p := &serviceEnv{processCtx: lives, ctx: ctx, world: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(lives, t),
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), internet: startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
 	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	p = p.withoutRefusalBudget(t)

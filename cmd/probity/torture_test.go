@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/world"
 	"probity/store"
 )
 
@@ -47,7 +48,7 @@ type testbed struct {
 	dir       string
 	data      string // of the server's store
 	simulator internet
-	world     *sim.World
+	world     *world.World
 	client    *retryingCustomer
 
 	supervisors []*supervisor // the first has the store
@@ -68,7 +69,7 @@ const (
 )
 
 func newTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
-	p := &testbed{t: t, run: k, stage: stage, dir: t.TempDir(), faultCounts: map[faultKind]int{}, world: sim.NewWorld(sim.Config{Seed: 1})}
+	p := &testbed{t: t, run: k, stage: stage, dir: t.TempDir(), faultCounts: map[faultKind]int{}, world: world.New(world.Config{Seed: 1})}
 	p.simulator = startInternet(context.Background(), t)
 	p.data = p.path("data")
 	var toml bytes.Buffer

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"code.dny.dev/ssrf"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -65,18 +64,12 @@ type CallbackConfig struct {
 //  3. The address that is dialled is the one that was checked. Redirects are not followed.
 //  4. A slow receiver delays only itself: attempts are limited in total, by host and by account, and each in time.
 type Callbacks struct {
-	cfg     CallbackConfig
-	base    *url.URL
-	guard   *ssrf.Guardian
-	linkKey []byte
-	log     *slog.Logger
-	metrics callbackMetrics
-	wake    chan struct{}
-
-	mu         sync.Mutex // guards all below
-	inProgress map[string]bool
-	load       map[string]int // attempts in progress by host and by account
-
+	cfg      CallbackConfig
+	links    *resultLinks
+	dialer   *callbackDialer
+	slots    *attemptSlots
+	metrics  callbackMetrics
+	wake     chan struct{}
 	nextPage store.DueCursor // where sendDue reads next; only Run uses it
 }
 
@@ -95,8 +88,8 @@ func NewCallbacks(cfg CallbackConfig) (*Callbacks, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &Callbacks{
-		cfg: cfg, base: base, guard: callbackGuard(cfg.Allow), linkKey: key, log: cfg.Log,
-		wake: make(chan struct{}, 1), inProgress: map[string]bool{}, load: map[string]int{},
+		cfg: cfg, links: &resultLinks{store: cfg.Store, base: base, key: key}, slots: newAttemptSlots(cfg), wake: make(chan struct{}, 1),
+		dialer: &callbackDialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs, guard: callbackGuard(cfg.Allow)},
 	}
 	c.metrics, err = newCallbackMetrics(cfg.Metrics)
 	return c, err
@@ -175,7 +168,7 @@ func (c *Callbacks) Run(ctx context.Context) error {
 // sendDue starts attempts for due callbacks within the limits. Each call reads one page, the longest due first, and the next
 // call goes on after it. So callbacks that wait for one host delay those behind them only by the reading of their pages.
 func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.CancelCauseFunc) error {
-	if c.full() {
+	if c.slots.full() {
 		return nil
 	}
 	due, next, err := c.cfg.Store.DueCallbacks(time.Now(), c.nextPage, store.MaxPage)
@@ -183,7 +176,7 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 		return err
 	}
 	for i := range due {
-		if c.full() {
+		if c.slots.full() {
 			return nil // the next call reads this page again
 		}
 		d, err := c.reserveDelivery(due[i].Job)
@@ -194,7 +187,8 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 			continue
 		}
 		all.Go(func() {
-			defer c.release(d)
+			defer c.Notify()
+			defer c.slots.release(d.Job, d.keys)
 			if err := c.deliver(ctx, d); err != nil {
 				stop(err)
 			}
@@ -210,22 +204,22 @@ type delivery struct {
 	job     *store.Job
 	target  *callbackTarget // nil: the URL was refused, with the error refused
 	refused error
-	keys    [2]string // its keys in Callbacks.load
+	keys    slotKeys
 }
 
 // reserveDelivery reserves an attempt; nil if it must wait or is not due any more. The callback is read after reserving: the
 // page of due callbacks may be older than the end of the previous attempt.
 func (c *Callbacks) reserveDelivery(job string) (*delivery, error) {
-	if !c.reserve(job) {
+	if !c.slots.reserve(job) {
 		return nil, nil
 	}
 	d, err := c.loadDelivery(job)
 	if d == nil || err != nil {
-		c.unreserve(job)
+		c.slots.unreserve(job)
 		return nil, err
 	}
-	if !c.admit(d) {
-		c.unreserve(job)
+	if !c.slots.admit(d.keys) {
+		c.slots.unreserve(job)
 		return nil, nil
 	}
 	return d, nil
@@ -249,56 +243,8 @@ func (c *Callbacks) loadDelivery(job string) (*delivery, error) {
 	}
 	d := &delivery{Callback: cb, job: j}
 	d.keys[0] = "account " + cb.Account
-	if d.target, d.refused = c.parseTarget(j.CallbackURL); d.refused == nil {
+	if d.target, d.refused = c.dialer.parseTarget(j.CallbackURL); d.refused == nil {
 		d.keys[1] = "host " + d.target.host
 	}
 	return d, nil
-}
-
-func (c *Callbacks) full() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.inProgress) >= c.cfg.Sending
-}
-
-// reserve reserves an attempt for a job, at most one at a time.
-func (c *Callbacks) reserve(job string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.inProgress[job] || len(c.inProgress) >= c.cfg.Sending {
-		return false
-	}
-	c.inProgress[job] = true
-	return true
-}
-
-func (c *Callbacks) unreserve(job string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.inProgress, job)
-}
-
-// admit counts an attempt under its host and account, if both are below their limits.
-func (c *Callbacks) admit(d *delivery) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.load[d.keys[0]] >= c.cfg.PerAccount || c.load[d.keys[1]] >= c.cfg.PerHost {
-		return false
-	}
-	for _, k := range d.keys {
-		c.load[k]++
-	}
-	return true
-}
-
-func (c *Callbacks) release(d *delivery) {
-	c.unreserve(d.Job)
-	c.mu.Lock()
-	for _, k := range d.keys {
-		if c.load[k]--; c.load[k] == 0 {
-			delete(c.load, k)
-		}
-	}
-	c.mu.Unlock()
-	c.Notify()
 }

@@ -99,11 +99,11 @@ func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 		return err
 	}
 	c.metrics.attempted(after.State, a)
-	c.log.Info("callback attempted", "job", d.Job, "attempt", a.Number, "state", after.State, "status", a.Status,
+	c.cfg.Log.Info("callback attempted", "job", d.Job, "attempt", a.Number, "state", after.State, "status", a.Status,
 		"took", a.Duration, "bytes", a.Bytes, "link", a.Link, "error", a.Error, "next", after.Next)
 	if after.State != store.CallbackPending {
 		if err := c.cfg.Results.DropResults(d.Job); err != nil {
-			c.log.Warn("callback's rows not deleted; they go with the job", "job", d.Job, "error", err)
+			c.cfg.Log.Warn("callback's rows not deleted; they go with the job", "job", d.Job, "error", err)
 		}
 	}
 	return nil
@@ -129,10 +129,10 @@ func (c *Callbacks) attempt(ctx context.Context, d *delivery, inline bool) callb
 	defer done()
 	e, err := c.newEvent(ctx, d, inline)
 	if err != nil {
-		c.log.Error("callback cannot be made", "job", d.Job, "error", err)
+		c.cfg.Log.Error("callback cannot be made", "job", d.Job, "error", err)
 		return callbackReply{err: errInternal}
 	}
-	conn, err := c.connect(ctx, d.target)
+	conn, err := c.dialer.connect(ctx, d.target)
 	if err != nil {
 		return callbackReply{err: err}
 	}
@@ -141,7 +141,7 @@ func (c *Callbacks) attempt(ctx context.Context, d *delivery, inline bool) callb
 		r.err = errTooSlow
 	}
 	if errors.Is(r.err, errInternal) {
-		c.log.Error("callback cannot be made", "job", d.Job, "error", e.failure)
+		c.cfg.Log.Error("callback cannot be made", "job", d.Job, "error", e.failure)
 	}
 	return r
 }

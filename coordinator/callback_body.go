@@ -32,7 +32,7 @@ const (
 
 // inline reports whether the body of the next attempt has the results. Failed and expired jobs have none.
 func (d *delivery) inline() bool {
-	if d.Link || !hasResults(d.job) {
+	if d.Link || !d.hasResults() {
 		return false
 	}
 	switch d.job.CallbackContent {
@@ -44,8 +44,8 @@ func (d *delivery) inline() bool {
 	return true
 }
 
-func hasResults(j *store.Job) bool {
-	return j.State == store.JobCompleted || j.State == store.JobCancelled
+func (d *delivery) hasResults() bool {
+	return d.job.State == store.JobCompleted || d.job.State == store.JobCancelled
 }
 
 // event is the body of one attempt. It is the same each time it is written: the head is made once, and the results do not
@@ -84,8 +84,8 @@ func (c *Callbacks) setHead(e *event, d *delivery, now time.Time) error {
 		return fmt.Errorf("job record: %w", err)
 	}
 	var link any // null if there are no results
-	if hasResults(d.job) {
-		link = c.resultsURL(d.job, now)
+	if d.hasResults() {
+		link = c.links.resultsURL(d.job, now)
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"event":"bulk.finished","job_id":`)

@@ -55,14 +55,14 @@ func FuzzCallbackURL(f *testing.F) {
 	for _, s := range []string{callbackURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c", "http://127.1/", "http://h/\u0085?\x7f"} {
 		f.Add(s)
 	}
-	c := &Callbacks{guard: callbackGuard(nil)}
+	d := &callbackDialer{guard: callbackGuard(nil)}
 	f.Fuzz(func(t *testing.T, raw string) {
-		target, err := c.parseTarget(raw)
+		target, err := d.parseTarget(raw)
 		if err != nil {
 			require.ErrorIs(t, err, ErrCallbackURL)
 			return
 		}
-		require.True(t, target.addr.IsValid() && c.mayReach(target.addr) || hostName(target.host))
+		require.True(t, target.addr.IsValid() && d.mayReach(target.addr) || hostName(target.host))
 		var head bytes.Buffer
 		(&event{}).writeHead(&head, target)
 		require.Equal(t, 3, strings.Count(head.String(), "\n"), "%q", head.String())

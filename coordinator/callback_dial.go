@@ -3,12 +3,15 @@ package coordinator
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
 	"time"
+
+	"code.dny.dev/ssrf"
 )
 
 const (
@@ -21,6 +24,15 @@ const (
 	unsentBytes = 256 << 10
 )
 
+// callbackDialer connects to receivers, but only to addresses that callbacks may be sent to.
+type callbackDialer struct {
+	open   CallbackDial
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	source netip.Addr
+	roots  *x509.CertPool
+	guard  *ssrf.Guardian
+}
+
 // callbackConn is a connection to a receiver. Conn carries HTTP; raw sets write timeouts and is closed at the end.
 type callbackConn struct {
 	net.Conn
@@ -28,28 +40,28 @@ type callbackConn struct {
 }
 
 // connect opens a connection to a receiver. Its errors are those of an attempt.
-func (c *Callbacks) connect(ctx context.Context, t *callbackTarget) (*callbackConn, error) {
-	addrs, err := c.addresses(ctx, t)
+func (d *callbackDialer) connect(ctx context.Context, t *callbackTarget) (*callbackConn, error) {
+	addrs, err := d.addresses(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	for _, addr := range addrs[:min(len(addrs), maxDialled)] {
 		var conn net.Conn
-		if conn, err = c.dial(ctx, netip.AddrPortFrom(addr, t.port)); err == nil {
-			return c.secure(ctx, t, conn)
+		if conn, err = d.dial(ctx, netip.AddrPortFrom(addr, t.port)); err == nil {
+			return d.secure(ctx, t, conn)
 		}
 	}
 	return nil, err
 }
 
 // addresses returns the addresses of a host that callbacks may be sent to.
-func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.Addr, error) {
+func (d *callbackDialer) addresses(ctx context.Context, t *callbackTarget) ([]netip.Addr, error) {
 	found := []netip.Addr{t.addr}
 	if !t.addr.IsValid() {
 		ctx, done := context.WithTimeout(ctx, connectTimeout)
 		defer done()
 		var err error
-		if found, err = c.cfg.Lookup(ctx, t.host); err != nil || len(found) == 0 {
+		if found, err = d.lookup(ctx, t.host); err != nil || len(found) == 0 {
 			return nil, errNoName
 		}
 	}
@@ -58,9 +70,9 @@ func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.A
 	for _, a := range found {
 		a = a.Unmap()
 		switch {
-		case !c.mayReach(a):
+		case !d.mayReach(a):
 			forbidden = true
-		case !c.cfg.Source.IsValid() || c.cfg.Source.Unmap().Is4() == a.Is4():
+		case !d.source.IsValid() || d.source.Unmap().Is4() == a.Is4():
 			allowed = append(allowed, a)
 		}
 	}
@@ -74,14 +86,14 @@ func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.A
 }
 
 // dial connects to a checked address and checks the connection's remote address again.
-func (c *Callbacks) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func (d *callbackDialer) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
-	conn, err := c.cfg.Dial(ctx, c.cfg.Source, "tcp", to.String())
+	conn, err := d.open(ctx, d.source, "tcp", to.String())
 	if err != nil {
 		return nil, connectError(err)
 	}
-	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !c.mayReach(at.Addr().Unmap()) {
+	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !d.mayReach(at.Addr().Unmap()) {
 		conn.Close()
 		return nil, errForbidden
 	}
@@ -103,7 +115,7 @@ func connectError(err error) error {
 }
 
 // secure starts TLS on a connection if the URL is https, and verifies the certificate.
-func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn) (*callbackConn, error) {
+func (d *callbackDialer) secure(ctx context.Context, t *callbackTarget, conn net.Conn) (*callbackConn, error) {
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
 		sized.SetWriteBuffer(unsentBytes) // a hint only: errors are ignored
 	}
@@ -112,7 +124,7 @@ func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn
 		return &callbackConn{Conn: raw, raw: raw}, nil
 	}
 	secured := tls.Client(raw, &tls.Config{
-		ServerName: t.host, RootCAs: c.cfg.RootCAs, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+		ServerName: t.host, RootCAs: d.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
 	})
 	ctx, done := context.WithTimeout(ctx, tlsTimeout)
 	defer done()

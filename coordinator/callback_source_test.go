@@ -54,7 +54,9 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	require.NoError(t, err, "the rows are kept for the next attempt")
 	_, err = c.Resend(j.ID)
 	require.NoError(t, err)
-	var e callbackEvent
+	var e struct {
+		Results []map[string]any `json:"results"`
+	}
 	require.NoError(t, json.Unmarshal(<-got, &e))
 	require.Len(t, e.Results, 3000)
 	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})), "\n")

@@ -34,18 +34,22 @@ type callbackTarget struct {
 // CheckCallbackURL refuses a URL that no callback would be sent to. A name with only forbidden addresses is refused. A name
 // that cannot be resolved now is not: each attempt checks the address that it dials.
 func (c *Callbacks) CheckCallbackURL(ctx context.Context, raw string) error {
-	t, err := c.parseTarget(raw)
+	return c.dialer.checkURL(ctx, raw)
+}
+
+func (d *callbackDialer) checkURL(ctx context.Context, raw string) error {
+	t, err := d.parseTarget(raw)
 	if err != nil || t.addr.IsValid() {
 		return err
 	}
 	ctx, done := context.WithTimeout(ctx, checkLookup)
 	defer done()
-	found, err := c.cfg.Lookup(ctx, t.host)
+	found, err := d.lookup(ctx, t.host)
 	if err != nil || len(found) == 0 {
 		return nil
 	}
 	for _, a := range found {
-		if c.mayReach(a) {
+		if d.mayReach(a) {
 			return nil
 		}
 	}
@@ -57,7 +61,7 @@ func refuseURL(format string, args ...any) error {
 }
 
 // parseTarget parses a callback URL and checks all that needs no DNS lookup.
-func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
+func (d *callbackDialer) parseTarget(raw string) (*callbackTarget, error) {
 	if len(raw) > maxCallbackURL {
 		return nil, refuseURL("it has %d bytes; at most %d are allowed", len(raw), maxCallbackURL)
 	}
@@ -80,7 +84,7 @@ func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
 	if err := t.setHost(u.Hostname()); err != nil {
 		return nil, err
 	}
-	if t.addr.IsValid() && !c.mayReach(t.addr) || !t.addr.IsValid() && t.isLocalName() && !c.allowsLoopback() {
+	if t.addr.IsValid() && !d.mayReach(t.addr) || !t.addr.IsValid() && t.isLocalName() && !d.allowsLoopback() {
 		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
 	}
 	return t, nil
@@ -173,13 +177,13 @@ func (t *callbackTarget) isLocalName() bool {
 	return t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
 }
 
-func (c *Callbacks) allowsLoopback() bool {
-	return c.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || c.mayReach(netip.IPv6Loopback())
+func (d *callbackDialer) allowsLoopback() bool {
+	return d.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || d.mayReach(netip.IPv6Loopback())
 }
 
 // mayReach reports whether callbacks may be sent to an address.
-func (c *Callbacks) mayReach(a netip.Addr) bool {
-	return a.IsValid() && a.Zone() == "" && c.guard.SafeAddr(a.Unmap()) == nil
+func (d *callbackDialer) mayReach(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && d.guard.SafeAddr(a.Unmap()) == nil
 }
 
 // callbackGuard forbids all special-purpose addresses except the networks that the operator allows, and the public address

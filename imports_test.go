@@ -35,6 +35,7 @@ var importRules = map[string][]string{
 	"coordinator/cluster":  {"prober/wire/timing"},
 	"coordinator/plan":     {"engine"},
 	"coordinator/jobfiles": {"engine"},
+	"coordinator/callback": {"store"},
 	"coordinator/fleet":    {"engine", "coordinator/cluster", "coordinator/shard", "internal/wholefile", "prober/wire/..."},
 	"internal/wholefile":   {},
 	"coordinator":          {"internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/..."},

@@ -1,5 +1,5 @@
 // Package coordinator verifies lists (jobs) and single addresses: it finds the route of every domain, sends the rows that
-// need SMTP to a prober, and joins the answers with the rows. Callbacks delivers the results.
+// need SMTP to a prober, and joins the answers with the rows. Package callback delivers the results.
 //
 // It knows jobs, their files and the fairness between them. It does not know SMTP, the API or credits: the engine decides
 // what a reply means, and callers of Accept and OnFinish add their own parts to the commits.

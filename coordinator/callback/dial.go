@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"context"
@@ -24,23 +24,23 @@ const (
 	unsentBytes = 256 << 10
 )
 
-// callbackDialer connects to receivers, but only to addresses that callbacks may be sent to.
-type callbackDialer struct {
-	open   CallbackDial
+// dialer connects to receivers, but only to addresses that callbacks may be sent to.
+type dialer struct {
+	open   DialFunc
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	source netip.Addr
 	roots  *x509.CertPool
 	guard  *ssrf.Guardian
 }
 
-// callbackConn is a connection to a receiver. Conn carries HTTP; raw sets write timeouts and is closed at the end.
-type callbackConn struct {
+// receiverConn is a connection to a receiver. Conn carries HTTP; raw sets write timeouts and is closed at the end.
+type receiverConn struct {
 	net.Conn
 	raw *timedConn
 }
 
 // connect opens a connection to a receiver. Its errors are those of an attempt.
-func (d *callbackDialer) connect(ctx context.Context, t *callbackTarget) (*callbackConn, error) {
+func (d *dialer) connect(ctx context.Context, t *target) (*receiverConn, error) {
 	addrs, err := d.addresses(ctx, t)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (d *callbackDialer) connect(ctx context.Context, t *callbackTarget) (*callb
 }
 
 // addresses returns the addresses of a host that callbacks may be sent to.
-func (d *callbackDialer) addresses(ctx context.Context, t *callbackTarget) ([]netip.Addr, error) {
+func (d *dialer) addresses(ctx context.Context, t *target) ([]netip.Addr, error) {
 	found := []netip.Addr{t.addr}
 	if !t.addr.IsValid() {
 		ctx, done := context.WithTimeout(ctx, connectTimeout)
@@ -86,7 +86,7 @@ func (d *callbackDialer) addresses(ctx context.Context, t *callbackTarget) ([]ne
 }
 
 // dial connects to a checked address and checks the connection's remote address again.
-func (d *callbackDialer) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func (d *dialer) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
 	conn, err := d.open(ctx, d.source, "tcp", to.String())
@@ -115,13 +115,13 @@ func connectError(err error) error {
 }
 
 // secure starts TLS on a connection if the URL is https, and verifies the certificate.
-func (d *callbackDialer) secure(ctx context.Context, t *callbackTarget, conn net.Conn) (*callbackConn, error) {
+func (d *dialer) secure(ctx context.Context, t *target, conn net.Conn) (*receiverConn, error) {
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
 		sized.SetWriteBuffer(unsentBytes) // a hint only: errors are ignored
 	}
 	raw := &timedConn{Conn: conn}
 	if !t.secure {
-		return &callbackConn{Conn: raw, raw: raw}, nil
+		return &receiverConn{Conn: raw, raw: raw}, nil
 	}
 	secured := tls.Client(raw, &tls.Config{
 		ServerName: t.host, RootCAs: d.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
@@ -132,7 +132,7 @@ func (d *callbackDialer) secure(ctx context.Context, t *callbackTarget, conn net
 		conn.Close()
 		return nil, tlsError(err)
 	}
-	return &callbackConn{Conn: secured, raw: raw}, nil
+	return &receiverConn{Conn: secured, raw: raw}, nil
 }
 
 // tlsError says what is wrong with a certificate; other TLS failures get no detail.

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"crypto/hmac"
@@ -24,15 +24,15 @@ var (
 	ErrLinkExpired = errors.New("the link does not work any more")
 )
 
-// resultLinks makes and verifies signed links to results.
-type resultLinks struct {
+// links makes and verifies signed links to results.
+type links struct {
 	store *store.Store
 	base  *url.URL
 	key   []byte
 }
 
 // resultsURL makes a link to a job's results that needs no API key and works for linkLife.
-func (l *resultLinks) resultsURL(j *store.Job, now time.Time) string {
+func (l *links) resultsURL(j *store.Job, now time.Time) string {
 	expires := strconv.FormatInt(now.Add(linkLife).Unix(), 10)
 	u := l.base.JoinPath("v1", "verify", "bulk", j.ID, "results")
 	u.RawQuery = url.Values{
@@ -43,7 +43,7 @@ func (l *resultLinks) resultsURL(j *store.Job, now time.Time) string {
 }
 
 // mac signs a link: its job, account and end, none of which contains a zero byte.
-func (l *resultLinks) mac(j *store.Job, expires string) []byte {
+func (l *links) mac(j *store.Job, expires string) []byte {
 	h := hmac.New(sha256.New, l.key)
 	fmt.Fprintf(h, "results\x00%s\x00%s\x00%s", j.ID, j.Account, expires)
 	return h.Sum(nil)
@@ -51,11 +51,11 @@ func (l *resultLinks) mac(j *store.Job, expires string) []byte {
 
 // VerifyLink returns the job whose results a link may read. job comes from the link's path; expires and signature are its
 // query parameters. A refused link is ErrLinkInvalid or ErrLinkExpired; other errors are the store's.
-func (c *Callbacks) VerifyLink(job, expires, signature string) (*store.Job, error) {
-	return c.links.verify(job, expires, signature)
+func (s *Sender) VerifyLink(job, expires, signature string) (*store.Job, error) {
+	return s.links.verify(job, expires, signature)
 }
 
-func (l *resultLinks) verify(job, expires, signature string) (*store.Job, error) {
+func (l *links) verify(job, expires, signature string) (*store.Job, error) {
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil || len(sum) != sha256.Size {
 		return nil, ErrLinkInvalid
@@ -81,7 +81,7 @@ func (l *resultLinks) verify(job, expires, signature string) (*store.Job, error)
 }
 
 // checkAlive checks that the job still has results and that its account is not closed.
-func (l *resultLinks) checkAlive(j *store.Job) error {
+func (l *links) checkAlive(j *store.Job) error {
 	if j.State == store.JobExpired {
 		return fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkExpired)
 	}

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import "sync"
 
@@ -14,7 +14,7 @@ type attemptSlots struct {
 // slotKeys are what an attempt is counted under: its account and its host.
 type slotKeys [2]string
 
-func newAttemptSlots(cfg CallbackConfig) *attemptSlots {
+func newAttemptSlots(cfg Config) *attemptSlots {
 	return &attemptSlots{
 		total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/fleet"
 	"probity/store"
@@ -135,11 +136,11 @@ func refusalOfCoordinator(err error) *refusal {
 		return refuse(gone, "The results of this job have expired: upload the list again.")
 	case errors.Is(err, coordinator.ErrDamaged):
 		return &refusal{kind: failed, cause: err, detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
-	case errors.Is(err, coordinator.ErrLinkInvalid), errors.Is(err, coordinator.ErrLinkExpired):
+	case errors.Is(err, callback.ErrLinkInvalid), errors.Is(err, callback.ErrLinkExpired):
 		return refuse(forbidden, "%s.", capitalize(err.Error()))
 	case errors.Is(err, fleet.ErrNoProber):
 		return busy("No prober is connected, so no mail server can be asked")
-	case errors.Is(err, coordinator.ErrCallbackURL):
+	case errors.Is(err, callback.ErrURL):
 		return refuse(unacceptable, "%s.", err)
 	case vfs.IsNoSpaceError(err):
 		return busy("The disk is full")

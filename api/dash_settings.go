@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/store"
 )
 
@@ -60,21 +61,17 @@ func (c *call) testCallback() error {
 	if c.srv.deps.Callbacks == nil {
 		return refuse(unacceptable, "Callbacks are disabled on this server: ask your administrator.")
 	}
-	if err := c.srv.deps.Callbacks.CheckCallbackURL(c.srv.stopCtx, url); err != nil {
+	if err := c.srv.deps.Callbacks.CheckURL(c.srv.stopCtx, url); err != nil {
 		return err
 	}
 	j, err := c.srv.deps.Coordinator.Accept(c.srv.stopCtx, coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
 		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
-		CallbackContent: coordinator.ContentFull, MaxHours: 1,
+		CallbackContent: callback.ContentFull, MaxHours: 1,
 		Parts: func(j *store.Job) []store.Part {
 			return []store.Part{store.ReserveJob(j.Account, j.ID, maxCost(j), j.CreatedAt)}
 		}}})
 	if err != nil {
 		return err
 	}
-	r, err := c.srv.loadJob(j.ID)
-	if err != nil {
-		return err
-	}
-	return c.sendJSON(statusAccepted, r)
+	return c.sendJob(statusAccepted, j.ID)
 }

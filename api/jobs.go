@@ -54,15 +54,15 @@ func (c *call) getJob() error {
 			return err
 		}
 	}
-	return c.sendJob(j.ID)
+	return c.sendJob(statusOK, j.ID)
 }
 
-func (c *call) sendJob(id string) error {
+func (c *call) sendJob(status int, id string) error {
 	r, err := c.srv.loadJob(id)
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, r)
+	return c.sendJSON(status, r)
 }
 
 // listJobs serves a page of the account's jobs, newest first.
@@ -117,7 +117,7 @@ func (c *call) changeState(do func(string) (*store.Job, error), what string) err
 		}
 		return err
 	}
-	return c.sendJob(j.ID)
+	return c.sendJob(statusOK, j.ID)
 }
 
 // deleteJob deletes a finished job.

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/engine"
 	"probity/store"
 )
@@ -23,7 +24,7 @@ func (c *call) isSigned() bool { return c.ctx.QueryArgs().Has("signature") }
 // checkSignature authorizes a signed link to the results of one job.
 func (c *call) checkSignature() error {
 	if c.srv.deps.Callbacks == nil {
-		return coordinator.ErrLinkInvalid
+		return callback.ErrLinkInvalid
 	}
 	j, err := c.srv.deps.Callbacks.VerifyLink(c.param, c.query("expires"), c.query("signature"))
 	if err != nil {

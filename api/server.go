@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/store"
 )
 
@@ -23,7 +24,7 @@ import (
 type Deps struct {
 	Store       *store.Store
 	Coordinator *coordinator.Coordinator
-	Callbacks   *coordinator.Callbacks // nil if none are sent
+	Callbacks   *callback.Sender // nil if none are sent
 	// FS and Scratch are where a copy of an upload is kept while later parts can still change how the file is read.
 	FS      vfs.FS
 	Scratch string

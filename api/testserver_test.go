@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/engine"
 	"probity/store"
 )
@@ -115,10 +116,10 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	w.coord = coordinator.New(coordinator.Config{Store: w.store, FS: w.fs, Dir: "data", Resolver: fakeDNS{table}, Prober: w.prober, Table: table,
 		Lists: fakeLists{}, TestVerdict: SimulateVerdict, Log: log,
 		OnFinish: func(j *store.Job) []store.Part {
-			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}
+			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
 		}})
 	dialer := &net.Dialer{}
-	callbacks, err := coordinator.NewCallbacks(coordinator.CallbackConfig{Store: w.store, Results: w.coord,
+	callbacks, err := callback.New(callback.Config{Store: w.store, Results: w.coord,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return CallbackRecord("http://probity.test", w.coord.ResultRetention(), j, c)
 		},
@@ -169,7 +170,7 @@ func (w *testServer) addCustomer(email string, credits int64) (store.User, strin
 }
 
 // run starts coordinator, callbacks and server, and ends them with the test.
-func (w *testServer) run(callbacks *coordinator.Callbacks) {
+func (w *testServer) run(callbacks *callback.Sender) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(w.t, err)
 	w.addr = ln.Addr().String()

@@ -181,7 +181,7 @@ func (u *upload) checkCallback() error {
 	if u.call.srv.deps.Callbacks == nil {
 		return refuse(unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
 	}
-	return u.call.srv.deps.Callbacks.CheckCallbackURL(u.call.srv.stopCtx, u.form.callbackURL)
+	return u.call.srv.deps.Callbacks.CheckURL(u.call.srv.stopCtx, u.form.callbackURL)
 }
 
 // accept makes the job of a file, read with the options known so far.

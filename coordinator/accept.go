@@ -13,6 +13,7 @@ import (
 
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -157,7 +158,7 @@ func (c *Coordinator) writeFrames(r *csvfile.Reader, w *jobfiles.UploadWriter, c
 		b := &x.block
 		return w.AddFrame(x.packed, jobfiles.Frame{Line: b.Line, Rows: uint32(len(b.Rows)), Raw: uint32(len(b.Buf))})
 	}
-	return inOrder(&c.pools.received, c.workers, fill, work, take)
+	return pipeline.Run(&c.pools.received, c.workers, fill, work, take)
 }
 
 // recount counts again from the frames: only at its end is it known that the file is not UTF-8.

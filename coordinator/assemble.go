@@ -13,6 +13,7 @@ import (
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire/press"
 	"probity/store"
 )
@@ -325,7 +326,7 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 		_, err := w.Write(p.packed)
 		return err
 	}
-	return inOrder(&a.c.pools.pages, a.c.workers, fill, (*page).render, take)
+	return pipeline.Run(&a.c.pools.pages, a.c.workers, fill, (*page).render, take)
 }
 
 // shownVerdict is the verdict that the file shows for a row.

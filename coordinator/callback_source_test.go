@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/callback"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -25,7 +26,7 @@ import (
 // A job from its upload to its callback, over real sockets: refused once, then taken.
 func TestCallbackOfAJobOverSockets(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, cfg *Config) {
-		cfg.OnFinish = func(j *store.Job) []store.Part { return []store.Part{CallbackPart(j)} }
+		cfg.OnFinish = func(j *store.Job) []store.Part { return []store.Part{callback.Schedule(j)} }
 	})
 	var tries atomic.Int64
 	got := make(chan []byte, 1)
@@ -38,8 +39,8 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 		got <- body
 	}))
 	defer srv.Close()
-	c, ended, stop := startCallbacks(t, w)
-	require.NoError(t, c.CheckCallbackURL(t.Context(), srv.URL))
+	c, ended, stop := startSender(t, w)
+	require.NoError(t, c.CheckURL(t.Context(), srv.URL))
 	w.run()
 	in := testCSV(3000, 7)
 	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in), Options: Options{CallbackURL: srv.URL}})
@@ -54,7 +55,9 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	require.NoError(t, err, "the rows are kept for the next attempt")
 	_, err = c.Resend(j.ID)
 	require.NoError(t, err)
-	var e callbackEvent
+	var e struct {
+		Results []map[string]any `json:"results"`
+	}
 	require.NoError(t, json.Unmarshal(<-got, &e))
 	require.Len(t, e.Results, 3000)
 	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})), "\n")
@@ -70,9 +73,9 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// startCallbacks runs Callbacks for a coordinator; they may reach this machine.
-func startCallbacks(t *testing.T, w *testEnv) (c *Callbacks, ended chan error, stop func()) {
-	c, err := NewCallbacks(CallbackConfig{
+// startSender runs a callback.Sender for a coordinator; it may reach this machine.
+func startSender(t *testing.T, w *testEnv) (c *callback.Sender, ended chan error, stop func()) {
+	c, err := callback.New(callback.Config{
 		Store: w.store, Results: w.c, PublicURL: "http://127.0.0.1:8080", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
 			return fmt.Appendf(nil, `{"job_id":%q}`, j.ID), nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"probity/internal/pipeline"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 )
@@ -14,7 +15,7 @@ import (
 // chunkBuilder collects rows and makes chunks of them. Rows are in blocks that never move: a growing slice would leave five
 // times its size as garbage (BenchmarkChunkBuilder).
 type chunkBuilder struct {
-	pool        *bufferPool[rowBlock]
+	pool        *pipeline.Pool[rowBlock]
 	routes      []*rowRoute
 	routeIndex  map[*rowRoute]uint16
 	blocks      [][]byte
@@ -56,7 +57,7 @@ func (p *chunkBuilder) add(a *chunkRow) {
 // blockFor returns the block for the next row, of n bytes. A row longer than a block gets a block of its own.
 func (p *chunkBuilder) blockFor(n int) *[]byte {
 	if last := len(p.blocks) - 1; last < 0 || len(p.blocks[last])+n > rowBlockSize {
-		p.blocks = append(p.blocks, slices.Grow(p.pool.get()[:0], n))
+		p.blocks = append(p.blocks, slices.Grow(p.pool.Get()[:0], n))
 	}
 	return &p.blocks[len(p.blocks)-1]
 }
@@ -65,7 +66,7 @@ func (p *chunkBuilder) blockFor(n int) *[]byte {
 func (p *chunkBuilder) release() {
 	for _, b := range p.blocks {
 		if cap(b) == rowBlockSize {
-			p.pool.put((*rowBlock)(b[:rowBlockSize]))
+			p.pool.Put((*rowBlock)(b[:rowBlockSize]))
 		}
 	}
 	p.blocks, p.rows = nil, nil

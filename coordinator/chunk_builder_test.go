@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire"
 )
 
@@ -113,7 +114,7 @@ func TestRowsOfAnyLengthFitAChunk(t *testing.T) {
 func TestRowBlocksAreReused(t *testing.T) {
 	table := engine.DefaultTable()
 	v := &rowRoute{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
-	var blocks bufferPool[rowBlock]
+	var blocks pipeline.Pool[rowBlock]
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 3 {
 		p := &chunkBuilder{pool: &blocks}

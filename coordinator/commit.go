@@ -16,9 +16,9 @@ func (f *dispatchedChunk) commitReturned() error {
 	if f.canResend(now) {
 		made = []chunk{f.resentChunk(now)}
 	} else if batches := f.resplit(now); len(batches) > 0 {
-		buf := job.c.pools.buffers.get()
+		buf := job.c.pools.buffers.Get()
 		made, err = job.chunks.write(batches, buf)
-		job.c.pools.buffers.put(buf)
+		job.c.pools.buffers.Put(buf)
 	}
 	f.release()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire"
 )
 
@@ -49,9 +50,9 @@ func (job *runningJob) dispatch(p pickedChunk) {
 	f := &dispatchedChunk{job: job, queue: p.queue, chunk: p.chunk, interval: p.interval, epoch: job.record.Term}
 	go func() {
 		defer job.dispatches.Done()
-		err := contained(f.sendToProber)
+		err := pipeline.Contain(f.sendToProber)
 		if err == nil {
-			err = contained(f.commitReturned)
+			err = pipeline.Contain(f.commitReturned)
 		}
 		f.release()
 		if err != nil {
@@ -95,8 +96,8 @@ func (f *dispatchedChunk) sendToProber() error {
 
 // readRows reads the chunk's rows without an answer.
 func (f *dispatchedChunk) readRows() error {
-	buf := f.job.c.pools.buffers.get()
-	defer f.job.c.pools.buffers.put(buf)
+	buf := f.job.c.pools.buffers.Get()
+	defer f.job.c.pools.buffers.Put(buf)
 	b, err := f.job.chunks.read(f.chunk, buf)
 	if err != nil {
 		return err

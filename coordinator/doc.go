@@ -1,5 +1,5 @@
 // Package coordinator verifies lists (jobs) and single addresses: it finds the route of every domain, sends the rows that
-// need SMTP to a prober, and joins the answers with the rows. Callbacks delivers the results.
+// need SMTP to a prober, and joins the answers with the rows. Package callback delivers the results.
 //
 // It knows jobs, their files, the fairness between them, and what an answer costs (Cost). It does not know SMTP or the API. Callers of
 // Accept and OnFinish add their own parts to the commits, such as the charge.

@@ -10,6 +10,7 @@ import (
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire/press"
 )
 
@@ -35,7 +36,7 @@ type duplicateCounter struct {
 	counts rowCounts
 	fs     vfs.FS
 	dir    string
-	pool   *bufferPool[countBuffer]
+	pool   *pipeline.Pool[countBuffer]
 
 	domains domainCounts
 }

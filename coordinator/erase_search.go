@@ -12,6 +12,7 @@ import (
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -105,7 +106,7 @@ func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload) error {
 		}
 		return nil
 	}
-	return inOrder(new(bufferPool[searchedFrame]), e.c.workers, fill, work, take)
+	return pipeline.Run(new(pipeline.Pool[searchedFrame]), e.c.workers, fill, work, take)
 }
 
 // searchFrame reads a frame in its original encoding and finds the address in it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -88,7 +89,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return false, contained(func() error { return r.step(ctx, j) })
+	return false, pipeline.Contain(func() error { return r.step(ctx, j) })
 }
 
 // step does the work of the job's state until that changes.

@@ -113,9 +113,9 @@ func (s *splitter) enqueueFlushed() error {
 		return nil
 	}
 	job := s.job
-	buf := job.c.pools.buffers.get()
+	buf := job.c.pools.buffers.Get()
 	made, err := job.chunks.write(s.flushed, buf)
-	job.c.pools.buffers.put(buf)
+	job.c.pools.buffers.Put(buf)
 	clear(s.flushed)
 	s.flushed = s.flushed[:0]
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"probity/coordinator/csvfile"
 	"probity/coordinator/plan"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire/press"
 	"probity/store"
 )
@@ -131,7 +132,7 @@ func (p *planner) countDomains(ctx context.Context) error {
 		return nil
 	}
 	take := func(f *plannedFrame) error { p.count(f.domains); return nil }
-	err = inOrder(new(bufferPool[plannedFrame]), p.c.workers, fill, work, take)
+	err = pipeline.Run(new(pipeline.Pool[plannedFrame]), p.c.workers, fill, work, take)
 	return errors.Join(err, u.Close())
 }
 

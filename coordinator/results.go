@@ -294,3 +294,8 @@ func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, un
 	_, err = io.CopyBuffer(w, src, make([]byte, 256<<10))
 	return err
 }
+
+// hasResults reports whether a job in this state has results.
+func hasResults(j *store.Job) bool {
+	return j.State == store.JobCompleted || j.State == store.JobCancelled
+}

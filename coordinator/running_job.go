@@ -11,6 +11,7 @@ import (
 
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
+	"probity/internal/pipeline"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -88,7 +89,7 @@ func (job *runningJob) work() error {
 	job.logStarted = true
 	job.log.Start()
 	all.Go(func() {
-		if err := contained(job.splitUpload); err != nil && ctx.Err() == nil {
+		if err := pipeline.Contain(job.splitUpload); err != nil && ctx.Err() == nil {
 			job.fail(fmt.Errorf("split: %w", err))
 		}
 	})

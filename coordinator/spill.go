@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/internal/pipeline"
 )
 
 const (
@@ -20,7 +22,7 @@ type spill struct {
 	f       *tail
 	fs      vfs.FS
 	path    string
-	pool    *bufferPool[countBuffer]
+	pool    *pipeline.Pool[countBuffer]
 	bufs    [][]byte
 	extents [][]extent
 	readBuf []byte // of forEach
@@ -31,7 +33,7 @@ type extent struct {
 	n  int
 }
 
-func createSpill(fs vfs.FS, path string, partitions int, s *bufferPool[countBuffer]) (*spill, error) {
+func createSpill(fs vfs.FS, path string, partitions int, s *pipeline.Pool[countBuffer]) (*spill, error) {
 	empty, err := fs.Create(path, writeCategory)
 	if err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func (s *spill) growBuffer(p int) error {
 	case 0:
 		s.bufs[p] = make([]byte, 0, spillStart)
 	case spillStart:
-		s.bufs[p] = append(s.pool.get()[:0], b...)
+		s.bufs[p] = append(s.pool.Get()[:0], b...)
 	default:
 		at, err := s.f.add(b)
 		if err != nil {
@@ -93,7 +95,7 @@ func (s *spill) forEach(p int, visit func([]byte) error) error {
 func (s *spill) remove() error {
 	for _, b := range s.bufs {
 		if cap(b) == spillBuffer {
-			s.pool.put((*countBuffer)(b[:spillBuffer]))
+			s.pool.Put((*countBuffer)(b[:spillBuffer]))
 		}
 	}
 	s.bufs = nil

@@ -10,6 +10,7 @@ import (
 
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire/press"
 )
 
@@ -111,7 +112,7 @@ func (s *splitter) splitFrames() error {
 		next++
 		return s.job.ctx.Err()
 	}
-	return inOrder(&s.job.c.pools.frames, s.job.c.workers, fill, s.readFrame, s.addFrame)
+	return pipeline.Run(&s.job.c.pools.frames, s.job.c.workers, fill, s.readFrame, s.addFrame)
 }
 
 // readFrame finds the rows of a frame that must be verified.

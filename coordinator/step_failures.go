@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/jobfiles"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -75,7 +76,7 @@ func (r *jobRunner) handleFailure(ctx context.Context, cause error) error {
 	r.failures.add(now, r.durable)
 	message, kind := msgDiskFailing, failureRetried
 	switch {
-	case errors.Is(cause, errPanicked):
+	case errors.Is(cause, pipeline.ErrPanic):
 		return r.giveUp(ctx, cause, msgBug)
 	case errors.Is(cause, errDamaged), errors.Is(cause, fs.ErrNotExist):
 		return r.giveUp(ctx, cause, msgDamaged)

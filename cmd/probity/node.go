@@ -20,6 +20,7 @@ import (
 
 	"probity/api"
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
@@ -107,7 +108,7 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		c.MaxRecentRows = localInFlightRows
 	}
 	if cfg.service {
-		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts(), api.SimulateVerdict, isSuppressed(n.store)
+		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, api.SimulateVerdict, isSuppressed(n.store)
 	}
 	n.coordinator = coordinator.New(c)
 	return n, nil
@@ -133,10 +134,8 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 }
 
 // jobEndParts returns the parts that are committed with the end of a job: its settlement and its callback.
-func jobEndParts() func(*store.Job) []store.Part {
-	return func(j *store.Job) []store.Part {
-		return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), coordinator.CallbackPart(j)}
-	}
+func jobEndParts(j *store.Job) []store.Part {
+	return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
 }
 
 // isSuppressed reports addresses and domains on the suppression list. The prober checks MX names.

@@ -20,6 +20,7 @@ import (
 
 	"probity/api"
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/store"
 )
 
@@ -88,7 +89,7 @@ type service struct {
 	disk           vfs.FS
 	registry       metricsRegistry
 	node           *node
-	callbacks      *coordinator.Callbacks
+	callbacks      *callback.Sender
 	eraser         *coordinator.Eraser
 	server         *api.Server
 	tlsListener    *tlsListener // nil without TLS
@@ -246,12 +247,12 @@ func writeSecret(disk vfs.FS, path, text string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
+func (s *service) newCallbacks() (*callback.Sender, error) {
 	source, _, err := parseSource(s.cmd.CallbackSource)
 	if err != nil {
 		return nil, err
 	}
-	return coordinator.NewCallbacks(coordinator.CallbackConfig{Store: s.node.store, Results: s.node.coordinator,
+	return callback.New(callback.Config{Store: s.node.store, Results: s.node.coordinator,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return api.CallbackRecord(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
 		},

@@ -219,7 +219,7 @@ func (o *crashingJob) startLife(t *testing.T, ctx context.Context) *crashLife {
 		b.dnsRelays = append(b.dnsRelays, newDNSRelay(t, network, network.Dial, at, "127.0.0.1:53", i == 1))
 		servers = append(servers, netip.MustParseAddrPort(at))
 	}
-	b.node = memNodeParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), jobEndParts: jobEndParts()}.node(t)
+	b.node = memNodeParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), jobEndParts: jobEndParts}.node(t)
 	return b
 }
 

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 )
 
 func TestPublicCallbackURLsAreAccepted(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		w.name("mixed.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(callbackAddr))
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.name("mixed.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(receiverAddr))
 		for _, raw := range []string{
 			"http://hook.example/",
 			"https://hook.example:8443/a?b=c#d",
@@ -34,13 +34,13 @@ func TestPublicCallbackURLsAreAccepted(t *testing.T) {
 			"http://198.41.0.4/",
 			"http://[2606:4700::1]:8080/",
 		} {
-			require.NoError(t, w.c.CheckCallbackURL(t.Context(), raw), raw)
+			require.NoError(t, w.sender.CheckURL(t.Context(), raw), raw)
 		}
 	})
 }
 
 func TestUnsafeCallbackURLsAreRefused(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.name("inside.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1"))
 		for raw, want := range map[string]string{
 			"":                                              "must begin with http",
@@ -85,23 +85,23 @@ func TestUnsafeCallbackURLsAreRefused(t *testing.T) {
 			"http://１２７.０.０.１/":                             "usual form",
 			"http://h.example/" + strings.Repeat("a", 2048): "at most 2048",
 		} {
-			err := w.c.CheckCallbackURL(t.Context(), raw)
-			require.ErrorIs(t, err, ErrCallbackURL, raw)
+			err := w.sender.CheckURL(t.Context(), raw)
+			require.ErrorIs(t, err, ErrURL, raw)
 			require.ErrorContains(t, err, want, raw)
 		}
 	})
 }
 
 func TestCallbackReachesAllowedNetworks(t *testing.T) {
-	allow := func(cfg *CallbackConfig) {
+	allow := func(cfg *Config) {
 		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	}
-	runCallbackTest(t, allow, func(t *testing.T, w *callbackEnv) {
+	runTest(t, allow, func(t *testing.T, w *testEnv) {
 		w.name("localhost", netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1"))
 		for _, url := range []string{"http://127.0.0.1:9000/", "http://[fd00::7]/", "http://localhost:9000/"} {
-			require.NoError(t, w.c.CheckCallbackURL(t.Context(), url))
+			require.NoError(t, w.sender.CheckURL(t.Context(), url))
 		}
-		require.Error(t, w.c.CheckCallbackURL(t.Context(), "http://10.0.0.1/"))
+		require.Error(t, w.sender.CheckURL(t.Context(), "http://10.0.0.1/"))
 		w.receive("127.0.0.1:9000", status(200))
 		w.finish("j1", "http://localhost:9000/")
 		w.waitForState("j1", store.CallbackDelivered)
@@ -111,11 +111,11 @@ func TestCallbackReachesAllowedNetworks(t *testing.T) {
 
 // A name that was public when the job was accepted and resolves to a private address when it ends gets no connection.
 func TestCallbackIsSafeFromDNSRebinding(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		inside := w.receive("10.0.0.1:80", status(200))
-		require.NoError(t, w.c.CheckCallbackURL(t.Context(), callbackURL))
+		require.NoError(t, w.sender.CheckURL(t.Context(), receiverURL))
 		w.name("hook.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::ffff:10.0.0.1"))
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
@@ -124,17 +124,17 @@ func TestCallbackIsSafeFromDNSRebinding(t *testing.T) {
 		require.Empty(t, inside.all())
 		require.Equal(t, 2, w.lookups["hook.example"], "asked once for the check, and once for the attempt")
 
-		w.name("hook.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(callbackAddr))
-		w.receive(callbackAddr+":80", status(200))
+		w.name("hook.example", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(receiverAddr))
+		w.receive(receiverAddr+":80", status(200))
 		w.waitForState("j1", store.CallbackDelivered)
-		require.Equal(t, []string{callbackAddr + ":80"}, w.dialled)
+		require.Equal(t, []string{receiverAddr + ":80"}, w.dialled)
 		require.Empty(t, inside.all())
 	})
 }
 
 // The URL is checked again at delivery: a callback is not sent to a URL that is not acceptable any more.
 func TestCallbackURLIsCheckedAgainAtDelivery(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		inside := w.receive("127.0.0.1:80", status(200))
 		w.finish("j1", "http://127.0.0.1/")
 		w.advance(2 * time.Second)
@@ -147,15 +147,15 @@ func TestCallbackURLIsCheckedAgainAtDelivery(t *testing.T) {
 
 // A connection to another address than the dialled one is closed if that address is forbidden.
 func TestCallbackChecksTheAddressItReached(t *testing.T) {
-	astray := func(cfg *CallbackConfig) {
+	astray := func(cfg *Config) {
 		dial := cfg.Dial
 		cfg.Dial = func(ctx context.Context, local netip.Addr, network, _ string) (net.Conn, error) {
 			return dial(ctx, local, network, "127.0.0.1:80")
 		}
 	}
-	runCallbackTest(t, astray, func(t *testing.T, w *callbackEnv) {
+	runTest(t, astray, func(t *testing.T, w *testEnv) {
 		inside := w.receive("127.0.0.1:80", status(200))
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
@@ -165,12 +165,12 @@ func TestCallbackChecksTheAddressItReached(t *testing.T) {
 }
 
 func TestCallbackReportsConnectionErrors(t *testing.T) {
-	source := func(cfg *CallbackConfig) { cfg.Source = netip.MustParseAddr("198.41.9.9") }
-	runCallbackTest(t, source, func(t *testing.T, w *callbackEnv) {
+	source := func(cfg *Config) { cfg.Source = netip.MustParseAddr("198.41.9.9") }
+	runTest(t, source, func(t *testing.T, w *testEnv) {
 		w.name("six.example", netip.MustParseAddr("2606:4700::1"))
-		w.name("two.example", netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("198.41.0.9"), netip.MustParseAddr(callbackAddr))
+		w.name("two.example", netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("198.41.0.9"), netip.MustParseAddr(receiverAddr))
 		from := make(chan string, 1)
-		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) {
 			from <- conn.RemoteAddr().(*net.TCPAddr).IP.String()
 			conn.Read(make([]byte, 10))
 			conn.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
@@ -194,15 +194,15 @@ func TestCallbackReportsConnectionErrors(t *testing.T) {
 
 func TestCallbackVerifiesCertificates(t *testing.T) {
 	roots := x509.NewCertPool()
-	trusting := func(cfg *CallbackConfig) { cfg.RootCAs = roots }
-	runCallbackTest(t, trusting, func(t *testing.T, w *callbackEnv) {
-		cert := callbackCert(t, "hook.example")
+	trusting := func(cfg *Config) { cfg.RootCAs = roots }
+	runTest(t, trusting, func(t *testing.T, w *testEnv) {
+		cert := selfSigned(t, "hook.example")
 		roots.AddCert(cert.Leaf)
 		w.names["other.example"] = w.names["hook.example"]
-		ln, err := w.net.Listen(netip.MustParseAddrPort(callbackAddr + ":443"))
+		ln, err := w.net.Listen(netip.MustParseAddrPort(receiverAddr + ":443"))
 		require.NoError(t, err)
 		box := w.serve(tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}),
-			func(_ int, rw http.ResponseWriter, h receivedCallback) { rw.WriteHeader(200) })
+			func(_ int, rw http.ResponseWriter, h received) { rw.WriteHeader(200) })
 		w.rows.n.Store(5000)
 		w.finish("good", "https://hook.example/")
 		w.finish("wrong", "https://other.example/")
@@ -215,8 +215,8 @@ func TestCallbackVerifiesCertificates(t *testing.T) {
 	})
 }
 
-// callbackCert makes a self-signed certificate for one name.
-func callbackCert(t *testing.T, name string) tls.Certificate {
+// selfSigned makes a self-signed certificate for one name.
+func selfSigned(t *testing.T, name string) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	tmpl := &x509.Certificate{

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"bufio"
@@ -81,7 +81,7 @@ func (s *timedConn) hasStalled() bool {
 
 // post sends the event and reads the answer, which may arrive before the body is sent. It implements HTTP/1.1 itself
 // (RFC 9112): so it knows when the last byte was written, and reads a refusal that is followed by a reset.
-func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget) callbackReply {
+func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result {
 	defer conn.raw.Close()
 	defer context.AfterFunc(ctx, func() { conn.raw.Close() })()
 	answered := make(chan rawReply, 1)
@@ -91,7 +91,7 @@ func (e *event) post(ctx context.Context, conn *callbackConn, t *callbackTarget)
 	sent, whole := e.send(ctx, conn, t)
 	conn.SetReadDeadline(time.Now().Add(answerWait(conn.raw, whole)))
 	a := <-answered
-	r := callbackReply{status: a.status, bytes: sent}
+	r := result{status: a.status, bytes: sent}
 	if e.failure != nil {
 		r.status = 0 // an answer to half a body does not count
 	}
@@ -130,7 +130,7 @@ func (e *event) failureCause(raw *timedConn, a rawReply, sent int64, whole bool)
 }
 
 // send writes the request. It returns how many bytes of the body were written, and whether all were.
-func (e *event) send(ctx context.Context, conn net.Conn, t *callbackTarget) (sent int64, whole bool) {
+func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64, whole bool) {
 	wire := &countingWriter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
 	var small bytes.Buffer
@@ -170,7 +170,7 @@ func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
 }
 
 // writeHead writes the request's head. The writer keeps an error; it shows when the body is written.
-func (e *event) writeHead(w io.Writer, t *callbackTarget) {
+func (e *event) writeHead(w io.Writer, t *target) {
 	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: %s\r\n", requestTarget(t.url), t.hostHeader())
 	e.header.Write(w)
 	io.WriteString(w, "\r\n")
@@ -192,7 +192,7 @@ func requestTarget(u *url.URL) string {
 }
 
 // hostHeader is the host, with the port if the URL has one (RFC 9110 section 7.2).
-func (t *callbackTarget) hostHeader() string {
+func (t *target) hostHeader() string {
 	host := t.host
 	if t.addr.Is6() {
 		host = "[" + host + "]"

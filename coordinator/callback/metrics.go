@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -6,15 +6,15 @@ import (
 	"probity/store"
 )
 
-// callbackMetrics counts attempts. Hosts, jobs and accounts are not labels.
-type callbackMetrics struct {
+// metrics counts attempts. Hosts, jobs and accounts are not labels.
+type metrics struct {
 	attempts *prometheus.CounterVec
 	seconds  prometheus.Histogram
 	bytes    prometheus.Counter
 }
 
-func newCallbackMetrics(r prometheus.Registerer) (callbackMetrics, error) {
-	m := callbackMetrics{
+func newMetrics(r prometheus.Registerer) (metrics, error) {
+	m := metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "probity_callback_attempts_total",
 			Help: "Attempts to deliver a callback, by what became of the callback: delivered, stopped, failed, or pending a retry.",
@@ -38,7 +38,7 @@ func newCallbackMetrics(r prometheus.Registerer) (callbackMetrics, error) {
 	return m, nil
 }
 
-func (m callbackMetrics) attempted(state store.CallbackState, a store.Attempt) {
+func (m metrics) attempted(state store.CallbackState, a store.Attempt) {
 	m.attempts.WithLabelValues(string(state)).Inc()
 	m.seconds.Observe(a.Duration.Seconds())
 	m.bytes.Add(float64(a.Bytes))

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"context"
@@ -29,18 +29,18 @@ var (
 	errTooSlow   = errors.New("the attempt took over two hours")
 )
 
-// callbackReply is the result of an attempt: a status, or one of the errors above.
-type callbackReply struct {
+// result is the result of an attempt: a status, or one of the errors above.
+type result struct {
 	status int
 	bytes  int64 // sent bytes of the body
 	err    error
 }
 
 // ok reports whether the receiver has the event.
-func (r callbackReply) ok() bool { return r.status/100 == 2 }
+func (r result) ok() bool { return r.status/100 == 2 }
 
 // words describes the failure for the log of attempts.
-func (r callbackReply) words() string {
+func (r result) words() string {
 	switch {
 	case r.err != nil:
 		return r.err.Error()
@@ -58,7 +58,7 @@ func (r callbackReply) words() string {
 
 // outcome is what a reply means for the schedule. inline: the body had the results. cuts: earlier attempts whose connection
 // was lost within the body.
-func (r callbackReply) outcome(inline bool, cuts int, jitter float64) store.Outcome {
+func (r result) outcome(inline bool, cuts int, jitter float64) store.Outcome {
 	o := store.Outcome{State: store.CallbackPending, Jitter: jitter}
 	switch {
 	case r.ok():
@@ -72,10 +72,10 @@ func (r callbackReply) outcome(inline bool, cuts int, jitter float64) store.Outc
 }
 
 // deliver makes one attempt and records its result. Its errors are those of the store.
-func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
+func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 	began := time.Now()
 	inline := d.inline()
-	r := c.attempt(ctx, d, inline)
+	r := s.attempt(ctx, d, inline)
 	if ctx.Err() != nil && r.status == 0 {
 		return nil // we are stopping
 	}
@@ -87,31 +87,31 @@ func (c *Callbacks) deliver(ctx context.Context, d *delivery) error {
 	cuts := 0
 	if inline && a.Truncated {
 		var err error
-		if cuts, err = c.countCuts(d.Job); err != nil {
+		if cuts, err = s.countCuts(d.Job); err != nil {
 			return err
 		}
 	}
-	after, err := c.cfg.Store.RecordAttempt(d.Job, a, r.outcome(inline, cuts, rand.Float64()), now)
+	after, err := s.cfg.Store.RecordAttempt(d.Job, a, r.outcome(inline, cuts, rand.Float64()), now)
 	if errors.Is(err, store.ErrNoCallback) {
 		return nil // the job was deleted meanwhile
 	}
 	if err != nil {
 		return err
 	}
-	c.metrics.attempted(after.State, a)
-	c.log.Info("callback attempted", "job", d.Job, "attempt", a.Number, "state", after.State, "status", a.Status,
+	s.metrics.attempted(after.State, a)
+	s.cfg.Log.Info("callback attempted", "job", d.Job, "attempt", a.Number, "state", after.State, "status", a.Status,
 		"took", a.Duration, "bytes", a.Bytes, "link", a.Link, "error", a.Error, "next", after.Next)
 	if after.State != store.CallbackPending {
-		if err := c.cfg.Results.DropResults(d.Job); err != nil {
-			c.log.Warn("callback's rows not deleted; they go with the job", "job", d.Job, "error", err)
+		if err := s.cfg.Results.DropResults(d.Job); err != nil {
+			s.cfg.Log.Warn("callback's rows not deleted; they go with the job", "job", d.Job, "error", err)
 		}
 	}
 	return nil
 }
 
 // countCuts counts the logged attempts whose connection was lost within the body.
-func (c *Callbacks) countCuts(job string) (n int, err error) {
-	log, err := c.cfg.Store.CallbackLog(job)
+func (s *Sender) countCuts(job string) (n int, err error) {
+	log, err := s.cfg.Store.CallbackLog(job)
 	for i := range log {
 		if log[i].Truncated && !log[i].Link {
 			n++
@@ -121,27 +121,27 @@ func (c *Callbacks) countCuts(job string) (n int, err error) {
 }
 
 // attempt makes one attempt within maxAttempt.
-func (c *Callbacks) attempt(ctx context.Context, d *delivery, inline bool) callbackReply {
+func (s *Sender) attempt(ctx context.Context, d *delivery, inline bool) result {
 	if d.refused != nil {
-		return callbackReply{err: d.refused}
+		return result{err: d.refused}
 	}
 	ctx, done := context.WithTimeoutCause(ctx, maxAttempt, errTooSlow)
 	defer done()
-	e, err := c.newEvent(ctx, d, inline)
+	e, err := s.newEvent(ctx, d, inline)
 	if err != nil {
-		c.log.Error("callback cannot be made", "job", d.Job, "error", err)
-		return callbackReply{err: errInternal}
+		s.cfg.Log.Error("callback cannot be made", "job", d.Job, "error", err)
+		return result{err: errInternal}
 	}
-	conn, err := c.connect(ctx, d.target)
+	conn, err := s.dialer.connect(ctx, d.target)
 	if err != nil {
-		return callbackReply{err: err}
+		return result{err: err}
 	}
 	r := e.post(ctx, conn, d.target)
 	if r.status == 0 && errors.Is(context.Cause(ctx), errTooSlow) {
 		r.err = errTooSlow
 	}
 	if errors.Is(r.err, errInternal) {
-		c.log.Error("callback cannot be made", "job", d.Job, "error", e.failure)
+		s.cfg.Log.Error("callback cannot be made", "job", d.Job, "error", e.failure)
 	}
 	return r
 }

@@ -1,14 +1,17 @@
-package coordinator
+package callback
 
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
 	"time"
+
+	"code.dny.dev/ssrf"
 )
 
 const (
@@ -21,35 +24,44 @@ const (
 	unsentBytes = 256 << 10
 )
 
-// callbackConn is a connection to a receiver. Conn carries HTTP; raw sets write timeouts and is closed at the end.
-type callbackConn struct {
+// dialer connects to receivers, but only to addresses that callbacks may be sent to.
+type dialer struct {
+	open   DialFunc
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	source netip.Addr
+	roots  *x509.CertPool
+	guard  *ssrf.Guardian
+}
+
+// receiverConn is a connection to a receiver. Conn carries HTTP; raw sets write timeouts and is closed at the end.
+type receiverConn struct {
 	net.Conn
 	raw *timedConn
 }
 
 // connect opens a connection to a receiver. Its errors are those of an attempt.
-func (c *Callbacks) connect(ctx context.Context, t *callbackTarget) (*callbackConn, error) {
-	addrs, err := c.addresses(ctx, t)
+func (d *dialer) connect(ctx context.Context, t *target) (*receiverConn, error) {
+	addrs, err := d.addresses(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	for _, addr := range addrs[:min(len(addrs), maxDialled)] {
 		var conn net.Conn
-		if conn, err = c.dial(ctx, netip.AddrPortFrom(addr, t.port)); err == nil {
-			return c.secure(ctx, t, conn)
+		if conn, err = d.dial(ctx, netip.AddrPortFrom(addr, t.port)); err == nil {
+			return d.secure(ctx, t, conn)
 		}
 	}
 	return nil, err
 }
 
 // addresses returns the addresses of a host that callbacks may be sent to.
-func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.Addr, error) {
+func (d *dialer) addresses(ctx context.Context, t *target) ([]netip.Addr, error) {
 	found := []netip.Addr{t.addr}
 	if !t.addr.IsValid() {
 		ctx, done := context.WithTimeout(ctx, connectTimeout)
 		defer done()
 		var err error
-		if found, err = c.cfg.Lookup(ctx, t.host); err != nil || len(found) == 0 {
+		if found, err = d.lookup(ctx, t.host); err != nil || len(found) == 0 {
 			return nil, errNoName
 		}
 	}
@@ -58,9 +70,9 @@ func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.A
 	for _, a := range found {
 		a = a.Unmap()
 		switch {
-		case !c.mayReach(a):
+		case !d.mayReach(a):
 			forbidden = true
-		case !c.cfg.Source.IsValid() || c.cfg.Source.Unmap().Is4() == a.Is4():
+		case !d.source.IsValid() || d.source.Unmap().Is4() == a.Is4():
 			allowed = append(allowed, a)
 		}
 	}
@@ -74,14 +86,14 @@ func (c *Callbacks) addresses(ctx context.Context, t *callbackTarget) ([]netip.A
 }
 
 // dial connects to a checked address and checks the connection's remote address again.
-func (c *Callbacks) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func (d *dialer) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
-	conn, err := c.cfg.Dial(ctx, c.cfg.Source, "tcp", to.String())
+	conn, err := d.open(ctx, d.source, "tcp", to.String())
 	if err != nil {
 		return nil, connectError(err)
 	}
-	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !c.mayReach(at.Addr().Unmap()) {
+	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !d.mayReach(at.Addr().Unmap()) {
 		conn.Close()
 		return nil, errForbidden
 	}
@@ -103,16 +115,16 @@ func connectError(err error) error {
 }
 
 // secure starts TLS on a connection if the URL is https, and verifies the certificate.
-func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn) (*callbackConn, error) {
+func (d *dialer) secure(ctx context.Context, t *target, conn net.Conn) (*receiverConn, error) {
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
 		sized.SetWriteBuffer(unsentBytes) // a hint only: errors are ignored
 	}
 	raw := &timedConn{Conn: conn}
 	if !t.secure {
-		return &callbackConn{Conn: raw, raw: raw}, nil
+		return &receiverConn{Conn: raw, raw: raw}, nil
 	}
 	secured := tls.Client(raw, &tls.Config{
-		ServerName: t.host, RootCAs: c.cfg.RootCAs, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+		ServerName: t.host, RootCAs: d.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
 	})
 	ctx, done := context.WithTimeout(ctx, tlsTimeout)
 	defer done()
@@ -120,7 +132,7 @@ func (c *Callbacks) secure(ctx context.Context, t *callbackTarget, conn net.Conn
 		conn.Close()
 		return nil, tlsError(err)
 	}
-	return &callbackConn{Conn: secured, raw: raw}, nil
+	return &receiverConn{Conn: secured, raw: raw}, nil
 }
 
 // tlsError says what is wrong with a certificate; other TLS failures get no detail.

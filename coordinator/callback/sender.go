@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"code.dny.dev/ssrf"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -25,10 +24,10 @@ const (
 	defaultSending    = 16          // attempts in progress
 	defaultPerHost    = 2           // of these, to one host
 	defaultPerAccount = 4           // of these, for one account: one slow receiver with many names does not delay others
-	callbackPoll      = time.Second // interval of looking for due callbacks
+	pollInterval      = time.Second // interval of looking for due callbacks
 )
 
-// ResultSource writes the results of a finished job; Coordinator is one. The bytes of a job are the same each time.
+// ResultSource writes the results of a finished job; coordinator.Coordinator is one. The bytes of a job are the same each time.
 type ResultSource interface {
 	// WriteResults writes one JSON object, in one line, for each input row. It ends with the first error of w.
 	WriteResults(ctx context.Context, job string, w io.Writer) error
@@ -36,17 +35,17 @@ type ResultSource interface {
 	DropResults(job string) error
 }
 
-// CallbackDial opens a TCP connection from a local address (the zero value: any) to an address and port, never a name.
-type CallbackDial func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error)
+// DialFunc opens a TCP connection from a local address (the zero value: any) to an address and port, never a name.
+type DialFunc func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error)
 
-// CallbackConfig configures Callbacks. Store, Results, Record, PublicURL, Dial and Lookup are required.
-type CallbackConfig struct {
+// Config configures a Sender. Store, Results, Record, PublicURL, Dial and Lookup are required.
+type Config struct {
 	Store   *store.Store
 	Results ResultSource
 	// Record returns the job record as the API shows it, a JSON object.
 	Record    func(*store.Job, store.Callback) ([]byte, error)
 	PublicURL string // where the API is reached from outside, such as https://verify.example.com
-	Dial      CallbackDial
+	Dial      DialFunc
 	Lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
 	Source    netip.Addr            // local address of callbacks; zero value: the system chooses
 	Allow     []netip.Prefix        // private networks that callbacks may reach, for tests and intranets
@@ -57,31 +56,19 @@ type CallbackConfig struct {
 	Sending, PerHost, PerAccount int // attempts at one time: 16, 2, 4
 }
 
-// Callbacks delivers the event bulk.finished of each finished job to the job's callback URL.
-//
-//  1. At least once: the commit that ends the job schedules the event, and it stays due until a recorded attempt says
-//     otherwise. An attempt that a crash or a stop interrupts is not recorded and is made again.
-//  2. Constant memory: at most two small buffers are written ahead of what the receiver has taken.
-//  3. The address that is dialled is the one that was checked. Redirects are not followed.
-//  4. A slow receiver delays only itself: attempts are limited in total, by host and by account, and each in time.
-type Callbacks struct {
-	cfg     CallbackConfig
-	base    *url.URL
-	guard   *ssrf.Guardian
-	linkKey []byte
-	log     *slog.Logger
-	metrics callbackMetrics
-	wake    chan struct{}
-
-	mu         sync.Mutex // guards all below
-	inProgress map[string]bool
-	load       map[string]int // attempts in progress by host and by account
-
+// Sender delivers the event bulk.finished of each finished job to the job's callback URL.
+type Sender struct {
+	cfg      Config
+	links    *links
+	dialer   *dialer
+	slots    *attemptSlots
+	metrics  metrics
+	wake     chan struct{}
 	nextPage store.DueCursor // where sendDue reads next; only Run uses it
 }
 
-// NewCallbacks checks the configuration and reads the key of signed links from the store. It starts nothing.
-func NewCallbacks(cfg CallbackConfig) (*Callbacks, error) {
+// New checks the configuration and reads the key of signed links from the store. It starts nothing.
+func New(cfg Config) (*Sender, error) {
 	if cfg.Store == nil || cfg.Results == nil || cfg.Record == nil || cfg.Dial == nil || cfg.Lookup == nil {
 		return nil, errors.New("callbacks: Store, Results, Record, Dial and Lookup are needed")
 	}
@@ -94,15 +81,15 @@ func NewCallbacks(cfg CallbackConfig) (*Callbacks, error) {
 		return nil, fmt.Errorf("callbacks: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Callbacks{
-		cfg: cfg, base: base, guard: callbackGuard(cfg.Allow), linkKey: key, log: cfg.Log,
-		wake: make(chan struct{}, 1), inProgress: map[string]bool{}, load: map[string]int{},
+	s := &Sender{
+		cfg: cfg, links: &links{store: cfg.Store, base: base, key: key}, slots: newAttemptSlots(cfg), wake: make(chan struct{}, 1),
+		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs, guard: newGuard(cfg.Allow)},
 	}
-	c.metrics, err = newCallbackMetrics(cfg.Metrics)
-	return c, err
+	s.metrics, err = newMetrics(cfg.Metrics)
+	return s, err
 }
 
-func (cfg CallbackConfig) withDefaults() CallbackConfig {
+func (cfg Config) withDefaults() Config {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -118,8 +105,8 @@ func (cfg CallbackConfig) withDefaults() CallbackConfig {
 	return cfg
 }
 
-// CallbackPart is the part of the commit that ends a job which makes its callback due, if it has one. It is idempotent.
-func CallbackPart(j *store.Job) store.Part {
+// Schedule is the part of the commit that ends a job which makes its callback due, if it has one. It is idempotent.
+func Schedule(j *store.Job) store.Part {
 	if j.CallbackURL == "" {
 		return func(*pebble.Batch) error { return nil }
 	}
@@ -132,35 +119,35 @@ func CallbackPart(j *store.Job) store.Part {
 
 // Resend makes a job's callback due now, whatever its state, and starts the retry schedule again.
 // For a job without a callback it returns store.ErrNoCallback.
-func (c *Callbacks) Resend(job string) (store.Callback, error) {
-	cb, err := c.cfg.Store.ResendCallback(job, time.Now())
-	c.Notify()
+func (s *Sender) Resend(job string) (store.Callback, error) {
+	cb, err := s.cfg.Store.ResendCallback(job, time.Now())
+	s.Notify()
 	return cb, err
 }
 
 // Notify makes Run look for due callbacks at once; without it Run looks each second.
-func (c *Callbacks) Notify() {
+func (s *Sender) Notify() {
 	select {
-	case c.wake <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
 // Run delivers due callbacks until ctx ends or the store fails; it returns after all its attempts have. An attempt that
 // ctx interrupts is made again after the next start.
-func (c *Callbacks) Run(ctx context.Context) error {
+func (s *Sender) Run(ctx context.Context) error {
 	outer := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
-	tick := time.NewTicker(callbackPoll)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if err := c.sendDue(ctx, &all, stop); err != nil {
+		if err := s.sendDue(ctx, &all, stop); err != nil {
 			stop(err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-c.wake:
+		case <-s.wake:
 		case <-tick.C:
 		}
 	}
@@ -174,19 +161,19 @@ func (c *Callbacks) Run(ctx context.Context) error {
 
 // sendDue starts attempts for due callbacks within the limits. Each call reads one page, the longest due first, and the next
 // call goes on after it. So callbacks that wait for one host delay those behind them only by the reading of their pages.
-func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.CancelCauseFunc) error {
-	if c.full() {
+func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.CancelCauseFunc) error {
+	if s.slots.full() {
 		return nil
 	}
-	due, next, err := c.cfg.Store.DueCallbacks(time.Now(), c.nextPage, store.MaxPage)
+	due, next, err := s.cfg.Store.DueCallbacks(time.Now(), s.nextPage, store.MaxPage)
 	if err != nil {
 		return err
 	}
 	for i := range due {
-		if c.full() {
+		if s.slots.full() {
 			return nil // the next call reads this page again
 		}
-		d, err := c.reserveDelivery(due[i].Job)
+		d, err := s.reserveDelivery(due[i].Job)
 		if err != nil {
 			return err
 		}
@@ -194,13 +181,14 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 			continue
 		}
 		all.Go(func() {
-			defer c.release(d)
-			if err := c.deliver(ctx, d); err != nil {
+			defer s.Notify()
+			defer s.slots.release(d.Job, d.keys)
+			if err := s.deliver(ctx, d); err != nil {
 				stop(err)
 			}
 		})
 	}
-	c.nextPage = next
+	s.nextPage = next
 	return nil
 }
 
@@ -208,97 +196,49 @@ func (c *Callbacks) sendDue(ctx context.Context, all *sync.WaitGroup, stop conte
 type delivery struct {
 	store.Callback
 	job     *store.Job
-	target  *callbackTarget // nil: the URL was refused, with the error refused
+	target  *target // nil: the URL was refused, with the error refused
 	refused error
-	keys    [2]string // its keys in Callbacks.load
+	keys    slotKeys
 }
 
 // reserveDelivery reserves an attempt; nil if it must wait or is not due any more. The callback is read after reserving: the
 // page of due callbacks may be older than the end of the previous attempt.
-func (c *Callbacks) reserveDelivery(job string) (*delivery, error) {
-	if !c.reserve(job) {
+func (s *Sender) reserveDelivery(job string) (*delivery, error) {
+	if !s.slots.reserve(job) {
 		return nil, nil
 	}
-	d, err := c.loadDelivery(job)
+	d, err := s.loadDelivery(job)
 	if d == nil || err != nil {
-		c.unreserve(job)
+		s.slots.unreserve(job)
 		return nil, err
 	}
-	if !c.admit(d) {
-		c.unreserve(job)
+	if !s.slots.admit(d.keys) {
+		s.slots.unreserve(job)
 		return nil, nil
 	}
 	return d, nil
 }
 
 // loadDelivery reads what an attempt needs; nil if none is due. It drops the callback of a job that is gone.
-func (c *Callbacks) loadDelivery(job string) (*delivery, error) {
-	cb, err := c.cfg.Store.Callback(job)
+func (s *Sender) loadDelivery(job string) (*delivery, error) {
+	cb, err := s.cfg.Store.Callback(job)
 	if errors.Is(err, store.ErrNoCallback) {
 		return nil, nil
 	}
 	if err != nil || cb.State != store.CallbackPending || cb.Next.After(time.Now()) {
 		return nil, err
 	}
-	j, err := c.cfg.Store.Job(job)
+	j, err := s.cfg.Store.Job(job)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, c.cfg.Store.Commit(cb.Account, store.DropCallback(job))
+		return nil, s.cfg.Store.Commit(cb.Account, store.DropCallback(job))
 	}
 	if err != nil {
 		return nil, err
 	}
 	d := &delivery{Callback: cb, job: j}
 	d.keys[0] = "account " + cb.Account
-	if d.target, d.refused = c.parseTarget(j.CallbackURL); d.refused == nil {
+	if d.target, d.refused = s.dialer.parseTarget(j.CallbackURL); d.refused == nil {
 		d.keys[1] = "host " + d.target.host
 	}
 	return d, nil
-}
-
-func (c *Callbacks) full() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.inProgress) >= c.cfg.Sending
-}
-
-// reserve reserves an attempt for a job, at most one at a time.
-func (c *Callbacks) reserve(job string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.inProgress[job] || len(c.inProgress) >= c.cfg.Sending {
-		return false
-	}
-	c.inProgress[job] = true
-	return true
-}
-
-func (c *Callbacks) unreserve(job string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.inProgress, job)
-}
-
-// admit counts an attempt under its host and account, if both are below their limits.
-func (c *Callbacks) admit(d *delivery) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.load[d.keys[0]] >= c.cfg.PerAccount || c.load[d.keys[1]] >= c.cfg.PerHost {
-		return false
-	}
-	for _, k := range d.keys {
-		c.load[k]++
-	}
-	return true
-}
-
-func (c *Callbacks) release(d *delivery) {
-	c.unreserve(d.Job)
-	c.mu.Lock()
-	for _, k := range d.keys {
-		if c.load[k]--; c.load[k] == 0 {
-			delete(c.load, k)
-		}
-	}
-	c.mu.Unlock()
-	c.Notify()
 }

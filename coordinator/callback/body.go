@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"bytes"
@@ -21,18 +21,19 @@ import (
 	"probity/store"
 )
 
-// The values of Options.CallbackContent. The empty value is full.
+// The values of store.Job.CallbackContent. The empty value is full.
 const (
 	ContentFull = "full" // always with the results
-	ContentAuto = "auto" // with the results of up to autoRows rows
+	ContentAuto = "auto" // with the results of up to 10,000 rows
 	ContentLink = "link" // only a link to the results
-
-	autoRows = 10_000
 )
+
+// autoRows is the most rows whose results ContentAuto puts into the body.
+const autoRows = 10_000
 
 // inline reports whether the body of the next attempt has the results. Failed and expired jobs have none.
 func (d *delivery) inline() bool {
-	if d.Link || !hasResults(d.job) {
+	if d.Link || !d.hasResults() {
 		return false
 	}
 	switch d.job.CallbackContent {
@@ -44,8 +45,8 @@ func (d *delivery) inline() bool {
 	return true
 }
 
-func hasResults(j *store.Job) bool {
-	return j.State == store.JobCompleted || j.State == store.JobCancelled
+func (d *delivery) hasResults() bool {
+	return d.job.State == store.JobCompleted || d.job.State == store.JobCancelled
 }
 
 // event is the body of one attempt. It is the same each time it is written: the head is made once, and the results do not
@@ -64,28 +65,28 @@ type event struct {
 // newEvent makes the body of an attempt and, if the account has a signing secret, its signature. The signature covers the
 // whole body but is sent before it, so the results are read twice, both times in constant memory. Its timestamp is the
 // start of the attempt: a receiver that refuses signatures over five minutes old should get a large job as a link.
-func (c *Callbacks) newEvent(ctx context.Context, d *delivery, inline bool) (*event, error) {
+func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event, error) {
 	now := time.Now()
 	e := &event{job: d.Job, header: http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"Probity"}, "Accept": {"*/*"}, "Connection": {"close"},
 	}}
 	if inline {
-		e.results = c.cfg.Results
+		e.results = s.cfg.Results
 	}
-	if err := c.setHead(e, d, now); err != nil {
+	if err := s.setHead(e, d, now); err != nil {
 		return nil, err
 	}
-	return e, c.sign(ctx, e, d, now)
+	return e, s.sign(ctx, e, d, now)
 }
 
-func (c *Callbacks) setHead(e *event, d *delivery, now time.Time) error {
-	record, err := c.cfg.Record(d.job, d.Callback)
+func (s *Sender) setHead(e *event, d *delivery, now time.Time) error {
+	record, err := s.cfg.Record(d.job, d.Callback)
 	if err != nil {
 		return fmt.Errorf("job record: %w", err)
 	}
 	var link any // null if there are no results
-	if hasResults(d.job) {
-		link = c.resultsURL(d.job, now)
+	if d.hasResults() {
+		link = s.links.resultsURL(d.job, now)
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"event":"bulk.finished","job_id":`)
@@ -111,8 +112,8 @@ func appendJSON(b *bytes.Buffer, v any) error {
 
 // sign adds the Standard Webhooks headers if the account has a secret. The id comes from the job, so every attempt has the
 // same id.
-func (c *Callbacks) sign(ctx context.Context, e *event, d *delivery, now time.Time) error {
-	secret, err := c.cfg.Store.CallbackSecret(d.Account)
+func (s *Sender) sign(ctx context.Context, e *event, d *delivery, now time.Time) error {
+	secret, err := s.cfg.Store.CallbackSecret(d.Account)
 	if err != nil || secret == "" {
 		return err
 	}

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"errors"
@@ -19,12 +19,12 @@ import (
 	"probity/store"
 )
 
-const callbackURL = "http://hook.example/in?for=us"
+const receiverURL = "http://hook.example/in?for=us"
 
 func TestCallbackIsDelivered(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		box := w.receive(callbackAddr+":80", status(204))
-		j := w.finish("j1", callbackURL)
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		box := w.receive(receiverAddr+":80", status(204))
+		j := w.finish("j1", receiverURL)
 		cb, log := w.waitForState(j.ID, store.CallbackDelivered)
 		require.Equal(t, 1, cb.Attempts)
 		require.Len(t, log, 1)
@@ -64,9 +64,9 @@ func TestCallbackContentFollowsTheJob(t *testing.T) {
 		"expired meanwhile": {[]func(*store.Job){func(j *store.Job) { j.State = store.JobExpired }}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-				box := w.receive(callbackAddr+":80", status(200))
-				w.finish("j1", callbackURL, c.set...)
+			runTest(t, nil, func(t *testing.T, w *testEnv) {
+				box := w.receive(receiverAddr+":80", status(200))
+				w.finish("j1", receiverURL, c.set...)
 				_, log := w.waitForState("j1", store.CallbackDelivered)
 				h := box.all()[0]
 				e := h.event(t)
@@ -83,11 +83,11 @@ func TestCallbackContentFollowsTheJob(t *testing.T) {
 }
 
 func TestJobWithoutURLHasNoCallback(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.finish("j1", "")
 		_, err := w.store.Callback("j1")
 		require.ErrorIs(t, err, store.ErrNoCallback)
-		_, err = w.c.Resend("j1")
+		_, err = w.sender.Resend("j1")
 		require.ErrorIs(t, err, store.ErrNoCallback)
 	})
 }
@@ -97,9 +97,9 @@ func TestCallbackRetriesBySchedule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two days in a bubble take some seconds")
 	}
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		box := w.receive(callbackAddr+":80", status(500))
-		w.finish("j1", callbackURL)
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		box := w.receive(receiverAddr+":80", status(500))
+		w.finish("j1", receiverURL)
 		cb, log := w.waitForState("j1", store.CallbackFailed)
 		waits := []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 		got := box.all()
@@ -109,7 +109,7 @@ func TestCallbackRetriesBySchedule(t *testing.T) {
 		for i, want := range waits {
 			gap := got[i+1].at.Sub(got[i].at)
 			require.GreaterOrEqual(t, gap, want)
-			require.LessOrEqual(t, gap, want+want/5+callbackPoll)
+			require.LessOrEqual(t, gap, want+want/5+pollInterval)
 			require.Equal(t, "answered 500", log[i].Error)
 		}
 		first, last := got[0].event(t), got[len(got)-1].event(t)
@@ -120,12 +120,12 @@ func TestCallbackRetriesBySchedule(t *testing.T) {
 
 // A manual resend starts the whole schedule again, and its attempts go on counting.
 func TestResendStartsTheScheduleAgain(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		box := w.receive(callbackAddr+":80", status(200, 500, 200))
-		w.finish("j1", callbackURL)
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		box := w.receive(receiverAddr+":80", status(200, 500, 200))
+		w.finish("j1", receiverURL)
 		w.waitForState("j1", store.CallbackDelivered)
 		began := time.Now()
-		cb, err := w.c.Resend("j1")
+		cb, err := w.sender.Resend("j1")
 		require.NoError(t, err)
 		require.Equal(t, store.CallbackPending, cb.State)
 		cb, log := w.waitForState("j1", store.CallbackDelivered)
@@ -137,9 +137,9 @@ func TestResendStartsTheScheduleAgain(t *testing.T) {
 }
 
 func TestCallbackSurvivesRestart(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		box := w.receive(callbackAddr+":80", status(500, 500, 200))
-		w.finish("j1", callbackURL)
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		box := w.receive(receiverAddr+":80", status(500, 500, 200))
+		w.finish("j1", receiverURL)
 		w.advance(2 * time.Second)
 		require.Len(t, box.all(), 1)
 		w.restart()
@@ -153,8 +153,8 @@ func TestCallbackSurvivesRestart(t *testing.T) {
 
 // An attempt that a stop interrupts does not count and is made again.
 func TestInterruptedCallbackIsSentAgain(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.raw(receiverAddr+":80", func(n int, conn net.Conn) {
 			io.ReadFull(conn, make([]byte, 64))
 			if n == 1 {
 				io.Copy(io.Discard, conn)
@@ -162,7 +162,7 @@ func TestInterruptedCallbackIsSentAgain(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		w.advance(5 * time.Second)
 		began := time.Now()
 		w.restart()
@@ -175,9 +175,9 @@ func TestInterruptedCallbackIsSentAgain(t *testing.T) {
 
 // An answer to an incomplete body does not count as delivered.
 func TestCallbackWithOurFailureIsRetried(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.rows.fail.Store(true)
-		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) {
 			var in []byte
 			for buf := make([]byte, 4096); !strings.HasSuffix(string(in), "0\r\n\r\n"); {
 				conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
@@ -188,7 +188,7 @@ func TestCallbackWithOurFailureIsRetried(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		w.advance(3 * time.Second)
 		w.rows.fail.Store(false)
 		_, log := w.waitForState("j1", store.CallbackDelivered)
@@ -199,9 +199,9 @@ func TestCallbackWithOurFailureIsRetried(t *testing.T) {
 }
 
 func TestCallbackIsDeletedWithItsJob(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		w.receive(callbackAddr+":80", status(500))
-		w.finish("j1", callbackURL)
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.receive(receiverAddr+":80", status(500))
+		w.finish("j1", receiverURL)
 		w.advance(2 * time.Second)
 		require.NoError(t, w.store.DeleteJob("j1"))
 		w.advance(time.Minute)
@@ -212,7 +212,7 @@ func TestCallbackIsDeletedWithItsJob(t *testing.T) {
 
 // A slow host has at most two attempts at a time and delays no other; an account has at most four.
 func TestCallbacksAreLimitedByHostAndAccount(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		var mu sync.Mutex
 		open, most := map[string]int{}, map[string]int{}
 		slow := func(name string) func(int, net.Conn) {
@@ -240,8 +240,8 @@ func TestCallbacksAreLimitedByHostAndAccount(t *testing.T) {
 				w.finish(fmt.Sprintf("slow%d-%d", i, k), "http://"+name+"/")
 			}
 		}
-		w.receive(callbackAddr+":80", status(200))
-		w.finish("quick", callbackURL, func(j *store.Job) { j.Account = "another" })
+		w.receive(receiverAddr+":80", status(200))
+		w.finish("quick", receiverURL, func(j *store.Job) { j.Account = "another" })
 		w.advance(2 * time.Second)
 		w.waitForState("quick", store.CallbackDelivered)
 		for i := range 4 {
@@ -256,10 +256,10 @@ func TestCallbacksAreLimitedByHostAndAccount(t *testing.T) {
 
 // Any number of callbacks to a hanging host delay another host's callback only briefly.
 func TestHangingHostDoesNotHideOtherCallbacks(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) { io.Copy(io.Discard, conn) })
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) { io.Copy(io.Discard, conn) })
 		for i := range 2*store.MaxPage + 10 {
-			w.finish(fmt.Sprintf("hang%04d", i), callbackURL)
+			w.finish(fmt.Sprintf("hang%04d", i), receiverURL)
 		}
 		const addr = "198.41.0.5"
 		w.name("other.example", netip.MustParseAddr(addr))
@@ -272,11 +272,11 @@ func TestHangingHostDoesNotHideOtherCallbacks(t *testing.T) {
 }
 
 func TestCallbackIsSigned(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		secret, err := w.store.NewCallbackSecret(w.account, "test", time.Now())
 		require.NoError(t, err)
-		box := w.receive(callbackAddr+":80", status(500, 413, 200))
-		w.finish("j1", callbackURL)
+		box := w.receive(receiverAddr+":80", status(500, 413, 200))
+		w.finish("j1", receiverURL)
 		w.waitForState("j1", store.CallbackDelivered)
 		verifier, err := standardwebhooks.NewWebhook(secret)
 		require.NoError(t, err)
@@ -294,16 +294,16 @@ func TestCallbackIsSigned(t *testing.T) {
 
 // A body that differs from the signed one is not completed.
 func TestCallbackSendsOnlySignedBodies(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		_, err := w.store.NewCallbackSecret(w.account, "test", time.Now())
 		require.NoError(t, err)
 		w.rows.other.Store(true)
-		box := w.receive(callbackAddr+":80", func(_ int, rw http.ResponseWriter, h receivedCallback) {
+		box := w.receive(receiverAddr+":80", func(_ int, rw http.ResponseWriter, h received) {
 			if h.err != nil {
 				rw.WriteHeader(400)
 			}
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
@@ -316,9 +316,9 @@ func TestCallbackSendsOnlySignedBodies(t *testing.T) {
 }
 
 func TestCallbackLinkOpensResults(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		box := w.receive(callbackAddr+":80", status(200))
-		j := w.finish("j1", callbackURL)
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		box := w.receive(receiverAddr+":80", status(200))
+		j := w.finish("j1", receiverURL)
 		w.finish("j2", "")
 		w.waitForState("j1", store.CallbackDelivered)
 		u, err := url.Parse(*box.all()[0].event(t).ResultsURL)
@@ -326,46 +326,46 @@ func TestCallbackLinkOpensResults(t *testing.T) {
 		require.Equal(t, "https://verify.example.com/v1/verify/bulk/j1/results", "https://"+u.Host+u.Path)
 		expires, sig := u.Query().Get("expires"), u.Query().Get("signature")
 
-		got, err := w.c.VerifyLink("j1", expires, sig)
+		got, err := w.sender.VerifyLink("j1", expires, sig)
 		require.NoError(t, err)
 		require.Equal(t, j.ID, got.ID)
 		for _, bad := range [][3]string{
 			{"j2", expires, sig}, {"j3", expires, sig}, {"j1", expires + "0", sig}, {"j1", "+" + expires, sig}, {"j1", "", sig},
 			{"j1", expires, ""}, {"j1", expires, sig[:42]}, {"j1", expires, "A" + sig[1:] + "="}, {"j1", expires, strings.Repeat("A", 43)},
 		} {
-			_, err := w.c.VerifyLink(bad[0], bad[1], bad[2])
+			_, err := w.sender.VerifyLink(bad[0], bad[1], bad[2])
 			require.ErrorIs(t, err, ErrLinkInvalid, "%q", bad)
 		}
 		w.restart()
-		_, err = w.c.VerifyLink("j1", expires, sig)
+		_, err = w.sender.VerifyLink("j1", expires, sig)
 		require.NoError(t, err, "a link outlives a restart")
 
 		require.NoError(t, w.store.DisableUser(w.account, "test", time.Now()))
-		_, err = w.c.VerifyLink("j1", expires, sig)
+		_, err = w.sender.VerifyLink("j1", expires, sig)
 		require.ErrorIs(t, err, ErrLinkExpired)
 		require.NoError(t, w.store.EnableUser(w.account, "test", time.Now()))
 
 		for age, want := range map[time.Duration]error{linkLife - time.Second: nil, linkLife: ErrLinkExpired} {
-			old, err := url.Parse(w.c.resultsURL(j, time.Now().Add(-age)))
+			old, err := url.Parse(w.sender.links.resultsURL(j, time.Now().Add(-age)))
 			require.NoError(t, err)
-			_, err = w.c.VerifyLink("j1", old.Query().Get("expires"), old.Query().Get("signature"))
+			_, err = w.sender.VerifyLink("j1", old.Query().Get("expires"), old.Query().Get("signature"))
 			require.ErrorIs(t, err, want)
 		}
 	})
 }
 
 func TestCallbackLinkEndsWithItsJob(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		j := w.finish("j1", "")
-		u, err := url.Parse(w.c.resultsURL(j, time.Now()))
+		u, err := url.Parse(w.sender.links.resultsURL(j, time.Now()))
 		require.NoError(t, err)
 		expires, sig := u.Query().Get("expires"), u.Query().Get("signature")
 		_, err = w.store.UpdateJob("j1", func(j *store.Job) error { j.State = store.JobExpired; return nil })
 		require.NoError(t, err)
-		_, err = w.c.VerifyLink("j1", expires, sig)
+		_, err = w.sender.VerifyLink("j1", expires, sig)
 		require.ErrorIs(t, err, ErrLinkExpired)
 		require.NoError(t, w.store.DeleteJob("j1"))
-		_, err = w.c.VerifyLink("j1", expires, sig)
+		_, err = w.sender.VerifyLink("j1", expires, sig)
 		require.Error(t, err)
 		require.False(t, errors.Is(err, ErrLinkExpired), "nothing is told of what is not known")
 	})

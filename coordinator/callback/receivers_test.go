@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"io"
@@ -15,9 +15,9 @@ import (
 )
 
 func TestCallbackStopsAtRedirectAndGone(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		other := w.receive(callbackAddr+":8080", status(200))
-		w.receive(callbackAddr+":80", func(n int, rw http.ResponseWriter, h receivedCallback) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		other := w.receive(receiverAddr+":8080", status(200))
+		w.receive(receiverAddr+":80", func(n int, rw http.ResponseWriter, h received) {
 			switch {
 			case n == 1:
 				rw.Header().Set("Location", "http://hook.example:8080/")
@@ -28,7 +28,7 @@ func TestCallbackStopsAtRedirectAndGone(t *testing.T) {
 				rw.WriteHeader(410)
 			}
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		cb, log := w.waitForState("j1", store.CallbackStopped)
 		require.Equal(t, 3, cb.Attempts)
 		require.Equal(t, []int{307, 404, 410}, []int{log[0].Status, log[1].Status, log[2].Status})
@@ -38,9 +38,9 @@ func TestCallbackStopsAtRedirectAndGone(t *testing.T) {
 }
 
 func TestCallbackRefusedAsTooLargeBecomesALink(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
-		box := w.receive(callbackAddr+":80", status(413, 200))
-		w.finish("j1", callbackURL)
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		box := w.receive(receiverAddr+":80", status(413, 200))
+		w.finish("j1", receiverURL)
 		_, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, []bool{false, true}, []bool{log[0].Link, log[1].Link})
 		require.Empty(t, box.all()[1].event(t).Results)
@@ -50,9 +50,9 @@ func TestCallbackRefusedAsTooLargeBecomesALink(t *testing.T) {
 
 // A refusal that arrives while the body is being sent is read, and the rest of the body is not sent.
 func TestCallbackStopsOnEarlyRefusal(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.rows.n.Store(100_000)
-		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(n int, conn net.Conn) {
 			if n == 1 {
 				io.ReadFull(conn, make([]byte, 4096))
 				io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
@@ -62,7 +62,7 @@ func TestCallbackStopsOnEarlyRefusal(t *testing.T) {
 			io.ReadFull(conn, make([]byte, 100))
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		_, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 413, log[0].Status)
 		require.Less(t, log[0].Bytes, int64(256<<10))
@@ -72,10 +72,10 @@ func TestCallbackStopsOnEarlyRefusal(t *testing.T) {
 
 // Two resets within the body make the next attempt a link, even with a restart between them.
 func TestTwoResetsMakeTheCallbackALink(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.rows.n.Store(100_000)
 		var got []byte
-		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(n int, conn net.Conn) {
 			if n <= 2 {
 				io.ReadFull(conn, make([]byte, 100_000))
 				reset(conn)
@@ -86,7 +86,7 @@ func TestTwoResetsMakeTheCallbackALink(t *testing.T) {
 			got = append(got, buf[:m]...)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		w.advance(2 * time.Second)
 		w.restart()
 		_, log := w.waitForState("j1", store.CallbackDelivered)
@@ -132,9 +132,9 @@ func TestCallbackTimesOut(t *testing.T) {
 		}, errNotHTTP, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+			runTest(t, nil, func(t *testing.T, w *testEnv) {
 				w.rows.n.Store(c.rows)
-				w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
+				w.raw(receiverAddr+":80", func(n int, conn net.Conn) {
 					if n == 1 {
 						c.handle(conn)
 						return
@@ -142,7 +142,7 @@ func TestCallbackTimesOut(t *testing.T) {
 					io.ReadFull(conn, make([]byte, 64))
 					io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 				})
-				w.finish("j1", callbackURL)
+				w.finish("j1", receiverURL)
 				_, log := w.waitForState("j1", store.CallbackDelivered)
 				require.Equal(t, c.want.Error(), log[0].Error)
 				require.Equal(t, c.took, log[0].Duration.Truncate(time.Second))
@@ -153,9 +153,9 @@ func TestCallbackTimesOut(t *testing.T) {
 
 // An answer may arrive up to 15 s after the end of a body that itself took much longer.
 func TestSlowReceiverGetsTheWholeCallback(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.rows.n.Store(10_000)
-		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) {
 			buf, tail := make([]byte, 16<<10), ""
 			for !strings.HasSuffix(tail, "\r\n0\r\n\r\n") {
 				<-time.After(2 * time.Second)
@@ -167,7 +167,7 @@ func TestSlowReceiverGetsTheWholeCallback(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		cb, log := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 1, cb.Attempts, "%+v", log)
 		require.Greater(t, log[0].Duration, time.Minute)
@@ -176,9 +176,9 @@ func TestSlowReceiverGetsTheWholeCallback(t *testing.T) {
 
 // A very slow transfer that never stalls is ended too.
 func TestCallbackEndsAVerySlowTransfer(t *testing.T) {
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.rows.n.Store(100_000)
-		w.raw(callbackAddr+":80", func(n int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(n int, conn net.Conn) {
 			buf := make([]byte, 16<<10)
 			for {
 				<-time.After(40 * time.Second)
@@ -187,7 +187,7 @@ func TestCallbackEndsAVerySlowTransfer(t *testing.T) {
 				}
 			}
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		w.advance(maxAttempt + time.Minute)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
@@ -198,10 +198,10 @@ func TestCallbackEndsAVerySlowTransfer(t *testing.T) {
 // Written bytes are never far ahead of read ones, whatever the size of the job.
 func TestCallbackMemoryIsConstant(t *testing.T) {
 	const ahead = 64<<10 + 3*sendBuffer // the network's buffer, rows, chunk, and one read
-	runCallbackTest(t, nil, func(t *testing.T, w *callbackEnv) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.rows.n.Store(100_000)
 		var read, most atomic.Int64
-		w.raw(callbackAddr+":80", func(_ int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) {
 			buf, tail := make([]byte, 16<<10), ""
 			for !strings.HasSuffix(tail, "\r\n0\r\n\r\n") {
 				most.Store(max(most.Load(), w.rows.wrote.Load()-read.Load()))
@@ -217,7 +217,7 @@ func TestCallbackMemoryIsConstant(t *testing.T) {
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		})
-		w.finish("j1", callbackURL)
+		w.finish("j1", receiverURL)
 		cb, _ := w.waitForState("j1", store.CallbackDelivered)
 		require.Equal(t, 1, cb.Attempts)
 		require.Greater(t, w.rows.wrote.Load(), int64(8e6))

@@ -1,4 +1,4 @@
-package coordinator
+package pipeline
 
 import (
 	"errors"
@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// inOrder runs a pipeline: fill makes items one after another until io.EOF, workers process them in parallel, and take
+// Run runs a pipeline: fill makes items one after another until io.EOF, workers process them in parallel, and take
 // gets them in the order in which they were made. Items are reused; there are workers+2 of them, which bounds the memory.
 // The first error or panic in item order ends the pipeline. All its goroutines have ended when it returns.
-func inOrder[T any](items *bufferPool[T], workers int, fill, work, take func(*T) error) error {
-	p := newPipeline(items, workers+2)
+func Run[T any](items *Pool[T], workers int, fill, work, take func(*T) error) error {
+	p := newRunner(items, workers+2)
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() { p.runWorker(work) })
@@ -29,8 +29,8 @@ func inOrder[T any](items *bufferPool[T], workers int, fill, work, take func(*T)
 	return ended
 }
 
-// pipeline holds the slots of inOrder. A slot is free, filled, worked on, taken in order, and free again.
-type pipeline[T any] struct {
+// runner holds the slots of Run. A slot is free, filled, worked on, taken in order, and free again.
+type runner[T any] struct {
 	items               []*T
 	free, work, results chan slot[T] // each has capacity for all slots: a send never blocks
 	stop                chan struct{}
@@ -42,10 +42,10 @@ type slot[T any] struct {
 	done chan error
 }
 
-func newPipeline[T any](items *bufferPool[T], slots int) *pipeline[T] {
-	p := &pipeline[T]{free: make(chan slot[T], slots), work: make(chan slot[T], slots), results: make(chan slot[T], slots), stop: make(chan struct{})}
+func newRunner[T any](items *Pool[T], slots int) *runner[T] {
+	p := &runner[T]{free: make(chan slot[T], slots), work: make(chan slot[T], slots), results: make(chan slot[T], slots), stop: make(chan struct{})}
 	for range slots {
-		item := items.get()
+		item := items.Get()
 		p.items = append(p.items, item)
 		p.free <- slot[T]{item, make(chan error, 1)}
 	}
@@ -53,14 +53,14 @@ func newPipeline[T any](items *bufferPool[T], slots int) *pipeline[T] {
 }
 
 // releaseItems returns the items to the pool, after all goroutines of the pipeline have ended.
-func (p *pipeline[T]) releaseItems(items *bufferPool[T]) {
+func (p *runner[T]) releaseItems(items *Pool[T]) {
 	for _, item := range p.items {
-		items.put(item)
+		items.Put(item)
 	}
 }
 
 // fill fills items until the fill function returns an error (io.EOF at the end) or the pipeline stops.
-func (p *pipeline[T]) fill(fill func(*T) error) error {
+func (p *runner[T]) fill(fill func(*T) error) error {
 	defer close(p.results)
 	defer close(p.work)
 	for {
@@ -70,7 +70,7 @@ func (p *pipeline[T]) fill(fill func(*T) error) error {
 		case <-p.stop:
 			return nil
 		}
-		if err := contained(func() error { return fill(s.item) }); err != nil {
+		if err := Contain(func() error { return fill(s.item) }); err != nil {
 			return err
 		}
 		p.results <- s
@@ -78,21 +78,21 @@ func (p *pipeline[T]) fill(fill func(*T) error) error {
 	}
 }
 
-func (p *pipeline[T]) runWorker(work func(*T) error) {
+func (p *runner[T]) runWorker(work func(*T) error) {
 	for s := range p.work {
-		s.done <- contained(func() error { return work(s.item) })
+		s.done <- Contain(func() error { return work(s.item) })
 	}
 }
 
 // drain takes items in order until there are no more or one has failed; then it only waits for the remaining ones.
-func (p *pipeline[T]) drain(take func(*T) error) (failed error) {
+func (p *runner[T]) drain(take func(*T) error) (failed error) {
 	for s := range p.results {
 		err := <-s.done
 		if failed != nil {
 			continue
 		}
 		if err == nil {
-			err = contained(func() error { return take(s.item) })
+			err = Contain(func() error { return take(s.item) })
 		}
 		if err != nil {
 			failed = err

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func FuzzLink(f *testing.F) {
 	u, _, err := s.AddUser(f.Context(), store.NewUser{Email: "ann@example.com"}, "test", now)
 	require.NoError(f, err)
 	require.NoError(f, s.AcceptJob(&store.Job{ID: "j1", Account: u.ID, State: store.JobCompleted, CreatedAt: now}))
-	c, err := NewCallbacks(CallbackConfig{Store: s, Results: &fakeRows{}, PublicURL: "https://verify.example.com",
+	sender, err := New(Config{Store: s, Results: &fakeRows{}, PublicURL: "https://verify.example.com",
 		Record: func(*store.Job, store.Callback) ([]byte, error) { return nil, nil },
 		Dial:   func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, net.ErrClosed },
 		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
@@ -33,7 +33,7 @@ func FuzzLink(f *testing.F) {
 	f.Add("j1", "99999999999999999999", "")
 	f.Add("j1\x00", "-1", "=")
 	f.Fuzz(func(t *testing.T, job, expires, signature string) {
-		_, err := c.VerifyLink(job, expires, signature)
+		_, err := sender.VerifyLink(job, expires, signature)
 		require.Error(t, err)
 	})
 }

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"bytes"
@@ -49,20 +49,20 @@ func TestLineJoinerIgnoresHowWritesAreSplit(t *testing.T) {
 	})
 }
 
-// FuzzCallbackURL: the host of an accepted URL is an allowed address or a plain name, and the request's head has exactly the
+// FuzzURL: the host of an accepted URL is an allowed address or a plain name, and the request's head has exactly the
 // lines that we wrote.
-func FuzzCallbackURL(f *testing.F) {
-	for _, s := range []string{callbackURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c", "http://127.1/", "http://h/\u0085?\x7f"} {
+func FuzzURL(f *testing.F) {
+	for _, s := range []string{receiverURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c", "http://127.1/", "http://h/\u0085?\x7f"} {
 		f.Add(s)
 	}
-	c := &Callbacks{guard: callbackGuard(nil)}
+	d := &dialer{guard: newGuard(nil)}
 	f.Fuzz(func(t *testing.T, raw string) {
-		target, err := c.parseTarget(raw)
+		target, err := d.parseTarget(raw)
 		if err != nil {
-			require.ErrorIs(t, err, ErrCallbackURL)
+			require.ErrorIs(t, err, ErrURL)
 			return
 		}
-		require.True(t, target.addr.IsValid() && c.mayReach(target.addr) || hostName(target.host))
+		require.True(t, target.addr.IsValid() && d.mayReach(target.addr) || hostName(target.host))
 		var head bytes.Buffer
 		(&event{}).writeHead(&head, target)
 		require.Equal(t, 3, strings.Count(head.String(), "\n"), "%q", head.String())

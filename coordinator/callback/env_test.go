@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"bytes"
@@ -22,17 +22,17 @@ import (
 	"probity/store"
 )
 
-// callbackEnv is a store, an in-memory network with receivers, and the Callbacks between them.
-type callbackEnv struct {
+// testEnv is a store, an in-memory network with receivers, and the Sender between them.
+type testEnv struct {
 	t         *testing.T
 	fs        *vfs.MemFS
 	store     *store.Store
 	net       *memnet.Network
 	rows      *fakeRows
 	account   string
-	c         *Callbacks
+	sender    *Sender
 	stop      func()
-	configure func(*CallbackConfig)
+	configure func(*Config)
 
 	mu      sync.Mutex
 	names   map[string][]netip.Addr
@@ -40,14 +40,14 @@ type callbackEnv struct {
 	dialled []string
 }
 
-const callbackAddr = "198.41.0.4" // a public address of the in-memory network
+const receiverAddr = "198.41.0.4" // a public address of the in-memory network
 
-// runCallbackTest runs a test in a synctest bubble.
-func runCallbackTest(t *testing.T, set func(*CallbackConfig), test func(t *testing.T, w *callbackEnv)) {
+// runTest runs a test in a synctest bubble.
+func runTest(t *testing.T, set func(*Config), test func(t *testing.T, w *testEnv)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &callbackEnv{
+		w := &testEnv{
 			t: t, fs: vfs.NewMem(), net: memnet.New(), rows: &fakeRows{}, configure: set, lookups: map[string]int{},
-			names: map[string][]netip.Addr{"hook.example": {netip.MustParseAddr(callbackAddr)}},
+			names: map[string][]netip.Addr{"hook.example": {netip.MustParseAddr(receiverAddr)}},
 		}
 		w.open()
 		u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "ann@example.com", Password: "long enough"}, "test", time.Now())
@@ -62,11 +62,11 @@ func runCallbackTest(t *testing.T, set func(*CallbackConfig), test func(t *testi
 	})
 }
 
-func (w *callbackEnv) open() {
+func (w *testEnv) open() {
 	var err error
 	w.store, err = store.Open(w.fs, "state")
 	require.NoError(w.t, err)
-	cfg := CallbackConfig{
+	cfg := Config{
 		Store: w.store, Results: w.rows, PublicURL: "https://verify.example.com/", Dial: w.dial, Lookup: w.lookup,
 		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
 			return json.Marshal(map[string]any{"job_id": j.ID, "status": j.State, "total_rows": j.Rows})
@@ -75,33 +75,33 @@ func (w *callbackEnv) open() {
 	if w.configure != nil {
 		w.configure(&cfg)
 	}
-	w.c, err = NewCallbacks(cfg)
+	w.sender, err = New(cfg)
 	require.NoError(w.t, err)
 }
 
-func (w *callbackEnv) start() {
+func (w *testEnv) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- w.c.Run(ctx) }()
+	go func() { ended <- w.sender.Run(ctx) }()
 	w.stop = func() {
 		cancel()
 		require.NoError(w.t, <-ended)
 	}
 }
 
-func (w *callbackEnv) shutdown() {
+func (w *testEnv) shutdown() {
 	w.stop()
 	require.NoError(w.t, w.store.Close())
 }
 
-// restart restarts the Callbacks and their store on the same disk.
-func (w *callbackEnv) restart() {
+// restart restarts the Sender and its store on the same disk.
+func (w *testEnv) restart() {
 	w.shutdown()
 	w.open()
 	w.start()
 }
 
-func (w *callbackEnv) dial(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
+func (w *testEnv) dial(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.dialled = append(w.dialled, address)
 	w.mu.Unlock()
@@ -109,13 +109,13 @@ func (w *callbackEnv) dial(ctx context.Context, local netip.Addr, network, addre
 }
 
 // name gives a name its addresses.
-func (w *callbackEnv) name(name string, addrs ...netip.Addr) {
+func (w *testEnv) name(name string, addrs ...netip.Addr) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names[name] = addrs
 }
 
-func (w *callbackEnv) lookup(_ context.Context, host string) ([]netip.Addr, error) {
+func (w *testEnv) lookup(_ context.Context, host string) ([]netip.Addr, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lookups[host]++
@@ -123,7 +123,7 @@ func (w *callbackEnv) lookup(_ context.Context, host string) ([]netip.Addr, erro
 }
 
 // finish makes a finished job with a callback, in one commit.
-func (w *callbackEnv) finish(id, url string, set ...func(*store.Job)) *store.Job {
+func (w *testEnv) finish(id, url string, set ...func(*store.Job)) *store.Job {
 	j := &store.Job{
 		ID: id, Account: w.account, State: store.JobCompleted, Dialect: []byte("{}"), CreatedAt: time.Now(), FinishedAt: time.Now(),
 		Rows: 3, CallbackURL: url,
@@ -131,7 +131,7 @@ func (w *callbackEnv) finish(id, url string, set ...func(*store.Job)) *store.Job
 	for _, s := range set {
 		s(j)
 	}
-	require.NoError(w.t, w.store.AcceptJob(j, CallbackPart(j)))
+	require.NoError(w.t, w.store.AcceptJob(j, Schedule(j)))
 	return j
 }
 
@@ -139,7 +139,7 @@ func withContent(c string) func(*store.Job) { return func(j *store.Job) { j.Call
 func withRows(n int64) func(*store.Job)     { return func(j *store.Job) { j.Rows = n } }
 
 // waitForState waits until the callback has the state, and returns it with its log.
-func (w *callbackEnv) waitForState(job string, want store.CallbackState) (store.Callback, []store.Attempt) {
+func (w *testEnv) waitForState(job string, want store.CallbackState) (store.Callback, []store.Attempt) {
 	w.t.Helper()
 	deadline := time.Now().Add(7 * 24 * time.Hour)
 	for step := time.Second; ; step = min(2*step, time.Hour) {
@@ -160,13 +160,13 @@ func (w *callbackEnv) waitForState(job string, want store.CallbackState) (store.
 }
 
 // advance lets the clock of the bubble run.
-func (w *callbackEnv) advance(d time.Duration) {
+func (w *testEnv) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// receivedCallback is a request that a receiver got.
-type receivedCallback struct {
+// received is a request that a receiver got.
+type received struct {
 	path   string
 	at     time.Time
 	header http.Header
@@ -176,14 +176,14 @@ type receivedCallback struct {
 }
 
 // event is the body as JSON.
-func (h receivedCallback) event(t *testing.T) (e callbackEvent) {
+func (h received) event(t *testing.T) (e receivedEvent) {
 	t.Helper()
 	require.NoError(t, h.err)
 	require.NoError(t, json.Unmarshal(h.body, &e), "%.200s", h.body)
 	return e
 }
 
-type callbackEvent struct {
+type receivedEvent struct {
 	Event      string           `json:"event"`
 	JobID      string           `json:"job_id"`
 	Job        map[string]any   `json:"job"`
@@ -194,27 +194,27 @@ type callbackEvent struct {
 // inbox collects the requests of a receiver.
 type inbox struct {
 	mu  sync.Mutex
-	got []receivedCallback
+	got []received
 }
 
-func (b *inbox) all() []receivedCallback {
+func (b *inbox) all() []received {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.got
 }
 
 // receive serves HTTP at the address; answer sees the request's number, from 1.
-func (w *callbackEnv) receive(addr string, answer func(n int, rw http.ResponseWriter, h receivedCallback)) *inbox {
+func (w *testEnv) receive(addr string, answer func(n int, rw http.ResponseWriter, h received)) *inbox {
 	ln, err := w.net.Listen(netip.MustParseAddrPort(addr))
 	require.NoError(w.t, err)
 	return w.serve(ln, answer)
 }
 
-func (w *callbackEnv) serve(ln net.Listener, answer func(n int, rw http.ResponseWriter, h receivedCallback)) *inbox {
+func (w *testEnv) serve(ln net.Listener, answer func(n int, rw http.ResponseWriter, h received)) *inbox {
 	box := &inbox{}
 	srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		h := receivedCallback{path: r.RequestURI, at: time.Now(), header: r.Header, length: r.ContentLength, body: body, err: err}
+		h := received{path: r.RequestURI, at: time.Now(), header: r.Header, length: r.ContentLength, body: body, err: err}
 		box.mu.Lock()
 		box.got = append(box.got, h)
 		n := len(box.got)
@@ -226,12 +226,12 @@ func (w *callbackEnv) serve(ln net.Listener, answer func(n int, rw http.Response
 	return box
 }
 
-func status(codes ...int) func(int, http.ResponseWriter, receivedCallback) {
-	return func(n int, rw http.ResponseWriter, _ receivedCallback) { rw.WriteHeader(codes[min(n, len(codes))-1]) }
+func status(codes ...int) func(int, http.ResponseWriter, received) {
+	return func(n int, rw http.ResponseWriter, _ received) { rw.WriteHeader(codes[min(n, len(codes))-1]) }
 }
 
 // raw serves bare connections; handle may end one in any way.
-func (w *callbackEnv) raw(addr string, handle func(n int, conn net.Conn)) {
+func (w *testEnv) raw(addr string, handle func(n int, conn net.Conn)) {
 	ln, err := w.net.Listen(netip.MustParseAddrPort(addr))
 	require.NoError(w.t, err)
 	go func() {

@@ -1,4 +1,4 @@
-package coordinator
+package callback
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	maxCallbackURL = 2048            // bytes
-	checkLookup    = 3 * time.Second // for the host name of a submitted URL
+	maxURL      = 2048            // bytes
+	checkLookup = 3 * time.Second // for the host name of a submitted URL
 )
 
-// ErrCallbackURL begins every refusal of a callback URL; the text after it says what to do.
-var ErrCallbackURL = errors.New("callback_url")
+// ErrURL begins every refusal of a callback URL; the text after it says what to do.
+var ErrURL = errors.New("callback_url")
 
-// callbackTarget is an acceptable callback URL.
-type callbackTarget struct {
+// target is an acceptable callback URL.
+type target struct {
 	url    *url.URL // without fragment
 	host   string   // lower-case A-labels without a trailing dot, or an address without brackets
 	addr   netip.Addr
@@ -31,21 +31,25 @@ type callbackTarget struct {
 	secure bool
 }
 
-// CheckCallbackURL refuses a URL that no callback would be sent to. A name with only forbidden addresses is refused. A name
+// CheckURL refuses a URL that no callback would be sent to. A name with only forbidden addresses is refused. A name
 // that cannot be resolved now is not: each attempt checks the address that it dials.
-func (c *Callbacks) CheckCallbackURL(ctx context.Context, raw string) error {
-	t, err := c.parseTarget(raw)
+func (s *Sender) CheckURL(ctx context.Context, raw string) error {
+	return s.dialer.checkURL(ctx, raw)
+}
+
+func (d *dialer) checkURL(ctx context.Context, raw string) error {
+	t, err := d.parseTarget(raw)
 	if err != nil || t.addr.IsValid() {
 		return err
 	}
 	ctx, done := context.WithTimeout(ctx, checkLookup)
 	defer done()
-	found, err := c.cfg.Lookup(ctx, t.host)
+	found, err := d.lookup(ctx, t.host)
 	if err != nil || len(found) == 0 {
 		return nil
 	}
 	for _, a := range found {
-		if c.mayReach(a) {
+		if d.mayReach(a) {
 			return nil
 		}
 	}
@@ -53,13 +57,13 @@ func (c *Callbacks) CheckCallbackURL(ctx context.Context, raw string) error {
 }
 
 func refuseURL(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrCallbackURL}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{ErrURL}, args...)...)
 }
 
 // parseTarget parses a callback URL and checks all that needs no DNS lookup.
-func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
-	if len(raw) > maxCallbackURL {
-		return nil, refuseURL("it has %d bytes; at most %d are allowed", len(raw), maxCallbackURL)
+func (d *dialer) parseTarget(raw string) (*target, error) {
+	if len(raw) > maxURL {
+		return nil, refuseURL("it has %d bytes; at most %d are allowed", len(raw), maxURL)
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -73,21 +77,21 @@ func (c *Callbacks) parseTarget(raw string) (*callbackTarget, error) {
 		return nil, refuseURL("it has no host; use one like https://example.com/hook")
 	}
 	u.Fragment, u.RawFragment = "", ""
-	t := &callbackTarget{url: u, secure: u.Scheme == "https"}
-	if t.port, err = callbackPort(u); err != nil {
+	t := &target{url: u, secure: u.Scheme == "https"}
+	if t.port, err = portOf(u); err != nil {
 		return nil, err
 	}
 	if err := t.setHost(u.Hostname()); err != nil {
 		return nil, err
 	}
-	if t.addr.IsValid() && !c.mayReach(t.addr) || !t.addr.IsValid() && t.isLocalName() && !c.allowsLoopback() {
+	if t.addr.IsValid() && !d.mayReach(t.addr) || !t.addr.IsValid() && t.isLocalName() && !d.allowsLoopback() {
 		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
 	}
 	return t, nil
 }
 
-// callbackPort returns the port of a URL. Mail ports are refused: only the prober may connect to them.
-func callbackPort(u *url.URL) (uint16, error) {
+// portOf returns the port of a URL. Mail ports are refused: only the prober may connect to them.
+func portOf(u *url.URL) (uint16, error) {
 	s := u.Port()
 	if s == "" {
 		s = map[string]string{"http": "80", "https": "443"}[u.Scheme]
@@ -104,7 +108,7 @@ func callbackPort(u *url.URL) (uint16, error) {
 }
 
 // setHost parses the host as an address, or as a name in A-labels.
-func (t *callbackTarget) setHost(host string) error {
+func (t *target) setHost(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr.Zone() != "" {
 			return refuseURL("an address with a zone is local to one machine; use a public one")
@@ -169,22 +173,22 @@ func endsInNumber(name string) bool {
 }
 
 // isLocalName reports whether the name always means this machine (RFC 6761 section 6.3).
-func (t *callbackTarget) isLocalName() bool {
+func (t *target) isLocalName() bool {
 	return t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
 }
 
-func (c *Callbacks) allowsLoopback() bool {
-	return c.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || c.mayReach(netip.IPv6Loopback())
+func (d *dialer) allowsLoopback() bool {
+	return d.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || d.mayReach(netip.IPv6Loopback())
 }
 
 // mayReach reports whether callbacks may be sent to an address.
-func (c *Callbacks) mayReach(a netip.Addr) bool {
-	return a.IsValid() && a.Zone() == "" && c.guard.SafeAddr(a.Unmap()) == nil
+func (d *dialer) mayReach(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && d.guard.SafeAddr(a.Unmap()) == nil
 }
 
-// callbackGuard forbids all special-purpose addresses except the networks that the operator allows, and the public address
+// newGuard forbids all special-purpose addresses except the networks that the operator allows, and the public address
 // at which Azure serves its own machines.
-func callbackGuard(allow []netip.Prefix) *ssrf.Guardian {
+func newGuard(allow []netip.Prefix) *ssrf.Guardian {
 	var v4, v6 []netip.Prefix
 	for _, p := range allow {
 		if p.Addr().Is4() {

@@ -1,0 +1,69 @@
+package callback
+
+import "sync"
+
+// attemptSlots limits the attempts in progress: in total, by host and by account, and to one for each job.
+type attemptSlots struct {
+	total, perHost, perAccount int
+
+	mu         sync.Mutex // guards all below
+	inProgress map[string]bool
+	load       map[string]int // attempts in progress by host and by account
+}
+
+// slotKeys are what an attempt is counted under: its account and its host.
+type slotKeys [2]string
+
+func newAttemptSlots(cfg Config) *attemptSlots {
+	return &attemptSlots{
+		total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{},
+	}
+}
+
+func (s *attemptSlots) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inProgress) >= s.total
+}
+
+// reserve reserves an attempt for a job, at most one at a time.
+func (s *attemptSlots) reserve(job string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inProgress[job] || len(s.inProgress) >= s.total {
+		return false
+	}
+	s.inProgress[job] = true
+	return true
+}
+
+func (s *attemptSlots) unreserve(job string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.inProgress, job)
+}
+
+// admit counts a reserved attempt under its account and host, if both are below their limits.
+func (s *attemptSlots) admit(keys slotKeys) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.load[keys[0]] >= s.perAccount || s.load[keys[1]] >= s.perHost {
+		return false
+	}
+	for _, k := range keys {
+		s.load[k]++
+	}
+	return true
+}
+
+// release ends an attempt that was admitted.
+func (s *attemptSlots) release(job string, keys slotKeys) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.inProgress, job)
+	for _, k := range keys {
+		if s.load[k]--; s.load[k] == 0 {
+			delete(s.load, k)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package coordinator
+
+import (
+	"probity/coordinator/csvfile"
+	"probity/internal/pipeline"
+)
+
+// bufferPools are the pools of one coordinator.
+type bufferPools struct {
+	received pipeline.Pool[receivedBlock]
+	frames   pipeline.Pool[splitFrame]
+	pages    pipeline.Pool[page]
+	rows     pipeline.Pool[rowBlock]
+	counts   pipeline.Pool[countBuffer]
+	buffers  pipeline.Pool[buffer]
+}
+
+func (s *bufferPools) init() {
+	s.received.Reset = (*receivedBlock).clearForReuse
+	s.frames.Reset = (*splitFrame).clearForReuse
+	s.pages.Reset = (*page).clearForReuse
+	s.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= maxPooledBytes }
+}
+
+// maxPooledBytes bounds a buffer that is kept: two blocks of usual rows. Blocks with rows of megabytes are not kept.
+const maxPooledBytes = 2 * csvfile.BlockBytes
+
+// buffer is scratch memory of one goroutine.
+type buffer struct{ b []byte }
+
+// resize returns n bytes of the buffer with any content.
+func (b *buffer) resize(n int) []byte {
+	if cap(b.b) < n {
+		b.b = make([]byte, n)
+	}
+	b.b = b.b[:n]
+	return b.b
+}

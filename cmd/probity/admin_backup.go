@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"probity/internal/console"
 )
 
 type backupCmd struct {
@@ -19,7 +21,7 @@ type backupCmd struct {
 }
 
 // Run writes the copy.
-func (c *backupCmd) Run(ctx context.Context, con *console) error {
+func (c *backupCmd) Run(ctx context.Context, con *console.IO) error {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists: a backup goes to a folder of its own", c.Dir)
 	}
@@ -27,7 +29,7 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 		if err := o.Backup(ctx, c.Dir, c.Jobs); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(con.err, "backup written to %s\n", c.Dir)
+		_, err := fmt.Fprintf(con.Err, "backup written to %s\n", c.Dir)
 		return err
 	})
 }

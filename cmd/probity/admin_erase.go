@@ -11,6 +11,7 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/engine"
+	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -37,13 +38,13 @@ func (c *eraseCmd) Validate() error {
 }
 
 // Run prints the receipt.
-func (c *eraseCmd) Run(ctx context.Context, con *console) error {
+func (c *eraseCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		receipts, err := c.receipts(ctx, o)
 		if err != nil {
 			return err
 		}
-		if err := printRows(con, c.JSON, "RECEIPT\tASKED\tSTATUS\tHASH\tJOBS\tROWS\tCACHED\tAGES OUT", receipts, receiptCells); err != nil {
+		if err := console.PrintRows(con, c.JSON, "RECEIPT\tASKED\tSTATUS\tHASH\tJOBS\tROWS\tCACHED\tAGES OUT", receipts, receiptCells); err != nil {
 			return err
 		}
 		if c.Address == "" || receipts[0].Status == "done" {
@@ -53,7 +54,7 @@ func (c *eraseCmd) Run(ctx context.Context, con *console) error {
 		if p := receipts[0].Problem; p != nil {
 			why = ": " + *p
 		}
-		fmt.Fprintf(con.err, "not finished%s. A running server tries again each minute; look with: probity erase --receipt %s\n", why, receipts[0].ID)
+		fmt.Fprintf(con.Err, "not finished%s. A running server tries again each minute; look with: probity erase --receipt %s\n", why, receipts[0].ID)
 		return nil
 	})
 }
@@ -79,7 +80,7 @@ func receiptCells(r api.Receipt) []string {
 		ages[i] = a.String()
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []string{r.ID, formatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
+	return []string{r.ID, console.FormatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
 // storedAnswerEraser deletes the answers about an address that are stored under an Idempotency-Key.

@@ -20,6 +20,7 @@ import (
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -76,7 +77,7 @@ func (r *localAdmin) user(name string) (store.User, error) {
 	}
 	u, err := find(name)
 	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("there is no account %s: name it by its e-mail address or its id", printable(name))
+		err = fmt.Errorf("there is no account %s: name it by its e-mail address or its id", console.Printable(name))
 	}
 	return u, err
 }
@@ -186,7 +187,7 @@ func (r *localAdmin) Keys(_ context.Context, user string) (views []keyView, err 
 func (r *localAdmin) RevokeKey(_ context.Context, id string) error {
 	err := r.store.RevokeKey("", id, commandLineActor(), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no key %s: key list shows their ids", printable(id))
+		return fmt.Errorf("there is no key %s: key list shows their ids", console.Printable(id))
 	}
 	return err
 }

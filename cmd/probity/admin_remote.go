@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"probity/api"
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -25,16 +26,16 @@ type remoteAdmin struct{ client apiClient }
 // maxAdminResponse bounds the JSON of one answer.
 const maxAdminResponse = 256 << 20
 
-func newRemoteAdmin(con *console, server, key string) (*remoteAdmin, error) {
+func newRemoteAdmin(con *console.IO, server, key string) (*remoteAdmin, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", errUsage, server)
+		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
 	}
 	if key == "" {
-		return nil, fmt.Errorf("%w: set %s to a live key of an admin", errUsage, adminKeyEnv)
+		return nil, fmt.Errorf("%w: set %s to a live key of an admin", console.ErrUsage, adminKeyEnv)
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		fmt.Fprintln(con.err, "warning: the key travels to", u.Host, "unencrypted; use https")
+		fmt.Fprintln(con.Err, "warning: the key travels to", u.Host, "unencrypted; use https")
 	}
 	web := &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -20,7 +21,7 @@ type restoreCmd struct {
 
 // Run copies the backup and opens the copy. A balance that is not the sum of its ledger, or a backup of a newer program, is
 // reported now and not to the first customer.
-func (c *restoreCmd) Run(con *console) error {
+func (c *restoreCmd) Run(con *console.IO) error {
 	whole, err := isDataFolder(c.Backup)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func isDataFolder(dir string) (bool, error) {
 }
 
 // checkAndReport opens the restored store, checks its ledgers, and prints what is in it.
-func (c *restoreCmd) checkAndReport(con *console, state string) error {
+func (c *restoreCmd) checkAndReport(con *console.IO, state string) error {
 	s, err := store.Open(vfs.Default, state)
 	if err != nil {
 		return err
@@ -86,8 +87,8 @@ func (c *restoreCmd) checkAndReport(con *console, state string) error {
 	}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.err, "restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
-		c.Data, counted(len(users), "account"), counted(jobs, "job"), open)
+	_, err = fmt.Fprintf(con.Err, "restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
+		c.Data, console.Counted(len(users), "account"), console.Counted(jobs, "job"), open)
 	return err
 }
 

@@ -25,6 +25,7 @@ import (
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -40,7 +41,7 @@ type adminTest struct {
 func (w *adminTest) run(status int, args ...string) (out, words string) {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	got := run(w.t.Context(), append(args, w.targetArgs...), &console{out: &stdout, err: &stderr})
+	got := run(w.t.Context(), append(args, w.targetArgs...), &console.IO{Out: &stdout, Err: &stderr})
 	require.Equal(w.t, status, got, "%v: %s", args, stderr.String())
 	return stdout.String(), stderr.String()
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"probity/internal/console"
 )
 
 // certsCmd makes the certificates and keys by which the machines of a cluster authenticate each other.
@@ -41,7 +43,7 @@ type certsInitCmd struct {
 const authorityDays = 3650
 
 // Run makes ca.crt, ca.key and cluster.key. It never changes existing files.
-func (c certsInitCmd) Run(con *console) error {
+func (c certsInitCmd) Run(con *console.IO) error {
 	if err := validDays(c.Days); err != nil {
 		return err
 	}
@@ -56,10 +58,10 @@ func (c certsInitCmd) Run(con *console) error {
 	if err := writeNewFiles([]secretFile{{c.path(authorityCert), issued.cert}, {c.path(authorityKey), issued.key}, {c.path(clusterKey), line}}); err != nil {
 		return err
 	}
-	fmt.Fprintf(con.out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(authorityCert))
-	fmt.Fprintf(con.out, "%s\tthe authority's key: keep it here, off the network if you can; who has it can join the cluster\n", c.path(authorityKey))
-	fmt.Fprintf(con.out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n", c.path(clusterKey))
-	fmt.Fprintf(con.err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.\n")
+	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(authorityCert))
+	fmt.Fprintf(con.Out, "%s\tthe authority's key: keep it here, off the network if you can; who has it can join the cluster\n", c.path(authorityKey))
+	fmt.Fprintf(con.Out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n", c.path(clusterKey))
+	fmt.Fprintf(con.Err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.\n")
 	return nil
 }
 
@@ -70,7 +72,7 @@ type certsCoordinatorCmd struct {
 }
 
 // Run makes NAME.crt and NAME.key for client authentication: they can attach to nodes but not act as one.
-func (c certsCoordinatorCmd) Run(con *console) error {
+func (c certsCoordinatorCmd) Run(con *console.IO) error {
 	return c.issue(con, []string{c.Name}, x509.ExtKeyUsageClientAuth, c.Days)
 }
 
@@ -81,12 +83,12 @@ type certsNodeCmd struct {
 }
 
 // Run makes NAME.crt and NAME.key of each node for server authentication: they cannot attach to another node.
-func (c certsNodeCmd) Run(con *console) error {
+func (c certsNodeCmd) Run(con *console.IO) error {
 	return c.issue(con, c.Names, x509.ExtKeyUsageServerAuth, c.Days)
 }
 
 // issue makes and writes certificates of one use: all of them, or none.
-func (d certsDir) issue(con *console, names []string, use x509.ExtKeyUsage, valid int) error {
+func (d certsDir) issue(con *console.IO, names []string, use x509.ExtKeyUsage, valid int) error {
 	if err := validDays(valid); err != nil {
 		return err
 	}
@@ -109,8 +111,8 @@ func (d certsDir) issue(con *console, names []string, use x509.ExtKeyUsage, vali
 		return err
 	}
 	for _, name := range names {
-		fmt.Fprintf(con.out, "%s\t%s\n", d.path(name+".crt"), "copy it to "+name)
-		fmt.Fprintf(con.out, "%s\t%s\n", d.path(name+".key"), "move it to "+name)
+		fmt.Fprintf(con.Out, "%s\t%s\n", d.path(name+".crt"), "copy it to "+name)
+		fmt.Fprintf(con.Out, "%s\t%s\n", d.path(name+".key"), "move it to "+name)
 	}
 	return nil
 }
@@ -120,18 +122,18 @@ type certsShowCmd struct {
 }
 
 // Run prints a line for each certificate: name, role, expiry.
-func (c certsShowCmd) Run(con *console) error {
+func (c certsShowCmd) Run(con *console.IO) error {
 	for _, file := range c.Files {
 		cert, err := readCert(file)
 		if err != nil {
 			return err
 		}
 		left := time.Until(cert.NotAfter)
-		state := counted(int(left/(24*time.Hour)), "day") + " left"
+		state := console.Counted(int(left/(24*time.Hour)), "day") + " left"
 		if left <= 0 {
 			state = "EXPIRED"
 		}
-		fmt.Fprintf(con.out, "%s\t%s\t%s\tuntil %s, %s\n", file, cert.Subject.CommonName, certPart(cert), cert.NotAfter.UTC().Format(time.DateOnly), state)
+		fmt.Fprintf(con.Out, "%s\t%s\t%s\tuntil %s, %s\n", file, cert.Subject.CommonName, certPart(cert), cert.NotAfter.UTC().Format(time.DateOnly), state)
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ func days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
 
 func validDays(n int) error {
 	if n < 1 || n > 36500 {
-		return fmt.Errorf("%w: --days %d; write 1 to 36500", errUsage, n)
+		return fmt.Errorf("%w: --days %d; write 1 to 36500", console.ErrUsage, n)
 	}
 	return nil
 }
@@ -165,7 +167,7 @@ func validDays(n int) error {
 // validNodeName checks that a name is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the name in
 // the certificate, and that its files do not replace others of the folder.
 func validNodeName(name string) error {
-	bad := fmt.Errorf("%w: name %q; write a host name of lower-case letters, digits, hyphens and dots", errUsage, name)
+	bad := fmt.Errorf("%w: name %q; write a host name of lower-case letters, digits, hyphens and dots", console.ErrUsage, name)
 	if len(name) > 63 || name+".crt" == authorityCert || name == "cluster" {
 		return bad
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"probity/internal/console"
 )
 
 // certsFleetCmd is init, coordinator and node in one, for scripts that may run again.
@@ -17,7 +19,7 @@ type certsFleetCmd struct {
 }
 
 // Run makes the missing files and does not change existing ones.
-func (c certsFleetCmd) Run(con *console) error {
+func (c certsFleetCmd) Run(con *console.IO) error {
 	if missing, err := c.missing(authorityCert); err != nil {
 		return err
 	} else if missing {
@@ -32,7 +34,7 @@ func (c certsFleetCmd) Run(con *console) error {
 }
 
 // issueMissing makes the missing certificates.
-func (c certsFleetCmd) issueMissing(con *console, names []string, use x509.ExtKeyUsage) error {
+func (c certsFleetCmd) issueMissing(con *console.IO, names []string, use x509.ExtKeyUsage) error {
 	var wanted []string
 	for _, name := range names {
 		missing, err := c.missing(name + ".crt")

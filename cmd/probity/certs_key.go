@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"probity/internal/console"
 )
 
 // certsKeyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the processes
@@ -27,7 +29,7 @@ type (
 )
 
 // Run adds a key.
-func (c certsKeyAddCmd) Run(con *console) error {
+func (c certsKeyAddCmd) Run(con *console.IO) error {
 	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key promote", func(keys [][]byte) ([][]byte, error) {
 		key := make([]byte, 32)
 		if _, err := rand.Read(key); err != nil {
@@ -38,7 +40,7 @@ func (c certsKeyAddCmd) Run(con *console) error {
 }
 
 // Run makes the last key the first.
-func (c certsKeyPromoteCmd) Run(con *console) error {
+func (c certsKeyPromoteCmd) Run(con *console.IO) error {
 	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key prune", func(keys [][]byte) ([][]byte, error) {
 		if len(keys) < 2 {
 			return nil, fmt.Errorf("%s holds one key; add another first: probity certs key add", c.path(clusterKey))
@@ -49,14 +51,14 @@ func (c certsKeyPromoteCmd) Run(con *console) error {
 }
 
 // Run drops all keys but the first.
-func (c certsKeyPruneCmd) Run(con *console) error {
+func (c certsKeyPruneCmd) Run(con *console.IO) error {
 	return c.rewrite(con, "copy it to every machine and send SIGHUP; the rotation is done", func(keys [][]byte) ([][]byte, error) {
 		return keys[:1], nil
 	})
 }
 
 // rewrite replaces the key file atomically: a reader sees the old file or the new one.
-func (d certsDir) rewrite(con *console, next string, change func([][]byte) ([][]byte, error)) error {
+func (d certsDir) rewrite(con *console.IO, next string, change func([][]byte) ([][]byte, error)) error {
 	path := d.path(clusterKey)
 	keys, err := readClusterKeys(path)
 	if err != nil {
@@ -79,7 +81,7 @@ func (d certsDir) rewrite(con *console, next string, change func([][]byte) ([][]
 	if err := os.Rename(tempFile.path, path); err != nil {
 		return err
 	}
-	fmt.Fprintf(con.out, "%s\t%s: %s\n", path, counted(len(keys), "key"), next)
+	fmt.Fprintf(con.Out, "%s\t%s: %s\n", path, console.Counted(len(keys), "key"), next)
 	return nil
 }
 

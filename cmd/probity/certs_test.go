@@ -11,13 +11,15 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // runCerts runs the certs command and returns its output.
 func runCerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	con := &console{out: &out, err: io.Discard}
+	con := &console.IO{Out: &out, Err: io.Discard}
 	var c struct {
 		Certs certsCmd `cmd:""`
 	}
@@ -121,10 +123,10 @@ func TestCertsRefuseBadNamesAndDays(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range []string{"", "Big", "a b", "../x", "-a", "a-", "a..b", "ca", "cluster", "ünode"} {
 		_, err := runCerts(t, "node", "--dir", dir, "--", name)
-		require.ErrorIs(t, err, errUsage, name)
+		require.ErrorIs(t, err, console.ErrUsage, name)
 	}
 	_, err = runCerts(t, "node", "n1", "--dir", dir, "--days", "0")
-	require.ErrorIs(t, err, errUsage)
+	require.ErrorIs(t, err, console.ErrUsage)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 3)

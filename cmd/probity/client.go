@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"probity/coordinator"
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -73,7 +74,7 @@ func (v *jobView) record() store.Job {
 }
 
 // verifyFile uploads a list, follows its job to the end, and downloads the result.
-func (c *apiClient) verifyFile(ctx context.Context, con *console, list, result string) (*store.Job, error) {
+func (c *apiClient) verifyFile(ctx context.Context, con *console.IO, list, result string) (*store.Job, error) {
 	job, err := c.upload(ctx, list)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/console"
 	"probity/prober"
 	"probity/prober/wire"
 )
@@ -30,7 +31,7 @@ type clusterCmd struct {
 const adminTimeout = 15 * time.Second
 
 // Run shows the nodes of a cluster.
-func (c clusterCmd) Run(ctx context.Context, con *console) error {
+func (c clusterCmd) Run(ctx context.Context, con *console.IO) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
 	client, path := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}, "/debug/cluster"
@@ -43,14 +44,14 @@ func (c clusterCmd) Run(ctx context.Context, con *console) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		_, err := io.Copy(con.out, body)
+		_, err := io.Copy(con.Out, body)
 		return err
 	}
 	var r fleet.ClusterReport
 	if err := json.NewDecoder(body).Decode(&r); err != nil {
 		return fmt.Errorf("the answer of %s: %w", client.base, err)
 	}
-	return printCluster(con.out, &r, time.Now())
+	return printCluster(con.Out, &r, time.Now())
 }
 
 // printCluster prints a line for each node, and below it one for each of its egress sources.
@@ -65,7 +66,7 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 	fmt.Fprintln(w, "NODE / IDENTITY\tSTATE\tFOR\tADDRESS / EHLO\tQUEUES\tSESSIONS\tROWS\tROWS/S\tQUARANTINED\tEXHAUSTED\tNOTE")
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), orDash(n.Address), n.ReadyQueues, n.Sessions,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), console.OrDash(n.Address), n.ReadyQueues, n.Sessions,
 			n.Rows, n.RowsPerSecond, nodeNote(n))
 		for _, id := range n.Identities {
 			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.ReadyQueues, id.Quarantined, id.Exhausted)
@@ -77,7 +78,7 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 // nodeNote says what is wrong with a node.
 func nodeNote(n *fleet.NodeReport) string {
 	if n.Problem == "" && n.AuditFailures > 0 {
-		return "its audit has " + counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
+		return "its audit has " + console.Counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
 	}
 	return n.Problem
 }

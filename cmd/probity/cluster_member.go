@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"probity/coordinator/cluster"
+	"probity/internal/console"
 	"probity/prober/wire"
 )
 
@@ -93,7 +94,7 @@ func (f *memberFlags) newGossip(role cluster.Role, streams string, log *slog.Log
 	}
 	at, err := netip.ParseAddrPort(f.ClusterListen)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: --cluster-listen %q; write ADDRESS:PORT", errUsage, f.ClusterListen)
+		return nil, nil, fmt.Errorf("%w: --cluster-listen %q; write ADDRESS:PORT", console.ErrUsage, f.ClusterListen)
 	}
 	host, port, err := f.advertised()
 	if err != nil {
@@ -122,7 +123,7 @@ func (f *memberFlags) advertised() (host string, port int, err error) {
 	}
 	at, err := net.ResolveTCPAddr("tcp", f.ClusterAdvertise)
 	if err != nil || at.IP == nil {
-		return "", 0, fmt.Errorf("%w: --cluster-advertise %q; write HOST:PORT", errUsage, f.ClusterAdvertise)
+		return "", 0, fmt.Errorf("%w: --cluster-advertise %q; write HOST:PORT", console.ErrUsage, f.ClusterAdvertise)
 	}
 	return at.IP.String(), at.Port, nil
 }

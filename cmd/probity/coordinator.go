@@ -13,6 +13,7 @@ import (
 	"probity/coordinator/cluster"
 	"probity/coordinator/fleet"
 	"probity/engine"
+	"probity/internal/console"
 	"probity/prober"
 	"probity/prober/wire"
 )
@@ -29,17 +30,17 @@ func (c *coordinatorCmd) Validate() error {
 }
 
 // Run serves until ctx ends.
-func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error {
+func (c *coordinatorCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
 	if len(c.Egress) > 0 || c.SOCKS5 != "" || c.MailFrom != "" {
-		return fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", errUsage)
+		return fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", console.ErrUsage)
 	}
 	if c.RetainCache != 0 {
-		return fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", errUsage)
+		return fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", console.ErrUsage)
 	}
 	if err := c.setDefaults(); err != nil {
 		return err
 	}
-	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
+	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
 	return s.serve(ctx, con)
 }
 

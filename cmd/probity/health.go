@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"probity/internal/console"
 )
 
 // healthCmd checks a running server or prober without curl, for containers, units and scripts.
@@ -17,7 +19,7 @@ type healthCmd struct {
 const healthTimeout = 5 * time.Second
 
 // Run exits with 0 when all is well.
-func (c healthCmd) Run(ctx context.Context, con *console) error {
+func (c healthCmd) Run(ctx context.Context, con *console.IO) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	path, okText := "/healthz", "alive"
@@ -30,6 +32,6 @@ func (c healthCmd) Run(ctx context.Context, con *console) error {
 		return fmt.Errorf("not %s: %w", okText, err)
 	}
 	defer body.Close()
-	_, err = fmt.Fprintln(con.out, okText)
+	_, err = fmt.Fprintln(con.Out, okText)
 	return err
 }

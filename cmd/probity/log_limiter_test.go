@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/console"
 	"probity/prober/wire"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		con := &console{err: &out}
+		con := &console.IO{Err: &out}
 		log := serverLog(con, "text", false)
 		handshakes := wire.ServerTLS(tls.Certificate{}, x509.NewCertPool(), log.With("node", "n1"))
 		const unknown = 300

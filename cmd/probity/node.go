@@ -23,6 +23,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
+	"probity/internal/console"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
@@ -253,7 +254,7 @@ func (f *probingFlags) identities() ([]prober.Source, error) {
 			return nil, err
 		}
 		if err := checkBindable(spec.local); err != nil {
-			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
+			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", console.ErrUsage, s, err)
 		}
 		ids = append(ids, spec.identity())
 	}
@@ -295,7 +296,7 @@ func (f *probingFlags) sessions() (int, error) {
 	}
 	room := max(16, int(min(limit.Cur, 1<<20))-reservedFiles)
 	if f.Concurrency > room {
-		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", errUsage, f.Concurrency, limit.Cur)
+		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", console.ErrUsage, f.Concurrency, limit.Cur)
 	}
 	if f.Concurrency > 0 {
 		return f.Concurrency, nil

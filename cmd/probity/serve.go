@@ -20,6 +20,7 @@ import (
 
 	"probity/api"
 	"probity/coordinator"
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -98,8 +99,8 @@ type service struct {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error) {
-	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
+func (c *serveCmd) Run(ctx context.Context, con *console.IO, root *cli) (err error) {
+	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
 	return s.serve(ctx, con)
 }
 
@@ -108,7 +109,7 @@ func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error)
 const serveMemoryLimit = 272 << 20
 
 // serve opens everything, and serves until ctx ends.
-func (s *service) serve(ctx context.Context, con *console) error {
+func (s *service) serve(ctx context.Context, con *console.IO) error {
 	adjustMemoryLimit(ctx, serveMemoryLimit)
 	if err := restrictDataFolder(s.cmd.Data, s.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
@@ -124,15 +125,15 @@ func (s *service) serve(ctx context.Context, con *console) error {
 }
 
 // serverLog logs at info level, or everything with --verbose. Repeated warnings and errors are limited to a few lines a second.
-func serverLog(con *console, format string, verbose bool) *slog.Logger {
+func serverLog(con *console.IO, format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
 	if format == "json" {
-		return slog.New(newLogLimiter(slog.NewJSONHandler(con.err, options)))
+		return slog.New(newLogLimiter(slog.NewJSONHandler(con.Err, options)))
 	}
-	return slog.New(newLogLimiter(slog.NewTextHandler(con.err, options)))
+	return slog.New(newLogLimiter(slog.NewTextHandler(con.Err, options)))
 }
 
 // open opens the stores and the listeners, and connects the components.
@@ -206,7 +207,7 @@ const firstPasswordFile = "first-admin-password"
 
 // createFirstAdmin creates the admin of an empty store. The password is written to the disk, for the folder's owner only, before the
 // account: if the start ends between the two, the next one writes the file again. The password is never in the log.
-func (s *service) createFirstAdmin(ctx context.Context, con *console) error {
+func (s *service) createFirstAdmin(ctx context.Context, con *console.IO) error {
 	if len(s.node.store.Users()) > 0 {
 		return nil
 	}
@@ -216,13 +217,13 @@ func (s *service) createFirstAdmin(ctx context.Context, con *console) error {
 	}
 	user, _, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, password, s.cmd.InitialCredits, time.Now())
 	if errors.Is(err, store.ErrBadEmail) {
-		return errors.Join(fmt.Errorf("%w: --admin-email %q: %v", errUsage, s.cmd.AdminEmail, err), os.Remove(path))
+		return errors.Join(fmt.Errorf("%w: --admin-email %q: %v", console.ErrUsage, s.cmd.AdminEmail, err), os.Remove(path))
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
-		user.Email, counted(s.cmd.InitialCredits, "credit"), path, s.cmd.Data, user.Email)
+	_, err = fmt.Fprintf(con.Err, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
+		user.Email, console.Counted(s.cmd.InitialCredits, "credit"), path, s.cmd.Data, user.Email)
 	return err
 }
 
@@ -281,10 +282,10 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	}
 	spec, err := egressFlag(s + "=callbacks.invalid").parse()
 	if err != nil {
-		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", errUsage, s)
+		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", console.ErrUsage, s)
 	}
 	if err := checkBindable(spec.local); err != nil {
-		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
+		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", console.ErrUsage, s, err)
 	}
 	return spec.local, []string{spec.public.String()}, nil
 }

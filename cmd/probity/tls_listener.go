@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
+
+	"probity/internal/console"
 )
 
 // tlsFlags configure TLS of the public listener. Without any of them, TLS is left to a proxy.
@@ -37,15 +39,15 @@ func (f *tlsFlags) newTLSListener(data string) (*tlsListener, error) {
 	files, authority := f.TLSCert != "" || f.TLSKey != "", len(f.ACMEDomain) > 0
 	switch {
 	case files && authority:
-		return nil, fmt.Errorf("%w: --tls-cert and --acme-domain at once; one says where the certificate comes from", errUsage)
+		return nil, fmt.Errorf("%w: --tls-cert and --acme-domain at once; one says where the certificate comes from", console.ErrUsage)
 	case files && (f.TLSCert == "" || f.TLSKey == ""):
-		return nil, fmt.Errorf("%w: --tls-cert and --tls-key belong together", errUsage)
+		return nil, fmt.Errorf("%w: --tls-cert and --tls-key belong together", console.ErrUsage)
 	case files:
 		return f.fromFiles()
 	case authority:
 		return f.fromAuthority(filepath.Join(data, "acme")), nil
 	case f.ACMEEmail != "" || f.ACMEDirectory != "":
-		return nil, fmt.Errorf("%w: --acme-email and --acme-directory mean nothing without --acme-domain", errUsage)
+		return nil, fmt.Errorf("%w: --acme-email and --acme-directory mean nothing without --acme-domain", console.ErrUsage)
 	}
 	return nil, nil
 }
@@ -54,7 +56,7 @@ func (f *tlsFlags) fromFiles() (*tlsListener, error) {
 	out := &tlsListener{flags: f}
 	pair, err := out.readPair()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, fmt.Errorf("%w: %w", console.ErrUsage, err)
 	}
 	out.pair.Store(pair)
 	out.config = serverTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return out.pair.Load(), nil })

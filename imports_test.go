@@ -37,6 +37,7 @@ var importRules = map[string][]string{
 	"coordinator/plan":     {"engine"},
 	"coordinator/jobfiles": {"engine"},
 	"coordinator/fleet":    {"engine", "coordinator/cluster", "coordinator/shard", "internal/wholefile", "prober/wire/..."},
+	"internal/safefile":    {},
 	"internal/wholefile":   {},
 	"coordinator":          {"internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/..."},
 	"api":                  {"coordinator/...", "store", "engine/..."},

@@ -21,6 +21,7 @@ import (
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/console"
+	"probity/internal/safefile"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -49,7 +50,7 @@ func openLocalAdmin(dir string, mayCreate bool) (*localAdmin, error) {
 		}
 		return nil, fmt.Errorf("the store in %s: %w", dir, err)
 	}
-	if err := restrictOwnFolder(dir); err != nil {
+	if err := safefile.RestrictOwnFolder(dir); err != nil {
 		return nil, err
 	}
 	s, err := store.Open(vfs.Default, state)
@@ -307,7 +308,7 @@ func (r *localAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 	if jobs {
 		checkpoint = func(dir string) error { return r.copyDataFolder(ctx, dir) }
 	}
-	if err := writeFolderAtomically(dir, func(part string) error {
+	if err := safefile.WriteFolder(dir, func(part string) error {
 		if err := checkpoint(part); err != nil {
 			return err
 		}
@@ -329,5 +330,5 @@ func (r *localAdmin) copyDataFolder(ctx context.Context, to string) (err error) 
 	if err := c.Backup(ctx, snapshotDir, r.store.Checkpoint); err != nil {
 		return err
 	}
-	return copyFolderFrom(snapshotDir)(to)
+	return safefile.CopyFolder(snapshotDir, to)
 }

@@ -10,6 +10,7 @@ import (
 
 	"probity/bench"
 	"probity/internal/console"
+	"probity/internal/safefile"
 )
 
 type benchCmd struct {
@@ -117,7 +118,7 @@ func (c *benchCmd) report(con *console.IO, reports, old []*bench.Report) error {
 		errs = append(errs, bench.PrintComparison(changes, old, reports))
 	}
 	if c.HTML != "" {
-		errs = append(errs, writeFile(c.HTML, func(w io.Writer) error { return bench.WriteHTML(w, reports, old, time.Now()) }))
+		errs = append(errs, safefile.Write(c.HTML, func(w io.Writer) error { return bench.WriteHTML(w, reports, old, time.Now()) }))
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/internal/console"
+	"probity/internal/safefile"
 )
 
 // certsCmd makes the certificates and keys by which the machines of a cluster authenticate each other.
@@ -55,7 +56,7 @@ func (c certsInitCmd) Run(con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNewFiles([]secretFile{{c.path(authorityCert), issued.cert}, {c.path(authorityKey), issued.key}, {c.path(clusterKey), line}}); err != nil {
+	if err := safefile.WriteNewSecrets([]safefile.Secret{{Path: c.path(authorityCert), Data: issued.cert}, {Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(clusterKey), Data: line}}); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(authorityCert))
@@ -96,7 +97,7 @@ func (d certsDir) issue(con *console.IO, names []string, use x509.ExtKeyUsage, v
 	if err != nil {
 		return err
 	}
-	var files []secretFile
+	var files []safefile.Secret
 	for _, name := range names {
 		if err := validNodeName(name); err != nil {
 			return err
@@ -105,9 +106,9 @@ func (d certsDir) issue(con *console.IO, names []string, use x509.ExtKeyUsage, v
 		if err != nil {
 			return fmt.Errorf("certificate %s: %w", name, err)
 		}
-		files = append(files, secretFile{d.path(name + ".crt"), issued.cert}, secretFile{d.path(name + ".key"), issued.key})
+		files = append(files, safefile.Secret{Path: d.path(name + ".crt"), Data: issued.cert}, safefile.Secret{Path: d.path(name + ".key"), Data: issued.key})
 	}
-	if err := writeNewFiles(files); err != nil {
+	if err := safefile.WriteNewSecrets(files); err != nil {
 		return err
 	}
 	for _, name := range names {

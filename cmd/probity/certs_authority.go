@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"math/big"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -127,45 +126,4 @@ func loadTLSFiles(certFile, keyFile, authorityFile string) (tls.Certificate, *x5
 		return own, nil, fmt.Errorf("certificate %s is not of authority %s: %w", certFile, authorityFile, err)
 	}
 	return own, pool, nil
-}
-
-// secretFile is a file that only its owner may read.
-type secretFile struct {
-	path string
-	data []byte
-}
-
-// writeNewFiles writes files that must not exist yet. If one cannot be written, those before it are removed.
-func writeNewFiles(files []secretFile) (err error) {
-	var made []string
-	defer func() {
-		if err != nil {
-			for _, path := range made {
-				err = errors.Join(err, os.Remove(path))
-			}
-		}
-	}()
-	for _, f := range files {
-		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-			return err
-		}
-		if err := writeSecretFile(f, os.O_CREATE|os.O_EXCL); err != nil {
-			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s is there already; move it away if you mean to replace it", f.path)
-			}
-			return err
-		}
-		made = append(made, f.path)
-	}
-	return nil
-}
-
-// writeSecretFile makes the file durable before it returns.
-func writeSecretFile(f secretFile, flags int) error {
-	file, err := os.OpenFile(f.path, os.O_WRONLY|flags, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(f.data)
-	return errors.Join(err, file.Sync(), file.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"probity/internal/console"
+	"probity/internal/safefile"
 )
 
 // certsKeyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the processes
@@ -74,11 +75,7 @@ func (d certsDir) rewrite(con *console.IO, next string, change func([][]byte) ([
 	for _, k := range keys {
 		b.Write(keyLine(k))
 	}
-	tempFile := secretFile{path + ".new", b.Bytes()}
-	if err := writeSecretFile(tempFile, os.O_CREATE|os.O_TRUNC); err != nil {
-		return err
-	}
-	if err := os.Rename(tempFile.path, path); err != nil {
+	if err := safefile.ReplaceSecret(path, b.Bytes()); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Out, "%s\t%s: %s\n", path, console.Counted(len(keys), "key"), next)

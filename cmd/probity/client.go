@@ -14,6 +14,7 @@ import (
 
 	"probity/coordinator"
 	"probity/internal/console"
+	"probity/internal/safefile"
 	"probity/store"
 )
 
@@ -139,7 +140,7 @@ func (c *apiClient) download(ctx context.Context, id, result string) error {
 		return err
 	}
 	defer body.Close()
-	return writeFile(result, func(w io.Writer) error {
+	return safefile.Write(result, func(w io.Writer) error {
 		_, err := io.Copy(w, body)
 		return err
 	})

@@ -24,6 +24,7 @@ import (
 
 	"probity/coordinator/cluster"
 	"probity/internal/console"
+	"probity/internal/safefile"
 	"probity/prober/wire"
 )
 
@@ -145,17 +146,10 @@ func nextTerm(dir, name string) (wire.Coordinator, error) {
 		return wire.Coordinator{}, err
 	}
 	who := wire.Coordinator{ID: id, Term: term + 1}
-	tempFile := secretFile{path + ".new", fmt.Appendf(nil, "%s %d\n", who.ID, who.Term)}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return who, err
 	}
-	if err := writeSecretFile(tempFile, os.O_CREATE|os.O_TRUNC); err != nil {
-		return who, err
-	}
-	if err := os.Rename(tempFile.path, path); err != nil {
-		return who, err
-	}
-	return who, syncFolder(dir)
+	return who, safefile.ReplaceSecret(path, fmt.Appendf(nil, "%s %d\n", who.ID, who.Term))
 }
 
 func readTerm(path string) (id string, term uint64, err error) {

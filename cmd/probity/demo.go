@@ -20,6 +20,7 @@ import (
 	"probity/api"
 	"probity/bench/sim"
 	"probity/internal/console"
+	"probity/internal/safefile"
 	"probity/store"
 )
 
@@ -140,8 +141,8 @@ func (c demoCmd) prepareFiles(w *sim.World) (f demoFiles, err error) {
 		return f, err
 	}
 	err = errors.Join(
-		writeFile(f.list, func(out io.Writer) error { return sim.WriteList(out, w, c.Rows, c.Seed) }),
-		writeFile(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
+		safefile.Write(f.list, func(out io.Writer) error { return sim.WriteList(out, w, c.Rows, c.Seed) }),
+		safefile.Write(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
 	if err != nil {
 		return f, err
 	}
@@ -150,7 +151,7 @@ func (c demoCmd) prepareFiles(w *sim.World) (f demoFiles, err error) {
 		return f, err
 	}
 	defer in.Close()
-	return f, writeFile(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
+	return f, safefile.Write(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
 }
 
 // demoMark is a file in the folder of a demo. The next demo may replace the files next to it.

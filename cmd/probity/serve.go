@@ -21,6 +21,7 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/internal/console"
+	"probity/internal/safefile"
 	"probity/store"
 )
 
@@ -111,7 +112,7 @@ const serveMemoryLimit = 272 << 20
 // serve opens everything, and serves until ctx ends.
 func (s *service) serve(ctx context.Context, con *console.IO) error {
 	adjustMemoryLimit(ctx, serveMemoryLimit)
-	if err := restrictDataFolder(s.cmd.Data, s.log); err != nil {
+	if err := safefile.RestrictDataFolder(s.cmd.Data, s.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	if err := s.open(); err != nil {

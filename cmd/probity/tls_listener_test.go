@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/safefile"
 )
 
 // writeServerCert writes a server's certificate for 127.0.0.1, with a new authority, and returns a pool that trusts it.
@@ -25,7 +26,7 @@ func writeServerCert(t *testing.T, cert, key string, valid time.Duration) *x509.
 	require.NoError(t, err)
 	dir := t.TempDir()
 	ca := filepath.Join(dir, "ca.crt")
-	require.NoError(t, writeNewFiles([]secretFile{{ca, issued.cert}, {filepath.Join(dir, "ca.key"), issued.key}}))
+	require.NoError(t, safefile.WriteNewSecrets([]safefile.Secret{{Path: ca, Data: issued.cert}, {Path: filepath.Join(dir, "ca.key"), Data: issued.key}}))
 	authority, err := readAuthority(ca, filepath.Join(dir, "ca.key"))
 	require.NoError(t, err)
 	own, err := authority.issue("front.test", x509.ExtKeyUsageServerAuth, time.Now(), valid)

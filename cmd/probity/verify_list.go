@@ -18,6 +18,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/internal/console"
+	"probity/internal/safefile"
 	"probity/store"
 )
 
@@ -54,12 +55,12 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console.IO, log *slog.L
 		return err
 	}
 	dir := c.Output + progressFolder
-	if err := restrictOwnFolder(dir); err != nil {
+	if err := safefile.RestrictOwnFolder(dir); err != nil {
 		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
 	return l.verify(ctx, func(n *node, job string) error {
-		return writeFile(c.Output, func(w io.Writer) error {
+		return safefile.Write(c.Output, func(w io.Writer) error {
 			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)
 		})
 	})
@@ -215,23 +216,6 @@ func fileSHA256(file string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-// writeFile writes a file atomically and durably: to a temporary name, synced, renamed, and the name synced. After it the source
-// of the content may be removed.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Sync(), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncFolder(filepath.Dir(path))
 }
 
 // progressInterval is how often progress is read.

@@ -1,4 +1,4 @@
-package main
+package safefile
 
 import (
 	"io/fs"
@@ -46,13 +46,4 @@ func TestDataFolderIsClosedToOthers(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "made", "here")
 	require.NoError(t, restrictFolder(made))
 	requireClosed(t, made)
-}
-
-// Each command that opens a data folder restricts it to its owner.
-func TestCommandsCloseTheirDataFolder(t *testing.T) {
-	dir := openFolder(t)
-	s, err := openLocalAdmin(dir, true)
-	require.NoError(t, err)
-	require.NoError(t, s.Close())
-	requireClosed(t, dir)
 }

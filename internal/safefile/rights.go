@@ -1,4 +1,4 @@
-package main
+package safefile
 
 import (
 	"errors"
@@ -63,16 +63,16 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// restrictOwnFolder restricts what we own of a data folder. The command that serves from the folder warns about the rest.
-func restrictOwnFolder(dir string) error {
+// RestrictOwnFolder restricts what we own of a data folder. The command that serves from the folder warns about the rest.
+func RestrictOwnFolder(dir string) error {
 	if err := restrictFolder(dir); !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil
 }
 
-// restrictDataFolder restricts the data folder of a service, and warns if some of it stays open.
-func restrictDataFolder(dir string, log *slog.Logger) error {
+// RestrictDataFolder restricts the data folder of a service, and warns if some of it stays open.
+func RestrictDataFolder(dir string, log *slog.Logger) error {
 	err := restrictFolder(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		log.Warn("other users of this machine can read some of the data folder; change its owner to the user of this process", "data", dir, "error", err)

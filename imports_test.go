@@ -30,6 +30,7 @@ var importRules = map[string][]string{
 	"prober":               {"engine/...", "store/cache", "prober/wire/..."},
 	"prober/doctor":        {"engine/..."},
 	"coordinator/csvfile":  {"engine"},
+	"internal/apiclient":   {"internal/safefile"},
 	"internal/console":     {},
 	"internal/memnet":      {},
 	"coordinator/shard":    {},

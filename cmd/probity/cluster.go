@@ -16,6 +16,7 @@ import (
 	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/apiclient"
 	"probity/internal/console"
 	"probity/prober"
 	"probity/prober/wire"
@@ -34,11 +35,11 @@ const adminTimeout = 15 * time.Second
 func (c clusterCmd) Run(ctx context.Context, con *console.IO) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	client, path := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}, "/debug/cluster"
+	client, path := apiclient.Client{Base: "http://" + c.Admin, HTTP: http.DefaultClient}, "/debug/cluster"
 	if c.Server != "" {
-		client, path = apiClient{base: strings.TrimSuffix(c.Server, "/"), key: os.Getenv("PROBITY_ADMIN_KEY"), http: http.DefaultClient}, "/v1/admin/cluster"
+		client, path = apiclient.Client{Base: strings.TrimSuffix(c.Server, "/"), Key: os.Getenv("PROBITY_ADMIN_KEY"), HTTP: http.DefaultClient}, "/v1/admin/cluster"
 	}
-	body, err := client.call(ctx, http.MethodGet, path, "", nil)
+	body, err := client.Call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (c clusterCmd) Run(ctx context.Context, con *console.IO) error {
 	}
 	var r fleet.ClusterReport
 	if err := json.NewDecoder(body).Decode(&r); err != nil {
-		return fmt.Errorf("the answer of %s: %w", client.base, err)
+		return fmt.Errorf("the answer of %s: %w", client.Base, err)
 	}
 	return printCluster(con.Out, &r, time.Now())
 }
@@ -104,8 +105,8 @@ func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
 func fetchOwner(ctx context.Context, admin, what string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	client := apiClient{base: "http://" + admin, http: http.DefaultClient}
-	body, err := client.call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
+	client := apiclient.Client{Base: "http://" + admin, HTTP: http.DefaultClient}
+	body, err := client.Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,8 @@ import (
 
 	"probity/api"
 	"probity/bench/sim"
+	"probity/coordinator"
+	"probity/internal/apiclient"
 	"probity/internal/console"
 	"probity/internal/safefile"
 	"probity/store"
@@ -84,8 +86,8 @@ func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *service, 
 	}
 	base := "http://" + s.publicListener.Addr().String()
 	fmt.Fprintf(con.Err, "A server is up at %s.\nUploading %s: %s.\n", base, files.list, console.Counted(c.Rows, "row"))
-	client := &apiClient{base: base, key: key, http: &http.Client{}}
-	job, err := client.verifyFile(ctx, con, files.list, files.result)
+	client := &apiclient.Client{Base: base, Key: key, HTTP: &http.Client{}}
+	job, err := verifyFile(ctx, client, con, files.list, files.result)
 	if err != nil {
 		return err
 	}
@@ -267,4 +269,35 @@ func count(n int64) string {
 		return "-"
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// verifyFile uploads a list, follows its job to the end, and downloads the result.
+func verifyFile(ctx context.Context, c *apiclient.Client, con *console.IO, list, result string) (*store.Job, error) {
+	job, err := c.Upload(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	bar := newProgress(con)
+	for !store.JobState(job.Status).Finished() {
+		bar.show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(progressInterval):
+		}
+		if job, err = c.Job(ctx, job.ID); err != nil {
+			return nil, err
+		}
+	}
+	bar.end()
+	ended := recordOf(&job)
+	if ended.State != store.JobCompleted {
+		return nil, fmt.Errorf("job %s: %s %s", job.ID, ended.State, ended.Error)
+	}
+	return &ended, c.Download(ctx, job.ID, result)
+}
+
+// recordOf converts a job for progress and summary.
+func recordOf(v *apiclient.Job) store.Job {
+	return store.Job{ID: v.ID, State: store.JobState(v.Status), Rows: v.TotalRows, Unique: v.Unique, Duplicates: v.Duplicates, Blank: v.Blank, Counts: v.Counts, Reasons: v.Reasons, Error: v.Error}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"probity/internal/apiclient"
 	"probity/internal/console"
 )
 
@@ -26,8 +27,8 @@ func (c healthCmd) Run(ctx context.Context, con *console.IO) error {
 	if c.Ready {
 		path, okText = "/readyz", "ready"
 	}
-	client := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}
-	body, err := client.call(ctx, http.MethodGet, path, "", nil)
+	client := apiclient.Client{Base: "http://" + c.Admin, HTTP: http.DefaultClient}
+	body, err := client.Call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return fmt.Errorf("not %s: %w", okText, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/engine"
+	"probity/internal/apiclient"
 	"probity/store"
 )
 
@@ -134,7 +135,7 @@ func (c *customer) upload(t *testing.T, parts ...formPart) bulkJob {
 
 // bulkJob is what the tests read of a job record.
 type bulkJob struct {
-	jobView
+	apiclient.Job
 	Duplicates int64   `json:"duplicate_rows"`
 	Blank      int64   `json:"blank_rows"`
 	Reserved   int64   `json:"credits_reserved"`

@@ -10,6 +10,7 @@ import (
 
 	"probity/bench"
 	"probity/internal/console"
+	"probity/internal/measured"
 	"probity/internal/safefile"
 )
 
@@ -87,7 +88,7 @@ func (c *benchCmd) options(con *console.IO) (bench.Options, error) {
 		rows = *c.Rows
 	}
 	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout,
-		Dial: bench.BaselineDial, Conversation: benchTalk, Resolve: benchResolve, Log: con.Err}, nil
+		Dial: bench.BaselineDial, Conversation: measured.Conversation, Resolve: measured.Resolve, Log: con.Err}, nil
 }
 
 func (c *benchCmd) oldReports() ([]*bench.Report, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"probity/coordinator/cluster"
+	"probity/internal/certs"
 	"probity/internal/console"
 	"probity/internal/safefile"
 	"probity/prober/wire"
@@ -59,10 +60,10 @@ func (f *memberFlags) setDefaults() error {
 	if f.Name == "" {
 		f.Name = strings.ToLower(hostName())
 	}
-	if err := validNodeName(f.Name); err != nil {
+	if err := certs.ValidName(f.Name); err != nil {
 		return fmt.Errorf("--name: %w", err)
 	}
-	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key", &f.NodeCA: authorityCert, &f.ClusterKey: clusterKey} {
+	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key", &f.NodeCA: certs.AuthorityFile, &f.ClusterKey: certs.KeyFile} {
 		if *file == "" {
 			*file = filepath.Join(f.Certs, name)
 		}
@@ -72,7 +73,7 @@ func (f *memberFlags) setDefaults() error {
 
 // loadTLS loads our certificate, which must be for the given use, and the authority of the cluster.
 func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificate, *x509.CertPool, error) {
-	own, authority, err := loadTLSFiles(f.NodeCert, f.NodeKey, f.NodeCA)
+	own, authority, err := certs.LoadTLS(f.NodeCert, f.NodeKey, f.NodeCA)
 	if err != nil {
 		return own, nil, err
 	}
@@ -84,12 +85,12 @@ func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificat
 			return own, authority, nil
 		}
 	}
-	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certPart(own.Leaf), part)
+	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certs.RoleOf(own.Leaf), part)
 }
 
 // newGossip makes our membership of the cluster. Its sockets are open when it returns; Run closes them.
 func (f *memberFlags) newGossip(role cluster.Role, streams string, log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
-	keys, err := readClusterKeys(f.ClusterKey)
+	keys, err := certs.ReadKeys(f.ClusterKey)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +194,7 @@ func reloadOnHangup(ctx context.Context, hangups <-chan os.Signal, log *slog.Log
 
 // reloadKeys reads the gossip keys again.
 func (f *memberFlags) reloadKeys(c *cluster.Cluster) error {
-	keys, err := readClusterKeys(f.ClusterKey)
+	keys, err := certs.ReadKeys(f.ClusterKey)
 	if err != nil {
 		return err
 	}

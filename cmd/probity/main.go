@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"probity/internal/certs"
 	"probity/internal/console"
 )
 
@@ -26,7 +27,7 @@ type cli struct {
 	Prober      proberCmd      `cmd:"" help:"A prober alone, for a coordinator on another machine."`
 	Cluster     clusterCmd     `cmd:"" help:"The nodes of a running cluster."`
 	Health      healthCmd      `cmd:"" help:"Check the health of a running server or prober; exit status 0 when healthy."`
-	Certs       certsCmd       `cmd:"" help:"Certificates and gossip keys of a cluster."`
+	Certs       certs.Command  `cmd:"" help:"Certificates and gossip keys of a cluster."`
 	Demo        demoCmd        `cmd:"" help:"Watch a sample list being verified on a simulated mail internet."`
 	Sim         simCmd         `cmd:"" help:"The simulated mail internet and its lists."`
 	Doctor      doctorCmd      `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`

@@ -21,14 +21,17 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/internal/console"
+	"probity/internal/loglimit"
+	"probity/internal/memlimit"
 	"probity/internal/safefile"
+	"probity/internal/tlsfront"
 	"probity/store"
 )
 
 type serveCmd struct {
 	probingFlags
 	listsFlags
-	tlsFlags
+	tlsfront.Flags
 	retainFlags
 	retainCacheFlag
 	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
@@ -93,7 +96,7 @@ type service struct {
 	callbacks      *coordinator.Callbacks
 	eraser         *coordinator.Eraser
 	server         *api.Server
-	tlsListener    *tlsListener // nil without TLS
+	tlsListener    *tlsfront.Listener // nil without TLS
 	healthMetrics  *healthMetrics
 	publicListener net.Listener
 	adminListener  net.Listener
@@ -111,7 +114,7 @@ const serveMemoryLimit = 272 << 20
 
 // serve opens everything, and serves until ctx ends.
 func (s *service) serve(ctx context.Context, con *console.IO) error {
-	adjustMemoryLimit(ctx, serveMemoryLimit)
+	memlimit.Adjust(ctx, serveMemoryLimit)
 	if err := safefile.RestrictDataFolder(s.cmd.Data, s.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
@@ -132,16 +135,16 @@ func serverLog(con *console.IO, format string, verbose bool) *slog.Logger {
 		options.Level = slog.LevelDebug
 	}
 	if format == "json" {
-		return slog.New(newLogLimiter(slog.NewJSONHandler(con.Err, options)))
+		return slog.New(loglimit.New(slog.NewJSONHandler(con.Err, options)))
 	}
-	return slog.New(newLogLimiter(slog.NewTextHandler(con.Err, options)))
+	return slog.New(loglimit.New(slog.NewTextHandler(con.Err, options)))
 }
 
 // open opens the stores and the listeners, and connects the components.
 func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
-	if s.tlsListener, err = c.newTLSListener(c.Data); err != nil {
+	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data); err != nil {
 		return err
 	}
 	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, lists: c.listsFlags, retain: c.retainFlags, retainCache: c.RetainCache, service: true, members: s.members,
@@ -195,7 +198,7 @@ func (s *service) warnAtStart() {
 	if at := s.publicListener.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
 		s.log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)
 	}
-	if s.tlsListener.contradicts(c.PublicURL) {
+	if s.tlsListener.Contradicts(c.PublicURL) {
 		s.log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work", "public-url", c.PublicURL)
 	}
 	if c.CallbackSource == "" {
@@ -273,7 +276,7 @@ func (s *service) publicURL() string {
 	if s.cmd.PublicURL != "" {
 		return s.cmd.PublicURL
 	}
-	return s.tlsListener.scheme() + "://" + s.publicListener.Addr().String()
+	return s.tlsListener.Scheme() + "://" + s.publicListener.Addr().String()
 }
 
 // parseSource parses --callback-source: the address to bind, and the one to publish.
@@ -302,7 +305,7 @@ func (s *service) newServer() (*api.Server, error) {
 	}
 	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		TLS: s.tlsListener.tlsConfig()},
+		TLS: s.tlsListener.Config()},
 		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry,

@@ -17,6 +17,7 @@ import (
 	"probity/coordinator"
 	"probity/engine"
 	"probity/internal/console"
+	"probity/internal/memlimit"
 )
 
 type verifyCmd struct {
@@ -36,7 +37,7 @@ type verifyCmd struct {
 
 // Run verifies addresses or a list.
 func (c *verifyCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
-	adjustMemoryLimit(ctx, verifyMemoryLimit)
+	memlimit.Adjust(ctx, verifyMemoryLimit)
 	log := newLog(con, root.Verbose)
 	c.Warm = true // the age of a source is not known here
 	file, isList := c.listTarget()

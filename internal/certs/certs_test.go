@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func runCerts(t *testing.T, args ...string) (string, error) {
 	var out bytes.Buffer
 	con := &console.IO{Out: &out, Err: io.Discard}
 	var c struct {
-		Certs certsCmd `cmd:""`
+		Certs Command `cmd:""`
 	}
 	parser, err := kong.New(&c, kong.Bind(con))
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestCertsOfACluster(t *testing.T) {
 // handshake makes a TLS handshake between a node and a coordinator that expects the node of that name.
 func handshake(t *testing.T, dir, node, coordinator, means string) error {
 	load := func(name string) (tls.Certificate, *x509.CertPool) {
-		own, pool, err := loadTLSFiles(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
+		own, pool, err := LoadTLS(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
 		require.NoError(t, err)
 		return own, pool
 	}
@@ -140,9 +140,9 @@ func TestForeignCertificateIsRefused(t *testing.T) {
 		_, err = runCerts(t, "node", "n1", "--dir", dir)
 		require.NoError(t, err)
 	}
-	_, _, err := loadTLSFiles(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	_, _, err := LoadTLS(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "is not of authority")
-	_, _, err = loadTLSFiles(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	_, _, err = LoadTLS(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "does not match")
 }
 
@@ -151,7 +151,7 @@ func TestGossipKeyRotates(t *testing.T) {
 	_, err := runCerts(t, "init", "--dir", dir)
 	require.NoError(t, err)
 	keys := func() [][]byte {
-		k, err := readClusterKeys(filepath.Join(dir, clusterKey))
+		k, err := ReadKeys(filepath.Join(dir, KeyFile))
 		require.NoError(t, err)
 		return k
 	}
@@ -170,15 +170,15 @@ func TestGossipKeyRotates(t *testing.T) {
 	_, err = runCerts(t, "key", "prune", "--dir", dir)
 	require.NoError(t, err)
 	require.Equal(t, both[1:], keys())
-	info, err := os.Stat(filepath.Join(dir, clusterKey))
+	info, err := os.Stat(filepath.Join(dir, KeyFile))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-func FuzzParseClusterKeys(f *testing.F) {
+func FuzzParseKeys(f *testing.F) {
 	f.Add("# a remark\nMDEyMzQ1Njc4OTAxMjM0NQ==\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		keys, err := parseClusterKeys(text)
+		keys, err := parseKeys(text)
 		if err != nil {
 			return
 		}
@@ -186,7 +186,7 @@ func FuzzParseClusterKeys(f *testing.F) {
 		for _, k := range keys {
 			again = append(again, keyLine(k)...)
 		}
-		back, err := parseClusterKeys(string(again))
+		back, err := parseKeys(string(again))
 		require.NoError(t, err)
 		require.Equal(t, keys, back)
 	})

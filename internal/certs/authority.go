@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"crypto"
@@ -75,7 +75,7 @@ func sign(template *x509.Certificate, by *signer) (issued, error) {
 }
 
 func readAuthority(certFile, keyFile string) (*signer, error) {
-	cert, err := readCert(certFile)
+	cert, err := Read(certFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; make an authority first: probity certs init", err)
 	}
@@ -93,7 +93,8 @@ func readAuthority(certFile, keyFile string) (*signer, error) {
 	return &signer{cert, key}, nil
 }
 
-func readCert(file string) (*x509.Certificate, error) {
+// Read reads the first certificate of a file.
+func Read(file string) (*x509.Certificate, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -109,13 +110,13 @@ func readCert(file string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// loadTLSFiles loads a machine's own certificate and key, and the authority that it trusts.
-func loadTLSFiles(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
+// LoadTLS loads a machine's own certificate and key, and the authority that it trusts.
+func LoadTLS(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
 	own, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return own, nil, fmt.Errorf("certificate %s with key %s: %w; probity certs init and certs node make them", certFile, keyFile, err)
 	}
-	authority, err := readCert(authorityFile)
+	authority, err := Read(authorityFile)
 	if err != nil {
 		return own, nil, err
 	}

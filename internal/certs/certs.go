@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"crypto/x509"
@@ -11,32 +11,32 @@ import (
 	"probity/internal/safefile"
 )
 
-// certsCmd makes the certificates and keys by which the machines of a cluster authenticate each other.
-type certsCmd struct {
-	Init        certsInitCmd        `cmd:"" help:"Make the cluster's authority and its first gossip key."`
-	Coordinator certsCoordinatorCmd `cmd:"" help:"Make a coordinator's certificate."`
-	Node        certsNodeCmd        `cmd:"" help:"Make the certificates of prober nodes."`
-	Fleet       certsFleetCmd       `cmd:"" help:"Make the missing files of a cluster."`
-	Key         certsKeyCmd         `cmd:"" help:"Rotate the gossip key."`
-	Show        certsShowCmd        `cmd:"" help:"Say what certificates are."`
+// Command makes the certificates and keys by which the machines of a cluster authenticate each other.
+type Command struct {
+	Init        initCmd        `cmd:"" help:"Make the cluster's authority and its first gossip key."`
+	Coordinator coordinatorCmd `cmd:"" help:"Make a coordinator's certificate."`
+	Node        nodeCmd        `cmd:"" help:"Make the certificates of prober nodes."`
+	Fleet       fleetCmd       `cmd:"" help:"Make the missing files of a cluster."`
+	Key         keyCmd         `cmd:"" help:"Rotate the gossip key."`
+	Show        showCmd        `cmd:"" help:"Say what certificates are."`
 }
 
 // The files of a cluster's folder.
 const (
-	authorityCert = "ca.crt"
+	AuthorityFile = "ca.crt"
 	authorityKey  = "ca.key"
-	clusterKey    = "cluster.key"
+	KeyFile       = "cluster.key"
 )
 
-// certsDir is the folder of these files.
-type certsDir struct {
+// folder is the folder of these files.
+type folder struct {
 	Dir string `help:"Folder of the files." default:"./probity-certs" placeholder:"DIR"`
 }
 
-func (d certsDir) path(name string) string { return filepath.Join(d.Dir, name) }
+func (d folder) path(name string) string { return filepath.Join(d.Dir, name) }
 
-type certsInitCmd struct {
-	certsDir
+type initCmd struct {
+	folder
 	Name string `help:"Name of the cluster, as the authority's certificate bears it." default:"probity"`
 	Days int    `help:"How long the authority is valid." default:"3650"`
 }
@@ -44,7 +44,7 @@ type certsInitCmd struct {
 const authorityDays = 3650
 
 // Run makes ca.crt, ca.key and cluster.key. It never changes existing files.
-func (c certsInitCmd) Run(con *console.IO) error {
+func (c initCmd) Run(con *console.IO) error {
 	if err := validDays(c.Days); err != nil {
 		return err
 	}
@@ -56,50 +56,50 @@ func (c certsInitCmd) Run(con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	if err := safefile.WriteNewSecrets([]safefile.Secret{{Path: c.path(authorityCert), Data: issued.cert}, {Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(clusterKey), Data: line}}); err != nil {
+	if err := safefile.WriteNewSecrets([]safefile.Secret{{Path: c.path(AuthorityFile), Data: issued.cert}, {Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(KeyFile), Data: line}}); err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(authorityCert))
+	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(AuthorityFile))
 	fmt.Fprintf(con.Out, "%s\tthe authority's key: keep it here, off the network if you can; who has it can join the cluster\n", c.path(authorityKey))
-	fmt.Fprintf(con.Out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n", c.path(clusterKey))
+	fmt.Fprintf(con.Out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n", c.path(KeyFile))
 	fmt.Fprintf(con.Err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.\n")
 	return nil
 }
 
-type certsCoordinatorCmd struct {
-	certsDir
+type coordinatorCmd struct {
+	folder
 	Name string `arg:"" help:"The coordinator's name."`
 	Days int    `help:"How long the certificate is valid." default:"825"`
 }
 
 // Run makes NAME.crt and NAME.key for client authentication: they can attach to nodes but not act as one.
-func (c certsCoordinatorCmd) Run(con *console.IO) error {
+func (c coordinatorCmd) Run(con *console.IO) error {
 	return c.issue(con, []string{c.Name}, x509.ExtKeyUsageClientAuth, c.Days)
 }
 
-type certsNodeCmd struct {
-	certsDir
+type nodeCmd struct {
+	folder
 	Names []string `arg:"" help:"Names of nodes, as in probity prober --name."`
 	Days  int      `help:"How long the certificates are valid." default:"825"`
 }
 
 // Run makes NAME.crt and NAME.key of each node for server authentication: they cannot attach to another node.
-func (c certsNodeCmd) Run(con *console.IO) error {
+func (c nodeCmd) Run(con *console.IO) error {
 	return c.issue(con, c.Names, x509.ExtKeyUsageServerAuth, c.Days)
 }
 
 // issue makes and writes certificates of one use: all of them, or none.
-func (d certsDir) issue(con *console.IO, names []string, use x509.ExtKeyUsage, valid int) error {
+func (d folder) issue(con *console.IO, names []string, use x509.ExtKeyUsage, valid int) error {
 	if err := validDays(valid); err != nil {
 		return err
 	}
-	signer, err := readAuthority(d.path(authorityCert), d.path(authorityKey))
+	signer, err := readAuthority(d.path(AuthorityFile), d.path(authorityKey))
 	if err != nil {
 		return err
 	}
 	var files []safefile.Secret
 	for _, name := range names {
-		if err := validNodeName(name); err != nil {
+		if err := ValidName(name); err != nil {
 			return err
 		}
 		issued, err := signer.issue(name, use, time.Now(), days(valid))
@@ -118,14 +118,14 @@ func (d certsDir) issue(con *console.IO, names []string, use x509.ExtKeyUsage, v
 	return nil
 }
 
-type certsShowCmd struct {
+type showCmd struct {
 	Files []string `arg:"" help:"Certificate files." type:"existingfile"`
 }
 
 // Run prints a line for each certificate: name, role, expiry.
-func (c certsShowCmd) Run(con *console.IO) error {
+func (c showCmd) Run(con *console.IO) error {
 	for _, file := range c.Files {
-		cert, err := readCert(file)
+		cert, err := Read(file)
 		if err != nil {
 			return err
 		}
@@ -134,13 +134,13 @@ func (c certsShowCmd) Run(con *console.IO) error {
 		if left <= 0 {
 			state = "EXPIRED"
 		}
-		fmt.Fprintf(con.Out, "%s\t%s\t%s\tuntil %s, %s\n", file, cert.Subject.CommonName, certPart(cert), cert.NotAfter.UTC().Format(time.DateOnly), state)
+		fmt.Fprintf(con.Out, "%s\t%s\t%s\tuntil %s, %s\n", file, cert.Subject.CommonName, RoleOf(cert), cert.NotAfter.UTC().Format(time.DateOnly), state)
 	}
 	return nil
 }
 
-// certPart names the roles that a certificate allows.
-func certPart(c *x509.Certificate) string {
+// RoleOf names the roles that a certificate allows.
+func RoleOf(c *x509.Certificate) string {
 	var parts []string
 	if c.IsCA {
 		parts = append(parts, "authority")
@@ -165,11 +165,11 @@ func validDays(n int) error {
 	return nil
 }
 
-// validNodeName checks that a name is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the name in
+// ValidName checks that a name is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the name in
 // the certificate, and that its files do not replace others of the folder.
-func validNodeName(name string) error {
+func ValidName(name string) error {
 	bad := fmt.Errorf("%w: name %q; write a host name of lower-case letters, digits, hyphens and dots", console.ErrUsage, name)
-	if len(name) > 63 || name+".crt" == authorityCert || name == "cluster" {
+	if len(name) > 63 || name+".crt" == AuthorityFile || name == "cluster" {
 		return bad
 	}
 	for _, label := range strings.Split(name, ".") {

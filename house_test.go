@@ -43,7 +43,7 @@ var overLimit = map[string]int{
 	"bench: antique words":             1,
 	"bench: lines":                     5272,
 	"cmd/probity.localAdmin: methods":  26,
-	"cmd/probity: lines":               7058,
+	"cmd/probity: lines":               7007,
 	"coordinator.Callbacks: methods":   29,
 	"coordinator.Coordinator: methods": 116,
 	"coordinator/fleet.Fleet: methods": 34,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -83,30 +84,20 @@ func receiptCells(r api.Receipt) []string {
 	return []string{r.ID, console.FormatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
-// storedAnswerEraser deletes the answers about an address that are stored under an Idempotency-Key.
-func storedAnswerEraser(s *store.Store) func(folded string) (int, error) {
-	return func(folded string) (int, error) {
+// NewEraser makes the eraser of a store, its jobs and its caches. It also deletes answers that are stored under an Idempotency-Key.
+func NewEraser(s *store.Store, jobs *coordinator.Coordinator, caches coordinator.Caches, log *slog.Logger) *coordinator.Eraser {
+	storedAnswers := func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return api.IsAnswerAbout(body, folded) })
 	}
+	return coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: jobs, Caches: caches, Answers: storedAnswers, Log: log})
 }
 
-// newEraser makes the eraser of a node. It erases from the cache of this process, or from those of the coordinator's nodes.
-func (n *node) newEraser() *coordinator.Eraser {
-	cfg := coordinator.EraserConfig{Store: n.store, Jobs: n.coordinator, Answers: storedAnswerEraser(n.store), Log: n.log}
-	if n.fleet != nil {
-		cfg.Caches = n.fleet
-	} else {
-		cfg.Caches = localCaches{n.cache}
-	}
-	return coordinator.NewEraser(cfg)
-}
-
-// localCaches is the cache of this process as the only one.
-type localCaches struct{ *cache.Cache }
+// LocalCache is the cache of this process as the only one.
+type LocalCache struct{ *cache.Cache }
 
 // Forget implements coordinator.Caches.
-func (k localCaches) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
-	if done(hostName()) {
+func (k LocalCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+	if done(console.HostName()) {
 		return nil, nil, nil
 	}
 	a, err := engine.Parse(folded)
@@ -120,8 +111,8 @@ func (k localCaches) Forget(_ context.Context, folded string, done func(string) 
 	if err := k.Delete(key); err != nil {
 		return nil, nil, err
 	}
-	return map[string]int{hostName(): verdicts}, nil, nil
+	return map[string]int{console.HostName(): verdicts}, nil, nil
 }
 
 // Reachable implements coordinator.Caches.
-func (localCaches) Reachable(string) bool { return true }
+func (LocalCache) Reachable(string) bool { return true }

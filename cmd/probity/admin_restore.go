@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/internal/safefile"
 	"probity/store"
 )
@@ -31,7 +32,7 @@ func (c *restoreCmd) Run(con *console.IO) error {
 	if _, err := os.Lstat(state); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there: move the old data folder away first, it may be wanted still", state)
 	}
-	if err := safefile.RestrictOwnFolder(c.Data); err != nil {
+	if err := datafolder.RestrictOwn(c.Data); err != nil {
 		return err
 	}
 	from := c.Backup

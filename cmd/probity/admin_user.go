@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/store"
 )
 
@@ -132,9 +133,9 @@ type userFirstCmd struct {
 
 // Run prints only the password: an image without a shell has no other way to read the file.
 func (c *userFirstCmd) Run(con *console.IO) error {
-	password, err := os.ReadFile(filepath.Join(c.Data, firstPasswordFile))
+	password, err := os.ReadFile(filepath.Join(c.Data, datafolder.FirstPasswordFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no %s in %s: the first start writes it, and it is yours to delete: make a new password with probity user reset EMAIL", firstPasswordFile, c.Data)
+		return fmt.Errorf("there is no %s in %s: the first start writes it, and it is yours to delete: make a new password with probity user reset EMAIL", datafolder.FirstPasswordFile, c.Data)
 	}
 	if err != nil {
 		return err

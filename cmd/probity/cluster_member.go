@@ -2,20 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -25,8 +21,6 @@ import (
 	"probity/coordinator/cluster"
 	"probity/internal/certs"
 	"probity/internal/console"
-	"probity/internal/safefile"
-	"probity/prober/wire"
 )
 
 // memberFlags are the flags of the members of a cluster.
@@ -58,7 +52,7 @@ func (f *memberFlags) Validate() error {
 // setDefaults fills in the defaults and refuses a name that no certificate can have.
 func (f *memberFlags) setDefaults() error {
 	if f.Name == "" {
-		f.Name = strings.ToLower(hostName())
+		f.Name = strings.ToLower(console.HostName())
 	}
 	if err := certs.ValidName(f.Name); err != nil {
 		return fmt.Errorf("--name: %w", err)
@@ -128,42 +122,6 @@ func (f *memberFlags) advertised() (host string, port int, err error) {
 		return "", 0, fmt.Errorf("%w: --cluster-advertise %q; write HOST:PORT", console.ErrUsage, f.ClusterAdvertise)
 	}
 	return at.IP.String(), at.Port, nil
-}
-
-// coordinatorFile holds the coordinator's id and its term (the number of starts), by which probers tell it from another.
-const coordinatorFile = "coordinator.id"
-
-// nextTerm returns the id of a data folder's coordinator with the next term. The term is durable before it is sent to any node.
-func nextTerm(dir, name string) (wire.Coordinator, error) {
-	path := filepath.Join(dir, coordinatorFile)
-	id, term, err := readTerm(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		random := make([]byte, 4)
-		if _, err := rand.Read(random); err != nil {
-			return wire.Coordinator{}, err
-		}
-		id, err = name+"-"+hex.EncodeToString(random), nil
-	} else if err != nil {
-		return wire.Coordinator{}, err
-	}
-	who := wire.Coordinator{ID: id, Term: term + 1}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return who, err
-	}
-	return who, safefile.ReplaceSecret(path, fmt.Appendf(nil, "%s %d\n", who.ID, who.Term))
-}
-
-func readTerm(path string) (id string, term uint64, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", 0, err
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) != 2 {
-		return "", 0, fmt.Errorf("%s is damaged; without it this is another coordinator, which probers refuse for a minute", path)
-	}
-	term, err = strconv.ParseUint(fields[1], 10, 64)
-	return fields[0], term, err
 }
 
 // onHangup returns a function that calls reload at each SIGHUP until ctx ends. The signal is caught from now on, since it may come

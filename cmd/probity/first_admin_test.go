@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/store"
 )
 
@@ -25,7 +26,7 @@ func (unsyncableFolders) OpenDir(string) (vfs.File, error) { return nil, errUnsy
 
 func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	data := t.TempDir()
-	path := filepath.Join(data, firstPasswordFile)
+	path := filepath.Join(data, datafolder.FirstPasswordFile)
 	require.NoError(t, os.WriteFile(path, []byte("left by a start that was killed"), 0o644))
 	state, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
@@ -62,5 +63,5 @@ func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	require.Equal(t, string(written), out.String())
 	require.NoError(t, os.Remove(path))
 	require.Equal(t, 1, run(t.Context(), []string{"user", "first-password", "--data", data}, &console.IO{Out: &out, Err: &log}))
-	require.Contains(t, log.String(), firstPasswordFile)
+	require.Contains(t, log.String(), datafolder.FirstPasswordFile)
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -225,7 +224,7 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(proxy, ids, cfg.log), Cache: n.cache, Sources: ids, SingleLoad: &n.singleLoad,
+	return prober.New(prober.Config{Node: console.HostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(proxy, ids, cfg.log), Cache: n.cache, Sources: ids, SingleLoad: &n.singleLoad,
 		MailFrom: f.MailFrom, SOCKS5: proxy, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
 		AllowPrivate: f.AllowPrivateTargets, SkipWarmUp: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
@@ -245,7 +244,7 @@ func dialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 // identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
 func (f *probingFlags) identities() ([]prober.Source, error) {
 	if len(f.Egress) == 0 {
-		return []prober.Source{{EHLO: hostName()}}, nil
+		return []prober.Source{{EHLO: console.HostName()}}, nil
 	}
 	var ids []prober.Source
 	for _, s := range f.Egress {
@@ -271,15 +270,6 @@ func checkBindable(local netip.Addr) error {
 		return err
 	}
 	return l.Close()
-}
-
-// hostName is the name of this machine, in the form that the system gives.
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "localhost"
-	}
-	return name
 }
 
 // Files reserved for everything that is not an SMTP session, and the default of the most sessions.

@@ -24,7 +24,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/internal/console"
-	"probity/internal/safefile"
+	"probity/internal/datafolder"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
@@ -84,7 +84,7 @@ func (c *proberCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
 		return err
 	}
 	w := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
-	if err := safefile.RestrictDataFolder(c.Data, w.log); err != nil {
+	if err := datafolder.Restrict(c.Data, w.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	if err := w.open(); err != nil {

@@ -21,9 +21,9 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/internal/loglimit"
 	"probity/internal/memlimit"
-	"probity/internal/safefile"
 	"probity/internal/tlsfront"
 	"probity/store"
 )
@@ -115,7 +115,7 @@ const serveMemoryLimit = 272 << 20
 // serve opens everything, and serves until ctx ends.
 func (s *service) serve(ctx context.Context, con *console.IO) error {
 	memlimit.Adjust(ctx, serveMemoryLimit)
-	if err := safefile.RestrictDataFolder(s.cmd.Data, s.log); err != nil {
+	if err := datafolder.Restrict(s.cmd.Data, s.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	if err := s.open(); err != nil {
@@ -206,16 +206,13 @@ func (s *service) warnAtStart() {
 	}
 }
 
-// firstPasswordFile is the file in the data folder that holds the password of the first admin.
-const firstPasswordFile = "first-admin-password"
-
 // createFirstAdmin creates the admin of an empty store. The password is written to the disk, for the folder's owner only, before the
 // account: if the start ends between the two, the next one writes the file again. The password is never in the log.
 func (s *service) createFirstAdmin(ctx context.Context, con *console.IO) error {
 	if len(s.node.store.Users()) > 0 {
 		return nil
 	}
-	path, password := filepath.Join(s.cmd.Data, firstPasswordFile), store.RandomPassword()
+	path, password := filepath.Join(s.cmd.Data, datafolder.FirstPasswordFile), store.RandomPassword()
 	if err := writeSecret(s.disk, path, password+"\n"); err != nil {
 		return fmt.Errorf("password of the first admin: %w", err)
 	}
@@ -428,4 +425,12 @@ func (s *service) close() error {
 		errs = append(errs, s.node.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// newEraser makes the eraser of a node. It erases from the cache of this process, or from those of the coordinator's nodes.
+func (n *node) newEraser() *coordinator.Eraser {
+	if n.fleet != nil {
+		return NewEraser(n.store, n.coordinator, n.fleet, n.log)
+	}
+	return NewEraser(n.store, n.coordinator, LocalCache{n.cache}, n.log)
 }

@@ -18,6 +18,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/internal/safefile"
 	"probity/store"
 )
@@ -55,7 +56,7 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console.IO, log *slog.L
 		return err
 	}
 	dir := c.Output + progressFolder
-	if err := safefile.RestrictOwnFolder(dir); err != nil {
+	if err := datafolder.RestrictOwn(dir); err != nil {
 		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}

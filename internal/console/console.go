@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"io"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -25,3 +26,12 @@ func (c *IO) Files() vfs.FS {
 
 // ErrUsage marks errors of the command line itself: exit status 2.
 var ErrUsage = errors.New("wrong usage")
+
+// HostName is the name of this machine, in the form that the system gives.
+func HostName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}

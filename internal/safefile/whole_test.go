@@ -54,7 +54,11 @@ func TestFolderIsCompleteOrAbsent(t *testing.T) {
 	requireEntries(t, dir, "from")
 	require.NoError(t, WriteFolder(to, copyAll))
 	requireContent(t, filepath.Join(to, "deep", "file"), "text")
-	requireClosed(t, to)
+	for name, rights := range map[string]os.FileMode{"": 0o700, "deep": 0o700, "deep/file": 0o600} {
+		info, err := os.Stat(filepath.Join(to, name))
+		require.NoError(t, err)
+		require.Equal(t, rights, info.Mode().Perm(), name)
+	}
 
 	require.NoError(t, os.Mkdir(to+".part", 0o700))
 	require.ErrorContains(t, WriteFolder(to, copyAll), "left by a copy that was broken off")

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"probity/engine/lists"
+	"probity/internal/console"
 )
 
 // listsFlags are the flags of every command that looks addresses up in the lists.
@@ -21,10 +22,10 @@ func (f listsFlags) loadLists() (*lists.Set, error) {
 	}
 	data, err := os.ReadFile(f.Lists)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --lists: %w", errUsage, err)
+		return nil, fmt.Errorf("%w: --lists: %w", console.ErrUsage, err)
 	}
 	if set, err = set.Override(data); err != nil {
-		return nil, fmt.Errorf("%w: --lists %s: %w", errUsage, f.Lists, err)
+		return nil, fmt.Errorf("%w: --lists %s: %w", console.ErrUsage, f.Lists, err)
 	}
 	return set, nil
 }

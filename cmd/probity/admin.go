@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"probity/api"
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -132,11 +131,11 @@ type adminFlags struct {
 const adminKeyEnv = "PROBITY_ADMIN_KEY" // not a flag: every user of the machine can see command lines
 
 // withAdmin opens the admin client, calls do with it, and closes it.
-func (f *adminFlags) withAdmin(con *console, do func(adminClient) error) error {
+func (f *adminFlags) withAdmin(con *console.IO, do func(adminClient) error) error {
 	return f.withAdminCreating(con, false, do)
 }
 
-func (f *adminFlags) withAdminCreating(con *console, mayCreate bool, do func(adminClient) error) error {
+func (f *adminFlags) withAdminCreating(con *console.IO, mayCreate bool, do func(adminClient) error) error {
 	var o adminClient
 	var err error
 	if f.Server != "" {
@@ -156,39 +155,8 @@ type listFlags struct {
 	JSON bool `name:"json" help:"One JSON object a line instead of a table."`
 }
 
-// printRows writes rows as a table, or as JSON lines.
-func printRows[T any](con *console, asJSON bool, head string, rows []T, cells func(T) []string) error {
-	if asJSON {
-		w := newLineWriter(con.out)
-		for _, r := range rows {
-			if err := w.encode(r); err != nil {
-				return err
-			}
-		}
-		return w.Flush()
-	}
-	t := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, head)
-	for _, r := range rows {
-		line := cells(r)
-		for i := range line {
-			line[i] = printable(orDash(line[i]))
-		}
-		fmt.Fprintln(t, strings.Join(line, "\t"))
-	}
-	return t.Flush()
-}
-
 // printJSONObject writes v as a JSON object.
-func printJSONObject(con *console, v any) error { return json.NewEncoder(con.out).Encode(v) }
-
-// formatTime writes a time for a table.
-func formatTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
+func printJSONObject(con *console.IO, v any) error { return json.NewEncoder(con.Out).Encode(v) }
 
 // AfterApply refuses --data together with --server on the command line. A --data there wins over a server from the
 // environment or the configuration file.
@@ -201,7 +169,7 @@ func (f *adminFlags) AfterApply(k *kong.Context) error {
 	}
 	switch {
 	case named["data"] && named["server"]:
-		return fmt.Errorf("%w: --data and --server at once; one says where", errUsage)
+		return fmt.Errorf("%w: --data and --server at once; one says where", console.ErrUsage)
 	case named["data"]:
 		f.Server = ""
 	}

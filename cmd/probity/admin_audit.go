@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"probity/api"
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -35,7 +36,7 @@ func (c *auditCmd) Validate() error {
 }
 
 // reportNoEvents says that no event was found, and with which filter.
-func (c *auditCmd) reportNoEvents(con *console) {
+func (c *auditCmd) reportNoEvents(con *console.IO) {
 	words := ""
 	if c.Act != "" {
 		words += fmt.Sprintf(" --act %q", c.Act)
@@ -44,10 +45,10 @@ func (c *auditCmd) reportNoEvents(con *console) {
 		words += fmt.Sprintf(" --by %q", c.By)
 	}
 	if words == "" {
-		fmt.Fprintln(con.err, "the audit log has no entry yet; look for downloads with --act download")
+		fmt.Fprintln(con.Err, "the audit log has no entry yet; look for downloads with --act download")
 		return
 	}
-	fmt.Fprintf(con.err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
+	fmt.Fprintf(con.Err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
 }
 
 // auditFilter selects audit events. Empty fields select all but downloads.
@@ -74,7 +75,7 @@ type auditEventView struct {
 const auditPageSize = 100
 
 // Run prints the events, newest first.
-func (c *auditCmd) Run(ctx context.Context, con *console) error {
+func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		var events []auditEventView
 		cursor := ""
@@ -91,8 +92,8 @@ func (c *auditCmd) Run(ctx context.Context, con *console) error {
 		if len(events) == 0 {
 			c.reportNoEvents(con)
 		}
-		return printRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a auditEventView) []string {
-			return []string{formatTime(a.At), a.By, a.From, a.Action, a.Target, a.About, a.Note}
+		return console.PrintRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a auditEventView) []string {
+			return []string{console.FormatTime(a.At), a.By, a.From, a.Action, a.Target, a.About, a.Note}
 		})
 	})
 }

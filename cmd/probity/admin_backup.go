@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"probity/internal/console"
+	"probity/internal/safefile"
 )
 
 type backupCmd struct {
@@ -19,7 +21,7 @@ type backupCmd struct {
 }
 
 // Run writes the copy.
-func (c *backupCmd) Run(ctx context.Context, con *console) error {
+func (c *backupCmd) Run(ctx context.Context, con *console.IO) error {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists: a backup goes to a folder of its own", c.Dir)
 	}
@@ -27,7 +29,7 @@ func (c *backupCmd) Run(ctx context.Context, con *console) error {
 		if err := o.Backup(ctx, c.Dir, c.Jobs); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(con.err, "backup written to %s\n", c.Dir)
+		_, err := fmt.Fprintf(con.Err, "backup written to %s\n", c.Dir)
 		return err
 	})
 }
@@ -41,36 +43,12 @@ const (
 
 // unpackBackup writes the files of a tar stream to a folder.
 func unpackBackup(r io.Reader, dir string) error {
-	return writeFolderAtomically(dir, func(part string) error {
+	return safefile.WriteFolder(dir, func(part string) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
 			return err
 		}
 		return unpack(tar.NewReader(r), func(name string, r io.Reader) error { return unpackFile(r, filepath.Join(part, name)) })
 	})
-}
-
-// writeFolderAtomically lets write make a folder. The folder gets its name only when everything in it is complete and durable:
-// half a store would be served as a new one.
-func writeFolderAtomically(dir string, write func(part string) error) (err error) {
-	part := dir + ".part"
-	if _, err := os.Lstat(part); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is there, left by a copy that was broken off: remove it and try again", part)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(part))
-		}
-	}()
-	if err := write(part); err != nil {
-		return err
-	}
-	if err := syncTree(part); err != nil {
-		return err
-	}
-	if err := os.Rename(part, dir); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(dir))
 }
 
 // unpack calls writeEntry with each file of a backup and its name in the folder.
@@ -103,23 +81,4 @@ func unpackFile(r io.Reader, path string) error {
 	}
 	_, err = io.Copy(f, r)
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// syncTree makes the names in a folder and below it durable.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		return syncFolder(path)
-	})
 }

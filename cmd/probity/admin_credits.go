@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"strconv"
+
+	"probity/internal/console"
 )
 
 type creditsCmd struct {
@@ -25,7 +27,7 @@ type creditsGrantCmd struct {
 }
 
 // Run prints the new balance.
-func (c *creditsGrantCmd) Run(ctx context.Context, con *console) error {
+func (c *creditsGrantCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		v, err := o.Grant(ctx, grant{User: c.User, Amount: c.Amount, Note: c.Note, ID: c.ID})
 		if err != nil {
@@ -35,8 +37,8 @@ func (c *creditsGrantCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-func printCredits(con *console, asJSON bool, v creditsView) error {
-	return printRows(con, asJSON, "BALANCE\tRESERVED", []creditsView{v}, func(v creditsView) []string {
+func printCredits(con *console.IO, asJSON bool, v creditsView) error {
+	return console.PrintRows(con, asJSON, "BALANCE\tRESERVED", []creditsView{v}, func(v creditsView) []string {
 		return []string{strconv.FormatInt(v.Balance, 10), strconv.FormatInt(v.Reserved, 10)}
 	})
 }
@@ -44,7 +46,7 @@ func printCredits(con *console, asJSON bool, v creditsView) error {
 type creditsBalanceCmd struct{ userFlags }
 
 // Run prints the credits that can be spent, and those reserved for running work.
-func (c *creditsBalanceCmd) Run(ctx context.Context, con *console) error {
+func (c *creditsBalanceCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		v, err := o.Balance(ctx, c.User)
 		if err != nil {
@@ -63,15 +65,15 @@ type creditsLedgerCmd struct {
 const ledgerPageSize = 100
 
 // Run prints entries; the balance is the sum of all amounts.
-func (c *creditsLedgerCmd) Run(ctx context.Context, con *console) error {
+func (c *creditsLedgerCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		entries, err := c.entries(ctx, o)
 		if err != nil {
 			return err
 		}
 		number := func(n int64) string { return strconv.FormatInt(n, 10) }
-		return printRows(con, c.JSON, "NUMBER\tAT\tKIND\tCREDITS\tAMOUNT\tBALANCE\tRESERVED\tCAUSE", entries, func(e ledgerEntryView) []string {
-			return []string{strconv.FormatUint(e.Number, 10), formatTime(e.At), string(e.Kind), number(e.Credits), number(e.Amount), number(e.Balance),
+		return console.PrintRows(con, c.JSON, "NUMBER\tAT\tKIND\tCREDITS\tAMOUNT\tBALANCE\tRESERVED\tCAUSE", entries, func(e ledgerEntryView) []string {
+			return []string{strconv.FormatUint(e.Number, 10), console.FormatTime(e.At), string(e.Kind), number(e.Credits), number(e.Amount), number(e.Balance),
 				number(e.Reserved), e.Cause}
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/engine"
+	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -37,13 +39,13 @@ func (c *eraseCmd) Validate() error {
 }
 
 // Run prints the receipt.
-func (c *eraseCmd) Run(ctx context.Context, con *console) error {
+func (c *eraseCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		receipts, err := c.receipts(ctx, o)
 		if err != nil {
 			return err
 		}
-		if err := printRows(con, c.JSON, "RECEIPT\tASKED\tSTATUS\tHASH\tJOBS\tROWS\tCACHED\tAGES OUT", receipts, receiptCells); err != nil {
+		if err := console.PrintRows(con, c.JSON, "RECEIPT\tASKED\tSTATUS\tHASH\tJOBS\tROWS\tCACHED\tAGES OUT", receipts, receiptCells); err != nil {
 			return err
 		}
 		if c.Address == "" || receipts[0].Status == "done" {
@@ -53,7 +55,7 @@ func (c *eraseCmd) Run(ctx context.Context, con *console) error {
 		if p := receipts[0].Problem; p != nil {
 			why = ": " + *p
 		}
-		fmt.Fprintf(con.err, "not finished%s. A running server tries again each minute; look with: probity erase --receipt %s\n", why, receipts[0].ID)
+		fmt.Fprintf(con.Err, "not finished%s. A running server tries again each minute; look with: probity erase --receipt %s\n", why, receipts[0].ID)
 		return nil
 	})
 }
@@ -79,33 +81,23 @@ func receiptCells(r api.Receipt) []string {
 		ages[i] = a.String()
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []string{r.ID, formatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
+	return []string{r.ID, console.FormatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
-// storedAnswerEraser deletes the answers about an address that are stored under an Idempotency-Key.
-func storedAnswerEraser(s *store.Store) func(folded string) (int, error) {
-	return func(folded string) (int, error) {
+// NewEraser makes the eraser of a store, its jobs and its caches. It also deletes answers that are stored under an Idempotency-Key.
+func NewEraser(s *store.Store, jobs *coordinator.Coordinator, caches coordinator.Caches, log *slog.Logger) *coordinator.Eraser {
+	storedAnswers := func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return api.IsAnswerAbout(body, folded) })
 	}
+	return coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: jobs, Caches: caches, Answers: storedAnswers, Log: log})
 }
 
-// newEraser makes the eraser of a node. It erases from the cache of this process, or from those of the coordinator's nodes.
-func (n *node) newEraser() *coordinator.Eraser {
-	cfg := coordinator.EraserConfig{Store: n.store, Jobs: n.coordinator, Answers: storedAnswerEraser(n.store), Log: n.log}
-	if n.fleet != nil {
-		cfg.Caches = n.fleet
-	} else {
-		cfg.Caches = localCaches{n.cache}
-	}
-	return coordinator.NewEraser(cfg)
-}
-
-// localCaches is the cache of this process as the only one.
-type localCaches struct{ *cache.Cache }
+// LocalCache is the cache of this process as the only one.
+type LocalCache struct{ *cache.Cache }
 
 // Forget implements coordinator.Caches.
-func (k localCaches) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
-	if done(hostName()) {
+func (k LocalCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+	if done(console.HostName()) {
 		return nil, nil, nil
 	}
 	a, err := engine.Parse(folded)
@@ -119,8 +111,8 @@ func (k localCaches) Forget(_ context.Context, folded string, done func(string) 
 	if err := k.Delete(key); err != nil {
 		return nil, nil, err
 	}
-	return map[string]int{hostName(): verdicts}, nil, nil
+	return map[string]int{console.HostName(): verdicts}, nil, nil
 }
 
 // Reachable implements coordinator.Caches.
-func (localCaches) Reachable(string) bool { return true }
+func (LocalCache) Reachable(string) bool { return true }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -31,10 +32,10 @@ type keyCreateCmd struct {
 func (c *keyCreateCmd) newKey(now time.Time) (n store.NewKey, err error) {
 	n = store.NewKey{Name: c.Name, Test: c.Test}
 	if n.Scopes, err = store.ParseScopes(c.Scope); err != nil {
-		return n, fmt.Errorf("%w: --scope: %v", errUsage, err)
+		return n, fmt.Errorf("%w: --scope: %v", console.ErrUsage, err)
 	}
 	if n.Networks, err = store.ParseNetworks(c.Network); err != nil {
-		return n, fmt.Errorf("%w: --network: %v", errUsage, err)
+		return n, fmt.Errorf("%w: --network: %v", console.ErrUsage, err)
 	}
 	if c.Expires != "" {
 		n.Expires, err = parseExpiry(c.Expires, now)
@@ -57,11 +58,11 @@ func parseExpiry(s string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w: --expires %q; write a date such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or days such as 90d", errUsage, s)
+	return time.Time{}, fmt.Errorf("%w: --expires %q; write a date such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or days such as 90d", console.ErrUsage, s)
 }
 
 // Run prints the key, and nothing else on standard output.
-func (c *keyCreateCmd) Run(ctx context.Context, con *console) error {
+func (c *keyCreateCmd) Run(ctx context.Context, con *console.IO) error {
 	n, err := c.newKey(time.Now())
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, con *console) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(con.out, k.Secret)
+		_, err = fmt.Fprintln(con.Out, k.Secret)
 		return err
 	})
 }
@@ -82,28 +83,28 @@ type keyListCmd struct {
 }
 
 // Run prints the keys that are not revoked.
-func (c *keyListCmd) Run(ctx context.Context, con *console) error {
+func (c *keyListCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		keys, err := o.Keys(ctx, c.User)
 		if err != nil {
 			return err
 		}
-		return printRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", keys, func(k keyView) []string {
+		return console.PrintRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", keys, func(k keyView) []string {
 			kind, used, expires := "live", "", ""
 			if k.Test {
 				kind = "test"
 			}
 			if k.LastUsed != nil {
-				used = formatTime(*k.LastUsed)
+				used = console.FormatTime(*k.LastUsed)
 			}
 			if k.Expires != nil {
-				expires = formatTime(*k.Expires)
+				expires = console.FormatTime(*k.Expires)
 			}
 			var networks []string
 			for _, p := range k.Networks {
 				networks = append(networks, p.String())
 			}
-			return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, formatTime(k.Created), used}
+			return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, console.FormatTime(k.Created), used}
 		})
 	})
 }
@@ -114,12 +115,12 @@ type keyRevokeCmd struct {
 }
 
 // Run revokes the key.
-func (c *keyRevokeCmd) Run(ctx context.Context, con *console) error {
+func (c *keyRevokeCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		if err := o.RevokeKey(ctx, c.ID); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(con.err, "key %s is revoked\n", c.ID)
+		_, err := fmt.Fprintf(con.Err, "key %s is revoked\n", c.ID)
 		return err
 	})
 }

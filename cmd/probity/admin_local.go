@@ -20,6 +20,9 @@ import (
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/console"
+	"probity/internal/datafolder"
+	"probity/internal/safefile"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -48,7 +51,7 @@ func openLocalAdmin(dir string, mayCreate bool) (*localAdmin, error) {
 		}
 		return nil, fmt.Errorf("the store in %s: %w", dir, err)
 	}
-	if err := restrictOwnFolder(dir); err != nil {
+	if err := datafolder.RestrictOwn(dir); err != nil {
 		return nil, err
 	}
 	s, err := store.Open(vfs.Default, state)
@@ -76,7 +79,7 @@ func (r *localAdmin) user(name string) (store.User, error) {
 	}
 	u, err := find(name)
 	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("there is no account %s: name it by its e-mail address or its id", printable(name))
+		err = fmt.Errorf("there is no account %s: name it by its e-mail address or its id", console.Printable(name))
 	}
 	return u, err
 }
@@ -186,7 +189,7 @@ func (r *localAdmin) Keys(_ context.Context, user string) (views []keyView, err 
 func (r *localAdmin) RevokeKey(_ context.Context, id string) error {
 	err := r.store.RevokeKey("", id, commandLineActor(), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no key %s: key list shows their ids", printable(id))
+		return fmt.Errorf("there is no key %s: key list shows their ids", console.Printable(id))
 	}
 	return err
 }
@@ -264,23 +267,23 @@ func (r *localAdmin) Erase(ctx context.Context, address string) (receipt api.Rec
 		return receipt, err
 	}
 	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable(), Lists: known})
-	cfg := coordinator.EraserConfig{Store: r.store, Jobs: c, Answers: storedAnswerEraser(r.store)}
-	if _, err := os.Stat(filepath.Join(r.dir, coordinatorFile)); errors.Is(err, fs.ErrNotExist) {
+	var caches coordinator.Caches
+	if _, err := os.Stat(filepath.Join(r.dir, datafolder.CoordinatorFile)); errors.Is(err, fs.ErrNotExist) {
 		nodeCache, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(r.dir, "cache")})
 		if err != nil {
 			return receipt, adviseOnLock(r.dir, err)
 		}
 		defer nodeCache.Close()
-		cfg.Caches = localCaches{nodeCache}
+		caches = LocalCache{nodeCache}
 	} else if err != nil {
 		return receipt, err
 	}
-	e, err := coordinator.NewEraser(cfg).Erase(ctx, a, commandLineActor(), time.Now())
-	return r.receipt(e), err
+	e, err := NewEraser(r.store, c, caches, nil).Erase(ctx, a, commandLineActor(), time.Now())
+	return newReceipt(e), err
 }
 
-// receipt shows an erasure without the times at which job files are deleted: they depend on the server's flags.
-func (r *localAdmin) receipt(e store.Erasure) api.Receipt {
+// newReceipt shows an erasure without the times at which job files are deleted: they depend on the server's flags.
+func newReceipt(e store.Erasure) api.Receipt {
 	return api.NewReceipt(e, func(string) time.Time { return time.Time{} })
 }
 
@@ -289,13 +292,13 @@ func (r *localAdmin) Receipt(_ context.Context, id string) (api.Receipt, error) 
 	if errors.Is(err, store.ErrNotFound) {
 		return api.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
 	}
-	return r.receipt(e), err
+	return newReceipt(e), err
 }
 
 func (r *localAdmin) Receipts(context.Context) (receipts []api.Receipt, err error) {
 	list, err := r.store.Erasures("", 100)
 	for _, e := range list {
-		receipts = append(receipts, r.receipt(e))
+		receipts = append(receipts, newReceipt(e))
 	}
 	return receipts, err
 }
@@ -304,9 +307,9 @@ func (r *localAdmin) Receipts(context.Context) (receipts []api.Receipt, err erro
 func (r *localAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 	checkpoint := r.store.Checkpoint
 	if jobs {
-		checkpoint = func(dir string) error { return r.copyDataFolder(ctx, dir) }
+		checkpoint = func(dir string) error { return copyDataFolder(ctx, r.store, r.dir, dir) }
 	}
-	if err := writeFolderAtomically(dir, func(part string) error {
+	if err := safefile.WriteFolder(dir, func(part string) error {
 		if err := checkpoint(part); err != nil {
 			return err
 		}
@@ -318,15 +321,15 @@ func (r *localAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 }
 
 // copyDataFolder makes a snapshot of the data folder on its own disk, and copies that to the target.
-func (r *localAdmin) copyDataFolder(ctx context.Context, to string) (err error) {
-	snapshotDir := filepath.Join(r.dir, "scratch", "backup-at-rest") // a server removes a leftover at its start
+func copyDataFolder(ctx context.Context, s *store.Store, dir, to string) (err error) {
+	snapshotDir := filepath.Join(dir, "scratch", "backup-at-rest") // a server removes a leftover at its start
 	if err := os.RemoveAll(snapshotDir); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(snapshotDir)) }()
-	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable()})
-	if err := c.Backup(ctx, snapshotDir, r.store.Checkpoint); err != nil {
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable()})
+	if err := c.Backup(ctx, snapshotDir, s.Checkpoint); err != nil {
 		return err
 	}
-	return copyFolderFrom(snapshotDir)(to)
+	return safefile.CopyFolder(snapshotDir, to)
 }

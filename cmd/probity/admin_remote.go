@@ -16,25 +16,27 @@ import (
 	"time"
 
 	"probity/api"
+	"probity/internal/apiclient"
+	"probity/internal/console"
 	"probity/store"
 )
 
 // remoteAdmin is the admin client of a running server.
-type remoteAdmin struct{ client apiClient }
+type remoteAdmin struct{ client apiclient.Client }
 
 // maxAdminResponse bounds the JSON of one answer.
 const maxAdminResponse = 256 << 20
 
-func newRemoteAdmin(con *console, server, key string) (*remoteAdmin, error) {
+func newRemoteAdmin(con *console.IO, server, key string) (*remoteAdmin, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", errUsage, server)
+		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
 	}
 	if key == "" {
-		return nil, fmt.Errorf("%w: set %s to a live key of an admin", errUsage, adminKeyEnv)
+		return nil, fmt.Errorf("%w: set %s to a live key of an admin", console.ErrUsage, adminKeyEnv)
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		fmt.Fprintln(con.err, "warning: the key travels to", u.Host, "unencrypted; use https")
+		fmt.Fprintln(con.Err, "warning: the key travels to", u.Host, "unencrypted; use https")
 	}
 	web := &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext},
@@ -42,7 +44,7 @@ func newRemoteAdmin(con *console, server, key string) (*remoteAdmin, error) {
 			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
 		},
 	}
-	return &remoteAdmin{apiClient{base: strings.TrimSuffix(server, "/"), key: key, http: web}}, nil
+	return &remoteAdmin{apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web}}, nil
 }
 
 func isLoopback(host string) bool {
@@ -51,7 +53,7 @@ func isLoopback(host string) bool {
 }
 
 func (r *remoteAdmin) Close() error {
-	r.client.http.CloseIdleConnections()
+	r.client.HTTP.CloseIdleConnections()
 	return nil
 }
 
@@ -66,7 +68,7 @@ func (r *remoteAdmin) call(ctx context.Context, method, path string, what, v any
 		}
 		body, kind = bytes.NewReader(b), "application/json"
 	}
-	answer, err := r.client.call(ctx, method, "/v1/admin/"+path, kind, body)
+	answer, err := r.client.Call(ctx, method, "/v1/admin/"+path, kind, body)
 	if err != nil {
 		return err
 	}
@@ -218,7 +220,7 @@ func (r *remoteAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
 	if jobs {
 		path += "?jobs=true"
 	}
-	body, err := r.client.call(ctx, http.MethodPost, path, "", nil)
+	body, err := r.client.Call(ctx, http.MethodPost, path, "", nil)
 	if err != nil {
 		return err
 	}

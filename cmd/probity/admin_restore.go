@@ -9,6 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/internal/console"
+	"probity/internal/datafolder"
+	"probity/internal/safefile"
 	"probity/store"
 )
 
@@ -20,7 +23,7 @@ type restoreCmd struct {
 
 // Run copies the backup and opens the copy. A balance that is not the sum of its ledger, or a backup of a newer program, is
 // reported now and not to the first customer.
-func (c *restoreCmd) Run(con *console) error {
+func (c *restoreCmd) Run(con *console.IO) error {
 	whole, err := isDataFolder(c.Backup)
 	if err != nil {
 		return err
@@ -29,7 +32,7 @@ func (c *restoreCmd) Run(con *console) error {
 	if _, err := os.Lstat(state); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there: move the old data folder away first, it may be wanted still", state)
 	}
-	if err := restrictOwnFolder(c.Data); err != nil {
+	if err := datafolder.RestrictOwn(c.Data); err != nil {
 		return err
 	}
 	from := c.Backup
@@ -39,11 +42,11 @@ func (c *restoreCmd) Run(con *console) error {
 		if _, err := os.Lstat(jobs); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
 		}
-		if err := writeFolderAtomically(jobs, copyFolderFrom(filepath.Join(c.Backup, "jobs"))); err != nil {
+		if err := copyWhole(filepath.Join(c.Backup, "jobs"), jobs); err != nil {
 			return err
 		}
 	}
-	if err := writeFolderAtomically(state, copyFolderFrom(from)); err != nil { // last: without it, there is no store
+	if err := copyWhole(from, state); err != nil { // last: without it, there is no store
 		return err
 	}
 	return c.checkAndReport(con, state)
@@ -65,7 +68,7 @@ func isDataFolder(dir string) (bool, error) {
 }
 
 // checkAndReport opens the restored store, checks its ledgers, and prints what is in it.
-func (c *restoreCmd) checkAndReport(con *console, state string) error {
+func (c *restoreCmd) checkAndReport(con *console.IO, state string) error {
 	s, err := store.Open(vfs.Default, state)
 	if err != nil {
 		return err
@@ -86,37 +89,12 @@ func (c *restoreCmd) checkAndReport(con *console, state string) error {
 	}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.err, "restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
-		c.Data, counted(len(users), "account"), counted(jobs, "job"), open)
+	_, err = fmt.Fprintf(con.Err, "restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
+		c.Data, console.Counted(len(users), "account"), console.Counted(jobs, "job"), open)
 	return err
 }
 
-// copyFolderFrom copies a folder durably. The target must not exist; a missing source counts as empty.
-func copyFolderFrom(from string) func(to string) error {
-	return func(to string) error {
-		if err := os.Mkdir(to, 0o700); err != nil {
-			return err
-		}
-		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return errors.Join(os.CopyFS(to, os.DirFS(from)), restrictTree(to))
-	}
-}
-
-// restrictTree gives a copied tree to its owner alone, and makes it durable.
-func restrictTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.Chmod(path, 0o700)
-		}
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
-	})
+// copyWhole copies a folder; the copy is complete or not there.
+func copyWhole(from, to string) error {
+	return safefile.WriteFolder(to, func(part string) error { return safefile.CopyFolder(from, part) })
 }

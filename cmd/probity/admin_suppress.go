@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"probity/internal/console"
 )
 
 type suppressCmd struct {
@@ -24,7 +26,7 @@ type suppressAddCmd struct {
 }
 
 // Run prints the suppression, which is in force from now on.
-func (c *suppressAddCmd) Run(ctx context.Context, con *console) error {
+func (c *suppressAddCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		w, err := o.Suppress(ctx, c.Kind, c.Name, c.Note)
 		if err != nil {
@@ -34,16 +36,16 @@ func (c *suppressAddCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-func printSuppressions(con *console, asJSON bool, suppressions []suppressionView) error {
-	return printRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", suppressions, func(w suppressionView) []string {
-		return []string{string(w.Kind), w.Name, formatTime(w.Since), w.Note}
+func printSuppressions(con *console.IO, asJSON bool, suppressions []suppressionView) error {
+	return console.PrintRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", suppressions, func(w suppressionView) []string {
+		return []string{string(w.Kind), w.Name, console.FormatTime(w.Since), w.Note}
 	})
 }
 
 type suppressListCmd struct{ listFlags }
 
 // Run prints the suppressions by kind and name.
-func (c *suppressListCmd) Run(ctx context.Context, con *console) error {
+func (c *suppressListCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		suppressions, err := o.Suppressions(ctx)
 		if err != nil {
@@ -59,12 +61,12 @@ type suppressRemoveCmd struct {
 }
 
 // Run removes the suppression.
-func (c *suppressRemoveCmd) Run(ctx context.Context, con *console) error {
+func (c *suppressRemoveCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		if err := o.Unsuppress(ctx, c.Kind, c.Name); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(con.err, "%s is off the list\n", printable(c.Name))
+		_, err := fmt.Fprintf(con.Err, "%s is off the list\n", console.Printable(c.Name))
 		return err
 	})
 }

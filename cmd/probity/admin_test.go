@@ -25,6 +25,7 @@ import (
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -40,7 +41,7 @@ type adminTest struct {
 func (w *adminTest) run(status int, args ...string) (out, words string) {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	got := run(w.t.Context(), append(args, w.targetArgs...), &console{out: &stdout, err: &stderr})
+	got := run(w.t.Context(), append(args, w.targetArgs...), &console.IO{Out: &stdout, Err: &stderr})
 	require.Equal(w.t, status, got, "%v: %s", args, stderr.String())
 	return stdout.String(), stderr.String()
 }
@@ -112,7 +113,7 @@ func (w *adminTest) serveAdmin(key string) {
 	t := w.t
 	c, s, k := openDataFolder(t, w.data)
 	server, err := api.New(api.Config{}, api.Deps{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
-		Eraser: coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: localCaches{k}, Answers: storedAnswerEraser(s)})})
+		Eraser: NewEraser(s, c, LocalCache{k}, nil)})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/store"
 )
 
@@ -52,7 +54,7 @@ func (f *limitFlags) limits() (l store.Limits, err error) {
 }
 
 func limitError(s string) error {
-	return fmt.Errorf("%w: --limit %q; write single=N/min or bulk=N/hour, with N from 1 to %d", errUsage, s, store.MaxLimit)
+	return fmt.Errorf("%w: --limit %q; write single=N/min or bulk=N/hour, with N from 1 to %d", console.ErrUsage, s, store.MaxLimit)
 }
 
 type userAddCmd struct {
@@ -64,7 +66,7 @@ type userAddCmd struct {
 }
 
 // Run prints only the password on standard output, or the account with it as JSON.
-func (c *userAddCmd) Run(ctx context.Context, con *console) error {
+func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 	limits, err := c.limits()
 	if err != nil {
 		return err
@@ -77,8 +79,8 @@ func (c *userAddCmd) Run(ctx context.Context, con *console) error {
 		if c.JSON {
 			err = printJSONObject(con, u)
 		} else {
-			fmt.Fprintf(con.err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email, counted(c.Credits, "credit"))
-			_, err = fmt.Fprintln(con.out, u.Password)
+			fmt.Fprintf(con.Err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email, console.Counted(c.Credits, "credit"))
+			_, err = fmt.Fprintln(con.Out, u.Password)
 		}
 		return errors.Join(err, warnWithoutAdmin(ctx, con, o)) // after the password, which is not shown again
 	})
@@ -91,7 +93,7 @@ type userResetCmd struct {
 }
 
 // Run prints only the link on standard output, or JSON with its expiry.
-func (c *userResetCmd) Run(ctx context.Context, con *console) error {
+func (c *userResetCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		link, err := o.ResetLink(ctx, c.User)
 		if err != nil {
@@ -103,8 +105,8 @@ func (c *userResetCmd) Run(ctx context.Context, con *console) error {
 		if c.JSON {
 			return printJSONObject(con, link)
 		}
-		fmt.Fprintf(con.err, "good once, until %s; its use ends all sessions of the account:\n", formatTime(link.Expires))
-		_, err = fmt.Fprintln(con.out, link.URL)
+		fmt.Fprintf(con.Err, "good once, until %s; its use ends all sessions of the account:\n", console.FormatTime(link.Expires))
+		_, err = fmt.Fprintln(con.Out, link.URL)
 		return err
 	})
 }
@@ -115,7 +117,7 @@ type userTOTPOffCmd struct {
 }
 
 // Run prints the changed account.
-func (c *userTOTPOffCmd) Run(ctx context.Context, con *console) error {
+func (c *userTOTPOffCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.TOTPOff(ctx, c.User)
 		if err != nil {
@@ -130,27 +132,27 @@ type userFirstCmd struct {
 }
 
 // Run prints only the password: an image without a shell has no other way to read the file.
-func (c *userFirstCmd) Run(con *console) error {
-	password, err := os.ReadFile(filepath.Join(c.Data, firstPasswordFile))
+func (c *userFirstCmd) Run(con *console.IO) error {
+	password, err := os.ReadFile(filepath.Join(c.Data, datafolder.FirstPasswordFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no %s in %s: the first start writes it, and it is yours to delete: make a new password with probity user reset EMAIL", firstPasswordFile, c.Data)
+		return fmt.Errorf("there is no %s in %s: the first start writes it, and it is yours to delete: make a new password with probity user reset EMAIL", datafolder.FirstPasswordFile, c.Data)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = con.out.Write(password)
+	_, err = con.Out.Write(password)
 	return err
 }
 
 // warnWithoutAdmin warns if no active account is an admin: serve makes an admin only if there is no account at all.
-func warnWithoutAdmin(ctx context.Context, con *console, o adminClient) error {
+func warnWithoutAdmin(ctx context.Context, con *console.IO, o adminClient) error {
 	users, err := o.Users(ctx)
 	if err != nil {
 		return fmt.Errorf("looking for an admin: %w", err)
 	}
 	isAdmin := func(u userView) bool { return u.Role == store.Admin && !u.Disabled }
 	if !slices.ContainsFunc(users, isAdmin) {
-		fmt.Fprintln(con.err, "warning: no account is an admin, and serve makes one only if there is no account at all; make one with: probity user add EMAIL --role admin")
+		fmt.Fprintln(con.Err, "warning: no account is an admin, and serve makes one only if there is no account at all; make one with: probity user add EMAIL --role admin")
 	}
 	return nil
 }
@@ -158,7 +160,7 @@ func warnWithoutAdmin(ctx context.Context, con *console, o adminClient) error {
 type userListCmd struct{ listFlags }
 
 // Run prints the accounts by e-mail address.
-func (c *userListCmd) Run(ctx context.Context, con *console) error {
+func (c *userListCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		users, err := o.Users(ctx)
 		if err != nil {
@@ -168,8 +170,8 @@ func (c *userListCmd) Run(ctx context.Context, con *console) error {
 	})
 }
 
-func printUsers(con *console, asJSON bool, users []userView) error {
-	return printRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u userView) []string {
+func printUsers(con *console.IO, asJSON bool, users []userView) error {
+	return console.PrintRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u userView) []string {
 		state := "active"
 		if u.Disabled {
 			state = "disabled"
@@ -179,7 +181,7 @@ func printUsers(con *console, asJSON bool, users []userView) error {
 			totp = "on"
 		}
 		limits := store.User{Limits: u.Limits}
-		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), formatTime(u.Created), totp, u.ID}
+		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), console.FormatTime(u.Created), totp, u.ID}
 	})
 }
 
@@ -189,7 +191,7 @@ type userDisableCmd struct {
 }
 
 // Run prints the changed account.
-func (c *userDisableCmd) Run(ctx context.Context, con *console) error {
+func (c *userDisableCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.SetDisabled(ctx, c.User, true)
 		if err != nil {
@@ -205,7 +207,7 @@ type userEnableCmd struct {
 }
 
 // Run prints the changed account.
-func (c *userEnableCmd) Run(ctx context.Context, con *console) error {
+func (c *userEnableCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withAdmin(con, func(o adminClient) error {
 		u, err := o.SetDisabled(ctx, c.User, false)
 		if err != nil {
@@ -222,7 +224,7 @@ type userLimitCmd struct {
 }
 
 // Run prints the changed account. A limit that is not named becomes the default.
-func (c *userLimitCmd) Run(ctx context.Context, con *console) error {
+func (c *userLimitCmd) Run(ctx context.Context, con *console.IO) error {
 	limits, err := c.limits()
 	if err != nil {
 		return err

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"probity/bench"
+	"probity/internal/console"
+	"probity/internal/measured"
+	"probity/internal/safefile"
 )
 
 type benchCmd struct {
@@ -30,25 +33,25 @@ type benchCmd struct {
 var errBarsNotMet = errors.New("not every bar is met")
 
 // Run runs scenarios one after another and reports.
-func (c *benchCmd) Run(ctx context.Context, con *console) error {
+func (c *benchCmd) Run(ctx context.Context, con *console.IO) error {
 	if c.List {
-		return bench.PrintScenarios(con.out, bench.Scenarios())
+		return bench.PrintScenarios(con.Out, bench.Scenarios())
 	}
 	if c.FloorHTTP {
-		return bench.ServeBaseline(ctx, con.err)
+		return bench.ServeBaseline(ctx, con.Err)
 	}
 	chosen, err := bench.Select(c.Scenarios)
 	if err != nil {
-		return fmt.Errorf("%w: %v", errUsage, err)
+		return fmt.Errorf("%w: %v", console.ErrUsage, err)
 	}
 	if c.Rows != nil && *c.Rows < 1 {
-		return fmt.Errorf("%w: --rows %d; give a positive number, or leave it out for each scenario's own", errUsage, *c.Rows)
+		return fmt.Errorf("%w: --rows %d; give a positive number, or leave it out for each scenario's own", console.ErrUsage, *c.Rows)
 	}
 	if c.Nodes < 1 {
-		return fmt.Errorf("%w: --nodes %d; give a positive number", errUsage, c.Nodes)
+		return fmt.Errorf("%w: --nodes %d; give a positive number", console.ErrUsage, c.Nodes)
 	}
 	if d, err := time.ParseDuration(c.Latency); c.Latency != "none" && c.Latency != "realistic" && (err != nil || d <= 0) {
-		return fmt.Errorf("%w: --latency %q; give none, realistic, or a duration such as 50ms", errUsage, c.Latency)
+		return fmt.Errorf("%w: --latency %q; give none, realistic, or a duration such as 50ms", console.ErrUsage, c.Latency)
 	}
 	old, err := c.oldReports()
 	if err != nil {
@@ -68,14 +71,14 @@ func (c *benchCmd) Run(ctx context.Context, con *console) error {
 		if c.JSON {
 			continue
 		}
-		if err := r.Print(con.out); err != nil {
+		if err := r.Print(con.Out); err != nil {
 			return err
 		}
 	}
 	return errors.Join(c.report(con, reports, old), checkBars(reports))
 }
 
-func (c *benchCmd) options(con *console) (bench.Options, error) {
+func (c *benchCmd) options(con *console.IO) (bench.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return bench.Options{}, fmt.Errorf("this program's own file: %w", err)
@@ -85,7 +88,7 @@ func (c *benchCmd) options(con *console) (bench.Options, error) {
 		rows = *c.Rows
 	}
 	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout,
-		Dial: bench.BaselineDial, Conversation: benchTalk, Resolve: benchResolve, Log: con.err}, nil
+		Dial: bench.BaselineDial, Conversation: measured.Conversation, Resolve: measured.Resolve, Log: con.Err}, nil
 }
 
 func (c *benchCmd) oldReports() ([]*bench.Report, error) {
@@ -105,18 +108,18 @@ func (c *benchCmd) oldReports() ([]*bench.Report, error) {
 }
 
 // report writes the outputs requested in addition to the tables. With --json the comparison goes to standard error.
-func (c *benchCmd) report(con *console, reports, old []*bench.Report) error {
+func (c *benchCmd) report(con *console.IO, reports, old []*bench.Report) error {
 	var errs []error
-	changes := con.out
+	changes := con.Out
 	if c.JSON {
-		changes = con.err
-		errs = append(errs, bench.WriteJSON(con.out, reports))
+		changes = con.Err
+		errs = append(errs, bench.WriteJSON(con.Out, reports))
 	}
 	if old != nil {
 		errs = append(errs, bench.PrintComparison(changes, old, reports))
 	}
 	if c.HTML != "" {
-		errs = append(errs, writeFile(c.HTML, func(w io.Writer) error { return bench.WriteHTML(w, reports, old, time.Now()) }))
+		errs = append(errs, safefile.Write(c.HTML, func(w io.Writer) error { return bench.WriteHTML(w, reports, old, time.Now()) }))
 	}
 	return errors.Join(errs...)
 }

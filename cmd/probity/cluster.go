@@ -16,6 +16,8 @@ import (
 	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/apiclient"
+	"probity/internal/console"
 	"probity/prober"
 	"probity/prober/wire"
 )
@@ -30,27 +32,27 @@ type clusterCmd struct {
 const adminTimeout = 15 * time.Second
 
 // Run shows the nodes of a cluster.
-func (c clusterCmd) Run(ctx context.Context, con *console) error {
+func (c clusterCmd) Run(ctx context.Context, con *console.IO) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	client, path := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}, "/debug/cluster"
+	client, path := apiclient.Client{Base: "http://" + c.Admin, HTTP: http.DefaultClient}, "/debug/cluster"
 	if c.Server != "" {
-		client, path = apiClient{base: strings.TrimSuffix(c.Server, "/"), key: os.Getenv("PROBITY_ADMIN_KEY"), http: http.DefaultClient}, "/v1/admin/cluster"
+		client, path = apiclient.Client{Base: strings.TrimSuffix(c.Server, "/"), Key: os.Getenv("PROBITY_ADMIN_KEY"), HTTP: http.DefaultClient}, "/v1/admin/cluster"
 	}
-	body, err := client.call(ctx, http.MethodGet, path, "", nil)
+	body, err := client.Call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if c.JSON {
-		_, err := io.Copy(con.out, body)
+		_, err := io.Copy(con.Out, body)
 		return err
 	}
 	var r fleet.ClusterReport
 	if err := json.NewDecoder(body).Decode(&r); err != nil {
-		return fmt.Errorf("the answer of %s: %w", client.base, err)
+		return fmt.Errorf("the answer of %s: %w", client.Base, err)
 	}
-	return printCluster(con.out, &r, time.Now())
+	return printCluster(con.Out, &r, time.Now())
 }
 
 // printCluster prints a line for each node, and below it one for each of its egress sources.
@@ -65,7 +67,7 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 	fmt.Fprintln(w, "NODE / IDENTITY\tSTATE\tFOR\tADDRESS / EHLO\tQUEUES\tSESSIONS\tROWS\tROWS/S\tQUARANTINED\tEXHAUSTED\tNOTE")
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), orDash(n.Address), n.ReadyQueues, n.Sessions,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), console.OrDash(n.Address), n.ReadyQueues, n.Sessions,
 			n.Rows, n.RowsPerSecond, nodeNote(n))
 		for _, id := range n.Identities {
 			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.ReadyQueues, id.Quarantined, id.Exhausted)
@@ -77,7 +79,7 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 // nodeNote says what is wrong with a node.
 func nodeNote(n *fleet.NodeReport) string {
 	if n.Problem == "" && n.AuditFailures > 0 {
-		return "its audit has " + counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
+		return "its audit has " + console.Counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
 	}
 	return n.Problem
 }
@@ -103,8 +105,8 @@ func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
 func fetchOwner(ctx context.Context, admin, what string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	client := apiClient{base: "http://" + admin, http: http.DefaultClient}
-	body, err := client.call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
+	client := apiclient.Client{Base: "http://" + admin, HTTP: http.DefaultClient}
+	body, err := client.Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
 	if err != nil {
 		return "", err
 	}

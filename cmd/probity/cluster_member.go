@@ -2,20 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +19,8 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"probity/coordinator/cluster"
-	"probity/prober/wire"
+	"probity/internal/certs"
+	"probity/internal/console"
 )
 
 // memberFlags are the flags of the members of a cluster.
@@ -55,12 +52,12 @@ func (f *memberFlags) Validate() error {
 // setDefaults fills in the defaults and refuses a name that no certificate can have.
 func (f *memberFlags) setDefaults() error {
 	if f.Name == "" {
-		f.Name = strings.ToLower(hostName())
+		f.Name = strings.ToLower(console.HostName())
 	}
-	if err := validNodeName(f.Name); err != nil {
+	if err := certs.ValidName(f.Name); err != nil {
 		return fmt.Errorf("--name: %w", err)
 	}
-	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key", &f.NodeCA: authorityCert, &f.ClusterKey: clusterKey} {
+	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key", &f.NodeCA: certs.AuthorityFile, &f.ClusterKey: certs.KeyFile} {
 		if *file == "" {
 			*file = filepath.Join(f.Certs, name)
 		}
@@ -70,7 +67,7 @@ func (f *memberFlags) setDefaults() error {
 
 // loadTLS loads our certificate, which must be for the given use, and the authority of the cluster.
 func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificate, *x509.CertPool, error) {
-	own, authority, err := loadTLSFiles(f.NodeCert, f.NodeKey, f.NodeCA)
+	own, authority, err := certs.LoadTLS(f.NodeCert, f.NodeKey, f.NodeCA)
 	if err != nil {
 		return own, nil, err
 	}
@@ -82,18 +79,18 @@ func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificat
 			return own, authority, nil
 		}
 	}
-	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certPart(own.Leaf), part)
+	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certs.RoleOf(own.Leaf), part)
 }
 
 // newGossip makes our membership of the cluster. Its sockets are open when it returns; Run closes them.
 func (f *memberFlags) newGossip(role cluster.Role, streams string, log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
-	keys, err := readClusterKeys(f.ClusterKey)
+	keys, err := certs.ReadKeys(f.ClusterKey)
 	if err != nil {
 		return nil, nil, err
 	}
 	at, err := netip.ParseAddrPort(f.ClusterListen)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: --cluster-listen %q; write ADDRESS:PORT", errUsage, f.ClusterListen)
+		return nil, nil, fmt.Errorf("%w: --cluster-listen %q; write ADDRESS:PORT", console.ErrUsage, f.ClusterListen)
 	}
 	host, port, err := f.advertised()
 	if err != nil {
@@ -122,52 +119,9 @@ func (f *memberFlags) advertised() (host string, port int, err error) {
 	}
 	at, err := net.ResolveTCPAddr("tcp", f.ClusterAdvertise)
 	if err != nil || at.IP == nil {
-		return "", 0, fmt.Errorf("%w: --cluster-advertise %q; write HOST:PORT", errUsage, f.ClusterAdvertise)
+		return "", 0, fmt.Errorf("%w: --cluster-advertise %q; write HOST:PORT", console.ErrUsage, f.ClusterAdvertise)
 	}
 	return at.IP.String(), at.Port, nil
-}
-
-// coordinatorFile holds the coordinator's id and its term (the number of starts), by which probers tell it from another.
-const coordinatorFile = "coordinator.id"
-
-// nextTerm returns the id of a data folder's coordinator with the next term. The term is durable before it is sent to any node.
-func nextTerm(dir, name string) (wire.Coordinator, error) {
-	path := filepath.Join(dir, coordinatorFile)
-	id, term, err := readTerm(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		random := make([]byte, 4)
-		if _, err := rand.Read(random); err != nil {
-			return wire.Coordinator{}, err
-		}
-		id, err = name+"-"+hex.EncodeToString(random), nil
-	} else if err != nil {
-		return wire.Coordinator{}, err
-	}
-	who := wire.Coordinator{ID: id, Term: term + 1}
-	tempFile := secretFile{path + ".new", fmt.Appendf(nil, "%s %d\n", who.ID, who.Term)}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return who, err
-	}
-	if err := writeSecretFile(tempFile, os.O_CREATE|os.O_TRUNC); err != nil {
-		return who, err
-	}
-	if err := os.Rename(tempFile.path, path); err != nil {
-		return who, err
-	}
-	return who, syncFolder(dir)
-}
-
-func readTerm(path string) (id string, term uint64, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", 0, err
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) != 2 {
-		return "", 0, fmt.Errorf("%s is damaged; without it this is another coordinator, which probers refuse for a minute", path)
-	}
-	term, err = strconv.ParseUint(fields[1], 10, 64)
-	return fields[0], term, err
 }
 
 // onHangup returns a function that calls reload at each SIGHUP until ctx ends. The signal is caught from now on, since it may come
@@ -198,7 +152,7 @@ func reloadOnHangup(ctx context.Context, hangups <-chan os.Signal, log *slog.Log
 
 // reloadKeys reads the gossip keys again.
 func (f *memberFlags) reloadKeys(c *cluster.Cluster) error {
-	keys, err := readClusterKeys(f.ClusterKey)
+	keys, err := certs.ReadKeys(f.ClusterKey)
 	if err != nil {
 		return err
 	}

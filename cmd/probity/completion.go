@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"probity/internal/console"
 )
 
 type completionCmd struct {
@@ -13,7 +15,7 @@ type completionCmd struct {
 }
 
 // Run prints a script to be sourced. It completes commands, sub-commands and flags, and file names elsewhere.
-func (c completionCmd) Run(con *console, k *kong.Context) error {
+func (c completionCmd) Run(con *console.IO, k *kong.Context) error {
 	words := completionWords(k.Model.Node, "")
 	paths := make([]string, 0, len(words))
 	for p := range words {
@@ -28,7 +30,7 @@ func (c completionCmd) Run(con *console, k *kong.Context) error {
 	} else {
 		writeBash(&b, c.Shell, paths, words)
 	}
-	_, err := fmt.Fprint(con.out, b.String())
+	_, err := fmt.Fprint(con.Out, b.String())
 	return err
 }
 

@@ -13,6 +13,8 @@ import (
 	"probity/coordinator/cluster"
 	"probity/coordinator/fleet"
 	"probity/engine"
+	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/prober"
 	"probity/prober/wire"
 )
@@ -29,17 +31,17 @@ func (c *coordinatorCmd) Validate() error {
 }
 
 // Run serves until ctx ends.
-func (c *coordinatorCmd) Run(ctx context.Context, con *console, root *cli) error {
+func (c *coordinatorCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
 	if len(c.Egress) > 0 || c.SOCKS5 != "" || c.MailFrom != "" {
-		return fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", errUsage)
+		return fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", console.ErrUsage)
 	}
 	if c.RetainCache != 0 {
-		return fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", errUsage)
+		return fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", console.ErrUsage)
 	}
 	if err := c.setDefaults(); err != nil {
 		return err
 	}
-	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
+	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
 	return s.serve(ctx, con)
 }
 
@@ -56,7 +58,7 @@ func (f *memberFlags) newFleet(n *node, cfg nodeConfig) (*remoteProbers, error) 
 	if err != nil {
 		return nil, err
 	}
-	who, err := nextTerm(cfg.dir, f.Name)
+	id, term, err := datafolder.NextTerm(cfg.dir, f.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +67,7 @@ func (f *memberFlags) newFleet(n *node, cfg nodeConfig) (*remoteProbers, error) 
 		return nil, err
 	}
 	out := &remoteProbers{members: f, cluster: gossip, closeSockets: transport.Shutdown}
-	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: who, Version: version,
+	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: term}, Version: version,
 		Table: n.activeTable.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics, Disk: cfg.fs, Dir: cfg.dir,
 		Credentials: func(node string) credentials.TransportCredentials { return wire.ClientTLS(own, authority, node) },
 		Suppressed: func(domain string, hosts []string) bool {
@@ -75,7 +77,7 @@ func (f *memberFlags) newFleet(n *node, cfg nodeConfig) (*remoteProbers, error) 
 	if err != nil {
 		return nil, errors.Join(err, transport.Shutdown())
 	}
-	cfg.log.Info("coordinating", "coordinator", who.ID, "term", who.Term, "gossip", f.ClusterListen, "join", f.Join)
+	cfg.log.Info("coordinating", "coordinator", id, "term", term, "gossip", f.ClusterListen, "join", f.Join)
 	return out, nil
 }
 
@@ -85,8 +87,8 @@ func (n *node) report() fleet.ClusterReport {
 		return n.fleet.Report()
 	}
 	self := selfReport(audited(n.prober.Status(), n.audit), n.prober, &n.rowRate)
-	self.Name, self.Since = hostName(), n.startedAt
-	return fleet.ClusterReport{Coordinator: hostName(), Nodes: []fleet.NodeReport{self}}
+	self.Name, self.Since = console.HostName(), n.startedAt
+	return fleet.ClusterReport{Coordinator: console.HostName(), Nodes: []fleet.NodeReport{self}}
 }
 
 // nodeViews is what operators can see of the nodes and do with them.
@@ -94,7 +96,7 @@ func (n *node) nodeViews() fleet.Views {
 	if n.fleet != nil {
 		return n.fleet
 	}
-	return fleet.LocalViews{Node: hostName(), Views: n.prober}
+	return fleet.LocalViews{Node: console.HostName(), Views: n.prober}
 }
 
 // selfReport is a prober as its own process sees it.
@@ -119,7 +121,7 @@ func (n *node) ownerOf(ctx context.Context, what string) (string, error) {
 	case !route.Fact.Routable():
 		return "", nil
 	case n.fleet == nil:
-		return hostName(), nil
+		return console.HostName(), nil
 	case address == (engine.Address{}) && route.Provider.Kind == engine.KindWide && slices.Contains(route.Provider.ByAddress, domain):
 		return "each address has its own", nil
 	case address == (engine.Address{}):

@@ -20,6 +20,10 @@ import (
 	"probity/api"
 	"probity/bench/sim"
 	"probity/bench/sim/world"
+	"probity/coordinator"
+	"probity/internal/apiclient"
+	"probity/internal/console"
+	"probity/internal/safefile"
 	"probity/store"
 )
 
@@ -36,17 +40,17 @@ const demoSpeedup = 36000
 
 // Run starts a simulated internet and a server on loopback, verifies a list through the public API, and compares the result
 // with the truth.
-func (c demoCmd) Run(ctx context.Context, con *console, root *cli) error {
+func (c demoCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
 	internet, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "A simulated mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
+	fmt.Fprintf(con.Err, "A simulated mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
 	return errors.Join(c.withServer(ctx, con, root, internet), internet.Close())
 }
 
 // withServer runs the demo on a server of its own.
-func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, internet *sim.Server) error {
+func (c demoCmd) withServer(ctx context.Context, con *console.IO, root *cli, internet *sim.Server) error {
 	files, err := c.prepareFiles(internet.World)
 	if err != nil {
 		return err
@@ -55,7 +59,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
 			SMTPPort: internet.SMTPPort, Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
-	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
+	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
 	if err := s.open(); err != nil {
 		return errors.Join(err, s.close())
 	}
@@ -71,7 +75,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console, root *cli, intern
 // demoAdmin is the e-mail address of the demo's account.
 const demoAdmin = "admin@demo.example"
 
-func (c demoCmd) verifySample(ctx context.Context, con *console, s *service, internet *sim.Server, files demoFiles) error {
+func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *service, internet *sim.Server, files demoFiles) error {
 	password := store.RandomPassword()
 	admin, _, err := s.node.store.FirstAdmin(ctx, demoAdmin, password, s.cmd.InitialCredits, time.Now())
 	if err != nil {
@@ -82,9 +86,9 @@ func (c demoCmd) verifySample(ctx context.Context, con *console, s *service, int
 		return err
 	}
 	base := "http://" + s.publicListener.Addr().String()
-	fmt.Fprintf(con.err, "A server is up at %s.\nUploading %s: %s.\n", base, files.list, counted(c.Rows, "row"))
-	client := &apiClient{base: base, key: key, http: &http.Client{}}
-	job, err := client.verifyFile(ctx, con, files.list, files.result)
+	fmt.Fprintf(con.Err, "A server is up at %s.\nUploading %s: %s.\n", base, files.list, console.Counted(c.Rows, "row"))
+	client := &apiclient.Client{Base: base, Key: key, HTTP: &http.Client{}}
+	job, err := verifyFile(ctx, client, con, files.list, files.result)
 	if err != nil {
 		return err
 	}
@@ -99,16 +103,16 @@ func (c demoCmd) verifySample(ctx context.Context, con *console, s *service, int
 	}
 	dashboard := api.HasDashboard()
 	if c.Exit {
-		fmt.Fprintf(con.err, "\nThe demo ends here, and its server with it. To keep one up, with its dashboard:\n  %s\n", c.keepCommand(dashboard))
+		fmt.Fprintf(con.Err, "\nThe demo ends here, and its server with it. To keep one up, with its dashboard:\n  %s\n", c.keepCommand(dashboard))
 		return nil
 	}
-	fmt.Fprintf(con.err, "\nEverything stays up until you interrupt it.\n")
+	fmt.Fprintf(con.Err, "\nEverything stays up until you interrupt it.\n")
 	if dashboard {
-		fmt.Fprintf(con.err, "The dashboard is at %s: login %s, password %s.\n", base, demoAdmin, password)
+		fmt.Fprintf(con.Err, "The dashboard is at %s: login %s, password %s.\n", base, demoAdmin, password)
 	} else {
-		fmt.Fprintf(con.err, "This program has no dashboard. To get one: interrupt, then\n  %s\n", c.keepCommand(dashboard))
+		fmt.Fprintf(con.Err, "This program has no dashboard. To get one: interrupt, then\n  %s\n", c.keepCommand(dashboard))
 	}
-	fmt.Fprintf(con.err, `Look into one row, or go on with the API:
+	fmt.Fprintf(con.Err, `Look into one row, or go on with the API:
   curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"ADDRESS","details":true}'
   curl -s %[1]s/v1/verify/bulk -H 'Authorization: Bearer %[2]s' -F file=@%[3]s
   curl -s %[1]s/v1/credits -H 'Authorization: Bearer %[2]s'
@@ -140,8 +144,8 @@ func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 		return f, err
 	}
 	err = errors.Join(
-		writeFile(f.list, func(out io.Writer) error { return world.WriteList(out, w, c.Rows, c.Seed) }),
-		writeFile(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
+		safefile.Write(f.list, func(out io.Writer) error { return world.WriteList(out, w, c.Rows, c.Seed) }),
+		safefile.Write(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
 	if err != nil {
 		return f, err
 	}
@@ -150,7 +154,7 @@ func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 		return f, err
 	}
 	defer in.Close()
-	return f, writeFile(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
+	return f, safefile.Write(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
 }
 
 // demoMark is a file in the folder of a demo. The next demo may replace the files next to it.
@@ -163,7 +167,7 @@ func (c demoCmd) claimFolder() error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(c.Dir, demoMark)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%w: --dir %s holds other things than a demo's; name a new folder", errUsage, c.Dir)
+		return fmt.Errorf("%w: --dir %s holds other things than a demo's; name a new folder", console.ErrUsage, c.Dir)
 	}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return err
@@ -180,7 +184,7 @@ func (c *demoCmd) Validate() error {
 }
 
 // printDemoScore compares the result with the truth, and the prober's traffic with the receivers' limits.
-func printDemoScore(con *console, server *sim.Server, files demoFiles) error {
+func printDemoScore(con *console.IO, server *sim.Server, files demoFiles) error {
 	truth, err := os.Open(files.truth)
 	if err != nil {
 		return err
@@ -196,9 +200,9 @@ func printDemoScore(con *console, server *sim.Server, files demoFiles) error {
 		return err
 	}
 	r := server.Referee.Report()
-	fmt.Fprintf(con.err, "\nCompared with the truth: %d rows, %d false VALID, %d false INVALID, %d unexpected UNKNOWN, %d changed cells.\n",
+	fmt.Fprintf(con.Err, "\nCompared with the truth: %d rows, %d false VALID, %d false INVALID, %d unexpected UNKNOWN, %d changed cells.\n",
 		s.Rows, s.FalseValid, s.FalseInvalid, s.UnexpectedUnknown, s.ChangedCells)
-	fmt.Fprintf(con.err, "The receivers' referee: %d connections, %d recipients, %d of them refused, %d excesses over limits.\n",
+	fmt.Fprintf(con.Err, "The receivers' referee: %d connections, %d recipients, %d of them refused, %d excesses over limits.\n",
 		r.Connections, r.Recipients, r.Refused, r.Excesses)
 	if s.FalseValid+s.FalseInvalid+s.ChangedCells+s.MissingRows > 0 || r.Excesses > 0 {
 		return errors.New("the demo's results are not as promised")
@@ -207,7 +211,7 @@ func printDemoScore(con *console, server *sim.Server, files demoFiles) error {
 }
 
 // printProviders counts the result's rows by provider and status.
-func printProviders(con *console, file string) error {
+func printProviders(con *console.IO, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -232,7 +236,7 @@ func printProviders(con *console, file string) error {
 		if row[status] == "" {
 			continue
 		}
-		name := orDash(row[provider])
+		name := console.OrDash(row[provider])
 		if counts[name] == nil {
 			counts[name] = map[string]int64{}
 		}
@@ -251,8 +255,8 @@ func columnOf(head []string, name string) int {
 }
 
 // printMatrix prints providers, the largest first, by status.
-func printMatrix(con *console, counts map[string]map[string]int64) error {
-	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', 0)
+func printMatrix(con *console.IO, counts map[string]map[string]int64) error {
+	w := tabwriter.NewWriter(con.Err, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nprovider\trows\tVALID\tRISKY\tINVALID\tUNKNOWN")
 	for _, name := range sortedByCount(counts) {
 		n := counts[name]
@@ -266,4 +270,35 @@ func count(n int64) string {
 		return "-"
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// verifyFile uploads a list, follows its job to the end, and downloads the result.
+func verifyFile(ctx context.Context, c *apiclient.Client, con *console.IO, list, result string) (*store.Job, error) {
+	job, err := c.Upload(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	bar := newProgress(con)
+	for !store.JobState(job.Status).Finished() {
+		bar.show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(progressInterval):
+		}
+		if job, err = c.Job(ctx, job.ID); err != nil {
+			return nil, err
+		}
+	}
+	bar.end()
+	ended := recordOf(&job)
+	if ended.State != store.JobCompleted {
+		return nil, fmt.Errorf("job %s: %s %s", job.ID, ended.State, ended.Error)
+	}
+	return &ended, c.Download(ctx, job.ID, result)
+}
+
+// recordOf converts a job for progress and summary.
+func recordOf(v *apiclient.Job) store.Job {
+	return store.Job{ID: v.ID, State: store.JobState(v.Status), Rows: v.TotalRows, Unique: v.Unique, Duplicates: v.Duplicates, Blank: v.Blank, Counts: v.Counts, Reasons: v.Reasons, Error: v.Error}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // TestDemo runs the smallest demo: it is the first command that users run.
@@ -16,7 +18,7 @@ func TestDemo(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, words bytes.Buffer
-	status := run(t.Context(), []string{"demo", "--rows", "100", "--exit", "--listen", "127.0.0.1:0", "--dir", dir}, &console{out: &out, err: &words})
+	status := run(t.Context(), []string{"demo", "--rows", "100", "--exit", "--listen", "127.0.0.1:0", "--dir", dir}, &console.IO{Out: &out, Err: &words})
 	require.Zero(t, status, words.String())
 	results, err := filepath.Glob(filepath.Join(dir, "*result*"))
 	require.NoError(t, err)

@@ -12,6 +12,8 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/certs"
 )
 
 // requireCommand requires a valid command line. Each key of its configuration file, if any, and each variable of the
@@ -147,7 +149,7 @@ func TestChartCommandsAreValid(t *testing.T) {
 			args = append(args, a)
 		}
 		requireCommand(t, args)
-		require.NoError(t, validNodeName(name), "it is the name in a certificate")
+		require.NoError(t, certs.ValidName(name), "it is the name in a certificate")
 		for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
 			requireCommand(t, stringsOf(c[probe].(map[string]any)["exec"].(map[string]any)["command"])[1:])
 		}

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert/yaml"
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // deployDir is the folder that these tests read, from that of this package.
@@ -93,7 +95,7 @@ func exposed(t *testing.T) map[string]bool {
 	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	con := &console{out: io.Discard, err: io.Discard}
+	con := &console.IO{Out: io.Discard, Err: io.Discard}
 	require.Equal(t, 0, run(t.Context(), []string{"certs", "fleet", "hub", "p1", "--dir", at("papers")}, con))
 	names := map[string]bool{}
 	ports := []string{"--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1"}
@@ -102,7 +104,7 @@ func exposed(t *testing.T) map[string]bool {
 	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, append(ports, sender...)...),
 		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
 		c := parsed(t, args)
-		s := &service{cmd: &c.Serve, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
+		s := &service{cmd: &c.Serve, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
 		if args[0] == "coordinator" {
 			require.NoError(t, c.Coordinator.setDefaults())
 			s.cmd, s.members = &c.Coordinator.serveCmd, &c.Coordinator.memberFlags
@@ -112,7 +114,7 @@ func exposed(t *testing.T) map[string]bool {
 	}
 	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, append(member, sender...)...))
 	require.NoError(t, c.Prober.setDefaults())
-	w := &proberProcess{cmd: &c.Prober, log: newLog(con, false), disk: con.files(), registry: listening{prometheus.NewRegistry(), names}}
+	w := &proberProcess{cmd: &c.Prober, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
 	require.NoError(t, w.open())
 	require.NoError(t, w.close())
 	return names
@@ -122,7 +124,7 @@ func exposed(t *testing.T) map[string]bool {
 func newCLI(t *testing.T) (*cli, *kong.Kong) {
 	t.Helper()
 	var c cli
-	k, err := kong.New(&c, kong.Name("probity"), kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.BindTo(t.Context(), new(any)), kong.Bind(&console{}))
+	k, err := kong.New(&c, kong.Name("probity"), kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.BindTo(t.Context(), new(any)), kong.Bind(&console.IO{}))
 	require.NoError(t, err)
 	return &c, k
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/engine"
+	"probity/internal/console"
 	"probity/prober/doctor"
 )
 
@@ -33,7 +34,7 @@ type doctorCmd struct {
 var errFailing = errors.New("the audit found failures")
 
 // Run audits once and prints the findings.
-func (c doctorCmd) Run(ctx context.Context, con *console) error {
+func (c doctorCmd) Run(ctx context.Context, con *console.IO) error {
 	table, err := c.table()
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func (c doctorCmd) Run(ctx context.Context, con *console) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := printReport(con.out, report, c.JSON); err != nil {
+	if err := printReport(con.Out, report, c.JSON); err != nil {
 		return err
 	}
 	if report.Worst() != doctor.Fail {
@@ -56,7 +57,7 @@ func (c doctorCmd) Run(ctx context.Context, con *console) error {
 		return errFailing
 	}
 	if !c.JSON {
-		fmt.Fprintln(con.err, "the audit is done, so the exit status is 0; with --strict a failure makes it 1")
+		fmt.Fprintln(con.Err, "the audit is done, so the exit status is 0; with --strict a failure makes it 1")
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ type doctorParts struct {
 // doctor makes the audit of the flags, on the sockets and files of this machine. It starts nothing.
 func (f *probingFlags) doctor(table *engine.Table, parts doctorParts) (*doctor.Doctor, error) {
 	servers, err := f.servers()
-	if err != nil && !errors.Is(err, errUsage) {
+	if err != nil && !errors.Is(err, console.ErrUsage) {
 		return nil, err
 	}
 	proxy, err := f.proxy()

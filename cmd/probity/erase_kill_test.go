@@ -49,7 +49,7 @@ func killedErasureMain() {
 	a, err := engine.Parse(os.Args[2])
 	fail(err)
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: os.Args[1], Table: engine.DefaultTable(), Lists: known})
-	r := coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: c, Caches: killingCache{}, Answers: storedAnswerEraser(s)})
+	r := NewEraser(s, c, killingCache{}, nil)
 	_, err = r.Erase(context.Background(), a, "test", time.Now())
 	fail(err)
 	os.Exit(3) // it must have been killed

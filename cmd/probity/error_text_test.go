@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // TestErrorsAboutMissingFilesAdvise names missing files in every flag: the error says what to do, not which system call failed.
@@ -33,7 +35,7 @@ func TestErrorsAboutMissingFilesAdvise(t *testing.T) {
 		{"audit --data " + none, "there is no store in " + none + ": name the folder that serve has as --data"},
 	} {
 		var out, words bytes.Buffer
-		status := run(t.Context(), strings.Fields(row.args), &console{in: strings.NewReader(""), out: &out, err: &words})
+		status := run(t.Context(), strings.Fields(row.args), &console.IO{In: strings.NewReader(""), Out: &out, Err: &words})
 		require.Positive(t, status, row.args)
 		require.Contains(t, words.String(), row.words, row.args)
 		for _, call := range []string{"stat ", "open ", "no such file or directory"} {

@@ -15,6 +15,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/console"
 	"probity/prober"
 )
 
@@ -70,19 +71,19 @@ type addressFacts struct {
 }
 
 // Run writes one JSON line for each line of input.
-func (c explainAddressCmd) Run(con *console) error {
+func (c explainAddressCmd) Run(con *console.IO) error {
 	set, err := c.loadLists()
 	if err != nil {
 		return err
 	}
-	out := newLineWriter(con.out)
+	out := console.NewLineWriter(con.Out)
 	n := 0
-	err = eachLine(c.Lines, con.in, func(line string) error {
+	err = eachLine(c.Lines, con.In, func(line string) error {
 		n++
-		return out.encode(explainAddress(set, line))
+		return out.Encode(explainAddress(set, line))
 	})
 	if n == 0 && err == nil {
-		fmt.Fprintln(con.err, "nothing was read: give addresses as arguments, or one a line on standard input")
+		fmt.Fprintln(con.Err, "nothing was read: give addresses as arguments, or one a line on standard input")
 	}
 	return errors.Join(err, out.Flush())
 }
@@ -145,7 +146,7 @@ type replyFacts struct {
 const maxBadLines = 20
 
 // Run judges each line as the only reply seen at its stage. It reports bad lines by number, and fails at the end if there were any.
-func (c explainReplyCmd) Run(con *console) error {
+func (c explainReplyCmd) Run(con *console.IO) error {
 	if c.Table {
 		return printMeanings(con)
 	}
@@ -158,29 +159,29 @@ func (c explainReplyCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	out := newLineWriter(con.out)
+	out := console.NewLineWriter(con.Out)
 	n, bad, unknown := 0, 0, map[string]bool{}
-	err = eachLine(nil, con.in, func(line string) error {
+	err = eachLine(nil, con.In, func(line string) error {
 		n++
 		line = strings.TrimSuffix(line, "\r")
 		facts, err := explainReply(table, senderIdentity, line)
 		if err != nil {
 			if bad++; bad <= maxBadLines {
-				fmt.Fprintf(con.err, "line %d: %v\n", n, err)
+				fmt.Fprintf(con.Err, "line %d: %v\n", n, err)
 			}
 			return nil
 		}
 		if who := unknownProvider(table, line); who != "" && len(unknown) < maxBadLines && !unknown[who] {
 			unknown[who] = true
-			fmt.Fprintf(con.err, "line %d: no provider is known as %.40q: judged by the rules for all providers\n", n, who)
+			fmt.Fprintf(con.Err, "line %d: no provider is known as %.40q: judged by the rules for all providers\n", n, who)
 		}
-		return out.encode(facts)
+		return out.Encode(facts)
 	})
 	if n == 0 && err == nil {
-		fmt.Fprintln(con.err, "nothing was read: give lines 'stage<TAB>provider<TAB>reply-text' on standard input; --table needs none")
+		fmt.Fprintln(con.Err, "nothing was read: give lines 'stage<TAB>provider<TAB>reply-text' on standard input; --table needs none")
 	}
 	if err == nil && bad > 0 {
-		err = fmt.Errorf("%w: %s of %d cannot be read", errUsage, counted(bad, "line"), n)
+		err = fmt.Errorf("%w: %s of %d cannot be read", console.ErrUsage, console.Counted(bad, "line"), n)
 	}
 	return errors.Join(err, out.Flush())
 }
@@ -189,7 +190,7 @@ func (c explainReplyCmd) Run(con *console) error {
 func (c *explainReplyCmd) senderIdentity() (engine.SenderIdentity, error) {
 	if c.MailFrom != "" {
 		if _, err := engine.Parse(c.MailFrom); err != nil {
-			return engine.SenderIdentity{}, fmt.Errorf("%w: --mail-from %q: %v", errUsage, c.MailFrom, err)
+			return engine.SenderIdentity{}, fmt.Errorf("%w: --mail-from %q: %v", console.ErrUsage, c.MailFrom, err)
 		}
 	}
 	var id prober.Source
@@ -266,8 +267,8 @@ func nilIfEmpty(s string) *string {
 }
 
 // printMeanings judges each meaning as a permanent refusal, or as an acceptance, of a recipient.
-func printMeanings(con *console) error {
-	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+func printMeanings(con *console.IO) error {
+	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "meaning\tcode\tstatus\treason\tscore")
 	for _, row := range []struct {
 		m    engine.Meaning
@@ -294,6 +295,6 @@ type explainRouteCmd struct {
 }
 
 // Run looks the domain up and shows its MX set, route, provider, owner and limits.
-func (c explainRouteCmd) Run(ctx context.Context, con *console) error {
+func (c explainRouteCmd) Run(ctx context.Context, con *console.IO) error {
 	return explainRoute(ctx, con, &c)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/store"
 )
 
@@ -24,7 +26,7 @@ func (unsyncableFolders) OpenDir(string) (vfs.File, error) { return nil, errUnsy
 
 func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	data := t.TempDir()
-	path := filepath.Join(data, firstPasswordFile)
+	path := filepath.Join(data, datafolder.FirstPasswordFile)
 	require.NoError(t, os.WriteFile(path, []byte("left by a start that was killed"), 0o644))
 	state, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
@@ -32,10 +34,10 @@ func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	s := &service{cmd: &serveCmd{Data: data, AdminEmail: "root@example.com", InitialCredits: 5}, node: &node{store: state}}
 	var log bytes.Buffer
 	s.disk = unsyncableFolders{vfs.Default}
-	require.ErrorIs(t, s.createFirstAdmin(t.Context(), &console{err: &log}), errUnsyncable)
+	require.ErrorIs(t, s.createFirstAdmin(t.Context(), &console.IO{Err: &log}), errUnsyncable)
 	require.Empty(t, state.Users(), "no account before its password outlasts a power cut")
 	s.disk = vfs.Default
-	require.NoError(t, s.createFirstAdmin(t.Context(), &console{err: &log}))
+	require.NoError(t, s.createFirstAdmin(t.Context(), &console.IO{Err: &log}))
 
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -50,16 +52,16 @@ func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	require.Equal(t, store.Admin, u.Role)
 
 	log.Reset()
-	require.NoError(t, s.createFirstAdmin(t.Context(), &console{err: &log}))
+	require.NoError(t, s.createFirstAdmin(t.Context(), &console.IO{Err: &log}))
 	require.Empty(t, log.String(), "a store with accounts has its admin")
 	same, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, written, same)
 
 	var out bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{"user", "first-password", "--data", data}, &console{out: &out, err: &log}))
+	require.Zero(t, run(t.Context(), []string{"user", "first-password", "--data", data}, &console.IO{Out: &out, Err: &log}))
 	require.Equal(t, string(written), out.String())
 	require.NoError(t, os.Remove(path))
-	require.Equal(t, 1, run(t.Context(), []string{"user", "first-password", "--data", data}, &console{out: &out, err: &log}))
-	require.Contains(t, log.String(), firstPasswordFile)
+	require.Equal(t, 1, run(t.Context(), []string{"user", "first-password", "--data", data}, &console.IO{Out: &out, Err: &log}))
+	require.Contains(t, log.String(), datafolder.FirstPasswordFile)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // FuzzEgress: an accepted --egress has an EHLO name and complete addresses; a refused one is refused as wrong usage.
@@ -18,7 +20,7 @@ func FuzzEgress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		spec, err := egressFlag(s).parse()
 		if err != nil {
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, console.ErrUsage)
 			return
 		}
 		require.NotEmpty(t, spec.ehlo)
@@ -71,7 +73,7 @@ func FuzzSource(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		_, published, err := parseSource(s)
 		if err != nil {
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, console.ErrUsage)
 			return
 		}
 		require.Equal(t, s == "", len(published) == 0)

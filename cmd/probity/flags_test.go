@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // TestWrongFlags gives each command invalid flags: exit status 2, the flag's name in the error, and no files left.
@@ -65,7 +67,7 @@ func TestWrongFlags(t *testing.T) {
 				if command == "prober" {
 					args = args[:3]
 				}
-				code := run(over, append(args, strings.Fields(c.flag)...), &console{in: strings.NewReader(""), out: &words, err: &words})
+				code := run(over, append(args, strings.Fields(c.flag)...), &console.IO{In: strings.NewReader(""), Out: &words, Err: &words})
 				require.Equal(t, 2, code, words.String())
 				name, _, _ := strings.Cut(c.flag, "=")
 				require.Contains(t, words.String(), name)
@@ -79,7 +81,7 @@ func TestDuplicateEgressSourceIsRefused(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	var words bytes.Buffer
 	code := run(t.Context(), []string{"prober", "--data", data, "--egress", "127.0.0.1=mx.example.org", "--egress", "127.0.0.2/127.0.0.1=mx.example.org"},
-		&console{in: strings.NewReader(""), out: &words, err: &words})
+		&console.IO{In: strings.NewReader(""), Out: &words, Err: &words})
 	require.Equal(t, 2, code, words.String())
 	require.Contains(t, words.String(), "--egress: 127.0.0.1 is given twice; give each source once")
 	require.NoDirExists(t, data)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/apiclient"
 	"probity/store"
 )
 
@@ -42,10 +43,10 @@ func (y *netnsTest) lowerMinuteBudgets() {
 
 // requireStillRunning requires in make fleet that a job has outlasted the faults.
 func (c *netnsCluster) requireStillRunning(id string) {
-	var job jobView
+	var job apiclient.Job
 	c.net.waitFor("the coordinator tells of the job", func() (reported bool) {
 		var err error
-		job, err = c.api.job(c.net.ctx, id)
+		job, err = c.api.Job(c.net.ctx, id)
 		return err == nil
 	})
 	c.net.t.Logf("after the last fault the job is %s: %d of %d", job.Status, job.Processed, job.Unique)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/referee"
+	"probity/internal/apiclient"
 )
 
 const (
@@ -41,10 +42,10 @@ func TestKilledProbersKeepTheHour(t *testing.T) {
 				t.Logf("after %d kills of each: %d recipients, %d refused, %d excesses", minute+1, r.Recipients, r.Refused, r.Excesses)
 			}
 		}
-		body, err := c.api.call(y.ctx, "POST", "/v1/verify/bulk/"+job+"/cancel", "", nil)
+		body, err := c.api.Call(y.ctx, "POST", "/v1/verify/bulk/"+job+"/cancel", "", nil)
 		require.NoError(t, err)
 		require.NoError(t, body.Close())
-		c.follow(job, func(jobView) {})
+		c.follow(job, func(apiclient.Job) {})
 		y.requireLedger(c, job)
 		y.requireHours()
 	})

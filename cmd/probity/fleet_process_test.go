@@ -18,6 +18,7 @@ import (
 	"probity/bench/sim"
 	"probity/coordinator/fleet"
 	"probity/engine"
+	"probity/internal/apiclient"
 	"probity/store"
 )
 
@@ -44,7 +45,7 @@ func TestFleetOfProcesses(t *testing.T) {
 		c := y.openCluster(rows, rows/40)
 		began := time.Now()
 		job := c.upload(y.path("list.csv"))
-		c.follow(job, func(jobView) {})
+		c.follow(job, func(apiclient.Job) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.requireCorrectEnd(c, job, rows)
 		c.requireVisible()
@@ -93,7 +94,7 @@ func TestFleetSurvives(t *testing.T) {
 		cuts.Go(func() { y.cutNode(1, cutGossip, true) })
 		cuts.Wait()
 		c.requireStillRunning(job)
-		c.follow(job, func(jobView) {})
+		c.follow(job, func(apiclient.Job) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.requireCorrectEnd(c, job, rows)
 	})
@@ -129,7 +130,7 @@ func TestFleetCutsOneByOne(t *testing.T) {
 		y.waitFor("all nodes take work", func() bool { return y.hasUsable(4) })
 		y.cutNode(4, cutBoth, false)
 		c.requireStillRunning(job)
-		c.follow(job, func(jobView) {})
+		c.follow(job, func(apiclient.Job) {})
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.requireCorrectEnd(c, job, rows)
 	})
@@ -206,7 +207,7 @@ func (y *netnsTest) sleep(d time.Duration) {
 // netnsCluster is a running cluster, and its customer.
 type netnsCluster struct {
 	net         *netnsTest
-	api         apiClient
+	api         apiclient.Client
 	coordinator *testProcess
 	probers     []*testProcess
 }
@@ -223,7 +224,7 @@ func (y *netnsTest) openClusterOf(rows, speedup, nodes int) *netnsCluster {
 	writeOutput(y.ctx, y.t, y.path("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
 	writeOutput(y.ctx, y.t, y.path("truth.csv"), "sim", "truth", y.path("list.csv"))
 	y.makeCerts("p1", "p2", "p3", "p4")
-	c := &netnsCluster{net: y, api: apiClient{base: "http://" + coordinatorAddress + ":8080", key: y.customer(), http: http.DefaultClient}}
+	c := &netnsCluster{net: y, api: apiclient.Client{Base: "http://" + coordinatorAddress + ":8080", Key: y.customer(), HTTP: http.DefaultClient}}
 	y.addMachine("hub", coordinatorAddress)
 	c.coordinator = y.startCoordinator()
 	for n := 1; n <= nodes; n++ {
@@ -253,7 +254,7 @@ func (c *netnsCluster) requireVisible() {
 	table, err := y.runInside("hub", append([]string{"cluster"}, admin...)...)
 	require.NoError(t, err)
 	t.Logf("%s", table)
-	body, err := c.api.call(y.ctx, http.MethodGet, "/v1/admin/cluster", "", nil)
+	body, err := c.api.Call(y.ctx, http.MethodGet, "/v1/admin/cluster", "", nil)
 	require.NoError(t, err)
 	defer body.Close()
 	var r fleet.ClusterReport
@@ -280,17 +281,17 @@ func (c *netnsCluster) requireVisible() {
 }
 
 func (c *netnsCluster) upload(list string) string {
-	job, err := c.api.upload(c.net.ctx, list)
+	job, err := c.api.Upload(c.net.ctx, list)
 	require.NoError(c.net.t, err)
 	return job.ID
 }
 
 // follow polls a job until it has ended; the coordinator may be down meanwhile.
-func (c *netnsCluster) follow(id string, look func(jobView)) {
+func (c *netnsCluster) follow(id string, look func(apiclient.Job)) {
 	c.net.waitFor("the job is over", func() bool {
 		ctx, cancel := context.WithTimeout(c.net.ctx, 5*time.Second)
 		defer cancel()
-		job, err := c.api.job(ctx, id)
+		job, err := c.api.Job(ctx, id)
 		if err == nil {
 			look(job)
 		}
@@ -301,7 +302,7 @@ func (c *netnsCluster) follow(id string, look func(jobView)) {
 // requireCorrectEnd compares an ended job with the truth, the receivers' limits and the ledger.
 func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	t := y.t
-	require.NoError(t, c.api.download(y.ctx, id, y.path("result.csv")))
+	require.NoError(t, c.api.Download(y.ctx, id, y.path("result.csv")))
 	writeOutput(y.ctx, t, y.path("score.json"), "sim", "score", "--truth", y.path("truth.csv"), "--result", y.path("result.csv"))
 	text, err := os.ReadFile(y.path("score.json"))
 	require.NoError(t, err)
@@ -314,7 +315,7 @@ func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	if len(c.probers) == 4 {
 		y.requireWide("google", "microsoft365", "outlook")
 	}
-	body, err := c.api.call(y.ctx, http.MethodGet, "/v1/verify/bulk/"+id, "", nil)
+	body, err := c.api.Call(y.ctx, http.MethodGet, "/v1/verify/bulk/"+id, "", nil)
 	require.NoError(t, err)
 	defer body.Close()
 	var job struct {
@@ -338,7 +339,7 @@ func (y *netnsTest) requireLedger(c *netnsCluster, id string) {
 	}
 	var credits struct{ Balance, Reserved int64 }
 	for path, v := range map[string]any{"/v1/verify/bulk/" + id: &job, "/v1/credits": &credits} {
-		body, err := c.api.call(y.ctx, http.MethodGet, path, "", nil)
+		body, err := c.api.Call(y.ctx, http.MethodGet, path, "", nil)
 		require.NoError(y.t, err)
 		require.NoError(y.t, json.NewDecoder(body).Decode(v))
 		require.NoError(y.t, body.Close())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/apiclient"
 	"probity/prober/wire"
 )
 
@@ -47,7 +48,7 @@ func withOlderVersion(t *testing.T, older ...string) {
 		const rows = 2000
 		c := y.openClusterOf(rows, rows/40, 2)
 		job := c.upload(y.path("list.csv"))
-		c.follow(job, func(jobView) {})
+		c.follow(job, func(apiclient.Job) {})
 		y.requireCorrectEnd(c, job, rows)
 		for n := range 2 {
 			require.Positive(t, y.recipients(n+1), "the prober asked")

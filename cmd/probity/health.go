@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"probity/internal/apiclient"
+	"probity/internal/console"
 )
 
 // healthCmd checks a running server or prober without curl, for containers, units and scripts.
@@ -17,19 +20,19 @@ type healthCmd struct {
 const healthTimeout = 5 * time.Second
 
 // Run exits with 0 when all is well.
-func (c healthCmd) Run(ctx context.Context, con *console) error {
+func (c healthCmd) Run(ctx context.Context, con *console.IO) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	path, okText := "/healthz", "alive"
 	if c.Ready {
 		path, okText = "/readyz", "ready"
 	}
-	client := apiClient{base: "http://" + c.Admin, http: http.DefaultClient}
-	body, err := client.call(ctx, http.MethodGet, path, "", nil)
+	client := apiclient.Client{Base: "http://" + c.Admin, HTTP: http.DefaultClient}
+	body, err := client.Call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return fmt.Errorf("not %s: %w", okText, err)
 	}
 	defer body.Close()
-	_, err = fmt.Fprintln(con.out, okText)
+	_, err = fmt.Fprintln(con.Out, okText)
 	return err
 }

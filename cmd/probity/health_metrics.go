@@ -11,6 +11,8 @@ import (
 
 	"probity/api"
 	"probity/coordinator/fleet"
+	"probity/internal/certs"
+	"probity/internal/tlsfront"
 	"probity/prober/wire"
 )
 
@@ -27,7 +29,7 @@ type healthMetrics struct {
 	dir          string // data folder
 	diskFloor    int64  // bytes; 0: none
 	report       func() fleet.ClusterReport
-	tlsListener  *tlsListener
+	tlsListener  *tlsfront.Listener
 	certExpiries map[string]time.Time      // expiry of certificates by name, read at the start
 	backup       func() (time.Time, error) // time of the last one
 	// reloadFailed is set while the last reload was refused.
@@ -70,7 +72,7 @@ func (f *healthMetrics) Collect(to chan<- prometheus.Metric) {
 	for name, ends := range f.certExpiries {
 		gauge(certExpiryDesc, float64(ends.Unix()), name)
 	}
-	if ends := f.tlsListener.expiry(); !ends.IsZero() {
+	if ends := f.tlsListener.Expiry(); !ends.IsZero() {
 		gauge(certExpiryDesc, float64(ends.Unix()), "public")
 	}
 	if f.backup != nil {
@@ -135,7 +137,7 @@ func (f *memberFlags) certExpiries() map[string]time.Time {
 	if own, err := tls.LoadX509KeyPair(f.NodeCert, f.NodeKey); err == nil {
 		expiries["node"] = own.Leaf.NotAfter
 	}
-	if authority, err := readCert(f.NodeCA); err == nil {
+	if authority, err := certs.Read(f.NodeCA); err == nil {
 		expiries["authority"] = authority.NotAfter
 	}
 	return expiries

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/internal/certs"
+	"probity/internal/console"
 )
 
 // cli is the whole command line. Flags win over PROBITY_* variables, those over the file of --config, that over defaults.
@@ -26,7 +27,7 @@ type cli struct {
 	Prober      proberCmd      `cmd:"" help:"A prober alone, for a coordinator on another machine."`
 	Cluster     clusterCmd     `cmd:"" help:"The nodes of a running cluster."`
 	Health      healthCmd      `cmd:"" help:"Check the health of a running server or prober; exit status 0 when healthy."`
-	Certs       certsCmd       `cmd:"" help:"Certificates and gossip keys of a cluster."`
+	Certs       certs.Command  `cmd:"" help:"Certificates and gossip keys of a cluster."`
 	Demo        demoCmd        `cmd:"" help:"Watch a sample list being verified on a simulated mail internet."`
 	Sim         simCmd         `cmd:"" help:"The simulated mail internet and its lists."`
 	Doctor      doctorCmd      `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`
@@ -38,31 +39,12 @@ type cli struct {
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }
 
-// console is the input and output of a command: results on out, everything else on err.
-type console struct {
-	in       io.Reader
-	out, err io.Writer
-	terminal bool   // err is a terminal: progress bars and colour
-	disk     vfs.FS // file system of a server; nil is this machine's
-}
-
-// files is the file system of this machine, unless a test sets another.
-func (c *console) files() vfs.FS {
-	if c.disk != nil {
-		return c.disk
-	}
-	return vfs.Default
-}
-
-// errUsage marks errors of the command line itself: exit status 2.
-var errUsage = errors.New("wrong usage")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a closed reader is a write error instead, so that everything is closed in order
 	unsetEmptyVariables()
-	con := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: isTerminal(os.Stderr)}
+	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr)}
 	os.Exit(run(ctx, os.Args[1:], con))
 }
 
@@ -76,12 +58,12 @@ func unsetEmptyVariables() {
 }
 
 // run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage.
-func run(ctx context.Context, args []string, con *console) int {
+func run(ctx context.Context, args []string, con *console.IO) int {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("probity"), kong.Description("E-mail address verification that never lies and is polite, provably."),
 		kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.UsageOnError(), networks(),
-		kong.Writers(con.out, con.err), kong.Exit(func(code int) { exited = code }),
+		kong.Writers(con.Out, con.Err), kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -91,11 +73,11 @@ func run(ctx context.Context, args []string, con *console) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(con.err, "probity: %s\nSee %s --help.\n", errorText(err), commandNameOf(err))
+		fmt.Fprintf(con.Err, "probity: %s\nSee %s --help.\n", errorText(err), commandNameOf(err))
 		return 2
 	}
 	if name, twice := repeatedFlag(parsed); twice {
-		fmt.Fprintf(con.err, "probity: --%s is given twice; give it once\n", name)
+		fmt.Fprintf(con.Err, "probity: --%s is given twice; give it once\n", name)
 		return 2
 	}
 	return exitCode(parsed.Run(&c), con)
@@ -126,17 +108,17 @@ func repeatedFlag(parsed *kong.Context) (string, bool) {
 	return "", false
 }
 
-func exitCode(err error, con *console) int {
+func exitCode(err error, con *console.IO) int {
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // the reader closed the pipe itself
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(con.err, "probity:", errorText(err))
+	case errors.Is(err, console.ErrUsage):
+		fmt.Fprintln(con.Err, "probity:", errorText(err))
 		return 2
 	}
-	fmt.Fprintln(con.err, "probity:", errorText(err))
+	fmt.Fprintln(con.Err, "probity:", errorText(err))
 	return 1
 }
 

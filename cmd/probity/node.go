@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
+	"probity/internal/console"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
@@ -223,7 +223,7 @@ func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prober.New(prober.Config{Node: hostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(proxy, ids, cfg.log), Cache: n.cache, Sources: ids, SingleLoad: &n.singleLoad,
+	return prober.New(prober.Config{Node: console.HostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(proxy, ids, cfg.log), Cache: n.cache, Sources: ids, SingleLoad: &n.singleLoad,
 		MailFrom: f.MailFrom, SOCKS5: proxy, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
 		AllowPrivate: f.AllowPrivateTargets, SkipWarmUp: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
@@ -243,7 +243,7 @@ func dialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 // identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
 func (f *probingFlags) identities() ([]prober.Source, error) {
 	if len(f.Egress) == 0 {
-		return []prober.Source{{EHLO: hostName()}}, nil
+		return []prober.Source{{EHLO: console.HostName()}}, nil
 	}
 	var ids []prober.Source
 	for _, s := range f.Egress {
@@ -252,7 +252,7 @@ func (f *probingFlags) identities() ([]prober.Source, error) {
 			return nil, err
 		}
 		if err := checkBindable(spec.local); err != nil {
-			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
+			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", console.ErrUsage, s, err)
 		}
 		ids = append(ids, spec.identity())
 	}
@@ -271,15 +271,6 @@ func checkBindable(local netip.Addr) error {
 	return l.Close()
 }
 
-// hostName is the name of this machine, in the form that the system gives.
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "localhost"
-	}
-	return name
-}
-
 // Files reserved for everything that is not an SMTP session, and the default of the most sessions.
 const (
 	reservedFiles      = 512
@@ -294,7 +285,7 @@ func (f *probingFlags) sessions() (int, error) {
 	}
 	room := max(16, int(min(limit.Cur, 1<<20))-reservedFiles)
 	if f.Concurrency > room {
-		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", errUsage, f.Concurrency, limit.Cur)
+		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", console.ErrUsage, f.Concurrency, limit.Cur)
 	}
 	if f.Concurrency > 0 {
 		return f.Concurrency, nil

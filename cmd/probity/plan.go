@@ -18,6 +18,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/engine/dns"
+	"probity/internal/console"
 	"probity/store"
 )
 
@@ -54,7 +55,7 @@ func (c *planCmd) Validate() error {
 }
 
 // Run prints the shortest time in which the budgets allow a list to be verified. It queries the DNS and no mail server.
-func (c *planCmd) Run(ctx context.Context, con *console) error {
+func (c *planCmd) Run(ctx context.Context, con *console.IO) error {
 	sources, err := c.sources()
 	if err != nil {
 		return err
@@ -69,9 +70,9 @@ func (c *planCmd) Run(ctx context.Context, con *console) error {
 	}
 	report := plan.Report()
 	if c.JSON {
-		return json.NewEncoder(con.out).Encode(report)
+		return json.NewEncoder(con.Out).Encode(report)
 	}
-	return printPlan(con.out, &report)
+	return printPlan(con.Out, &report)
 }
 
 // sources is how many sources share the work. IPv6 sources count only if there are no others (prober.Config.Sources).
@@ -96,7 +97,7 @@ func (c *planCmd) sources() (int, error) {
 }
 
 // plan accepts the list as a server does, into a temporary folder, and plans the job.
-func (c *planCmd) plan(ctx context.Context, con *console, dir string, sources int) (p coordinator.JobPlan, err error) {
+func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources int) (p coordinator.JobPlan, err error) {
 	table, err := c.table()
 	if err != nil {
 		return p, err
@@ -105,11 +106,11 @@ func (c *planCmd) plan(ctx context.Context, con *console, dir string, sources in
 	if err != nil {
 		return p, err
 	}
-	in := con.in
+	in := con.In
 	if c.List != "-" {
 		f, err := os.Open(c.List)
 		if err != nil {
-			return p, fmt.Errorf("%w: %w", errUsage, err)
+			return p, fmt.Errorf("%w: %w", console.ErrUsage, err)
 		}
 		defer f.Close()
 		in = f
@@ -146,7 +147,7 @@ func printPlan(out io.Writer, r *coordinator.PlanReport) error {
 	if r.Uncounted > 0 {
 		fmt.Fprintf(out, "not in the plan: %d, whose domains could not be looked up, or are beyond the first 262144\n", r.Uncounted)
 	}
-	fmt.Fprintf(out, "assumed: %g%% refused, by hosts that all tell; %s; budgets that nothing has used yet\n", 100*r.RefusedShare, counted(r.Sources, "egress source"))
+	fmt.Fprintf(out, "assumed: %g%% refused, by hosts that all tell; %s; budgets that nothing has used yet\n", 100*r.RefusedShare, console.Counted(r.Sources, "egress source"))
 	fmt.Fprintf(out, "least time: %s; %s\n", time.Duration(r.LeastSeconds)*time.Second, halvingAdvice(r))
 	if len(r.Receivers) == 0 {
 		return nil
@@ -162,7 +163,7 @@ func printPlan(out io.Writer, r *coordinator.PlanReport) error {
 		if v.Limit != nil {
 			limit = fmt.Sprintf("%s = %d", *v.Limit, *v.Budget)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", time.Duration(v.LeastSeconds)*time.Second, printable(name), v.Kind, v.Sources, v.Recipients, v.Refused, limit)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", time.Duration(v.LeastSeconds)*time.Second, console.Printable(name), v.Kind, v.Sources, v.Recipients, v.Refused, limit)
 	}
 	return w.Flush()
 }
@@ -175,5 +176,5 @@ func halvingAdvice(r *coordinator.PlanReport) string {
 	case r.Halve == nil:
 		return "more sources do not halve it"
 	}
-	return counted(*r.Halve, "more source") + " would halve it"
+	return console.Counted(*r.Halve, "more source") + " would halve it"
 }

@@ -23,6 +23,8 @@ import (
 	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/dns"
+	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
@@ -77,12 +79,12 @@ type proberProcess struct {
 }
 
 // Run probes for a coordinator until ctx ends.
-func (c *proberCmd) Run(ctx context.Context, con *console, root *cli) error {
+func (c *proberCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
 	if err := c.setDefaults(); err != nil {
 		return err
 	}
-	w := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
-	if err := restrictDataFolder(c.Data, w.log); err != nil {
+	w := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
+	if err := datafolder.Restrict(c.Data, w.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	if err := w.open(); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/internal/console"
 	"probity/prober"
 )
 
@@ -73,7 +74,7 @@ func (f *probingFlags) proxy() (smtp.Proxy, error) {
 	}
 	p, err := smtp.ParseProxy(string(f.SOCKS5))
 	if err != nil {
-		return p, fmt.Errorf("%w: --socks5: %w", errUsage, err)
+		return p, fmt.Errorf("%w: --socks5: %w", console.ErrUsage, err)
 	}
 	return p, nil
 }
@@ -110,10 +111,10 @@ func (f *probingFlags) shippedWithOverrides() (*engine.Table, error) {
 	if f.Providers != "" {
 		data, err := os.ReadFile(f.Providers)
 		if err != nil {
-			return nil, fmt.Errorf("%w: --providers: %v", errUsage, err)
+			return nil, fmt.Errorf("%w: --providers: %v", console.ErrUsage, err)
 		}
 		if table, err = table.Override(data); err != nil {
-			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", errUsage, f.Providers, err)
+			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", console.ErrUsage, f.Providers, err)
 		}
 	}
 	if len(f.RetrySchedule) == 0 {
@@ -145,7 +146,7 @@ func (f *probingFlags) servers() ([]netip.AddrPort, error) {
 		}
 	}
 	if len(servers) == 0 {
-		return nil, fmt.Errorf("%w: the system names no resolver; name one with --dns HOST:PORT", errUsage)
+		return nil, fmt.Errorf("%w: the system names no resolver; name one with --dns HOST:PORT", console.ErrUsage)
 	}
 	return servers, nil
 }
@@ -174,28 +175,28 @@ func (e egressFlag) parse() (egressSpec, error) {
 	s, proxy, proxied := strings.Cut(string(e), egressProxyOption) // errors quote only what is before it: the proxy may have a password
 	addrs, ehlo, ok := strings.Cut(s, "=")
 	if !ok || ehlo == "" {
-		return egressSpec{}, fmt.Errorf("%w: --egress %q; write LOCAL[/PUBLIC]=EHLO-NAME, e.g. 192.0.2.10=mx.example.org", errUsage, s)
+		return egressSpec{}, fmt.Errorf("%w: --egress %q; write LOCAL[/PUBLIC]=EHLO-NAME, e.g. 192.0.2.10=mx.example.org", console.ErrUsage, s)
 	}
 	local, public, natted := strings.Cut(addrs, "/")
 	spec := egressSpec{ehlo: ehlo}
 	if proxied {
 		var err error
 		if spec.proxy, err = smtp.ParseProxy(proxy); err != nil {
-			return egressSpec{}, fmt.Errorf("%w: --egress %q, its socks5: %w", errUsage, s, err)
+			return egressSpec{}, fmt.Errorf("%w: --egress %q, its socks5: %w", console.ErrUsage, s, err)
 		}
 	}
 	_, err := engine.ParseDomain(ehlo)
 	if err != nil && !addressLiteral(ehlo) {
-		return egressSpec{}, fmt.Errorf("%w: --egress %q: the EHLO name: %v; give this address's host name, e.g. mx.example.org", errUsage, s, err)
+		return egressSpec{}, fmt.Errorf("%w: --egress %q: the EHLO name: %v; give this address's host name, e.g. mx.example.org", console.ErrUsage, s, err)
 	}
 	if local != "" {
 		if spec.local, err = netip.ParseAddr(local); err != nil {
-			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", errUsage, s, err)
+			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", console.ErrUsage, s, err)
 		}
 	}
 	if spec.public = spec.local; natted {
 		if spec.public, err = netip.ParseAddr(public); err != nil {
-			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", errUsage, s, err)
+			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", console.ErrUsage, s, err)
 		}
 	}
 	return spec, nil

@@ -13,12 +13,13 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"probity/coordinator"
+	"probity/internal/console"
 	"probity/store"
 )
 
 // progress shows the progress of a job: a bar on a terminal, a line every progressLineInterval in a pipe.
 type progress struct {
-	con  *console
+	con  *console.IO
 	bar  *progressbar.ProgressBar
 	last time.Time
 }
@@ -26,7 +27,7 @@ type progress struct {
 // progressLineInterval is how often a pipe gets a line.
 const progressLineInterval = 5 * time.Second
 
-func newProgress(con *console) *progress { return &progress{con: con, last: time.Now()} }
+func newProgress(con *console.IO) *progress { return &progress{con: con, last: time.Now()} }
 
 // follow shows the job until its end, and returns the ended job.
 func (p *progress) follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
@@ -52,15 +53,15 @@ func (p *progress) follow(ctx context.Context, c *coordinator.Coordinator, id st
 }
 
 func (p *progress) show(s coordinator.Snapshot) {
-	if !p.con.terminal {
+	if !p.con.Terminal {
 		if time.Since(p.last) >= progressLineInterval {
 			p.last = time.Now()
-			fmt.Fprintf(p.con.err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget, waitingClasses(s))
+			fmt.Fprintf(p.con.Err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget, waitingClasses(s))
 		}
 		return
 	}
 	if p.bar == nil {
-		p.bar = progressbar.NewOptions64(s.Rows, progressbar.OptionSetWriter(p.con.err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+		p.bar = progressbar.NewOptions64(s.Rows, progressbar.OptionSetWriter(p.con.Err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("rows"), progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionEnableColorCodes(true))
 	}
 	p.bar.Describe(string(s.State))
@@ -84,13 +85,13 @@ func waitingClasses(s coordinator.Snapshot) string {
 
 func (p *progress) end() {
 	if p.bar != nil {
-		fmt.Fprintln(p.con.err)
+		fmt.Fprintln(p.con.Err)
 	}
 }
 
 // printSummary prints the rows by status and by reason, and where the result is.
-func printSummary(con *console, j *store.Job, output string) error {
-	w := tabwriter.NewWriter(con.err, 0, 0, 2, ' ', 0)
+func printSummary(con *console.IO, j *store.Job, output string) error {
+	w := tabwriter.NewWriter(con.Err, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rows\t%d\ndistinct addresses\t%d\n", j.Rows, j.Unique)
 	for _, more := range []struct {
 		what string

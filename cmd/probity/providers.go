@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"probity/engine"
+	"probity/internal/console"
 	"probity/prober/doctor"
 )
 
@@ -27,29 +28,29 @@ type providersCheckCmd struct {
 var errBadFile = errors.New("the file is not good")
 
 // Run prints each remark with FILE:LINE. Errors fail the command, warnings do not.
-func (c providersCheckCmd) Run(con *console) error {
+func (c providersCheckCmd) Run(con *console.IO) error {
 	data, err := os.ReadFile(c.File)
 	if err != nil {
 		return err
 	}
 	table, remarks := doctor.CheckProviders(engine.DefaultTable(), data)
-	if err := c.print(con.out, remarks); err != nil {
+	if err := c.print(con.Out, remarks); err != nil {
 		return err
 	}
 	if table == nil || c.Strict && len(remarks) > 0 {
 		return fmt.Errorf("%s: %w", c.File, errBadFile)
 	}
 	if !c.JSON {
-		fmt.Fprintf(con.out, "%s: good, %s\n", c.File, counted(len(remarks), "warning"))
+		fmt.Fprintf(con.Out, "%s: good, %s\n", c.File, console.Counted(len(remarks), "warning"))
 	}
 	return nil
 }
 
 func (c providersCheckCmd) print(w io.Writer, remarks []doctor.Remark) error {
-	out := newLineWriter(w)
+	out := console.NewLineWriter(w)
 	for _, r := range remarks {
 		if c.JSON {
-			if err := out.encode(r); err != nil {
+			if err := out.Encode(r); err != nil {
 				return err
 			}
 			continue
@@ -77,7 +78,7 @@ type providersShowCmd struct {
 }
 
 // Run shows all of the table, or one provider.
-func (c providersShowCmd) Run(con *console) error {
+func (c providersShowCmd) Run(con *console.IO) error {
 	flags := probingFlags{Providers: c.Providers}
 	table, err := flags.table()
 	if err != nil {
@@ -90,9 +91,9 @@ func (c providersShowCmd) Run(con *console) error {
 		}
 	}
 	if c.JSON {
-		enc := json.NewEncoder(con.out)
+		enc := json.NewEncoder(con.Out)
 		enc.SetEscapeHTML(false)
 		return enc.Encode(view)
 	}
-	return view.print(con.out, c.ID != "")
+	return view.print(con.Out, c.ID != "")
 }

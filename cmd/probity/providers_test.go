@@ -11,12 +11,14 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // runCommand parses args as the flags of a command of its own and runs it.
 func runCommand(t *testing.T, command any, args ...string) (string, error) {
 	var out bytes.Buffer
-	con := &console{in: strings.NewReader(""), out: &out, err: &out}
+	con := &console.IO{In: strings.NewReader(""), Out: &out, Err: &out}
 	parser, err := kong.New(command, kong.Bind(con), kong.BindTo(t.Context(), (*contextType)(nil)))
 	require.NoError(t, err)
 	parsed, err := parser.Parse(args)
@@ -82,7 +84,7 @@ func TestProvidersShow(t *testing.T) {
 	for asked, reported := range map[string]string{"nobody-knows": `no provider is known as "nobody-knows"; see`, "gogle": "did you mean google?",
 		"google/no-such-usr": "did you mean google/no-such-user?", "session/timeout": "the program's own"} {
 		_, err = runCommand(t, &providersCmd{}, "show", asked)
-		require.ErrorIs(t, err, errUsage)
+		require.ErrorIs(t, err, console.ErrUsage)
 		require.ErrorContains(t, err, reported)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/console"
 	"probity/prober/doctor"
 )
 
@@ -142,7 +143,7 @@ func (v tableView) forProvider(t *engine.Table, id string) (tableView, error) {
 		p = t.ProviderOfHint(id)
 	}
 	if p == t.Unknown {
-		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", errUsage, id, didYouMean(suggestProviders(t, id, 2)))
+		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", console.ErrUsage, id, didYouMean(suggestProviders(t, id, 2)))
 	}
 	v.Providers = slices.DeleteFunc(v.Providers, func(other providerView) bool { return other.ID != p.ID })
 	v.Rules = nil
@@ -167,5 +168,5 @@ func (v tableView) forRule(id string) (tableView, error) {
 			near = append(near, r.ID)
 		}
 	}
-	return v, fmt.Errorf("%w: no rule of the table is %q%s; what begins with session/, dns/, policy/ or coordinator/ is the program's own", errUsage, id, didYouMean(near))
+	return v, fmt.Errorf("%w: no rule of the table is %q%s; what begins with session/, dns/, policy/ or coordinator/ is the program's own", console.ErrUsage, id, didYouMean(near))
 }

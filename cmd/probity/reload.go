@@ -17,7 +17,7 @@ func (s *service) reload() error {
 	if err != nil {
 		return err
 	}
-	pair, err := s.tlsListener.reread()
+	pair, err := s.tlsListener.Reread()
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *service) reload() error {
 	s.node.setTable(table)
 	logLists(s.log, s.node.lists.Load(), known)
 	s.node.setLists(known)
-	s.tlsListener.use(pair)
+	s.tlsListener.Use(pair)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"probity/engine"
+	"probity/internal/console"
 )
 
 // routeFacts is the output of explain route. A limit of zero means none.
@@ -31,10 +32,10 @@ type routeFacts struct {
 	limits engine.Limits
 }
 
-func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
+func explainRoute(ctx context.Context, con *console.IO, c *explainRouteCmd) error {
 	domain, err := engine.ParseDomain(c.Domain[strings.LastIndexByte(c.Domain, '@')+1:])
 	if err != nil {
-		return fmt.Errorf("%w: %s: %v", errUsage, c.Domain, err)
+		return fmt.Errorf("%w: %s: %v", console.ErrUsage, c.Domain, err)
 	}
 	table, err := c.table()
 	if err != nil {
@@ -68,7 +69,7 @@ func explainRoute(ctx context.Context, con *console, c *explainRouteCmd) error {
 		}
 	}
 	if c.JSON {
-		return json.NewEncoder(con.out).Encode(facts)
+		return json.NewEncoder(con.Out).Encode(facts)
 	}
 	return printRoute(con, &facts)
 }
@@ -116,20 +117,20 @@ func (f *routeFacts) ownerLabel() string {
 	return "would be asked from"
 }
 
-func printRoute(con *console, f *routeFacts) error {
-	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+func printRoute(con *console.IO, f *routeFacts) error {
+	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
 	l := f.limits
 	for _, row := range []struct {
 		name  string
 		value any
 	}{
-		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", orDash(strings.Join(f.MX, " "))}, {"route", orDash(f.Key)},
-		{"provider", orDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", f.askedText()},
-		{f.ownerLabel(), orDash(f.Owner)},
+		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", console.OrDash(strings.Join(f.MX, " "))}, {"route", console.OrDash(f.Key)},
+		{"provider", console.OrDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", f.askedText()},
+		{f.ownerLabel(), console.OrDash(f.Owner)},
 		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
 		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},
 		{"transactions a connection", l.TransactionsPerConnection}, {"refusals a connection", l.RefusalsPerConnection},
-		{"refusals an hour", l.RefusalsPerHour}, {"source", orDash(f.Source)}, {"read on", orDash(f.Date)},
+		{"refusals an hour", l.RefusalsPerHour}, {"source", console.OrDash(f.Source)}, {"read on", console.OrDash(f.Date)},
 	} {
 		fmt.Fprintf(w, "%s\t%v\n", row.name, row.value)
 	}

@@ -21,13 +21,18 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/internal/console"
+	"probity/internal/datafolder"
+	"probity/internal/loglimit"
+	"probity/internal/memlimit"
+	"probity/internal/tlsfront"
 	"probity/store"
 )
 
 type serveCmd struct {
 	probingFlags
 	listsFlags
-	tlsFlags
+	tlsfront.Flags
 	retainFlags
 	retainCacheFlag
 	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
@@ -92,15 +97,15 @@ type service struct {
 	callbacks      *callback.Sender
 	eraser         *coordinator.Eraser
 	server         *api.Server
-	tlsListener    *tlsListener // nil without TLS
+	tlsListener    *tlsfront.Listener // nil without TLS
 	healthMetrics  *healthMetrics
 	publicListener net.Listener
 	adminListener  net.Listener
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error) {
-	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.files(), registry: prometheus.NewRegistry()}
+func (c *serveCmd) Run(ctx context.Context, con *console.IO, root *cli) (err error) {
+	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
 	return s.serve(ctx, con)
 }
 
@@ -109,9 +114,9 @@ func (c *serveCmd) Run(ctx context.Context, con *console, root *cli) (err error)
 const serveMemoryLimit = 272 << 20
 
 // serve opens everything, and serves until ctx ends.
-func (s *service) serve(ctx context.Context, con *console) error {
-	adjustMemoryLimit(ctx, serveMemoryLimit)
-	if err := restrictDataFolder(s.cmd.Data, s.log); err != nil {
+func (s *service) serve(ctx context.Context, con *console.IO) error {
+	memlimit.Adjust(ctx, serveMemoryLimit)
+	if err := datafolder.Restrict(s.cmd.Data, s.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	if err := s.open(); err != nil {
@@ -125,22 +130,22 @@ func (s *service) serve(ctx context.Context, con *console) error {
 }
 
 // serverLog logs at info level, or everything with --verbose. Repeated warnings and errors are limited to a few lines a second.
-func serverLog(con *console, format string, verbose bool) *slog.Logger {
+func serverLog(con *console.IO, format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
 	if format == "json" {
-		return slog.New(newLogLimiter(slog.NewJSONHandler(con.err, options)))
+		return slog.New(loglimit.New(slog.NewJSONHandler(con.Err, options)))
 	}
-	return slog.New(newLogLimiter(slog.NewTextHandler(con.err, options)))
+	return slog.New(loglimit.New(slog.NewTextHandler(con.Err, options)))
 }
 
 // open opens the stores and the listeners, and connects the components.
 func (s *service) open() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.cmd
-	if s.tlsListener, err = c.newTLSListener(c.Data); err != nil {
+	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data); err != nil {
 		return err
 	}
 	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, lists: c.listsFlags, retain: c.retainFlags, retainCache: c.RetainCache, service: true, members: s.members,
@@ -194,7 +199,7 @@ func (s *service) warnAtStart() {
 	if at := s.publicListener.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
 		s.log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)
 	}
-	if s.tlsListener.contradicts(c.PublicURL) {
+	if s.tlsListener.Contradicts(c.PublicURL) {
 		s.log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work", "public-url", c.PublicURL)
 	}
 	if c.CallbackSource == "" {
@@ -202,28 +207,25 @@ func (s *service) warnAtStart() {
 	}
 }
 
-// firstPasswordFile is the file in the data folder that holds the password of the first admin.
-const firstPasswordFile = "first-admin-password"
-
 // createFirstAdmin creates the admin of an empty store. The password is written to the disk, for the folder's owner only, before the
 // account: if the start ends between the two, the next one writes the file again. The password is never in the log.
-func (s *service) createFirstAdmin(ctx context.Context, con *console) error {
+func (s *service) createFirstAdmin(ctx context.Context, con *console.IO) error {
 	if len(s.node.store.Users()) > 0 {
 		return nil
 	}
-	path, password := filepath.Join(s.cmd.Data, firstPasswordFile), store.RandomPassword()
+	path, password := filepath.Join(s.cmd.Data, datafolder.FirstPasswordFile), store.RandomPassword()
 	if err := writeSecret(s.disk, path, password+"\n"); err != nil {
 		return fmt.Errorf("password of the first admin: %w", err)
 	}
 	user, _, err := s.node.store.FirstAdmin(ctx, s.cmd.AdminEmail, password, s.cmd.InitialCredits, time.Now())
 	if errors.Is(err, store.ErrBadEmail) {
-		return errors.Join(fmt.Errorf("%w: --admin-email %q: %v", errUsage, s.cmd.AdminEmail, err), os.Remove(path))
+		return errors.Join(fmt.Errorf("%w: --admin-email %q: %v", console.ErrUsage, s.cmd.AdminEmail, err), os.Remove(path))
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.err, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
-		user.Email, counted(s.cmd.InitialCredits, "credit"), path, s.cmd.Data, user.Email)
+	_, err = fmt.Fprintf(con.Err, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
+		user.Email, console.Counted(s.cmd.InitialCredits, "credit"), path, s.cmd.Data, user.Email)
 	return err
 }
 
@@ -272,7 +274,7 @@ func (s *service) publicURL() string {
 	if s.cmd.PublicURL != "" {
 		return s.cmd.PublicURL
 	}
-	return s.tlsListener.scheme() + "://" + s.publicListener.Addr().String()
+	return s.tlsListener.Scheme() + "://" + s.publicListener.Addr().String()
 }
 
 // parseSource parses --callback-source: the address to bind, and the one to publish.
@@ -282,10 +284,10 @@ func parseSource(s string) (local netip.Addr, published []string, err error) {
 	}
 	spec, err := egressFlag(s + "=callbacks.invalid").parse()
 	if err != nil {
-		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", errUsage, s)
+		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", console.ErrUsage, s)
 	}
 	if err := checkBindable(spec.local); err != nil {
-		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", errUsage, s, err)
+		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", console.ErrUsage, s, err)
 	}
 	return spec.local, []string{spec.public.String()}, nil
 }
@@ -301,7 +303,7 @@ func (s *service) newServer() (*api.Server, error) {
 	}
 	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		TLS: s.tlsListener.tlsConfig()},
+		TLS: s.tlsListener.Config()},
 		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry,
@@ -424,4 +426,12 @@ func (s *service) close() error {
 		errs = append(errs, s.node.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// newEraser makes the eraser of a node. It erases from the cache of this process, or from those of the coordinator's nodes.
+func (n *node) newEraser() *coordinator.Eraser {
+	if n.fleet != nil {
+		return NewEraser(n.store, n.coordinator, n.fleet, n.log)
+	}
+	return NewEraser(n.store, n.coordinator, LocalCache{n.cache}, n.log)
 }

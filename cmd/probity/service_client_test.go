@@ -17,6 +17,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/world"
 	"probity/engine"
+	"probity/internal/apiclient"
 	"probity/store"
 )
 
@@ -135,7 +136,7 @@ func (c *customer) upload(t *testing.T, parts ...formPart) bulkJob {
 
 // bulkJob is what the tests read of a job record.
 type bulkJob struct {
-	jobView
+	apiclient.Job
 	Duplicates int64   `json:"duplicate_rows"`
 	Blank      int64   `json:"blank_rows"`
 	Reserved   int64   `json:"credits_reserved"`

@@ -12,6 +12,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/world"
+	"probity/internal/console"
 )
 
 type simCmd struct {
@@ -56,9 +57,9 @@ type simServeCmd struct {
 }
 
 // Run serves until ctx ends, then prints what the referee saw.
-func (c simServeCmd) Run(ctx context.Context, con *console) error {
+func (c simServeCmd) Run(ctx context.Context, con *console.IO) error {
 	if c.Speedup < 0 {
-		return fmt.Errorf("%w: --speedup %g; give 0 for no limits, or a positive number", errUsage, c.Speedup)
+		return fmt.Errorf("%w: --speedup %g; give 0 for no limits, or a positive number", console.ErrUsage, c.Speedup)
 	}
 	network, err := c.network()
 	if err != nil {
@@ -69,13 +70,13 @@ func (c simServeCmd) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "simulated internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.SMTPPort)
+	fmt.Fprintf(con.Err, "simulated internet %d: DNS at %s, SMTP at port %d", c.Seed, server.DNS, server.SMTPPort)
 	if server.HTTP.IsValid() {
-		fmt.Fprintf(con.err, ", referee at http://%s/referee", server.HTTP)
+		fmt.Fprintf(con.Err, ", referee at http://%s/referee", server.HTTP)
 	}
-	fmt.Fprintln(con.err)
+	fmt.Fprintln(con.Err)
 	err = server.Wait()
-	out := json.NewEncoder(con.err)
+	out := json.NewEncoder(con.Err)
 	out.SetIndent("", "  ")
 	return errors.Join(err, out.Encode(server.Referee.Report()))
 }
@@ -87,7 +88,7 @@ func (c simServeCmd) network() (sim.Network, error) {
 	}
 	within, err := sim.NewPrivateNetwork(c.Network)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --network: %w", errUsage, err)
+		return nil, fmt.Errorf("%w: --network: %w", console.ErrUsage, err)
 	}
 	return within, nil
 }
@@ -97,7 +98,7 @@ type simProvidersCmd struct {
 }
 
 // Run prints TOML.
-func (c simProvidersCmd) Run(con *console) error { return sim.WriteProviders(con.out, c.Speedup) }
+func (c simProvidersCmd) Run(con *console.IO) error { return sim.WriteProviders(con.Out, c.Speedup) }
 
 type simListCmd struct {
 	seedFlag
@@ -114,8 +115,8 @@ func (c simListCmd) Validate() error {
 }
 
 // Run prints CSV.
-func (c simListCmd) Run(con *console) error {
-	return buffered(con.out, func(w io.Writer) error {
+func (c simListCmd) Run(con *console.IO) error {
+	return buffered(con.Out, func(w io.Writer) error {
 		if c.Homes > 0 {
 			return world.WriteHomes(w, c.world(), c.Rows)
 		}
@@ -136,13 +137,13 @@ type simTruthCmd struct {
 }
 
 // Run prints the list with two more columns.
-func (c simTruthCmd) Run(con *console) error {
+func (c simTruthCmd) Run(con *console.IO) error {
 	in, err := os.Open(c.File)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return buffered(con.out, func(w io.Writer) error {
+	return buffered(con.Out, func(w io.Writer) error {
 		return sim.WriteTruth(w, c.world(), in)
 	})
 }
@@ -153,7 +154,7 @@ type simScoreCmd struct {
 }
 
 // Run prints the confusion matrix as JSON.
-func (c simScoreCmd) Run(con *console) error {
+func (c simScoreCmd) Run(con *console.IO) error {
 	truth, err := os.Open(c.Truth)
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (c simScoreCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(con.out).Encode(scores)
+	return json.NewEncoder(con.Out).Encode(scores)
 }
 
 func buffered(w io.Writer, do func(io.Writer) error) error {

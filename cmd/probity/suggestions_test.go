@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/console"
 )
 
 func TestEditDistance(t *testing.T) {
@@ -44,7 +45,7 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 		facts := routeFacts{Asked: why == "", WhyNot: why, Owner: "n1/192.0.2.1"}
 		require.True(t, strings.HasPrefix(facts.askedText(), c.want), "%s, want %s", facts.askedText(), c.want)
 		var out bytes.Buffer
-		require.NoError(t, printRoute(&console{out: &out}, &facts))
+		require.NoError(t, printRoute(&console.IO{Out: &out}, &facts))
 		require.Regexp(t, `(?m)^asked at all +`+c.want, out.String())
 		from := "would be asked from"
 		if facts.Asked {

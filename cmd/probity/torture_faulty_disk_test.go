@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/internal/console"
 )
 
 // faultyDiskProgram is this program on a disk with controlled faults. TestMain runs it like any other program.
@@ -35,7 +37,7 @@ func faultyDiskMain() {
 		os.Exit(2)
 	}
 	go disk.serveCommands(listener) // to the end of the process
-	os.Exit(run(ctx, os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, disk: disk}))
+	os.Exit(run(ctx, os.Args[1:], &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Disk: disk}))
 }
 
 // faultyDisk is a disk that can be full, slow, or fail one step: before it took effect, or after.

@@ -16,6 +16,8 @@ import (
 
 	"probity/coordinator"
 	"probity/engine"
+	"probity/internal/console"
+	"probity/internal/memlimit"
 )
 
 type verifyCmd struct {
@@ -34,8 +36,8 @@ type verifyCmd struct {
 }
 
 // Run verifies addresses or a list.
-func (c *verifyCmd) Run(ctx context.Context, con *console, root *cli) error {
-	adjustMemoryLimit(ctx, verifyMemoryLimit)
+func (c *verifyCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
+	memlimit.Adjust(ctx, verifyMemoryLimit)
 	log := newLog(con, root.Verbose)
 	c.Warm = true // the age of a source is not known here
 	file, isList := c.listTarget()
@@ -84,11 +86,11 @@ func (c *verifyCmd) Validate() error {
 // checkAddressTargets refuses flags that are for lists, and lists among addresses.
 func (c *verifyCmd) checkAddressTargets() error {
 	if c.Output != "" {
-		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", errUsage)
+		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", console.ErrUsage)
 	}
 	for _, t := range c.Targets {
 		if info, err := os.Stat(t); t == "-" || err == nil && !info.IsDir() {
-			return fmt.Errorf("%w: %s is a list; give it alone, or give addresses only", errUsage, t)
+			return fmt.Errorf("%w: %s is a list; give it alone, or give addresses only", console.ErrUsage, t)
 		}
 	}
 	return nil
@@ -97,7 +99,7 @@ func (c *verifyCmd) checkAddressTargets() error {
 // checkListTarget refuses a list that cannot be read, and a result that cannot be written, before any work is done.
 func (c *verifyCmd) checkListTarget(file string) error {
 	if err := checkListFile(file); err != nil {
-		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", errUsage, err)
+		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
 	}
 	if c.Output == "" {
 		return nil
@@ -106,10 +108,10 @@ func (c *verifyCmd) checkListTarget(file string) error {
 		return err
 	}
 	if info, err := os.Stat(filepath.Dir(c.Output)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", errUsage, c.Output)
+		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", console.ErrUsage, c.Output)
 	}
 	if sameFile(file, c.Output) {
-		return fmt.Errorf("%w: --output %s is the list itself; name another file", errUsage, c.Output)
+		return fmt.Errorf("%w: --output %s is the list itself; name another file", console.ErrUsage, c.Output)
 	}
 	return c.checkOverwrite()
 }
@@ -122,11 +124,11 @@ func checkListFile(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is no address, as it has no \"@\", and there is no such file", printable(file))
+		return fmt.Errorf("%s is no address, as it has no \"@\", and there is no such file", console.Printable(file))
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder", printable(file))
+		return fmt.Errorf("%s is a folder", console.Printable(file))
 	}
 	return nil
 }
@@ -138,33 +140,33 @@ func (c *verifyCmd) checkOverwrite() error {
 		return nil // the error shows again when the file is written
 	}
 	if there.IsDir() {
-		return fmt.Errorf("%w: --output %s is a folder; name a file", errUsage, c.Output)
+		return fmt.Errorf("%w: --output %s is a folder; name a file", console.ErrUsage, c.Output)
 	}
 	if _, err := os.Stat(c.Output + progressFolder); c.Force || err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", errUsage, c.Output)
+	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", console.ErrUsage, c.Output)
 }
 
 // warnWithoutSender warns once that public mail servers will not be probed, and why.
-func (c *verifyCmd) warnWithoutSender(con *console) {
+func (c *verifyCmd) warnWithoutSender(con *console.IO) {
 	if !c.NoSMTP && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
-		fmt.Fprintln(con.err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
+		fmt.Fprintln(con.Err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
 	}
 }
 
 // newLog logs errors, or everything with --verbose, to standard error.
-func newLog(con *console, verbose bool) *slog.Logger {
+func newLog(con *console.IO, verbose bool) *slog.Logger {
 	level := slog.LevelError
 	if verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: level}))
 }
 
 // warnLog logs warnings too.
-func warnLog(con *console) *slog.Logger {
-	return slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+func warnLog(con *console.IO) *slog.Logger {
+	return slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // withNode runs do while the node runs, then ends the node. It returns the errors of both.
@@ -189,7 +191,7 @@ func withNode(ctx context.Context, n *node, do func(context.Context) error) erro
 // maxConcurrent bounds how many addresses of one command line are verified at a time.
 const maxConcurrent = 64
 
-func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console, log *slog.Logger) error {
+func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console.IO, log *slog.Logger) error {
 	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: warnLog(con), lists: c.listsFlags})
 	if err != nil {
 		return err
@@ -236,18 +238,18 @@ func (c *verifyCmd) verifyOne(ctx context.Context, n *node, email string) (coord
 		Took: time.Since(began), Details: c.Details}, nil
 }
 
-func printJSON(con *console, answers []coordinator.Result) error {
+func printJSON(con *console.IO, answers []coordinator.Result) error {
 	now := time.Now()
 	for i := range answers {
-		if _, err := con.out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
+		if _, err := con.Out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func printTable(con *console, answers []coordinator.Result) error {
-	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+func printTable(con *console.IO, answers []coordinator.Result) error {
+	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE")
 	now := time.Now()
 	for i := range answers {
@@ -257,26 +259,9 @@ func printTable(con *console, answers []coordinator.Result) error {
 		if a.DidYouMean != "" {
 			reason = strings.TrimSpace(reason + " (did you mean " + a.DidYouMean + "?)")
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, engine.Score(v, now), printable(a.Email), orDash(reason), orDash(v.ProviderName), orDash(firstHost(v)), v.Rule)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, engine.Score(v, now), console.Printable(a.Email), console.OrDash(reason), console.OrDash(v.ProviderName), console.OrDash(firstHost(v)), v.Rule)
 	}
 	return w.Flush()
-}
-
-// printable keeps control characters of an input out of the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func firstHost(v *engine.Verdict) string {

@@ -17,6 +17,9 @@ import (
 
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
+	"probity/internal/console"
+	"probity/internal/datafolder"
+	"probity/internal/safefile"
 	"probity/store"
 )
 
@@ -40,11 +43,11 @@ func resultFormOf(path string) (coordinator.Form, error) {
 			return f.form, nil
 		}
 	}
-	return coordinator.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", errUsage, path)
+	return coordinator.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", console.ErrUsage, path)
 }
 
 // verifyList verifies a list into a file, or onto standard output.
-func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logger, file string) error {
+func (c *verifyCmd) verifyList(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
 	if c.Output == "" {
 		return c.verifyToStdout(ctx, con, log, file)
 	}
@@ -53,12 +56,12 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console, log *slog.Logg
 		return err
 	}
 	dir := c.Output + progressFolder
-	if err := restrictOwnFolder(dir); err != nil {
+	if err := datafolder.RestrictOwn(dir); err != nil {
 		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
 	return l.verify(ctx, func(n *node, job string) error {
-		return writeFile(c.Output, func(w io.Writer) error {
+		return safefile.Write(c.Output, func(w io.Writer) error {
 			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)
 		})
 	})
@@ -75,7 +78,7 @@ func sameFile(a, b string) bool {
 }
 
 // verifyToStdout keeps its progress in a temporary folder.
-func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.Logger, file string) error {
+func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
 	dir, err := os.MkdirTemp("", "probity-*")
 	if err != nil {
 		return err
@@ -83,7 +86,7 @@ func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.
 	form := coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
 	err = l.verify(ctx, func(n *node, job string) error {
-		return n.coordinator.Results(ctx, job, coordinator.Filter{Form: form}, con.out)
+		return n.coordinator.Results(ctx, job, coordinator.Filter{Form: form}, con.Out)
 	})
 	return errors.Join(err, os.RemoveAll(dir))
 }
@@ -91,7 +94,7 @@ func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console, log *slog.
 // listJob is one list that is being verified.
 type listJob struct {
 	*verifyCmd
-	con  *console
+	con  *console.IO
 	log  *slog.Logger
 	file string
 	dir  string // of its progress
@@ -115,7 +118,7 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) er
 			return errors.Join(err, os.RemoveAll(l.dir))
 		}
 		if ctx.Err() != nil && l.Output != "" {
-			fmt.Fprintf(l.con.err, "interrupted; what is known is in %s, the same command goes on from there\n", l.dir)
+			fmt.Fprintf(l.con.Err, "interrupted; what is known is in %s, the same command goes on from there\n", l.dir)
 		}
 		return err
 	}
@@ -126,7 +129,7 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) er
 }
 
 // runJob verifies a list and writes its result.
-func (c *verifyCmd) runJob(ctx context.Context, con *console, n *node, file string, writeResult func(*node, string) error) (*store.Job, error) {
+func (c *verifyCmd) runJob(ctx context.Context, con *console.IO, n *node, file string, writeResult func(*node, string) error) (*store.Job, error) {
 	job, err := c.findOrAcceptJob(ctx, con, n, file)
 	if err != nil {
 		return nil, err
@@ -143,7 +146,7 @@ func (c *verifyCmd) runJob(ctx context.Context, con *console, n *node, file stri
 }
 
 // findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list; else a new one.
-func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
+func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console.IO, n *node, file string) (*store.Job, error) {
 	jobs, _, err := n.coordinator.Jobs("", "", 1, "")
 	if err != nil {
 		return nil, err
@@ -158,13 +161,13 @@ func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console, n *node, 
 	if jobs[0].Name != sum {
 		return nil, fmt.Errorf("%s%s holds the progress of another list or of other options; finish that one, name another -o, or delete that folder", c.Output, progressFolder)
 	}
-	fmt.Fprintf(con.err, "going on with %s where it stopped\n", file)
+	fmt.Fprintf(con.Err, "going on with %s where it stopped\n", file)
 	return jobs[0], nil
 }
 
 // acceptList reads and checks the whole list, and makes it a job named after its content.
-func (c *verifyCmd) acceptList(ctx context.Context, con *console, n *node, file string) (*store.Job, error) {
-	in := con.in
+func (c *verifyCmd) acceptList(ctx context.Context, con *console.IO, n *node, file string) (*store.Job, error) {
+	in := con.In
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -214,23 +217,6 @@ func fileSHA256(file string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-// writeFile writes a file atomically and durably: to a temporary name, synced, renamed, and the name synced. After it the source
-// of the content may be removed.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Sync(), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncFolder(filepath.Dir(path))
 }
 
 // progressInterval is how often progress is read.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"probity/api"
+	"probity/internal/console"
 )
 
 // version is set by the linker for releases; a build from a checkout says "devel" and its revision.
@@ -26,13 +27,13 @@ type build struct {
 }
 
 // Run prints the version, its revision if known, and the Go release.
-func (c versionCmd) Run(con *console) error {
+func (c versionCmd) Run(con *console.IO) error {
 	b := build{Version: version, Revision: api.Revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if c.JSON {
-		return json.NewEncoder(con.out).Encode(b)
+		return json.NewEncoder(con.Out).Encode(b)
 	}
 	words := []string{"probity", b.Version, b.Revision, b.Go, b.Platform}
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
-	_, err := fmt.Fprintln(con.out, strings.Join(words, " "))
+	_, err := fmt.Fprintln(con.Out, strings.Join(words, " "))
 	return err
 }

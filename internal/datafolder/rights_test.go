@@ -1,4 +1,4 @@
-package main
+package datafolder
 
 import (
 	"io/fs"
@@ -37,22 +37,13 @@ func requireClosed(t *testing.T, dir string) {
 
 func TestDataFolderIsClosedToOthers(t *testing.T) {
 	dir := openFolder(t)
-	require.NoError(t, restrictFolder(dir))
+	require.NoError(t, restrict(dir))
 	requireClosed(t, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o666))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o777))
 	requireClosed(t, dir)
 
 	made := filepath.Join(t.TempDir(), "made", "here")
-	require.NoError(t, restrictFolder(made))
+	require.NoError(t, restrict(made))
 	requireClosed(t, made)
-}
-
-// Each command that opens a data folder restricts it to its owner.
-func TestCommandsCloseTheirDataFolder(t *testing.T) {
-	dir := openFolder(t)
-	s, err := openLocalAdmin(dir, true)
-	require.NoError(t, err)
-	require.NoError(t, s.Close())
-	requireClosed(t, dir)
 }

@@ -1,4 +1,4 @@
-package main
+package datafolder
 
 import (
 	"errors"
@@ -12,10 +12,10 @@ import (
 // otherUsersBits are the rights of everyone but the owner.
 const otherUsersBits = 0o077
 
-// restrictFolder makes a data folder, or takes the rights of all other users from an existing one: 0700 for folders, 0600 for files. It
+// restrict makes a data folder, or takes the rights of all other users from an existing one: 0700 for folders, 0600 for files. It
 // also sets the umask, so that in a folder of another owner (a volume, for example) others see only names. An error that is
 // fs.ErrPermission means that something in the folder stays open.
-func restrictFolder(dir string) error {
+func restrict(dir string) error {
 	syscall.Umask(otherUsersBits)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -44,7 +44,7 @@ func restrictFolder(dir string) error {
 	return errors.Join(append(open, err)...)
 }
 
-// maxNamedPaths bounds the paths that an error of restrictFolder names.
+// maxNamedPaths bounds the paths that an error of restrict names.
 const maxNamedPaths = 10
 
 func restrictEntry(path string, e fs.DirEntry) error {
@@ -63,17 +63,17 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// restrictOwnFolder restricts what we own of a data folder. The command that serves from the folder warns about the rest.
-func restrictOwnFolder(dir string) error {
-	if err := restrictFolder(dir); !errors.Is(err, fs.ErrPermission) {
+// RestrictOwn restricts what we own of a data folder. The command that serves from the folder warns about the rest.
+func RestrictOwn(dir string) error {
+	if err := restrict(dir); !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil
 }
 
-// restrictDataFolder restricts the data folder of a service, and warns if some of it stays open.
-func restrictDataFolder(dir string, log *slog.Logger) error {
-	err := restrictFolder(dir)
+// Restrict restricts the data folder of a service, and warns if some of it stays open.
+func Restrict(dir string, log *slog.Logger) error {
+	err := restrict(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		log.Warn("other users of this machine can read some of the data folder; change its owner to the user of this process", "data", dir, "error", err)
 		return nil

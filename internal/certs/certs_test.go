@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"bytes"
@@ -11,15 +11,17 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/console"
 )
 
 // runCerts runs the certs command and returns its output.
 func runCerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	con := &console{out: &out, err: io.Discard}
+	con := &console.IO{Out: &out, Err: io.Discard}
 	var c struct {
-		Certs certsCmd `cmd:""`
+		Certs Command `cmd:""`
 	}
 	parser, err := kong.New(&c, kong.Bind(con))
 	require.NoError(t, err)
@@ -66,7 +68,7 @@ func TestCertsOfACluster(t *testing.T) {
 // handshake makes a TLS handshake between a node and a coordinator that expects the node of that name.
 func handshake(t *testing.T, dir, node, coordinator, means string) error {
 	load := func(name string) (tls.Certificate, *x509.CertPool) {
-		own, pool, err := loadTLSFiles(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
+		own, pool, err := LoadTLS(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
 		require.NoError(t, err)
 		return own, pool
 	}
@@ -121,10 +123,10 @@ func TestCertsRefuseBadNamesAndDays(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range []string{"", "Big", "a b", "../x", "-a", "a-", "a..b", "ca", "cluster", "ünode"} {
 		_, err := runCerts(t, "node", "--dir", dir, "--", name)
-		require.ErrorIs(t, err, errUsage, name)
+		require.ErrorIs(t, err, console.ErrUsage, name)
 	}
 	_, err = runCerts(t, "node", "n1", "--dir", dir, "--days", "0")
-	require.ErrorIs(t, err, errUsage)
+	require.ErrorIs(t, err, console.ErrUsage)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 3)
@@ -138,9 +140,9 @@ func TestForeignCertificateIsRefused(t *testing.T) {
 		_, err = runCerts(t, "node", "n1", "--dir", dir)
 		require.NoError(t, err)
 	}
-	_, _, err := loadTLSFiles(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	_, _, err := LoadTLS(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "is not of authority")
-	_, _, err = loadTLSFiles(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	_, _, err = LoadTLS(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "does not match")
 }
 
@@ -149,7 +151,7 @@ func TestGossipKeyRotates(t *testing.T) {
 	_, err := runCerts(t, "init", "--dir", dir)
 	require.NoError(t, err)
 	keys := func() [][]byte {
-		k, err := readClusterKeys(filepath.Join(dir, clusterKey))
+		k, err := ReadKeys(filepath.Join(dir, KeyFile))
 		require.NoError(t, err)
 		return k
 	}
@@ -168,15 +170,15 @@ func TestGossipKeyRotates(t *testing.T) {
 	_, err = runCerts(t, "key", "prune", "--dir", dir)
 	require.NoError(t, err)
 	require.Equal(t, both[1:], keys())
-	info, err := os.Stat(filepath.Join(dir, clusterKey))
+	info, err := os.Stat(filepath.Join(dir, KeyFile))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-func FuzzParseClusterKeys(f *testing.F) {
+func FuzzParseKeys(f *testing.F) {
 	f.Add("# a remark\nMDEyMzQ1Njc4OTAxMjM0NQ==\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		keys, err := parseClusterKeys(text)
+		keys, err := parseKeys(text)
 		if err != nil {
 			return
 		}
@@ -184,7 +186,7 @@ func FuzzParseClusterKeys(f *testing.F) {
 		for _, k := range keys {
 			again = append(again, keyLine(k)...)
 		}
-		back, err := parseClusterKeys(string(again))
+		back, err := parseKeys(string(again))
 		require.NoError(t, err)
 		require.Equal(t, keys, back)
 	})

@@ -1,4 +1,4 @@
-package main
+package measured
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"probity/engine/smtp"
 )
 
-// proberTalk is what bench measures next to its bare SMTP client. It does what a ready queue of the prober does between a connection
+// conversation is what bench measures next to its bare SMTP client. It does what a ready queue of the prober does between a connection
 // and the verdicts of its recipients, with the same packages: smtp.Dialer, smtp.Open, Session.Transaction with batches of the same
 // size, Table.Classify for each reply, engine.Evidence with every sighting, engine.Next, the decoy of a domain (only after a
 // recipient was accepted there), engine.Judge.
 //
 // It leaves out parsing, DNS, scheduling (queues, budgets, in-flight probes, admission), storage (cache, metrics, results), and
 // TLS, which the bare client does not speak either.
-type proberTalk struct {
+type conversation struct {
 	table          *engine.Table
 	dial           smtp.Dialer
 	cfg            smtp.Config
@@ -27,14 +27,14 @@ type proberTalk struct {
 	onVerdict      func(engine.Address, *engine.Verdict) // called with each verdict, for tests; may be nil
 }
 
-// benchTalk is a bench.Conversation.
-func benchTalk(dial bench.Dial, tasks []bench.Task) func(context.Context, int) bench.TaskResult {
-	return newProberTalk(dial).tasksFunc(tasks)
+// Conversation is a bench.Conversation.
+func Conversation(dial bench.Dial, tasks []bench.Task) func(context.Context, int) bench.TaskResult {
+	return newConversation(dial).tasksFunc(tasks)
 }
 
-func newProberTalk(dial bench.Dial) *proberTalk {
+func newConversation(dial bench.Dial) *conversation {
 	const ehlo, from = "talk.bench.example", "talk@bench.example"
-	return &proberTalk{
+	return &conversation{
 		table: engine.DefaultTable(),
 		dial: smtp.Dialer{AllowPrivate: true, Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
 			return dial(ctx, network, address)
@@ -44,8 +44,8 @@ func newProberTalk(dial bench.Dial) *proberTalk {
 	}
 }
 
-func (c *proberTalk) tasksFunc(tasks []bench.Task) func(context.Context, int) bench.TaskResult {
-	ready := make([]talkTask, len(tasks))
+func (c *conversation) tasksFunc(tasks []bench.Task) func(context.Context, int) bench.TaskResult {
+	ready := make([]task, len(tasks))
 	for i, e := range tasks {
 		ready[i] = c.prepareTask(e)
 	}
@@ -53,8 +53,8 @@ func (c *proberTalk) tasksFunc(tasks []bench.Task) func(context.Context, int) be
 }
 
 // prepareTask parses a task's addresses. It leaves out those that need no probe: bad syntax, or decided by the provider's rules.
-func (c *proberTalk) prepareTask(e bench.Task) talkTask {
-	t := talkTask{host: e.Host, addr: e.At, route: c.table.NewRoute([]engine.MX{{Host: e.Host}})}
+func (c *conversation) prepareTask(e bench.Task) task {
+	t := task{host: e.Host, addr: e.At, route: c.table.NewRoute([]engine.MX{{Host: e.Host}})}
 	for _, recipients := range e.Recipients {
 		var addrs []engine.Address
 		for _, r := range recipients {
@@ -71,8 +71,8 @@ func (c *proberTalk) prepareTask(e bench.Task) talkTask {
 	return t
 }
 
-// talkTask is a task in the form that a ready queue has.
-type talkTask struct {
+// task is a task in the form that a ready queue has.
+type task struct {
 	host         string
 	addr         netip.AddrPort
 	route        engine.Route
@@ -80,8 +80,8 @@ type talkTask struct {
 }
 
 // runTask runs a task over as many connections as its host requires. Two connections in a row without a reply end it.
-func (c *proberTalk) runTask(ctx context.Context, e *talkTask) bench.TaskResult {
-	t := &talkRun{c: c, task: e, domains: map[string]*talkDomain{}}
+func (c *conversation) runTask(ctx context.Context, e *task) bench.TaskResult {
+	t := &run{c: c, task: e, domains: map[string]*domainState{}}
 	for emptyConnections := 0; t.unfinished() && emptyConnections < 2 && ctx.Err() == nil; {
 		before := t.result.Recipients
 		t.result.Connections++
@@ -98,43 +98,43 @@ func (c *proberTalk) runTask(ctx context.Context, e *talkTask) bench.TaskResult 
 	return t.result
 }
 
-// talkProbe is one recipient: an address on its way to a verdict, or a domain's decoy.
-type talkProbe struct {
+// probe is one recipient: an address on its way to a verdict, or a domain's decoy.
+type probe struct {
 	ev                engine.Evidence
-	domain            *talkDomain
+	domain            *domainState
 	decoy             bool
 	startsTransaction bool // is the first recipient of one of the task's transactions
 }
 
-// talkDomain is the result of a domain's decoy, and the probes that wait for it.
-type talkDomain struct {
+// domainState is the result of a domain's decoy, and the probes that wait for it.
+type domainState struct {
 	accepted bool
-	waiting  []*talkProbe
+	waiting  []*probe
 	sighting engine.Sighting // of the decoy; its Host is empty before it has answered
 }
 
-// talkRun is one task under way.
-type talkRun struct {
-	c           *proberTalk
-	task        *talkTask
-	askFirst    []*talkProbe // sent before the others: decoys, and recipients without a reply
+// run is one task under way.
+type run struct {
+	c           *conversation
+	task        *task
+	askFirst    []*probe     // sent before the others: decoys, and recipients without a reply
 	transaction int          // index of the next transaction of the task
 	recipient   int          // index of its next recipient
-	domain      *talkDomain  // its domain
-	unused      []talkProbe  // allocated in advance
-	domains     map[string]*talkDomain
-	batch       []*talkProbe
+	domain      *domainState // its domain
+	unused      []probe      // allocated in advance
+	domains     map[string]*domainState
+	batch       []*probe
 	rcpts       []smtp.Rcpt
 	now         time.Time
 	result      bench.TaskResult
 }
 
-func (t *talkRun) unfinished() bool {
+func (t *run) unfinished() bool {
 	return len(t.askFirst) > 0 || t.transaction < len(t.task.transactions)
 }
 
 // nextProbe returns the next recipient to send.
-func (t *talkRun) nextProbe() (p *talkProbe, ok bool) {
+func (t *run) nextProbe() (p *probe, ok bool) {
 	switch {
 	case len(t.askFirst) > 0:
 		p, t.askFirst = t.askFirst[0], t.askFirst[1:]
@@ -144,7 +144,7 @@ func (t *talkRun) nextProbe() (p *talkProbe, ok bool) {
 	}
 	addrs := t.task.transactions[t.transaction]
 	if len(t.unused) == 0 {
-		t.unused = make([]talkProbe, talkBatchSize)
+		t.unused = make([]probe, batchSize)
 	}
 	p, t.unused = &t.unused[0], t.unused[1:]
 	if p.startsTransaction = t.recipient == 0; p.startsTransaction {
@@ -157,23 +157,23 @@ func (t *talkRun) nextProbe() (p *talkProbe, ok bool) {
 	return p, true
 }
 
-func (t *talkRun) domainOf(name string) *talkDomain {
+func (t *run) domainOf(name string) *domainState {
 	d := t.domains[name]
 	if d == nil {
-		d = &talkDomain{}
+		d = &domainState{}
 		t.domains[name] = d
 	}
 	return d
 }
 
-// talkBatchSize is how many recipients a batch holds: as many as a ready queue sends on a connection that has answered.
-const talkBatchSize = 100
+// batchSize is how many recipients a batch holds: as many as a ready queue sends on a connection that has answered.
+const batchSize = 100
 
 // fillTransaction fills the next batch.
-func (t *talkRun) fillTransaction() {
+func (t *run) fillTransaction() {
 	t.batch, t.rcpts = t.batch[:0], t.rcpts[:0]
-	var domain *talkDomain
-	for len(t.batch) < talkBatchSize {
+	var domain *domainState
+	for len(t.batch) < batchSize {
 		p, ok := t.nextProbe()
 		if !ok {
 			return
@@ -185,7 +185,7 @@ func (t *talkRun) fillTransaction() {
 }
 
 // runConnection sends recipients over one connection until none is left or the connection is unusable.
-func (t *talkRun) runConnection(ctx context.Context) {
+func (t *run) runConnection(ctx context.Context) {
 	conn, f := t.c.dial.DialContext(ctx, t.task.addr)
 	if !f.None() {
 		return
@@ -204,7 +204,7 @@ func (t *talkRun) runConnection(ctx context.Context) {
 }
 
 // handleReply records the reply to the i-th recipient of a batch.
-func (t *talkRun) handleReply(i int, r engine.Reply) {
+func (t *run) handleReply(i int, r engine.Reply) {
 	p, d := t.batch[i], t.batch[i].domain
 	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: t.task.host, Reply: r, At: t.now,
 		Finding: t.c.table.Classify(t.task.route.Provider, r, t.c.senderIdentity)}
@@ -228,7 +228,7 @@ func (t *talkRun) handleReply(i int, r engine.Reply) {
 }
 
 // advance takes a probe as far as possible without another reply.
-func (t *talkRun) advance(p *talkProbe) {
+func (t *run) advance(p *probe) {
 	d := p.domain
 	step := engine.Next(&p.ev, engine.Policy{}, t.now)
 	if step.Kind == engine.StepDecoy && d.sighting.Host != "" {
@@ -249,7 +249,7 @@ func (t *talkRun) advance(p *talkProbe) {
 }
 
 // newDecoy makes the decoy of a probe's domain: a random recipient.
-func (t *talkRun) newDecoy(p *talkProbe) *talkProbe {
+func (t *run) newDecoy(p *probe) *probe {
 	local := make([]byte, 16)
 	for i := range local {
 		local[i] = 'a' + byte(rand.IntN(26))
@@ -258,5 +258,5 @@ func (t *talkRun) newDecoy(p *talkProbe) *talkProbe {
 	if err != nil {
 		panic("BUG: letters make no local part: " + err.Error())
 	}
-	return &talkProbe{ev: engine.Evidence{Address: a}, domain: p.domain, decoy: true, startsTransaction: true}
+	return &probe{ev: engine.Evidence{Address: a}, domain: p.domain, decoy: true, startsTransaction: true}
 }

@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"bytes"
@@ -7,27 +7,30 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"probity/internal/console"
+	"probity/internal/safefile"
 )
 
-// certsKeyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the processes
+// keyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the processes
 // reloaded (SIGHUP) before the next round.
-type certsKeyCmd struct {
-	Add     certsKeyAddCmd     `cmd:"" help:"Round 1: add a new key at the end; it decrypts from now on."`
-	Promote certsKeyPromoteCmd `cmd:"" help:"Round 2: move the last key to the front; it encrypts from now on."`
-	Prune   certsKeyPruneCmd   `cmd:"" help:"Round 3: keep the first key alone."`
+type keyCmd struct {
+	Add     keyAddCmd     `cmd:"" help:"Round 1: add a new key at the end; it decrypts from now on."`
+	Promote keyPromoteCmd `cmd:"" help:"Round 2: move the last key to the front; it encrypts from now on."`
+	Prune   keyPruneCmd   `cmd:"" help:"Round 3: keep the first key alone."`
 }
 
-// maxClusterKeys bounds the keyring: a rotation needs two.
-const maxClusterKeys = 8
+// maxKeys bounds the keyring: a rotation needs two.
+const maxKeys = 8
 
 type (
-	certsKeyAddCmd     struct{ certsDir }
-	certsKeyPromoteCmd struct{ certsDir }
-	certsKeyPruneCmd   struct{ certsDir }
+	keyAddCmd     struct{ folder }
+	keyPromoteCmd struct{ folder }
+	keyPruneCmd   struct{ folder }
 )
 
 // Run adds a key.
-func (c certsKeyAddCmd) Run(con *console) error {
+func (c keyAddCmd) Run(con *console.IO) error {
 	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key promote", func(keys [][]byte) ([][]byte, error) {
 		key := make([]byte, 32)
 		if _, err := rand.Read(key); err != nil {
@@ -38,10 +41,10 @@ func (c certsKeyAddCmd) Run(con *console) error {
 }
 
 // Run makes the last key the first.
-func (c certsKeyPromoteCmd) Run(con *console) error {
+func (c keyPromoteCmd) Run(con *console.IO) error {
 	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key prune", func(keys [][]byte) ([][]byte, error) {
 		if len(keys) < 2 {
-			return nil, fmt.Errorf("%s holds one key; add another first: probity certs key add", c.path(clusterKey))
+			return nil, fmt.Errorf("%s holds one key; add another first: probity certs key add", c.path(KeyFile))
 		}
 		last := len(keys) - 1
 		return append([][]byte{keys[last]}, keys[:last]...), nil
@@ -49,37 +52,33 @@ func (c certsKeyPromoteCmd) Run(con *console) error {
 }
 
 // Run drops all keys but the first.
-func (c certsKeyPruneCmd) Run(con *console) error {
+func (c keyPruneCmd) Run(con *console.IO) error {
 	return c.rewrite(con, "copy it to every machine and send SIGHUP; the rotation is done", func(keys [][]byte) ([][]byte, error) {
 		return keys[:1], nil
 	})
 }
 
 // rewrite replaces the key file atomically: a reader sees the old file or the new one.
-func (d certsDir) rewrite(con *console, next string, change func([][]byte) ([][]byte, error)) error {
-	path := d.path(clusterKey)
-	keys, err := readClusterKeys(path)
+func (d folder) rewrite(con *console.IO, next string, change func([][]byte) ([][]byte, error)) error {
+	path := d.path(KeyFile)
+	keys, err := ReadKeys(path)
 	if err != nil {
 		return err
 	}
 	if keys, err = change(keys); err != nil {
 		return err
 	}
-	if len(keys) > maxClusterKeys {
+	if len(keys) > maxKeys {
 		return fmt.Errorf("%s would hold %d keys; prune it first", path, len(keys))
 	}
 	var b bytes.Buffer
 	for _, k := range keys {
 		b.Write(keyLine(k))
 	}
-	tempFile := secretFile{path + ".new", b.Bytes()}
-	if err := writeSecretFile(tempFile, os.O_CREATE|os.O_TRUNC); err != nil {
+	if err := safefile.ReplaceSecret(path, b.Bytes()); err != nil {
 		return err
 	}
-	if err := os.Rename(tempFile.path, path); err != nil {
-		return err
-	}
-	fmt.Fprintf(con.out, "%s\t%s: %s\n", path, counted(len(keys), "key"), next)
+	fmt.Fprintf(con.Out, "%s\t%s: %s\n", path, console.Counted(len(keys), "key"), next)
 	return nil
 }
 
@@ -93,21 +92,21 @@ func keyLine(key []byte) []byte {
 	return append([]byte(base64.StdEncoding.EncodeToString(key)), '\n')
 }
 
-// readClusterKeys reads a key file: one key a line, 16, 24 or 32 octets in base64; the first encrypts. Lines that begin
+// ReadKeys reads a key file: one key a line, 16, 24 or 32 octets in base64; the first encrypts. Lines that begin
 // with # are comments.
-func readClusterKeys(path string) ([][]byte, error) {
+func ReadKeys(path string) ([][]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := parseClusterKeys(string(data))
+	keys, err := parseKeys(string(data))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return keys, nil
 }
 
-func parseClusterKeys(text string) ([][]byte, error) {
+func parseKeys(text string) ([][]byte, error) {
 	var keys [][]byte
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -120,8 +119,8 @@ func parseClusterKeys(text string) ([][]byte, error) {
 		}
 		keys = append(keys, key)
 	}
-	if len(keys) == 0 || len(keys) > maxClusterKeys {
-		return nil, fmt.Errorf("%d keys; write 1 to %d, one a line", len(keys), maxClusterKeys)
+	if len(keys) == 0 || len(keys) > maxKeys {
+		return nil, fmt.Errorf("%d keys; write 1 to %d, one a line", len(keys), maxKeys)
 	}
 	return keys, nil
 }

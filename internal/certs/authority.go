@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"crypto"
@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"math/big"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -76,7 +75,7 @@ func sign(template *x509.Certificate, by *signer) (issued, error) {
 }
 
 func readAuthority(certFile, keyFile string) (*signer, error) {
-	cert, err := readCert(certFile)
+	cert, err := Read(certFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; make an authority first: probity certs init", err)
 	}
@@ -94,7 +93,8 @@ func readAuthority(certFile, keyFile string) (*signer, error) {
 	return &signer{cert, key}, nil
 }
 
-func readCert(file string) (*x509.Certificate, error) {
+// Read reads the first certificate of a file.
+func Read(file string) (*x509.Certificate, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -110,13 +110,13 @@ func readCert(file string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// loadTLSFiles loads a machine's own certificate and key, and the authority that it trusts.
-func loadTLSFiles(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
+// LoadTLS loads a machine's own certificate and key, and the authority that it trusts.
+func LoadTLS(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
 	own, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return own, nil, fmt.Errorf("certificate %s with key %s: %w; probity certs init and certs node make them", certFile, keyFile, err)
 	}
-	authority, err := readCert(authorityFile)
+	authority, err := Read(authorityFile)
 	if err != nil {
 		return own, nil, err
 	}
@@ -127,45 +127,4 @@ func loadTLSFiles(certFile, keyFile, authorityFile string) (tls.Certificate, *x5
 		return own, nil, fmt.Errorf("certificate %s is not of authority %s: %w", certFile, authorityFile, err)
 	}
 	return own, pool, nil
-}
-
-// secretFile is a file that only its owner may read.
-type secretFile struct {
-	path string
-	data []byte
-}
-
-// writeNewFiles writes files that must not exist yet. If one cannot be written, those before it are removed.
-func writeNewFiles(files []secretFile) (err error) {
-	var made []string
-	defer func() {
-		if err != nil {
-			for _, path := range made {
-				err = errors.Join(err, os.Remove(path))
-			}
-		}
-	}()
-	for _, f := range files {
-		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-			return err
-		}
-		if err := writeSecretFile(f, os.O_CREATE|os.O_EXCL); err != nil {
-			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s is there already; move it away if you mean to replace it", f.path)
-			}
-			return err
-		}
-		made = append(made, f.path)
-	}
-	return nil
-}
-
-// writeSecretFile makes the file durable before it returns.
-func writeSecretFile(f secretFile, flags int) error {
-	file, err := os.OpenFile(f.path, os.O_WRONLY|flags, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(f.data)
-	return errors.Join(err, file.Sync(), file.Close())
 }

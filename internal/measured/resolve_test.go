@@ -1,4 +1,4 @@
-package main
+package measured
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // The resolver that bench measures distinguishes a null MX from a missing name, queries each once, and ends with use.
-func TestBenchResolveOutcomesAreCorrect(t *testing.T) {
+func TestResolverGivesCorrectOutcomes(t *testing.T) {
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(t, err)
 	var mu sync.Mutex
@@ -37,7 +37,7 @@ func TestBenchResolveOutcomesAreCorrect(t *testing.T) {
 	<-listening
 	got := map[string]string{}
 	addr := conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	require.NoError(t, benchResolve(t.Context(), addr, func(settle func(context.Context, string) string) {
+	require.NoError(t, Resolve(t.Context(), addr, func(settle func(context.Context, string) string) {
 		for _, domain := range []string{"null.example", "gone.example", "null.example"} {
 			got[domain] = settle(t.Context(), domain)
 		}

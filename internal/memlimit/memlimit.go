@@ -1,4 +1,4 @@
-package main
+package memlimit
 
 import (
 	"bytes"
@@ -15,24 +15,24 @@ import (
 // each active route takes some kilobytes, each job some megabytes. The collector would then run all the time, so the limit moves
 // with the live heap.
 const (
-	memoryLivePercent = 130 // heap in use as a percentage of the live heap, above the lowest limit
-	memoryCheckEvery  = 100 * time.Millisecond
-	memoryStep        = 20 // a limit moves by at least 1/memoryStep of itself: setting it stops the program for a moment
-	memoryMaxPercent  = 80 // percentage of the machine's memory, or of the container's limit
+	livePercent = 130 // heap in use as a percentage of the live heap, above the lowest limit
+	checkEvery  = 100 * time.Millisecond
+	leastStep   = 20 // a limit moves by at least 1/leastStep of itself: setting it stops the program for a moment
+	maxPercent  = 80 // percentage of the machine's memory, or of the container's limit
 )
 
-// adjustMemoryLimit keeps the collector's limit above the live heap until ctx ends. The lowest limit is least for each two processors.
+// Adjust keeps the collector's limit above the live heap until ctx ends. The lowest limit is least for each two processors.
 // It does nothing if the environment sets GOMEMLIMIT.
-func adjustMemoryLimit(ctx context.Context, least int64) {
+func Adjust(ctx context.Context, least int64) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	least *= int64(max(1, runtime.GOMAXPROCS(0)/2))
-	most := machineMemory(os.ReadFile) / 100 * memoryMaxPercent
-	limit := memoryLimit(least, 0, 0, most)
+	most := machineMemory(os.ReadFile) / 100 * maxPercent
+	limit := limitFor(least, 0, 0, most)
 	debug.SetMemoryLimit(limit)
 	go func() {
-		tick := time.NewTicker(memoryCheckEvery)
+		tick := time.NewTicker(checkEvery)
 		defer tick.Stop()
 		use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 			{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
@@ -44,8 +44,8 @@ func adjustMemoryLimit(ctx context.Context, least int64) {
 			}
 			metrics.Read(use)
 			of := func(i int) int64 { return int64(use[i].Value.Uint64()) }
-			next := memoryLimit(least, of(0), of(1)-of(2)-of(3)-of(4), most)
-			if next > limit+limit/memoryStep || next < limit-limit/memoryStep {
+			next := limitFor(least, of(0), of(1)-of(2)-of(3)-of(4), most)
+			if next > limit+limit/leastStep || next < limit-limit/leastStep {
 				limit = next
 				debug.SetMemoryLimit(limit)
 			}
@@ -53,10 +53,10 @@ func adjustMemoryLimit(ctx context.Context, least int64) {
 	}()
 }
 
-// memoryLimit is the collector's limit for a live heap of live bytes and others bytes outside the heap: mostly stacks, which count
+// limitFor is the collector's limit for a live heap of live bytes and others bytes outside the heap: mostly stacks, which count
 // in the limit and cannot be collected. A most of 0 means unknown.
-func memoryLimit(least, live, others, most int64) int64 {
-	limit := max(least, live/100*memoryLivePercent+others)
+func limitFor(least, live, others, most int64) int64 {
+	limit := max(least, live/100*livePercent+others)
 	if most > 0 {
 		limit = min(limit, most)
 	}

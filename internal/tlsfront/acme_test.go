@@ -1,4 +1,4 @@
-package main
+package tlsfront
 
 import (
 	"crypto/ecdsa"

@@ -1,4 +1,4 @@
-package main
+package measured
 
 import (
 	"net/netip"
@@ -18,7 +18,7 @@ import (
 )
 
 // The conversation that bench measures gives correct verdicts.
-func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
+func TestConversationGivesCorrectVerdicts(t *testing.T) {
 	network := memnet.New()
 	internet, err := sim.Start(t.Context(), world.Config{Seed: 3}, network)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestBenchTalkVerdictsAreCorrect(t *testing.T) {
 			e.Recipients = append(e.Recipients, []string{a})
 		}
 		e.At = netip.AddrPortFrom(hosts[name], internet.SMTPPort)
-		c, verdicts := newProberTalk(network.Dial), map[engine.Status]int{}
+		c, verdicts := newConversation(network.Dial), map[engine.Status]int{}
 		c.onVerdict = func(a engine.Address, v *engine.Verdict) {
 			verdicts[v.Status]++
 			if known.Flags(a) != 0 {

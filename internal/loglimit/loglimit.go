@@ -1,4 +1,4 @@
-package main
+package loglimit
 
 import (
 	"context"
@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// At most logLimitLines warnings and errors of one message are logged in logLimitPeriod. The rest is counted, and the count is logged
+// At most maxLines warnings and errors of one message are logged in period. The rest is counted, and the count is logged
 // at the end of the period: what a client, a peer or a disk causes again and again must neither fill the log nor hide other messages.
 const (
-	logLimitPeriod = time.Second
-	logLimitLines  = 5
-	// logLimitMessages is how many messages are counted separately; the rest is counted together.
-	logLimitMessages = 256
+	period   = time.Second
+	maxLines = 5
+	// maxMessages is how many messages are counted separately; the rest is counted together.
+	maxMessages = 256
 )
 
-// logLimiter limits repeated messages to a handler. Messages are constants; what varies is in their attributes.
-type logLimiter struct {
+// limiter limits repeated messages to a handler. Messages are constants; what varies is in their attributes.
+type limiter struct {
 	slog.Handler
 	counters *messageCounters
 }
@@ -32,31 +32,35 @@ type messageCounter struct {
 	logged, dropped int
 }
 
-func newLogLimiter(h slog.Handler) logLimiter {
-	return logLimiter{h, &messageCounters{byMessage: map[string]*messageCounter{}}}
+// New limits repeated warnings and errors to h.
+func New(h slog.Handler) slog.Handler {
+	return limiter{h, &messageCounters{byMessage: map[string]*messageCounter{}}}
 }
 
-func (f logLimiter) WithAttrs(a []slog.Attr) slog.Handler {
-	return logLimiter{f.Handler.WithAttrs(a), f.counters}
+// WithAttrs counts with f: a message is the same whatever its attributes are.
+func (f limiter) WithAttrs(a []slog.Attr) slog.Handler {
+	return limiter{f.Handler.WithAttrs(a), f.counters}
 }
-func (f logLimiter) WithGroup(name string) slog.Handler {
-	return logLimiter{f.Handler.WithGroup(name), f.counters}
+
+// WithGroup counts with f too.
+func (f limiter) WithGroup(name string) slog.Handler {
+	return limiter{f.Handler.WithGroup(name), f.counters}
 }
 
 // Handle logs a record, or counts it.
-func (f logLimiter) Handle(ctx context.Context, r slog.Record) error {
+func (f limiter) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn || f.allows(r) {
 		return f.Handler.Handle(ctx, r)
 	}
 	return nil
 }
 
-func (f logLimiter) allows(r slog.Record) bool {
+func (f limiter) allows(r slog.Record) bool {
 	f.counters.mu.Lock()
 	defer f.counters.mu.Unlock()
 	now, message := time.Now(), r.Message
 	k := f.counters.byMessage[message]
-	if k == nil && len(f.counters.byMessage) >= logLimitMessages {
+	if k == nil && len(f.counters.byMessage) >= maxMessages {
 		message = "other messages"
 		k = f.counters.byMessage[message]
 	}
@@ -64,21 +68,21 @@ func (f logLimiter) allows(r slog.Record) bool {
 		k = new(messageCounter)
 		f.counters.byMessage[message] = k
 	}
-	if k.dropped == 0 && now.Sub(k.periodStart) >= logLimitPeriod {
+	if k.dropped == 0 && now.Sub(k.periodStart) >= period {
 		k.periodStart, k.logged = now, 0
 	}
-	if k.logged < logLimitLines {
+	if k.logged < maxLines {
 		k.logged++
 		return true
 	}
 	if k.dropped++; k.dropped == 1 {
-		time.AfterFunc(k.periodStart.Add(logLimitPeriod).Sub(now), func() { f.logDropped(k, r.Level, message) })
+		time.AfterFunc(k.periodStart.Add(period).Sub(now), func() { f.logDropped(k, r.Level, message) })
 	}
 	return false
 }
 
 // logDropped logs how many lines of a message were left out.
-func (f logLimiter) logDropped(k *messageCounter, level slog.Level, message string) {
+func (f limiter) logDropped(k *messageCounter, level slog.Level, message string) {
 	f.counters.mu.Lock()
 	left := k.dropped
 	k.dropped = 0

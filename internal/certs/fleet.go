@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"crypto/x509"
@@ -6,22 +6,24 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"probity/internal/console"
 )
 
-// certsFleetCmd is init, coordinator and node in one, for scripts that may run again.
-type certsFleetCmd struct {
-	certsDir
+// fleetCmd is init, coordinator and node in one, for scripts that may run again.
+type fleetCmd struct {
+	folder
 	Coordinator string   `arg:"" help:"The coordinator's name."`
 	Nodes       []string `arg:"" help:"Names of nodes, as in probity prober --name."`
 	Days        int      `help:"How long new certificates are valid." default:"825"`
 }
 
 // Run makes the missing files and does not change existing ones.
-func (c certsFleetCmd) Run(con *console) error {
-	if missing, err := c.missing(authorityCert); err != nil {
+func (c fleetCmd) Run(con *console.IO) error {
+	if missing, err := c.missing(AuthorityFile); err != nil {
 		return err
 	} else if missing {
-		if err := (certsInitCmd{certsDir: c.certsDir, Name: "probity", Days: authorityDays}).Run(con); err != nil {
+		if err := (initCmd{folder: c.folder, Name: "probity", Days: authorityDays}).Run(con); err != nil {
 			return err
 		}
 	}
@@ -32,7 +34,7 @@ func (c certsFleetCmd) Run(con *console) error {
 }
 
 // issueMissing makes the missing certificates.
-func (c certsFleetCmd) issueMissing(con *console, names []string, use x509.ExtKeyUsage) error {
+func (c fleetCmd) issueMissing(con *console.IO, names []string, use x509.ExtKeyUsage) error {
 	var wanted []string
 	for _, name := range names {
 		missing, err := c.missing(name + ".crt")
@@ -49,7 +51,7 @@ func (c certsFleetCmd) issueMissing(con *console, names []string, use x509.ExtKe
 	return c.issue(con, wanted, use, c.Days)
 }
 
-func (c certsFleetCmd) missing(name string) (bool, error) {
+func (c fleetCmd) missing(name string) (bool, error) {
 	_, err := os.Lstat(c.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil

@@ -1,4 +1,4 @@
-package main
+package memlimit
 
 import (
 	"io/fs"
@@ -10,13 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// usualLeast is a lowest limit.
+const usualLeast = 272 << 20
+
 func TestMemoryLimitFollowsTheLiveHeap(t *testing.T) {
-	require.EqualValues(t, serveMemoryLimit, memoryLimit(serveMemoryLimit, 0, 0, 0))
-	require.EqualValues(t, serveMemoryLimit, memoryLimit(serveMemoryLimit, serveMemoryLimit/2, 0, 0))
-	require.EqualValues(t, 1300<<20, memoryLimit(serveMemoryLimit, 1000<<20, 0, 0))
-	require.EqualValues(t, 1400<<20, memoryLimit(serveMemoryLimit, 1000<<20, 100<<20, 0), "stacks leave the heap its room")
-	require.EqualValues(t, 800<<20, memoryLimit(serveMemoryLimit, 1000<<20, 100<<20, 800<<20), "never more than the machine has")
-	require.EqualValues(t, 100<<20, memoryLimit(serveMemoryLimit, 0, 0, 100<<20))
+	require.EqualValues(t, usualLeast, limitFor(usualLeast, 0, 0, 0))
+	require.EqualValues(t, usualLeast, limitFor(usualLeast, usualLeast/2, 0, 0))
+	require.EqualValues(t, 1300<<20, limitFor(usualLeast, 1000<<20, 0, 0))
+	require.EqualValues(t, 1400<<20, limitFor(usualLeast, 1000<<20, 100<<20, 0), "stacks leave the heap its room")
+	require.EqualValues(t, 800<<20, limitFor(usualLeast, 1000<<20, 100<<20, 800<<20), "never more than the machine has")
+	require.EqualValues(t, 100<<20, limitFor(usualLeast, 0, 0, 100<<20))
 }
 
 func TestMachineMemory(t *testing.T) {
@@ -43,13 +46,13 @@ func TestMemoryLimitIsAdjustedUntilTheContextEnds(t *testing.T) {
 	defer debug.SetMemoryLimit(before)
 	synctest.Test(t, func(t *testing.T) {
 		t.Setenv("GOMEMLIMIT", "off")
-		adjustMemoryLimit(t.Context(), 1<<20)
+		Adjust(t.Context(), 1<<20)
 		require.Equal(t, before, debug.SetMemoryLimit(-1))
 		t.Setenv("GOMEMLIMIT", "")
-		adjustMemoryLimit(t.Context(), 400<<20)
+		Adjust(t.Context(), 400<<20)
 		require.GreaterOrEqual(t, debug.SetMemoryLimit(-1), int64(400<<20))
-		adjustMemoryLimit(t.Context(), 1) // less than the live heap
-		time.Sleep(2 * memoryCheckEvery)
+		Adjust(t.Context(), 1) // less than the live heap
+		time.Sleep(2 * checkEvery)
 		synctest.Wait()
 		require.Greater(t, debug.SetMemoryLimit(-1), int64(1<<20))
 	})

@@ -1,4 +1,4 @@
-package main
+package loglimit
 
 import (
 	"bytes"
@@ -21,8 +21,7 @@ import (
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		con := &console{err: &out}
-		log := serverLog(con, "text", false)
+		log := slog.New(New(slog.NewTextHandler(&out, nil)))
 		handshakes := wire.ServerTLS(tls.Certificate{}, x509.NewCertPool(), log.With("node", "n1"))
 		const unknown = 300
 		for range unknown {
@@ -36,8 +35,8 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		text := out.String()
-		require.Equal(t, logLimitLines, strings.Count(text, `msg="refused a connection to this node"`), text)
-		require.Equal(t, 1, strings.Count(text, fmt.Sprintf(`message="refused a connection to this node" lines=%d`, unknown-logLimitLines)), text)
+		require.Equal(t, maxLines, strings.Count(text, `msg="refused a connection to this node"`), text)
+		require.Equal(t, 1, strings.Count(text, fmt.Sprintf(`message="refused a connection to this node" lines=%d`, unknown-maxLines)), text)
 		require.Equal(t, unknown, strings.Count(text, "an ordinary line"))
 		require.Contains(t, text, "something else")
 
@@ -46,10 +45,10 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 			for range 50 {
 				log.Warn("refused a connection to this node")
 			}
-			time.Sleep(logLimitPeriod + time.Millisecond)
+			time.Sleep(period + time.Millisecond)
 		}
 		synctest.Wait()
-		require.Equal(t, 10*(logLimitLines+1), strings.Count(out.String(), "\n"))
+		require.Equal(t, 10*(maxLines+1), strings.Count(out.String(), "\n"))
 		require.Equal(t, 10, strings.Count(out.String(), "lines=45"))
 	})
 }
@@ -58,14 +57,14 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 func TestKindsOfLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		f := newLogLimiter(slog.NewTextHandler(&out, nil))
+		f := New(slog.NewTextHandler(&out, nil)).(limiter)
 		log := slog.New(f)
-		for i := range 10 * logLimitMessages {
+		for i := range 10 * maxMessages {
 			log.Warn(fmt.Sprint("message ", i))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.LessOrEqual(t, len(f.counters.byMessage), logLimitMessages+1)
-		require.Equal(t, logLimitMessages+logLimitLines+1, strings.Count(out.String(), "\n"))
+		require.LessOrEqual(t, len(f.counters.byMessage), maxMessages+1)
+		require.Equal(t, maxMessages+maxLines+1, strings.Count(out.String(), "\n"))
 	})
 }

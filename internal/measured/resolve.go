@@ -1,4 +1,4 @@
-package main
+package measured
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"probity/engine/dns"
 )
 
-// benchResolve is a bench.Resolve: the resolver of every command, with one server. It does not choose the names and does not use
+// Resolve is a bench.Resolve: the resolver of every command, with one server. It does not choose the names and does not use
 // the answers.
-func benchResolve(ctx context.Context, server netip.AddrPort, use func(settle func(context.Context, string) string)) error {
+func Resolve(ctx context.Context, server netip.AddrPort, use func(settle func(context.Context, string) string)) error {
 	var dialer net.Dialer
 	var listen net.ListenConfig
 	r, err := dns.New(dns.Config{Servers: []netip.AddrPort{server}, Dial: dialer.DialContext, ListenPacket: listen.ListenPacket}, engine.DefaultTable())

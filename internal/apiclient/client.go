@@ -1,0 +1,114 @@
+package apiclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"probity/internal/safefile"
+)
+
+// Client is a client of a server's public API, or of its admin listener, which takes no key.
+type Client struct {
+	Base, Key string
+	HTTP      *http.Client
+}
+
+// maxErrorBody bounds the body of an error answer.
+const maxErrorBody = 64 << 10
+
+// Call sends a request and returns the body of a 2xx answer. Any other answer is an error with the server's detail.
+func (c *Client) Call(ctx context.Context, method, path, contentType string, body io.Reader) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Key)
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	var refusal struct{ Detail string }
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal); err != nil {
+		return nil, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	}
+	return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, refusal.Detail)
+}
+
+// Job is the part of a job record that the command line shows.
+type Job struct {
+	ID           string           `json:"job_id"`
+	Status       string           `json:"status"`
+	TotalRows    int64            `json:"total_rows"`
+	Unique       int64            `json:"unique_addresses"`
+	Duplicates   int64            `json:"duplicate_rows"`
+	Blank        int64            `json:"blank_rows"`
+	Processed    int64            `json:"processed"`
+	Rate         float64          `json:"rows_per_second"`
+	PendingRetry int64            `json:"pending_retry"`
+	Waiting      int64            `json:"waiting_budget"`
+	Counts       map[string]int64 `json:"counts"`
+	Reasons      map[string]int64 `json:"reasons"`
+	Error        string           `json:"error"`
+}
+
+// Job reads a job.
+func (c *Client) Job(ctx context.Context, id string) (v Job, err error) {
+	body, err := c.Call(ctx, http.MethodGet, "/v1/verify/bulk/"+id, "", nil)
+	if err != nil {
+		return v, err
+	}
+	defer body.Close()
+	return v, json.NewDecoder(body).Decode(&v)
+}
+
+// Upload streams a list as multipart form data, and returns its new job.
+func (c *Client) Upload(ctx context.Context, list string) (v Job, err error) {
+	f, err := os.Open(list)
+	if err != nil {
+		return v, err
+	}
+	defer f.Close()
+	r, w := io.Pipe()
+	form := multipart.NewWriter(w)
+	go func() {
+		part, err := form.CreateFormFile("file", filepath.Base(list))
+		if err == nil {
+			_, err = io.Copy(part, f)
+		}
+		w.CloseWithError(errors.Join(err, form.Close())) // a nil error is io.EOF to the reader
+	}()
+	body, err := c.Call(ctx, http.MethodPost, "/v1/verify/bulk", form.FormDataContentType(), r)
+	_ = r.Close() // ends the writer, even if the call failed
+	if err != nil {
+		return v, err
+	}
+	defer body.Close()
+	return v, json.NewDecoder(body).Decode(&v)
+}
+
+// Download writes the result of a job to a file.
+func (c *Client) Download(ctx context.Context, id, result string) error {
+	body, err := c.Call(ctx, http.MethodGet, "/v1/verify/bulk/"+id+"/results", "", nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return safefile.Write(result, func(w io.Writer) error {
+		_, err := io.Copy(w, body)
+		return err
+	})
+}

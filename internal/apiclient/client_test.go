@@ -1,0 +1,74 @@
+package apiclient
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// serve answers each request with a function of its method and path, and requires the key.
+func serve(t *testing.T, answers map[string]http.HandlerFunc) *Client {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := answers[r.Method+" "+r.URL.Path]
+		if r.Header.Get("Authorization") != "Bearer secret" || answer == nil {
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return &Client{Base: server.URL, Key: "secret", HTTP: server.Client()}
+}
+
+func TestListIsUploadedAndItsResultDownloaded(t *testing.T) {
+	dir := t.TempDir()
+	list, result := filepath.Join(dir, "list.csv"), filepath.Join(dir, "result.csv")
+	require.NoError(t, os.WriteFile(list, []byte("email\nann@example.com\n"), 0o600))
+	c := serve(t, map[string]http.HandlerFunc{
+		"POST /v1/verify/bulk": func(w http.ResponseWriter, r *http.Request) {
+			f, header, err := r.FormFile("file")
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			text, _ := io.ReadAll(f)
+			if header.Filename != "list.csv" || string(text) != "email\nann@example.com\n" {
+				http.Error(w, string(text), http.StatusBadRequest)
+				return
+			}
+			_, _ = io.WriteString(w, `{"job_id":"j1","status":"running","total_rows":1}`)
+		},
+		"GET /v1/verify/bulk/j1": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"job_id":"j1","status":"completed","processed":1,"counts":{"VALID":1}}`)
+		},
+		"GET /v1/verify/bulk/j1/results": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the result") },
+	})
+	job, err := c.Upload(t.Context(), list)
+	require.NoError(t, err)
+	require.Equal(t, Job{ID: "j1", Status: "running", TotalRows: 1}, job)
+	job, err = c.Job(t.Context(), job.ID)
+	require.NoError(t, err)
+	require.Equal(t, Job{ID: "j1", Status: "completed", Processed: 1, Counts: map[string]int64{"VALID": 1}}, job)
+	require.NoError(t, c.Download(t.Context(), job.ID, result))
+	text, err := os.ReadFile(result)
+	require.NoError(t, err)
+	require.Equal(t, "the result", string(text))
+
+	other := filepath.Join(dir, "other.csv")
+	require.ErrorContains(t, c.Download(t.Context(), "j2", other), "GET /v1/verify/bulk/j2/results: 418 I'm a teapot")
+	require.NoFileExists(t, other)
+}
+
+func TestRefusalHasTheServersDetail(t *testing.T) {
+	c := serve(t, map[string]http.HandlerFunc{"GET /v1/x": func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"detail":"it is there already"}`)
+	}})
+	_, err := c.Call(t.Context(), http.MethodGet, "/v1/x", "", nil)
+	require.EqualError(t, err, "GET /v1/x: 409 Conflict: it is there already")
+}

@@ -1,0 +1,37 @@
+package console
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// IO is the input and output of a command: results on Out, everything else on Err.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Terminal bool   // Err is a terminal: progress bars and colour
+	Disk     vfs.FS // file system of a server; nil is this machine's
+}
+
+// Files is the file system of this machine, unless a test sets another.
+func (c *IO) Files() vfs.FS {
+	if c.Disk != nil {
+		return c.Disk
+	}
+	return vfs.Default
+}
+
+// ErrUsage marks errors of the command line itself: exit status 2.
+var ErrUsage = errors.New("wrong usage")
+
+// HostName is the name of this machine, in the form that the system gives.
+func HostName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}

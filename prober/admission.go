@@ -12,7 +12,7 @@ import (
 // admissionGate bounds how many sessions connect or ask at one time to what the processor keeps up with. More sessions than
 // that would only wait in Go's scheduler and delay all short work: a single call, a heartbeat. A session that waits here
 // has reserved no recipients and keeps its connection. Sessions that wait for the reply of a high-latency host are not
-// counted (round_trip.go).
+// counted (gated_conn.go).
 //
 // The limit follows the number of runnable goroutines that do not run: a quarter down when they are many, a quarter up when
 // they are few. Under load from single calls, one runnable goroutine is many: a processor that is always busy polls its

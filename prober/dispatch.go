@@ -106,7 +106,7 @@ func (hq *hostQueue) pendingDecoysFor(class priority) int {
 // worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
 // as one connection answered.
 func (hq *hostQueue) worthConnection(q *readyQueue) int {
-	if hq.answeredBeforeClose > 0 && q.latency.highLatency() {
+	if hq.answeredBeforeClose > 0 && q.latency.IsHigh() {
 		return min(hq.answeredBeforeClose, q.worthConnection())
 	}
 	return q.worthConnection()
@@ -120,8 +120,8 @@ func (q *readyQueue) worthConnection() int {
 	switch few := boundedBy(n, lim.RecipientsPerTransaction); {
 	case lim.Connections > 0:
 		return few
-	case q.latency.highLatency():
-		return q.latency.worthConnection(4 * n)
+	case q.latency.IsHigh():
+		return q.latency.WorthConnection(4 * n)
 	default:
 		return 4 * few
 	}
@@ -184,7 +184,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time
 		q.armTimer(wait, now)
 		return false
 	}
-	if q.budget.limits.Connections == 0 && q.sessions >= q.latency.connectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
+	if q.budget.limits.Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
 		if !q.willBeServed(hq) {
 			q.makeRoom(hq)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/rtt"
 	"probity/prober/wire/timing"
 	"probity/store/cache"
 )
@@ -30,7 +31,7 @@ type Prober struct {
 	tls           *tls.Config // of all sessions
 	tickets       tickets
 	gate          *admissionGate
-	nodeRTT       nodeRTT
+	nodeRTT       rtt.Shared
 	rows          atomic.Int64  // probes in memory
 	connections   atomic.Uint32 // ever made, to number them
 	warned        sync.Once

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/rtt"
 )
 
 // queueKey names a ready queue: a route as asked from one source.
@@ -42,8 +43,8 @@ type readyQueue struct {
 	idleCount            int        // sessions that wait for work
 	waitingForConnection bool       // some host queue can get no connection: long sessions end
 	singleWaiting        bool       // a single call waits for a connection of this queue
-	latency              latencyEstimate
-	rtt                  rttEstimate
+	latency              rtt.Latency
+	rtt                  rtt.Estimate
 
 	notBefore        time.Time // nothing is sent before: a pause, or the minute after a restart
 	tarpitPause      bool      // no reply asked for the pause: a last transaction may be sent in it (tarpit.go)

@@ -47,7 +47,7 @@ type session struct {
 	nextTrial   time.Time // if its source was quarantined everywhere when it began: when the next trial may start
 	closing     bool      // it fills no more transactions
 	admitted    bool      // by the admission gate
-	highLatency bool      // of its host: it leaves the gate while it waits for replies (round_trip.go)
+	highLatency bool      // of its host: it leaves the gate while it waits for replies (gated_conn.go)
 
 	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
 }

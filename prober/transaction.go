@@ -92,7 +92,7 @@ func (s *session) pipelineRoom() int {
 	if !s.progress || s.hostQueue.maxRecipients > 0 || s.hostQueue.oneAtATime || !s.conn.Extensions().Pipelining {
 		return 0
 	}
-	return s.queue.latency.pipelineLimit(maxTransaction) - len(s.recipients)
+	return s.queue.latency.PipelineLimit(maxTransaction) - len(s.recipients)
 }
 
 // transactionBuilder fills one transaction.
@@ -233,7 +233,7 @@ func (s *session) room(class priority, now time.Time) (int, denial) {
 		n = min(n, g)
 	}
 	if s.queue.budget.limits.Connections == 0 {
-		n = min(n, s.queue.latency.transactionLimit())
+		n = min(n, s.queue.latency.TransactionLimit(maxTransaction))
 	}
 	if s.maxRcpt > 0 {
 		n = min(n, s.maxRcpt)

@@ -235,3 +235,8 @@ var (
 	decoyOnsets = [...]string{"b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"}
 	decoyRimes  = [...]string{"a", "e", "i", "o", "u", "al", "an", "ar", "el", "en", "er", "il", "in", "ir", "ol", "on", "or", "ul", "un", "ur"}
 )
+
+// decoys makes the local parts of decoys with the current secret.
+func decoys(c *cache.Cache) func(domain string, at time.Time) string {
+	return func(domain string, at time.Time) string { return decoyLocalPart(c.Keyer(), domain, at) }
+}

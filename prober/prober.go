@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/rtt"
+	"probity/prober/trace"
 	"probity/prober/wire/timing"
 	"probity/store/cache"
 )
@@ -27,7 +28,7 @@ type Prober struct {
 	addressLimits addressLimits
 	metrics       *metrics
 	buffers       *bufferPool
-	recent        *recentProbes
+	recent        *trace.Recent
 	tls           *tls.Config // of all sessions
 	tickets       tickets
 	gate          *admissionGate
@@ -59,7 +60,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: newBudgetLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: newRecentProbes(c.Cache.Keyer), tls: newTLS(),
+	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: newBudgetLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
 		addressLimits: addressLimits{all: map[addressLimitKey]*addressLimit{}}, queues: map[queueKey]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.singleCalls.shared = c.SingleLoad
 	p.gate = newAdmissionGate(c.MaxSessions, &p.singleCalls)

@@ -6,6 +6,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/store/cache"
 )
 
 // cause is the reply that a ready queue last acted on.
@@ -157,30 +158,10 @@ func (p *Prober) traces(q wire.Query) ([]wire.Trace, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	list := p.recent.all()
+	var key *cache.Key
 	if a, err := engine.ParseTrimmed(q.Email); err == nil {
-		list = withKey(list, p.cfg.Cache.Key(a))
+		k := p.cfg.Cache.Key(a)
+		key = &k
 	}
-	sources, found := p.ruleSources(), []wire.Trace{}
-	for _, t := range list {
-		if q.Limit > 0 && len(found) == q.Limit {
-			break
-		}
-		if (q.Status == "" || q.Status == t.Status) && (q.Provider == "" || q.Provider == t.Provider) {
-			found = append(found, t.withSources(sources))
-		}
-	}
-	return found, nil
-}
-
-// withSources is a copy with the sources of the rules.
-func (t *trace) withSources(sources map[string]string) wire.Trace {
-	one := t.Trace
-	one.Source = sources[one.Rule]
-	if t.Decoy != nil {
-		decoy := *t.Decoy
-		decoy.Source = sources[decoy.Rule]
-		one.Decoy = &decoy
-	}
-	return one
+	return p.recent.Find(q, key, p.table.Load()), nil
 }

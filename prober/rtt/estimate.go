@@ -14,8 +14,8 @@ type Estimate struct {
 }
 
 const (
-	highRoundTrip    = 10 * time.Millisecond // of the fastest reply
-	samples = 32                    // latest connections that count, and as many before them
+	highRoundTrip = 10 * time.Millisecond // of the fastest reply
+	samples       = 32                    // latest connections that count, and as many before them
 )
 
 // Record counts a connection's round trip.

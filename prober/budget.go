@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/admission"
 )
 
 // priority is the class of a probe. Single calls may use what jobs must leave; short jobs get the larger share of the rest.
@@ -43,8 +44,8 @@ type budget struct {
 	rcptWindow       window
 	refusalWindow    window
 	lease            lease
-	singleCalls      *singleCalls // nil: single calls are always expected
-	usedByOthers     othersUsage  // refusals of the cluster's hour that other sources have used
+	singleCalls      *admission.SingleCalls // nil: single calls are always expected
+	usedByOthers     othersUsage            // refusals of the cluster's hour that other sources have used
 	pacing           pacing
 	halvedUntil      time.Time // until then, half of every budget
 	quarantinedUntil time.Time // until then, nothing: the receiver has quarantined this source
@@ -98,7 +99,7 @@ func (p *budget) allowed(class priority, limit int, now time.Time) int {
 	switch {
 	case !class.isJob():
 		return limit
-	case p.singleCalls.expected(now):
+	case p.singleCalls.Expected(now):
 		return limit - reservedForSingles(limit)
 	}
 	return limit - reservedForFirst(limit)
@@ -163,7 +164,7 @@ func (p *budget) room(c *connUsage, class priority, now time.Time) (int, denial)
 func (p *budget) refusalsAllowed(class priority, now time.Time) int {
 	l := p.limits.RefusalsPerHour
 	limit := p.allowed(class, l, now)
-	switch expectSingles := p.singleCalls.expected(now); {
+	switch expectSingles := p.singleCalls.Expected(now); {
 	case expectSingles && class == short:
 		limit += reservedForSingles(p.effectiveLimit(l, now)) / 2
 	case !expectSingles && class == bulk && p.pacing.shortJobSeen(now):
@@ -174,7 +175,7 @@ func (p *budget) refusalsAllowed(class priority, now time.Time) int {
 
 // jobClassesDiffer reports that short jobs may use more than long ones.
 func (p *budget) jobClassesDiffer(now time.Time) bool {
-	return p.pacing.active(now) || p.singleCalls.expected(now)
+	return p.pacing.active(now) || p.singleCalls.Expected(now)
 }
 
 // settleLong settles n recipients of long jobs in the pacing; `refused` of them count in the hour.

@@ -34,7 +34,7 @@ func TestBudgetsAreUsed(t *testing.T) {
 					open := test.budget
 					if singles {
 						open -= reservedForSingles(open)
-						b.prober.singleCalls.record(time.Now().Add(24 * time.Hour))
+						b.prober.singleCalls.Record(time.Now().Add(24 * time.Hour))
 					}
 					b.verify(time.Duration(test.spans)*test.span, b.rows(mxA, numberedAddresses(test.spans*test.budget+100, "a.example")...)...)
 					seen := test.seen(h.snapshot())

@@ -151,7 +151,7 @@ func (q *readyQueue) wakeIdle(hq *hostQueue) bool {
 // expedite admits a session of the host queue at the admission gate at once: a single call waits for it.
 func (q *readyQueue) expedite(hq *hostQueue) {
 	for _, t := range hq.waitingAdmission {
-		if q.prober.gate.expedite(t) {
+		if q.prober.gate.Expedite(t) {
 			return
 		}
 	}

@@ -42,7 +42,7 @@
 //  7. No lock is held across I/O. Lock order: inFlight, queue, address limit or admission gate; a caller's lock is last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxQueues queues, Config.MaxSessions sessions, Config.MaxRetries retries of single
 //     calls; maxResolvers lookups at one time per ready queue. As many sessions connect or ask at one time as the processor
-//     keeps up with (admission.go), not counting those that wait for the reply of a high-latency host (gated_conn.go).
+//     keeps up with (package admission), not counting those that wait for the reply of a high-latency host (gated_conn.go).
 //  9. An isolated node (SetIsolated) opens no connection and begins no transaction, not even for a retry of its own; when it
 //     goes on, it has dropped what waited at narrow routes for returned rows (isolated.go). A session at a narrow route whose
 //     caller or lease is gone is reset after timing.CloseTimeout, whatever it waits for (handover.go): then another source may

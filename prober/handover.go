@@ -116,7 +116,7 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 		s.wasReset = true
 		s.cancel()
 		if s.admission != nil {
-			q.prober.gate.expedite(s.admission)
+			q.prober.gate.Expedite(s.admission)
 		}
 		if q.takeIdle(s) {
 			s.wake <- struct{}{} // has room: a session is idle once

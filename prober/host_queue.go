@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/admission"
 )
 
 // ring is a first-in-first-out queue that reuses its memory.
@@ -103,7 +104,7 @@ type hostQueue struct {
 	sessions            int
 	healthy             int                 // sessions with at least one reply to a recipient
 	idle                []*session          // sessions that wait for work
-	waitingAdmission    []*admission        // of sessions that wait at the admission gate
+	waitingAdmission    []*admission.Ticket // of sessions that wait at the admission gate
 	addr                netip.Addr          // of its host; the zero Addr if it has none
 	lookedUp            time.Time           // when the host was looked up last
 	lookingUp           bool                // the host is being looked up

@@ -53,7 +53,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	}
 	queues := func() float64 { return float64(p.queueCount()) }
 	singleLoad := func() float64 {
-		if p.singleCalls.underLoad(time.Now()) {
+		if p.singleCalls.UnderLoad(time.Now()) {
 			return 1
 		}
 		return 0

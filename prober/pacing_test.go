@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"probity/engine"
+	"probity/prober/admission"
 	"probity/prober/wire"
 )
 
@@ -24,7 +25,7 @@ func TestPacingUsesTheHour(t *testing.T) {
 		now := time.Unix(1_700_000_000, 0)
 		end := now.Add(hours * time.Hour)
 		p := newBudget(engine.Limits{RefusalsPerHour: limit}, now)
-		p.singleCalls = &singleCalls{}
+		p.singleCalls = &admission.SingleCalls{}
 		p.pacing.until = end
 		open := p.refusalsAllowed(bulk, now)
 		var seen []time.Time
@@ -63,7 +64,7 @@ func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 	for _, limit := range []int{4, 20, 200} {
 		now := time.Unix(1_700_000_000, 0)
 		p := newBudget(engine.Limits{RefusalsPerHour: limit}, now)
-		p.singleCalls = &singleCalls{}
+		p.singleCalls = &admission.SingleCalls{}
 		p.pacing.until = now.Add(100 * time.Hour)
 		var seen []time.Time
 		had := map[priority]int{}
@@ -103,7 +104,7 @@ func TestPacingChargesTheQuotedCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)
 			p := newBudget(engine.Limits{RefusalsPerHour: 200}, now)
-			p.singleCalls = &singleCalls{}
+			p.singleCalls = &admission.SingleCalls{}
 			p.pacing.until = now.Add(100 * time.Hour)
 			n, _ := p.refusalRoom(bulk, now)
 			p.reserve(&connUsage{}, n)

@@ -73,7 +73,7 @@ func TestManyRoutesOfOneAddressShareItsBudget(t *testing.T) {
 	hosts := map[string]*fakeServer{}
 	h := &fakeServer{rcpt: acceptsOnly()}
 	withTestNode(t, table, nil, withAliases(hosts, h, 40), func(b *testNode) {
-		b.prober.singleCalls.record(time.Now())
+		b.prober.singleCalls.Record(time.Now())
 		var rows []wire.Row
 		for i := range 40 {
 			rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.example", i)}, fmt.Sprintf("ann@d%d.example", i))...)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"probity/engine"
+	"probity/prober/admission"
 	"probity/prober/rtt"
 	"probity/prober/trace"
 	"probity/prober/wire/timing"
@@ -24,14 +26,14 @@ type Prober struct {
 	retries       *retries
 	budgetLog     *budgetLog
 	slots         connSlots
-	singleCalls   singleCalls
+	singleCalls   admission.SingleCalls
 	addressLimits addressLimits
 	metrics       *metrics
 	buffers       *bufferPool
 	recent        *trace.Recent
 	tls           *tls.Config // of all sessions
 	tickets       tickets
-	gate          *admissionGate
+	gate          *admission.Gate
 	nodeRTT       rtt.Shared
 	rows          atomic.Int64  // probes in memory
 	connections   atomic.Uint32 // ever made, to number them
@@ -62,8 +64,8 @@ func New(c Config) (*Prober, error) {
 	}
 	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: newBudgetLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
 		addressLimits: addressLimits{all: map[addressLimitKey]*addressLimit{}}, queues: map[queueKey]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
-	p.singleCalls.shared = c.SingleLoad
-	p.gate = newAdmissionGate(c.MaxSessions, &p.singleCalls)
+	p.singleCalls.Shared = c.SingleLoad
+	p.gate = admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls)
 	p.table.Store(c.Table)
 	if p.sources, err = newSourceSet(c.Sources, c.MailFrom); err != nil {
 		return nil, err

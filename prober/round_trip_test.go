@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/prober/admission"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 )
@@ -20,14 +21,13 @@ func askSixtyHosts(t *testing.T, slow, rtt time.Duration, singles int) (took tim
 	}
 	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
 		p := b.prober
-		p.gate.runnable = func() int { return 1000 }
-		p.gate.procs, p.gate.limit = 2, 2*minLimit
+		p.gate = admission.NewGate(4, 2, func() int { return 1000 }, &p.singleCalls)
 		for range 100 { // more than the estimate needs
 			p.nodeRTT.Record(rtt)
 		}
 		require.Equal(t, rtt >= 100*time.Millisecond, p.nodeRTT.IsHigh())
 		for range singles {
-			p.singleCalls.record(time.Now())
+			p.singleCalls.Record(time.Now())
 		}
 		var rows []wire.Row
 		for name := range hosts {

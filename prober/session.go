@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine/smtp"
+	"probity/prober/admission"
 	"probity/store/cache"
 )
 
@@ -42,7 +43,7 @@ type session struct {
 	cancel       context.CancelFunc // ends it at once; nil before it begins and after its end
 	wasReset     bool               // it was: see resetSessions
 	workingIndex int                // its index among those that work
-	admission    *admission         // its wait at the admission gate; nil for none
+	admission    *admission.Ticket  // its wait at the admission gate; nil for none
 
 	nextTrial   time.Time // if its source was quarantined everywhere when it began: when the next trial may start
 	closing     bool      // it fills no more transactions
@@ -102,24 +103,24 @@ func (s *session) enterGate(ctx context.Context) bool {
 		return true
 	}
 	gate, q := s.queue.prober.gate, s.queue
-	t := gate.enter()
+	t := gate.Enter()
 	if t == nil {
 		s.admitted = true
 		return true
 	}
 	q.mu.Lock()
 	if s.hostQueue.queued[single] > 0 {
-		gate.expedite(t)
+		gate.Expedite(t)
 	}
 	s.hostQueue.waitingAdmission = append(s.hostQueue.waitingAdmission, t)
 	if s.admission = t; s.wasReset {
-		gate.expedite(t)
+		gate.Expedite(t)
 	}
 	q.mu.Unlock()
-	s.admitted = gate.wait(ctx, t)
+	s.admitted = gate.Wait(ctx, t)
 	q.mu.Lock()
 	s.admission = nil
-	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission) bool { return other == t })
+	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission.Ticket) bool { return other == t })
 	q.mu.Unlock()
 	return s.admitted
 }
@@ -128,7 +129,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 func (s *session) releaseAdmission() {
 	if s.admitted {
 		s.admitted = false
-		s.queue.prober.gate.leave()
+		s.queue.prober.gate.Leave()
 	}
 }
 

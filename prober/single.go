@@ -19,7 +19,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 	}
 	now := time.Now()
 	if !a.Low {
-		p.singleCalls.record(now)
+		p.singleCalls.Record(now)
 	}
 	key := p.cfg.Cache.Key(a.Address)
 	if v, ok := p.cfg.Cache.Get(key, now); ok && verdictFits(&v, a.Flags, a.Route, a.MaxAge, now) {

@@ -11,10 +11,11 @@ import (
 // addressLimit is the budget of one source towards one address. All routes of unknown providers that lead there share it:
 // fifty thousand vanity MX names may be one hoster.
 type addressLimit struct {
-	persistedBudget
+	mu      sync.Mutex // guards budget, waiting and share
+	budget  persistedBudget
 	key     addressLimitKey
-	waiting [numPriorities]map[*readyQueue]*hostQueue // queues that found no room, each in one priority; guarded by the budget's mutex
-	share   fairShare                                 // between waiting short and long jobs; guarded by the same mutex
+	waiting [numPriorities]map[*readyQueue]*hostQueue // queues that found no room, each in one priority
+	share   fairShare                                 // between waiting short and long jobs
 	refs    int                                       // guarded by the registry's mutex
 }
 
@@ -45,9 +46,8 @@ func (ds *addressLimits) acquire(p *Prober, src *source, addr netip.Addr, now ti
 		return d
 	}
 	d := &addressLimit{key: k}
-	d.persistedBudget = persistedBudget{name: "destination " + src.name + " " + addr.String(), budget: newBudget(limits, now), onLease: d.onRoom}
-	d.budget.singleCalls = &p.singleCalls
-	if err := d.load(p.cfg.Cache, now); err != nil {
+	d.budget = newPersisted("destination "+src.name+" "+addr.String(), newBudget(limits, &p.singleCalls, now), &d.mu, d.onRoom)
+	if err := d.budget.load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}
 	return ds.find(k, d)
@@ -82,7 +82,7 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 		return true
 	}
 	q.mu.Lock()
-	longBacklog := q.budget.pacing.until
+	longBacklog := q.budget.LongBacklogUntil()
 	q.mu.Unlock()
 	d.mu.Lock()
 	d.noteDemand(s.priority, longBacklog, now)
@@ -104,12 +104,9 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 
 // noteDemand records what a route reports: until when it has a long backlog, and the priority that asks. The mutex is held.
 func (d *addressLimit) noteDemand(class priority, longBacklog, now time.Time) {
-	e := &d.budget.pacing
-	if longBacklog.After(e.until) {
-		e.until = longBacklog
-	}
+	d.budget.ExtendLongBacklog(longBacklog)
 	if class == short {
-		e.recordShortJob(now)
+		d.budget.RecordShortJob(now)
 	}
 }
 
@@ -135,7 +132,7 @@ func (s *session) awaitAddress(d *addressLimit, noRoom denial, now time.Time) {
 		least++
 	}
 	if noRoom.lease {
-		q.prober.budgetLog.requestLease(&d.persistedBudget)
+		q.prober.budgetLog.requestLease(&d.budget)
 	}
 	d.mu.Unlock()
 	if !noRoom.denied {

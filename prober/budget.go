@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/admission"
 )
 
 // priority is the class of a probe. Single calls may use what jobs must leave; short jobs get the larger share of the rest.
@@ -44,8 +43,8 @@ type budget struct {
 	rcptWindow       window
 	refusalWindow    window
 	lease            lease
-	singleCalls      *admission.SingleCalls // nil: single calls are always expected
-	usedByOthers     othersUsage            // refusals of the cluster's hour that other sources have used
+	singleCalls      SingleCalls // nil: single calls are always expected
+	usedByOthers     othersUsage // refusals of the cluster's hour that other sources have used
 	pacing           pacing
 	halvedUntil      time.Time // until then, half of every budget
 	quarantinedUntil time.Time // until then, nothing: the receiver has quarantined this source
@@ -65,8 +64,12 @@ const (
 	leaseTail  = 5 * time.Minute // reservations under a lease are settled at most this long after its end
 )
 
-func newBudget(l engine.Limits, now time.Time) budget {
-	return budget{limits: l, connWindow: newWindow(time.Minute, now), rcptWindow: newWindow(time.Minute, now), refusalWindow: newWindow(time.Hour, now)}
+// SingleCalls says whether single calls are expected: jobs leave them a part of the budgets.
+type SingleCalls interface{ Expected(now time.Time) bool }
+
+// newBudget makes an unused budget. Without s, single calls are always expected.
+func newBudget(l engine.Limits, s SingleCalls, now time.Time) budget {
+	return budget{limits: l, singleCalls: s, connWindow: newWindow(time.Minute, now), rcptWindow: newWindow(time.Minute, now), refusalWindow: newWindow(time.Hour, now)}
 }
 
 // denial says until when a budget denies. A zero time means that only an event of the queue can end it.
@@ -76,6 +79,32 @@ type denial struct {
 	lease  bool // a lease is missing
 }
 
+// Limits are the limits in force.
+func (p *budget) Limits() engine.Limits { return p.limits }
+
+// SetLimits replaces the limits. What was used stays used.
+func (p *budget) SetLimits(l engine.Limits) {
+	p.limits = l
+	p.lease.needed = l.RefusalsPerHour > 0
+}
+
+// Quarantine ends all use until a time; the zero time ends the quarantine.
+func (p *budget) Quarantine(until time.Time) { p.quarantinedUntil = until }
+
+// QuarantinedUntil is when the receiver's quarantine of the source ends.
+func (p *budget) QuarantinedUntil() time.Time { return p.quarantinedUntil }
+
+// Halve halves all limits until a time.
+func (p *budget) Halve(until time.Time) { p.halvedUntil = until }
+
+// HalvedUntil is until when all limits are halved.
+func (p *budget) HalvedUntil() time.Time { return p.halvedUntil }
+
+// singlesExpected reports that single calls are expected.
+func (p *budget) singlesExpected(now time.Time) bool {
+	return p.singleCalls == nil || p.singleCalls.Expected(now)
+}
+
 // effectiveLimit is the usable part of a limit: half of it after ActionSlow.
 func (p *budget) effectiveLimit(limit int, now time.Time) int {
 	if now.Before(p.halvedUntil) {
@@ -83,6 +112,9 @@ func (p *budget) effectiveLimit(limit int, now time.Time) int {
 	}
 	return limit
 }
+
+// Open is how many connections are open or being opened.
+func (p *budget) Open() int { return p.openConns }
 
 // maxOpen is how many connections a priority may have open now.
 func (p *budget) maxOpen(class priority, now time.Time) int {
@@ -99,7 +131,7 @@ func (p *budget) allowed(class priority, limit int, now time.Time) int {
 	switch {
 	case !class.isJob():
 		return limit
-	case p.singleCalls.Expected(now):
+	case p.singlesExpected(now):
 		return limit - reservedForSingles(limit)
 	}
 	return limit - reservedForFirst(limit)
@@ -164,7 +196,7 @@ func (p *budget) room(c *connUsage, class priority, now time.Time) (int, denial)
 func (p *budget) refusalsAllowed(class priority, now time.Time) int {
 	l := p.limits.RefusalsPerHour
 	limit := p.allowed(class, l, now)
-	switch expectSingles := p.singleCalls.Expected(now); {
+	switch expectSingles := p.singlesExpected(now); {
 	case expectSingles && class == short:
 		limit += reservedForSingles(p.effectiveLimit(l, now)) / 2
 	case !expectSingles && class == bulk && p.pacing.shortJobSeen(now):
@@ -178,11 +210,36 @@ func (p *budget) jobClassesDiffer(now time.Time) bool {
 	return p.pacing.active(now) || p.singleCalls.Expected(now)
 }
 
+// ReserveLong reserves n recipients of long jobs in the pacing.
+func (p *budget) ReserveLong(n int) { p.pacing.reserved += n }
+
 // settleLong settles n recipients of long jobs in the pacing; `refused` of them count in the hour.
 func (p *budget) settleLong(n, refused int, now time.Time) {
 	if p.limits.RefusalsPerHour > 0 {
 		p.pacing.settle(n, refused, p.refusalsAllowed(bulk, now), now)
 	}
+}
+
+// RecordLongBacklog records that rows for many hours wait. It holds for longBacklogLife.
+func (p *budget) RecordLongBacklog(now time.Time) { p.ExtendLongBacklog(now.Add(longBacklogLife)) }
+
+// ExtendLongBacklog makes the backlog count as long until a time at least.
+func (p *budget) ExtendLongBacklog(until time.Time) {
+	if until.After(p.pacing.until) {
+		p.pacing.until = until
+	}
+}
+
+// LongBacklogUntil is until when the backlog counts as long.
+func (p *budget) LongBacklogUntil() time.Time { return p.pacing.until }
+
+// RecordShortJob records that a short job wants the budget.
+func (p *budget) RecordShortJob(now time.Time) { p.pacing.recordShortJob(now) }
+
+// SetUsedByOthers records what other sources have used of the hour's refusals, and until when it counts. A newer report replaces an
+// older one.
+func (p *budget) SetUsedByOthers(used int, until time.Time) {
+	p.usedByOthers = othersUsage{used: used, until: until}
 }
 
 // refusalRoom is room in the refusal budget.
@@ -259,6 +316,30 @@ func (p *budget) idle(now time.Time) bool {
 	return p.openConns == 0 && !now.Before(p.quarantinedUntil) && p.connWindow.empty(now) && p.rcptWindow.empty(now) && p.refusalWindow.empty(now)
 }
 
+// minuteBudgetsFull reports that only the hourly budget is not full.
+func (p *budget) minuteBudgetsFull(now time.Time) bool {
+	return p.openConns == 0 && p.connWindow.empty(now) && p.rcptWindow.empty(now) && !now.Before(p.halvedUntil)
+}
+
+// Usage is how much of a limit is used or reserved; the zero value is no limit.
+type Usage struct{ Used, Limit int }
+
+// MinuteUsage is what is used of the recipients a minute.
+func (p *budget) MinuteUsage(now time.Time) Usage {
+	return p.rcptWindow.usage(p.limits.RecipientsPerMinute, now)
+}
+
+// HourUsage is what is used of the refusals an hour.
+func (p *budget) HourUsage(now time.Time) Usage {
+	return p.refusalWindow.usage(p.limits.RefusalsPerHour, now)
+}
+
+// Refusals counts the refusals of the last hour, and the recipients that are reserved as refusals.
+func (p *budget) Refusals(now time.Time) (settled, reserved int) {
+	p.refusalWindow.advance(now)
+	return p.refusalWindow.used, p.refusalWindow.reserved
+}
+
 // leaseSize is how many refusals one lease allows.
 func (p *budget) leaseSize() int { return max(4, p.limits.RefusalsPerHour/leaseParts) }
 
@@ -287,6 +368,19 @@ func (c *connUsage) room(l *engine.Limits, class priority) int {
 		}
 	}
 	return max(0, n)
+}
+
+// othersUsage is what other sources have used of an hour's refusals, and until when it counts.
+type othersUsage struct {
+	used  int
+	until time.Time
+}
+
+func (e *othersUsage) at(now time.Time) int {
+	if now.Before(e.until) {
+		return e.used
+	}
+	return 0
 }
 
 const budgetVersion = 1

@@ -10,18 +10,6 @@ import (
 	"probity/engine"
 )
 
-// mostInSpan is the greatest number of events in any span of the given length, borders included.
-func mostInSpan(events []time.Time, span time.Duration) int {
-	most, from := 0, 0
-	for i := range events {
-		for events[i].Sub(events[from]) > span {
-			from++
-		}
-		most = max(most, i-from+1)
-	}
-	return most
-}
-
 func TestWindowNeverExceedsItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 40).Draw(t, "limit")
@@ -117,7 +105,7 @@ var testLimits = engine.Limits{Connections: 5, ConnectionsPerMinute: 20, Recipie
 func TestBudgetIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_700_000_000, 0)
-		p := newBudget(testLimits, now)
+		p := newBudget(testLimits, nil, now)
 		p.lease.needed = true
 		var disk []byte
 		persist := func() {
@@ -151,7 +139,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 				}
 				now = now.Add(time.Minute + time.Second)
 				lastCrash = now
-				p, open = newBudget(testLimits, now), nil
+				p, open = newBudget(testLimits, nil, now), nil
 				p.lease.needed = true
 				if !p.read(disk, now) {
 					t.Fatal("unreadable")
@@ -204,7 +192,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 
 func TestJobsLeaveAFifthToSingles(t *testing.T) {
 	now := time.Unix(0, 0)
-	p := newBudget(engine.Limits{Connections: 5, RefusalsPerHour: 20, RefusalsPerConnection: 50, TransactionsPerConnection: 5}, now)
+	p := newBudget(engine.Limits{Connections: 5, RefusalsPerHour: 20, RefusalsPerConnection: 50, TransactionsPerConnection: 5}, nil, now)
 	for range 4 {
 		require.False(t, p.reserveConnect(bulk, now).denied)
 	}
@@ -222,7 +210,7 @@ func TestJobsLeaveAFifthToSingles(t *testing.T) {
 
 func TestUnreadableStateIsAUsedUpBudget(t *testing.T) {
 	now := time.Unix(0, 0)
-	p := newBudget(testLimits, now)
+	p := newBudget(testLimits, nil, now)
 	require.False(t, p.read([]byte("nonsense"), now))
 	p.exhaust(now)
 	n, d := p.room(&connUsage{}, single, now)
@@ -232,12 +220,12 @@ func TestUnreadableStateIsAUsedUpBudget(t *testing.T) {
 
 func FuzzReadBudget(f *testing.F) {
 	now := time.Unix(1_700_000_000, 0)
-	p := newBudget(testLimits, now)
+	p := newBudget(testLimits, nil, now)
 	p.refusalWindow.reserve(3)
 	p.refusalWindow.settle(3, now)
 	f.Add(p.append(nil, 4, now))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := newBudget(testLimits, now)
+		p := newBudget(testLimits, nil, now)
 		if p.read(b, now) {
 			p.append(nil, 0, now)
 			p.room(&connUsage{}, single, now.Add(time.Hour))

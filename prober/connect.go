@@ -287,7 +287,7 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 	q.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
-		q.budget.halvedUntil = until
+		q.budget.Halve(until)
 	case engine.ActionPause:
 		q.pause(until)
 	case engine.ActionClose:
@@ -305,15 +305,16 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
 func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time, out []finishedProbe) []finishedProbe {
-	if until.After(q.budget.quarantinedUntil) {
-		q.budget.quarantinedUntil, q.blocklisted = until, everywhere
+	if until.After(q.budget.QuarantinedUntil()) {
+		q.budget.Quarantine(until)
+		q.blocklisted = everywhere
 	}
-	q.prober.budgetLog.requestLease(&q.persistedBudget)
+	q.prober.budgetLog.requestLease(&q.budget)
 	if q.prober.quarantineLog.allow(now) {
-		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.quarantinedUntil)
+		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.QuarantinedUntil())
 	}
 	if q.provider.Kind == engine.KindWide {
-		q.source.quarantineAt(q.provider.ID, q.budget.quarantinedUntil)
+		q.source.quarantineAt(q.provider.ID, q.budget.QuarantinedUntil())
 	}
 	if everywhere && q.source.addBlocklistReport(q.key.route, until, q.scaled(delistingTrialInterval), now) {
 		q.prober.cfg.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.key.source, "until", until)

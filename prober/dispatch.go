@@ -115,7 +115,7 @@ func (hq *hostQueue) worthConnection(q *readyQueue) int {
 // worthConnection is how many waiting probes justify one more connection. For a high-latency host the latency estimate says,
 // because its transactions are sent in groups.
 func (q *readyQueue) worthConnection() int {
-	lim := &q.budget.limits
+	lim := q.budget.Limits()
 	n := boundedBy(maxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
 	switch few := boundedBy(n, lim.RecipientsPerTransaction); {
 	case lim.Connections > 0:
@@ -184,7 +184,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time
 		q.armTimer(wait, now)
 		return false
 	}
-	if q.budget.limits.Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
+	if q.budget.Limits().Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
 		if !q.willBeServed(hq) {
 			q.makeRoom(hq)
 		}
@@ -264,7 +264,7 @@ func (q *readyQueue) closeIdle(s *session) {
 func (q *readyQueue) awaitBudget(d denial, now time.Time) {
 	switch {
 	case d.lease:
-		q.prober.budgetLog.requestLease(&q.persistedBudget)
+		q.prober.budgetLog.requestLease(&q.budget)
 	case !d.until.IsZero():
 		q.armTimer(d.until, now)
 	}

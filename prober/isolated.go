@@ -111,7 +111,7 @@ func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.ReadyQueues++
-	if now.Before(q.budget.quarantinedUntil) {
+	if now.Before(q.budget.QuarantinedUntil()) {
 		s.Quarantined++
 		if q.provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
 			s.QuarantinedAt = append(s.QuarantinedAt, q.provider.ID)

@@ -30,13 +30,13 @@ func (p *Prober) writeKnown() error {
 	now := time.Now()
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
-		p.budgetLog.requestLease(&q.persistedBudget)
+		p.budgetLog.requestLease(&q.budget)
 		q.mu.Unlock()
 	}
 	p.addressLimits.mu.Lock()
 	for _, d := range p.addressLimits.all {
 		d.mu.Lock()
-		p.budgetLog.requestLease(&d.persistedBudget)
+		p.budgetLog.requestLease(&d.budget)
 		d.mu.Unlock()
 	}
 	p.addressLimits.mu.Unlock()

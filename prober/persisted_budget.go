@@ -7,25 +7,34 @@ import (
 	"probity/store/cache"
 )
 
-// persistedBudget is the budget of a queue or an address limit; its hourly part survives a restart.
+// persistedBudget is a budget whose hourly part survives a restart.
 type persistedBudget struct {
-	name    string
-	mu      sync.Mutex // guards budget, and all fields of the queue that it belongs to
-	budget  budget
-	onLease func(now time.Time) // called without mu after a lease was granted
-	// leaseRequested: the budget is queued for a lease in the budget log. Guarded by mu.
-	leaseRequested bool
+	budget
+	name    string // that it is stored under
+	owner   sync.Locker
+	onLease func(now time.Time)
+	// requested: it is queued for a lease in the budget log.
+	requested bool
 }
+
+// newPersisted makes a budget that is stored under a name. The owner's lock guards it: all methods but load need it, and the budget log
+// takes it. onLease is called without it after a lease was granted.
+func newPersisted(name string, b budget, owner sync.Locker, onLease func(now time.Time)) persistedBudget {
+	return persistedBudget{budget: b, name: name, owner: owner, onLease: onLease}
+}
+
+// LeaseRequested reports that it is queued for a lease.
+func (a *persistedBudget) LeaseRequested() bool { return a.requested }
 
 // load restores the budget from the cache. One that cannot be read counts as used up.
 func (a *persistedBudget) load(c *cache.Cache, now time.Time) error {
-	a.budget.lease.needed = a.budget.limits.RefusalsPerHour > 0
+	a.lease.needed = a.limits.RefusalsPerHour > 0
 	state, ok, err := c.Budget(a.name)
 	if err == nil && !ok {
 		return nil
 	}
-	if err != nil || !a.budget.read(state, now) {
-		a.budget.exhaust(now)
+	if err != nil || !a.read(state, now) {
+		a.exhaust(now)
 	}
 	return err
 }
@@ -42,12 +51,12 @@ func newBudgetLog(c *cache.Cache) *budgetLog {
 	return &budgetLog{cache: c, wakeup: make(chan struct{}, 1)}
 }
 
-// requestLease queues a budget for a new lease. The budget's mutex is held.
+// requestLease queues a budget for a new lease. The owner's lock is held.
 func (g *budgetLog) requestLease(a *persistedBudget) {
-	if a.leaseRequested {
+	if a.requested {
 		return
 	}
-	a.leaseRequested = true
+	a.requested = true
 	g.mu.Lock()
 	g.queue = append(g.queue, a)
 	g.mu.Unlock()
@@ -56,6 +65,9 @@ func (g *budgetLog) requestLease(a *persistedBudget) {
 	default:
 	}
 }
+
+// Requested has a value when a budget was queued.
+func (g *budgetLog) Requested() <-chan struct{} { return g.wakeup }
 
 func (g *budgetLog) drain() []*persistedBudget {
 	g.mu.Lock()
@@ -73,9 +85,9 @@ func (g *budgetLog) grantLeases(now time.Time) error {
 	}
 	leases, budgets := make([]int, len(asked)), make([]cache.Budget, len(asked))
 	for i, a := range asked {
-		a.mu.Lock()
-		budgets[i], leases[i] = a.snapshot(now)
-		a.mu.Unlock()
+		a.owner.Lock()
+		budgets[i], leases[i] = a.entry(now)
+		a.owner.Unlock()
 	}
 	if err := g.cache.PutBudgets(budgets); err != nil {
 		g.mu.Lock()
@@ -84,31 +96,31 @@ func (g *budgetLog) grantLeases(now time.Time) error {
 		return err
 	}
 	for i, a := range asked {
-		a.mu.Lock()
-		a.leaseRequested = false
-		a.budget.grantLease(leases[i], now)
-		a.mu.Unlock()
+		a.owner.Lock()
+		a.requested = false
+		a.grantLease(leases[i], now)
+		a.owner.Unlock()
 		a.onLease(time.Now())
 	}
 	return nil
 }
 
-// snapshot is the budget's state for the disk, with a new lease in it. The budget's mutex is held.
-func (a *persistedBudget) snapshot(now time.Time) (cache.Budget, int) {
-	state, leased := a.budget.snapshot(nil, now)
-	until := now.Add(time.Hour + leaseLife + leaseTail + a.budget.refusalWindow.slot)
-	if a.budget.quarantinedUntil.After(until) {
-		until = a.budget.quarantinedUntil
+// entry is the budget's state for the disk, with a new lease in it. The owner's lock is held.
+func (a *persistedBudget) entry(now time.Time) (cache.Budget, int) {
+	state, leased := a.snapshot(nil, now)
+	until := now.Add(time.Hour + leaseLife + leaseTail + a.refusalWindow.slot)
+	if a.quarantinedUntil.After(until) {
+		until = a.quarantinedUntil
 	}
 	return cache.Budget{Name: a.name, State: state, Until: until}, leased
 }
 
-// finalState is the budget's state without a lease, written at the stop. The budget's mutex is held.
+// finalState is the budget's state without a lease, written at the stop. The owner's lock is held.
 func (a *persistedBudget) finalState(now time.Time) cache.Budget {
-	if a.budget.refusalWindow.empty(now) && !now.Before(a.budget.quarantinedUntil) {
+	if a.refusalWindow.empty(now) && !now.Before(a.quarantinedUntil) {
 		return cache.Budget{Name: a.name}
 	}
-	b, _ := a.snapshot(now)
-	b.State = a.budget.append(nil, 0, now)
+	b, _ := a.entry(now)
+	b.State = a.append(nil, 0, now)
 	return b
 }

@@ -175,11 +175,11 @@ func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueu
 	}
 	fresh := newReadyQueue(p, k, r.Provider, src, now)
 	fresh.hosts = r.Hosts
-	if err := fresh.load(p.cfg.Cache, now); err != nil {
+	if err := fresh.budget.load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}
-	if now.Before(fresh.budget.quarantinedUntil) && r.Provider.Kind == engine.KindWide {
-		src.quarantineAt(r.Provider.ID, fresh.budget.quarantinedUntil)
+	if now.Before(fresh.budget.QuarantinedUntil()) && r.Provider.Kind == engine.KindWide {
+		src.quarantineAt(r.Provider.ID, fresh.budget.QuarantinedUntil())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

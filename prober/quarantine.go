@@ -194,9 +194,10 @@ func (p *Prober) resumeDelisted(src *source) {
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
 		if q.source == src && q.blocklisted {
-			q.blocklisted, q.budget.quarantinedUntil = false, time.Time{}
+			q.blocklisted = false
+			q.budget.Quarantine(time.Time{})
 			src.quarantineAt(q.provider.ID, time.Time{})
-			p.budgetLog.requestLease(&q.persistedBudget)
+			p.budgetLog.requestLease(&q.budget)
 			q.dispatch(now)
 		}
 		q.mu.Unlock()

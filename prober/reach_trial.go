@@ -156,7 +156,7 @@ func (p *Prober) sendReachTrial(src *source, k reachTrial) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if now.Before(q.budget.quarantinedUntil) {
+	if now.Before(q.budget.QuarantinedUntil()) {
 		return false // its receiver quarantined this source
 	}
 	return !q.removed && q.openConnection(&hostQueue{key: hostQueueKey(k.host, k.hosts), host: k.host, domain: k.domain, reachTrial: true}, bulk, now)

@@ -95,7 +95,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		q := b.prober.allQueues()[0]
 		q.mu.Lock()
-		q.leaseRequested = true // so that it is not forgotten meanwhile
+		require.False(t, q.budget.reserveConnect(single, time.Now()).denied) // so that it is not forgotten meanwhile
 		q.mu.Unlock()
 		s := newSession(q, &hostQueue{host: "mx.a.example"}, bulk)
 		waits := func() bool {

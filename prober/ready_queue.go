@@ -2,6 +2,7 @@ package prober
 
 import (
 	"net/netip"
+	"sync"
 	"time"
 
 	"probity/engine"
@@ -11,10 +12,10 @@ import (
 // queueKey names a ready queue: a route as asked from one source.
 type queueKey struct{ route, source string }
 
-// readyQueue holds the waiting probes, the connections and the budget of one route and source. The mutex of its budget guards
-// all of it.
+// readyQueue holds the waiting probes, the connections and the budget of one route and source. Its mutex guards all of it.
 type readyQueue struct {
-	persistedBudget
+	mu              sync.Mutex // guards all fields, except waitsForSlot
+	budget          persistedBudget
 	prober          *Prober
 	key             queueKey
 	provider        *engine.Provider
@@ -104,8 +105,7 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 	if q.unknownProvider = provider.ID == table.Unknown.ID; !q.unknownProvider {
 		q.pools = map[netip.Addr]*addressPool{}
 	}
-	q.persistedBudget = persistedBudget{name: "lane " + k.source + " " + k.route, budget: newBudget(src.warmUpLimits(provider.Limits, now), now), onLease: q.onWake}
-	q.budget.singleCalls = &p.singleCalls
+	q.budget = newPersisted("lane "+k.source+" "+k.route, newBudget(src.warmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, q.onWake)
 	return q
 }
 
@@ -164,7 +164,7 @@ func (q *readyQueue) skipSighting(p *probe, host string, now time.Time) (engine.
 	switch {
 	case p.sends >= maxSends:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
-	case now.Before(q.budget.quarantinedUntil) && !q.mayBeTrial(now), q.source.awaitingTrial(now):
+	case now.Before(q.budget.QuarantinedUntil()) && !q.mayBeTrial(now), q.source.awaitingTrial(now):
 		q.source.recordBlocked(p.ev.Route, p.ev.Address.Domain(), now)
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
@@ -209,13 +209,13 @@ func (q *readyQueue) add(probes []*probe, now time.Time) bool {
 func (q *readyQueue) noteLongBacklog(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.budget.pacing.until = now.Add(longBacklogLife)
+	q.budget.RecordLongBacklog(now)
 }
 
 // noteShortJob tells the pacing of long jobs that rows of short jobs wait. The mutex is held.
 func (q *readyQueue) noteShortJob(now time.Time) {
 	if q.queued[short] > 0 {
-		q.budget.pacing.recordShortJob(now)
+		q.budget.RecordShortJob(now)
 	}
 }
 
@@ -292,8 +292,7 @@ func (q *readyQueue) applyLimits(now time.Time) {
 	}
 	var out []finishedProbe
 	q.mu.Lock()
-	q.budget.limits = q.source.warmUpLimits(prov.Limits, now)
-	q.budget.lease.needed = q.budget.limits.RefusalsPerHour > 0
+	q.budget.SetLimits(q.source.warmUpLimits(prov.Limits, now))
 	if q.probingDisabled = q.prober.probingDisabled(q.provider, q.hosts); q.probingDisabled {
 		out = q.drain(now, nil)
 	}
@@ -339,10 +338,10 @@ func (q *readyQueue) connectDisabled(now time.Time) bool {
 // quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
 // connection decides instead: see openConnection.
 func (q *readyQueue) quarantined(now time.Time) bool {
-	return now.Before(q.budget.quarantinedUntil) && !(q.blocklisted && q.source.quarantined(now))
+	return now.Before(q.budget.QuarantinedUntil()) && !(q.blocklisted && q.source.quarantined(now))
 }
 
 // idle reports a ready queue that holds nothing but its budgets. The mutex is held.
 func (q *readyQueue) idle() bool {
-	return q.probes == 0 && q.sessions == 0 && q.budget.openConns == 0 && !q.leaseRequested
+	return q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
 }

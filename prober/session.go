@@ -218,7 +218,7 @@ const longLinger = 2 * time.Second
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
 func (s *session) idleTimeout(d denial, now time.Time) time.Duration {
 	linger := s.queue.prober.cfg.Linger
-	if s.queue.budget.limits.Connections == 0 { // else others may wait for its end
+	if s.queue.budget.Limits().Connections == 0 { // else others may wait for its end
 		linger = max(linger, longLinger)
 	}
 	switch {
@@ -241,11 +241,11 @@ func (s *session) askLease() {
 		s.addressLease = false
 		s.addressLimit.mu.Lock()
 		s.addressLimit.addWaiter(s.queue, s.hostQueue, s.priority)
-		s.queue.prober.budgetLog.requestLease(&s.addressLimit.persistedBudget)
+		s.queue.prober.budgetLog.requestLease(&s.addressLimit.budget)
 		s.addressLimit.mu.Unlock()
 		return
 	}
-	s.queue.prober.budgetLog.requestLease(&s.queue.persistedBudget)
+	s.queue.prober.budgetLog.requestLease(&s.queue.budget)
 }
 
 // waitIdle waits for work. It returns false if the session should end: ctx ended, or no work came.

@@ -174,7 +174,7 @@ func (q *readyQueue) nextHost(s *session, now time.Time) *hostQueue {
 // mayServe reports that a session may serve a priority: a connection that jobs could not have opened is left to single calls.
 func (s *session) mayServe(class priority, now time.Time) bool {
 	p := &s.queue.budget
-	return p.limits.Connections == 0 || s.priority != single || p.openConns <= p.maxOpen(class, now)
+	return p.Limits().Connections == 0 || s.priority != single || p.Open() <= p.maxOpen(class, now)
 }
 
 // expectsRequests reports a session that host queues at its address may soon request: hosts of the queue are being looked up,

@@ -515,16 +515,20 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 			opened[class] = newSession(q, &hostQueue{}, class)
 			opened[class].pool = q.poolAt(at)
 		}
-		q.budget.openConns = free + 1
-		defer func() { q.budget.openConns = 0 }()
+		for range free + 1 {
+			require.False(t, q.budget.reserveConnect(single, now).denied)
+		}
 		job := waits("a job's", bulk)
 		require.Nil(t, q.nextHost(opened[single], now))
 		one := waits("a single's", single)
 		require.Equal(t, one, q.nextHost(opened[single], now))
 		require.Equal(t, job, q.nextHost(opened[bulk], now))
 		job = waits("another job's", bulk)
-		q.budget.openConns = free
+		q.budget.cancelConnect()
 		require.Equal(t, job, q.nextHost(opened[single], now))
+		for q.budget.Open() > 0 {
+			q.budget.cancelConnect()
+		}
 		clear(q.hostQueues)
 		clear(q.pools)
 	})

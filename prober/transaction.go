@@ -211,7 +211,7 @@ func (s *session) jobClassesDiffer(now time.Time) bool {
 		return q.budget.jobClassesDiffer(now)
 	}
 	if q.queued[short] > 0 {
-		addrLimit.noteDemand(short, q.budget.pacing.until, now)
+		addrLimit.noteDemand(short, q.budget.LongBacklogUntil(), now)
 	}
 	return q.budget.jobClassesDiffer(now) || addrLimit.budget.jobClassesDiffer(now)
 }
@@ -232,7 +232,7 @@ func (s *session) room(class priority, now time.Time) (int, denial) {
 	if g := s.hostQueue.maxRecipients; g > 0 {
 		n = min(n, g)
 	}
-	if s.queue.budget.limits.Connections == 0 {
+	if s.queue.budget.Limits().Connections == 0 {
 		n = min(n, s.queue.latency.TransactionLimit(maxTransaction))
 	}
 	if s.maxRcpt > 0 {
@@ -248,11 +248,11 @@ func (s *session) room(class priority, now time.Time) (int, denial) {
 func (s *session) reserve(n int) {
 	s.queue.budget.reserve(&s.used, n)
 	longJobs := countLongJobs(s.recipients[len(s.recipients)-n:])
-	s.queue.budget.pacing.reserved += longJobs
+	s.queue.budget.ReserveLong(longJobs)
 	s.used.transactions++
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.budget.reserve(&s.addressUsed, n)
-		addrLimit.budget.pacing.reserved += longJobs
+		addrLimit.budget.ReserveLong(longJobs)
 	}
 }
 
@@ -269,7 +269,7 @@ func countLongJobs(recipients []recipient) (n int) {
 // settle returns to all budgets what a transaction of n recipients has not used: `unsent` were never sent, `accepted` were
 // accepted. Of the rest, `deferred` got a 4xx that says nothing of the mailbox: they count on the connection, not in the hour.
 func (s *session) settle(n, unsent, accepted, deferred int, now time.Time) {
-	settleOne := func(p *budget, c *connUsage) {
+	settleOne := func(p *persistedBudget, c *connUsage) {
 		p.release(c, unsent)
 		p.settle(c, n-unsent, accepted, deferred, now)
 	}

@@ -33,12 +33,13 @@ func (rh *replyHandler) updateSuspicion() {
 	if !q.mayAcceptSilently() || limit == 0 {
 		return
 	}
-	settled, others := q.budget.refusalWindow.settledCount(rh.now), 0
+	settled, _ := q.budget.Refusals(rh.now)
+	others := 0
 	if addrLimit := rh.s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock()
-		settled = max(settled, addrLimit.budget.refusalWindow.settledCount(rh.now))
-		others = max(0, addrLimit.budget.refusalWindow.reserved-hq.recipientsInFlight())
+		atAddress, reserved := addrLimit.budget.Refusals(rh.now)
 		addrLimit.mu.Unlock()
+		settled, others = max(settled, atAddress), max(0, reserved-hq.recipientsInFlight())
 	}
 	hq.overLimit, hq.overWithOthers, hq.overWithInFlight = settled >= limit, settled+others >= limit, settled+others+hq.recipientsInFlight() >= limit
 	hq.lastStart = q.answersSeen
@@ -47,12 +48,6 @@ func (rh *replyHandler) updateSuspicion() {
 			hq.confirmedUpTo, hq.lastRefused, rh.refusing = max(hq.confirmedUpTo, rh.s.answersAtSend), q.answersSeen+uint64(k)+1, true
 		}
 	}
-}
-
-// settledCount is how many events of the window are settled.
-func (w *window) settledCount(now time.Time) int {
-	w.advance(now)
-	return w.used
 }
 
 // inFlightGroup is a group of transactions that was sent and is not answered yet.

@@ -65,9 +65,9 @@ func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
 	defer q.mu.Unlock()
 	p := &q.budget
 	v := wire.ReadyQueue{Route: q.key.route, Egress: q.key.source, Provider: q.provider.Name, Queued: q.probes,
-		Connections: wire.Usage{Used: p.openConns, Limit: p.limits.Connections},
-		PerMinute:   p.rcptWindow.usage(p.limits.RecipientsPerMinute, now),
-		Refusals:    p.refusalWindow.usage(p.limits.RefusalsPerHour, now)}
+		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits().Connections},
+		PerMinute:   wire.Usage(p.MinuteUsage(now)),
+		Refusals:    wire.Usage(p.HourUsage(now))}
 	v.State, v.Until = q.viewState(now)
 	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
 		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
@@ -75,24 +75,16 @@ func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
 	return v
 }
 
-// usage is how much of a window's limit is used or reserved now.
-func (w *window) usage(limit int, now time.Time) wire.Usage {
-	if limit == 0 {
-		return wire.Usage{}
-	}
-	return wire.Usage{Used: limit - w.room(limit, now), Limit: limit}
-}
-
 // viewState is what holds the queue back, and until when where that is known. The mutex is held.
 func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
 	_, d := q.budget.room(&connUsage{}, short, now)
 	switch {
-	case now.Before(q.budget.quarantinedUntil):
-		return "quarantined", q.budget.quarantinedUntil
+	case now.Before(q.budget.QuarantinedUntil()):
+		return "quarantined", q.budget.QuarantinedUntil()
 	case now.Before(q.notBefore):
 		return "paused", q.notBefore
-	case now.Before(q.budget.halvedUntil):
-		return "slowed", q.budget.halvedUntil
+	case now.Before(q.budget.HalvedUntil()):
+		return "slowed", q.budget.HalvedUntil()
 	case d.denied && !d.lease:
 		return "spent", d.until
 	case now.Before(q.connectNotBefore) && q.probes > 0:
@@ -134,12 +126,13 @@ func (src *source) endQuarantine(now time.Time) bool {
 func (q *readyQueue) endQuarantine(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !now.Before(q.budget.quarantinedUntil) {
+	if !now.Before(q.budget.QuarantinedUntil()) {
 		return false
 	}
-	q.budget.quarantinedUntil, q.blocklisted = time.Time{}, false
+	q.budget.Quarantine(time.Time{})
+	q.blocklisted = false
 	q.source.quarantineAt(q.provider.ID, time.Time{})
-	q.prober.budgetLog.requestLease(&q.persistedBudget) // a restart must not find it again
+	q.prober.budgetLog.requestLease(&q.budget) // a restart must not find it again
 	q.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", q.provider.ID, "egress", q.key.source)
 	q.dispatch(now)
 	return true

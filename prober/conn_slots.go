@@ -3,6 +3,8 @@ package prober
 import (
 	"sync"
 	"time"
+
+	"probity/prober/budget"
 )
 
 // connSlots counts the connections that this node may have open in all queues. Jobs leave a tenth of them to single calls.
@@ -10,12 +12,12 @@ type connSlots struct {
 	mu          sync.Mutex // guards what follows
 	size        int
 	used        int
-	closedSince time.Time                        // since when no queue may take one (see Prober.SetIsolated); zero: open
-	waiting     [numPriorities]ring[*readyQueue] // each queue at most once per priority
+	closedSince time.Time                            // since when no queue may take one (see Prober.SetIsolated); zero: open
+	waiting     [budget.NumClasses]ring[*readyQueue] // each queue at most once per priority
 }
 
 // acquire takes a slot, or adds the queue to those that wait for one.
-func (s *connSlots) acquire(q *readyQueue, class priority) bool {
+func (s *connSlots) acquire(q *readyQueue, class budget.Class) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.used < s.room(class) {
@@ -40,7 +42,7 @@ func (s *connSlots) release() {
 func (s *connSlots) nextWaiting() *readyQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, class := range [...]priority{single, short, bulk} {
+	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 		if s.waiting[class].n > 0 && s.used < s.room(class) {
 			q := s.waiting[class].pop()
 			q.waitsForSlot[class] = false
@@ -51,11 +53,11 @@ func (s *connSlots) nextWaiting() *readyQueue {
 }
 
 // room is how many slots a priority may use.
-func (s *connSlots) room(class priority) int {
+func (s *connSlots) room(class budget.Class) int {
 	if !s.closedSince.IsZero() {
 		return 0
 	}
-	if class.isJob() {
+	if class.IsJob() {
 		return s.size - s.size/10
 	}
 	return s.size

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 )
 
 // connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue.
@@ -122,7 +123,7 @@ func newTLS() *tls.Config {
 func (s *session) noteConnected(reached bool) reachTrial {
 	q, now := s.queue, time.Now()
 	q.mu.Lock()
-	q.budget.settleConnect(now)
+	q.budget.SettleConnect(now)
 	if reached {
 		delete(q.unconfirmedFailures, s.hostQueue.host)
 	}
@@ -249,7 +250,7 @@ func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool,
 	q.dropUnconfirmed(now)
 	u := q.unconfirmedFailures[hq.host]
 	switch {
-	case !s.mayRecover(f), hq.queued[single] > 0, len(q.unconfirmedFailures) >= maxDown:
+	case !s.mayRecover(f), hq.queued[budget.Single] > 0, len(q.unconfirmedFailures) >= maxDown:
 	case u.tries > 0 && !s.began.After(u.lastFailed):
 		return true // both were tried at one time
 	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
@@ -287,7 +288,7 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 	q.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
-		q.budget.Halve(until)
+		q.budget.HalvedUntil = until
 	case engine.ActionPause:
 		q.pause(until)
 	case engine.ActionClose:
@@ -305,16 +306,15 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
 func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time, out []finishedProbe) []finishedProbe {
-	if until.After(q.budget.QuarantinedUntil()) {
-		q.budget.Quarantine(until)
-		q.blocklisted = everywhere
+	if until.After(q.budget.QuarantinedUntil) {
+		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
 	}
-	q.prober.budgetLog.requestLease(&q.budget)
+	q.prober.budgetLog.RequestLease(&q.budget)
 	if q.prober.quarantineLog.allow(now) {
-		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.QuarantinedUntil())
+		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.QuarantinedUntil)
 	}
 	if q.provider.Kind == engine.KindWide {
-		q.source.quarantineAt(q.provider.ID, q.budget.QuarantinedUntil())
+		q.source.quarantineAt(q.provider.ID, q.budget.QuarantinedUntil)
 	}
 	if everywhere && q.source.addBlocklistReport(q.key.route, until, q.scaled(delistingTrialInterval), now) {
 		q.prober.cfg.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.key.source, "until", until)

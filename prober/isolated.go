@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -111,14 +112,14 @@ func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.ReadyQueues++
-	if now.Before(q.budget.QuarantinedUntil()) {
+	if now.Before(q.budget.QuarantinedUntil) {
 		s.Quarantined++
 		if q.provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
 			s.QuarantinedAt = append(s.QuarantinedAt, q.provider.ID)
 		}
 		return
 	}
-	if _, d := q.budget.room(&connUsage{}, short, now); d.denied && !d.lease {
+	if _, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now); d.Denied && !d.Lease {
 		s.Exhausted++
 	}
 }

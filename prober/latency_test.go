@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/prober/budget"
 )
 
 // TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no time.
@@ -18,7 +20,7 @@ func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 	for range 100 { // more than the estimate looks back
 		require.False(t, s.recordTiming(time.Microsecond, 0))
 	}
-	require.Equal(t, 10, q.latency.WorthConnection(maxTransaction), "as many as in two set-ups of 250 ms")
+	require.Equal(t, 10, q.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
 }
 
 // TestHighLatencyHostsGetMoreConnections asks a host that takes one recipient at a time: with low latency one connection is

@@ -22,7 +22,7 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 			return
 		case <-p.budgetLog.Requested():
 		}
-		for err := p.budgetLog.grantLeases(time.Now()); err != nil; err = p.budgetLog.grantLeases(time.Now()) {
+		for err := p.budgetLog.GrantLeases(time.Now()); err != nil; err = p.budgetLog.GrantLeases(time.Now()) {
 			p.cfg.Log.Error("budgets not saved: queues that need a lease wait", "error", err)
 			select {
 			case <-ctx.Done():
@@ -88,7 +88,7 @@ func (p *Prober) dropIdle(now time.Time) {
 		q.mu.Lock()
 		q.dropUnconfirmed(now)
 		remembers := len(q.unconfirmedFailures) > 0 && !crowded
-		drop := q.idle() && !remembers && now.After(q.connectAllowedAt()) && (q.budget.idle(now) || crowded && q.budget.minuteBudgetsFull(now))
+		drop := q.idle() && !remembers && now.After(q.connectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
 		if drop {
 			q.close()
 		}
@@ -116,7 +116,7 @@ func (ds *addressLimits) dropIdle(now time.Time) {
 	defer ds.mu.Unlock()
 	for k, d := range ds.all {
 		d.mu.Lock()
-		if d.refs == 0 && !d.budget.LeaseRequested() && d.budget.idle(now) {
+		if d.refs == 0 && !d.budget.LeaseRequested() && d.budget.Idle(now) {
 			delete(ds.all, k)
 		}
 		d.mu.Unlock()
@@ -129,14 +129,14 @@ func (p *Prober) closeQueues(now time.Time) error {
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
 		q.close()
-		budgets = append(budgets, q.budget.finalState(now))
+		budgets = append(budgets, q.budget.FinalState(now))
 		q.mu.Unlock()
 		p.unregister(q)
 	}
 	p.addressLimits.mu.Lock()
 	for _, d := range p.addressLimits.all {
 		d.mu.Lock()
-		budgets = append(budgets, d.budget.finalState(now))
+		budgets = append(budgets, d.budget.FinalState(now))
 		d.mu.Unlock()
 	}
 	p.addressLimits.mu.Unlock()

@@ -30,13 +30,13 @@ func (p *Prober) writeKnown() error {
 	now := time.Now()
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
-		p.budgetLog.requestLease(&q.budget)
+		p.budgetLog.RequestLease(&q.budget)
 		q.mu.Unlock()
 	}
 	p.addressLimits.mu.Lock()
 	for _, d := range p.addressLimits.all {
 		d.mu.Lock()
-		p.budgetLog.requestLease(&d.budget)
+		p.budgetLog.RequestLease(&d.budget)
 		d.mu.Unlock()
 	}
 	p.addressLimits.mu.Unlock()

@@ -68,7 +68,7 @@ func TestLongBacklogUsesTheHour(t *testing.T) {
 						time.Sleep(time.Second)
 						q := b.prober.allQueues()[0]
 						q.mu.Lock()
-						q.budget.ExtendLongBacklog(time.Now().Add(hours * time.Hour))
+						q.budget.Pacing.Extend(time.Now().Add(hours * time.Hour))
 						q.mu.Unlock()
 					})
 					b.verify(hours*time.Hour, b.rows(mxA, numberedAddresses(hours*limit*oneOf+100, "a.example")...)...)

@@ -11,6 +11,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/admission"
+	"probity/prober/budget"
 	"probity/prober/rtt"
 	"probity/prober/trace"
 	"probity/prober/wire/timing"
@@ -24,7 +25,7 @@ type Prober struct {
 	sources       sourceSet
 	inFlight      *inFlight
 	retries       *retries
-	budgetLog     *budgetLog
+	budgetLog     *budget.Log
 	slots         connSlots
 	singleCalls   admission.SingleCalls
 	addressLimits addressLimits
@@ -62,7 +63,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: newBudgetLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
+	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: budget.NewLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
 		addressLimits: addressLimits{all: map[addressLimitKey]*addressLimit{}}, queues: map[queueKey]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.singleCalls.Shared = c.SingleLoad
 	p.gate = admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls)
@@ -175,11 +176,11 @@ func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueu
 	}
 	fresh := newReadyQueue(p, k, r.Provider, src, now)
 	fresh.hosts = r.Hosts
-	if err := fresh.budget.load(p.cfg.Cache, now); err != nil {
+	if err := fresh.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}
-	if now.Before(fresh.budget.QuarantinedUntil()) && r.Provider.Kind == engine.KindWide {
-		src.quarantineAt(r.Provider.ID, fresh.budget.QuarantinedUntil())
+	if now.Before(fresh.budget.QuarantinedUntil) && r.Provider.Kind == engine.KindWide {
+		src.quarantineAt(r.Provider.ID, fresh.budget.QuarantinedUntil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -194,10 +194,9 @@ func (p *Prober) resumeDelisted(src *source) {
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
 		if q.source == src && q.blocklisted {
-			q.blocklisted = false
-			q.budget.Quarantine(time.Time{})
+			q.blocklisted, q.budget.QuarantinedUntil = false, time.Time{}
 			src.quarantineAt(q.provider.ID, time.Time{})
-			p.budgetLog.requestLease(&q.budget)
+			p.budgetLog.RequestLease(&q.budget)
 			q.dispatch(now)
 		}
 		q.mu.Unlock()

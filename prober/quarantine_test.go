@@ -223,7 +223,7 @@ func TestNoReachTrialWhereQuarantined(t *testing.T) {
 		dialed := len(h.snapshot().dialTimes)
 		q = b.prober.queueOf(&to.route, q.source, time.Now()) // an idle one may have been forgotten
 		q.mu.Lock()
-		q.budget.Quarantine(time.Now().Add(time.Hour))
+		q.budget.QuarantinedUntil = time.Now().Add(time.Hour)
 		q.mu.Unlock()
 		require.False(t, b.prober.sendReachTrial(q.source, to))
 		time.Sleep(time.Minute)

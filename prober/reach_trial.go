@@ -3,6 +3,8 @@ package prober
 import (
 	"context"
 	"time"
+
+	"probity/prober/budget"
 )
 
 // A trial connection to a host that never answers proves nothing: with only such hosts left, a working source would stay down.
@@ -156,8 +158,8 @@ func (p *Prober) sendReachTrial(src *source, k reachTrial) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if now.Before(q.budget.QuarantinedUntil()) {
+	if now.Before(q.budget.QuarantinedUntil) {
 		return false // its receiver quarantined this source
 	}
-	return !q.removed && q.openConnection(&hostQueue{key: hostQueueKey(k.host, k.hosts), host: k.host, domain: k.domain, reachTrial: true}, bulk, now)
+	return !q.removed && q.openConnection(&hostQueue{key: hostQueueKey(k.host, k.hosts), host: k.host, domain: k.domain, reachTrial: true}, budget.LongJob, now)
 }

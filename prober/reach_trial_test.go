@@ -14,6 +14,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -95,9 +96,9 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		q := b.prober.allQueues()[0]
 		q.mu.Lock()
-		require.False(t, q.budget.reserveConnect(single, time.Now()).denied) // so that it is not forgotten meanwhile
+		require.False(t, q.budget.ReserveConnect(budget.Single, time.Now()).Denied) // so that it is not forgotten meanwhile
 		q.mu.Unlock()
-		s := newSession(q, &hostQueue{host: "mx.a.example"}, bulk)
+		s := newSession(q, &hostQueue{host: "mx.a.example"}, budget.LongJob)
 		waits := func() bool {
 			time.Sleep(time.Minute)
 			s.began = time.Now()

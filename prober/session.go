@@ -7,14 +7,15 @@ import (
 
 	"probity/engine/smtp"
 	"probity/prober/admission"
+	"probity/prober/budget"
 	"probity/store/cache"
 )
 
 // session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
 	queue        *readyQueue
-	hostQueue    *hostQueue // see readyQueue.handOver for what may change it
-	priority     priority   // that it was opened for
+	hostQueue    *hostQueue   // see readyQueue.handOver for what may change it
+	priority     budget.Class // that it was opened for
 	addressLimit *addressLimit
 	source       *source      // the queue's, or the one that reaches IPv6 hosts
 	pool         *addressPool // where it is connected to, or will be; guarded by the queue's mutex
@@ -22,8 +23,8 @@ type session struct {
 	number       uint32 // of the connection, in sightings
 	keyer        *cache.Keyer
 
-	used, addressUsed  connUsage // guarded by the queue's and the address limit's mutex
-	transactionsBefore int       // transactions before it came to its host queue
+	used, addressUsed  budget.Conn // guarded by the queue's and the address limit's mutex
+	transactionsBefore int         // transactions before it came to its host queue
 	dialled            bool
 	began              time.Time // when it was
 	tlsFailed          bool      // TLS has failed here before
@@ -62,7 +63,7 @@ type transactions struct {
 	finished   []finishedProbe // empty between two transactions
 }
 
-func newSession(q *readyQueue, hq *hostQueue, class priority) *session {
+func newSession(q *readyQueue, hq *hostQueue, class budget.Class) *session {
 	return &session{queue: q, number: q.prober.connections.Add(1), hostQueue: hq, priority: class, source: q.source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.prober.cfg.Cache.Keyer(),
 		acceptedDomains: map[string]bool{}, transactions: q.prober.buffers.getTransactions()}
 }
@@ -109,7 +110,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 		return true
 	}
 	q.mu.Lock()
-	if s.hostQueue.queued[single] > 0 {
+	if s.hostQueue.queued[budget.Single] > 0 {
 		gate.Expedite(t)
 	}
 	s.hostQueue.waitingAdmission = append(s.hostQueue.waitingAdmission, t)
@@ -153,7 +154,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			return false
 		}
 		s.highLatency = s.queue.highLatency()
-		if s.used.transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
+		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
 			s.queue.handOverNext(s, now)
 		}
 		d := s.queue.fillTransaction(s, now)
@@ -161,7 +162,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			s.queue.mu.Unlock()
 			return true
 		}
-		if !d.denied && s.queue.handOverNext(s, now) {
+		if !d.Denied && s.queue.handOverNext(s, now) {
 			s.queue.mu.Unlock()
 			continue
 		}
@@ -188,7 +189,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 
 // mustClose reports a connection that must send no more transactions. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
-	return s.closing || s.wasReset || s.used.sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.closed() || s.shouldYield() || s.used.sent >= maxSent
+	return s.closing || s.wasReset || s.used.Sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.closed() || s.shouldYield() || s.used.Sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
@@ -204,10 +205,10 @@ const (
 func (s *session) shouldYield() bool {
 	const turn, longTurn = 8, 40
 	if s.hostQueue.hasRetryFirst() {
-		return s.used.transactions >= turn
+		return s.used.Transactions >= turn
 	}
 	requested := s.expectsRequests() || s.pool != nil && s.pool.requestCount > 0 && !s.queue.singleWaiting
-	return s.queue.waitingForConnection && (s.used.transactions >= longTurn || s.used.transactions >= turn && !requested)
+	return s.queue.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
 }
 
 // longLinger is how long an idle session waits for work where the receiver sets no limit to connections: as long as Postfix
@@ -216,24 +217,24 @@ func (s *session) shouldYield() bool {
 const longLinger = 2 * time.Second
 
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
-func (s *session) idleTimeout(d denial, now time.Time) time.Duration {
+func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 	linger := s.queue.prober.cfg.Linger
-	if s.queue.budget.Limits().Connections == 0 { // else others may wait for its end
+	if s.queue.budget.Limits.Connections == 0 { // else others may wait for its end
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case s.queue.waitingForConnection && (d.denied || !s.expectsRequests()), s.queue.prober.slots.scarce():
+	case s.queue.waitingForConnection && (d.Denied || !s.expectsRequests()), s.queue.prober.slots.scarce():
 		return 0
-	case d.lease:
+	case d.Lease:
 		s.askLease()
 		return time.Second
-	case !d.denied:
+	case !d.Denied:
 		return linger
-	case d.until.IsZero() || d.until.Sub(now) > 4*time.Second:
+	case d.Until.IsZero() || d.Until.Sub(now) > 4*time.Second:
 		s.queue.awaitBudget(d, now)
 		return 0
 	}
-	return d.until.Sub(now)
+	return d.Until.Sub(now)
 }
 
 func (s *session) askLease() {
@@ -241,11 +242,11 @@ func (s *session) askLease() {
 		s.addressLease = false
 		s.addressLimit.mu.Lock()
 		s.addressLimit.addWaiter(s.queue, s.hostQueue, s.priority)
-		s.queue.prober.budgetLog.requestLease(&s.addressLimit.budget)
+		s.queue.prober.budgetLog.RequestLease(&s.addressLimit.budget)
 		s.addressLimit.mu.Unlock()
 		return
 	}
-	s.queue.prober.budgetLog.requestLease(&s.queue.budget)
+	s.queue.prober.budgetLog.RequestLease(&s.queue.budget)
 }
 
 // waitIdle waits for work. It returns false if the session should end: ctx ended, or no work came.
@@ -284,9 +285,9 @@ func (s *session) end() {
 	}
 	q.mu.Lock()
 	if s.dialled {
-		q.budget.connectionClosed()
+		q.budget.ConnectionClosed()
 	} else {
-		q.budget.cancelConnect()
+		q.budget.CancelConnect()
 	}
 	q.sessions--
 	s.hostQueue.sessions--

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 func (q *readyQueue) setUsedByOthers(e wire.UsedByOthers, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.budget.SetUsedByOthers(e.Used, now.Add(e.Left))
+	q.budget.UsedByOthers = budget.OthersUsage{Used: e.Used, Until: now.Add(e.Left)}
 }
 
 // narrowUsage lists what the queues of narrow routes have used of their hour: a source that takes one over must know it.

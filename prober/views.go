@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -64,10 +65,11 @@ func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := &q.budget
+	perMinute, refusals := p.Usage(now)
 	v := wire.ReadyQueue{Route: q.key.route, Egress: q.key.source, Provider: q.provider.Name, Queued: q.probes,
-		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits().Connections},
-		PerMinute:   wire.Usage(p.MinuteUsage(now)),
-		Refusals:    wire.Usage(p.HourUsage(now))}
+		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
+		PerMinute:   wire.Usage(perMinute),
+		Refusals:    wire.Usage(refusals)}
 	v.State, v.Until = q.viewState(now)
 	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
 		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
@@ -77,16 +79,16 @@ func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
 
 // viewState is what holds the queue back, and until when where that is known. The mutex is held.
 func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
-	_, d := q.budget.room(&connUsage{}, short, now)
+	_, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now)
 	switch {
-	case now.Before(q.budget.QuarantinedUntil()):
-		return "quarantined", q.budget.QuarantinedUntil()
+	case now.Before(q.budget.QuarantinedUntil):
+		return "quarantined", q.budget.QuarantinedUntil
 	case now.Before(q.notBefore):
 		return "paused", q.notBefore
-	case now.Before(q.budget.HalvedUntil()):
-		return "slowed", q.budget.HalvedUntil()
-	case d.denied && !d.lease:
-		return "spent", d.until
+	case now.Before(q.budget.HalvedUntil):
+		return "slowed", q.budget.HalvedUntil
+	case d.Denied && !d.Lease:
+		return "spent", d.Until
 	case now.Before(q.connectNotBefore) && q.probes > 0:
 		return "waiting", q.connectNotBefore
 	case q.probes > 0:
@@ -126,13 +128,12 @@ func (src *source) endQuarantine(now time.Time) bool {
 func (q *readyQueue) endQuarantine(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !now.Before(q.budget.QuarantinedUntil()) {
+	if !now.Before(q.budget.QuarantinedUntil) {
 		return false
 	}
-	q.budget.Quarantine(time.Time{})
-	q.blocklisted = false
+	q.budget.QuarantinedUntil, q.blocklisted = time.Time{}, false
 	q.source.quarantineAt(q.provider.ID, time.Time{})
-	q.prober.budgetLog.requestLease(&q.budget) // a restart must not find it again
+	q.prober.budgetLog.RequestLease(&q.budget) // a restart must not find it again
 	q.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", q.provider.ID, "egress", q.key.source)
 	q.dispatch(now)
 	return true

@@ -1,4 +1,4 @@
-package prober
+package budget
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package prober
+package budget
 
 import (
 	"testing"
@@ -24,21 +24,21 @@ func TestPacingUsesTheHour(t *testing.T) {
 		refused := rapid.IntRange(10, 100).Draw(t, "percent refused")
 		now := time.Unix(1_700_000_000, 0)
 		end := now.Add(hours * time.Hour)
-		p := newBudget(engine.Limits{RefusalsPerHour: limit}, noSingleCalls{}, now)
-		p.pacing.until = end
-		open := p.refusalsAllowed(bulk, now)
+		p := New(engine.Limits{RefusalsPerHour: limit}, noSingleCalls{}, now)
+		p.Pacing.until = end
+		open := p.refusalsAllowed(LongJob, now)
 		var seen []time.Time
 		for i := 0; now.Before(end); i++ {
-			n, d := p.refusalRoom(bulk, now)
+			n, d := p.refusalRoom(LongJob, now)
 			if n == 0 {
-				require.True(t, d.until.After(now), "it waits in vain")
-				now = d.until
+				require.True(t, d.Until.After(now), "it waits in vain")
+				now = d.Until
 				continue
 			}
 			n = min(n, rapid.IntRange(1, 5).Draw(t, "n"))
-			c := &connUsage{}
-			p.reserve(c, n)
-			p.pacing.reserved += n
+			c := &Conn{}
+			p.Reserve(c, n)
+			p.Pacing.reserved += n
 			now = now.Add(time.Second)
 			bad := 0
 			for range n {
@@ -47,8 +47,8 @@ func TestPacingUsesTheHour(t *testing.T) {
 					seen = append(seen, now)
 				}
 			}
-			p.settle(c, n, n-bad, 0, now)
-			p.settleLong(n, bad, now)
+			p.Settle(c, n, n-bad, 0, now)
+			p.SettleLong(n, bad, now)
 		}
 		require.GreaterOrEqual(t, float64(len(seen)), 0.97*(hours-1)*float64(open)-1)
 		require.LessOrEqual(t, mostInSpan(seen, time.Hour), open)
@@ -62,24 +62,24 @@ func TestPacingUsesTheHour(t *testing.T) {
 func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 	for _, limit := range []int{4, 20, 200} {
 		now := time.Unix(1_700_000_000, 0)
-		p := newBudget(engine.Limits{RefusalsPerHour: limit}, noSingleCalls{}, now)
-		p.pacing.until = now.Add(100 * time.Hour)
+		p := New(engine.Limits{RefusalsPerHour: limit}, noSingleCalls{}, now)
+		p.Pacing.until = now.Add(100 * time.Hour)
 		var seen []time.Time
-		had := map[priority]int{}
+		had := map[Class]int{}
 		for at := range 12 * 3600 {
 			now = now.Add(time.Second)
-			class := bulk
+			class := LongJob
 			if at > 6*3600 {
-				p.pacing.shortUntil = now.Add(shortJobLife)
-				class = [...]priority{bulk, short}[at%2]
+				p.Pacing.shortUntil = now.Add(shortJobLife)
+				class = [...]Class{LongJob, ShortJob}[at%2]
 			}
 			if n, _ := p.refusalRoom(class, now); n > 0 {
-				c := &connUsage{}
-				p.reserve(c, 1)
-				p.settle(c, 1, 0, 0, now)
-				if class == bulk {
-					p.pacing.reserved++
-					p.settleLong(1, 1, now)
+				c := &Conn{}
+				p.Reserve(c, 1)
+				p.Settle(c, 1, 0, 0, now)
+				if class == LongJob {
+					p.Pacing.reserved++
+					p.SettleLong(1, 1, now)
 				}
 				if at > 6*3600 {
 					had[class]++
@@ -88,28 +88,28 @@ func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, mostInSpan(seen, time.Hour), limit)
-		require.InDelta(t, 1.0/(1+shortWeight), float64(had[bulk])/float64(had[bulk]+had[short]), 0.1, "%d: %v", limit, had)
+		require.InDelta(t, 1.0/(1+shortWeight), float64(had[LongJob])/float64(had[LongJob]+had[ShortJob]), 0.1, "%d: %v", limit, had)
 	}
 }
 
 // TestPacingChargesTheQuotedCost: a long backlog has all it may ask in flight when a short job comes, or the report that others
 // have used the hour: it pays for two portions, and goes on when one of them is earned again.
 func TestPacingChargesTheQuotedCost(t *testing.T) {
-	for name, change := range map[string]func(p *budget, now time.Time){
-		"a short job comes":    func(p *budget, now time.Time) { p.pacing.shortUntil = now.Add(shortJobLife) },
-		"others used the hour": func(p *budget, now time.Time) { p.usedByOthers = othersUsage{200, now.Add(shortJobLife)} },
+	for name, change := range map[string]func(p *Budget, now time.Time){
+		"a short job comes":    func(p *Budget, now time.Time) { p.Pacing.shortUntil = now.Add(shortJobLife) },
+		"others used the hour": func(p *Budget, now time.Time) { p.UsedByOthers = OthersUsage{200, now.Add(shortJobLife)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)
-			p := newBudget(engine.Limits{RefusalsPerHour: 200}, noSingleCalls{}, now)
-			p.pacing.until = now.Add(100 * time.Hour)
-			n, _ := p.refusalRoom(bulk, now)
-			p.reserve(&connUsage{}, n)
-			p.pacing.reserved += n
+			p := New(engine.Limits{RefusalsPerHour: 200}, noSingleCalls{}, now)
+			p.Pacing.until = now.Add(100 * time.Hour)
+			n, _ := p.refusalRoom(LongJob, now)
+			p.Reserve(&Conn{}, n)
+			p.Pacing.reserved += n
 			change(&p, now)
-			p.settle(&connUsage{}, n, 0, 0, now)
-			p.settleLong(n, n, now)
-			n, _ = p.refusalRoom(bulk, now.Add(time.Hour/portionsPerHour))
+			p.Settle(&Conn{}, n, 0, 0, now)
+			p.SettleLong(n, n, now)
+			n, _ = p.refusalRoom(LongJob, now.Add(time.Hour/portionsPerHour))
 			require.Positive(t, n)
 		})
 	}

@@ -1,4 +1,4 @@
-package prober
+package budget
 
 import (
 	"testing"
@@ -11,21 +11,21 @@ import (
 // share, to within one transaction.
 func TestFairShareHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s fairShare
-		had := map[priority]int{}
+		var s FairShare
+		had := map[Class]int{}
 		for range rapid.IntRange(1, 300).Draw(t, "turns") {
 			if rapid.IntRange(0, 50).Draw(t, "pause") == 0 {
 				shorts := rapid.Bool().Draw(t, "shorts")
-				require.Equal(t, shorts, s.next(false, shorts) == short, "who is alone has the turn")
+				require.Equal(t, shorts, s.Next(false, shorts) == ShortJob, "who is alone has the turn")
 				clear(had)
 				continue
 			}
-			class := s.next(true, true)
-			n := rapid.IntRange(1, maxTransaction).Draw(t, "recipients")
-			s.record(class, n)
+			class := s.Next(true, true)
+			n := rapid.IntRange(1, MaxTransaction).Draw(t, "recipients")
+			s.Record(class, n)
 			had[class] += n
-			require.LessOrEqual(t, had[short], shortWeight*had[bulk]+maxTransaction)
-			require.LessOrEqual(t, shortWeight*had[bulk], had[short]+shortWeight*maxTransaction)
+			require.LessOrEqual(t, had[ShortJob], shortWeight*had[LongJob]+MaxTransaction)
+			require.LessOrEqual(t, shortWeight*had[LongJob], had[ShortJob]+shortWeight*MaxTransaction)
 		}
 	})
 }

@@ -27,7 +27,7 @@ var importRules = map[string][]string{
 	"prober/wire":          {"engine", "prober/wire/timing"},
 	"prober/wire/timing":   {},
 	"prober/wire/press":    {},
-	"prober/admission":     {"prober/wire/press"},
+	"prober/admission":     {"prober/budget", "prober/wire/press"},
 	"prober/budget":        {"engine", "store/cache"},
 	"prober/rtt":           {},
 	"prober/trace":         {"engine", "store/cache", "prober/wire"},

@@ -203,13 +203,13 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		q.awaitBudget(d, now)
 		return false
 	}
-	if !q.prober.slots.acquire(q, class) {
+	if !q.prober.slots.Acquire(&q.slot, class) {
 		q.budget.CancelConnect()
 		return false
 	}
 	if !q.launchSession(hq, class, now) {
 		q.budget.CancelConnect()
-		q.prober.slots.release()
+		q.prober.slots.Release()
 		return false
 	}
 	hq.sessions++

@@ -50,7 +50,7 @@ func (b *batch) returnCancelled() {
 
 // hangUpIsolated resets all sessions at narrow routes, if the node has been isolated for timing.CloseTimeout.
 func (p *Prober) hangUpIsolated() {
-	if !p.slots.closedFor(timing.CloseTimeout, time.Now()) {
+	if !p.slots.ClosedFor(timing.CloseTimeout, time.Now()) {
 		return
 	}
 	for _, q := range p.allQueues() {

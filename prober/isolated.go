@@ -16,7 +16,7 @@ import (
 func (p *Prober) SetIsolated(isolated bool) {
 	now := time.Now()
 	if isolated {
-		p.slots.close(now)
+		p.slots.Close(now)
 		p.afterHangUpTime(p.hangUpIsolated)
 		return
 	}
@@ -27,10 +27,8 @@ func (p *Prober) SetIsolated(isolated bool) {
 			p.dropUnwanted(q)
 		}
 	}
-	p.slots.close(time.Time{})
-	for q := p.slots.nextWaiting(); q != nil; q = p.slots.nextWaiting() {
-		q.onWake(now)
-	}
+	p.slots.Close(time.Time{})
+	p.slots.WakeWaiting(now)
 }
 
 // ActiveSources lists the sources that take queues.
@@ -76,7 +74,7 @@ func (p *Prober) Window(class string) int {
 // Status is this node's load, budget use and the state of its sources.
 func (p *Prober) Status() wire.Status {
 	now := time.Now()
-	s := wire.Status{Sessions: p.slots.inUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
+	s := wire.Status{Sessions: p.slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
 		Identities: make([]wire.IdentityStatus, len(p.sources.list)), Counters: p.metrics.publishedCounters()}
 	for i, src := range p.sources.list {
 		s.Identities[i] = wire.IdentityStatus{Name: src.name, State: src.state(now)}

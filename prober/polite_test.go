@@ -257,7 +257,7 @@ func TestIdleSessionsWaitForOtherJobs(t *testing.T) {
 			}
 			require.Len(t, h.snapshot().dialTimes, dials, "connections = "+limit)
 			time.Sleep(2 * time.Second)
-			require.Zero(t, b.prober.slots.inUse(), "nothing came any more")
+			require.Zero(t, b.prober.slots.InUse(), "nothing came any more")
 		})
 	}
 }

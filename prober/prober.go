@@ -26,7 +26,7 @@ type Prober struct {
 	inFlight      *inFlight
 	retries       *retries
 	budgetLog     *budget.Log
-	slots         connSlots
+	slots         *admission.Slots
 	singleCalls   admission.SingleCalls
 	addressLimits addressLimits
 	metrics       *metrics
@@ -63,7 +63,7 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: budget.NewLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
+	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: budget.NewLog(c.Cache), slots: admission.NewSlots(c.MaxSessions), buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
 		addressLimits: addressLimits{all: map[addressLimitKey]*addressLimit{}}, queues: map[queueKey]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.singleCalls.Shared = c.SingleLoad
 	p.gate = admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/rtt"
 )
@@ -15,7 +16,7 @@ type queueKey struct{ route, source string }
 
 // readyQueue holds the waiting probes, the connections and the budget of one route and source. Its mutex guards all of it.
 type readyQueue struct {
-	mu              sync.Mutex // guards all fields, except waitsForSlot
+	mu              sync.Mutex // guards all fields, except slot
 	budget          budget.Persisted
 	prober          *Prober
 	key             queueKey
@@ -62,7 +63,7 @@ type readyQueue struct {
 
 	lastAction cause // what last made it slower, for people
 
-	waitsForSlot [budget.NumClasses]bool // it waits for a connection slot at that priority; guarded by the slots' mutex
+	slot admission.Waiter // with it it waits for a connection slot
 }
 
 // set stores a value in a map that is made at its first entry: of 50,000 queues, few need one.
@@ -106,7 +107,9 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 	if q.unknownProvider = provider.ID == table.Unknown.ID; !q.unknownProvider {
 		q.pools = map[netip.Addr]*addressPool{}
 	}
-	q.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.warmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, q.onWake)
+	wake := q.onWake
+	q.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.warmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, wake)
+	q.slot = admission.NewWaiter(wake)
 	return q
 }
 

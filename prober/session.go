@@ -77,7 +77,7 @@ func (s *session) run(soft, hard context.Context) {
 	s.highLatency = s.queue.highLatency()
 	s.queue.mu.Unlock()
 	defer s.end()
-	if soft.Err() != nil || !s.enterGate(soft) || s.queue.prober.slots.closed() {
+	if soft.Err() != nil || !s.enterGate(soft) || s.queue.prober.slots.Closed() {
 		return
 	}
 	began := time.Now()
@@ -189,7 +189,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 
 // mustClose reports a connection that must send no more transactions. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
-	return s.closing || s.wasReset || s.used.Sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.closed() || s.shouldYield() || s.used.Sent >= maxSent
+	return s.closing || s.wasReset || s.used.Sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.Closed() || s.shouldYield() || s.used.Sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
@@ -223,7 +223,7 @@ func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case s.queue.waitingForConnection && (d.Denied || !s.expectsRequests()), s.queue.prober.slots.scarce():
+	case s.queue.waitingForConnection && (d.Denied || !s.expectsRequests()), s.queue.prober.slots.Scarce():
 		return 0
 	case d.Lease:
 		s.askLease()
@@ -297,10 +297,8 @@ func (s *session) end() {
 	q.waitingForConnection, q.singleWaiting = false, false
 	q.detach(s)
 	q.scheduleNeeded(s.hostQueue)
-	p.slots.release()
+	p.slots.Release()
 	q.dispatch(now)
 	q.mu.Unlock()
-	for next := p.slots.nextWaiting(); next != nil; next = p.slots.nextWaiting() {
-		next.onWake(now)
-	}
+	p.slots.WakeWaiting(now)
 }

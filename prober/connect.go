@@ -47,7 +47,7 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	}
 	if s.source == s.queue.source {
-		s.source.health.recordReached(met)
+		s.source.Health.recordReached(met)
 	}
 	x := s.conn.Extensions()
 	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
@@ -80,7 +80,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 		return conn, f // cancelled by us, which says nothing about the source
 	}
 	now := time.Now()
-	if s.source.health.recordConnect(f.None(), s.queue.key.route, now) {
+	if s.source.Health.recordConnect(f.None(), s.queue.key.route, now) {
 		event := "egress source is down: trial connections only"
 		if f.None() {
 			event = "egress source is up again"
@@ -91,7 +91,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	case !f.None():
 		s.queue.prober.watch(s.source)
 	case s.hostQueue.reachTrial:
-		s.source.health.recordTrialReply(now)
+		s.source.Health.recordTrialReply(now)
 	}
 	return conn, f
 }
@@ -166,7 +166,7 @@ func (s *session) isDoubtful(f smtp.Fault) bool {
 	case engine.EventHostServFail:
 		return true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.health.mayBeOurFault(s.firstFailureBegan()))
+		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.mayBeOurFault(s.firstFailureBegan()))
 	}
 	return false
 }
@@ -274,7 +274,7 @@ func (q *readyQueue) dropUnconfirmed(now time.Time) {
 // mayRecover reports a failure that another try may not meet: a refused connect, or a timeout that may be an outage of ours.
 func (s *session) mayRecover(f smtp.Fault) bool {
 	return f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.health.mayBeOutage(s.began)
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.mayBeOutage(s.began)
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.

@@ -77,7 +77,7 @@ func (p *Prober) Status() wire.Status {
 	s := wire.Status{Sessions: p.slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
 		Identities: make([]wire.IdentityStatus, len(p.sources.list)), Counters: p.metrics.publishedCounters()}
 	for i, src := range p.sources.list {
-		s.Identities[i] = wire.IdentityStatus{Name: src.name, State: src.state(now)}
+		s.Identities[i] = wire.IdentityStatus{Name: src.name, State: sourceState(src, now)}
 	}
 	queues := p.allQueues()
 	s.BudgetUses = p.narrowUsage(queues, now)
@@ -92,14 +92,14 @@ func (p *Prober) Status() wire.Status {
 	return s
 }
 
-// state is the state of a source in one word.
-func (src *source) state(now time.Time) string {
+// sourceState is the state of a source in one word.
+func sourceState(src *source, now time.Time) string {
 	switch {
 	case src.awaitingTrial(now):
 		return wire.StateQuarantined
 	case src.quarantined(now):
 		return wire.StateTrial
-	case src.health.isDown():
+	case src.Health.isDown():
 		return "sick"
 	}
 	return "ok"

@@ -42,10 +42,7 @@ func (p *Prober) writeKnown() error {
 	p.addressLimits.mu.Unlock()
 	for _, src := range p.sources.list {
 		p.saveQuarantine(src)
-		if src.firstUsed.IsZero() {
-			continue
-		}
-		if err := saveFirstUse(p.cfg.Cache, src.name, src.firstUsed); err != nil {
+		if err := src.saveFirstUse(p.cfg.Cache); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,10 @@ func New(c Config) (*Prober, error) {
 		return nil, err
 	}
 	p.loadQuarantines(time.Now())
-	return p, p.loadFirstUses(time.Now())
+	if c.SkipWarmUp || c.AllowPrivate {
+		return p, nil
+	}
+	return p, p.sources.loadFirstUses(c.Cache, time.Now())
 }
 
 // stopTime is how long sessions may take to finish what they have sent; closing them takes up to quitTime more.

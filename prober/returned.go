@@ -25,7 +25,7 @@ func (q *readyQueue) budgetAllowsAt(class budget.Class, now time.Time) time.Time
 	}
 	put(q.connectAllowedAt())
 	put(q.budget.MayConnect(class, now).Until)
-	put(q.source.health.blockedUntil())
+	put(q.source.Health.blockedUntil())
 	put(q.addressRoomAt(class))
 	return due
 }
@@ -42,16 +42,6 @@ func (q *readyQueue) addressRoomAt(class budget.Class) (at time.Time) {
 		}
 	}
 	return at
-}
-
-// blockedUntil is when a connection may be tried; zero if any may now.
-func (h *health) blockedUntil() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.down() {
-		return time.Time{}
-	}
-	return h.trialAt
 }
 
 // resumesAt is when a ready queue will ask again, if rows are not worth holding for so long: then they are returned at once,

@@ -431,3 +431,6 @@ func mostInSpan(events []time.Time, span time.Duration) int {
 	}
 	return most
 }
+
+// blocklistReports is how many routes must refuse a source as blocklisted for it to be quarantined everywhere.
+const blocklistReports = 3

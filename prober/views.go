@@ -41,7 +41,7 @@ func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 	now := time.Now()
 	var all []wire.ReadyQueue
 	for _, src := range p.sources.list {
-		all = src.appendView(all, now)
+		all = appendSource(all, src, now)
 	}
 	for _, q := range p.allQueues() {
 		all = append(all, q.view(now))
@@ -50,14 +50,13 @@ func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 	return all[:min(len(all), wire.MaxViewItems)]
 }
 
-// appendView appends the source as all its routes, if it is quarantined everywhere.
-func (src *source) appendView(dst []wire.ReadyQueue, now time.Time) []wire.ReadyQueue {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	if !now.Before(src.quarantinedUntil) {
+// appendSource appends a source as all its routes, if it is quarantined everywhere.
+func appendSource(dst []wire.ReadyQueue, src *source, now time.Time) []wire.ReadyQueue {
+	until := src.quarantinedEverywhereUntil()
+	if !now.Before(until) {
 		return dst
 	}
-	return append(dst, wire.ReadyQueue{Egress: src.name, State: "quarantined", Until: src.quarantinedUntil, Reply: "Three routes refuse this source as blocklisted."})
+	return append(dst, wire.ReadyQueue{Egress: src.name, State: "quarantined", Until: until, Reply: "Three routes refuse this source as blocklisted."})
 }
 
 // view is the queue as people see it.
@@ -114,15 +113,6 @@ func (p *Prober) EndQuarantine(sourceName, route string) bool {
 		}
 	}
 	return was
-}
-
-func (src *source) endQuarantine(now time.Time) bool {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	was := now.Before(src.quarantinedUntil)
-	src.quarantinedUntil = time.Time{}
-	clear(src.blocklistReports)
-	return was // the caller records it
 }
 
 func (q *readyQueue) endQuarantine(now time.Time) bool {

@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 )
 
 // addressLimit is the budget of one source towards one address. All routes of unknown providers that lead there share it:
 // fifty thousand vanity MX names may be one hoster.
 type addressLimit struct {
-	persistedBudget
+	mu      sync.Mutex // guards budget, waiting and share
+	budget  budget.Persisted
 	key     addressLimitKey
-	waiting [numPriorities]map[*readyQueue]*hostQueue // queues that found no room, each in one priority; guarded by the budget's mutex
-	share   fairShare                                 // between waiting short and long jobs; guarded by the same mutex
-	refs    int                                       // guarded by the registry's mutex
+	waiting [budget.NumClasses]map[*readyQueue]*hostQueue // queues that found no room, each in one priority
+	share   budget.FairShare                              // between waiting short and long jobs
+	refs    int                                           // guarded by the registry's mutex
 }
 
 type addressLimitKey struct {
@@ -45,9 +47,8 @@ func (ds *addressLimits) acquire(p *Prober, src *source, addr netip.Addr, now ti
 		return d
 	}
 	d := &addressLimit{key: k}
-	d.persistedBudget = persistedBudget{name: "destination " + src.name + " " + addr.String(), budget: newBudget(limits, now), onLease: d.onRoom}
-	d.budget.singleCalls = &p.singleCalls
-	if err := d.load(p.cfg.Cache, now); err != nil {
+	d.budget = budget.NewPersisted("destination "+src.name+" "+addr.String(), budget.New(limits, &p.singleCalls, now), &d.mu, d.onRoom)
+	if err := d.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}
 	return ds.find(k, d)
@@ -82,16 +83,16 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 		return true
 	}
 	q.mu.Lock()
-	longBacklog := q.budget.pacing.until
+	longBacklog := q.budget.Pacing.Until()
 	q.mu.Unlock()
 	d.mu.Lock()
 	d.noteDemand(s.priority, longBacklog, now)
 	noRoom := d.mayConnect(s.priority, now)
-	if !noRoom.denied {
-		d.budget.reserveConnect(s.priority, now)
+	if !noRoom.Denied {
+		d.budget.ReserveConnect(s.priority, now)
 	}
 	d.mu.Unlock()
-	if !noRoom.denied {
+	if !noRoom.Denied {
 		s.addressLimit = d
 		return true
 	}
@@ -103,48 +104,45 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 }
 
 // noteDemand records what a route reports: until when it has a long backlog, and the priority that asks. The mutex is held.
-func (d *addressLimit) noteDemand(class priority, longBacklog, now time.Time) {
-	e := &d.budget.pacing
-	if longBacklog.After(e.until) {
-		e.until = longBacklog
-	}
-	if class == short {
-		e.recordShortJob(now)
+func (d *addressLimit) noteDemand(class budget.Class, longBacklog, now time.Time) {
+	d.budget.Pacing.Extend(longBacklog)
+	if class == budget.ShortJob {
+		d.budget.Pacing.RecordShortJob(now)
 	}
 }
 
 // mayConnect checks that there is room for a connection and for a recipient on it. The mutex is held.
-func (d *addressLimit) mayConnect(class priority, now time.Time) denial {
-	if n, noRoom := d.budget.room(&connUsage{}, class, now); n == 0 {
+func (d *addressLimit) mayConnect(class budget.Class, now time.Time) budget.Denial {
+	if n, noRoom := d.budget.Room(&budget.Conn{}, class, now); n == 0 {
 		return noRoom
 	}
-	return d.budget.mayConnect(class, now)
+	return d.budget.MayConnect(class, now)
 }
 
 // awaitAddress blocks the host queue until the address limit has room. It blocks before it registers as a waiter and checks
 // once more after, so that no wake-up is missed. Room that its priority may not use is offered to higher ones: their wake-up
 // may have gone to this host queue.
-func (s *session) awaitAddress(d *addressLimit, noRoom denial, now time.Time) {
+func (s *session) awaitAddress(d *addressLimit, noRoom budget.Denial, now time.Time) {
 	q, least := s.queue, s.priority
 	q.mu.Lock()
-	q.block(s.hostQueue, s.priority, noRoom.until, now)
+	q.block(s.hostQueue, s.priority, noRoom.Until, now)
 	q.mu.Unlock()
 	d.mu.Lock()
 	d.addWaiter(q, s.hostQueue, s.priority)
-	for noRoom = d.mayConnect(least, now); noRoom.denied && !noRoom.lease && least < single; noRoom = d.mayConnect(least, now) {
+	for noRoom = d.mayConnect(least, now); noRoom.Denied && !noRoom.Lease && least < budget.Single; noRoom = d.mayConnect(least, now) {
 		least++
 	}
-	if noRoom.lease {
-		q.prober.budgetLog.requestLease(&d.persistedBudget)
+	if noRoom.Lease {
+		q.prober.budgetLog.RequestLease(&d.budget)
 	}
 	d.mu.Unlock()
-	if !noRoom.denied {
+	if !noRoom.Denied {
 		d.offerRoom(least, now)
 	}
 }
 
 // addWaiter records that a host queue of a ready queue waits for room. The mutex is held.
-func (d *addressLimit) addWaiter(q *readyQueue, hq *hostQueue, class priority) {
+func (d *addressLimit) addWaiter(q *readyQueue, hq *hostQueue, class budget.Class) {
 	for _, queues := range d.waiting {
 		delete(queues, q)
 	}
@@ -160,23 +158,23 @@ const maxAddressWait = 30 * time.Second
 func (d *addressLimit) settleConnect(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.budget.settleConnect(now)
+	d.budget.SettleConnect(now)
 }
 
 // connectionClosed releases a connection and wakes a waiter.
 func (d *addressLimit) connectionClosed(now time.Time) {
 	d.mu.Lock()
-	d.budget.connectionClosed()
+	d.budget.ConnectionClosed()
 	d.mu.Unlock()
 	d.onRoom(now)
 }
 
 // onRoom wakes one waiting ready queue that can use the room.
-func (d *addressLimit) onRoom(now time.Time) { d.offerRoom(bulk, now) }
+func (d *addressLimit) onRoom(now time.Time) { d.offerRoom(budget.LongJob, now) }
 
 // offerRoom wakes one ready queue that waits in this priority or a higher one and can use the room. A queue that cannot use
 // it passes it on once, to waiters of higher priority.
-func (d *addressLimit) offerRoom(least priority, now time.Time) {
+func (d *addressLimit) offerRoom(least budget.Class, now time.Time) {
 	for q, hq := d.nextWaiter(least); q != nil; q, hq = d.nextWaiter(least) {
 		if q.unblock(hq, now) {
 			return
@@ -185,14 +183,14 @@ func (d *addressLimit) offerRoom(least priority, now time.Time) {
 }
 
 // nextWaiter removes and returns the next waiter: single calls first, then short and long jobs by their share.
-func (d *addressLimit) nextWaiter(least priority) (*readyQueue, *hostQueue) {
+func (d *addressLimit) nextWaiter(least budget.Class) (*readyQueue, *hostQueue) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	class, shorts := single, len(d.waiting[short]) > 0
-	if len(d.waiting[single]) == 0 {
-		both := shorts && len(d.waiting[bulk]) > 0 && least == bulk
-		if class = d.share.next(both, shorts); both {
-			d.share.record(class, 1)
+	class, shorts := budget.Single, len(d.waiting[budget.ShortJob]) > 0
+	if len(d.waiting[budget.Single]) == 0 {
+		both := shorts && len(d.waiting[budget.LongJob]) > 0 && least == budget.LongJob
+		if class = d.share.Next(both, shorts); both {
+			d.share.Record(class, 1)
 		}
 	}
 	if class >= least {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store/cache"
@@ -52,7 +53,7 @@ type batch struct {
 	// Verdicts in the cache that are too old to use, in that order; nil if there are none.
 	earlier  []engine.Earlier
 	probes   []*probe // by row; nil if none was needed or it has ended
-	priority priority
+	priority budget.Class
 	left     int // rows without a result
 	deferred int // rows that must be tried again later
 
@@ -85,7 +86,7 @@ func (p *Prober) newBatch(req *wire.Batch, emit func(wire.Results)) *batch {
 	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
 		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probe, len(req.Rows))}
 	if req.Short {
-		b.priority = short
+		b.priority = budget.ShortJob
 	}
 	k := p.cfg.Cache.Keyer()
 	for i := range req.Rows {
@@ -188,7 +189,7 @@ func (b *batch) queueRow(i int, row *wire.Row) {
 	b.probes[o.row] = got
 	if got != pr {
 		b.p.rows.Add(-1)
-		if q := got.queue.Load(); q != nil && b.priority > bulk {
+		if q := got.queue.Load(); q != nil && b.priority > budget.LongJob {
 			q.promote(got, b.priority, b.now)
 		}
 		return

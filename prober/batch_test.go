@@ -249,7 +249,7 @@ func TestHoldReturnsRows(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly()}
 	table := strings.NewReplacer("refusals_per_hour = 0", "refusals_per_hour = 10", "refusals_per_connection = 0", "refusals_per_connection = 5").Replace(testTable)
 	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-		b.prober.singleCalls.record(time.Now())
+		b.prober.singleCalls.Record(time.Now())
 		var addrs []string
 		for i := range 30 {
 			addrs = append(addrs, "user"+string(rune('a'+i%26))+strings.Repeat("x", i/26)+"@a.example")

@@ -33,8 +33,8 @@ func TestBudgetsAreUsed(t *testing.T) {
 				withTestNode(t, tableWith(test.limit...), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 					open := test.budget
 					if singles {
-						open -= reservedForSingles(open)
-						b.prober.singleCalls.record(time.Now().Add(24 * time.Hour))
+						open -= open / 5
+						b.prober.singleCalls.Record(time.Now().Add(24 * time.Hour))
 					}
 					b.verify(time.Duration(test.spans)*test.span, b.rows(mxA, numberedAddresses(test.spans*test.budget+100, "a.example")...)...)
 					seen := test.seen(h.snapshot())

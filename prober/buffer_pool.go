@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -96,7 +97,7 @@ func (s *bufferPool) getTransactions() transactions {
 
 // putTransactions takes the memory of a session that has ended.
 func (s *bufferPool) putTransactions(t *transactions) {
-	if cap(t.recipients) > 0 && cap(t.recipients) <= 2*maxTransaction { // sessions without recipients have no memory; the longest slices are rarely needed
+	if cap(t.recipients) > 0 && cap(t.recipients) <= 2*budget.MaxTransaction { // sessions without recipients have no memory; the longest slices are rarely needed
 		clear(t.recipients[:cap(t.recipients)])
 		clear(t.rcpts[:cap(t.rcpts)])
 		clear(t.seen[:cap(t.seen)])

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 )
 
 // connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue.
@@ -46,7 +47,7 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	}
 	if s.source == s.queue.source {
-		s.source.health.recordReached(met)
+		s.source.Health.recordReached(met)
 	}
 	x := s.conn.Extensions()
 	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
@@ -79,7 +80,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 		return conn, f // cancelled by us, which says nothing about the source
 	}
 	now := time.Now()
-	if s.source.health.recordConnect(f.None(), s.queue.key.route, now) {
+	if s.source.Health.recordConnect(f.None(), s.queue.key.route, now) {
 		event := "egress source is down: trial connections only"
 		if f.None() {
 			event = "egress source is up again"
@@ -90,7 +91,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 	case !f.None():
 		s.queue.prober.watch(s.source)
 	case s.hostQueue.reachTrial:
-		s.source.health.recordTrialReply(now)
+		s.source.Health.recordTrialReply(now)
 	}
 	return conn, f
 }
@@ -122,7 +123,7 @@ func newTLS() *tls.Config {
 func (s *session) noteConnected(reached bool) reachTrial {
 	q, now := s.queue, time.Now()
 	q.mu.Lock()
-	q.budget.settleConnect(now)
+	q.budget.SettleConnect(now)
 	if reached {
 		delete(q.unconfirmedFailures, s.hostQueue.host)
 	}
@@ -165,7 +166,7 @@ func (s *session) isDoubtful(f smtp.Fault) bool {
 	case engine.EventHostServFail:
 		return true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.health.mayBeOurFault(s.firstFailureBegan()))
+		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.mayBeOurFault(s.firstFailureBegan()))
 	}
 	return false
 }
@@ -249,7 +250,7 @@ func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool,
 	q.dropUnconfirmed(now)
 	u := q.unconfirmedFailures[hq.host]
 	switch {
-	case !s.mayRecover(f), hq.queued[single] > 0, len(q.unconfirmedFailures) >= maxDown:
+	case !s.mayRecover(f), hq.queued[budget.Single] > 0, len(q.unconfirmedFailures) >= maxDown:
 	case u.tries > 0 && !s.began.After(u.lastFailed):
 		return true // both were tried at one time
 	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
@@ -273,7 +274,7 @@ func (q *readyQueue) dropUnconfirmed(now time.Time) {
 // mayRecover reports a failure that another try may not meet: a refused connect, or a timeout that may be an outage of ours.
 func (s *session) mayRecover(f smtp.Fault) bool {
 	return f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.health.mayBeOutage(s.began)
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.mayBeOutage(s.began)
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.
@@ -287,7 +288,7 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 	q.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
-		q.budget.halvedUntil = until
+		q.budget.HalvedUntil = until
 	case engine.ActionPause:
 		q.pause(until)
 	case engine.ActionClose:
@@ -305,15 +306,15 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
 func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time, out []finishedProbe) []finishedProbe {
-	if until.After(q.budget.quarantinedUntil) {
-		q.budget.quarantinedUntil, q.blocklisted = until, everywhere
+	if until.After(q.budget.QuarantinedUntil) {
+		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
 	}
-	q.prober.budgetLog.requestLease(&q.persistedBudget)
+	q.prober.budgetLog.RequestLease(&q.budget)
 	if q.prober.quarantineLog.allow(now) {
-		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.quarantinedUntil)
+		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.QuarantinedUntil)
 	}
 	if q.provider.Kind == engine.KindWide {
-		q.source.quarantineAt(q.provider.ID, q.budget.quarantinedUntil)
+		q.source.quarantineAt(q.provider.ID, q.budget.QuarantinedUntil)
 	}
 	if everywhere && q.source.addBlocklistReport(q.key.route, until, q.scaled(delistingTrialInterval), now) {
 		q.prober.cfg.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.key.source, "until", until)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/store/cache"
 )
 
@@ -23,12 +24,12 @@ func (s decoyState) busy() bool { return s == decoyPending || s == decoyAsking }
 type decoy struct {
 	state           decoyState
 	sighting        engine.Sighting
-	waiting         probeList // accepted or greylisted probes that wait for its reply
-	ringPriority    priority  // their highest priority: the ring it is in while pending
-	tries           int       // times it got no reply
-	unresolvedTries int       // times the host's name could not be looked up
-	asked           int       // times it was sent
-	suspectAt       uint64    // the queue's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
+	waiting         probeList    // accepted or greylisted probes that wait for its reply
+	ringPriority    budget.Class // their highest priority: the ring it is in while pending
+	tries           int          // times it got no reply
+	unresolvedTries int          // times the host's name could not be looked up
+	asked           int          // times it was sent
+	suspectAt       uint64       // the queue's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
 }
 
 // maxDecoyTries is how often a decoy gets no reply before the domain is left unconfirmed.
@@ -89,13 +90,13 @@ func (q *readyQueue) awaitDecoy(p *probe, dq *domainQueue) {
 	dq.decoy.waiting.push(p)
 	if !dq.decoy.state.busy() {
 		q.requestDecoy(dq)
-	} else if p.priority != bulk {
+	} else if p.priority != budget.LongJob {
 		q.expediteDecoy(dq, p.priority)
 	}
 }
 
 // expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that wait.
-func (q *readyQueue) expediteDecoy(dq *domainQueue, class priority) {
+func (q *readyQueue) expediteDecoy(dq *domainQueue, class budget.Class) {
 	switch dq.decoy.state {
 	case decoyPending:
 		dq.hostQueue.expedite(dq, class)
@@ -106,7 +107,7 @@ func (q *readyQueue) expediteDecoy(dq *domainQueue, class priority) {
 }
 
 // expedite moves a domain queue with a pending decoy to the ring of a higher priority.
-func (hq *hostQueue) expedite(dq *domainQueue, class priority) {
+func (hq *hostQueue) expedite(dq *domainQueue, class budget.Class) {
 	if d := &dq.decoy; class > d.ringPriority {
 		removeFrom(hq.pendingRing(d), dq)
 		d.ringPriority = class
@@ -157,7 +158,7 @@ func unansweredDecoy(dq *domainQueue, e engine.Event, now time.Time) engine.Sigh
 // comes soon, as a host may refuse a greeting for a moment only and a single call may wait; later ones after failureLife.
 // After maxDecoyTries the waiting probes go on without a reply. The mutex is held.
 func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now time.Time, out []finishedProbe) []finishedProbe {
-	ours := s.dialled && s.source.health.mayBeOurFault(s.began)
+	ours := s.dialled && s.source.Health.mayBeOurFault(s.began)
 	pause := minBackoff
 	for _, dq := range hq.dropPendingDecoys() {
 		d := &dq.decoy
@@ -175,7 +176,7 @@ func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now t
 		}
 	}
 	if hq.pendingDecoyCount() > 0 {
-		q.block(hq, single, now.Add(q.scaled(pause)), now)
+		q.block(hq, budget.Single, now.Add(q.scaled(pause)), now)
 	}
 	return out
 }
@@ -193,7 +194,7 @@ func (d *decoy) countFailure(e engine.Event, ours bool) int {
 
 // dropPendingDecoys drops the pending decoys and returns their domain queues.
 func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
-	for class := range numPriorities {
+	for class := range budget.NumClasses {
 		for _, r := range [...]*ring[*domainQueue]{&hq.retryDecoys[class], &hq.pendingDecoys[class]} {
 			for r.n > 0 {
 				dq := r.pop()
@@ -206,9 +207,9 @@ func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
 }
 
 // priority is the highest priority of the waiting probes.
-func (d *decoy) priority() priority {
-	class := bulk
-	for p := d.waiting.first; p != nil && class != single; p = p.next {
+func (d *decoy) priority() budget.Class {
+	class := budget.LongJob
+	for p := d.waiting.first; p != nil && class != budget.Single; p = p.next {
 		class = max(class, p.priority)
 	}
 	return class
@@ -235,3 +236,8 @@ var (
 	decoyOnsets = [...]string{"b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"}
 	decoyRimes  = [...]string{"a", "e", "i", "o", "u", "al", "an", "ar", "el", "en", "er", "il", "in", "ir", "ol", "on", "or", "ul", "un", "ur"}
 )
+
+// decoys makes the local parts of decoys with the current secret.
+func decoys(c *cache.Cache) func(domain string, at time.Time) string {
+	return func(domain string, at time.Time) string { return decoyLocalPart(c.Keyer(), domain, at) }
+}

@@ -2,8 +2,6 @@ package prober
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"probity/engine"
@@ -16,13 +14,6 @@ import (
 // The decoy goes to the receivers that refused the source as blocklisted, in turn, known providers first: they reply, and a
 // blocklist that they use matters. After a restart the trial goes to the receiver of the last blocked row. Without such a row
 // no trial is made.
-
-// delistingTrial is a target for a decoy.
-type delistingTrial struct {
-	route  engine.Route
-	domain string
-	hosts  []string // the domain's MX set
-}
 
 // mustNotAsk reports that the suppression list or the current provider table excludes this target.
 func (p *Prober) mustNotAsk(o *delistingTrial) bool {
@@ -40,78 +31,9 @@ func (p *Prober) probingDisabled(was *engine.Provider, hosts []string) bool {
 	return !t.Match(hosts).Probe
 }
 
-// recordBlocked records the target of a row that a source cannot ask because it is quarantined everywhere.
-func (src *source) recordBlocked(route *engine.Route, domain string, now time.Time) {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	if now.Before(src.quarantinedUntil) {
-		src.lastBlocked = delistingTrial{*route, strings.Clone(domain), route.Hosts} // cloned: the row's text is shared
-	}
-}
-
-// recordBlocklistedBy records a target that refused the source as blocklisted, once per route, known providers first. At most
-// maxBlocklistReports are kept.
-func (src *source) recordBlocklistedBy(class delistingTrial) {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	if class.domain == "" || len(src.blocklistedBy) >= maxBlocklistReports || slices.ContainsFunc(src.blocklistedBy, func(o delistingTrial) bool { return o.route.Key == class.route.Key }) {
-		return
-	}
-	at := len(src.blocklistedBy)
-	if class.route.Key == class.route.Provider.ID {
-		at = 0
-	}
-	src.blocklistedBy = slices.Insert(src.blocklistedBy, at, class)
-}
-
 // delistingTrialAt is a target at a host queue: its last domain. The mutex is held.
 func (q *readyQueue) delistingTrialAt(hq *hostQueue) delistingTrial {
 	return delistingTrial{engine.Route{Fact: engine.FactMX, Key: q.key.route, Provider: q.provider, Hosts: []string{hq.host}}, hq.domain, mxSetOf(hq.key)}
-}
-
-// nextDelistingTrial is the target of the next trial connection; the domain is empty if there is none.
-func (src *source) nextDelistingTrial() delistingTrial {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	to := src.lastBlocked
-	if src.lastBlocked.domain != "" && len(src.blocklistedBy) > 0 {
-		to = src.blocklistedBy[0]
-		src.blocklistedBy = append(src.blocklistedBy[1:], to)
-	}
-	src.trialRoute = to.route.Key
-	return to
-}
-
-// dropTarget drops a target that must not be asked any more.
-func (src *source) dropTarget(not *delistingTrial) {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	src.blocklistedBy = slices.DeleteFunc(src.blocklistedBy, func(o delistingTrial) bool { return o.route.Key == not.route.Key && o.domain == not.domain })
-	if src.lastBlocked.domain == not.domain {
-		src.lastBlocked = delistingTrial{}
-	}
-}
-
-// nextTrial is when the next trial connection may go; the zero time if the quarantine is over, which ends the caller's watch.
-func (src *source) nextTrial(now time.Time) time.Time {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	if now.Before(src.quarantinedUntil) {
-		return src.trialAt
-	}
-	src.watched, src.lastBlocked, src.blocklistedBy = false, delistingTrial{}, nil
-	return time.Time{}
-}
-
-// startWatch reports a quarantined source that is not watched: the caller watches it from now on.
-func (src *source) startWatch(now time.Time) bool {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	if src.watched || !now.Before(src.quarantinedUntil) {
-		return false
-	}
-	src.watched = true
-	return true
 }
 
 // trialCheckInterval is how often a watched source is checked for a trial connection that is due.

@@ -3,6 +3,8 @@ package prober
 import (
 	"slices"
 	"time"
+
+	"probity/prober/budget"
 )
 
 // onWake dispatches after an event outside of the queue, such as a lease or a free slot.
@@ -17,8 +19,8 @@ func (q *readyQueue) dispatch(now time.Time) {
 	if q.removed {
 		return
 	}
-	for n := q.ready[single].n; n > 0; n-- {
-		ok, more := q.assignConnection(single, now)
+	for n := q.ready[budget.Single].n; n > 0; n-- {
+		ok, more := q.assignConnection(budget.Single, now)
 		if !ok {
 			break
 		}
@@ -26,11 +28,11 @@ func (q *readyQueue) dispatch(now time.Time) {
 	}
 	q.noteShortJob(now)
 	closedToLong := false // to long jobs
-	for n := q.ready[short].n + q.ready[bulk].n; n > 0; n-- {
-		both := q.ready[short].n > 0 && q.ready[bulk].n > 0 && !closedToLong
-		class, sessions := q.connectionTurns.next(both, q.ready[short].n > 0), q.sessions
+	for n := q.ready[budget.ShortJob].n + q.ready[budget.LongJob].n; n > 0; n-- {
+		both := q.ready[budget.ShortJob].n > 0 && q.ready[budget.LongJob].n > 0 && !closedToLong
+		class, sessions := q.connectionTurns.Next(both, q.ready[budget.ShortJob].n > 0), q.sessions
 		ok, more := q.assignConnection(class, now)
-		if !ok && class == bulk && q.ready[short].n > 0 && !closedToLong {
+		if !ok && class == budget.LongJob && q.ready[budget.ShortJob].n > 0 && !closedToLong {
 			closedToLong = true // pacing holds for long jobs only
 			continue
 		}
@@ -38,7 +40,7 @@ func (q *readyQueue) dispatch(now time.Time) {
 			break
 		}
 		if both {
-			q.connectionTurns.record(class, q.sessions-sessions)
+			q.connectionTurns.Record(class, q.sessions-sessions)
 		}
 		n += more
 	}
@@ -47,10 +49,10 @@ func (q *readyQueue) dispatch(now time.Time) {
 // assignConnection finds a connection for the next host queue of a priority, if it needs one: an idle one, one shared by
 // address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues need not
 // be tried. more is 1 if the host queue needs another and is in the ring again.
-func (q *readyQueue) assignConnection(class priority, now time.Time) (ok bool, more int) {
+func (q *readyQueue) assignConnection(class budget.Class, now time.Time) (ok bool, more int) {
 	hq := q.ready[class].pop()
 	hq.ready[class] = false
-	if class == single && hq.queued[single] > 0 {
+	if class == budget.Single && hq.queued[budget.Single] > 0 {
 		q.expedite(hq)
 	}
 	switch {
@@ -82,15 +84,15 @@ func (q *readyQueue) assignConnection(class priority, now time.Time) (ok bool, m
 
 // needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
 // one if the waiting probes are more than worthConnection for each that there is.
-func (hq *hostQueue) needsSession(class priority, q *readyQueue) bool {
+func (hq *hostQueue) needsSession(class budget.Class, q *readyQueue) bool {
 	work := hq.waitingCount()
 	switch class {
-	case short:
-		if hq.queued[short]+hq.pendingDecoysFor(short) == 0 {
+	case budget.ShortJob:
+		if hq.queued[budget.ShortJob]+hq.pendingDecoysFor(budget.ShortJob) == 0 {
 			return false // the others have their own ring
 		}
-	case single:
-		work = hq.queued[single] + hq.pendingDecoysFor(single)
+	case budget.Single:
+		work = hq.queued[budget.Single] + hq.pendingDecoysFor(budget.Single)
 	}
 	if work == 0 || hq.blocked && class <= hq.deniedPriority {
 		return false
@@ -99,14 +101,14 @@ func (hq *hostQueue) needsSession(class priority, q *readyQueue) bool {
 }
 
 // pendingDecoysFor counts the pending decoys of a priority.
-func (hq *hostQueue) pendingDecoysFor(class priority) int {
+func (hq *hostQueue) pendingDecoysFor(class budget.Class) int {
 	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
 }
 
 // worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
 // as one connection answered.
 func (hq *hostQueue) worthConnection(q *readyQueue) int {
-	if hq.answeredBeforeClose > 0 && q.latency.highLatency() {
+	if hq.answeredBeforeClose > 0 && q.latency.IsHigh() {
 		return min(hq.answeredBeforeClose, q.worthConnection())
 	}
 	return q.worthConnection()
@@ -115,13 +117,13 @@ func (hq *hostQueue) worthConnection(q *readyQueue) int {
 // worthConnection is how many waiting probes justify one more connection. For a high-latency host the latency estimate says,
 // because its transactions are sent in groups.
 func (q *readyQueue) worthConnection() int {
-	lim := &q.budget.limits
-	n := boundedBy(maxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
+	lim := q.budget.Limits
+	n := boundedBy(budget.MaxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
 	switch few := boundedBy(n, lim.RecipientsPerTransaction); {
 	case lim.Connections > 0:
 		return few
-	case q.latency.highLatency():
-		return q.latency.worthConnection(4 * n)
+	case q.latency.IsHigh():
+		return q.latency.WorthConnection(4 * n)
 	default:
 		return 4 * few
 	}
@@ -151,7 +153,7 @@ func (q *readyQueue) wakeIdle(hq *hostQueue) bool {
 // expedite admits a session of the host queue at the admission gate at once: a single call waits for it.
 func (q *readyQueue) expedite(hq *hostQueue) {
 	for _, t := range hq.waitingAdmission {
-		if q.prober.gate.expedite(t) {
+		if q.prober.gate.Expedite(t) {
 			return
 		}
 	}
@@ -173,10 +175,10 @@ func (q *readyQueue) takeIdle(s *session) bool {
 
 // openConnection reserves a connection for a host queue and starts its session. If that is denied, the queue is woken when it
 // may be allowed.
-func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time) bool {
+func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.Time) bool {
 	if q.connectDisabled(now) {
 		if q.quarantined(now) {
-			q.armTimer(q.budget.quarantinedUntil, now)
+			q.armTimer(q.budget.QuarantinedUntil, now)
 		}
 		return false
 	}
@@ -184,30 +186,30 @@ func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time
 		q.armTimer(wait, now)
 		return false
 	}
-	if q.budget.limits.Connections == 0 && q.sessions >= q.latency.connectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
+	if q.budget.Limits.Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
 		if !q.willBeServed(hq) {
 			q.makeRoom(hq)
 		}
 		return false
 	}
-	if n, d := q.budget.room(&connUsage{}, class, now); n == 0 {
+	if n, d := q.budget.Room(&budget.Conn{}, class, now); n == 0 {
 		q.awaitBudget(d, now)
 		return false
 	}
-	if d := q.budget.reserveConnect(class, now); d.denied {
-		if d.until.IsZero() && !q.willBeServed(hq) {
+	if d := q.budget.ReserveConnect(class, now); d.Denied {
+		if d.Until.IsZero() && !q.willBeServed(hq) {
 			q.makeRoom(hq)
 		}
 		q.awaitBudget(d, now)
 		return false
 	}
-	if !q.prober.slots.acquire(q, class) {
-		q.budget.cancelConnect()
+	if !q.prober.slots.Acquire(&q.slot, class) {
+		q.budget.CancelConnect()
 		return false
 	}
 	if !q.launchSession(hq, class, now) {
-		q.budget.cancelConnect()
-		q.prober.slots.release()
+		q.budget.CancelConnect()
+		q.prober.slots.Release()
 		return false
 	}
 	hq.sessions++
@@ -217,7 +219,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class priority, now time.Time
 }
 
 // launchSession starts a session for which queue and node have room. The source may still refuse it (quarantine, trial interval).
-func (q *readyQueue) launchSession(hq *hostQueue, class priority, now time.Time) bool {
+func (q *readyQueue) launchSession(hq *hostQueue, class budget.Class, now time.Time) bool {
 	s := newSession(q, hq, class)
 	wait, nextTrial := q.source.tryAt(q.key.route, hq.reachTrial, q.scaled(delistingTrialInterval), now)
 	if now.Before(wait) {
@@ -261,12 +263,12 @@ func (q *readyQueue) closeIdle(s *session) {
 }
 
 // awaitBudget makes sure that the queue is woken when a denial may have ended.
-func (q *readyQueue) awaitBudget(d denial, now time.Time) {
+func (q *readyQueue) awaitBudget(d budget.Denial, now time.Time) {
 	switch {
-	case d.lease:
-		q.prober.budgetLog.requestLease(&q.persistedBudget)
-	case !d.until.IsZero():
-		q.armTimer(d.until, now)
+	case d.Lease:
+		q.prober.budgetLog.RequestLease(&q.budget)
+	case !d.Until.IsZero():
+		q.armTimer(d.Until, now)
 	}
 }
 
@@ -322,7 +324,7 @@ func (q *readyQueue) pause(until time.Time) {
 
 // block keeps a host queue from starting sessions for a priority and those below, until its address limit has room or until
 // a time; the zero time if only the address limit can tell when.
-func (q *readyQueue) block(hq *hostQueue, class priority, until, now time.Time) {
+func (q *readyQueue) block(hq *hostQueue, class budget.Class, until, now time.Time) {
 	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
 		until = now.Add(maxAddressWait)
 	}
@@ -346,7 +348,7 @@ func (q *readyQueue) endBlock(hq *hostQueue) {
 
 // scheduleNeeded schedules a host queue in each priority in which it needs a session.
 func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
-	for _, class := range [...]priority{single, short, bulk} {
+	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 		if hq.needsSession(class, q) {
 			q.scheduleHost(hq, class)
 		}

@@ -19,7 +19,7 @@
 // stopped refusing (unconfirmed.go).
 //
 // Invariants:
-//  1. Budgets are never exceeded (budget.go). A recipient is sent only after it was reserved as if refused, in the budgets of
+//  1. Budgets are never exceeded (package budget). A recipient is sent only after it was reserved as if refused, in the budgets of
 //     the queue and the address; a connection is dialled only after it was reserved in both, and counts until the peer has closed.
 //  2. The persisted use of an hourly budget is never less than the real one: refusals are used only from leases that are on
 //     disk. A budget that cannot be read counts as used up.
@@ -35,14 +35,14 @@
 //     single call after a quiet hour may find a small budget used up.
 //     If short and long jobs want the same queue, short ones get three of four recipients and connections; neither starves.
 //     Room at a shared address goes to waiting queues: single calls, then both kinds of jobs by the same share.
-//     A long backlog (wire.Batch.LongBacklog) uses its hours evenly, in eighths (pacing.go), also at shared addresses, so that a
+//     A long backlog (wire.Batch.LongBacklog) uses its hours evenly, in eighths (budget.Pacing), also at shared addresses, so that a
 //     short job gets room at once, at three quarters of the budget's rate. A short job may use half of what is left to
 //     single calls; if none come, the backlog leaves it as much for an hour. No row of a short job waits for a long job: not
 //     for a decoy, nor unconfirmed, nor at an address that is closed to long jobs only.
 //  7. No lock is held across I/O. Lock order: inFlight, queue, address limit or admission gate; a caller's lock is last and alone.
 //  8. Bounds: Config.MaxRows probes, Config.MaxQueues queues, Config.MaxSessions sessions, Config.MaxRetries retries of single
 //     calls; maxResolvers lookups at one time per ready queue. As many sessions connect or ask at one time as the processor
-//     keeps up with (admission.go), not counting those that wait for the reply of a high-latency host (round_trip.go).
+//     keeps up with (package admission), not counting those that wait for the reply of a high-latency host (gated_conn.go).
 //  9. An isolated node (SetIsolated) opens no connection and begins no transaction, not even for a retry of its own; when it
 //     goes on, it has dropped what waited at narrow routes for returned rows (isolated.go). A session at a narrow route whose
 //     caller or lease is gone is reset after timing.CloseTimeout, whatever it waits for (handover.go): then another source may

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/trace"
 )
 
 // finish judges probes that have left their queue and sends the outcomes to all waiters. No lock is held.
@@ -24,7 +25,7 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 			o.returned, o.due, o.cacheable = true, now, false // another source has a budget of its own there
 		}
 		p.metrics.outcome(&o)
-		p.recent.record(e.probe, &o, q.key.source, now)
+		p.recent.Record(trace.Probe{Key: e.probe.key, Evidence: &e.probe.ev, Verdict: &o.verdict, Deferred: o.deferred}, q.key.source, now)
 		p.sendOutcome(e.probe, &o, now)
 	}
 }

@@ -50,7 +50,7 @@ func (b *batch) returnCancelled() {
 
 // hangUpIsolated resets all sessions at narrow routes, if the node has been isolated for timing.CloseTimeout.
 func (p *Prober) hangUpIsolated() {
-	if !p.slots.closedFor(timing.CloseTimeout, time.Now()) {
+	if !p.slots.ClosedFor(timing.CloseTimeout, time.Now()) {
 		return
 	}
 	for _, q := range p.allQueues() {
@@ -116,7 +116,7 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 		s.wasReset = true
 		s.cancel()
 		if s.admission != nil {
-			q.prober.gate.expedite(s.admission)
+			q.prober.gate.Expedite(s.admission)
 		}
 		if q.takeIdle(s) {
 			s.wake <- struct{}{} // has room: a session is idle once

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/admission"
+	"probity/prober/budget"
 )
 
 // ring is a first-in-first-out queue that reuses its memory.
@@ -80,10 +82,10 @@ type domainQueue struct {
 	domain          string
 	host            string
 	hostQueue       *hostQueue
-	queues          [numPriorities]probeList
-	scheduled       [numPriorities]bool // in the host queue's ring of that priority
-	inFlight        int                 // recipients being asked, decoy included
-	retryFirstCount int                 // its probes in the host queue's retryFirst
+	queues          [budget.NumClasses]probeList
+	scheduled       [budget.NumClasses]bool // in the host queue's ring of that priority
+	inFlight        int                     // recipients being asked, decoy included
+	retryFirstCount int                     // its probes in the host queue's retryFirst
 	decoy           decoy
 }
 
@@ -92,41 +94,41 @@ type hostQueue struct {
 	key           string
 	host          string
 	domain        string // of the domain queue made last
-	domains       [numPriorities]ring[*domainQueue]
-	pendingDecoys [numPriorities]ring[*domainQueue] // domain queues with a pending decoy, by decoy.ringPriority
-	queued        [numPriorities]int                // probes in the domain queues and in retryFirst
-	retryFirst    probeList                         // probes whose connection was lost while they waited: first on the next one
-	retryDecoys   [numPriorities]ring[*domainQueue] // domain queues whose decoy must be tried again
+	domains       [budget.NumClasses]ring[*domainQueue]
+	pendingDecoys [budget.NumClasses]ring[*domainQueue] // domain queues with a pending decoy, by decoy.ringPriority
+	queued        [budget.NumClasses]int                // probes in the domain queues and in retryFirst
+	retryFirst    probeList                             // probes whose connection was lost while they waited: first on the next one
+	retryDecoys   [budget.NumClasses]ring[*domainQueue] // domain queues whose decoy must be tried again
 	domainCount   int
-	ready         [numPriorities]bool // in the queue's ring of that priority
+	ready         [budget.NumClasses]bool // in the queue's ring of that priority
 
 	sessions            int
-	healthy             int                 // sessions with at least one reply to a recipient
-	idle                []*session          // sessions that wait for work
-	waitingAdmission    []*admission        // of sessions that wait at the admission gate
-	addr                netip.Addr          // of its host; the zero Addr if it has none
-	lookedUp            time.Time           // when the host was looked up last
-	lookingUp           bool                // the host is being looked up
-	requested           [numPriorities]bool // it requests a connection at its address
-	waitingSince        time.Time           // since when it waits for a shared connection
-	gaveUpWaiting       bool                // it has waited for sharedWait
-	maxRecipients       int                 // most recipients of a transaction, learnt from closes; 0 for no bound
-	answeredBeforeClose int                 // recipients the host answered before it closed a connection early; 0 if it has not
-	oneDomain           bool                // learnt: recipients of one transaction share their domain
-	oneAtATime          bool                // learnt: the host takes a transaction only after the last one was answered
-	overLimit           bool                // its acceptances are left unconfirmed: see replyHandler.updateSuspicion
-	overWithOthers      bool                // so they are, by recipients in flight over other routes
-	overWithInFlight    bool                // so they may be, once the recipients in flight are answered
-	inFlightGroups      []inFlightGroup     // transactions in flight
+	healthy             int                     // sessions with at least one reply to a recipient
+	idle                []*session              // sessions that wait for work
+	waitingAdmission    []*admission.Ticket     // of sessions that wait at the admission gate
+	addr                netip.Addr              // of its host; the zero Addr if it has none
+	lookedUp            time.Time               // when the host was looked up last
+	lookingUp           bool                    // the host is being looked up
+	requested           [budget.NumClasses]bool // it requests a connection at its address
+	waitingSince        time.Time               // since when it waits for a shared connection
+	gaveUpWaiting       bool                    // it has waited for sharedWait
+	maxRecipients       int                     // most recipients of a transaction, learnt from closes; 0 for no bound
+	answeredBeforeClose int                     // recipients the host answered before it closed a connection early; 0 if it has not
+	oneDomain           bool                    // learnt: recipients of one transaction share their domain
+	oneAtATime          bool                    // learnt: the host takes a transaction only after the last one was answered
+	overLimit           bool                    // its acceptances are left unconfirmed: see replyHandler.updateSuspicion
+	overWithOthers      bool                    // so they are, by recipients in flight over other routes
+	overWithInFlight    bool                    // so they may be, once the recipients in flight are answered
+	inFlightGroups      []inFlightGroup         // transactions in flight
 	// By the queue's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those after
 	// lastStart are of the transaction answered last; the ones before lastRefused precede a refusal there.
 	confirmedUpTo, lastStart, lastRefused uint64
 	unconfirmed                           []*domainQueue // whose accepted probes wait for any refusal
 	suspectDecoys                         ring[suspectDecoy]
-	tlsFailed                             bool     // TLS failed here: use plain text
-	reachTrial                            bool     // no probe waits in it: see health.tryAt
-	blocked                               bool     // its address limit has no room: in readyQueue.blocked until blockedUntil
-	deniedPriority                        priority // the highest that is blocked
+	tlsFailed                             bool         // TLS failed here: use plain text
+	reachTrial                            bool         // no probe waits in it: see health.tryAt
+	blocked                               bool         // its address limit has no room: in readyQueue.blocked until blockedUntil
+	deniedPriority                        budget.Class // the highest that is blocked
 	blockedUntil                          time.Time
 	untilKnown                            bool // blockedUntil is a budget's time, not maxAddressWait
 }
@@ -201,7 +203,7 @@ func (q *readyQueue) enqueue(p *probe, dq *domainQueue, front bool) {
 	q.scheduleDomain(dq, p.priority)
 }
 
-func (q *readyQueue) scheduleDomain(dq *domainQueue, class priority) {
+func (q *readyQueue) scheduleDomain(dq *domainQueue, class budget.Class) {
 	if !dq.scheduled[class] {
 		dq.scheduled[class] = true
 		dq.hostQueue.domains[class].push(dq)
@@ -209,8 +211,8 @@ func (q *readyQueue) scheduleDomain(dq *domainQueue, class priority) {
 	q.scheduleHost(dq.hostQueue, class)
 }
 
-func (q *readyQueue) scheduleHost(hq *hostQueue, class priority) {
-	if class != single && hq.lookedUp.IsZero() && !hq.lookingUp && q.sharesByAddress(hq) {
+func (q *readyQueue) scheduleHost(hq *hostQueue, class budget.Class) {
+	if class != budget.Single && hq.lookedUp.IsZero() && !hq.lookingUp && q.sharesByAddress(hq) {
 		q.queueLookup(hq)
 	}
 	if !hq.ready[class] {
@@ -236,15 +238,17 @@ func (q *readyQueue) dequeue(p *probe) {
 
 // waitingCount counts the waiting probes and decoys of a host queue.
 func (hq *hostQueue) waitingCount() int {
-	return hq.queued[bulk] + hq.queued[short] + hq.queued[single] + hq.pendingDecoyCount()
+	return hq.queued[budget.LongJob] + hq.queued[budget.ShortJob] + hq.queued[budget.Single] + hq.pendingDecoyCount()
 }
 
 // singleWaits reports a single call that waits to be asked, or for its decoy.
-func (hq *hostQueue) singleWaits() bool { return hq.queued[single]+hq.pendingDecoysFor(single) > 0 }
+func (hq *hostQueue) singleWaits() bool {
+	return hq.queued[budget.Single]+hq.pendingDecoysFor(budget.Single) > 0
+}
 
 // removeIfEmpty removes a domain queue that is not used, and with the last one its host queue.
 func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
-	if dq.queues[bulk].n+dq.queues[short].n+dq.queues[single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 || dq.scheduled != [numPriorities]bool{} || dq.decoy.state.busy() {
+	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 || dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() {
 		return
 	}
 	k := domainQueueKey{dq.domain, dq.host}
@@ -259,7 +263,7 @@ func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
 }
 
 func (q *readyQueue) removeHostIfEmpty(hq *hostQueue) {
-	if hq.domainCount == 0 && hq.sessions == 0 && hq.ready == [numPriorities]bool{} && !hq.blocked && q.hostQueues[hq.key] == hq {
+	if hq.domainCount == 0 && hq.sessions == 0 && hq.ready == [budget.NumClasses]bool{} && !hq.blocked && q.hostQueues[hq.key] == hq {
 		if delete(q.hostQueues, hq.key); len(q.hostQueues) == 0 {
 			q.hostQueues = nil
 		}

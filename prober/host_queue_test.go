@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"probity/prober/budget"
 )
 
 // TestRing compares a ring with a slice: push adds at the end, pushFront at the front.
@@ -34,7 +36,7 @@ func TestRing(t *testing.T) {
 }
 
 // awaitingDecoy makes a domain queue with a row of the given priority that waits for its decoy.
-func awaitingDecoy(q *readyQueue, hq *hostQueue, class priority) *domainQueue {
+func awaitingDecoy(q *readyQueue, hq *hostQueue, class budget.Class) *domainQueue {
 	dq := &domainQueue{hostQueue: hq}
 	q.awaitDecoy(&probe{priority: class}, dq)
 	return dq
@@ -42,7 +44,7 @@ func awaitingDecoy(q *readyQueue, hq *hostQueue, class priority) *domainQueue {
 
 // takePendingDecoys empties the rings of pending decoys in the order in which they are asked.
 func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
-	for _, class := range [...]priority{single, short, bulk} {
+	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 		for r := &hq.pendingDecoys[class]; r.n > 0; {
 			all = append(all, r.pop())
 		}
@@ -54,16 +56,16 @@ func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
 // before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
 	q, hq := &readyQueue{}, &hostQueue{}
-	for _, class := range [...]priority{bulk, short, bulk, short, single, bulk, short} {
+	for _, class := range [...]budget.Class{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob, budget.Single, budget.LongJob, budget.ShortJob} {
 		awaitingDecoy(q, hq, class)
 	}
-	require.Equal(t, 1, hq.pendingDecoysFor(single))
-	require.Equal(t, 3, hq.pendingDecoysFor(short))
-	var order []priority
+	require.Equal(t, 1, hq.pendingDecoysFor(budget.Single))
+	require.Equal(t, 3, hq.pendingDecoysFor(budget.ShortJob))
+	var order []budget.Class
 	for _, dq := range hq.takePendingDecoys() {
 		order = append(order, dq.decoy.priority())
 	}
-	require.Equal(t, []priority{single, short, short, short, bulk, bulk, bulk}, order)
+	require.Equal(t, []budget.Class{budget.Single, budget.ShortJob, budget.ShortJob, budget.ShortJob, budget.LongJob, budget.LongJob, budget.LongJob}, order)
 }
 
 // TestExpeditedDecoyIsFirst expedites one of several pending decoys: it comes before those of its old priority and after those of
@@ -71,19 +73,19 @@ func TestDecoysAreAskedByPriority(t *testing.T) {
 func TestExpeditedDecoyIsFirst(t *testing.T) {
 	for i := range 5 {
 		q, hq := &readyQueue{}, &hostQueue{}
-		first := awaitingDecoy(q, hq, single)
+		first := awaitingDecoy(q, hq, budget.Single)
 		domainQueues := make([]*domainQueue, 5)
 		for k := range domainQueues {
-			domainQueues[k] = awaitingDecoy(q, hq, bulk)
+			domainQueues[k] = awaitingDecoy(q, hq, budget.LongJob)
 		}
 		cut := &domainQueue{hostQueue: hq, decoy: decoy{tries: 1}} // in retryDecoys
-		q.awaitDecoy(&probe{priority: bulk}, cut)
+		q.awaitDecoy(&probe{priority: budget.LongJob}, cut)
 		for range 2 {
-			q.awaitDecoy(&probe{priority: short}, domainQueues[i])
-			q.awaitDecoy(&probe{priority: short}, cut)
-			q.awaitDecoy(&probe{priority: short}, first)
+			q.awaitDecoy(&probe{priority: budget.ShortJob}, domainQueues[i])
+			q.awaitDecoy(&probe{priority: budget.ShortJob}, cut)
+			q.awaitDecoy(&probe{priority: budget.ShortJob}, first)
 		}
-		require.Equal(t, 2, hq.pendingDecoysFor(short))
+		require.Equal(t, 2, hq.pendingDecoysFor(budget.ShortJob))
 		want := append([]*domainQueue{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)
 		for k, dq := range hq.takePendingDecoys() {
 			require.Same(t, want[k], dq)

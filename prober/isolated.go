@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 func (p *Prober) SetIsolated(isolated bool) {
 	now := time.Now()
 	if isolated {
-		p.slots.close(now)
+		p.slots.Close(now)
 		p.afterHangUpTime(p.hangUpIsolated)
 		return
 	}
@@ -26,10 +27,8 @@ func (p *Prober) SetIsolated(isolated bool) {
 			p.dropUnwanted(q)
 		}
 	}
-	p.slots.close(time.Time{})
-	for q := p.slots.nextWaiting(); q != nil; q = p.slots.nextWaiting() {
-		q.onWake(now)
-	}
+	p.slots.Close(time.Time{})
+	p.slots.WakeWaiting(now)
 }
 
 // ActiveSources lists the sources that take queues.
@@ -75,10 +74,10 @@ func (p *Prober) Window(class string) int {
 // Status is this node's load, budget use and the state of its sources.
 func (p *Prober) Status() wire.Status {
 	now := time.Now()
-	s := wire.Status{Sessions: p.slots.inUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
+	s := wire.Status{Sessions: p.slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
 		Identities: make([]wire.IdentityStatus, len(p.sources.list)), Counters: p.metrics.publishedCounters()}
 	for i, src := range p.sources.list {
-		s.Identities[i] = wire.IdentityStatus{Name: src.name, State: src.state(now)}
+		s.Identities[i] = wire.IdentityStatus{Name: src.name, State: sourceState(src, now)}
 	}
 	queues := p.allQueues()
 	s.BudgetUses = p.narrowUsage(queues, now)
@@ -93,14 +92,14 @@ func (p *Prober) Status() wire.Status {
 	return s
 }
 
-// state is the state of a source in one word.
-func (src *source) state(now time.Time) string {
+// sourceState is the state of a source in one word.
+func sourceState(src *source, now time.Time) string {
 	switch {
 	case src.awaitingTrial(now):
 		return wire.StateQuarantined
 	case src.quarantined(now):
 		return wire.StateTrial
-	case src.health.isDown():
+	case src.Health.isDown():
 		return "sick"
 	}
 	return "ok"
@@ -111,14 +110,14 @@ func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.ReadyQueues++
-	if now.Before(q.budget.quarantinedUntil) {
+	if now.Before(q.budget.QuarantinedUntil) {
 		s.Quarantined++
 		if q.provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
 			s.QuarantinedAt = append(s.QuarantinedAt, q.provider.ID)
 		}
 		return
 	}
-	if _, d := q.budget.room(&connUsage{}, short, now); d.denied && !d.lease {
+	if _, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now); d.Denied && !d.Lease {
 		s.Exhausted++
 	}
 }

@@ -8,21 +8,22 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 )
 
 // awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the host
 // queue is scheduled afterwards. It returns false if the host queue need not wait. A single call waits neither for a lookup that
 // others requested nor for a free resolver: its session does the lookup.
-func (q *readyQueue) awaitLookup(hq *hostQueue, class priority, now time.Time) bool {
+func (q *readyQueue) awaitLookup(hq *hostQueue, class budget.Class, now time.Time) bool {
 	switch {
 	case hq.lookingUp:
-		return class != single
+		return class != budget.Single
 	case !q.sharesByAddress(hq) || !q.lookupExpired(hq, now) || q.connectDisabled(now) || now.Before(q.connectAllowedAt()):
 		return false
-	case class == single && q.resolvers == maxResolvers:
+	case class == budget.Single && q.resolvers == maxResolvers:
 		return false
 	}
-	if n, _ := q.budget.room(&connUsage{}, class, now); n == 0 {
+	if n, _ := q.budget.Room(&budget.Conn{}, class, now); n == 0 {
 		return false
 	}
 	return q.queueLookup(hq)

@@ -20,9 +20,9 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.budgetLog.wakeup:
+		case <-p.budgetLog.Requested():
 		}
-		for err := p.budgetLog.grantLeases(time.Now()); err != nil; err = p.budgetLog.grantLeases(time.Now()) {
+		for err := p.budgetLog.GrantLeases(time.Now()); err != nil; err = p.budgetLog.GrantLeases(time.Now()) {
 			p.cfg.Log.Error("budgets not saved: queues that need a lease wait", "error", err)
 			select {
 			case <-ctx.Done():
@@ -65,7 +65,7 @@ func (p *Prober) sweep(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		if p.warmingUp(time.Now().Add(-sweepEvery)) {
+		if p.sources.warmingUp(time.Now().Add(-sweepEvery)) {
 			p.SetTable(p.table.Load()) // gives queues the budgets of their source's warm-up
 		}
 		p.sweepOnce(ctx)
@@ -88,7 +88,7 @@ func (p *Prober) dropIdle(now time.Time) {
 		q.mu.Lock()
 		q.dropUnconfirmed(now)
 		remembers := len(q.unconfirmedFailures) > 0 && !crowded
-		drop := q.idle() && !remembers && now.After(q.connectAllowedAt()) && (q.budget.idle(now) || crowded && q.budget.minuteBudgetsFull(now))
+		drop := q.idle() && !remembers && now.After(q.connectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
 		if drop {
 			q.close()
 		}
@@ -109,11 +109,6 @@ func (q *readyQueue) close() {
 	}
 }
 
-// minuteBudgetsFull reports that only the hourly budget is not full.
-func (p *budget) minuteBudgetsFull(now time.Time) bool {
-	return p.openConns == 0 && p.connWindow.empty(now) && p.rcptWindow.empty(now) && !now.Before(p.halvedUntil)
-}
-
 // dropIdle drops address limits that are not used and have full budgets. A ready queue still registered there as a waiter has
 // returned its rows, or its timer wakes it.
 func (ds *addressLimits) dropIdle(now time.Time) {
@@ -121,7 +116,7 @@ func (ds *addressLimits) dropIdle(now time.Time) {
 	defer ds.mu.Unlock()
 	for k, d := range ds.all {
 		d.mu.Lock()
-		if d.refs == 0 && !d.leaseRequested && d.budget.idle(now) {
+		if d.refs == 0 && !d.budget.LeaseRequested() && d.budget.Idle(now) {
 			delete(ds.all, k)
 		}
 		d.mu.Unlock()
@@ -134,14 +129,14 @@ func (p *Prober) closeQueues(now time.Time) error {
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
 		q.close()
-		budgets = append(budgets, q.finalState(now))
+		budgets = append(budgets, q.budget.FinalState(now))
 		q.mu.Unlock()
 		p.unregister(q)
 	}
 	p.addressLimits.mu.Lock()
 	for _, d := range p.addressLimits.all {
 		d.mu.Lock()
-		budgets = append(budgets, d.finalState(now))
+		budgets = append(budgets, d.budget.FinalState(now))
 		d.mu.Unlock()
 	}
 	p.addressLimits.mu.Unlock()

@@ -30,22 +30,19 @@ func (p *Prober) writeKnown() error {
 	now := time.Now()
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
-		p.budgetLog.requestLease(&q.persistedBudget)
+		p.budgetLog.RequestLease(&q.budget)
 		q.mu.Unlock()
 	}
 	p.addressLimits.mu.Lock()
 	for _, d := range p.addressLimits.all {
 		d.mu.Lock()
-		p.budgetLog.requestLease(&d.persistedBudget)
+		p.budgetLog.RequestLease(&d.budget)
 		d.mu.Unlock()
 	}
 	p.addressLimits.mu.Unlock()
 	for _, src := range p.sources.list {
 		p.saveQuarantine(src)
-		if src.firstUsed.IsZero() {
-			continue
-		}
-		if err := saveFirstUse(p.cfg.Cache, src.name, src.firstUsed); err != nil {
+		if err := src.saveFirstUse(p.cfg.Cache); err != nil {
 			return err
 		}
 	}

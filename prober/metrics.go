@@ -53,7 +53,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	}
 	queues := func() float64 { return float64(p.queueCount()) }
 	singleLoad := func() float64 {
-		if p.singleCalls.underLoad(time.Now()) {
+		if p.singleCalls.UnderLoad(time.Now()) {
 			return 1
 		}
 		return 0
@@ -63,7 +63,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
 		gauge("ready_queues", "Ready queues in memory.", queues),
 		gauge("lanes", "Deprecated: use probity_prober_ready_queues.", queues),
-		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.inUse()) }),
+		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.InUse()) }),
 		gauge("single_load_high", "1 while so many single calls come that jobs give way to them, else 0.", singleLoad),
 		gauge("singles_press", "Deprecated: use probity_prober_single_load_high.", singleLoad),
 	} {

@@ -73,7 +73,7 @@ func TestManyRoutesOfOneAddressShareItsBudget(t *testing.T) {
 	hosts := map[string]*fakeServer{}
 	h := &fakeServer{rcpt: acceptsOnly()}
 	withTestNode(t, table, nil, withAliases(hosts, h, 40), func(b *testNode) {
-		b.prober.singleCalls.record(time.Now())
+		b.prober.singleCalls.Record(time.Now())
 		var rows []wire.Row
 		for i := range 40 {
 			rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.example", i)}, fmt.Sprintf("ann@d%d.example", i))...)
@@ -257,7 +257,7 @@ func TestIdleSessionsWaitForOtherJobs(t *testing.T) {
 			}
 			require.Len(t, h.snapshot().dialTimes, dials, "connections = "+limit)
 			time.Sleep(2 * time.Second)
-			require.Zero(t, b.prober.slots.inUse(), "nothing came any more")
+			require.Zero(t, b.prober.slots.InUse(), "nothing came any more")
 		})
 	}
 }

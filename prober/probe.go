@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/store/cache"
 )
 
@@ -24,7 +25,7 @@ type probe struct {
 
 	// Guarded by the queue's mutex while the queue has it; the code that removes it becomes the owner.
 	sends            uint8 // RCPTs sent, answered or not: at most maxSends
-	priority         priority
+	priority         budget.Class
 	suspicion        suspicion     // of its host at its last reply
 	connectionLosses int16         // lost connections, as engine.Next weighs them: see hostQueue.retryFirst
 	domainQueue      *domainQueue  // in which it waits or is asked

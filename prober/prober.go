@@ -4,11 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"probity/engine"
+	"probity/prober/admission"
+	"probity/prober/budget"
+	"probity/prober/rtt"
+	"probity/prober/trace"
 	"probity/prober/wire/timing"
 	"probity/store/cache"
 )
@@ -20,17 +25,17 @@ type Prober struct {
 	sources       sourceSet
 	inFlight      *inFlight
 	retries       *retries
-	budgetLog     *budgetLog
-	slots         connSlots
-	singleCalls   singleCalls
+	budgetLog     *budget.Log
+	slots         *admission.Slots
+	singleCalls   admission.SingleCalls
 	addressLimits addressLimits
 	metrics       *metrics
 	buffers       *bufferPool
-	recent        *recentProbes
+	recent        *trace.Recent
 	tls           *tls.Config // of all sessions
 	tickets       tickets
-	gate          *admissionGate
-	nodeRTT       nodeRTT
+	gate          *admission.Gate
+	nodeRTT       rtt.Shared
 	rows          atomic.Int64  // probes in memory
 	connections   atomic.Uint32 // ever made, to number them
 	warned        sync.Once
@@ -58,10 +63,10 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: newBudgetLog(c.Cache), slots: connSlots{size: c.MaxSessions}, buffers: newBufferPool(c.Part), recent: newRecentProbes(c.Cache.Keyer), tls: newTLS(),
+	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: budget.NewLog(c.Cache), slots: admission.NewSlots(c.MaxSessions), buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
 		addressLimits: addressLimits{all: map[addressLimitKey]*addressLimit{}}, queues: map[queueKey]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
-	p.singleCalls.shared = c.SingleLoad
-	p.gate = newAdmissionGate(c.MaxSessions, &p.singleCalls)
+	p.singleCalls.Shared = c.SingleLoad
+	p.gate = admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls)
 	p.table.Store(c.Table)
 	if p.sources, err = newSourceSet(c.Sources, c.MailFrom); err != nil {
 		return nil, err
@@ -70,7 +75,10 @@ func New(c Config) (*Prober, error) {
 		return nil, err
 	}
 	p.loadQuarantines(time.Now())
-	return p, p.loadFirstUses(time.Now())
+	if c.SkipWarmUp || c.AllowPrivate {
+		return p, nil
+	}
+	return p, p.sources.loadFirstUses(c.Cache, time.Now())
 }
 
 // stopTime is how long sessions may take to finish what they have sent; closing them takes up to quitTime more.
@@ -171,11 +179,11 @@ func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueu
 	}
 	fresh := newReadyQueue(p, k, r.Provider, src, now)
 	fresh.hosts = r.Hosts
-	if err := fresh.load(p.cfg.Cache, now); err != nil {
+	if err := fresh.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}
-	if now.Before(fresh.budget.quarantinedUntil) && r.Provider.Kind == engine.KindWide {
-		src.quarantineAt(r.Provider.ID, fresh.budget.quarantinedUntil)
+	if now.Before(fresh.budget.QuarantinedUntil) && r.Provider.Kind == engine.KindWide {
+		src.quarantineAt(r.Provider.ID, fresh.budget.QuarantinedUntil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,13 +22,6 @@ func (w *suppressList) config(c *Config) {
 	}
 }
 
-// lastMet is the host that the source has reached last.
-func (h *health) lastMet() reachTrial {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lastReached
-}
-
 // disabledTable is the test table after an operator has disabled probing of a provider.
 func disabledTable(t *testing.T, mx string) *engine.Table {
 	off, err := engine.DefaultTable().Override([]byte(testTable + fmt.Sprintf("[[provider]]\nid = \"off\"\nname = \"Off\"\nmx = [%q]\nprobe = \"off\"\nsource = \"an operator\"\ndate = \"2026-01-01\"\n", mx)))
@@ -51,17 +44,17 @@ func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 				require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 				src := b.prober.sources.list[0]
 				time.Sleep(time.Minute + time.Second) // idle queues are forgotten on the minute
-				known := src.health.lastMet()
+				known := src.Health.LastReached()
 				require.Equal(t, "a.example", known.domain)
 				require.True(t, b.prober.sendReachTrial(src, known))
 				time.Sleep(time.Minute)
-				require.Equal(t, known, src.health.lastMet(), "a knock remembers for whom it was met")
+				require.Equal(t, known, src.Health.LastReached(), "a knock remembers for whom it was met")
 				dialed := len(h.snapshot().dialTimes)
 				forbid(b, &w)
 				require.False(t, b.prober.sendReachTrial(src, known))
 				time.Sleep(time.Minute)
 				require.Len(t, h.snapshot().dialTimes, dialed)
-				require.Empty(t, src.health.lastMet().host, "others do not wait for that knock")
+				require.Empty(t, src.Health.LastReached().host, "others do not wait for that knock")
 			})
 		})
 	}
@@ -82,7 +75,7 @@ func TestDelistingTrialsSkipForbiddenTargets(t *testing.T) {
 		ask := func(i int) string {
 			return verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u@r%d.example", i)))
 		}
-		for i := range reportsToQuarantine {
+		for i := range blocklistReports {
 			require.Equal(t, "UNKNOWN blocked", ask(i))
 		}
 		require.Equal(t, "UNKNOWN blocked", ask(3), "there is work to miss")
@@ -110,7 +103,7 @@ func TestReplyToAReachabilityTrialCounts(t *testing.T) {
 				src := b.prober.sources.list[0]
 				time.Sleep(time.Minute + time.Second) // idle queues are forgotten on the minute
 				h.withLock(func() { h.banner = x.banner })
-				require.True(t, b.prober.sendReachTrial(src, src.health.lastMet()))
+				require.True(t, b.prober.sendReachTrial(src, src.Health.LastReached()))
 				time.Sleep(time.Second)
 				seen := b.prober.ReadyQueues()
 				require.Len(t, seen, 1)

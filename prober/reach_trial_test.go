@@ -14,6 +14,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -24,26 +25,26 @@ func TestNoReachabilityTrialAfterRecovery(t *testing.T) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		time.Sleep(time.Minute)
 		src, dialed := b.prober.sources.list[0], len(h.snapshot().dialTimes)
-		src.health.mu.Lock()
-		src.health.lastReachTrial = time.Now()
-		src.health.mu.Unlock()
-		for i := range suspectRoutes {
-			src.health.recordConnect(false, fmt.Sprint(i), time.Now())
+		wait, _ := src.tryAt("r", true, 0, time.Now()) // a reachability trial, so that the next is due later
+		require.Zero(t, wait)
+		fail := func() {
+			for i := range 5 { // as many routes as make it suspect
+				src.Health.recordConnect(false, fmt.Sprint(i), time.Now())
+			}
 		}
+		fail()
+		due, _ := src.Health.nextTrial()
+		require.Equal(t, 5*time.Second, time.Until(due), "no earlier")
 		b.prober.watch(src)
-		time.Sleep(reachTrialInterval / 2)
-		src.health.recordConnect(true, "r", time.Now())
+		time.Sleep(5 * time.Second / 2)
+		src.Health.recordConnect(true, "r", time.Now())
 		time.Sleep(time.Minute)
 		require.Len(t, h.snapshot().dialTimes, dialed)
-		require.True(t, src.health.isUnsuspected())
+		due, _ = src.Health.nextTrial()
+		require.Zero(t, due, "not suspect")
+		fail()
+		require.True(t, src.Health.needsWatch(), "the watch has ended")
 	})
-}
-
-// isUnsuspected reports a source that is not watched.
-func (h *health) isUnsuspected() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.watched && !h.suspect()
 }
 
 // watchers counts the goroutines that watch blocklisted sources.
@@ -58,7 +59,7 @@ func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 	withTestNode(t, testTable, nil, nil, func(b *testNode) {
 		src := b.prober.sources.list[0]
 		list := func() {
-			for i := range reportsToQuarantine {
+			for i := range blocklistReports {
 				src.addBlocklistReport(fmt.Sprint(i), time.Now().Add(24*time.Hour), delistingTrialInterval, time.Now())
 			}
 			b.prober.quarantineEverywhere(src)
@@ -73,21 +74,6 @@ func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 	})
 }
 
-// TestDelistingTrialsTakeTurns: known providers are asked first, and no receiver is left out.
-func TestDelistingTrialsTakeTurns(t *testing.T) {
-	known, unlisted := &engine.Provider{ID: "known"}, &engine.Provider{}
-	src := &source{lastBlocked: delistingTrial{domain: "missed.example"}}
-	for _, o := range []delistingTrial{{route: engine.Route{Key: "mx.a.example", Provider: unlisted}, domain: "a.example"},
-		{route: engine.Route{Key: "known", Provider: known}, domain: "b.example"}, {route: engine.Route{Key: "mx.c.example", Provider: unlisted}, domain: "c.example"}} {
-		src.recordBlocklistedBy(o)
-	}
-	var asked []string
-	for range 4 {
-		asked = append(asked, src.nextDelistingTrial().domain)
-	}
-	require.Equal(t, []string{"b.example", "a.example", "c.example", "b.example"}, asked)
-}
-
 // TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
 func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
@@ -95,9 +81,9 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		q := b.prober.allQueues()[0]
 		q.mu.Lock()
-		q.leaseRequested = true // so that it is not forgotten meanwhile
+		require.False(t, q.budget.ReserveConnect(budget.Single, time.Now()).Denied) // so that it is not forgotten meanwhile
 		q.mu.Unlock()
-		s := newSession(q, &hostQueue{host: "mx.a.example"}, bulk)
+		s := newSession(q, &hostQueue{host: "mx.a.example"}, budget.LongJob)
 		waits := func() bool {
 			time.Sleep(time.Minute)
 			s.began = time.Now()

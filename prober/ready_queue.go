@@ -2,18 +2,22 @@ package prober
 
 import (
 	"net/netip"
+	"sync"
 	"time"
 
 	"probity/engine"
+	"probity/prober/admission"
+	"probity/prober/budget"
+	"probity/prober/rtt"
 )
 
 // queueKey names a ready queue: a route as asked from one source.
 type queueKey struct{ route, source string }
 
-// readyQueue holds the waiting probes, the connections and the budget of one route and source. The mutex of its budget guards
-// all of it.
+// readyQueue holds the waiting probes, the connections and the budget of one route and source. Its mutex guards all of it.
 type readyQueue struct {
-	persistedBudget
+	mu              sync.Mutex // guards all fields, except slot
+	budget          budget.Persisted
 	prober          *Prober
 	key             queueKey
 	provider        *engine.Provider
@@ -22,28 +26,28 @@ type readyQueue struct {
 
 	hostQueues           map[string]*hostQueue
 	domainQueues         map[domainQueueKey]*domainQueue
-	pools                map[netip.Addr]*addressPool     // nil if hosts share no connections
-	lookupQueue          ring[*hostQueue]                // whose hosts are to be looked up
-	resolvers            int                             // goroutines that look those hosts up
-	sharedWaiters        ring[sharedWaiter]              // host queues that wait for a shared connection, oldest first
-	ready                [numPriorities]ring[*hostQueue] // host queues that may need a session
+	pools                map[netip.Addr]*addressPool         // nil if hosts share no connections
+	lookupQueue          ring[*hostQueue]                    // whose hosts are to be looked up
+	resolvers            int                                 // goroutines that look those hosts up
+	sharedWaiters        ring[sharedWaiter]                  // host queues that wait for a shared connection, oldest first
+	ready                [budget.NumClasses]ring[*hostQueue] // host queues that may need a session
 	down                 map[string]failure
 	unconfirmedFailures  map[string]failedTries   // hosts that may have failed: see needsSecondFailure
 	fastestReply         map[string]time.Duration // by host, the least time of a reply: see detectTarpit
 	answersSeen          uint64                   // answers since the start
 	blocklisted          bool                     // it is quarantined because a public blocklist names the source
 	unresponsive         map[string]int           // hosts that took recipients and answered none, with how often in a row
-	queued               [numPriorities]int       // probes in queues
-	recipientTurns       fairShare                // of recipients between short and long jobs
-	connectionTurns      fairShare                // of connections
+	queued               [budget.NumClasses]int   // probes in queues
+	recipientTurns       budget.FairShare         // of recipients between short and long jobs
+	connectionTurns      budget.FairShare         // of connections
 	probes               int                      // probes in queues, waiting for decoys, or being asked
 	sessions             int
 	working              []*session // those of them that have begun, in no order
 	idleCount            int        // sessions that wait for work
 	waitingForConnection bool       // some host queue can get no connection: long sessions end
 	singleWaiting        bool       // a single call waits for a connection of this queue
-	latency              latencyEstimate
-	rtt                  rttEstimate
+	latency              rtt.Latency
+	rtt                  rtt.Estimate
 
 	notBefore        time.Time // nothing is sent before: a pause, or the minute after a restart
 	tarpitPause      bool      // no reply asked for the pause: a last transaction may be sent in it (tarpit.go)
@@ -59,7 +63,7 @@ type readyQueue struct {
 
 	lastAction cause // what last made it slower, for people
 
-	waitsForSlot [numPriorities]bool // it waits for a connection slot at that priority; guarded by the slots' mutex
+	slot admission.Waiter // with it it waits for a connection slot
 }
 
 // set stores a value in a map that is made at its first entry: of 50,000 queues, few need one.
@@ -103,8 +107,9 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 	if q.unknownProvider = provider.ID == table.Unknown.ID; !q.unknownProvider {
 		q.pools = map[netip.Addr]*addressPool{}
 	}
-	q.persistedBudget = persistedBudget{name: "lane " + k.source + " " + k.route, budget: newBudget(src.warmUpLimits(provider.Limits, now), now), onLease: q.onWake}
-	q.budget.singleCalls = &p.singleCalls
+	wake := q.onWake
+	q.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.warmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, wake)
+	q.slot = admission.NewWaiter(wake)
 	return q
 }
 
@@ -122,7 +127,7 @@ type finishedProbe struct {
 func (q *readyQueue) advance(p *probe, now time.Time, front bool, out []finishedProbe) []finishedProbe {
 	p.policy.NoSMTP = p.policy.NoSMTP || q.noSenderIdentity || q.probingDisabled
 	if p.urgent.Load() {
-		p.priority, p.policy.CallerWaits = single, true
+		p.priority, p.policy.CallerWaits = budget.Single, true
 	}
 	for {
 		step := engine.Next(&p.ev, p.policy, now)
@@ -163,7 +168,7 @@ func (q *readyQueue) skipSighting(p *probe, host string, now time.Time) (engine.
 	switch {
 	case p.sends >= maxSends:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
-	case now.Before(q.budget.quarantinedUntil) && !q.mayBeTrial(now), q.source.awaitingTrial(now):
+	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.source.awaitingTrial(now):
 		q.source.recordBlocked(p.ev.Route, p.ev.Address.Domain(), now)
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
@@ -208,18 +213,18 @@ func (q *readyQueue) add(probes []*probe, now time.Time) bool {
 func (q *readyQueue) noteLongBacklog(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.budget.pacing.until = now.Add(longBacklogLife)
+	q.budget.Pacing.RecordLongBacklog(now)
 }
 
 // noteShortJob tells the pacing of long jobs that rows of short jobs wait. The mutex is held.
 func (q *readyQueue) noteShortJob(now time.Time) {
-	if q.queued[short] > 0 {
-		q.budget.pacing.recordShortJob(now)
+	if q.queued[budget.ShortJob] > 0 {
+		q.budget.Pacing.RecordShortJob(now)
 	}
 }
 
 // promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
-func (q *readyQueue) promote(p *probe, class priority, now time.Time) {
+func (q *readyQueue) promote(p *probe, class budget.Class, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.queue.Load() != q || p.priority >= class || p.inList == nil {
@@ -260,7 +265,7 @@ func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedPro
 		if hq != nil && dq.hostQueue != hq {
 			continue
 		}
-		for _, class := range [...]priority{single, short, bulk} {
+		for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 			for list := &dq.queues[class]; list.n > 0; {
 				p := list.first
 				q.dequeue(p)
@@ -291,8 +296,7 @@ func (q *readyQueue) applyLimits(now time.Time) {
 	}
 	var out []finishedProbe
 	q.mu.Lock()
-	q.budget.limits = q.source.warmUpLimits(prov.Limits, now)
-	q.budget.lease.needed = q.budget.limits.RefusalsPerHour > 0
+	q.budget.Limits = q.source.warmUpLimits(prov.Limits, now)
 	if q.probingDisabled = q.prober.probingDisabled(q.provider, q.hosts); q.probingDisabled {
 		out = q.drain(now, nil)
 	}
@@ -338,10 +342,10 @@ func (q *readyQueue) connectDisabled(now time.Time) bool {
 // quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
 // connection decides instead: see openConnection.
 func (q *readyQueue) quarantined(now time.Time) bool {
-	return now.Before(q.budget.quarantinedUntil) && !(q.blocklisted && q.source.quarantined(now))
+	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.source.quarantined(now))
 }
 
 // idle reports a ready queue that holds nothing but its budgets. The mutex is held.
 func (q *readyQueue) idle() bool {
-	return q.probes == 0 && q.sessions == 0 && q.budget.openConns == 0 && !q.leaseRequested
+	return q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
 }

@@ -11,9 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"probity/engine"
 	"probity/prober/wire"
-	"probity/store/cache"
 )
 
 // Recent serves recent probes as lines of JSON, the newest first: some of each second, and for longer those that ended UNKNOWN.
@@ -72,31 +70,6 @@ func (p *Prober) readQuery(raw string) (q wire.Query, err error) {
 	return q, nil
 }
 
-func withKey(list []*trace, k cache.Key) (own []*trace) {
-	for _, t := range list {
-		if t.key == k {
-			own = append(own, t)
-		}
-	}
-	return own
-}
-
-// ruleSources maps the ids of the table's rules to where the rules come from.
-func (p *Prober) ruleSources() map[string]string {
-	table, from := p.table.Load(), map[string]string{}
-	put := func(rules []engine.Rule) {
-		for i := range rules {
-			from[rules[i].ID] = rules[i].Source
-		}
-	}
-	put(table.Generic)
-	put(table.Unknown.Rules)
-	for _, prov := range table.Providers {
-		put(prov.Rules)
-	}
-	return from
-}
-
 func writeLines(out *bufio.Writer, list []wire.Trace) {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
@@ -105,11 +78,4 @@ func writeLines(out *bufio.Writer, list []wire.Trace) {
 			return // the client has gone
 		}
 	}
-}
-
-func enhancedText(e engine.Enhanced) string {
-	if e.Class == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d.%d", e.Class, e.Subject, e.Detail)
 }

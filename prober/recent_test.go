@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/engine"
 	"probity/prober/wire"
 )
 
@@ -113,28 +112,4 @@ func TestRecentRefusesBadQueries(t *testing.T) {
 			require.LessOrEqual(t, strings.Count(w.Body.String(), "\n"), 1, query)
 		}
 	})
-}
-
-func TestRecentIsBounded(t *testing.T) {
-	r, start := newRecentProbes(nil), time.Unix(1_800_000_000, 0)
-	route := &engine.Route{Provider: &engine.Provider{}}
-	put := func(s engine.Status, at time.Time) {
-		r.record(&probe{ev: engine.Evidence{Route: route}}, &outcome{verdict: engine.Verdict{Status: s}}, "e", at)
-	}
-	for i := range 3 * anyPerSecond {
-		put(engine.Valid, start.Add(time.Duration(i)))
-	}
-	require.Len(t, r.all(), anyPerSecond, "of one second")
-	for i := range maxUnknowns + maxRecent {
-		put(engine.Unknown, start.Add(time.Duration(i)*10*time.Millisecond))
-	}
-	later := start.Add(time.Hour)
-	for i := range maxRecent + 10 {
-		put(engine.Valid, later.Add(time.Duration(i)*time.Second))
-	}
-	all := r.all()
-	require.Len(t, all, maxRecent+maxUnknowns)
-	for i := range all[1:] {
-		require.False(t, all[i+1].At.After(all[i].At), "the newest first")
-	}
 }

@@ -56,11 +56,11 @@ func (s *session) recordTiming(all time.Duration, n int) bool {
 	switch {
 	case n <= 0: // no recipient was asked
 	case !s.conn.Extensions().Pipelining:
-		q.latency.recordTransaction(all, n+2)
+		q.latency.RecordTransaction(all, n+2)
 	case hq.oneAtATime || hq.maxRecipients > 0:
-		q.latency.recordTransaction(all, n)
+		q.latency.RecordTransaction(all, n)
 	default:
-		q.latency.recordTransaction(all-s.conn.RoundTrip(), n)
+		q.latency.RecordTransaction(all-s.conn.RoundTrip(), n)
 	}
 	return q.worthConnection() < oldWorth
 }

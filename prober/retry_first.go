@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 )
 
 // A recipient whose connection was closed before its reply comes first on the next one; after the second time, first and alone.
@@ -21,19 +22,19 @@ func (p *probe) noteConnectionLoss(e engine.Event) {
 
 // hasRetryFirst reports that a recipient waits to be first on a connection.
 func (hq *hostQueue) hasRetryFirst() bool {
-	return hq.retryFirst.n+hq.retryDecoys[bulk].n+hq.retryDecoys[short].n+hq.retryDecoys[single].n > 0
+	return hq.retryFirst.n+hq.retryDecoys[budget.LongJob].n+hq.retryDecoys[budget.ShortJob].n+hq.retryDecoys[budget.Single].n > 0
 }
 
 // pendingDecoyCount is how many decoys are pending.
 func (hq *hostQueue) pendingDecoyCount() int {
-	return hq.pendingDecoysFor(bulk) + hq.pendingDecoysFor(short) + hq.pendingDecoysFor(single)
+	return hq.pendingDecoysFor(budget.LongJob) + hq.pendingDecoysFor(budget.ShortJob) + hq.pendingDecoysFor(budget.Single)
 }
 
 // addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports one that
 // goes alone.
-func (f *transactionBuilder) addRetryFirst(rooms [numPriorities]int, now time.Time) (isolated bool) {
+func (f *transactionBuilder) addRetryFirst(rooms [budget.NumClasses]int, now time.Time) (isolated bool) {
 	hq := f.s.hostQueue
-	if f.s.used.transactions > 0 {
+	if f.s.used.Transactions > 0 {
 		return false
 	}
 	for hq.retryFirst.n > 0 {
@@ -46,7 +47,7 @@ func (f *transactionBuilder) addRetryFirst(rooms [numPriorities]int, now time.Ti
 			return true
 		}
 	}
-	for _, class := range [...]priority{single, short, bulk} {
+	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 		r := &hq.retryDecoys[class]
 		for looked := r.n; looked > 0; looked-- {
 			late := r.peek().decoy.tries >= isolateAfter

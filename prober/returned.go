@@ -2,11 +2,13 @@ package prober
 
 import (
 	"time"
+
+	"probity/prober/budget"
 )
 
 // budgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished. It is
 // zero if no budget sets a time, and the rows may come again at once.
-func (q *readyQueue) budgetAllowsAt(class priority, now time.Time) time.Time {
+func (q *readyQueue) budgetAllowsAt(class budget.Class, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var due time.Time
@@ -15,22 +17,22 @@ func (q *readyQueue) budgetAllowsAt(class priority, now time.Time) time.Time {
 			due = t
 		}
 	}
-	if _, d := q.budget.room(&connUsage{}, class, now); d.denied {
-		put(d.until)
+	if _, d := q.budget.Room(&budget.Conn{}, class, now); d.Denied {
+		put(d.Until)
 	}
 	if q.sessions > 0 {
 		return due
 	}
 	put(q.connectAllowedAt())
-	put(q.budget.mayConnect(class, now).until)
-	put(q.source.health.blockedUntil())
+	put(q.budget.MayConnect(class, now).Until)
+	put(q.source.Health.blockedUntil())
 	put(q.addressRoomAt(class))
 	return due
 }
 
 // addressRoomAt is when the first address limit has room for a priority; zero unless every limit that the queue waits for has a
 // time. The mutex is held.
-func (q *readyQueue) addressRoomAt(class priority) (at time.Time) {
+func (q *readyQueue) addressRoomAt(class budget.Class) (at time.Time) {
 	for _, hq := range q.blocked {
 		if !hq.untilKnown || hq.deniedPriority < class {
 			return time.Time{}
@@ -40,16 +42,6 @@ func (q *readyQueue) addressRoomAt(class priority) (at time.Time) {
 		}
 	}
 	return at
-}
-
-// blockedUntil is when a connection may be tried; zero if any may now.
-func (h *health) blockedUntil() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.down() {
-		return time.Time{}
-	}
-	return h.trialAt
 }
 
 // resumesAt is when a ready queue will ask again, if rows are not worth holding for so long: then they are returned at once,

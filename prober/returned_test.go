@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -18,7 +19,7 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		row := b.rows(mxA, "ann@a.example")[0]
 		now := time.Now()
 		q := b.prober.queueOf(row.Route, b.prober.sources.list[0], now)
-		require.Zero(t, q.budgetAllowsAt(bulk, now))
+		require.Zero(t, q.budgetAllowsAt(budget.LongJob, now))
 		q.mu.Lock()
 		hq := q.domainQueueOf(&engine.Evidence{Route: row.Route}, "mx.a.example").hostQueue
 		q.mu.Unlock()
@@ -28,15 +29,15 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 			{now.Add(time.Hour), now.Add(time.Hour)},
 		} {
 			q.mu.Lock()
-			q.block(hq, bulk, x.until, now)
+			q.block(hq, budget.LongJob, x.until, now)
 			q.mu.Unlock()
-			require.Equal(t, x.want, q.budgetAllowsAt(bulk, now))
+			require.Equal(t, x.want, q.budgetAllowsAt(budget.LongJob, now))
 		}
 		q.mu.Lock()
 		q.endBlock(hq)
 		q.pause(now.Add(time.Minute))
 		q.mu.Unlock()
-		require.Equal(t, now.Add(time.Minute), q.budgetAllowsAt(bulk, now))
+		require.Equal(t, now.Add(time.Minute), q.budgetAllowsAt(budget.LongJob, now))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/prober/admission"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 )
@@ -20,13 +21,13 @@ func askSixtyHosts(t *testing.T, slow, rtt time.Duration, singles int) (took tim
 	}
 	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
 		p := b.prober
-		p.gate.runnable = func() int { return 1000 }
-		p.gate.procs, p.gate.limit = 2, 2*minLimit
-		for range rttSamples {
-			p.nodeRTT.record(rtt)
+		p.gate = admission.NewGate(4, 2, func() int { return 1000 }, &p.singleCalls)
+		for range 100 { // more than the estimate needs
+			p.nodeRTT.Record(rtt)
 		}
+		require.Equal(t, rtt >= 100*time.Millisecond, p.nodeRTT.IsHigh())
 		for range singles {
-			p.singleCalls.record(time.Now())
+			p.singleCalls.Record(time.Now())
 		}
 		var rows []wire.Row
 		for name := range hosts {
@@ -49,7 +50,7 @@ func TestHighLatencyHostsHoldNoAdmission(t *testing.T) {
 
 // TestLowLatencyHostsKeepTheirAdmission: sixty at four at a time are fifteen times a banner, a greeting and a transaction.
 func TestLowLatencyHostsKeepTheirAdmission(t *testing.T) {
-	const slow = highRTT - time.Millisecond
+	const slow = 9 * time.Millisecond
 	require.Greater(t, askSixtyHosts(t, slow, slow, 0), 15*3*slow)
 }
 
@@ -59,41 +60,14 @@ func TestHighLatencyHostsKeepTheirAdmissionUnderLoad(t *testing.T) {
 	require.Greater(t, askSixtyHosts(t, slow, slow, 100*press.Least), askSixtyHosts(t, slow, slow, 0))
 }
 
-// TestBusyProcessorDoesNotRaiseTheRTTEstimate records round trips that are late, but for a few.
-func TestBusyProcessorDoesNotRaiseTheRTTEstimate(t *testing.T) {
-	const late = 10 * highRTT
-	var e rttEstimate
-	record := func(took time.Duration, n int) {
-		for range n {
-			e.record(took)
-		}
-	}
-	record(late, rttSamples-1)
-	require.False(t, e.isHigh(), "too few to tell")
-	record(late, 1)
-	require.True(t, e.isHigh())
-	for range 10 {
-		record(late, rttSamples-1)
-		record(highRTT-1, 1)
-		require.False(t, e.isHigh(), "one was early")
-		record(late, rttSamples-1)
-		require.False(t, e.isHigh(), "and counts for as many more")
-		record(late, 1)
-		require.True(t, e.isHigh())
-		record(highRTT-1, 1)
-		require.False(t, e.isHigh(), "at once")
-		record(late, 2*rttSamples-1)
-	}
-}
-
 // TestQueueUsesTheRTTOfItsOwnHosts: if it has enough samples of them; else that of all hosts.
 func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
 	q := &readyQueue{prober: &Prober{}}
-	for range rttSamples {
-		q.prober.nodeRTT.record(time.Second)
+	for !q.prober.nodeRTT.IsHigh() {
+		q.prober.nodeRTT.Record(time.Second)
 	}
 	require.True(t, q.highLatency())
-	for range rttSamples {
+	for !q.rtt.Known() {
 		q.recordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
 	}
 	require.False(t, q.highLatency())
@@ -101,11 +75,21 @@ func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
 	require.False(t, other.highLatency(), "somebody is near")
 }
 
-// TestRTTIsMeasuredFromOneCommand: whatever else a connection takes.
+// TestRTTIsMeasuredFromOneCommand: whatever else a connection takes. Ten milliseconds and more are a high round-trip time.
 func TestRTTIsMeasuredFromOneCommand(t *testing.T) {
-	const slow = 100 * time.Millisecond
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {replyDelay: slow}}, func(b *testNode) {
-		b.verify(time.Minute, b.rows(mxA, "ann@a.example")...)
-		require.Equal(t, slow, b.prober.nodeRTT.rtt.least)
-	})
+	for slow, high := range map[time.Duration]bool{10*time.Millisecond - 1: false, 10 * time.Millisecond: true} {
+		hosts := map[string]*fakeServer{}
+		for i := range 60 { // more than the estimate needs
+			hosts[fmt.Sprintf("mx%d.a.example", i)] = &fakeServer{replyDelay: slow}
+		}
+		withTestNode(t, testTable, nil, hosts, func(b *testNode) {
+			var rows []wire.Row
+			for name := range hosts {
+				rows = append(rows, b.rows([]string{name}, fmt.Sprintf("ann@d%d.example", len(rows)))...)
+				rows[len(rows)-1].Number = uint32(len(rows))
+			}
+			require.Len(t, b.verify(time.Minute, rows...), len(rows))
+			require.Equal(t, high, b.prober.nodeRTT.IsHigh(), slow)
+		})
+	}
 }

@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"probity/engine/smtp"
+	"probity/prober/admission"
+	"probity/prober/budget"
 	"probity/store/cache"
 )
 
 // session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
 	queue        *readyQueue
-	hostQueue    *hostQueue // see readyQueue.handOver for what may change it
-	priority     priority   // that it was opened for
+	hostQueue    *hostQueue   // see readyQueue.handOver for what may change it
+	priority     budget.Class // that it was opened for
 	addressLimit *addressLimit
 	source       *source      // the queue's, or the one that reaches IPv6 hosts
 	pool         *addressPool // where it is connected to, or will be; guarded by the queue's mutex
@@ -21,8 +23,8 @@ type session struct {
 	number       uint32 // of the connection, in sightings
 	keyer        *cache.Keyer
 
-	used, addressUsed  connUsage // guarded by the queue's and the address limit's mutex
-	transactionsBefore int       // transactions before it came to its host queue
+	used, addressUsed  budget.Conn // guarded by the queue's and the address limit's mutex
+	transactionsBefore int         // transactions before it came to its host queue
 	dialled            bool
 	began              time.Time // when it was
 	tlsFailed          bool      // TLS has failed here before
@@ -42,12 +44,12 @@ type session struct {
 	cancel       context.CancelFunc // ends it at once; nil before it begins and after its end
 	wasReset     bool               // it was: see resetSessions
 	workingIndex int                // its index among those that work
-	admission    *admission         // its wait at the admission gate; nil for none
+	admission    *admission.Ticket  // its wait at the admission gate; nil for none
 
 	nextTrial   time.Time // if its source was quarantined everywhere when it began: when the next trial may start
 	closing     bool      // it fills no more transactions
 	admitted    bool      // by the admission gate
-	highLatency bool      // of its host: it leaves the gate while it waits for replies (round_trip.go)
+	highLatency bool      // of its host: it leaves the gate while it waits for replies (gated_conn.go)
 
 	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
 }
@@ -61,7 +63,7 @@ type transactions struct {
 	finished   []finishedProbe // empty between two transactions
 }
 
-func newSession(q *readyQueue, hq *hostQueue, class priority) *session {
+func newSession(q *readyQueue, hq *hostQueue, class budget.Class) *session {
 	return &session{queue: q, number: q.prober.connections.Add(1), hostQueue: hq, priority: class, source: q.source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.prober.cfg.Cache.Keyer(),
 		acceptedDomains: map[string]bool{}, transactions: q.prober.buffers.getTransactions()}
 }
@@ -75,7 +77,7 @@ func (s *session) run(soft, hard context.Context) {
 	s.highLatency = s.queue.highLatency()
 	s.queue.mu.Unlock()
 	defer s.end()
-	if soft.Err() != nil || !s.enterGate(soft) || s.queue.prober.slots.closed() {
+	if soft.Err() != nil || !s.enterGate(soft) || s.queue.prober.slots.Closed() {
 		return
 	}
 	began := time.Now()
@@ -102,24 +104,24 @@ func (s *session) enterGate(ctx context.Context) bool {
 		return true
 	}
 	gate, q := s.queue.prober.gate, s.queue
-	t := gate.enter()
+	t := gate.Enter()
 	if t == nil {
 		s.admitted = true
 		return true
 	}
 	q.mu.Lock()
-	if s.hostQueue.queued[single] > 0 {
-		gate.expedite(t)
+	if s.hostQueue.queued[budget.Single] > 0 {
+		gate.Expedite(t)
 	}
 	s.hostQueue.waitingAdmission = append(s.hostQueue.waitingAdmission, t)
 	if s.admission = t; s.wasReset {
-		gate.expedite(t)
+		gate.Expedite(t)
 	}
 	q.mu.Unlock()
-	s.admitted = gate.wait(ctx, t)
+	s.admitted = gate.Wait(ctx, t)
 	q.mu.Lock()
 	s.admission = nil
-	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission) bool { return other == t })
+	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission.Ticket) bool { return other == t })
 	q.mu.Unlock()
 	return s.admitted
 }
@@ -128,7 +130,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 func (s *session) releaseAdmission() {
 	if s.admitted {
 		s.admitted = false
-		s.queue.prober.gate.leave()
+		s.queue.prober.gate.Leave()
 	}
 }
 
@@ -152,7 +154,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			return false
 		}
 		s.highLatency = s.queue.highLatency()
-		if s.used.transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
+		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
 			s.queue.handOverNext(s, now)
 		}
 		d := s.queue.fillTransaction(s, now)
@@ -160,7 +162,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			s.queue.mu.Unlock()
 			return true
 		}
-		if !d.denied && s.queue.handOverNext(s, now) {
+		if !d.Denied && s.queue.handOverNext(s, now) {
 			s.queue.mu.Unlock()
 			continue
 		}
@@ -187,7 +189,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 
 // mustClose reports a connection that must send no more transactions. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
-	return s.closing || s.wasReset || s.used.sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.closed() || s.shouldYield() || s.used.sent >= maxSent
+	return s.closing || s.wasReset || s.used.Sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.Closed() || s.shouldYield() || s.used.Sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
@@ -203,10 +205,10 @@ const (
 func (s *session) shouldYield() bool {
 	const turn, longTurn = 8, 40
 	if s.hostQueue.hasRetryFirst() {
-		return s.used.transactions >= turn
+		return s.used.Transactions >= turn
 	}
 	requested := s.expectsRequests() || s.pool != nil && s.pool.requestCount > 0 && !s.queue.singleWaiting
-	return s.queue.waitingForConnection && (s.used.transactions >= longTurn || s.used.transactions >= turn && !requested)
+	return s.queue.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
 }
 
 // longLinger is how long an idle session waits for work where the receiver sets no limit to connections: as long as Postfix
@@ -215,24 +217,24 @@ func (s *session) shouldYield() bool {
 const longLinger = 2 * time.Second
 
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
-func (s *session) idleTimeout(d denial, now time.Time) time.Duration {
+func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 	linger := s.queue.prober.cfg.Linger
-	if s.queue.budget.limits.Connections == 0 { // else others may wait for its end
+	if s.queue.budget.Limits.Connections == 0 { // else others may wait for its end
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case s.queue.waitingForConnection && (d.denied || !s.expectsRequests()), s.queue.prober.slots.scarce():
+	case s.queue.waitingForConnection && (d.Denied || !s.expectsRequests()), s.queue.prober.slots.Scarce():
 		return 0
-	case d.lease:
+	case d.Lease:
 		s.askLease()
 		return time.Second
-	case !d.denied:
+	case !d.Denied:
 		return linger
-	case d.until.IsZero() || d.until.Sub(now) > 4*time.Second:
+	case d.Until.IsZero() || d.Until.Sub(now) > 4*time.Second:
 		s.queue.awaitBudget(d, now)
 		return 0
 	}
-	return d.until.Sub(now)
+	return d.Until.Sub(now)
 }
 
 func (s *session) askLease() {
@@ -240,11 +242,11 @@ func (s *session) askLease() {
 		s.addressLease = false
 		s.addressLimit.mu.Lock()
 		s.addressLimit.addWaiter(s.queue, s.hostQueue, s.priority)
-		s.queue.prober.budgetLog.requestLease(&s.addressLimit.persistedBudget)
+		s.queue.prober.budgetLog.RequestLease(&s.addressLimit.budget)
 		s.addressLimit.mu.Unlock()
 		return
 	}
-	s.queue.prober.budgetLog.requestLease(&s.queue.persistedBudget)
+	s.queue.prober.budgetLog.RequestLease(&s.queue.budget)
 }
 
 // waitIdle waits for work. It returns false if the session should end: ctx ended, or no work came.
@@ -283,9 +285,9 @@ func (s *session) end() {
 	}
 	q.mu.Lock()
 	if s.dialled {
-		q.budget.connectionClosed()
+		q.budget.ConnectionClosed()
 	} else {
-		q.budget.cancelConnect()
+		q.budget.CancelConnect()
 	}
 	q.sessions--
 	s.hostQueue.sessions--
@@ -295,10 +297,8 @@ func (s *session) end() {
 	q.waitingForConnection, q.singleWaiting = false, false
 	q.detach(s)
 	q.scheduleNeeded(s.hostQueue)
-	p.slots.release()
+	p.slots.Release()
 	q.dispatch(now)
 	q.mu.Unlock()
-	for next := p.slots.nextWaiting(); next != nil; next = p.slots.nextWaiting() {
-		next.onWake(now)
-	}
+	p.slots.WakeWaiting(now)
 }

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"probity/prober/budget"
 )
 
 // Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection for each
@@ -18,11 +20,11 @@ type addressPool struct {
 	sessions          int // connected, or connecting
 	healthy           int // those that have had a recipient answered
 	idle              []*session
-	requests          [numPriorities]ring[*hostQueue] // host queues without a session that have work there; some have none any more
-	requestCount      int                             // in all of them
-	withdrawnRequests int                             // of those: host queues that were removed since
-	share             fairShare                       // of requests of short and long jobs
-	handedOverAt      time.Time                       // when a session was last handed over there
+	requests          [budget.NumClasses]ring[*hostQueue] // host queues without a session that have work there; some have none any more
+	requestCount      int                                 // in all of them
+	withdrawnRequests int                                 // of those: host queues that were removed since
+	share             budget.FairShare                    // of requests of short and long jobs
+	handedOverAt      time.Time                           // when a session was last handed over there
 }
 
 const (
@@ -55,7 +57,7 @@ func (q *readyQueue) setHostAddr(hq *hostQueue, a netip.Addr) {
 		}
 		q.removePoolIfEmpty(pool)
 	}
-	hq.addr, hq.requested = a, [numPriorities]bool{}
+	hq.addr, hq.requested = a, [budget.NumClasses]bool{}
 }
 
 // poolAt finds or makes a pool.
@@ -90,7 +92,7 @@ func (q *readyQueue) mayShareConnection(hq *hostQueue) bool {
 }
 
 // request requests the sessions at a host queue's address, if it has none of its own; an idle one comes at once.
-func (q *readyQueue) request(hq *hostQueue, class priority) {
+func (q *readyQueue) request(hq *hostQueue, class budget.Class) {
 	if hq.sessions > 0 || hq.requested[class] || !q.mayShareConnection(hq) || q.handOverIdle(hq, class, time.Now()) {
 		return
 	}
@@ -101,7 +103,7 @@ func (q *readyQueue) request(hq *hostQueue, class priority) {
 }
 
 // pop takes the oldest request of a priority.
-func (pool *addressPool) pop(class priority) *hostQueue {
+func (pool *addressPool) pop(class budget.Class) *hostQueue {
 	hq := pool.requests[class].pop()
 	hq.requested[class] = false
 	pool.requestCount--
@@ -112,7 +114,7 @@ func (pool *addressPool) pop(class priority) *hostQueue {
 // its requests.
 func (q *readyQueue) withdrawRequest(hq *hostQueue) {
 	pool := q.pools[hq.addr]
-	if pool == nil || hq.requested == [numPriorities]bool{} {
+	if pool == nil || hq.requested == [budget.NumClasses]bool{} {
 		return
 	}
 	for _, requested := range hq.requested {
@@ -143,12 +145,12 @@ func (q *readyQueue) withdrawRequest(hq *hostQueue) {
 // looked up again.
 func (q *readyQueue) nextHost(s *session, now time.Time) *hostQueue {
 	for pool := s.pool; pool.requestCount > 0; {
-		both := pool.requests[short].n > 0 && pool.requests[bulk].n > 0
-		class := single
-		if pool.requests[single].n == 0 {
-			class = pool.share.next(both, pool.requests[short].n > 0)
+		both := pool.requests[budget.ShortJob].n > 0 && pool.requests[budget.LongJob].n > 0
+		class := budget.Single
+		if pool.requests[budget.Single].n == 0 {
+			class = pool.share.Next(both, pool.requests[budget.ShortJob].n > 0)
 		}
-		if !s.mayServe(class, now) || q.singleWaiting && class != single {
+		if !s.mayServe(class, now) || q.singleWaiting && class != budget.Single {
 			return nil
 		}
 		switch hq := pool.pop(class); {
@@ -162,8 +164,8 @@ func (q *readyQueue) nextHost(s *session, now time.Time) *hostQueue {
 				q.scheduleNeeded(hq)
 			}
 		default:
-			if both && class != single {
-				pool.share.record(class, 1)
+			if both && class != budget.Single {
+				pool.share.Record(class, 1)
 			}
 			return hq
 		}
@@ -172,9 +174,9 @@ func (q *readyQueue) nextHost(s *session, now time.Time) *hostQueue {
 }
 
 // mayServe reports that a session may serve a priority: a connection that jobs could not have opened is left to single calls.
-func (s *session) mayServe(class priority, now time.Time) bool {
+func (s *session) mayServe(class budget.Class, now time.Time) bool {
 	p := &s.queue.budget
-	return p.limits.Connections == 0 || s.priority != single || p.openConns <= p.maxOpen(class, now)
+	return p.Limits.Connections == 0 || s.priority != budget.Single || p.Open() <= p.MaxOpen(class, now)
 }
 
 // expectsRequests reports a session that host queues at its address may soon request: hosts of the queue are being looked up,
@@ -210,14 +212,14 @@ func (q *readyQueue) handOver(s *session, hq *hostQueue, now time.Time) {
 	if s.answered {
 		old.healthy--
 	}
-	s.hostQueue, s.answered, s.transactionsBefore, s.pool.handedOverAt = hq, false, s.used.transactions, now
+	s.hostQueue, s.answered, s.transactionsBefore, s.pool.handedOverAt = hq, false, s.used.Transactions, now
 	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
 	q.singleWaiting = q.singleWaiting && !hq.singleWaits()
 	q.scheduleNeeded(old)
 }
 
 // handOverIdle wakes an idle session at a host queue's address for that host queue. It returns false if there is none.
-func (q *readyQueue) handOverIdle(hq *hostQueue, class priority, now time.Time) bool {
+func (q *readyQueue) handOverIdle(hq *hostQueue, class budget.Class, now time.Time) bool {
 	pool := q.poolOf(hq)
 	if pool == nil || hq.hasRetryFirst() || q.lookupExpired(hq, now) {
 		return false
@@ -247,10 +249,10 @@ type sharedWaiter struct {
 
 // waitForShared leaves a host queue with rows of jobs only to the sessions at its address, if it has little to ask and few wait
 // with it. It returns false if the host queue should get a connection of its own.
-func (q *readyQueue) waitForShared(hq *hostQueue, class priority, now time.Time) bool {
+func (q *readyQueue) waitForShared(hq *hostQueue, class budget.Class, now time.Time) bool {
 	pool := q.poolOf(hq)
 	switch {
-	case class == single, hq.sessions > 0, hq.gaveUpWaiting, hq.hasRetryFirst():
+	case class == budget.Single, hq.sessions > 0, hq.gaveUpWaiting, hq.hasRetryFirst():
 		return false
 	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.waitingCount() > q.worthConnection():
 		return false
@@ -260,7 +262,7 @@ func (q *readyQueue) waitForShared(hq *hostQueue, class priority, now time.Time)
 }
 
 // addSharedWaiter has a host queue wait for the sessions at its address.
-func (q *readyQueue) addSharedWaiter(hq *hostQueue, class priority, now time.Time) {
+func (q *readyQueue) addSharedWaiter(hq *hostQueue, class budget.Class, now time.Time) {
 	q.request(hq, class)
 	if hq.waitingSince.IsZero() {
 		hq.waitingSince = now
@@ -284,9 +286,9 @@ func (q *readyQueue) endSharedWaits(now time.Time) {
 		}
 		hq.waitingSince = time.Time{}
 		switch pool := q.poolOf(hq); {
-		case hq.sessions > 0 || !hq.needsSession(bulk, q):
+		case hq.sessions > 0 || !hq.needsSession(budget.LongJob, q):
 		case pool != nil && pool.sessions > 0 && now.Sub(pool.handedOverAt) < sharedWait:
-			q.addSharedWaiter(hq, bulk, now)
+			q.addSharedWaiter(hq, budget.LongJob, now)
 		default:
 			hq.gaveUpWaiting = true
 			q.scheduleNeeded(hq)
@@ -322,7 +324,7 @@ func (q *readyQueue) detach(s *session) {
 	}
 	for class := range pool.requests {
 		for pool.requests[class].n > 0 {
-			q.scheduleNeeded(pool.pop(priority(class)))
+			q.scheduleNeeded(pool.pop(budget.Class(class)))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -475,15 +476,15 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 		for i := range 10 {
 			hq := &hostQueue{key: fmt.Sprint(i), addr: here, lookedUp: time.Now()}
 			set(&q.hostQueues, hq.key, hq)
-			q.request(hq, bulk)
-			q.request(hq, bulk)
-			q.request(hq, single)
+			q.request(hq, budget.LongJob)
+			q.request(hq, budget.LongJob)
+			q.request(hq, budget.Single)
 			hostQueues = append(hostQueues, hq)
 		}
 		require.Equal(t, 20, q.pools[here].requestCount)
 		q.setHostAddr(hostQueues[0], there)
 		require.Equal(t, 18, q.pools[here].requestCount)
-		q.request(hostQueues[0], bulk)
+		q.request(hostQueues[0], budget.LongJob)
 		require.Equal(t, 1, q.pools[there].requestCount)
 		for _, hq := range hostQueues {
 			q.removeHostIfEmpty(hq)
@@ -501,30 +502,34 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.list[0], now)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		waits := func(key string, class priority) *hostQueue {
+		waits := func(key string, class budget.Class) *hostQueue {
 			hq := &hostQueue{key: key, addr: at, lookedUp: now}
 			hq.queued[class] = 1
 			set(&q.hostQueues, key, hq)
 			q.request(hq, class)
 			return hq
 		}
-		free := q.budget.maxOpen(bulk, now)
+		free := q.budget.MaxOpen(budget.LongJob, now)
 		require.Less(t, free, 10)
-		opened := map[priority]*session{}
-		for _, class := range [...]priority{single, bulk} {
+		opened := map[budget.Class]*session{}
+		for _, class := range [...]budget.Class{budget.Single, budget.LongJob} {
 			opened[class] = newSession(q, &hostQueue{}, class)
 			opened[class].pool = q.poolAt(at)
 		}
-		q.budget.openConns = free + 1
-		defer func() { q.budget.openConns = 0 }()
-		job := waits("a job's", bulk)
-		require.Nil(t, q.nextHost(opened[single], now))
-		one := waits("a single's", single)
-		require.Equal(t, one, q.nextHost(opened[single], now))
-		require.Equal(t, job, q.nextHost(opened[bulk], now))
-		job = waits("another job's", bulk)
-		q.budget.openConns = free
-		require.Equal(t, job, q.nextHost(opened[single], now))
+		for range free + 1 {
+			require.False(t, q.budget.ReserveConnect(budget.Single, now).Denied)
+		}
+		job := waits("a job's", budget.LongJob)
+		require.Nil(t, q.nextHost(opened[budget.Single], now))
+		one := waits("a single's", budget.Single)
+		require.Equal(t, one, q.nextHost(opened[budget.Single], now))
+		require.Equal(t, job, q.nextHost(opened[budget.LongJob], now))
+		job = waits("another job's", budget.LongJob)
+		q.budget.CancelConnect()
+		require.Equal(t, job, q.nextHost(opened[budget.Single], now))
+		for q.budget.Open() > 0 {
+			q.budget.CancelConnect()
+		}
 		clear(q.hostQueues)
 		clear(q.pools)
 	})
@@ -596,20 +601,20 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.list[0], now)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		s := newSession(q, &hostQueue{key: "here"}, bulk)
+		s := newSession(q, &hostQueue{key: "here"}, budget.LongJob)
 		q.attach(s, at)
 		s.hostQueue.idle, s.pool.idle, q.idleCount = []*session{s}, []*session{s}, 1
 		hq := &hostQueue{key: "g", host: "mx0.big.example", addr: at, lookedUp: now.Add(-lookupLife), domainCount: 1}
-		hq.queued[bulk] = 1
+		hq.queued[budget.LongJob] = 1
 		set(&q.hostQueues, "g", hq)
-		q.request(hq, bulk)
-		require.False(t, q.handOverIdle(hq, bulk, now))
+		q.request(hq, budget.LongJob)
+		require.False(t, q.handOverIdle(hq, budget.LongJob, now))
 		require.Nil(t, q.nextHost(s, now))
 		require.True(t, hq.lookingUp, "it is looked up")
 		hq = &hostQueue{key: "fresh", host: "mx0.big.example", addr: at, lookedUp: now, domainCount: 1}
-		hq.queued[bulk] = 1
+		hq.queued[budget.LongJob] = 1
 		set(&q.hostQueues, "fresh", hq)
-		q.request(hq, bulk)
+		q.request(hq, budget.LongJob)
 		require.Equal(t, hq, s.hostQueue, "it was lent at once")
 		require.Zero(t, q.idleCount)
 		clear(q.hostQueues)
@@ -637,7 +642,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				q := b.prober.queueOf(b.route(name), b.prober.sources.list[0], now)
 				q.mu.Lock()
 				defer q.mu.Unlock()
-				s := newSession(q, &hostQueue{key: name, host: name}, bulk)
+				s := newSession(q, &hostQueue{key: name, host: name}, budget.LongJob)
 				q.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
 				tt.fail(&replyHandler{s: s, l: q, o: &smtp.Outcome{}, now: now})

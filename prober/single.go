@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -19,7 +20,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 	}
 	now := time.Now()
 	if !a.Low {
-		p.singleCalls.record(now)
+		p.singleCalls.Record(now)
 	}
 	key := p.cfg.Cache.Key(a.Address)
 	if v, ok := p.cfg.Cache.Get(key, now); ok && verdictFits(&v, a.Flags, a.Route, a.MaxAge, now) {
@@ -67,9 +68,9 @@ func (p *Prober) timeoutVerdict(a *wire.SingleRequest) engine.Verdict {
 // startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
 // waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
-	pr := &probe{key: key, priority: single, facts: p.factsOf(a.Address.Domain(), a.Route.Hosts, now)}
+	pr := &probe{key: key, priority: budget.Single, facts: p.factsOf(a.Address.Domain(), a.Route.Hosts, now)}
 	if a.Low {
-		pr.priority = bulk
+		pr.priority = budget.LongJob
 	}
 	forbidden := p.cfg.SuppressedAddress(a.Address) || p.mustNotAsk(&delistingTrial{*a.Route, a.Address.Domain(), a.Route.Hosts})
 	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.table.Load().Schedule, CallerWaits: true}
@@ -111,6 +112,6 @@ func (p *Prober) expedite(got *probe, low bool, now time.Time) {
 	}
 	got.urgent.Store(true)
 	if q := got.queue.Load(); q != nil {
-		q.promote(got, single, now)
+		q.promote(got, budget.Single, now)
 	}
 }

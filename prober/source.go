@@ -64,7 +64,7 @@ type source struct {
 	sender    engine.SenderIdentity // what replies may quote of us
 	firstUsed time.Time             // when it was first used, while it is warming up; zero for a source that is warm
 
-	health health
+	Health health // whether it can connect
 
 	mu                  sync.Mutex           // guards what follows; health's is taken under it
 	quarantinedUntil    time.Time            // quarantined everywhere until then

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/store/cache"
 )
 
@@ -83,7 +84,7 @@ func (rh *replyHandler) giveUpUnconfirmed() {
 	hq := rh.s.hostQueue
 	for _, dq := range slices.Clone(hq.unconfirmed) {
 		class := dq.decoy.priority()
-		if dq.decoy.suspectAt == 0 || rh.becameAcceptAll == nil && class != single && (!hq.noTargetLeft(class) || hq.pendingDecoyCount()+len(hq.inFlightGroups) > 0) {
+		if dq.decoy.suspectAt == 0 || rh.becameAcceptAll == nil && class != budget.Single && (!hq.noTargetLeft(class) || hq.pendingDecoyCount()+len(hq.inFlightGroups) > 0) {
 			continue
 		}
 		dq.decoy.discard(rh.now)

@@ -1,6 +1,10 @@
 package prober
 
-import "time"
+import (
+	"time"
+
+	"probity/prober/budget"
+)
 
 // A tarpit answers more slowly the more errors it has seen, until no reply comes in time. Its replies are the warning: when
 // they take far longer than its fastest, the host is paused, the longer the slower it is. So it recovers about as fast as it
@@ -62,7 +66,7 @@ func (rh *replyHandler) worthLastTransaction() bool {
 		addrLimit.mu.Lock()
 		defer addrLimit.mu.Unlock()
 	}
-	if n, d := s.room(bulk, rh.now); n == 0 && !d.lease {
+	if n, d := s.room(budget.LongJob, rh.now); n == 0 && !d.Lease {
 		return false
 	}
 	if hq.pendingNow() == 0 && rh.unconfirmed >= worthConfirming {
@@ -73,5 +77,5 @@ func (rh *replyHandler) worthLastTransaction() bool {
 
 // pendingNow is how many pending decoys an existing connection may send.
 func (hq *hostQueue) pendingNow() int {
-	return hq.pendingDecoys[bulk].n + hq.pendingDecoys[short].n + hq.pendingDecoys[single].n
+	return hq.pendingDecoys[budget.LongJob].n + hq.pendingDecoys[budget.ShortJob].n + hq.pendingDecoys[budget.Single].n
 }

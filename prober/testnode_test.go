@@ -419,3 +419,18 @@ func (b *testNode) single(timeout time.Duration, mx []string, addr string) engin
 func verdictText(v engine.Verdict) string {
 	return strings.TrimSpace(v.Status.String() + " " + v.Reason.String())
 }
+
+// mostInSpan is the greatest number of events in any span of the given length, borders included.
+func mostInSpan(events []time.Time, span time.Duration) int {
+	most, from := 0, 0
+	for i := range events {
+		for events[i].Sub(events[from]) > span {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
+// blocklistReports is how many routes must refuse a source as blocklisted for it to be quarantined everywhere.
+const blocklistReports = 3

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"probity/engine/smtp"
+	"probity/prober/budget"
 )
 
 // recipient is one recipient of a transaction: a target, or the decoy of a domain queue if probe is nil.
@@ -16,10 +17,10 @@ type recipient struct {
 // fillTransaction fills the session's next transaction and reserves its budgets: single calls first, then decoys, then jobs. If
 // there is nothing to send, the denial says why; no denial means that there is no work. More transactions follow in the same
 // group: a receiver that takes one recipient or one domain a transaction would otherwise cost a round trip for each.
-func (q *readyQueue) fillTransaction(s *session, now time.Time) denial {
+func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 	s.recipients, s.rcpts = s.recipients[:0], s.rcpts[:0]
 	if now.Before(q.notBefore) && !(s.lastTransaction && q.tarpitPause) {
-		return denial{denied: true, until: q.notBefore}
+		return budget.Denial{Denied: true, Until: q.notBefore}
 	}
 	q.noteShortJob(now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
@@ -40,29 +41,29 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) denial {
 		}
 		s.hostQueue.markSent(s)
 		s.closing = s.closing || s.lastTransaction
-		return denial{}
+		return budget.Denial{}
 	}
 	hq := s.hostQueue
 	switch {
-	case s.lastTransaction && !denials[bulk].lease:
+	case s.lastTransaction && !denials[budget.LongJob].Lease:
 		s.closing = true
 	case s.lastTransaction:
-		return denials[bulk]
-	case rooms[single] == 0 && hq.waitingCount() > 0:
-		return s.leaveIfUsedUp(denials[single])
-	case rooms[short] == 0 && hq.waitingCount() > hq.queued[single]:
-		return s.leaveIfUsedUp(denials[short])
-	case rooms[bulk] == 0 && hq.waitingCount() > hq.queued[single]+hq.queued[short]:
-		return s.leaveIfUsedUp(denials[bulk])
-	case hq.hasRetryFirst() && s.used.transactions > 0:
+		return denials[budget.LongJob]
+	case rooms[budget.Single] == 0 && hq.waitingCount() > 0:
+		return s.leaveIfUsedUp(denials[budget.Single])
+	case rooms[budget.ShortJob] == 0 && hq.waitingCount() > hq.queued[budget.Single]:
+		return s.leaveIfUsedUp(denials[budget.ShortJob])
+	case rooms[budget.LongJob] == 0 && hq.waitingCount() > hq.queued[budget.Single]+hq.queued[budget.ShortJob]:
+		return s.leaveIfUsedUp(denials[budget.LongJob])
+	case hq.hasRetryFirst() && s.used.Transactions > 0:
 		s.closing = true // what is left needs a new connection
 	}
-	return denial{}
+	return budget.Denial{}
 }
 
 // addTransaction adds a transaction of at most so many recipients to the group, and reserves its budgets. It returns false if
 // it would be empty.
-func (q *readyQueue) addTransaction(s *session, rooms [numPriorities]int, now time.Time) bool {
+func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, now time.Time) bool {
 	hq, from := s.hostQueue, len(s.recipients)
 	f := transactionBuilder{l: q, s: s, oneDomain: q.provider.OneDomain || s.oneDomain || hq.oneDomain}
 	for class := range rooms {
@@ -72,7 +73,7 @@ func (q *readyQueue) addTransaction(s *session, rooms [numPriorities]int, now ti
 	case s.lastTransaction:
 		f.addAllDecoys(rooms, now)
 	case !f.addRetryFirst(rooms, now):
-		f.addProbes(&hq.domains[single], single, rooms[single])
+		f.addProbes(&hq.domains[budget.Single], budget.Single, rooms[budget.Single])
 		f.addAllDecoys(rooms, now)
 		f.addJobRows(rooms)
 	}
@@ -92,7 +93,7 @@ func (s *session) pipelineRoom() int {
 	if !s.progress || s.hostQueue.maxRecipients > 0 || s.hostQueue.oneAtATime || !s.conn.Extensions().Pipelining {
 		return 0
 	}
-	return s.queue.latency.pipelineLimit(maxTransaction) - len(s.recipients)
+	return s.queue.latency.PipelineLimit(budget.MaxTransaction) - len(s.recipients)
 }
 
 // transactionBuilder fills one transaction.
@@ -111,13 +112,13 @@ func (f *transactionBuilder) domainFits(domain string) bool {
 func (f *transactionBuilder) addRecipient(p *probe, dq *domainQueue) {
 	f.domain = dq.domain
 	dq.inFlight++
-	class := bulk
+	class := budget.LongJob
 	if p != nil {
 		class = p.priority
 	} else {
 		class = dq.decoy.priority()
 	}
-	f.s.recipients = append(f.s.recipients, recipient{p, dq, class == bulk})
+	f.s.recipients = append(f.s.recipients, recipient{p, dq, class == budget.LongJob})
 	if p != nil {
 		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: dq.domain})
 	}
@@ -132,7 +133,7 @@ func (f *transactionBuilder) addProbe(p *probe) {
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain queue that has more goes to the ring's end,
 // so that no domain keeps the others waiting.
-func (f *transactionBuilder) addProbes(r *ring[*domainQueue], class priority, room int) {
+func (f *transactionBuilder) addProbes(r *ring[*domainQueue], class budget.Class, room int) {
 	for looked := r.n; looked > 0 && len(f.s.recipients) < room; looked-- {
 		dq := r.pop()
 		list := &dq.queues[class]
@@ -149,25 +150,25 @@ func (f *transactionBuilder) addProbes(r *ring[*domainQueue], class priority, ro
 }
 
 // addJobRows adds rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
-func (f *transactionBuilder) addJobRows(rooms [numPriorities]int) {
+func (f *transactionBuilder) addJobRows(rooms [budget.NumClasses]int) {
 	q, hq := f.l, f.s.hostQueue
-	both := q.queued[short] > 0 && q.queued[bulk] > 0
-	first, then := short, bulk
-	if q.recipientTurns.next(both, q.queued[short] > 0) == bulk {
-		first, then = bulk, short
+	both := q.queued[budget.ShortJob] > 0 && q.queued[budget.LongJob] > 0
+	first, then := budget.ShortJob, budget.LongJob
+	if q.recipientTurns.Next(both, q.queued[budget.ShortJob] > 0) == budget.LongJob {
+		first, then = budget.LongJob, budget.ShortJob
 	}
-	for _, class := range [...]priority{first, then} {
+	for _, class := range [...]budget.Class{first, then} {
 		before := len(f.s.recipients)
 		f.addProbes(&hq.domains[class], class, rooms[class])
 		if both {
-			q.recipientTurns.record(class, len(f.s.recipients)-before)
+			q.recipientTurns.Record(class, len(f.s.recipients)-before)
 		}
 	}
 }
 
 // addAllDecoys adds the pending decoys, those of the highest priority first.
-func (f *transactionBuilder) addAllDecoys(rooms [numPriorities]int, now time.Time) {
-	for _, class := range [...]priority{single, short, bulk} {
+func (f *transactionBuilder) addAllDecoys(rooms [budget.NumClasses]int, now time.Time) {
+	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 		r := &f.s.hostQueue.pendingDecoys[class]
 		f.addDecoys(r, r.n, rooms[class], now)
 	}
@@ -194,11 +195,11 @@ func (f *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, no
 }
 
 // roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
-func (s *session) roomByPriority(now time.Time) (rooms [numPriorities]int, denials [numPriorities]denial) {
-	rooms[single], denials[single] = s.room(single, now)
-	rooms[bulk], denials[bulk] = s.room(bulk, now)
-	if rooms[short], denials[short] = rooms[bulk], denials[bulk]; s.jobClassesDiffer(now) {
-		rooms[short], denials[short] = s.room(short, now)
+func (s *session) roomByPriority(now time.Time) (rooms [budget.NumClasses]int, denials [budget.NumClasses]budget.Denial) {
+	rooms[budget.Single], denials[budget.Single] = s.room(budget.Single, now)
+	rooms[budget.LongJob], denials[budget.LongJob] = s.room(budget.LongJob, now)
+	if rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]; s.jobClassesDiffer(now) {
+		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(budget.ShortJob, now)
 	}
 	return rooms, denials
 }
@@ -208,23 +209,23 @@ func (s *session) roomByPriority(now time.Time) (rooms [numPriorities]int, denia
 func (s *session) jobClassesDiffer(now time.Time) bool {
 	q, addrLimit := s.queue, s.addressLimit
 	if addrLimit == nil {
-		return q.budget.jobClassesDiffer(now)
+		return q.budget.JobClassesDiffer(now)
 	}
-	if q.queued[short] > 0 {
-		addrLimit.noteDemand(short, q.budget.pacing.until, now)
+	if q.queued[budget.ShortJob] > 0 {
+		addrLimit.noteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
 	}
-	return q.budget.jobClassesDiffer(now) || addrLimit.budget.jobClassesDiffer(now)
+	return q.budget.JobClassesDiffer(now) || addrLimit.budget.JobClassesDiffer(now)
 }
 
 // room is how many recipients may be sent now, by the queue, the address limit, the server's own limits and what was learnt of
 // it.
-func (s *session) room(class priority, now time.Time) (int, denial) {
-	n, d := s.queue.budget.room(&s.used, class, now)
+func (s *session) room(class budget.Class, now time.Time) (int, budget.Denial) {
+	n, d := s.queue.budget.Room(&s.used, class, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {
-		m, dd := addrLimit.budget.room(&s.addressUsed, class, now)
+		m, dd := addrLimit.budget.Room(&s.addressUsed, class, now)
 		if n = min(n, m); m == 0 {
 			d = dd
-			if dd.lease {
+			if dd.Lease {
 				s.addressLease = true
 			}
 		}
@@ -232,13 +233,13 @@ func (s *session) room(class priority, now time.Time) (int, denial) {
 	if g := s.hostQueue.maxRecipients; g > 0 {
 		n = min(n, g)
 	}
-	if s.queue.budget.limits.Connections == 0 {
-		n = min(n, s.queue.latency.transactionLimit())
+	if s.queue.budget.Limits.Connections == 0 {
+		n = min(n, s.queue.latency.TransactionLimit(budget.MaxTransaction))
 	}
 	if s.maxRcpt > 0 {
 		n = min(n, s.maxRcpt)
 	}
-	if s.maxMail > 0 && s.used.transactions >= s.maxMail {
+	if s.maxMail > 0 && s.used.Transactions >= s.maxMail {
 		n = 0
 	}
 	return n, d
@@ -246,13 +247,13 @@ func (s *session) room(class priority, now time.Time) (int, denial) {
 
 // reserve takes n recipients and a transaction from all budgets. The address limit's mutex is held too.
 func (s *session) reserve(n int) {
-	s.queue.budget.reserve(&s.used, n)
+	s.queue.budget.Reserve(&s.used, n)
 	longJobs := countLongJobs(s.recipients[len(s.recipients)-n:])
-	s.queue.budget.pacing.reserved += longJobs
-	s.used.transactions++
+	s.queue.budget.Pacing.Reserve(longJobs)
+	s.used.Transactions++
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.budget.reserve(&s.addressUsed, n)
-		addrLimit.budget.pacing.reserved += longJobs
+		addrLimit.budget.Reserve(&s.addressUsed, n)
+		addrLimit.budget.Pacing.Reserve(longJobs)
 	}
 }
 
@@ -269,9 +270,9 @@ func countLongJobs(recipients []recipient) (n int) {
 // settle returns to all budgets what a transaction of n recipients has not used: `unsent` were never sent, `accepted` were
 // accepted. Of the rest, `deferred` got a 4xx that says nothing of the mailbox: they count on the connection, not in the hour.
 func (s *session) settle(n, unsent, accepted, deferred int, now time.Time) {
-	settleOne := func(p *budget, c *connUsage) {
-		p.release(c, unsent)
-		p.settle(c, n-unsent, accepted, deferred, now)
+	settleOne := func(p *budget.Persisted, c *budget.Conn) {
+		p.Release(c, unsent)
+		p.Settle(c, n-unsent, accepted, deferred, now)
 	}
 	settleOne(&s.queue.budget, &s.used)
 	if addrLimit := s.addressLimit; addrLimit != nil {
@@ -283,19 +284,19 @@ func (s *session) settle(n, unsent, accepted, deferred int, now time.Time) {
 
 // settleLong settles n recipients of long jobs, of which `refused` count in the hour, with the pacing of those.
 func (s *session) settleLong(n, refused int, now time.Time) {
-	s.queue.budget.settleLong(n, refused, now)
+	s.queue.budget.SettleLong(n, refused, now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock()
-		addrLimit.budget.settleLong(n, refused, now)
+		addrLimit.budget.SettleLong(n, refused, now)
 		addrLimit.mu.Unlock()
 	}
 }
 
 // leaveIfUsedUp ends a session whose connection is used up; waiting lifts only a denial of a budget.
-func (s *session) leaveIfUsedUp(d denial) denial {
-	if !d.denied {
+func (s *session) leaveIfUsedUp(d budget.Denial) budget.Denial {
+	if !d.Denied {
 		s.closing = true
 	}
-	d.denied = true
+	d.Denied = true
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 )
 
 // Some receivers react to many unknown recipients by accepting every recipient for the rest of the hour. What a decoy showed in
@@ -33,12 +34,13 @@ func (rh *replyHandler) updateSuspicion() {
 	if !q.mayAcceptSilently() || limit == 0 {
 		return
 	}
-	settled, others := q.budget.refusalWindow.settledCount(rh.now), 0
+	settled, _ := q.budget.Refusals(rh.now)
+	others := 0
 	if addrLimit := rh.s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock()
-		settled = max(settled, addrLimit.budget.refusalWindow.settledCount(rh.now))
-		others = max(0, addrLimit.budget.refusalWindow.reserved-hq.recipientsInFlight())
+		atAddress, reserved := addrLimit.budget.Refusals(rh.now)
 		addrLimit.mu.Unlock()
+		settled, others = max(settled, atAddress), max(0, reserved-hq.recipientsInFlight())
 	}
 	hq.overLimit, hq.overWithOthers, hq.overWithInFlight = settled >= limit, settled+others >= limit, settled+others+hq.recipientsInFlight() >= limit
 	hq.lastStart = q.answersSeen
@@ -47,12 +49,6 @@ func (rh *replyHandler) updateSuspicion() {
 			hq.confirmedUpTo, hq.lastRefused, rh.refusing = max(hq.confirmedUpTo, rh.s.answersAtSend), q.answersSeen+uint64(k)+1, true
 		}
 	}
-}
-
-// settledCount is how many events of the window are settled.
-func (w *window) settledCount(now time.Time) int {
-	w.advance(now)
-	return w.used
 }
 
 // inFlightGroup is a group of transactions that was sent and is not answered yet.
@@ -165,7 +161,7 @@ func (rh *replyHandler) resolveUnconfirmed() {
 	}
 	waiting := hq.unconfirmed
 	hq.unconfirmed = nil
-	unconfirmed, asking, first, class := 0, false, (*domainQueue)(nil), bulk
+	unconfirmed, asking, first, class := 0, false, (*domainQueue)(nil), budget.LongJob
 	for _, dq := range waiting {
 		if rh.releaseConfirmed(dq); dq.decoy.waiting.n > 0 {
 			if !slices.Contains(hq.unconfirmed, dq) {
@@ -193,14 +189,14 @@ func (rh *replyHandler) resolveUnconfirmed() {
 // noTargetLeft reports that no target is left that may soon be refused for the unconfirmed acceptances, the highest of which
 // has this priority. A single call does not wait for other probes. A short job does not wait for a long job, which may not be
 // served for hours.
-func (hq *hostQueue) noTargetLeft(class priority) bool {
+func (hq *hostQueue) noTargetLeft(class budget.Class) bool {
 	switch class {
-	case single:
+	case budget.Single:
 		return true
-	case short:
-		return hq.queued[short]+hq.queued[single] == 0
+	case budget.ShortJob:
+		return hq.queued[budget.ShortJob]+hq.queued[budget.Single] == 0
 	}
-	return hq.queued[bulk]+hq.queued[short]+hq.queued[single] == 0
+	return hq.queued[budget.LongJob]+hq.queued[budget.ShortJob]+hq.queued[budget.Single] == 0
 }
 
 // unconfirmedCount is how many acceptances wait for a refusal that the domain queue's decoy may bring.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -12,25 +13,12 @@ import (
 // takes the route over, the coordinator says what the former sources have used; that is taken from its budget until it is an
 // hour old.
 
-// othersUsage is what other sources have used of an hour's refusals, and until when it counts.
-type othersUsage struct {
-	used  int
-	until time.Time
-}
-
-func (e *othersUsage) at(now time.Time) int {
-	if now.Before(e.until) {
-		return e.used
-	}
-	return 0
-}
-
 // setUsedByOthers records what, as the coordinator says, other sources have used of the queue's budget. A newer report replaces
 // an older one.
 func (q *readyQueue) setUsedByOthers(e wire.UsedByOthers, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.budget.usedByOthers = othersUsage{e.Used, now.Add(e.Left)}
+	q.budget.UsedByOthers = budget.OthersUsage{Used: e.Used, Until: now.Add(e.Left)}
 }
 
 // narrowUsage lists what the queues of narrow routes have used of their hour: a source that takes one over must know it.
@@ -40,9 +28,9 @@ func (p *Prober) narrowUsage(queues []*readyQueue, now time.Time) (all []wire.Bu
 			continue
 		}
 		q.mu.Lock()
-		used := q.budget.refusalWindow.settledCount(now) + q.budget.refusalWindow.reserved
+		settled, reserved := q.budget.Refusals(now)
 		q.mu.Unlock()
-		if used > 0 {
+		if used := settled + reserved; used > 0 {
 			all = append(all, wire.BudgetUse{Route: wire.RouteID(q.key.route), Egress: q.key.source, Used: used})
 		}
 	}

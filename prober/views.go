@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/wire"
+	"probity/store/cache"
 )
 
 // cause is the reply that a ready queue last acted on.
@@ -39,7 +41,7 @@ func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 	now := time.Now()
 	var all []wire.ReadyQueue
 	for _, src := range p.sources.list {
-		all = src.appendView(all, now)
+		all = appendSource(all, src, now)
 	}
 	for _, q := range p.allQueues() {
 		all = append(all, q.view(now))
@@ -48,14 +50,13 @@ func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 	return all[:min(len(all), wire.MaxViewItems)]
 }
 
-// appendView appends the source as all its routes, if it is quarantined everywhere.
-func (src *source) appendView(dst []wire.ReadyQueue, now time.Time) []wire.ReadyQueue {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	if !now.Before(src.quarantinedUntil) {
+// appendSource appends a source as all its routes, if it is quarantined everywhere.
+func appendSource(dst []wire.ReadyQueue, src *source, now time.Time) []wire.ReadyQueue {
+	until := src.quarantinedEverywhereUntil()
+	if !now.Before(until) {
 		return dst
 	}
-	return append(dst, wire.ReadyQueue{Egress: src.name, State: "quarantined", Until: src.quarantinedUntil, Reply: "Three routes refuse this source as blocklisted."})
+	return append(dst, wire.ReadyQueue{Egress: src.name, State: "quarantined", Until: until, Reply: "Three routes refuse this source as blocklisted."})
 }
 
 // view is the queue as people see it.
@@ -63,10 +64,11 @@ func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := &q.budget
+	perMinute, refusals := p.Usage(now)
 	v := wire.ReadyQueue{Route: q.key.route, Egress: q.key.source, Provider: q.provider.Name, Queued: q.probes,
-		Connections: wire.Usage{Used: p.openConns, Limit: p.limits.Connections},
-		PerMinute:   p.rcptWindow.usage(p.limits.RecipientsPerMinute, now),
-		Refusals:    p.refusalWindow.usage(p.limits.RefusalsPerHour, now)}
+		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
+		PerMinute:   wire.Usage(perMinute),
+		Refusals:    wire.Usage(refusals)}
 	v.State, v.Until = q.viewState(now)
 	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
 		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
@@ -74,26 +76,18 @@ func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
 	return v
 }
 
-// usage is how much of a window's limit is used or reserved now.
-func (w *window) usage(limit int, now time.Time) wire.Usage {
-	if limit == 0 {
-		return wire.Usage{}
-	}
-	return wire.Usage{Used: limit - w.room(limit, now), Limit: limit}
-}
-
 // viewState is what holds the queue back, and until when where that is known. The mutex is held.
 func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
-	_, d := q.budget.room(&connUsage{}, short, now)
+	_, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now)
 	switch {
-	case now.Before(q.budget.quarantinedUntil):
-		return "quarantined", q.budget.quarantinedUntil
+	case now.Before(q.budget.QuarantinedUntil):
+		return "quarantined", q.budget.QuarantinedUntil
 	case now.Before(q.notBefore):
 		return "paused", q.notBefore
-	case now.Before(q.budget.halvedUntil):
-		return "slowed", q.budget.halvedUntil
-	case d.denied && !d.lease:
-		return "spent", d.until
+	case now.Before(q.budget.HalvedUntil):
+		return "slowed", q.budget.HalvedUntil
+	case d.Denied && !d.Lease:
+		return "spent", d.Until
 	case now.Before(q.connectNotBefore) && q.probes > 0:
 		return "waiting", q.connectNotBefore
 	case q.probes > 0:
@@ -121,24 +115,15 @@ func (p *Prober) EndQuarantine(sourceName, route string) bool {
 	return was
 }
 
-func (src *source) endQuarantine(now time.Time) bool {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	was := now.Before(src.quarantinedUntil)
-	src.quarantinedUntil = time.Time{}
-	clear(src.blocklistReports)
-	return was // the caller records it
-}
-
 func (q *readyQueue) endQuarantine(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !now.Before(q.budget.quarantinedUntil) {
+	if !now.Before(q.budget.QuarantinedUntil) {
 		return false
 	}
-	q.budget.quarantinedUntil, q.blocklisted = time.Time{}, false
+	q.budget.QuarantinedUntil, q.blocklisted = time.Time{}, false
 	q.source.quarantineAt(q.provider.ID, time.Time{})
-	q.prober.budgetLog.requestLease(&q.persistedBudget) // a restart must not find it again
+	q.prober.budgetLog.RequestLease(&q.budget) // a restart must not find it again
 	q.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", q.provider.ID, "egress", q.key.source)
 	q.dispatch(now)
 	return true
@@ -157,30 +142,10 @@ func (p *Prober) traces(q wire.Query) ([]wire.Trace, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	list := p.recent.all()
+	var key *cache.Key
 	if a, err := engine.ParseTrimmed(q.Email); err == nil {
-		list = withKey(list, p.cfg.Cache.Key(a))
+		k := p.cfg.Cache.Key(a)
+		key = &k
 	}
-	sources, found := p.ruleSources(), []wire.Trace{}
-	for _, t := range list {
-		if q.Limit > 0 && len(found) == q.Limit {
-			break
-		}
-		if (q.Status == "" || q.Status == t.Status) && (q.Provider == "" || q.Provider == t.Provider) {
-			found = append(found, t.withSources(sources))
-		}
-	}
-	return found, nil
-}
-
-// withSources is a copy with the sources of the rules.
-func (t *trace) withSources(sources map[string]string) wire.Trace {
-	one := t.Trace
-	one.Source = sources[one.Rule]
-	if t.Decoy != nil {
-		decoy := *t.Decoy
-		decoy.Source = sources[decoy.Rule]
-		one.Decoy = &decoy
-	}
-	return one
+	return p.recent.Find(q, key, p.table.Load()), nil
 }

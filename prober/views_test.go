@@ -78,16 +78,18 @@ func TestTracesFollowTheQuery(t *testing.T) {
 
 // TestQuarantineEverywhereIsListed: a source that is quarantined everywhere is shown as all its routes, and let go as such.
 func TestQuarantineEverywhereIsListed(t *testing.T) {
-	src := &source{name: "e", blocklistReports: map[string]time.Time{}}
+	all, err := newSourceSet([]Source{{EHLO: "e"}}, "")
+	require.NoError(t, err)
+	src := all.list[0]
 	now := time.Now()
 	for _, r := range []string{"a", "b", "c"} {
 		src.addBlocklistReport(r, now.Add(time.Hour), delistingTrialInterval, now)
 	}
-	shown := src.appendView(nil, now)
+	shown := appendSource(nil, src, now)
 	require.Len(t, shown, 1)
 	require.Empty(t, shown[0].Route)
 	require.True(t, src.endQuarantine(now))
-	require.Empty(t, src.appendView(nil, now))
+	require.Empty(t, appendSource(nil, src, now))
 	require.False(t, src.addBlocklistReport("a", now.Add(time.Hour), delistingTrialInterval, now), "votes begin anew")
 }
 

@@ -19,19 +19,28 @@ const (
 	firstUseLife  = 10 * 365 * 24 * time.Hour
 )
 
-// loadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is new.
-func (p *Prober) loadFirstUses(now time.Time) error {
-	for _, src := range p.sources.list {
-		if p.cfg.SkipWarmUp || p.cfg.AllowPrivate || !src.mayBePublic() {
+// loadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is new. Sources
+// that are not on the internet are warm.
+func (a *sourceSet) loadFirstUses(c *cache.Cache, now time.Time) error {
+	for _, src := range a.list {
+		if !src.mayBePublic() {
 			continue
 		}
-		since, err := loadFirstUse(p.cfg.Cache, src.name, now)
+		since, err := loadFirstUse(c, src.name, now)
 		if err != nil {
 			return fmt.Errorf("warm-up of %s: %w", src.name, err)
 		}
 		src.firstUsed = since
 	}
 	return nil
+}
+
+// saveFirstUse saves since when the source is used, if it is not warm from the start.
+func (src *source) saveFirstUse(c *cache.Cache) error {
+	if src.firstUsed.IsZero() {
+		return nil
+	}
+	return saveFirstUse(c, src.name, src.firstUsed)
 }
 
 func loadFirstUse(c *cache.Cache, name string, now time.Time) (time.Time, error) {
@@ -83,8 +92,8 @@ func (src *source) warmUpLimits(l engine.Limits, now time.Time) engine.Limits {
 }
 
 // warmingUp reports that a source is not warm yet: its budgets grow each day.
-func (p *Prober) warmingUp(now time.Time) bool {
-	for _, src := range p.sources.list {
+func (a *sourceSet) warmingUp(now time.Time) bool {
+	for _, src := range a.list {
 		if src.warmUpShare(now) < 1 {
 			return true
 		}

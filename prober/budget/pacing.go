@@ -1,14 +1,14 @@
-package prober
+package budget
 
 import "time"
 
-// pacing spreads a long backlog's use of an hourly budget over the hour, so that a short job finds room in each minute instead
+// Pacing spreads a long backlog's use of an hourly budget over the hour, so that a short job finds room in each minute instead
 // of waiting for the next hour. The backlog takes no longer for it. The zero value does nothing. It limits long jobs only, in
 // addition to the window. The budget of a shared address is paced while one of its queues has a long backlog.
 //
 // It is a virtual schedule, as in ATM's generic cell rate algorithm (GCRA): each refusal costs the time in which the budget
 // earns it, and earnedAt is when all that was used is earned again.
-type pacing struct {
+type Pacing struct {
 	until      time.Time // the backlog counts as long until then, unless a batch says so again
 	earnedAt   time.Time
 	lastCost   time.Duration // of a refusal, when there was room last
@@ -25,22 +25,35 @@ const (
 	reservedWait    = 2 * time.Second // reservations are settled soon
 )
 
-// active reports that long jobs are paced.
-func (e *pacing) active(now time.Time) bool { return now.Before(e.until) }
+// RecordLongBacklog records that rows for many hours wait, as a coordinator reports it. It holds for longBacklogLife.
+func (e *Pacing) RecordLongBacklog(now time.Time) { e.Extend(now.Add(longBacklogLife)) }
 
-// recordShortJob records that a short job wants the budget.
-func (e *pacing) recordShortJob(now time.Time) {
+// Extend makes the backlog count as long until a time at least.
+func (e *Pacing) Extend(until time.Time) {
+	if until.After(e.until) {
+		e.until = until
+	}
+}
+
+// Until is until when the backlog counts as long.
+func (e *Pacing) Until() time.Time { return e.until }
+
+// active reports that long jobs are paced.
+func (e *Pacing) active(now time.Time) bool { return now.Before(e.until) }
+
+// RecordShortJob records that a short job wants the budget.
+func (e *Pacing) RecordShortJob(now time.Time) {
 	e.shortUntil, e.lastShort = now.Add(shortJobLife), now
 }
 
 // shortJobSeen reports a short job in the last hour while the backlog is long. Its rows are returned if there is no room;
 // until they come again, the backlog would take all room that the hour frees.
-func (e *pacing) shortJobSeen(now time.Time) bool {
+func (e *Pacing) shortJobSeen(now time.Time) bool {
 	return e.active(now) && now.Sub(e.lastShort) < time.Hour
 }
 
-// refusalCost is the cost of a refusal. While a short job wants the budget too, long jobs get only their share: see fairShare.
-func (e *pacing) refusalCost(limit int, now time.Time) time.Duration {
+// refusalCost is the cost of a refusal. While a short job wants the budget too, long jobs get only their share: see FairShare.
+func (e *Pacing) refusalCost(limit int, now time.Time) time.Duration {
 	cost := time.Hour / time.Duration(max(1, limit))
 	if now.Before(e.shortUntil) {
 		return cost * (1 + shortWeight)
@@ -48,12 +61,15 @@ func (e *pacing) refusalCost(limit int, now time.Time) time.Duration {
 	return cost
 }
 
+// Reserve reserves n recipients of long jobs, which Budget.SettleLong settles.
+func (e *Pacing) Reserve(n int) { e.reserved += n }
+
 // room is how many refusals long jobs may reserve now under an hourly limit; else the denial says when to try again.
-func (e *pacing) room(limit int, now time.Time) (int, denial) {
+func (e *Pacing) room(limit int, now time.Time) (int, Denial) {
 	each, portion := e.refusalCost(limit, now), time.Hour/time.Duration(min(portionsPerHour, max(1, limit)))
 	opens := e.earnedAt.Add(max(0, each-portion))
 	if e.closed && now.Before(opens) {
-		return 0, denial{denied: true, until: opens}
+		return 0, Denial{Denied: true, Until: opens}
 	}
 	e.closed = false
 	if least := now.Add(-max(portion, each-portion)); e.earnedAt.Before(least) {
@@ -63,17 +79,17 @@ func (e *pacing) room(limit int, now time.Time) (int, denial) {
 	switch {
 	case have > 0:
 		e.lastCost = each
-		return have, denial{}
+		return have, Denial{}
 	case e.reserved > 0:
-		return 0, denial{denied: true, until: now.Add(reservedWait)}
+		return 0, Denial{Denied: true, Until: now.Add(reservedWait)}
 	}
 	e.closed = true
-	return 0, denial{denied: true, until: opens}
+	return 0, Denial{Denied: true, Until: opens}
 }
 
 // settle ends n reservations, of which `refused` count. They cost no more than when they were reserved: a short job that came
 // since, or a budget that others have used, could otherwise make them expensive enough to stop long jobs for hours.
-func (e *pacing) settle(n, refused, limit int, now time.Time) {
+func (e *Pacing) settle(n, refused, limit int, now time.Time) {
 	e.reserved = max(0, e.reserved-n)
 	if !e.active(now) {
 		return

@@ -1,4 +1,4 @@
-package prober
+package admission
 
 import (
 	"sync/atomic"
@@ -7,18 +7,18 @@ import (
 	"probity/prober/wire/press"
 )
 
-// singleCalls knows when this node was last asked for a single address, and whether single calls put it under load, also those
+// SingleCalls knows when this node was last asked for a single address, and whether single calls put it under load, also those
 // that need no node. While single calls are expected, jobs leave them a fifth of each budget; otherwise jobs use it all.
-type singleCalls struct {
+type SingleCalls struct {
 	last   atomic.Int64 // Unix time in nanoseconds; 0 for never
 	own    press.Meter  // where there is no shared one
-	shared *press.Meter // counts single calls before this node is asked for them, and those that need no node
+	Shared *press.Meter // counts single calls before this node is asked for them, and those that need no node
 }
 
-// underLoad reports that the node is under load from single calls.
-func (c *singleCalls) underLoad(now time.Time) bool {
-	if c.shared != nil {
-		return c.shared.On(now)
+// UnderLoad reports that the node is under load from single calls.
+func (c *SingleCalls) UnderLoad(now time.Time) bool {
+	if c.Shared != nil {
+		return c.Shared.On(now)
 	}
 	return c.own.On(now)
 }
@@ -27,15 +27,16 @@ func (c *singleCalls) underLoad(now time.Time) bool {
 // used of the reserve is free again while the reserve still holds.
 const singlesExpectedFor = time.Hour
 
-func (c *singleCalls) record(now time.Time) {
+// Record counts a single call.
+func (c *SingleCalls) Record(now time.Time) {
 	c.last.Store(now.UnixNano())
-	if c.shared == nil {
+	if c.Shared == nil {
 		c.own.Called(now)
 	}
 }
 
-// expected reports that single calls are expected; always true where they are not counted.
-func (c *singleCalls) expected(now time.Time) bool {
+// Expected reports that single calls are expected; always true where they are not counted.
+func (c *SingleCalls) Expected(now time.Time) bool {
 	if c == nil {
 		return true
 	}

@@ -1,4 +1,4 @@
-package prober
+package budget
 
 import (
 	"encoding/binary"
@@ -105,6 +105,14 @@ func (w *window) nextRoom(limit int, now time.Time) time.Time {
 func (w *window) empty(now time.Time) bool {
 	w.advance(now)
 	return w.used == 0 && w.reserved == 0
+}
+
+// usage is how much of a window's limit is used or reserved now.
+func (w *window) usage(limit int, now time.Time) Usage {
+	if limit == 0 {
+		return Usage{}
+	}
+	return Usage{Used: limit - w.room(limit, now), Limit: limit}
 }
 
 // append encodes the settled events as pairs of (age in slots, count).

@@ -1,18 +1,17 @@
-package prober
+package admission
 
 import (
 	linked "container/list"
 	"context"
-	"runtime"
 	runtimemetrics "runtime/metrics"
 	"sync"
 	"time"
 )
 
-// admissionGate bounds how many sessions connect or ask at one time to what the processor keeps up with. More sessions than
+// Gate bounds how many sessions connect or ask at one time to what the processor keeps up with. More sessions than
 // that would only wait in Go's scheduler and delay all short work: a single call, a heartbeat. A session that waits here
 // has reserved no recipients and keeps its connection. Sessions that wait for the reply of a high-latency host are not
-// counted (round_trip.go).
+// counted: they leave the gate meanwhile and reenter.
 //
 // The limit follows the number of runnable goroutines that do not run: a quarter down when they are many, a quarter up when
 // they are few. Under load from single calls, one runnable goroutine is many: a processor that is always busy polls its
@@ -22,16 +21,16 @@ import (
 // The scheduler's count does not show what waits for the machine's processor or at a socket, but a timer that fires late does.
 // So under load from single calls a timer runs all the time; after a late one, only one session per trickleEvery is admitted
 // until a timer is on time again.
-type admissionGate struct {
+type Gate struct {
 	runnable    func() int // runnable goroutines that do not run; one caller at a time
 	procs       int
 	maxLimit    int
-	singleCalls *singleCalls
+	singleCalls *SingleCalls
 
 	mu           sync.Mutex // guards what follows
 	limit        int
 	admitted     int
-	waiting      linked.List // of *admission, at most one per session
+	waiting      linked.List // of *Ticket, at most one per session
 	adjustedAt   time.Time
 	dropToMin    bool        // the next decrease under load from single calls goes to the minimum at once
 	lastAdmitted time.Time   // when a session was admitted last
@@ -40,8 +39,8 @@ type admissionGate struct {
 	timerLate    bool        // the last timer fired late
 }
 
-// admission is a session's wait at the admission gate.
-type admission struct {
+// Ticket is a session's wait at the admission gate.
+type Ticket struct {
 	admitted chan struct{}   // closed on admission
 	elem     *linked.Element // nil once admitted or withdrawn; guarded by the gate's mutex
 }
@@ -57,13 +56,13 @@ const (
 	fewRunnable  = 2
 )
 
-func newAdmissionGate(most int, c *singleCalls) *admissionGate {
-	procs := runtime.GOMAXPROCS(0)
-	return &admissionGate{runnable: newRunnableCount(), singleCalls: c, procs: procs, maxLimit: most, limit: min(initialLimit*procs, most)}
+// NewGate makes a gate for at most so many sessions and a number of processors. runnable is RunnableGoroutines, but in tests.
+func NewGate(most, procs int, runnable func() int, c *SingleCalls) *Gate {
+	return &Gate{runnable: runnable, singleCalls: c, procs: procs, maxLimit: most, limit: min(initialLimit*procs, most)}
 }
 
-// newRunnableCount reads the scheduler's own count.
-func newRunnableCount() func() int {
+// RunnableGoroutines makes a function that reads from Go's scheduler how many goroutines are runnable and do not run.
+func RunnableGoroutines() func() int {
 	sample := []runtimemetrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
 	return func() int {
 		runtimemetrics.Read(sample)
@@ -74,8 +73,8 @@ func newRunnableCount() func() int {
 	}
 }
 
-// enter admits the caller at once and returns nil, or returns the admission to wait for.
-func (gate *admissionGate) enter() *admission {
+// Enter admits the caller at once and returns nil, or returns the admission to wait for.
+func (gate *Gate) Enter() *Ticket {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	now := time.Now()
@@ -86,19 +85,19 @@ func (gate *admissionGate) enter() *admission {
 		gate.armTimer(now)
 		return nil
 	}
-	t := &admission{admitted: make(chan struct{})}
+	t := &Ticket{admitted: make(chan struct{})}
 	t.elem = gate.waiting.PushBack(t)
 	gate.armTimer(now)
 	return t
 }
 
 // hasRoom reports that one more session may be admitted. The mutex is held.
-func (gate *admissionGate) hasRoom(now time.Time) bool {
+func (gate *Gate) hasRoom(now time.Time) bool {
 	return gate.admitted < gate.limit || gate.admitted == 0 && now.Sub(gate.lastAdmitted) >= trickleEvery
 }
 
-// leave ends an admission and admits waiting sessions.
-func (gate *admissionGate) leave() {
+// Leave ends an admission and admits waiting sessions.
+func (gate *Gate) Leave() {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	gate.admitted--
@@ -107,15 +106,15 @@ func (gate *admissionGate) leave() {
 	gate.admit(now)
 }
 
-// reenter undoes leave at once, even over the limit: a session finishes what it began before others begin.
-func (gate *admissionGate) reenter() {
+// Reenter undoes leave at once, even over the limit: a session finishes what it began before others begin.
+func (gate *Gate) Reenter() {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	gate.admitted++
 }
 
-// wait returns on admission; false if ctx ended first.
-func (gate *admissionGate) wait(ctx context.Context, t *admission) bool {
+// Wait returns on admission; false if ctx ended first.
+func (gate *Gate) Wait(ctx context.Context, t *Ticket) bool {
 	select {
 	case <-t.admitted:
 		return true
@@ -131,8 +130,8 @@ func (gate *admissionGate) wait(ctx context.Context, t *admission) bool {
 	return false
 }
 
-// expedite admits a session before the others, even over the limit: a single call waits for it. False if it no longer waits.
-func (gate *admissionGate) expedite(t *admission) bool {
+// Expedite admits a session before the others, even over the limit: a single call waits for it. False if it no longer waits.
+func (gate *Gate) Expedite(t *Ticket) bool {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	if t.elem == nil {
@@ -143,7 +142,7 @@ func (gate *admissionGate) expedite(t *admission) bool {
 }
 
 // admitOne admits a waiting session. The mutex is held.
-func (gate *admissionGate) admitOne(t *admission, now time.Time) {
+func (gate *Gate) admitOne(t *Ticket, now time.Time) {
 	gate.waiting.Remove(t.elem)
 	t.elem = nil
 	gate.admitted++
@@ -152,21 +151,21 @@ func (gate *admissionGate) admitOne(t *admission, now time.Time) {
 }
 
 // admit admits waiting sessions while there is room. The mutex is held.
-func (gate *admissionGate) admit(now time.Time) {
+func (gate *Gate) admit(now time.Time) {
 	for gate.waiting.Len() > 0 && gate.hasRoom(now) {
-		gate.admitOne(gate.waiting.Front().Value.(*admission), now)
+		gate.admitOne(gate.waiting.Front().Value.(*Ticket), now)
 	}
 	gate.armTimer(now)
 }
 
 // adjust adjusts the limit, at most once per adjustEvery. The mutex is held.
-func (gate *admissionGate) adjust(now time.Time) {
+func (gate *Gate) adjust(now time.Time) {
 	if now.Sub(gate.adjustedAt) < adjustEvery {
 		return
 	}
 	gate.adjustedAt = now
 	many, few, least := manyRunnable*gate.procs, fewRunnable*gate.procs, minLimit*gate.procs
-	underLoad := gate.singleCalls.underLoad(now)
+	underLoad := gate.singleCalls.UnderLoad(now)
 	gate.dropToMin = gate.dropToMin || !underLoad
 	if underLoad {
 		many, few, least = gate.procs-1, 1, 1
@@ -187,8 +186,8 @@ func (gate *admissionGate) adjust(now time.Time) {
 }
 
 // armTimer starts the timer while sessions wait, and under load from single calls to measure lateness. The mutex is held.
-func (gate *admissionGate) armTimer(now time.Time) {
-	if gate.timer != nil || gate.waiting.Len() == 0 && (gate.admitted == 0 || !gate.singleCalls.underLoad(now)) {
+func (gate *Gate) armTimer(now time.Time) {
+	if gate.timer != nil || gate.waiting.Len() == 0 && (gate.admitted == 0 || !gate.singleCalls.UnderLoad(now)) {
 		return
 	}
 	gate.timerDue = now.Add(adjustEvery)
@@ -196,7 +195,7 @@ func (gate *admissionGate) armTimer(now time.Time) {
 }
 
 // onTimer runs when the timer fires.
-func (gate *admissionGate) onTimer() {
+func (gate *Gate) onTimer() {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	now := time.Now()

@@ -1,4 +1,4 @@
-package prober
+package admission
 
 import (
 	"testing"
@@ -14,15 +14,15 @@ import (
 func TestSinglesThatNeedNoNodeCountAsLoad(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var meter press.Meter
-	c := singleCalls{shared: &meter}
-	require.False(t, c.underLoad(now))
+	c := SingleCalls{Shared: &meter}
+	require.False(t, c.UnderLoad(now))
 	for range press.Least - 1 {
 		meter.Called(now)
 	}
-	c.record(now)
-	require.False(t, c.underLoad(now), "the last was counted before it came here")
+	c.Record(now)
+	require.False(t, c.UnderLoad(now), "the last was counted before it came here")
 	meter.Called(now)
-	require.True(t, c.underLoad(now))
-	require.True(t, c.expected(now))
-	require.False(t, (&singleCalls{shared: &meter}).expected(now))
+	require.True(t, c.UnderLoad(now))
+	require.True(t, c.Expected(now))
+	require.False(t, (&SingleCalls{Shared: &meter}).Expected(now))
 }

@@ -1,6 +1,7 @@
-package prober
+package trace
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,18 +20,27 @@ const (
 	unknownsPerSecond = 1000 // a second, of those that ended UNKNOWN
 )
 
-// recentProbes keeps recent probes for people. Probes that come faster than its bounds are skipped without a lock.
-type recentProbes struct {
+// Recent keeps recent probes for people. Probes that come faster than its bounds are skipped without a lock.
+type Recent struct {
 	anyGate, unknownGate rateGate
-	keyer                func() *cache.Keyer // what decoys are made with
+	decoy                func(domain string, at time.Time) string
 
 	mu       sync.Mutex // guards what follows
 	latest   traceRing
 	unknowns traceRing
 }
 
-func newRecentProbes(keyer func() *cache.Keyer) *recentProbes {
-	return &recentProbes{keyer: keyer, anyGate: rateGate{limit: anyPerSecond}, unknownGate: rateGate{limit: unknownsPerSecond}, latest: traceRing{size: maxRecent}, unknowns: traceRing{size: maxUnknowns}}
+// New makes an empty Recent. decoy is the local part of a domain's decoy at a time: it is removed from replies.
+func New(decoy func(domain string, at time.Time) string) *Recent {
+	return &Recent{decoy: decoy, anyGate: rateGate{limit: anyPerSecond}, unknownGate: rateGate{limit: unknownsPerSecond}, latest: traceRing{size: maxRecent}, unknowns: traceRing{size: maxUnknowns}}
+}
+
+// Probe is a probe that has ended. It is read during Record only.
+type Probe struct {
+	Key      cache.Key // of its address
+	Evidence *engine.Evidence
+	Verdict  *engine.Verdict
+	Deferred bool // it is asked again later
 }
 
 // trace is one recent probe. It has no address, but a key that only this node can derive from one. Immutable.
@@ -39,14 +49,14 @@ type trace struct {
 	wire.Trace
 }
 
-// record keeps a finished probe. The caller owns the probe.
-func (r *recentProbes) record(p *probe, o *outcome, sourceName string, now time.Time) {
-	unknown := !o.deferred && o.verdict.Status == engine.Unknown
+// Record keeps a probe that was asked from a source.
+func (r *Recent) Record(p Probe, source string, now time.Time) {
+	unknown := !p.Deferred && p.Verdict.Status == engine.Unknown
 	if unknown && !r.unknownGate.allow(now) || !unknown && !r.anyGate.allow(now) {
 		return
 	}
-	t := r.traceOf(p, o, now)
-	t.Egress = sourceName
+	t := r.traceOf(&p, now)
+	t.Egress = source
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest.add(t)
@@ -55,35 +65,35 @@ func (r *recentProbes) record(p *probe, o *outcome, sourceName string, now time.
 	}
 }
 
-func (r *recentProbes) traceOf(p *probe, o *outcome, now time.Time) *trace {
-	v := &o.verdict
-	t := &trace{key: p.key, Trace: wire.Trace{At: now, Provider: p.ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
-		Reason: v.Reason.String(), Attempts: p.ev.Attempts + 1}}
-	if o.deferred {
+func (r *Recent) traceOf(p *Probe, now time.Time) *trace {
+	v, ev := p.Verdict, p.Evidence
+	t := &trace{key: p.Key, Trace: wire.Trace{At: now, Provider: ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
+		Reason: v.Reason.String(), Attempts: ev.Attempts + 1}}
+	if p.Deferred {
 		t.Status = "DEFERRED"
 	}
-	if s := decidingSighting(p.ev.Seen, &v.Details); s != nil {
+	if s := decidingSighting(ev.Seen, &v.Details); s != nil {
 		t.Host, t.Event = s.Host, s.Event.String()
 		if s.Event == engine.EventReply {
 			t.Stage, t.Code, t.Meaning = s.Reply.Stage.String(), s.Reply.Code, s.Finding.Meaning.String()
 			t.Enhanced = enhancedText(s.Reply.Enhanced)
-			t.Message = engine.Redact(s.Reply.Text(), p.ev.Address)
+			t.Message = engine.Redact(s.Reply.Text(), ev.Address)
 		}
 	}
-	t.Decoy = r.decoyOf(p, t.Host)
+	t.Decoy = r.decoyOf(ev, t.Host)
 	return t
 }
 
 // decoyOf is what the decoy showed last at the host that decided; nil where it was not asked there.
-func (r *recentProbes) decoyOf(p *probe, host string) *wire.Decoy {
-	for _, s := range slices.Backward(p.ev.Seen) {
+func (r *Recent) decoyOf(ev *engine.Evidence, host string) *wire.Decoy {
+	for _, s := range slices.Backward(ev.Seen) {
 		if s.Subject != engine.SubjectDecoy || s.Host != host {
 			continue
 		}
 		d := &wire.Decoy{At: s.At, Event: s.Event.String()}
 		if s.Event == engine.EventReply {
 			d.Code, d.Enhanced, d.Meaning, d.Rule = s.Reply.Code, enhancedText(s.Reply.Enhanced), s.Finding.Meaning.String(), s.Finding.Rule
-			d.Message = r.redactDecoy(s.Reply.Text(), p.ev.Address, s.At)
+			d.Message = r.redactDecoy(s.Reply.Text(), ev.Address, s.At)
 		}
 		return d
 	}
@@ -91,11 +101,11 @@ func (r *recentProbes) decoyOf(p *probe, host string) *wire.Decoy {
 }
 
 // redactDecoy removes the target and the decoy from a reply to the decoy.
-func (r *recentProbes) redactDecoy(text string, target engine.Address, at time.Time) string {
+func (r *Recent) redactDecoy(text string, target engine.Address, at time.Time) string {
 	if text == "" {
 		return ""
 	}
-	if a, err := engine.Parse(decoyLocalPart(r.keyer(), target.Domain(), at) + "@" + target.Domain()); err == nil {
+	if a, err := engine.Parse(r.decoy(target.Domain(), at) + "@" + target.Domain()); err == nil {
 		text = engine.Redact(text, a)
 	}
 	return engine.Redact(text, target)
@@ -115,7 +125,7 @@ func decidingSighting(seen []engine.Sighting, d *engine.Details) *engine.Sightin
 }
 
 // all lists the recent probes, each once, the newest first.
-func (r *recentProbes) all() []*trace {
+func (r *Recent) all() []*trace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list, old := r.latest.newest(), r.unknowns.newest()
@@ -168,4 +178,11 @@ func (m *traceRing) newest() []*trace {
 		list = append(list, m.items[(m.next+len(m.items)-1-i)%len(m.items)])
 	}
 	return list
+}
+
+func enhancedText(e engine.Enhanced) string {
+	if e.Class == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d", e.Class, e.Subject, e.Detail)
 }

@@ -1,4 +1,4 @@
-package prober
+package admission
 
 import (
 	"context"
@@ -12,11 +12,8 @@ import (
 )
 
 // busyAdmission is an admission gate of two processors with a given number of runnable goroutines.
-func busyAdmission(ready *int, most int) *admissionGate {
-	gate := newAdmissionGate(most, &singleCalls{})
-	gate.procs, gate.limit = 2, min(2*initialLimit, most)
-	gate.runnable = func() int { return *ready }
-	return gate
+func busyAdmission(ready *int, most int) *Gate {
+	return NewGate(most, 2, func() int { return *ready }, &SingleCalls{})
 }
 
 func TestAdmissionFollowsTheProcessor(t *testing.T) {
@@ -35,7 +32,7 @@ func TestAdmissionFollowsTheProcessor(t *testing.T) {
 		}
 		let := func() (n int) {
 			for ; waiting() == 0; n++ {
-				gate.enter()
+				gate.Enter()
 			}
 			return n
 		}
@@ -45,7 +42,7 @@ func TestAdmissionFollowsTheProcessor(t *testing.T) {
 		ready = 1000
 		for range 2*initialLimit + 1 - 2*minLimit {
 			time.Sleep(adjustEvery)
-			gate.leave()
+			gate.Leave()
 		}
 		require.Equal(t, 2*minLimit, limit(), "never less, whatever else is going on")
 		ready = 0
@@ -55,7 +52,7 @@ func TestAdmissionFollowsTheProcessor(t *testing.T) {
 		}
 		require.Equal(t, 1000, limit(), "never more than there are sessions")
 		for waiting() > 0 {
-			gate.leave()
+			gate.Leave()
 		}
 	})
 }
@@ -68,18 +65,18 @@ func TestAdmissionYieldsToSingles(t *testing.T) {
 		sessions := func(n int) (limit int) {
 			for range n {
 				time.Sleep(adjustEvery)
-				gate.enter()
+				gate.Enter()
 				gate.mu.Lock()
 				limit = gate.limit
 				gate.mu.Unlock()
-				gate.leave()
+				gate.Leave()
 			}
 			return limit
 		}
 		require.Equal(t, 2*initialLimit, sessions(40), "two wait: few, but not none")
 		call := func(n int) {
 			for range n {
-				gate.singleCalls.record(time.Now())
+				gate.singleCalls.Record(time.Now())
 			}
 		}
 		call(press.Least - 1)
@@ -99,13 +96,13 @@ func TestAdmissionLimitFallsAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gate := busyAdmission(&ready, 1000)
 			for range 2 * initialLimit {
-				require.Nil(t, gate.enter())
+				require.Nil(t, gate.Enter())
 			}
 			for range 100 * press.Least {
-				gate.singleCalls.record(time.Now())
+				gate.singleCalls.Record(time.Now())
 			}
 			time.Sleep(adjustEvery)
-			gate.leave()
+			gate.Leave()
 			gate.mu.Lock() // its timer looks too
 			defer gate.mu.Unlock()
 			require.GreaterOrEqual(t, gate.limit, want)
@@ -138,23 +135,23 @@ func TestAdmissionLetsATrickleIn(t *testing.T) {
 		require.Equal(t, 2*initialLimit, limit(), "nobody asks for singles")
 		time.Sleep(adjustEvery)
 		for range press.Least {
-			gate.singleCalls.record(time.Now())
+			gate.singleCalls.Record(time.Now())
 		}
 		late()
 		require.Zero(t, limit())
-		require.Nil(t, gate.enter(), "one, if there was none for a while")
-		second := gate.enter()
+		require.Nil(t, gate.Enter(), "one, if there was none for a while")
+		second := gate.Enter()
 		require.NotNil(t, second)
-		gate.leave()
+		gate.Leave()
 		select {
 		case <-second.admitted:
 			t.Fatal("not the next at once")
 		default:
 		}
 		began := time.Now()
-		require.True(t, gate.wait(t.Context(), second))
+		require.True(t, gate.Wait(t.Context(), second))
 		require.LessOrEqual(t, time.Since(began), 2*adjustEvery, "a timer was in time")
-		gate.leave()
+		gate.Leave()
 	})
 }
 
@@ -162,20 +159,20 @@ func TestExpeditedTicketIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := 1000 // so that no session is admitted by time
 		gate := busyAdmission(&ready, 1)
-		require.Nil(t, gate.enter())
-		first, second, third := gate.enter(), gate.enter(), gate.enter()
-		require.True(t, gate.expedite(third))
-		require.False(t, gate.expedite(third), "is in already")
-		require.True(t, gate.wait(t.Context(), third))
+		require.Nil(t, gate.Enter())
+		first, second, third := gate.Enter(), gate.Enter(), gate.Enter()
+		require.True(t, gate.Expedite(third))
+		require.False(t, gate.Expedite(third), "is in already")
+		require.True(t, gate.Wait(t.Context(), third))
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.False(t, gate.wait(ctx, first), "has gone")
-		require.False(t, gate.expedite(first))
-		gate.leave()
+		require.False(t, gate.Wait(ctx, first), "has gone")
+		require.False(t, gate.Expedite(first))
+		gate.Leave()
 		require.Equal(t, 1, gate.waiting.Len(), "third is still inside")
-		gate.leave()
-		require.True(t, gate.wait(t.Context(), second))
+		gate.Leave()
+		require.True(t, gate.Wait(t.Context(), second))
 		require.Equal(t, 1, gate.admitted)
 	})
 }

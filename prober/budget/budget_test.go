@@ -1,4 +1,4 @@
-package prober
+package budget
 
 import (
 	"testing"
@@ -117,31 +117,31 @@ var testLimits = engine.Limits{Connections: 5, ConnectionsPerMinute: 20, Recipie
 func TestBudgetIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_700_000_000, 0)
-		p := newBudget(testLimits, now)
+		p := New(testLimits, nil, now)
 		p.lease.needed = true
 		var disk []byte
 		persist := func() {
 			var leased int
 			disk, leased = p.snapshot(nil, now)
-			p.grantLease(leased, now)
+			p.lease.grant(leased, now)
 		}
 		var conns, rcpts, refusals []time.Time
-		open := []*connUsage{}
+		open := []*Conn{}
 		lastCrash := now.Add(-time.Hour)
 		for range rapid.IntRange(10, 200).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 60_000).Draw(t, "ms")) * time.Millisecond)
-			class := priority(rapid.IntRange(0, 1).Draw(t, "who"))
+			class := Class(rapid.IntRange(0, 1).Draw(t, "who"))
 			switch rapid.IntRange(0, 9).Draw(t, "act") {
 			case 0, 1, 2:
-				if !p.reserveConnect(class, now).denied {
+				if !p.ReserveConnect(class, now).Denied {
 					conns = append(conns, now)
-					p.settleConnect(now)
-					open = append(open, &connUsage{})
+					p.SettleConnect(now)
+					open = append(open, &Conn{})
 				}
 			case 3:
 				if len(open) > 0 {
 					open = open[1:]
-					p.connectionClosed()
+					p.ConnectionClosed()
 				}
 			case 4:
 				persist()
@@ -151,7 +151,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 				}
 				now = now.Add(time.Minute + time.Second)
 				lastCrash = now
-				p, open = newBudget(testLimits, now), nil
+				p, open = New(testLimits, nil, now), nil
 				p.lease.needed = true
 				if !p.read(disk, now) {
 					t.Fatal("unreadable")
@@ -161,19 +161,19 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					continue
 				}
 				c := open[len(open)-1]
-				n, d := p.room(c, class, now)
-				if d.lease {
+				n, d := p.Room(c, class, now)
+				if d.Lease {
 					persist()
-					n, _ = p.room(c, class, now)
+					n, _ = p.Room(c, class, now)
 				}
 				if n == 0 {
 					continue
 				}
-				c.transactions++
-				p.reserve(c, n)
+				c.Transactions++
+				p.Reserve(c, n)
 				now = now.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "reply ms")) * time.Millisecond)
 				accepted := rapid.IntRange(0, n).Draw(t, "accepted")
-				p.settle(c, n, accepted, 0, now)
+				p.Settle(c, n, accepted, 0, now)
 				for i := range n {
 					rcpts = append(rcpts, now)
 					if i < n-accepted {
@@ -181,7 +181,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					}
 				}
 				l := testLimits
-				if c.sent > l.RecipientsPerConnection || c.refused > l.RefusalsPerConnection || c.transactions > l.TransactionsPerConnection || n > l.RecipientsPerTransaction {
+				if c.Sent > l.RecipientsPerConnection || c.refused > l.RefusalsPerConnection || c.Transactions > l.TransactionsPerConnection || n > l.RecipientsPerTransaction {
 					t.Fatalf("connection over its limits: %+v", *c)
 				}
 			}
@@ -204,43 +204,43 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 
 func TestJobsLeaveAFifthToSingles(t *testing.T) {
 	now := time.Unix(0, 0)
-	p := newBudget(engine.Limits{Connections: 5, RefusalsPerHour: 20, RefusalsPerConnection: 50, TransactionsPerConnection: 5}, now)
+	p := New(engine.Limits{Connections: 5, RefusalsPerHour: 20, RefusalsPerConnection: 50, TransactionsPerConnection: 5}, nil, now)
 	for range 4 {
-		require.False(t, p.reserveConnect(bulk, now).denied)
+		require.False(t, p.ReserveConnect(LongJob, now).Denied)
 	}
-	require.True(t, p.reserveConnect(bulk, now).denied)
-	require.False(t, p.reserveConnect(single, now).denied)
-	c := &connUsage{transactions: 4}
-	n, _ := p.room(c, bulk, now)
+	require.True(t, p.ReserveConnect(LongJob, now).Denied)
+	require.False(t, p.ReserveConnect(Single, now).Denied)
+	c := &Conn{Transactions: 4}
+	n, _ := p.Room(c, LongJob, now)
 	require.Zero(t, n, "the last transaction")
-	n, _ = p.room(c, single, now)
+	n, _ = p.Room(c, Single, now)
 	require.Equal(t, 20, n)
-	c.transactions = 0
-	n, _ = p.room(c, bulk, now)
+	c.Transactions = 0
+	n, _ = p.Room(c, LongJob, now)
 	require.Equal(t, 16, n)
 }
 
 func TestUnreadableStateIsAUsedUpBudget(t *testing.T) {
 	now := time.Unix(0, 0)
-	p := newBudget(testLimits, now)
+	p := New(testLimits, nil, now)
 	require.False(t, p.read([]byte("nonsense"), now))
 	p.exhaust(now)
-	n, d := p.room(&connUsage{}, single, now)
+	n, d := p.Room(&Conn{}, Single, now)
 	require.Zero(t, n)
-	require.True(t, d.until.After(now.Add(time.Hour-time.Second)))
+	require.True(t, d.Until.After(now.Add(time.Hour-time.Second)))
 }
 
 func FuzzReadBudget(f *testing.F) {
 	now := time.Unix(1_700_000_000, 0)
-	p := newBudget(testLimits, now)
+	p := New(testLimits, nil, now)
 	p.refusalWindow.reserve(3)
 	p.refusalWindow.settle(3, now)
 	f.Add(p.append(nil, 4, now))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := newBudget(testLimits, now)
+		p := New(testLimits, nil, now)
 		if p.read(b, now) {
 			p.append(nil, 0, now)
-			p.room(&connUsage{}, single, now.Add(time.Hour))
+			p.Room(&Conn{}, Single, now.Add(time.Hour))
 		}
 	})
 }

@@ -1,0 +1,25 @@
+package budget
+
+// Class is the class of a probe. Single calls may use what jobs must leave; short jobs get the larger share of the rest.
+type Class uint8
+
+// The classes, in the order of their rights.
+const (
+	LongJob    Class = iota // a row of a long job
+	ShortJob                // a row of a short job
+	Single                  // a single call
+	NumClasses              // how many classes there are
+)
+
+// IsJob reports a row of a short or long job.
+func (c Class) IsJob() bool { return c != Single }
+
+// MaxTransaction caps the recipients of one transaction if the receiver sets no limit: RFC 5321 section 4.5.3.1.8
+// requires room for 100.
+const MaxTransaction = 100
+
+// reservedForSingles is the part of a budget that jobs leave to single calls while they are expected: 20 %, rounded down.
+func reservedForSingles(limit int) int { return limit / 5 }
+
+// reservedForFirst is what jobs leave of a rate to the first single call while none is expected.
+func reservedForFirst(limit int) int { return limit / 100 }

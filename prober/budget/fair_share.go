@@ -1,0 +1,28 @@
+package budget
+
+// FairShare divides what both short and long jobs want: shortWeight parts for short jobs, one for long ones.
+type FairShare struct{ shortsAhead int } // what short jobs got above their share; what long ones got counts shortWeight times
+
+const (
+	shortWeight = 3
+	maxLead     = 4 * MaxTransaction // what is owed beyond it is forgotten
+)
+
+// Next returns the next class: ShortJob or LongJob. While only one of them wants it, that one gets it, and nothing is owed afterwards.
+func (t *FairShare) Next(both, shorts bool) Class {
+	if !both {
+		t.shortsAhead = 0
+	}
+	if both && t.shortsAhead <= 0 || !both && shorts {
+		return ShortJob
+	}
+	return LongJob
+}
+
+// Record counts n for a class while both want it.
+func (t *FairShare) Record(class Class, n int) {
+	if class == LongJob {
+		n *= -shortWeight
+	}
+	t.shortsAhead = max(-maxLead, min(t.shortsAhead+n, maxLead))
+}

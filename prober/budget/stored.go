@@ -1,0 +1,81 @@
+package budget
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// lease is the part of the refusal budget that may be used before the state must be on disk again. A restart counts it
+// as used at the lease's end.
+type lease struct {
+	needed bool // false: nothing is persisted
+	left   int
+	until  time.Time
+}
+
+const (
+	leaseLife  = 2 * time.Minute
+	leaseParts = 20              // a lease is a twentieth of the hourly budget, at least 4: a crash costs what is leased and in flight
+	leaseTail  = 5 * time.Minute // reservations under a lease are settled at most this long after its end
+)
+
+// leaseSize is how many refusals one lease allows.
+func leaseSize(refusalsPerHour int) int { return max(4, refusalsPerHour/leaseParts) }
+
+const budgetVersion = 1
+
+// append encodes what a restart needs: the quarantine, the hour's refusals, and what a fresh lease of `leased` and the open
+// reservations may still use. The budgets per minute are not stored: a restart waits a minute instead.
+func (p *Budget) append(dst []byte, leased int, now time.Time) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, budgetVersion), uint64(now.UnixMilli()))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, p.QuarantinedUntil.UnixMilli())))
+	dst = binary.AppendUvarint(dst, uint64(leased+p.refusalWindow.reserved))
+	return p.refusalWindow.append(dst, now)
+}
+
+// snapshot encodes the state for the disk and ends the current lease; lease.grant begins the next one once the state is written.
+func (p *Budget) snapshot(dst []byte, now time.Time) (state []byte, leased int) {
+	leased = min(leaseSize(p.Limits.RefusalsPerHour), max(0, p.Limits.RefusalsPerHour-p.refusalWindow.used-p.refusalWindow.reserved))
+	p.lease.left = 0
+	return p.append(dst, leased, now), leased
+}
+
+// grant begins a lease whose snapshot is on disk.
+func (l *lease) grant(leased int, snapshotAt time.Time) {
+	l.left += leased
+	l.until = snapshotAt.Add(leaseLife)
+}
+
+// read restores what append wrote; false if it is unreadable. The lease counts as used at the last moment at which it
+// can have been used.
+func (p *Budget) read(src []byte, now time.Time) bool {
+	if len(src) < 17 || src[0] != budgetVersion {
+		return false
+	}
+	written, rest := time.UnixMilli(int64(binary.BigEndian.Uint64(src[1:]))), int64(binary.BigEndian.Uint64(src[9:]))
+	leased, k := binary.Uvarint(src[17:])
+	if k <= 0 || leased > 1<<31-1 {
+		return false
+	}
+	w := newWindow(time.Hour, now)
+	elapsed := now.Sub(written)
+	if left, ok := w.read(src[17+k:], elapsed); !ok || len(left) > 0 {
+		return false
+	}
+	if age := floorDiv(max(0, elapsed-leaseLife-leaseTail), w.slot); age <= windowSlots {
+		*w.slotAt(-age) += uint32(leased)
+		w.used += int(leased)
+	}
+	p.refusalWindow = w
+	if rest > 0 {
+		left := time.UnixMilli(rest)
+		p.QuarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written))) // not longer than it was to last, even if the clock was set back
+	}
+	return true
+}
+
+// exhaust uses up the hourly budget, for a state that cannot be read.
+func (p *Budget) exhaust(now time.Time) {
+	p.refusalWindow = newWindow(time.Hour, now)
+	p.refusalWindow.add(p.Limits.RefusalsPerHour, now)
+}

@@ -1,0 +1,108 @@
+package rtt
+
+import "time"
+
+// Latency estimates how long a ready queue's hosts take. If the receiver does not limit connections, it determines how
+// many to open: low-latency hosts need few; with high latency, most time is spent on round trips. The zero value is low latency.
+// Its owner's lock guards it.
+type Latency struct {
+	setup             time.Duration // of a connection, from the dial to the end of the greeting; 0 before the first
+	leastSetup        time.Duration // least measured set-up
+	leastWait         time.Duration // least wait for the banner
+	leastRTT          time.Duration // least wait for a reply to a greeting command
+	perRecipient      time.Duration // time per additional recipient, recently
+	leastPerRecipient time.Duration // least of the last n transactions
+	n                 int
+}
+
+const (
+	// highSetupTime is a set-up that a busy processor does not explain, since the least of all counts: two round trips and more.
+	highSetupTime = 50 * time.Millisecond
+	// setupTrips is the round trips of a set-up without the banner: TCP, EHLO, STARTTLS, TLS, EHLO.
+	setupTrips = 5
+	// transactionSamples is how many transactions give one estimate of the time per recipient.
+	transactionSamples = 8
+	// firstTransaction is the recipients of a high-latency host's first transaction: without PIPELINING each is a round trip.
+	firstTransaction = 8
+	// highLatencyShare is the part of a node's connections that one high-latency queue may have.
+	highLatencyShare = 8
+	// pipelineTime is how long the replies to a group of transactions may take, plus two set-ups: a single call may wait for them.
+	pipelineTime = 250 * time.Millisecond
+)
+
+// RecordConnect updates the set-up time: the least measured one, or the sum of its round trips if that is less. A queue's first
+// connections begin all at once and keep the processor busy with handshakes, and later there may be none; without the second
+// value the estimate would stay too high.
+func (d *Latency) RecordConnect(took, wait, rtt time.Duration) {
+	least := func(old *time.Duration, d time.Duration) {
+		if d = max(d, 1); *old == 0 || d < *old {
+			*old = d
+		}
+	}
+	least(&d.leastSetup, took)
+	least(&d.leastWait, wait)
+	least(&d.leastRTT, rtt)
+	d.setup = min(d.leastSetup, d.leastWait+setupTrips*d.leastRTT)
+}
+
+// IsHigh reports hosts with a long round trip.
+func (d *Latency) IsHigh() bool { return d.setup >= highSetupTime }
+
+// RecordTransaction records the recipients of a transaction and its time beyond one round trip. The least of the last ones
+// counts, because a busy processor makes nearly all of them long.
+func (d *Latency) RecordTransaction(took time.Duration, n int) {
+	if n == 0 {
+		return
+	}
+	each := max(took/time.Duration(n), 1)
+	if d.n == 0 || each < d.leastPerRecipient {
+		d.leastPerRecipient = each
+	}
+	if d.perRecipient == 0 || each < d.perRecipient {
+		d.perRecipient = each
+	}
+	if d.n++; d.n == transactionSamples {
+		d.perRecipient, d.n = d.leastPerRecipient, 0
+	}
+}
+
+// WorthConnection is how many waiting recipients justify one more connection: those that are asked in two set-up times, as a
+// set-up also costs a TLS handshake. For low latency, and before the time per recipient is known, it is near.
+func (d *Latency) WorthConnection(near int) int {
+	switch {
+	case !d.IsHigh():
+		return near
+	case d.perRecipient <= 0:
+		return near
+	}
+	return min(near, max(1, int(2*d.setup/d.perRecipient)))
+}
+
+// PipelineLimit is how many recipients a group of transactions may hold, at most `most`; 0 before the time per recipient is known.
+func (d *Latency) PipelineLimit(most int) int {
+	if d.perRecipient <= 0 {
+		return 0
+	}
+	return min(most, int((pipelineTime+2*d.setup)/d.perRecipient))
+}
+
+// ConnectionCap is how many connections the queue may have before one more is opened to a host that has `has` of them; the node
+// may have `all`. A host without any gets one while the queue's share lasts: thousands of tenants have a host each.
+func (d *Latency) ConnectionCap(near, all, has int) int {
+	share := max(near, all/highLatencyShare)
+	switch {
+	case !d.IsHigh():
+		return near
+	case has == 0:
+		return share
+	}
+	return min(share, max(near, near*int(d.setup/(highSetupTime/2))))
+}
+
+// TransactionLimit is how many recipients a transaction may hold, at most `most`: as many as justify a connection.
+func (d *Latency) TransactionLimit(most int) int {
+	if d.IsHigh() && d.perRecipient <= 0 {
+		return firstTransaction
+	}
+	return d.WorthConnection(most)
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 )
 
@@ -143,7 +144,7 @@ func (c simTruthCmd) Run(con *console) error {
 	}
 	defer in.Close()
 	return buffered(con.out, func(w io.Writer) error {
-		return sim.WriteTruth(w, c.world(), in)
+		return score.WriteTruth(w, c.world(), in)
 	})
 }
 
@@ -154,21 +155,26 @@ type simScoreCmd struct {
 
 // Run prints the confusion matrix as JSON.
 func (c simScoreCmd) Run(con *console) error {
-	truth, err := os.Open(c.Truth)
-	if err != nil {
-		return err
-	}
-	defer truth.Close()
-	result, err := os.Open(c.Result)
-	if err != nil {
-		return err
-	}
-	defer result.Close()
-	scores, err := sim.Score(truth, result)
+	scores, err := scoreFiles(c.Truth, c.Result)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(con.out).Encode(scores)
+}
+
+// scoreFiles compares a result file with the truth.
+func scoreFiles(truthPath, resultPath string) (score.Scores, error) {
+	truth, err := os.Open(truthPath)
+	if err != nil {
+		return score.Scores{}, err
+	}
+	defer truth.Close()
+	result, err := os.Open(resultPath)
+	if err != nil {
+		return score.Scores{}, err
+	}
+	defer result.Close()
+	return score.Compare(truth, result)
 }
 
 func buffered(w io.Writer, do func(io.Writer) error) error {

@@ -38,8 +38,6 @@ var overLimit = map[string]int{
 	"api.call: methods":                147,
 	"api: lines":                       7501,
 	"bench.Trial: methods":             69,
-	"bench/sim.session: methods":       30,
-	"bench/sim: lines":                 4513,
 	"bench: antique words":             1,
 	"bench: lines":                     5271,
 	"cmd/probity.localAdmin: methods":  26,

@@ -60,7 +60,7 @@ var importRules = map[string][]string{
 	"bench/sim/smtpd":      {"bench/sim/persona", "bench/sim/world", "bench/sim/referee"},
 	"bench/sim/dnsd":       {"bench/sim/world"},
 	"bench/sim/score":      {"bench/sim/persona", "bench/sim/world"},
-	"bench/sim":            {"bench/sim/..."},
+	"bench/sim":            {"bench/sim/persona", "bench/sim/world", "bench/sim/referee", "bench/sim/smtpd", "bench/sim/dnsd"},
 	"bench":                {"bench/sim/..."},
 	"cmd/probity":          {"..."},
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 )
 
 func dnsScenario() Scenario {
@@ -98,7 +98,7 @@ func (t *Trial) scoreNames(truth, result string) error {
 		return err
 	}
 	defer given.Close()
-	scores, err := sim.Score(expected, given)
+	scores, err := score.Compare(expected, given)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (t *Trial) writeNames() (list, truth string, err error) {
 func writeNameRows(w io.Writer, rows int, truth bool) error {
 	b := []byte("email,id")
 	if truth {
-		b = append(b, ","+sim.StatusColumn+","+sim.ReasonColumn...)
+		b = append(b, ","+score.StatusColumn+","+score.ReasonColumn...)
 	}
 	for i := range rows {
 		b = append(append(append(b, "\nann@"...), nameOf(i)...), ',')

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 )
 
@@ -41,20 +42,20 @@ func (t *Trial) writeProviders(speedup float64) (string, error) {
 }
 
 // score compares a result with the truth, which it makes meanwhile.
-func (t *Trial) score(w *world.World, list, result string) (sim.Scores, error) {
+func (t *Trial) score(w *world.World, list, result string) (score.Scores, error) {
 	in, err := os.Open(list)
 	if err != nil {
-		return sim.Scores{}, err
+		return score.Scores{}, err
 	}
 	defer in.Close()
 	out, err := os.Open(result)
 	if err != nil {
-		return sim.Scores{}, err
+		return score.Scores{}, err
 	}
 	defer out.Close()
 	truth, truthWriter := io.Pipe()
-	go func() { truthWriter.CloseWithError(sim.WriteTruth(truthWriter, w, in)) }()
-	scores, err := sim.Score(truth, out)
+	go func() { truthWriter.CloseWithError(score.WriteTruth(truthWriter, w, in)) }()
+	scores, err := score.Compare(truth, out)
 	// Even if Score has not read everything, the writer of the truth must end before its input is closed.
 	_ = truth.CloseWithError(io.ErrClosedPipe)
 	if err != nil {
@@ -64,7 +65,7 @@ func (t *Trial) score(w *world.World, list, result string) (sim.Scores, error) {
 }
 
 // reportScores reports the scores of the result, and sets a bar for those that must be 0.
-func (t *Trial) reportScores(s sim.Scores) {
+func (t *Trial) reportScores(s score.Scores) {
 	for _, m := range []struct {
 		name  string
 		value int

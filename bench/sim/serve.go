@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"sync"
 
+	"probity/bench/sim/dnsd"
 	"probity/bench/sim/referee"
+	"probity/bench/sim/smtpd"
 	"probity/bench/sim/world"
 )
 
@@ -29,7 +31,7 @@ type Server struct {
 	network Network
 	stop    context.CancelFunc
 	done    sync.WaitGroup
-	smtp    *smtpServer
+	smtp    *smtpd.Server
 
 	mu     sync.Mutex // guards failed
 	failed error
@@ -49,7 +51,7 @@ func Start(ctx context.Context, c world.Config, n Network) (*Server, error) {
 		s.SMTPPort = uint16(port)
 	}
 	var err error
-	if s.smtp, err = newSMTP(w, s.Referee); err != nil {
+	if s.smtp, err = smtpd.New(w, s.Referee); err != nil {
 		return nil, fmt.Errorf("smtp: %w", err)
 	}
 	ctx, s.stop = context.WithCancel(ctx)
@@ -112,7 +114,7 @@ func (s *Server) startHosts(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("smtp %s: %w", h.Name, err)
 			}
-			s.done.Go(func() { s.fail(s.smtp.serve(ctx, l)) })
+			s.done.Go(func() { s.fail(s.smtp.Serve(ctx, l)) })
 		}
 	}
 	return nil
@@ -135,7 +137,7 @@ func (s *Server) startDNS(ctx context.Context) error {
 		return fmt.Errorf("dns: %w", err)
 	}
 	s.DNS = addrPort(packets.LocalAddr())
-	s.done.Go(func() { s.fail(newNameServer(s.World).serve(ctx, packets, listener)) })
+	s.done.Go(func() { s.fail(dnsd.New(s.World).Serve(ctx, packets, listener)) })
 	return nil
 }
 

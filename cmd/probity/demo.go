@@ -19,6 +19,7 @@ import (
 
 	"probity/api"
 	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/internal/apiclient"
@@ -154,7 +155,7 @@ func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 		return f, err
 	}
 	defer in.Close()
-	return f, safefile.Write(f.truth, func(out io.Writer) error { return sim.WriteTruth(out, w, in) })
+	return f, safefile.Write(f.truth, func(out io.Writer) error { return score.WriteTruth(out, w, in) })
 }
 
 // demoMark is a file in the folder of a demo. The next demo may replace the files next to it.
@@ -185,17 +186,7 @@ func (c *demoCmd) Validate() error {
 
 // printDemoScore compares the result with the truth, and the prober's traffic with the receivers' limits.
 func printDemoScore(con *console.IO, server *sim.Server, files demoFiles) error {
-	truth, err := os.Open(files.truth)
-	if err != nil {
-		return err
-	}
-	defer truth.Close()
-	result, err := os.Open(files.result)
-	if err != nil {
-		return err
-	}
-	defer result.Close()
-	s, err := sim.Score(truth, result)
+	s, err := scoreFiles(files.truth, files.result)
 	if err != nil {
 		return err
 	}

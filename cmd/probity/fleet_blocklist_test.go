@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator/fleet"
 )
@@ -110,10 +110,10 @@ func (f *memCluster) identity(local netip.Addr) fleet.IdentityReport {
 	return fleet.IdentityReport{}
 }
 
-func scoreOf(t *testing.T, w *world.World, list, result []byte) sim.Scores {
+func scoreOf(t *testing.T, w *world.World, list, result []byte) score.Scores {
 	var truth bytes.Buffer
-	require.NoError(t, sim.WriteTruth(&truth, w, bytes.NewReader(list)))
-	s, err := sim.Score(&truth, bytes.NewReader(result))
+	require.NoError(t, score.WriteTruth(&truth, w, bytes.NewReader(list)))
+	s, err := score.Compare(&truth, bytes.NewReader(result))
 	require.NoError(t, err)
 	return s
 }

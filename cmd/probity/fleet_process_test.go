@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/internal/apiclient"
@@ -306,7 +306,7 @@ func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	writeOutput(y.ctx, t, y.path("score.json"), "sim", "score", "--truth", y.path("truth.csv"), "--result", y.path("result.csv"))
 	text, err := os.ReadFile(y.path("score.json"))
 	require.NoError(t, err)
-	var s sim.Scores
+	var s score.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
 	requireWithinLimits(t, y.referee())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/engine"
 	"probity/internal/apiclient"
@@ -236,7 +236,7 @@ func (p *serviceEnv) drawList(t *testing.T, rows int, seed uint64) (list, truth 
 	var l, tr bytes.Buffer
 	require.NoError(t, world.WriteList(&l, p.world, rows, seed))
 	list = bytes.Clone(l.Bytes())
-	require.NoError(t, sim.WriteTruth(&tr, p.world, &l))
+	require.NoError(t, score.WriteTruth(&tr, p.world, &l))
 	return list, tr.Bytes()
 }
 

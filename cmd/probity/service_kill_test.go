@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/store"
 )
@@ -102,7 +102,7 @@ func newKillLoop(t *testing.T, p *serviceEnv, rows int) *killLoop {
 	})
 	h.list = singleOutcomeList(t, p.world, rows)
 	var truth bytes.Buffer
-	require.NoError(t, sim.WriteTruth(&truth, p.world, bytes.NewReader(h.list)))
+	require.NoError(t, score.WriteTruth(&truth, p.world, bytes.NewReader(h.list)))
 	h.truth = truth.Bytes()
 	h.receiver = newCallbackReceiver(t, "127.0.2.3", func(http.ResponseWriter, int, event) {
 		h.callbacksTaken.Add(1)
@@ -263,7 +263,7 @@ func (h *killLoop) requireExactJob(t *testing.T) {
 	require.EqualValues(t, h.rows, j.TotalRows)
 
 	result := h.c.results(t, j.ID, "")
-	score, err := sim.Score(bytes.NewReader(h.truth), bytes.NewReader(result))
+	score, err := score.Compare(bytes.NewReader(h.truth), bytes.NewReader(result))
 	require.NoError(t, err)
 	require.Zero(t, score.WrongStatus+score.WrongReason+score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "%+v", score)
 	require.Equal(t, h.rows, score.Rows)

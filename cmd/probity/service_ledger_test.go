@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
 	"probity/bench/sim/persona"
+	"probity/bench/sim/score"
 	"probity/store"
 )
 
@@ -119,7 +119,7 @@ func (c *customer) requireCharged(t *testing.T, list, truth []byte) (charged int
 	j = c.follow(t, j.ID)
 	require.Equal(t, "completed", j.Status, j.Error)
 	result := c.results(t, j.ID, "")
-	score, err := sim.Score(bytes.NewReader(truth), bytes.NewReader(result))
+	score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 	require.NoError(t, err)
 	requireScore(t, score)
 	charged = billable(t, bytes.NewReader(result))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/store"
 )
 
@@ -98,7 +98,7 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 		require.Equal(t, billable(t, bytes.NewReader(result)), j.Used)
 		spent += j.Used
 		if id != done {
-			score, err := sim.Score(bytes.NewReader(truth), bytes.NewReader(result))
+			score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 			require.NoError(t, err)
 			requireScore(t, score)
 		}

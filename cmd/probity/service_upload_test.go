@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/store"
 )
@@ -134,19 +134,19 @@ func (p *serviceEnv) streamList(rows int) *streamedList {
 }
 
 // scoreDownload compares the result file with the truth, row by row while both are read.
-func (c *customer) scoreDownload(t *testing.T, p *serviceEnv, id string, rows int) sim.Scores {
+func (c *customer) scoreDownload(t *testing.T, p *serviceEnv, id string, rows int) score.Scores {
 	t.Helper()
 	truth, in := io.Pipe()
 	list := p.streamList(rows)
 	go func() {
-		in.CloseWithError(errors.Join(sim.WriteTruth(in, p.world, list), list.Close()))
+		in.CloseWithError(errors.Join(score.WriteTruth(in, p.world, list), list.Close()))
 	}()
 	defer truth.Close()
 	resp, err := c.open(http.MethodGet, "/v1/verify/bulk/"+id+"/results", "", nil)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	score, err := sim.Score(truth, resp.Body)
+	score, err := score.Compare(truth, resp.Body)
 	require.NoError(t, err)
 	return score
 }

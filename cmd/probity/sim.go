@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/internal/console"
 )
@@ -144,7 +145,7 @@ func (c simTruthCmd) Run(con *console.IO) error {
 	}
 	defer in.Close()
 	return buffered(con.Out, func(w io.Writer) error {
-		return sim.WriteTruth(w, c.world(), in)
+		return score.WriteTruth(w, c.world(), in)
 	})
 }
 
@@ -155,21 +156,26 @@ type simScoreCmd struct {
 
 // Run prints the confusion matrix as JSON.
 func (c simScoreCmd) Run(con *console.IO) error {
-	truth, err := os.Open(c.Truth)
-	if err != nil {
-		return err
-	}
-	defer truth.Close()
-	result, err := os.Open(c.Result)
-	if err != nil {
-		return err
-	}
-	defer result.Close()
-	scores, err := sim.Score(truth, result)
+	scores, err := scoreFiles(c.Truth, c.Result)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(con.Out).Encode(scores)
+}
+
+// scoreFiles compares a result file with the truth.
+func scoreFiles(truthPath, resultPath string) (score.Scores, error) {
+	truth, err := os.Open(truthPath)
+	if err != nil {
+		return score.Scores{}, err
+	}
+	defer truth.Close()
+	result, err := os.Open(resultPath)
+	if err != nil {
+		return score.Scores{}, err
+	}
+	defer result.Close()
+	return score.Compare(truth, result)
 }
 
 func buffered(w io.Writer, do func(io.Writer) error) error {

@@ -20,8 +20,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
 	"probity/bench/sim/referee"
+	"probity/bench/sim/score"
 )
 
 const (
@@ -73,7 +73,7 @@ func verifyAndJudge(t *testing.T, rows int, latency string) {
 	writeOutput(ctx, t, at("score.json"), "sim", "score", "--truth", at("truth.csv"), "--result", at("result.csv"))
 	text, err := os.ReadFile(at("score.json"))
 	require.NoError(t, err)
-	var s sim.Scores
+	var s score.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
 	requireScore(t, s)

@@ -22,6 +22,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/referee"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
@@ -203,13 +204,13 @@ func (m memNodeParts) node(t *testing.T) *node {
 func requireCorrect(t *testing.T, w *world.World, list, result []byte) {
 	t.Helper()
 	var truth bytes.Buffer
-	require.NoError(t, sim.WriteTruth(&truth, w, bytes.NewReader(list)))
-	s, err := sim.Score(&truth, bytes.NewReader(result))
+	require.NoError(t, score.WriteTruth(&truth, w, bytes.NewReader(list)))
+	s, err := score.Compare(&truth, bytes.NewReader(result))
 	require.NoError(t, err)
 	requireScore(t, s)
 }
 
-func requireScore(t *testing.T, s sim.Scores) {
+func requireScore(t *testing.T, s score.Scores) {
 	t.Helper()
 	t.Logf("score: %+v", s)
 	require.Zero(t, s.FalseValid, "false VALID")

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/engine"
@@ -70,7 +71,7 @@ func (o *crashingJob) runToEnd(round uint64) {
 	w := world.New(world.Config{Seed: 1})
 	var list, truth, toml bytes.Buffer
 	require.NoError(o.t, world.WriteList(&list, w, o.run.rows, o.run.seed+round))
-	require.NoError(o.t, sim.WriteTruth(&truth, w, bytes.NewReader(list.Bytes())))
+	require.NoError(o.t, score.WriteTruth(&truth, w, bytes.NewReader(list.Bytes())))
 	require.NoError(o.t, sim.WriteProviders(&toml, crashSpeedup))
 	var err error
 	o.table, err = engine.DefaultTable().Override(toml.Bytes())
@@ -81,7 +82,7 @@ func (o *crashingJob) runToEnd(round uint64) {
 		synctest.Test(o.t, func(t *testing.T) { job, result = o.runLife(t, n, list.Bytes()) })
 	}
 	require.Equal(o.t, store.JobCompleted, job.State, job.Error)
-	score, err := sim.Score(&truth, bytes.NewReader(result))
+	score, err := score.Compare(&truth, bytes.NewReader(result))
 	require.NoError(o.t, err)
 	o.t.Logf("ordeal %d: rows %d, unknown without need %d, wrong reason %d; %v", round, score.Rows, score.UnexpectedUnknown, score.WrongReason, job.Reasons)
 	require.Equal(o.t, o.run.rows, score.Rows)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench/sim"
+	"probity/bench/sim/score"
 	"probity/store"
 )
 
@@ -153,7 +153,7 @@ func (s *retryingCustomer) requireCorrectJob(t *testing.T, j bulkJob, truth, res
 	t.Helper()
 	require.Equal(t, "completed", j.Status, j.Error)
 	require.EqualValues(t, rows, j.TotalRows)
-	score, err := sim.Score(bytes.NewReader(truth), bytes.NewReader(result))
+	score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 	require.NoError(t, err)
 	t.Logf("job %d: rows %d, unknown without need %d, wrong reason %d: %v", s.jobs, score.Rows, score.UnexpectedUnknown, score.WrongReason, j.Reasons)
 	require.Equal(t, rows, score.Rows)

@@ -1,4 +1,4 @@
-package sim
+package dnsd
 
 import (
 	"context"
@@ -20,19 +20,19 @@ const (
 	ttlNegative = 300
 )
 
-// nameServer answers for all names: the records of the world, and NXDOMAIN for
+// Server answers for all names: the records of the world, and NXDOMAIN for
 // the rest. It claims recursion, as clients expect of a resolver.
-type nameServer struct {
+type Server struct {
 	world *world.World
 	delay time.Duration
 }
 
-func newNameServer(w *world.World) *nameServer {
-	return &nameServer{world: w, delay: w.DNSLatency()}
+func New(w *world.World) *Server {
+	return &Server{world: w, delay: w.DNSLatency()}
 }
 
-// serve answers on both sockets until ctx is done, and closes them.
-func (n *nameServer) serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error {
+// Serve answers on both sockets until ctx is done, and closes them.
+func (n *Server) Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error {
 	udp := &dns.Server{PacketConn: packets, Handler: n}
 	tcp := &dns.Server{Listener: listener, Handler: n}
 	ended := make(chan error, 2)
@@ -65,7 +65,7 @@ func shutdown(s *dns.Server, socket io.Closer) {
 }
 
 // ServeDNS answers one query.
-func (n *nameServer) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
+func (n *Server) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
 	if n.delay > 0 {
 		time.Sleep(n.delay)
 	}
@@ -76,7 +76,7 @@ func (n *nameServer) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
 }
 
 // answer is the whole reply to a query.
-func (n *nameServer) answer(query *dns.Msg, udp bool) *dns.Msg {
+func (n *Server) answer(query *dns.Msg, udp bool) *dns.Msg {
 	m := new(dns.Msg).SetReply(query)
 	m.RecursionAvailable = true
 	if len(query.Question) != 1 || query.Opcode != dns.OpcodeQuery {
@@ -102,7 +102,7 @@ func (n *nameServer) answer(query *dns.Msg, udp bool) *dns.Msg {
 
 // forward follows aliases (RFC 1034 section 3.6.2). It ends a loop with
 // SERVFAIL, as resolvers do.
-func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
+func (n *Server) forward(m *dns.Msg, q dns.Question, udp bool) {
 	owner := q.Name
 	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 	for range 8 {
@@ -129,7 +129,7 @@ func (n *nameServer) forward(m *dns.Msg, q dns.Question, udp bool) {
 
 // absentCode is the code for a name without records: NOERROR if names exist
 // below it (RFC 8020), else NXDOMAIN.
-func (n *nameServer) absentCode(name string) int {
+func (n *Server) absentCode(name string) int {
 	if n.world.IsEmptyNonTerminal(name) {
 		return dns.RcodeSuccess
 	}

@@ -1,4 +1,4 @@
-package sim
+package dnsd
 
 import (
 	"net/netip"
@@ -9,7 +9,7 @@ import (
 )
 
 // reverse answers a PTR query for the address of a host.
-func (n *nameServer) reverse(m *dns.Msg, q dns.Question) {
+func (n *Server) reverse(m *dns.Msg, q dns.Question) {
 	addr, ok := fromReverse(strings.ToLower(q.Name))
 	if !ok {
 		m.Rcode = dns.RcodeNameError

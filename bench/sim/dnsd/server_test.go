@@ -1,4 +1,4 @@
-package sim
+package dnsd
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // records without owner and time to live.
 func ask(w *world.World, name, kind string, udp bool) string {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
-	m := newNameServer(w).answer(q, udp)
+	m := New(w).answer(q, udp)
 	words := []string{dns.RcodeToString[m.Rcode]}
 	if m.Truncated {
 		words = append(words, "TC")
@@ -99,7 +99,7 @@ func TestDNSOfOddDomains(t *testing.T) {
 func TestNegativeDNSAnswersHaveSOA(t *testing.T) {
 	w := world.New(world.Config{})
 	for _, name := range []string{"nowhere.example.", "gmail.com."} {
-		m := newNameServer(w).answer(new(dns.Msg).SetQuestion(name, dns.TypeTXT), true)
+		m := New(w).answer(new(dns.Msg).SetQuestion(name, dns.TypeTXT), true)
 		require.Len(t, m.Ns, 1, name)
 		require.IsType(t, &dns.SOA{}, m.Ns[0])
 	}
@@ -113,7 +113,7 @@ func TestDNSServesBothTransports(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- newNameServer(w).serve(ctx, packets, listener) }()
+	go func() { ended <- New(w).Serve(ctx, packets, listener) }()
 	for network, at := range map[string]net.Addr{"udp": packets.LocalAddr(), "tcp": listener.Addr()} {
 		client := dns.Client{Net: network}
 		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, persona.TruncatedUDP).Name+".", dns.TypeMX), at.String())

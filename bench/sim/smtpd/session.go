@@ -1,4 +1,4 @@
-package sim
+package smtpd
 
 import (
 	"time"
@@ -20,7 +20,7 @@ const (
 
 // session is one SMTP connection. It belongs to one goroutine.
 type session struct {
-	server     *smtpServer
+	server     *Server
 	host       *world.Host
 	behaviour  *persona.Behaviour
 	connection *referee.Connection

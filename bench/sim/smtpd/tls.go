@@ -1,4 +1,4 @@
-package sim
+package smtpd
 
 import (
 	"crypto/ecdsa"

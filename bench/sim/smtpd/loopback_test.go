@@ -1,4 +1,4 @@
-package sim
+package smtpd
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ func onLoopback(t *testing.T, name string, speedup float64) (dial func() *smtpCl
 	t.Helper()
 	w := world.New(world.Config{Speedup: speedup})
 	h = &harness{t: t, world: w, referee: referee.New(speedup)}
-	server, err := newSMTP(w, h.referee)
+	server, err := New(w, h.referee)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func onLoopback(t *testing.T, name string, speedup float64) (dial func() *smtpCl
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
-	ended.Go(func() { server.serve(ctx, ln) })
+	ended.Go(func() { server.Serve(ctx, ln) })
 	t.Cleanup(func() { stop(); ended.Wait() })
 	return func() *smtpClient {
 		conn, err := net.Dial("tcp", ln.Addr().String())

@@ -1,4 +1,4 @@
-package sim
+package score
 
 import (
 	"bytes"
@@ -40,10 +40,10 @@ type Scores struct {
 // errNoColumn means that a file lacks a column that it must have.
 var errNoColumn = errors.New("no such column")
 
-// Score joins a truth file and a result file (each plain, gzip or zstd) by the
+// Compare joins a truth file and a result file (each plain, gzip or zstd) by the
 // order of rows. Memory does not grow with rows. An error means that a file could
 // not be read; errors of a readable result are in the Scores.
-func Score(truth, result io.Reader) (Scores, error) {
+func Compare(truth, result io.Reader) (Scores, error) {
 	s := scorer{Scores: Scores{Confusion: map[string]map[string]int{}, Wrong: map[string]int{}}}
 	if err := s.open(truth, result); err != nil {
 		return Scores{}, err

@@ -1,4 +1,4 @@
-package sim
+package smtpd
 
 import (
 	"bufio"
@@ -37,7 +37,7 @@ func inBubble(t *testing.T, c world.Config, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world.New(c)
 		h := &harness{t: t, world: w, referee: referee.New(c.Speedup), net: memnet.New(), port: uint16(w.Config().SMTPPort)}
-		server, err := newSMTP(w, h.referee)
+		server, err := New(w, h.referee)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func inBubble(t *testing.T, c world.Config, f func(*harness)) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				go server.serve(ctx, ln)
+				go server.Serve(ctx, ln)
 			}
 		}
 		f(h)

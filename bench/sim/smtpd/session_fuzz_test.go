@@ -1,4 +1,4 @@
-package sim
+package smtpd
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte("ehlo a\nmail from:<>\nrcpt to:<\"a>b\"@c>\nrset\n\n\x00\xff\n"))
 	f.Add(bytes.Repeat([]byte("X"), inputSize+1))
 	w := world.New(world.Config{})
-	server, err := newSMTP(w, referee.New(0))
+	server, err := New(w, referee.New(0))
 	if err != nil {
 		f.Fatal(err)
 	}

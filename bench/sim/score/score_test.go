@@ -1,4 +1,4 @@
-package sim
+package score
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func TestScore(t *testing.T) {
 		"order":              {[]string{r[1], r[0], r[2], r[3], r[4]}, Scores{Rows: 5, OrderErrors: 2}},
 		"changed cell":       {with(1, `2,b@x.example,"one,two",INVALID,3,mailbox_not_found`), Scores{Rows: 5, ChangedCells: 1}},
 	} {
-		got, err := Score(strings.NewReader(truthFile), strings.NewReader(result(tc.rows...)))
+		got, err := Compare(strings.NewReader(truthFile), strings.NewReader(result(tc.rows...)))
 		require.NoError(t, err, what)
 		got.Confusion, got.Wrong = nil, nil
 		require.Equal(t, tc.want, got, what)
@@ -57,7 +57,7 @@ func TestScore(t *testing.T) {
 }
 
 func TestScoreConfusion(t *testing.T) {
-	got, err := Score(strings.NewReader(truthFile), strings.NewReader("id,email,notes,verify_status,verify_reason,verify_status_2,verify_reason_2\n"+
+	got, err := Compare(strings.NewReader(truthFile), strings.NewReader("id,email,notes,verify_status,verify_reason,verify_status_2,verify_reason_2\n"+
 		"1,a@x.example,,x,y,VALID,\n3,c@x.example,,,,UNKNOWN,greylisted\n3,c@x.example,,,,UNKNOWN,greylisted\n"))
 	require.NoError(t, err)
 	require.Equal(t, map[string]map[string]int{"VALID": {"VALID": 1}, "UNKNOWN": {"UNKNOWN": 1}}, got.Confusion)
@@ -66,7 +66,7 @@ func TestScoreConfusion(t *testing.T) {
 
 func TestScoreRejectsOtherFiles(t *testing.T) {
 	for _, tc := range [][2]string{{"", ""}, {truthFile, ""}, {"a,b\n", "a,b\n"}, {truthFile, "id,email,notes\n"}} {
-		_, err := Score(strings.NewReader(tc[0]), strings.NewReader(tc[1]))
+		_, err := Compare(strings.NewReader(tc[0]), strings.NewReader(tc[1]))
 		require.Error(t, err)
 	}
 }
@@ -79,7 +79,7 @@ func TestTruthScoresPerfectly(t *testing.T) {
 	require.NoError(t, WriteTruth(&truth, w, bytes.NewReader(list)))
 	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"), 1)
 	for _, pack := range []func([]byte) []byte{plain, gzipped, zstdPacked} {
-		got, err := Score(bytes.NewReader(truth.Bytes()), bytes.NewReader(pack(firstOutcomes(t, result))))
+		got, err := Compare(bytes.NewReader(truth.Bytes()), bytes.NewReader(pack(firstOutcomes(t, result))))
 		require.NoError(t, err)
 		got.Confusion = nil
 		require.Equal(t, Scores{Rows: 3000, Wrong: map[string]int{}}, got)
@@ -144,6 +144,6 @@ func BenchmarkScore(b *testing.B) {
 	require.NoError(b, WriteTruth(&truth, w, bytes.NewReader(listOf(b, w, b.N, 1))))
 	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"), 1)
 	b.ResetTimer()
-	_, err := Score(bytes.NewReader(truth.Bytes()), bytes.NewReader(result))
+	_, err := Compare(bytes.NewReader(truth.Bytes()), bytes.NewReader(result))
 	require.NoError(b, err)
 }

@@ -1,4 +1,4 @@
-package sim
+package smtpd
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"probity/bench/sim/world"
 )
 
-// smtpServer serves every host of a world. The connection's local address
+// Server serves every host of a world. The connection's local address
 // identifies the host.
-type smtpServer struct {
+type Server struct {
 	world   *world.World
 	referee *referee.Referee
 	grey    *greylist
@@ -28,18 +28,18 @@ type smtpServer struct {
 }
 
 // newSMTP makes the server of w's hosts. It starts nothing.
-func newSMTP(w *world.World, ref *referee.Referee) (*smtpServer, error) {
+func New(w *world.World, ref *referee.Referee) (*Server, error) {
 	config, err := newTLSConfig(time.Now())
 	if err != nil {
 		return nil, err
 	}
-	return &smtpServer{world: w, referee: ref, grey: newGreylist(), tls: config}, nil
+	return &Server{world: w, referee: ref, grey: newGreylist(), tls: config}, nil
 }
 
-// serve accepts connections until ctx is done or the listener fails, and
+// Serve accepts connections until ctx is done or the listener fails, and
 // returns after the last of them has ended. It closes ln. The error is nil when
 // ctx ended it.
-func (s *smtpServer) serve(ctx context.Context, ln net.Listener) error {
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
 	var sessions sync.WaitGroup
@@ -70,7 +70,7 @@ func isTemporary(err error) bool {
 }
 
 // handle serves one accepted connection and closes it.
-func (s *smtpServer) handle(ctx context.Context, conn net.Conn) {
+func (s *Server) handle(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	host, known := s.world.HostAt(addrOf(conn.LocalAddr()))
 	if !known || host.Role == world.Dead {
@@ -105,7 +105,7 @@ func addrOf(a net.Addr) netip.Addr {
 }
 
 // scaled is a persona's waiting time in this world.
-func (s *smtpServer) scaled(d time.Duration) time.Duration {
+func (s *Server) scaled(d time.Duration) time.Duration {
 	return persona.ScaleWait(d, s.world.Config().Speedup)
 }
 

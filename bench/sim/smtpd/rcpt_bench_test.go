@@ -1,4 +1,4 @@
-package sim
+package smtpd
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func BenchmarkRcpt(b *testing.B) {
 func benchmarkRcpt(b *testing.B, network string, m persona.Mailbox) {
 	const batch = 50
 	w := world.New(world.Config{})
-	server, err := newSMTP(w, referee.New(0))
+	server, err := New(w, referee.New(0))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -68,15 +68,15 @@ func readAnswers(j *store.Job, f answersFile, visit func(*jobfiles.Group) error)
 }
 
 // answeredRows reads which rows of a job are answered, and counts them by reason.
-func (c *Coordinator) answeredRows(j *store.Job) (answered bitset, t answerCounts, err error) {
-	answered = newBitset(j.Rows)
+func (c *Coordinator) answeredRows(j *store.Job) (answered jobfiles.RowSet, t answerCounts, err error) {
+	answered = jobfiles.NewRowSet(j.Rows)
 	f, err := c.openAnswers(j)
 	if err != nil || f == nil {
 		return answered, t, err
 	}
 	_, err = readAnswers(j, f, func(g *jobfiles.Group) error {
 		for row, rec := range g.Answers() {
-			if rec.Kind() == jobfiles.Final && answered.add(row) {
+			if rec.Kind() == jobfiles.Final && answered.Add(row) {
 				t[rec.Reason()]++
 			}
 		}

@@ -40,7 +40,7 @@ type assembly struct {
 	records      []jobfiles.Record // their names are numbers of the whole log
 	firstOf      []uint32          // for each row of the window: its first row plus one, or zero
 	duplicates   []duplicateRow    // duplicates of rows before the window, ordered by that row
-	wantedFirsts bitset            // the first rows that duplicates refers to
+	wantedFirsts jobfiles.RowSet   // the first rows that duplicates refers to
 	total        totals
 	wroteAny     bool
 	compressor   compressor
@@ -202,9 +202,9 @@ func (a *assembly) findDuplicates() {
 		return
 	}
 	slices.SortFunc(a.duplicates, func(x, y duplicateRow) int { return cmp.Compare(x.first, y.first) })
-	a.wantedFirsts = newBitset(int64(a.windowStart))
+	a.wantedFirsts = jobfiles.NewRowSet(int64(a.windowStart))
 	for _, t := range a.duplicates {
-		a.wantedFirsts.add(t.first)
+		a.wantedFirsts.Add(t.first)
 	}
 }
 
@@ -216,11 +216,11 @@ type logGroup struct {
 
 // indexGroups reads the whole log once, to index its groups and to count missing answers and damaged groups.
 func (a *assembly) indexGroups() error {
-	answered, rows := newBitset(a.job.Rows), int64(0)
+	answered, rows := jobfiles.NewRowSet(a.job.Rows), int64(0)
 	end, err := readAnswers(a.job, a.log, func(g *jobfiles.Group) error {
 		a.groups = append(a.groups, logGroupOf(g))
 		for row, rec := range g.Answers() {
-			if rec.Kind() == jobfiles.Final && answered.add(row) {
+			if rec.Kind() == jobfiles.Final && answered.Add(row) {
 				rows++
 			}
 		}
@@ -286,7 +286,7 @@ func (a *assembly) applyGroup(g *jobfiles.Group) error {
 		switch i := row - a.windowStart; {
 		case row >= a.windowStart && int(i) < len(a.records):
 			a.records[i].Replace(globalRefs(g, rec))
-		case row < a.windowStart && a.wantedFirsts != nil && a.wantedFirsts.has(row):
+		case row < a.windowStart && a.wantedFirsts != nil && a.wantedFirsts.Has(row):
 			n, _ := slices.BinarySearchFunc(a.duplicates, row, func(t duplicateRow, row uint32) int { return cmp.Compare(t.first, row) })
 			rec = globalRefs(g, rec)
 			for ; n < len(a.duplicates) && a.duplicates[n].first == row; n++ {

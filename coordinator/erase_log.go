@@ -19,7 +19,7 @@ func (e *erasure) answerErasedRow(j *store.Job) error {
 		return nil
 	}
 	answered, _, err := e.c.answeredRows(j)
-	if err != nil || answered.has(uint32(e.row)) {
+	if err != nil || answered.Has(uint32(e.row)) {
 		return err
 	}
 	disk := e.c.cfg.FS

@@ -29,8 +29,8 @@ func BenchmarkPageOfObjects(b *testing.B) {
 	ans := answer{v: v, provider: nameCell{text: "other"}, mx: nameCell{text: "mx1.shop.test mx2.shop.test"}}
 	d := csvfile.Dialect{Delimiter: ',', Column: 1, Widest: 4}
 	p := page{a: &assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
-	p.fr.block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")
-	require.NoError(b, d.Parse(&p.fr.block))
+	p.fr.Block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")
+	require.NoError(b, d.Parse(&p.fr.Block))
 	b.ReportAllocs()
 	for b.Loop() {
 		p.text = p.text[:0]

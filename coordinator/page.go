@@ -8,6 +8,7 @@ import (
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/jsontext"
 	"probity/prober/wire/press"
 )
 
@@ -20,7 +21,7 @@ var columns = [...]string{"verify_status", "verify_score", "verify_reason", "ver
 type page struct {
 	a          *assembly
 	index      int
-	fr         frameReader
+	fr         jobfiles.FrameReader
 	names      nameReader
 	compressor compressor
 	text       []byte
@@ -33,7 +34,7 @@ type page struct {
 
 func (p *page) clearForReuse() bool {
 	*p = page{fr: p.fr, text: p.text}
-	return p.fr.small() && cap(p.text) <= 2*maxPooledBytes
+	return p.fr.Small() && cap(p.text) <= 2*csvfile.MaxPooledBytes
 }
 
 // rowTextBytes estimates the bytes that are appended to a row.
@@ -52,11 +53,11 @@ func (p *page) render() error {
 	p.total, p.text, p.packed = totals{}, p.text[:0], nil
 	p.names.f, p.names.dialect = a.log, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
-	if err := p.fr.read(a.upload, &a.dialect, p.index); err != nil {
+	if err := p.fr.Read(a.upload, &a.dialect, p.index); err != nil {
 		return err
 	}
-	p.text = slices.Grow(p.text, len(p.fr.block.Buf)+rowTextBytes*len(p.fr.block.Rows))
-	for i := range p.fr.block.Rows {
+	p.text = slices.Grow(p.text, len(p.fr.Block.Buf)+rowTextBytes*len(p.fr.Block.Rows))
+	for i := range p.fr.Block.Rows {
 		press.Yield(i)
 		if err := p.row(i); err != nil {
 			return err
@@ -73,8 +74,8 @@ func (p *page) render() error {
 
 func (p *page) row(i int) error {
 	a := p.a
-	n := p.fr.block.First + uint32(i)
-	if p.fr.block.Rows[i].Blank {
+	n := p.fr.Block.First + uint32(i)
+	if p.fr.Block.Rows[i].Blank {
 		p.writeBlank(i, n)
 		return nil
 	}
@@ -96,7 +97,7 @@ func (p *page) row(i int) error {
 	if err != nil {
 		return err
 	}
-	p.mail = p.fr.block.Email(i)
+	p.mail = p.fr.Block.Email(i)
 	first := a.firstOf[n-a.windowStart] == 0
 	if !first || t.refs == (jobfiles.Refs{}) {
 		p.applyRowFacts(&ans)
@@ -144,14 +145,14 @@ func (p *page) writeBlank(i int, n uint32) {
 	}
 	if p.a.filter.Format == CSV {
 		var none [len(columns)]string
-		p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, none[:])
+		p.text = p.a.dialect.AppendRow(p.text, &p.fr.Block, i, none[:])
 		return
 	}
-	p.mail = p.fr.block.Email(i)
+	p.mail = p.fr.Block.Email(i)
 	p.text = append(p.text, `{"row":`...)
 	p.text = strconv.AppendUint(p.text, uint64(n)+1, 10)
 	p.text = append(p.text, `,"email":`...)
-	p.text = AppendText(p.text, string(p.mail))
+	p.text = jsontext.AppendString(p.text, string(p.mail))
 	p.text = append(p.text, `,"status":null,"score":null,"reason":null,"syntax_valid":null,"domain_exists":null,"smtp_valid":null,`+
 		`"is_disposable":null,"is_role_based":null,"is_free_email":null,"smtp_provider":"","mx_records":[],"from_cache":null,`+
 		`"credits_used":0,"verified_at":null`...)
@@ -163,7 +164,7 @@ func (p *page) write(i int, n uint32, ans *answer) {
 		p.writeJSON(i, n, ans)
 		return
 	}
-	d, b := &p.a.dialect, &p.fr.block
+	d, b := &p.a.dialect, &p.fr.Block
 	p.text = p.cells.append(d.AppendInputCells(p.text, b, i), ans)
 	p.text = d.AppendLineEnd(p.text, b, i)
 }
@@ -188,11 +189,11 @@ func (p *page) appendInput(dst []byte, i int) []byte {
 	inputs, next := p.a.inputs, 0
 	put := func(text string) {
 		if inputs[next] != "" {
-			dst = AppendText(append(dst, inputs[next]...), text)
+			dst = jsontext.AppendString(append(dst, inputs[next]...), text)
 		}
 		next++
 	}
-	p.a.dialect.EachCell(&p.fr.block, i, func(text []byte) { put(string(text)) })
+	p.a.dialect.EachCell(&p.fr.Block, i, func(text []byte) { put(string(text)) })
 	for next < len(inputs) {
 		put("")
 	}
@@ -208,7 +209,7 @@ func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 			keys[i] = ""
 			continue
 		}
-		keys[i] = comma + string(AppendText(nil, name)) + ":"
+		keys[i] = comma + string(jsontext.AppendString(nil, name)) + ":"
 		comma = ","
 	}
 	return keys

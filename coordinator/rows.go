@@ -37,7 +37,7 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 		if err := checkRecord(job.record, row, rec); err != nil {
 			return err
 		}
-		if rec.Kind() == jobfiles.Final && job.answered.add(row) {
+		if rec.Kind() == jobfiles.Final && job.answered.Add(row) {
 			job.progress.count(rec.Reason())
 		}
 	}

@@ -97,6 +97,7 @@ type Coordinator struct {
 	clockTrust clockTrust
 
 	pools         bufferPools
+	renderer      *Renderer
 	verifiedFiles verifiedFiles
 
 	mu            sync.Mutex // guards all below
@@ -143,6 +144,11 @@ func New(cfg Config) *Coordinator {
 		c.objects = &jobfiles.Folder{FS: cfg.FS, Dir: cfg.FS.PathJoin(cfg.Dir, jobsFolder)}
 	}
 	c.pools.init()
+	c.renderer = NewRenderer(RendererConfig{
+		Workers: workers, Encoder: c.encoder, TestVerdict: cfg.TestVerdict,
+		Flags:   func(a engine.Address) engine.Flags { return c.currentLists().Flags(a) },
+		Suggest: func(a engine.Address) string { return c.currentLists().Suggest(a) },
+	})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
 	return c

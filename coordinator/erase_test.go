@@ -52,7 +52,7 @@ func inputOf(result string) string {
 	var b strings.Builder
 	for line := range strings.Lines(result) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), ",")
-		b.WriteString(strings.Join(cells[:len(cells)-len(columns)], ",") + "\n")
+		b.WriteString(strings.Join(cells[:len(cells)-ownColumns], ",") + "\n")
 	}
 	return b.String()
 }
@@ -62,7 +62,7 @@ func oursOf(result string) string {
 	var b strings.Builder
 	for line := range strings.Lines(result) {
 		cells := strings.Split(line, ",")
-		b.WriteString(strings.Join(cells[len(cells)-len(columns):], ","))
+		b.WriteString(strings.Join(cells[len(cells)-ownColumns:], ","))
 	}
 	return b.String()
 }

@@ -130,7 +130,7 @@ func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
 	if strings.HasPrefix(l.text, "sep=") {
 		rows = rows[1:]
 	}
-	own := len(rows[len(rows)-1]) - len(columns) // columns of the list
+	own := len(rows[len(rows)-1]) - ownColumns // columns of the list
 	if !l.noHeader {
 		rows = rows[1:]
 	}

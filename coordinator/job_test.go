@@ -25,7 +25,9 @@ func TestJobEndToEnd(t *testing.T) {
 	require.Equal(t, store.JobCompleted, j.State)
 	rows, err := csv.NewReader(strings.NewReader(w.results(t, j.ID, Filter{}))).ReadAll()
 	require.NoError(t, err)
-	require.Equal(t, append([]string{"name", "email"}, columns[:]...), rows[0])
+	require.Equal(t, []string{"name", "email", "verify_status", "verify_score", "verify_reason",
+		"verify_syntax_valid", "verify_domain_exists", "verify_smtp_valid", "verify_is_disposable", "verify_is_role_based", "verify_is_free_email",
+		"verify_smtp_provider", "verify_mx_records", "verify_did_you_mean", "verify_from_cache", "verify_verified_at"}, rows[0])
 	require.Len(t, rows, 9)
 	require.Equal(t, strings.Repeat(",", 13), strings.Join(rows[2][2:], ","), "a blank row has empty columns")
 	require.Equal(t, rows[1][2:], rows[3][2:], "a duplicate has the verdict of the first")

@@ -28,7 +28,7 @@ func BenchmarkPageOfObjects(b *testing.B) {
 	v := engine.VerdictFor(engine.ReasonTimeout, "rule", engine.FlagRole, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	ans := answer{v: v, provider: nameCell{text: "other"}, mx: nameCell{text: "mx1.shop.test mx2.shop.test"}}
 	d := csvfile.Dialect{Delimiter: ',', Column: 1, Widest: 4}
-	p := page{a: &assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
+	p := page{a: &Assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
 	p.fr.Block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")
 	require.NoError(b, d.Parse(&p.fr.Block))
 	b.ReportAllocs()

@@ -19,7 +19,7 @@ var columns = [...]string{"verify_status", "verify_score", "verify_reason", "ver
 
 // page is one frame that is rendered for the result; its memory is reused.
 type page struct {
-	a          *assembly
+	a          *Assembly
 	index      int
 	fr         jobfiles.FrameReader
 	names      nameReader
@@ -28,7 +28,7 @@ type page struct {
 	packed     []byte
 	mail       []byte   // e-mail cell of the current row; part of its block
 	hosts      []string // of the current row
-	total      totals
+	total      Totals
 	cells      cells
 }
 
@@ -50,7 +50,7 @@ type answer struct {
 // render renders and compresses the page.
 func (p *page) render() error {
 	a := p.a
-	p.total, p.text, p.packed = totals{}, p.text[:0], nil
+	p.total, p.text, p.packed = Totals{}, p.text[:0], nil
 	p.names.f, p.names.dialect = a.log, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
 	if err := p.fr.Read(a.upload, &a.dialect, p.index); err != nil {
@@ -66,7 +66,7 @@ func (p *page) render() error {
 	if len(p.text) == 0 {
 		return nil
 	}
-	p.compressor.method, p.compressor.zstd = a.filter.Compress, a.c.encoder
+	p.compressor.method, p.compressor.zstd = a.filter.Compress, a.r.cfg.Encoder
 	packed, err := p.compressor.compress(p.text)
 	p.packed = packed
 	return err
@@ -119,13 +119,13 @@ func (p *page) applyRowFacts(ans *answer) {
 	if err != nil {
 		return
 	}
-	ans.v.Flags = p.a.c.currentLists().Flags(addr)
-	if p.a.job.Test && p.a.c.cfg.TestVerdict != nil {
-		testVerdict := p.a.c.cfg.TestVerdict(addr)
+	ans.v.Flags = p.a.r.cfg.Flags(addr)
+	if p.a.job.Test && p.a.r.cfg.TestVerdict != nil {
+		testVerdict := p.a.r.cfg.TestVerdict(addr)
 		ans.v.Flags |= testVerdict.Flags
 	}
 	if ans.suggestion.text != "" {
-		ans.suggestion = p.names.newNameCell(p.a.c.currentLists().Suggest(addr))
+		ans.suggestion = p.names.newNameCell(p.a.r.cfg.Suggest(addr))
 	}
 }
 
@@ -133,7 +133,7 @@ func (p *page) count(ans *answer, first bool) {
 	p.total.status[ans.v.Status]++
 	p.total.reason[ans.v.Reason]++
 	if first && ans.v.Status != engine.Unknown && !p.a.job.Test {
-		p.total.charged++
+		p.total.Charged++
 		ans.credits = 1
 	}
 }

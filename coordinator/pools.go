@@ -9,7 +9,6 @@ import (
 type bufferPools struct {
 	received pipeline.Pool[receivedBlock]
 	frames   pipeline.Pool[splitFrame]
-	pages    pipeline.Pool[page]
 	rows     pipeline.Pool[rowBlock]
 	counts   pipeline.Pool[countBuffer]
 	buffers  pipeline.Pool[buffer]
@@ -18,7 +17,6 @@ type bufferPools struct {
 func (s *bufferPools) init() {
 	s.received.Reset = (*receivedBlock).clearForReuse
 	s.frames.Reset = (*splitFrame).clearForReuse
-	s.pages.Reset = (*page).clearForReuse
 	s.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
 }
 

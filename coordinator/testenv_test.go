@@ -301,3 +301,6 @@ func (f failingReader) Read(p []byte) (int, error) {
 }
 
 func failingPart(err error) store.Part { return func(*pebble.Batch) error { return err } }
+
+// ownColumns is how many columns a result has more than its list.
+const ownColumns = 14

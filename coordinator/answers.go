@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // openAnswers opens the answers of a job: the answers file of a finished job, else its log. It returns nil if the job has
 // no answers yet.
-func (c *Coordinator) openAnswers(j *store.Job) (AnswersFile, error) {
+func (c *Coordinator) openAnswers(j *store.Job) (results.AnswersFile, error) {
 	if j.Answers != nil {
 		f, err := c.objects.Open(j.ID, j.Answers.Name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +46,7 @@ func (c *Coordinator) answeredRows(j *store.Job) (answered jobfiles.RowSet, t an
 	if err != nil || f == nil {
 		return answered, t, err
 	}
-	_, err = ReadAnswers(j, f, func(g *jobfiles.Group) error {
+	_, err = results.ReadAnswers(j, f, func(g *jobfiles.Group) error {
 		for row, rec := range g.Answers() {
 			if rec.Kind() == jobfiles.Final && answered.Add(row) {
 				t[rec.Reason()]++
@@ -57,10 +58,10 @@ func (c *Coordinator) answeredRows(j *store.Job) (answered jobfiles.RowSet, t an
 }
 
 // createAnswers begins an answers file for a job.
-func (c *Coordinator) createAnswers(job string) (*AnswersWriter, error) {
+func (c *Coordinator) createAnswers(job string) (*results.AnswersWriter, error) {
 	p, err := c.objects.Create(job, kindAnswers)
 	if err != nil {
 		return nil, err
 	}
-	return NewAnswersWriter(p), nil
+	return results.NewAnswersWriter(p), nil
 }

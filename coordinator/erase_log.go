@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/wholefile"
 	"probity/store"
@@ -40,7 +41,7 @@ func (e *erasure) searchAnswers(j *store.Job) error {
 	if err != nil || f == nil {
 		return err
 	}
-	_, err = ReadAnswers(j, f, func(g *jobfiles.Group) error {
+	_, err = results.ReadAnswers(j, f, func(g *jobfiles.Group) error {
 		return g.EachName(func(name string) { e.inNames = e.inNames || e.mustErase(name) })
 	})
 	return errors.Join(err, f.Close())
@@ -101,7 +102,7 @@ func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
 	if err != nil || f == nil {
 		return err
 	}
-	_, err = ReadAnswers(j, f, func(g *jobfiles.Group) error {
+	_, err = results.ReadAnswers(j, f, func(g *jobfiles.Group) error {
 		return w.AddGroup(g, func(name string) string {
 			if e.mustErase(name) {
 				return ""

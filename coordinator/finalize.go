@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -77,7 +78,7 @@ type resultFiles struct {
 	sha     string
 	bytes   int64
 	damaged int // damaged groups of the log
-	Totals
+	results.Totals
 }
 
 // setOn sets the files in the job's record.
@@ -91,7 +92,7 @@ func (m *resultFiles) setOn(j *store.Job) {
 // makeResults makes the result file of a job, and its answers file if there is none, and counts their rows. No record refers to
 // them yet.
 func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFiles, err error) {
-	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
+	a, err := c.openAssembly(j, results.Filter{Form: c.cfg.Stored})
 	if err != nil {
 		return m, err
 	}
@@ -99,7 +100,7 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFi
 	if a.Unanswered > 0 && c.mayResume(j) {
 		return m, errUnanswered
 	}
-	var answers *AnswersWriter
+	var answers *results.AnswersWriter
 	if j.Answers == nil {
 		if answers, err = c.createAnswers(j.ID); err != nil {
 			return m, err

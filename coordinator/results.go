@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -28,7 +29,7 @@ var ErrDamaged = errDamaged
 
 // Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
 // checked; after a later error w has a part of the results.
-func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Writer) error {
+func (c *Coordinator) Results(ctx context.Context, id string, f results.Filter, w io.Writer) error {
 	f = f.WithDefaults()
 	j, err := c.Job(id)
 	switch {
@@ -45,7 +46,7 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 		if f.Compress == c.cfg.Stored.Compress {
 			return c.copyStored(ctx, id, w, false)
 		}
-		if f.Compress == None && c.cfg.Stored.Compress == Zstd {
+		if f.Compress == results.None && c.cfg.Stored.Compress == results.Zstd {
 			return c.copyStored(ctx, id, w, true)
 		}
 	}
@@ -62,7 +63,7 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 }
 
 // openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
-func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (*Assembly, error) {
+func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f results.Filter) (*results.Assembly, error) {
 	for {
 		if hasResults(j) && j.Answers == nil {
 			var err error
@@ -180,7 +181,7 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 }
 
 // StoredForm returns the form of the file that OpenStored opens.
-func (c *Coordinator) StoredForm() Form { return c.cfg.Stored }
+func (c *Coordinator) StoredForm() results.Form { return c.cfg.Stored }
 
 // Stored is an open result file. The job's record has its length.
 type Stored interface {
@@ -301,7 +302,7 @@ func hasResults(j *store.Job) bool {
 }
 
 // openAssembly opens a job's files for reading.
-func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*Assembly, error) {
+func (c *Coordinator) openAssembly(j *store.Job, f results.Filter) (*results.Assembly, error) {
 	upload, err := c.openUpload(j)
 	if err != nil {
 		return nil, err

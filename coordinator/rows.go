@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/store"
 )
@@ -34,7 +35,7 @@ func (job *runningJob) openRowsLog() error {
 // replay applies a group of the log.
 func (job *runningJob) replay(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
-		if err := CheckRecord(job.record, row, rec); err != nil {
+		if err := results.CheckRecord(job.record, row, rec); err != nil {
 			return err
 		}
 		if rec.Kind() == jobfiles.Final && job.answered.Add(row) {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/store"
@@ -233,7 +234,7 @@ func (w *testEnv) finish(t testing.TB, id string) *store.Job {
 	return j
 }
 
-func (w *testEnv) results(t testing.TB, id string, f Filter) string {
+func (w *testEnv) results(t testing.TB, id string, f results.Filter) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, w.c.Results(context.Background(), id, f, &b))

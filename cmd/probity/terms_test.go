@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
 )
@@ -56,7 +56,7 @@ func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 		var result bytes.Buffer
 		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
 			job, _ := verifyInVirtualHours(t, ctx, n, []byte(list))
-			return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
+			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())

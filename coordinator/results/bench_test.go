@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func BenchmarkAnswer(b *testing.B) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	v := engine.VerdictFor(engine.ReasonTimeout, "rule", engine.FlagRole, at)
 	v.ProviderName, v.MX = "other", []string{"mx1.shop.test", "mx2.shop.test"}
-	a := Result{Email: "cached@shop.test", Verdict: v, Credits: 1}
+	a := Single{Email: "cached@shop.test", Verdict: v, Credits: 1}
 	var text []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ type Assembly struct {
 
 	Damaged    int    // unreadable groups of the log
 	Unanswered int64  // addresses without a final answer
-	Totals     Totals // of the rows that Write has written or left out
+	Totals     Totals // of the answered rows, also of those that the Filter leaves out; after Write
 
 	windowStart  uint32            // first row of the window
 	records      []jobfiles.Record // their names are numbers of the whole log
@@ -89,8 +89,8 @@ func (t *Totals) Reasons() map[string]int64 {
 	return of
 }
 
-// RendererConfig has what a Renderer needs. All fields but TestVerdict are required.
-type RendererConfig struct {
+// Config has what a Renderer needs. All fields but TestVerdict are required.
+type Config struct {
 	Workers     int           // pages that one result renders at a time
 	Encoder     *zstd.Encoder // safe for concurrent use by the workers
 	Flags       func(engine.Address) engine.Flags
@@ -100,12 +100,12 @@ type RendererConfig struct {
 
 // Renderer renders the results of jobs. It is safe for concurrent use; the memory of pages is reused from job to job.
 type Renderer struct {
-	cfg   RendererConfig
+	cfg   Config
 	pages pipeline.Pool[page]
 }
 
-// NewRenderer makes a Renderer.
-func NewRenderer(cfg RendererConfig) *Renderer {
+// New makes a Renderer.
+func New(cfg Config) *Renderer {
 	return &Renderer{cfg: cfg, pages: pipeline.Pool[page]{Reset: (*page).clearForReuse}}
 }
 

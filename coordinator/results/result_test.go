@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // TestAliasIsShownOnlyInDetails: without details, the bytes of a result do not change.
 func TestAliasIsShownOnlyInDetails(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	plain := Result{Email: "ann@mask.example", Verdict: engine.VerdictFor(engine.ReasonCatchAll, "decoy/accepted", engine.FlagFree, at)}
+	plain := Single{Email: "ann@mask.example", Verdict: engine.VerdictFor(engine.ReasonCatchAll, "decoy/accepted", engine.FlagFree, at)}
 	alias := plain
 	alias.Verdict.Flags |= engine.FlagAlias
 	require.Equal(t, string(plain.AppendJSON(nil, at)), string(alias.AppendJSON(nil, at)))
@@ -25,7 +25,7 @@ func TestAliasIsShownOnlyInDetails(t *testing.T) {
 	}
 	require.True(t, bytes.Equal(row(plain.Verdict), row(alias.Verdict)), "in CSV neither")
 
-	for _, r := range []*Result{&plain, &alias} {
+	for _, r := range []*Single{&plain, &alias} {
 		r.Details = true
 		var withDetails struct {
 			Details struct {

@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"probity/internal/jsontext"
 )
 
-// Result is a verification result as the API returns it.
-type Result struct {
+// Single is the result of a single call as the API returns it.
+type Single struct {
 	Email      string // as it was sent
 	Verdict    engine.Verdict
 	Normalized string // folded form; empty for bad syntax
@@ -23,7 +23,7 @@ type Result struct {
 }
 
 // AppendJSON appends the verification result of the API: 15 keys, or 16 with details. The score is as of now.
-func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
+func (a *Single) AppendJSON(dst []byte, now time.Time) []byte {
 	v := a.Verdict
 	v.Score = engine.Score(&v, now)
 	r := row{email: a.Email, verdict: &v, provider: v.ProviderName, mx: v.MX, credits: a.Credits}
@@ -73,7 +73,7 @@ func (r *row) appendKeys(dst []byte) []byte {
 	return jsontext.AppendTime(append(dst, `,"verified_at":`...), v.VerifiedAt)
 }
 
-func (a *Result) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
+func (a *Single) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	d := &v.Details
 	dst = jsontext.AppendStringOrNull(append(dst, `{"normalized_email":`...), a.Normalized)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"did_you_mean":`...), a.DidYouMean)

@@ -45,7 +45,7 @@ var overLimit = map[string]int{
 	"coordinator.Callbacks: methods":   29,
 	"coordinator.Coordinator: methods": 116,
 	"coordinator/fleet.Fleet: methods": 34,
-	"coordinator: lines":               8739,
+	"coordinator: lines":               7607,
 	"engine/smtp.Session: methods":     40,
 	"engine: lines":                    5253,
 	"prober.Prober: methods":           68,

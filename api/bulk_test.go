@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -376,7 +376,7 @@ func TestBrokenDownload(t *testing.T) {
 	_, rich := w.addCustomer("rich@probity.test", 100000)
 	job := w.uploadAndWait(rich, part{"file", "l.csv", list.String()})
 	id := job["job_id"].(string)
-	form := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}
+	form := results.Filter{Form: results.Form{Format: results.JSONL}}
 	require.NoError(t, w.coord.Results(t.Context(), id, form, io.Discard))
 	stored, err := w.coord.Job(id)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/store"
 )
@@ -39,7 +39,7 @@ type call struct {
 	// What most requests need, in one allocation: a small body, its members, and the answer to a verification (BenchmarkHandle).
 	smallBody [smallBodySize]byte
 	jsonBody  document
-	result    coordinator.Result
+	result    results.Single
 }
 
 // smallBodySize is how many bytes of a body fit into a call: an address of usual length, and some options.

@@ -17,6 +17,7 @@ import (
 	"probity/coordinator/callback"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/fleet"
+	"probity/internal/jsontext"
 	"probity/store"
 )
 
@@ -254,7 +255,7 @@ func (r *refusal) headers() map[string]string {
 }
 
 func appendDetail(dst []byte, detail string) []byte {
-	return append(coordinator.AppendText(append(dst, `{"detail":`...), detail), '}')
+	return append(jsontext.AppendString(append(dst, `{"detail":`...), detail), '}')
 }
 
 // rawRefusal is a whole response, for a connection that is rejected.

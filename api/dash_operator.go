@@ -14,8 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"probity/coordinator"
 	"probity/coordinator/fleet"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/store"
 )
@@ -308,7 +308,7 @@ type recentSingle struct {
 }
 
 // rememberSingle keeps a single verification for the operator.
-func (c *call) rememberSingle(a *coordinator.Result) {
+func (c *call) rememberSingle(a *results.Single) {
 	_, domain, _ := strings.Cut(a.Normalized, "@")
 	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -41,7 +41,7 @@ func (c *call) findRows() error {
 	if err != nil {
 		return err
 	}
-	f := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}, Partial: true}
+	f := results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, Partial: true}
 	if c.ctx.QueryArgs().Has("status") {
 		if f.Status, err = readStatuses(c.query("status")); err != nil {
 			return err
@@ -72,7 +72,7 @@ func (c *call) findRows() error {
 
 // scanResults passes the lines of a job's results to visit, until it returns an error, or for searchTimeout. whole reports that
 // all were visited.
-func (c *call) scanResults(j *store.Job, f coordinator.Filter, visit func([]byte) error) (whole bool, err error) {
+func (c *call) scanResults(j *store.Job, f results.Filter, visit func([]byte) error) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(c.srv.stopCtx, searchTimeout)
 	defer cancel()
 	select {
@@ -178,7 +178,7 @@ func (c *call) countProviders() error {
 	if err != nil {
 		return err
 	}
-	f := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}}
+	f := results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}}
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -14,7 +14,7 @@ const downloadAuditInterval, maxAuditedDownloads = time.Hour, 10_000
 
 // auditDownload records a download before it is sent: the job and account, the key, session or link, the form, and whether it is a
 // range. What could not be recorded is not sent. Concurrent requests may record one entry each.
-func (c *call) auditDownload(j *store.Job, f coordinator.Filter, part byteRange) error {
+func (c *call) auditDownload(j *store.Job, f results.Filter, part byteRange) error {
 	by, with := c.actor(), "key "+c.identity.Key
 	switch {
 	case c.isSigned():
@@ -23,7 +23,7 @@ func (c *call) auditDownload(j *store.Job, f coordinator.Filter, part byteRange)
 		with = "session " + c.session.ID
 	}
 	form := []string{string(f.Format)}
-	if f.Compress != coordinator.None {
+	if f.Compress != results.None {
 		form = append(form, string(f.Compress))
 	}
 	for _, s := range f.Status {

@@ -14,6 +14,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/engine"
+	"probity/internal/jsontext"
 	"probity/store"
 )
 
@@ -71,7 +72,7 @@ type timestamp time.Time
 
 // MarshalJSON writes whole seconds in UTC.
 func (t timestamp) MarshalJSON() ([]byte, error) {
-	return coordinator.AppendTime(nil, time.Time(t)), nil
+	return jsontext.AppendTime(nil, time.Time(t)), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.

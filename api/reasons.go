@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"probity/coordinator"
 	"probity/engine"
+	"probity/internal/jsontext"
 )
 
 // reasonMeanings explains each reason in one line.
@@ -65,12 +65,12 @@ func reasonsJSON() []byte {
 			b = append(b, ',')
 		}
 		band := r.Band()
-		b = coordinator.AppendTextOrNull(append(b, `{"reason":`...), r.String())
-		b = coordinator.AppendText(append(b, `,"status":`...), r.Bucket().String())
+		b = jsontext.AppendStringOrNull(append(b, `{"reason":`...), r.String())
+		b = jsontext.AppendString(append(b, `,"status":`...), r.Bucket().String())
 		b = strconv.AppendUint(append(b, `,"score":`...), uint64(r.Figure()), 10)
 		b = strconv.AppendUint(append(b, `,"score_min":`...), uint64(band.Low), 10)
 		b = strconv.AppendUint(append(b, `,"score_max":`...), uint64(band.High), 10)
-		b = append(coordinator.AppendText(append(b, `,"meaning":`...), reasonMeanings[r]), '}')
+		b = append(jsontext.AppendString(append(b, `,"meaning":`...), reasonMeanings[r]), '}')
 	}
 	return append(b, `]}`...)
 }

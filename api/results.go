@@ -14,6 +14,7 @@ import (
 
 	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/store"
 )
@@ -71,7 +72,7 @@ func (c *call) getResults() error {
 }
 
 // checkResultsReady refuses results that are not available.
-func checkResultsReady(j *store.Job, f coordinator.Filter) error {
+func checkResultsReady(j *store.Job, f results.Filter) error {
 	switch {
 	case j.State == store.JobExpired:
 		return coordinator.ErrExpired
@@ -84,20 +85,20 @@ func checkResultsReady(j *store.Job, f coordinator.Filter) error {
 }
 
 // readFilter reads which rows are wanted, and in which form.
-func (c *call) readFilter() (f coordinator.Filter, err error) {
+func (c *call) readFilter() (f results.Filter, err error) {
 	if err := c.checkQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
 		return f, err
 	}
-	f.Form = coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
+	f.Form = results.Form{Format: results.CSV, Compress: results.None}
 	args := c.ctx.QueryArgs()
 	if args.Has("format") {
-		if f.Format = coordinator.Format(c.query("format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
+		if f.Format = results.Format(c.query("format")); f.Format != results.CSV && f.Format != results.JSONL {
 			return f, refuse(unacceptable, "format must be csv or jsonl.")
 		}
 	}
 	if args.Has("compress") {
-		switch f.Compress = coordinator.Compress(c.query("compress")); f.Compress {
-		case coordinator.None, coordinator.Gzip, coordinator.Zstd:
+		switch f.Compress = results.Compress(c.query("compress")); f.Compress {
+		case results.None, results.Gzip, results.Zstd:
 		default:
 			return f, refuse(unacceptable, "compress must be none, gzip or zstd.")
 		}
@@ -134,22 +135,22 @@ func readStatuses(s string) ([]engine.Status, error) {
 	return list, nil
 }
 
-func mediaTypeOf(f coordinator.Form) (kind, ending string) {
+func mediaTypeOf(f results.Form) (kind, ending string) {
 	kind, ending = "text/csv; charset=utf-8", ".csv"
-	if f.Format == coordinator.JSONL {
+	if f.Format == results.JSONL {
 		kind, ending = "application/x-ndjson", ".jsonl"
 	}
 	switch f.Compress {
-	case coordinator.Gzip:
+	case results.Gzip:
 		return "application/gzip", ending + ".gz"
-	case coordinator.Zstd:
+	case results.Zstd:
 		return "application/zstd", ending + ".zst"
 	}
 	return kind, ending
 }
 
 // contentDisposition names the file after the upload, in ASCII and unchanged (RFC 6266, appendix D).
-func contentDisposition(j *store.Job, f coordinator.Filter, ending string) string {
+func contentDisposition(j *store.Job, f results.Filter, ending string) string {
 	base := j.Filename
 	for _, e := range []string{".gz", ".zst", ".zip", ".csv", ".txt", ".tsv"} {
 		if len(base) > len(e) && strings.EqualFold(path.Ext(base), e) {
@@ -178,7 +179,7 @@ func contentDisposition(j *store.Job, f coordinator.Filter, ending string) strin
 
 // etagOf is the ETag of a finished job's results in a form. Only the stored bytes are sure to stay identical; other
 // forms are made again by the running version and have a weak tag.
-func etagOf(j *store.Job, f coordinator.Filter, stored coordinator.Form) string {
+func etagOf(j *store.Job, f results.Filter, stored results.Form) string {
 	sum := j.ResultSHA[:min(len(j.ResultSHA), 32)]
 	if f.Form == stored && len(f.Status) == 0 {
 		return `"` + sum + `"`
@@ -204,7 +205,7 @@ func matchesETag(header, tag string) bool {
 }
 
 // sendStored serves the stored file or the requested range of it.
-func (c *call) sendStored(j *store.Job, filter coordinator.Filter) error {
+func (c *call) sendStored(j *store.Job, filter results.Filter) error {
 	f, j, err := c.srv.deps.Coordinator.OpenStored(c.ctx, j.ID)
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
@@ -283,7 +284,7 @@ func parseRange(header string, size int64) (from, to int64, ok bool) {
 
 // streamResults makes rows while they are sent. A failure before the first byte is answered; a later one breaks
 // the connection, so that half a file never passes for a whole one.
-func (c *call) streamResults(j *store.Job, f coordinator.Filter) error {
+func (c *call) streamResults(j *store.Job, f results.Filter) error {
 	if c.ctx.IsHead() {
 		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/store"
 )
@@ -102,7 +103,7 @@ func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
 		return errors.Join(err, c.settle(ref, 0, c.srv.now(), nil))
 	}
 	if !c.identity.Test {
-		a.Credits = coordinator.Cost(a.Verdict.Status)
+		a.Credits = results.Cost(a.Verdict.Status)
 	}
 	c.rememberSingle(a)
 	now := c.srv.clock(started.Add(a.Took))
@@ -140,7 +141,7 @@ func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part)
 }
 
 // verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
-func (c *call) verify(q singleRequest, started time.Time, r coordinator.Request) (*coordinator.Result, error) {
+func (c *call) verify(q singleRequest, started time.Time, r coordinator.Request) (*results.Single, error) {
 	ctx := newDeadline(c.srv.stopCtx, started.Add(q.timeout))
 	defer ctx.release()
 	got, err := c.srv.deps.Coordinator.Single(ctx, r)
@@ -152,7 +153,7 @@ func (c *call) verify(q singleRequest, started time.Time, r coordinator.Request)
 		return nil, fmt.Errorf("single verification: %w", err)
 	}
 	a := &c.result
-	*a = coordinator.Result{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details}
+	*a = results.Single{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

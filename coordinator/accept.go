@@ -140,7 +140,7 @@ type receivedBlock struct {
 
 func (x *receivedBlock) clearForReuse() bool {
 	clear(x.domains[:cap(x.domains)]) // they refer to the block's text
-	return max(cap(x.block.Buf), cap(x.packed)) <= maxPooledBytes
+	return max(cap(x.block.Buf), cap(x.packed)) <= csvfile.MaxPooledBytes
 }
 
 // writeFrames reads the file to its end. Blocks are compressed and hashed in parallel.
@@ -170,13 +170,13 @@ func (c *Coordinator) recount(d csvfile.Dialect, dir string, was *duplicateCount
 	if err != nil {
 		return count, err
 	}
-	var fr frameReader
+	var fr jobfiles.FrameReader
 	for i := range u.Frames {
-		if err := fr.read(u, &d, i); err != nil {
+		if err := fr.Read(u, &d, i); err != nil {
 			return count, err
 		}
-		hashes, domains := count.appendHashes(nil, nil, &fr.block)
-		if err := count.add(hashes, domains, len(fr.block.Rows)); err != nil {
+		hashes, domains := count.appendHashes(nil, nil, &fr.Block)
+		if err := count.add(hashes, domains, len(fr.Block.Rows)); err != nil {
 			return count, err
 		}
 	}

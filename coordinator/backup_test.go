@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -22,7 +23,7 @@ func TestBackupIsConsistentInAnyCopyOrder(t *testing.T) {
 	in := strings.Replace(testCSV(3000, 8), "email,note\n", "email,note\n7,"+erased+",\"about "+erased+"\"\n", 1)
 	clean := newTestEnv(t, vfs.NewMem())
 	clean.run()
-	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, results.Filter{}))
 	require.NoError(t, clean.close(t))
 	checkResults(t, in, want)
 
@@ -63,7 +64,7 @@ func TestBackupIsConsistentInAnyCopyOrder(t *testing.T) {
 			done := restored.finish(t, id)
 			require.Equal(t, store.JobCompleted, done.State, done.Error)
 			require.Empty(t, done.Damage)
-			require.Equal(t, want, withoutTimes(restored.results(t, id, Filter{})))
+			require.Equal(t, want, withoutTimes(restored.results(t, id, results.Filter{})))
 			require.Equal(t, over.Counts, done.Counts)
 		}
 		require.NoError(t, restored.close(t))

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -51,8 +52,8 @@ func TestBitFlipNeverChangesResults(t *testing.T) {
 	w := newTestEnv(t, fs)
 	w.run()
 	j := w.finish(t, w.accept(t, testCSV(3000, 5)).ID)
-	lines := Filter{Form: Form{Format: JSONL}}
-	csv, jsonl := w.results(t, j.ID, Filter{}), w.results(t, j.ID, lines)
+	lines := results.Filter{Form: results.Form{Format: results.JSONL}}
+	csv, jsonl := w.results(t, j.ID, results.Filter{}), w.results(t, j.ID, lines)
 	var body bytes.Buffer
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &body))
 	require.NoError(t, w.close(t))
@@ -63,7 +64,7 @@ func TestBitFlipNeverChangesResults(t *testing.T) {
 		disk := fs.CrashClone(vfs.CrashCloneCfg{})
 		name := flip(t, disk, j, rng)
 		w := newTestEnv(t, disk)
-		for form, want := range map[*Filter]string{{}: csv, &lines: jsonl} {
+		for form, want := range map[*results.Filter]string{{}: csv, &lines: jsonl} {
 			var got bytes.Buffer
 			err := w.c.Results(t.Context(), j.ID, *form, &got)
 			if err == nil {
@@ -103,7 +104,7 @@ func TestBitFlipNeverChangesARunningJob(t *testing.T) {
 	in := testCSV(4000, 6)
 	clean := newTestEnv(t, vfs.NewMem())
 	clean.run()
-	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, results.Filter{}))
 	require.NoError(t, clean.close(t))
 
 	fs := vfs.NewCrashableMem()
@@ -147,7 +148,7 @@ func requireWholeOrDamaged(t *testing.T, disk vfs.FS, id, want, damage string) b
 		require.Equal(t, msgDamaged, done.Error, damage)
 	} else {
 		require.Equal(t, store.JobCompleted, done.State, damage)
-		require.Equal(t, want, withoutTimes(w.results(t, id, Filter{})), damage)
+		require.Equal(t, want, withoutTimes(w.results(t, id, results.Filter{})), damage)
 	}
 	require.NoError(t, w.close(t))
 	return done.State == store.JobCompleted
@@ -159,8 +160,8 @@ func TestMissingFileNeverChangesResults(t *testing.T) {
 	w := newTestEnv(t, fs)
 	w.run()
 	j := w.finish(t, w.accept(t, testCSV(3000, 5)).ID)
-	lines := Filter{Form: Form{Format: JSONL}}
-	csv, jsonl := w.results(t, j.ID, Filter{}), w.results(t, j.ID, lines)
+	lines := results.Filter{Form: results.Form{Format: results.JSONL}}
+	csv, jsonl := w.results(t, j.ID, results.Filter{}), w.results(t, j.ID, lines)
 	require.NoError(t, w.close(t))
 	dir := "data/jobs/" + j.ID
 	names, err := fs.List(dir)
@@ -170,7 +171,7 @@ func TestMissingFileNeverChangesResults(t *testing.T) {
 		require.NoError(t, disk.Remove(dir+"/"+name))
 		w := newTestEnv(t, disk)
 		w.run()
-		for form, want := range map[*Filter]string{{}: csv, &lines: jsonl} {
+		for form, want := range map[*results.Filter]string{{}: csv, &lines: jsonl} {
 			var got bytes.Buffer
 			err := w.c.Results(t.Context(), j.ID, *form, &got)
 			if err == nil {

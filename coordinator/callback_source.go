@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/results"
 	"probity/internal/wholefile"
 )
 
@@ -72,7 +73,7 @@ func (c *Coordinator) renderCallback(ctx context.Context, job, path string) erro
 	}
 	j, err := c.Job(job)
 	if err == nil {
-		err = c.Results(ctx, job, Filter{Form: Form{Format: JSONL, Compress: Zstd}, NoInput: !j.CallbackInput}, f)
+		err = c.Results(ctx, job, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.Zstd}, NoInput: !j.CallbackInput}, f)
 	}
 	if err == nil {
 		err = f.Sync()

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/callback"
+	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -60,7 +61,7 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(<-got, &e))
 	require.Len(t, e.Results, 3000)
-	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})), "\n")
+	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, NoInput: true})), "\n")
 	for i, row := range e.Results {
 		require.Len(t, row, 16, "row, and the 15 keys")
 		var want map[string]any
@@ -97,7 +98,7 @@ func TestCallbackRowsAreRenderedOnce(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, testCSV(500, 3)).ID)
-	want := w.results(t, j.ID, Filter{Form: Form{JSONL, None}, NoInput: true})
+	want := w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, NoInput: true})
 	path := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
 	half, err := w.fs.Create(path+wholefile.New, writeCategory)
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/results"
 	"probity/engine"
 )
 
@@ -27,11 +28,11 @@ func sha(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func inflate(t testing.TB, how Compress, s string) string {
+func inflate(t testing.TB, how results.Compress, s string) string {
 	t.Helper()
 	var r io.Reader
 	var err error
-	if how == Gzip {
+	if how == results.Gzip {
 		r, err = gzip.NewReader(strings.NewReader(s))
 	} else {
 		r, err = zstd.NewReader(strings.NewReader(s))

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -33,7 +34,7 @@ func TestWrongClockAtStartDeletesNothing(t *testing.T) {
 		w.run()
 		time.Sleep(longDistrust - time.Minute)
 		require.Equal(t, store.JobCompleted, stateOf(t, w, done.ID).State)
-		w.results(t, done.ID, Filter{})
+		w.results(t, done.ID, results.Filter{})
 		require.Equal(t, store.JobPaused, stateOf(t, w, paused.ID).State)
 		require.Equal(t, store.JobRunning, stateOf(t, w, running.ID).State)
 		time.Sleep(2 * time.Hour)

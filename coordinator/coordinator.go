@@ -15,6 +15,7 @@ import (
 
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
@@ -47,7 +48,7 @@ type Config struct {
 	Hold          time.Duration  // how long a prober may keep a chunk: 60 s
 	Lookups       int            // concurrent DNS lookups of each job that is split: 512
 	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s; default: 65,536, the limit of all unanswered rows
-	Stored        Form           // format of the result file that is made at the end: CSV, zstd
+	Stored        results.Form   // format of the result file that is made at the end: CSV, zstd
 	Suppress      func(engine.Address) bool
 
 	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetention
@@ -97,6 +98,7 @@ type Coordinator struct {
 	clockTrust clockTrust
 
 	pools         bufferPools
+	renderer      *results.Renderer
 	verifiedFiles verifiedFiles
 
 	mu            sync.Mutex // guards all below
@@ -127,8 +129,8 @@ func New(cfg Config) *Coordinator {
 	if cfg.MaxRecentRows == 0 {
 		cfg.MaxRecentRows = maxUnanswered
 	}
-	if cfg.Stored == (Form{}) {
-		cfg.Stored = Form{Format: CSV, Compress: Zstd}
+	if cfg.Stored == (results.Form{}) {
+		cfg.Stored = results.Form{Format: results.CSV, Compress: results.Zstd}
 	}
 	processors := runtime.GOMAXPROCS(0) // respects the limit of a container
 	workers, assembled := min(maxWorkers, processors), min(maxAssemblies, max(1, processors/2))
@@ -143,6 +145,11 @@ func New(cfg Config) *Coordinator {
 		c.objects = &jobfiles.Folder{FS: cfg.FS, Dir: cfg.FS.PathJoin(cfg.Dir, jobsFolder)}
 	}
 	c.pools.init()
+	c.renderer = results.New(results.Config{
+		Workers: workers, Encoder: c.encoder, TestVerdict: cfg.TestVerdict,
+		Flags:   func(a engine.Address) engine.Flags { return c.currentLists().Flags(a) },
+		Suggest: func(a engine.Address) string { return c.currentLists().Suggest(a) },
+	})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
 	return c

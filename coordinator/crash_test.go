@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/prober/wire"
 	"probity/store"
 )
@@ -42,7 +43,7 @@ func TestResultsSurvivePowerLoss(t *testing.T) {
 	clean := newTestEnv(t, vfs.NewMem())
 	clean.prober.outcome = deferSome(0)
 	clean.run()
-	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, results.Filter{}))
 	require.NoError(t, clean.close(t))
 	checkResults(t, in, want)
 
@@ -72,7 +73,7 @@ func TestResultsSurvivePowerLoss(t *testing.T) {
 			t.Logf("life %d: crash after %v with %d rows answered", restarts, after, len(known))
 			failOnRepeat(t, w, known)
 		}
-		got := w.results(t, w.finish(t, j.ID).ID, Filter{})
+		got := w.results(t, w.finish(t, j.ID).ID, results.Filter{})
 		require.Equal(t, want, withoutTimes(got))
 		require.NoError(t, w.close(t))
 	}

@@ -102,7 +102,7 @@ func (f *dispatchedChunk) readRows() error {
 	if err != nil {
 		return err
 	}
-	if f.rows, err = unpackChunk(b, f.job.c.table.Load(), f.job.answered.has); err != nil {
+	if f.rows, err = unpackChunk(b, f.job.c.table.Load(), f.job.answered.Has); err != nil {
 		return fmt.Errorf("chunk %d: %w", f.chunk.number, err)
 	}
 	return nil
@@ -184,7 +184,7 @@ func (f *dispatchedChunk) recordResult(p int, res *wire.Result, now time.Time) {
 		}
 		return
 	}
-	if !f.job.answered.add(a.Number) {
+	if !f.job.answered.Add(a.Number) {
 		return
 	}
 	f.answered++

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/store"
 )
 
@@ -46,7 +47,7 @@ func (c *Coordinator) logUncounted(job string, err error) {
 }
 
 // countDuplicates counts the duplicates whose first row is answered, in constant memory.
-func (c *Coordinator) countDuplicates(j *store.Job, answered bitset) (done int64, err error) {
+func (c *Coordinator) countDuplicates(j *store.Job, answered jobfiles.RowSet) (done int64, err error) {
 	if j.Duplicates == 0 {
 		return 0, nil
 	}
@@ -60,7 +61,7 @@ func (c *Coordinator) countDuplicates(j *store.Job, answered bitset) (done int64
 			break
 		}
 		for _, first := range firstOf {
-			if first != 0 && answered.has(first-1) {
+			if first != 0 && answered.Has(first-1) {
 				done++
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/wholefile"
 	"probity/store"
@@ -19,7 +20,7 @@ func (e *erasure) answerErasedRow(j *store.Job) error {
 		return nil
 	}
 	answered, _, err := e.c.answeredRows(j)
-	if err != nil || answered.has(uint32(e.row)) {
+	if err != nil || answered.Has(uint32(e.row)) {
 		return err
 	}
 	disk := e.c.cfg.FS
@@ -40,7 +41,7 @@ func (e *erasure) searchAnswers(j *store.Job) error {
 	if err != nil || f == nil {
 		return err
 	}
-	_, err = readAnswers(j, f, func(g *jobfiles.Group) error {
+	_, err = results.ReadAnswers(j, f, func(g *jobfiles.Group) error {
 		return g.EachName(func(name string) { e.inNames = e.inNames || e.mustErase(name) })
 	})
 	return errors.Join(err, f.Close())
@@ -83,16 +84,16 @@ func (c *Coordinator) replaceLog(dir string, write func(*jobfiles.RowsWriter) er
 
 // copyAnswers writes the answers file of a finished job without the erased names.
 func (e *erasure) copyAnswers(j *store.Job) (made *store.AnswersFile, err error) {
-	w, err := e.c.createAnswers(j.ID, nil)
+	w, err := e.c.createAnswers(j.ID)
 	if err != nil {
 		return nil, err
 	}
-	w.file.Rows = j.Answers.Rows
-	err = e.copyTo(w.rows, j)
+	w.File.Rows = j.Answers.Rows
+	err = e.copyTo(w.Rows, j)
 	if err == nil {
-		err = w.finish()
+		err = w.Finish()
 	}
-	return &w.file, errors.Join(err, w.Abort())
+	return &w.File, errors.Join(err, w.Abort())
 }
 
 // copyTo copies the answers of a job without the erased names.
@@ -101,7 +102,7 @@ func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
 	if err != nil || f == nil {
 		return err
 	}
-	_, err = readAnswers(j, f, func(g *jobfiles.Group) error {
+	_, err = results.ReadAnswers(j, f, func(g *jobfiles.Group) error {
 		return w.AddGroup(g, func(name string) string {
 			if e.mustErase(name) {
 				return ""

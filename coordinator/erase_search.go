@@ -72,7 +72,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 // searchedFrame is a frame of the upload that is being searched.
 type searchedFrame struct {
 	index    int
-	fr       frameReader
+	fr       jobfiles.FrameReader
 	mentions blockMentions
 }
 
@@ -110,13 +110,13 @@ func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload) error {
 }
 
 // searchFrame reads a frame in its original encoding and finds the address in it.
-func (e *erasure) searchFrame(u *jobfiles.Upload, index int, fr *frameReader, m *blockMentions) error {
+func (e *erasure) searchFrame(u *jobfiles.Upload, index int, fr *jobfiles.FrameReader, m *blockMentions) error {
 	asSent := e.dialect
 	asSent.Encoding = csvfile.UTF8 // delimiters are ASCII; a cell is decoded when it is compared
-	if err := fr.read(u, &asSent, index); err != nil {
+	if err := fr.Read(u, &asSent, index); err != nil {
 		return err
 	}
-	e.searchBlock(&fr.block, m)
+	e.searchBlock(&fr.Block, m)
 	return nil
 }
 

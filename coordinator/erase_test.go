@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/csvfile"
+	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
@@ -52,7 +53,7 @@ func inputOf(result string) string {
 	var b strings.Builder
 	for line := range strings.Lines(result) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), ",")
-		b.WriteString(strings.Join(cells[:len(cells)-len(columns)], ",") + "\n")
+		b.WriteString(strings.Join(cells[:len(cells)-ownColumns], ",") + "\n")
 	}
 	return b.String()
 }
@@ -62,7 +63,7 @@ func oursOf(result string) string {
 	var b strings.Builder
 	for line := range strings.Lines(result) {
 		cells := strings.Split(line, ",")
-		b.WriteString(strings.Join(cells[len(cells)-len(columns):], ","))
+		b.WriteString(strings.Join(cells[len(cells)-ownColumns:], ","))
 	}
 	return b.String()
 }
@@ -106,14 +107,14 @@ func TestEraseFromAFinishedJob(t *testing.T) {
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
 	other := w.finish(t, w.accept(t, "email\nbo@else.example\n").ID)
-	was := w.results(t, j.ID, Filter{})
+	was := w.results(t, j.ID, results.Filter{})
 	require.Equal(t, spelled, inputOf(was))
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, io.Discard))
 
 	n, err := w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	got := w.results(t, j.ID, Filter{})
+	got := w.results(t, j.ID, results.Filter{})
 	require.Equal(t, spelledErased, inputOf(got))
 	require.Equal(t, strings.ReplaceAll(oursOf(was), erasedAddress, ""), oursOf(got), "verdicts stay, but for a suggestion of the address")
 	var rows bytes.Buffer
@@ -159,7 +160,7 @@ func TestEraseFindsAllSpellings(t *testing.T) {
 		n, err := w.erase(t.Context(), c.folded)
 		require.NoError(t, err)
 		require.Equal(t, 1, n, c.in)
-		got := w.results(t, j.ID, Filter{})
+		got := w.results(t, j.ID, results.Filter{})
 		require.True(t, strings.HasPrefix(got[strings.IndexByte(got, '\n')+1:], c.want), got)
 		require.NotContains(t, got, "@gmail.com", "what was suggested instead is forgotten too")
 		requireNowhere(t, w, c.folded)
@@ -175,7 +176,7 @@ func TestEraseRemovesSuggestions(t *testing.T) {
 	n, err := w.erase(t.Context(), "x@gmail.com")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	got := w.results(t, j.ID, Filter{})
+	got := w.results(t, j.ID, results.Filter{})
 	require.Contains(t, got, "x@nxgmial.com")
 	require.NotContains(t, got, "x@gmail.com")
 	require.Contains(t, got, "y@gmail.com")
@@ -217,7 +218,7 @@ func TestEraseFromARunningJob(t *testing.T) {
 		require.Equal(t, store.JobCompleted, j.State)
 		require.EqualValues(t, 1, asked.Load(), "asked again")
 		require.WithinDuration(t, began.Add(time.Hour), j.FinishedAt, 5*time.Minute, "the others kept their time")
-		got := w.results(t, j.ID, Filter{})
+		got := w.results(t, j.ID, results.Filter{})
 		require.Equal(t, 2, strings.Count(got, "<erased>,\"n\",UNKNOWN,50,smtp_not_checked,"))
 		require.NotContains(t, got, "u7@shop.example")
 		require.NotContains(t, got, "greylisted")
@@ -252,7 +253,7 @@ func TestEraseFromAJobInEveryState(t *testing.T) {
 			_, err = w.c.Resume(j.ID)
 			require.NoError(t, err)
 		}
-		require.Equal(t, spelledErased, inputOf(w.results(t, w.finish(t, j.ID).ID, Filter{})))
+		require.Equal(t, spelledErased, inputOf(w.results(t, w.finish(t, j.ID).ID, results.Filter{})))
 		require.NoError(t, w.close(t))
 	}
 }
@@ -306,7 +307,7 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	again := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
 	again.run()
 	if !running {
-		again.results(t, j.ID, Filter{})
+		again.results(t, j.ID, results.Filter{})
 	}
 	_, failed := again.erase(t.Context(), erasedAddress)
 	require.NoError(t, failed, "step %d: %v", n, *cmp.Or(fs.failedStep.Load(), new(string)))
@@ -332,7 +333,7 @@ func TestEraseReturnsOnceDurable(t *testing.T) {
 	_, err := w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
 	after := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
-	require.Equal(t, spelledErased, inputOf(after.results(t, j.ID, Filter{})))
+	require.Equal(t, spelledErased, inputOf(after.results(t, j.ID, results.Filter{})))
 	require.NoError(t, after.close(t))
 	require.NoError(t, w.close(t))
 }
@@ -347,7 +348,7 @@ func TestEraseContinuesPastADamagedJob(t *testing.T) {
 	require.ErrorIs(t, err, errDamaged)
 	require.ErrorContains(t, err, a.ID)
 	require.Equal(t, 1, n)
-	require.Equal(t, spelledErased, inputOf(w.results(t, b.ID, Filter{})))
+	require.Equal(t, spelledErased, inputOf(w.results(t, b.ID, results.Filter{})))
 	require.NoError(t, w.close(t))
 }
 

@@ -85,7 +85,7 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 }
 
 func (e *erasure) copyFrames(ctx context.Context, u *jobfiles.Upload, w *jobfiles.UploadWriter) error {
-	var fr frameReader
+	var fr jobfiles.FrameReader
 	var mentions blockMentions
 	var text, packed []byte
 	for i, f := range u.Frames {
@@ -96,7 +96,7 @@ func (e *erasure) copyFrames(ctx context.Context, u *jobfiles.Upload, w *jobfile
 			packed, err = u.Packed(i, packed)
 		default:
 			if err = e.searchFrame(u, i, &fr, &mentions); err == nil {
-				text = replaceRanges(text[:0], fr.block.Buf, mentions.ranges)
+				text = replaceRanges(text[:0], fr.Block.Buf, mentions.ranges)
 				packed, f.Raw = e.c.encoder.EncodeAll(text, packed[:0]), uint32(len(text))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/wholefile"
 	"probity/prober/wire"
@@ -146,7 +147,7 @@ func TestErasureSurvivesACrashBeforeCaches(t *testing.T) {
 		require.EqualValues(t, 1, e.Caches[0].Verdicts)
 		require.Equal(t, asked.Hash, e.Hash)
 		require.Zero(t, nodes.cached["p1"])
-		require.Equal(t, spelledErased, inputOf(again.results(t, j.ID, Filter{})))
+		require.Equal(t, spelledErased, inputOf(again.results(t, j.ID, results.Filter{})))
 		require.NoError(t, again.close(t))
 	})
 }
@@ -174,7 +175,7 @@ func TestErasureSurvivesDiskFailures(t *testing.T) {
 					require.Zero(t, nodes.cached["p1"], "the caches are told all the same")
 				}
 				requireDone(t, w, runEraserFor(t, w, r, e.ID, 2*eraseRetryEvery))
-				require.Equal(t, spelledErased, inputOf(w.results(t, j.ID, Filter{})))
+				require.Equal(t, spelledErased, inputOf(w.results(t, j.ID, results.Filter{})))
 				require.NoError(t, w.close(t))
 			})
 		}
@@ -296,7 +297,7 @@ func TestErasureStaysOpenForADamagedJob(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, e.Fault, bad.ID)
 		require.Equal(t, []string{bad.ID}, e.JobsLeft)
-		require.Equal(t, spelledErased, inputOf(w.results(t, good.ID, Filter{})))
+		require.Equal(t, spelledErased, inputOf(w.results(t, good.ID, results.Filter{})))
 		e = runEraserFor(t, w, r, e.ID, 24*time.Hour+2*retentionEvery)
 		requireDone(t, w, e)
 		require.NoError(t, w.close(t))

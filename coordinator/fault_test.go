@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/results"
 )
 
 var errDisk = errors.New("the disk failed")
@@ -98,7 +100,7 @@ func TestJobRecoversFromAnyFailedStep(t *testing.T) {
 	clean := newTestEnv(t, vfs.NewMem())
 	clean.prober.outcome = deferSome(0)
 	clean.run()
-	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, Filter{}))
+	want := withoutTimes(clean.results(t, clean.finish(t, clean.accept(t, in).ID).ID, results.Filter{}))
 	require.NoError(t, clean.close(t))
 	for _, persist := range []bool{false, true} {
 		steps := map[string]int{}
@@ -151,7 +153,7 @@ func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string
 	again := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
 	again.prober.outcome = deferSome(0)
 	again.run()
-	got := again.results(t, again.finish(t, j.ID).ID, Filter{})
+	got := again.results(t, again.finish(t, j.ID).ID, results.Filter{})
 	require.Equal(t, want, withoutTimes(got), "step %d: %s", n, step)
 	left, err := again.fs.List("data/jobs")
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -37,8 +38,8 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 		done.Damage = msgAnswersLost
 	}
 	made.setOn(&done)
-	done.Counts, done.Reasons, done.Error = made.counts(), made.reasons(), ""
-	done.Charged = made.charged
+	done.Counts, done.Reasons, done.Error = made.Counts(), made.Reasons(), ""
+	done.Charged = made.Charged
 	return c.commitFinished(j, &done)
 }
 
@@ -77,7 +78,7 @@ type resultFiles struct {
 	sha     string
 	bytes   int64
 	damaged int // damaged groups of the log
-	totals
+	results.Totals
 }
 
 // setOn sets the files in the job's record.
@@ -91,19 +92,21 @@ func (m *resultFiles) setOn(j *store.Job) {
 // makeResults makes the result file of a job, and its answers file if there is none, and counts their rows. No record refers to
 // them yet.
 func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFiles, err error) {
-	a, err := c.openAssembly(j, Filter{Form: c.cfg.Stored})
+	a, err := c.openAssembly(j, results.Filter{Form: c.cfg.Stored})
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, a.close()) }()
-	if a.unanswered > 0 && c.mayResume(j) {
+	defer func() { err = errors.Join(err, a.Close()) }()
+	if a.Unanswered > 0 && c.mayResume(j) {
 		return m, errUnanswered
 	}
+	var answers *results.AnswersWriter
 	if j.Answers == nil {
-		if a.answers, err = c.createAnswers(j.ID, a.log); err != nil {
+		if answers, err = c.createAnswers(j.ID); err != nil {
 			return m, err
 		}
-		defer func() { err = errors.Join(err, a.answers.Abort()) }()
+		defer func() { err = errors.Join(err, answers.Abort()) }()
+		a.WriteAnswers(answers)
 	}
 	result, err := c.objects.Create(j.ID, kindResult)
 	if err != nil {
@@ -111,17 +114,17 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFi
 	}
 	defer func() { err = errors.Join(err, result.Abort()) }()
 	w := &hashingWriter{w: result, sum: sha256.New()}
-	if err := a.write(ctx, w); err != nil {
+	if err := a.Write(ctx, w); err != nil {
 		return m, err
 	}
-	if a.answers != nil {
-		if err := a.answers.finish(); err != nil {
+	if answers != nil {
+		if err := answers.Finish(); err != nil {
 			return m, err
 		}
-		m.answers = &a.answers.file
+		m.answers = &answers.File
 	}
 	m.result, m.sha, m.bytes = result.Name(), hex.EncodeToString(w.sum.Sum(nil)), w.n
-	m.totals, m.damaged = a.total, a.damaged
+	m.Totals, m.damaged = a.Totals, a.Damaged
 	return m, result.Commit()
 }
 

@@ -2,10 +2,8 @@ package coordinator
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math/rand/v2"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -72,17 +70,6 @@ func FuzzUnpackChunk(f *testing.F) {
 	p.add(&chunkRow{Number: 1, Route: &rowRoute{Route: table().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
 	f.Add(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))))
 	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackChunk(b, table(), func(uint32) bool { return false }) })
-}
-
-func FuzzAppendJSON(f *testing.F) {
-	f.Add("a\"\\\x00\xff é")
-	f.Fuzz(func(t *testing.T, s string) {
-		var got string
-		require.NoError(t, json.Unmarshal(AppendText(nil, s), &got))
-		if utf8.ValidString(s) {
-			require.Equal(t, s, got)
-		}
-	})
 }
 
 func TestChunkRoundTrip(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/text/encoding/charmap"
 	"pgregory.net/rapid"
+
+	"probity/coordinator/results"
 )
 
 // style is a way to write a list.
@@ -116,8 +118,8 @@ func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
 	j, err = w.c.Wait(t.Context(), j.ID)
 	require.NoError(t, err)
 	var asCSV, asLines, asCallback bytes.Buffer
-	require.NoError(t, w.c.Results(t.Context(), j.ID, Filter{}, &asCSV))
-	require.NoError(t, w.c.Results(t.Context(), j.ID, Filter{Form: Form{Format: JSONL}}, &asLines))
+	require.NoError(t, w.c.Results(t.Context(), j.ID, results.Filter{}, &asCSV))
+	require.NoError(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &asLines))
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &asCallback))
 	require.Equal(t, asLines.String(), asCallback.String())
 
@@ -130,7 +132,7 @@ func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
 	if strings.HasPrefix(l.text, "sep=") {
 		rows = rows[1:]
 	}
-	own := len(rows[len(rows)-1]) - len(columns) // columns of the list
+	own := len(rows[len(rows)-1]) - ownColumns // columns of the list
 	if !l.noHeader {
 		rows = rows[1:]
 	}
@@ -178,7 +180,7 @@ func TestInputColumnNames(t *testing.T) {
 		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(csv), Options: o})
 		require.NoError(t, err)
 		w.finish(t, j.ID)
-		line, _, _ := strings.Cut(w.results(t, j.ID, Filter{Form: Form{Format: JSONL}}), "\n")
+		line, _, _ := strings.Cut(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}), "\n")
 		return line[strings.Index(line, `"input":`):]
 	}
 	require.Equal(t, `"input":{"note":"a","note_3":"b","note_2":"c","4":"","email_2":"e","7":""}}`,

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/store"
@@ -23,9 +24,11 @@ func TestJobEndToEnd(t *testing.T) {
 	require.Equal(t, [4]int64{8, 6, 1, 1}, [4]int64{j.Rows, j.Unique, j.Duplicates, j.Blank})
 	j = w.finish(t, j.ID)
 	require.Equal(t, store.JobCompleted, j.State)
-	rows, err := csv.NewReader(strings.NewReader(w.results(t, j.ID, Filter{}))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(w.results(t, j.ID, results.Filter{}))).ReadAll()
 	require.NoError(t, err)
-	require.Equal(t, append([]string{"name", "email"}, columns[:]...), rows[0])
+	require.Equal(t, []string{"name", "email", "verify_status", "verify_score", "verify_reason",
+		"verify_syntax_valid", "verify_domain_exists", "verify_smtp_valid", "verify_is_disposable", "verify_is_role_based", "verify_is_free_email",
+		"verify_smtp_provider", "verify_mx_records", "verify_did_you_mean", "verify_from_cache", "verify_verified_at"}, rows[0])
 	require.Len(t, rows, 9)
 	require.Equal(t, strings.Repeat(",", 13), strings.Join(rows[2][2:], ","), "a blank row has empty columns")
 	require.Equal(t, rows[1][2:], rows[3][2:], "a duplicate has the verdict of the first")
@@ -51,14 +54,14 @@ func TestResultFormats(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, "email\na@x.example\n\nb@x.example\nc@nx.example\n").ID)
-	plain := w.results(t, j.ID, Filter{})
-	for _, how := range []Compress{Gzip, Zstd} {
-		require.Equal(t, plain, inflate(t, how, w.results(t, j.ID, Filter{Form: Form{CSV, how}})), how)
+	plain := w.results(t, j.ID, results.Filter{})
+	for _, how := range []results.Compress{results.Gzip, results.Zstd} {
+		require.Equal(t, plain, inflate(t, how, w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.CSV, Compress: how}})), how)
 	}
-	invalid := w.results(t, j.ID, Filter{Status: []engine.Status{engine.Invalid}})
+	invalid := w.results(t, j.ID, results.Filter{Status: []engine.Status{engine.Invalid}})
 	require.Contains(t, invalid, "c@nx.example,INVALID")
 	require.NotContains(t, invalid, "VALID,98")
-	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, Filter{Form: Form{JSONL, None}})), "\n")
+	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}})), "\n")
 	require.Len(t, lines, 4)
 	for i, line := range lines {
 		var m map[string]any
@@ -66,7 +69,7 @@ func TestResultFormats(t *testing.T) {
 		require.Len(t, m, 17, "row, the 15 keys, and input")
 		require.EqualValues(t, i+1, m["row"])
 	}
-	require.Equal(t, j.ResultSHA, sha(w.results(t, j.ID, Filter{Form: w.c.StoredForm()})))
+	require.Equal(t, j.ResultSHA, sha(w.results(t, j.ID, results.Filter{Form: w.c.StoredForm()})))
 	require.NoError(t, w.close(t))
 }
 
@@ -106,7 +109,7 @@ func TestNoRowIsLostOrAskedTwice(t *testing.T) {
 	for domain, n := range w.dns.asked {
 		require.Equal(t, 1, n, domain)
 	}
-	checkResults(t, in, w.results(t, j.ID, Filter{}))
+	checkResults(t, in, w.results(t, j.ID, results.Filter{}))
 	snap, err := w.c.Snapshot(j.ID)
 	require.NoError(t, err)
 	require.Equal(t, j.Rows, snap.Processed)
@@ -136,8 +139,8 @@ func TestPauseResumeCancel(t *testing.T) {
 		s, err := w.c.Snapshot(j.ID)
 		return err == nil && s.WaitingBudget > 0 && s.Answered > 1000
 	}, 10*time.Second, time.Millisecond)
-	require.ErrorIs(t, w.c.Results(t.Context(), j.ID, Filter{}, nil), ErrNotReady)
-	partial := w.results(t, j.ID, Filter{Partial: true})
+	require.ErrorIs(t, w.c.Results(t.Context(), j.ID, results.Filter{}, nil), ErrNotReady)
+	partial := w.results(t, j.ID, results.Filter{Partial: true})
 	require.Len(t, strings.Split(partial, "\n"), 3002)
 	_, err = w.c.Cancel(j.ID)
 	require.NoError(t, err)
@@ -147,7 +150,7 @@ func TestPauseResumeCancel(t *testing.T) {
 	_, err = w.c.Resume(j.ID)
 	require.ErrorIs(t, err, ErrState)
 	require.NoError(t, w.c.Expire(j.ID))
-	require.ErrorIs(t, w.c.Results(t.Context(), j.ID, Filter{}, nil), ErrExpired)
+	require.ErrorIs(t, w.c.Results(t.Context(), j.ID, results.Filter{}, nil), ErrExpired)
 	require.NoError(t, w.close(t))
 }
 

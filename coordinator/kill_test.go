@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/results"
 )
 
 const killSeed = 9 // the seed of the list of the process that is killed
@@ -62,6 +64,6 @@ func TestKill(t *testing.T) {
 	jobs, _, err := w.c.Jobs("", "", 1, "")
 	require.NoError(t, err)
 	require.True(t, jobs[0].State.Finished())
-	checkResults(t, testCSV(6000, killSeed), w.results(t, jobs[0].ID, Filter{}))
+	checkResults(t, testCSV(6000, killSeed), w.results(t, jobs[0].ID, results.Filter{}))
 	require.False(t, strings.Contains(jobs[0].Error, "damaged"))
 }

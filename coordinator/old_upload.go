@@ -176,7 +176,7 @@ func (c *Coordinator) addOldDuplicates(w *jobfiles.UploadWriter, j *store.Job, d
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	repeats := newBitset(j.Rows)
+	repeats := jobfiles.NewRowSet(j.Rows)
 	var firstOf buffer
 	for from := int64(0); from < j.Rows; from += oldFirstsPerRead {
 		if err := readFull(f, firstOf.resize(int(4*min(oldFirstsPerRead, j.Rows-from))), 4*from); err != nil {
@@ -190,7 +190,7 @@ func (c *Coordinator) addOldDuplicates(w *jobfiles.UploadWriter, j *store.Job, d
 			if err := w.AddDuplicate(row, first-1); err != nil {
 				return err
 			}
-			if repeats.add(row); repeats.has(first - 1) {
+			if repeats.Add(row); repeats.Has(first - 1) {
 				return fmt.Errorf("duplicates: row %d repeats row %d, which repeats another: %w", row, first-1, errDamaged)
 			}
 		}

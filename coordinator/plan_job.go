@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"probity/coordinator/csvfile"
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/plan"
 	"probity/engine"
 	"probity/internal/pipeline"
@@ -93,7 +94,7 @@ type planner struct {
 // plannedFrame is a frame of the list that a planner reads.
 type plannedFrame struct {
 	index   int
-	fr      frameReader
+	fr      jobfiles.FrameReader
 	firstOf []uint32
 	domains []string // one for each address without an answer; empty if it is never probed
 }
@@ -122,7 +123,7 @@ func (p *planner) countDomains(ctx context.Context) error {
 		return ctx.Err()
 	}
 	work := func(f *plannedFrame) (err error) {
-		if err := f.fr.read(u, &dialect, f.index); err != nil {
+		if err := f.fr.Read(u, &dialect, f.index); err != nil {
 			return err
 		}
 		if f.firstOf, err = u.AppendFirstRows(f.firstOf[:0], f.index); err != nil {
@@ -137,15 +138,15 @@ func (p *planner) countDomains(ctx context.Context) error {
 }
 
 // domainsOf lists the domains of a frame's addresses that have no answer.
-func (p *planner) domainsOf(f *plannedFrame, first uint32, answered bitset) []string {
+func (p *planner) domainsOf(f *plannedFrame, first uint32, answered jobfiles.RowSet) []string {
 	list := f.domains[:0]
-	for i := range f.fr.block.Rows {
+	for i := range f.fr.Block.Rows {
 		press.Yield(i)
-		if f.fr.block.Rows[i].Blank || f.firstOf[i] != 0 || answered.has(first+uint32(i)) {
+		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || answered.Has(first+uint32(i)) {
 			continue
 		}
 		domain := ""
-		a, err := engine.ParseTrimmed(string(f.fr.block.Email(i)))
+		a, err := engine.ParseTrimmed(string(f.fr.Block.Email(i)))
 		suppressed := err == nil && p.c.cfg.Suppress != nil && p.c.cfg.Suppress(a)
 		if err == nil && !suppressed && !p.job.Test && !p.job.NoSMTP {
 			domain = a.Domain()
@@ -218,7 +219,7 @@ func (p *planner) addDomain(d *domain) {
 }
 
 // answeredOf returns the set of a job's answered rows.
-func (c *Coordinator) answeredOf(j *store.Job) (bitset, error) {
+func (c *Coordinator) answeredOf(j *store.Job) (jobfiles.RowSet, error) {
 	if job := c.runningJobOf(j.ID); job != nil {
 		return job.answered, nil
 	}

@@ -9,7 +9,6 @@ import (
 type bufferPools struct {
 	received pipeline.Pool[receivedBlock]
 	frames   pipeline.Pool[splitFrame]
-	pages    pipeline.Pool[page]
 	rows     pipeline.Pool[rowBlock]
 	counts   pipeline.Pool[countBuffer]
 	buffers  pipeline.Pool[buffer]
@@ -18,12 +17,8 @@ type bufferPools struct {
 func (s *bufferPools) init() {
 	s.received.Reset = (*receivedBlock).clearForReuse
 	s.frames.Reset = (*splitFrame).clearForReuse
-	s.pages.Reset = (*page).clearForReuse
-	s.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= maxPooledBytes }
+	s.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
 }
-
-// maxPooledBytes bounds a buffer that is kept: two blocks of usual rows. Blocks with rows of megabytes are not kept.
-const maxPooledBytes = 2 * csvfile.BlockBytes
 
 // buffer is scratch memory of one goroutine.
 type buffer struct{ b []byte }

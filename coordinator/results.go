@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -28,8 +29,8 @@ var ErrDamaged = errDamaged
 
 // Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
 // checked; after a later error w has a part of the results.
-func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Writer) error {
-	f = f.complete()
+func (c *Coordinator) Results(ctx context.Context, id string, f results.Filter, w io.Writer) error {
+	f = f.WithDefaults()
 	j, err := c.Job(id)
 	switch {
 	case err != nil:
@@ -45,7 +46,7 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 		if f.Compress == c.cfg.Stored.Compress {
 			return c.copyStored(ctx, id, w, false)
 		}
-		if f.Compress == None && c.cfg.Stored.Compress == Zstd {
+		if f.Compress == results.None && c.cfg.Stored.Compress == results.Zstd {
 			return c.copyStored(ctx, id, w, true)
 		}
 	}
@@ -57,12 +58,12 @@ func (c *Coordinator) Results(ctx context.Context, id string, f Filter, w io.Wri
 	if err != nil {
 		return err
 	}
-	err = c.refuseDamaged(j, a.write(ctx, w))
-	return errors.Join(err, a.close())
+	err = c.refuseDamaged(j, a.Write(ctx, w))
+	return errors.Join(err, a.Close())
 }
 
 // openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
-func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (*assembly, error) {
+func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f results.Filter) (*results.Assembly, error) {
 	for {
 		if hasResults(j) && j.Answers == nil {
 			var err error
@@ -80,7 +81,7 @@ func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (
 			err = errors.Join(err, again)
 		case now.State.Finished() && !j.State.Finished(), answersName(now) != answersName(j):
 			if a != nil {
-				err = a.close()
+				err = a.Close()
 			}
 			if err = ignoreReplaced(err); err == nil {
 				j = now
@@ -92,7 +93,7 @@ func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f Filter) (
 			err = c.refuseDamaged(j, err)
 		}
 		if err != nil && a != nil {
-			err = errors.Join(err, a.close())
+			err = errors.Join(err, a.Close())
 		}
 		return a, err
 	}
@@ -169,7 +170,7 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 	}
 	defer func() { <-c.assemblySlots }()
 	made, err := c.makeResults(ctx, j)
-	if err == nil && (!maps.Equal(made.counts(), j.Counts) || !maps.Equal(made.reasons(), j.Reasons) || made.charged != j.Charged) {
+	if err == nil && (!maps.Equal(made.Counts(), j.Counts) || !maps.Equal(made.Reasons(), j.Reasons) || made.Charged != j.Charged) {
 		err = fmt.Errorf("the answers do not match the counts of the job: %w", errDamaged)
 	}
 	if err != nil {
@@ -180,7 +181,7 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 }
 
 // StoredForm returns the form of the file that OpenStored opens.
-func (c *Coordinator) StoredForm() Form { return c.cfg.Stored }
+func (c *Coordinator) StoredForm() results.Form { return c.cfg.Stored }
 
 // Stored is an open result file. The job's record has its length.
 type Stored interface {
@@ -298,4 +299,17 @@ func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, un
 // hasResults reports whether a job in this state has results.
 func hasResults(j *store.Job) bool {
 	return j.State == store.JobCompleted || j.State == store.JobCancelled
+}
+
+// openAssembly opens a job's files for reading.
+func (c *Coordinator) openAssembly(j *store.Job, f results.Filter) (*results.Assembly, error) {
+	upload, err := c.openUpload(j)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := c.openAnswers(j)
+	if err != nil {
+		return nil, errors.Join(err, upload.Close())
+	}
+	return c.renderer.Open(j, upload, answers, f)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/results"
 	"probity/store"
 )
 
@@ -29,7 +30,7 @@ func TestRetentionFollowsTheConfiguration(t *testing.T) {
 		require.NoError(t, w.store.Audit(store.AuditEvent{At: time.Now(), By: "root", Action: "grant", Target: "ann"}))
 		time.Sleep(day - time.Minute)
 		require.Equal(t, store.JobCompleted, stateOf(t, w, j.ID).State)
-		w.results(t, j.ID, Filter{})
+		w.results(t, j.ID, results.Filter{})
 		time.Sleep(retentionEvery + 2*time.Minute)
 		s := stateOf(t, w, j.ID)
 		require.Equal(t, store.JobExpired, s.State)

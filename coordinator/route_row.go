@@ -18,7 +18,7 @@ func (s *splitter) routeRow(r splitRow, d *domain) error {
 		v := engine.Judge(&ev, s.policy, now)
 		return s.answerRow(&a, &v, now)
 	}
-	s.job.chunked.add(r.number)
+	s.job.chunked.Add(r.number)
 	a.Mailbox = r.addr.Mailbox()
 	return s.bufferRow(&a)
 }
@@ -65,7 +65,7 @@ func (s *splitter) answerUnrouted(r splitRow) error {
 }
 
 func (s *splitter) answerRow(a *chunkRow, v *engine.Verdict, now time.Time) error {
-	if !s.job.answered.add(a.Number) {
+	if !s.job.answered.Add(a.Number) {
 		return nil
 	}
 	s.job.progress.count(v.Reason)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/store"
 )
@@ -34,10 +35,10 @@ func (job *runningJob) openRowsLog() error {
 // replay applies a group of the log.
 func (job *runningJob) replay(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
-		if err := checkRecord(job.record, row, rec); err != nil {
+		if err := results.CheckRecord(job.record, row, rec); err != nil {
 			return err
 		}
-		if rec.Kind() == jobfiles.Final && job.answered.add(row) {
+		if rec.Kind() == jobfiles.Final && job.answered.Add(row) {
 			job.progress.count(rec.Reason())
 		}
 	}
@@ -48,14 +49,6 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 		job.deferred.put(row, d)
 		return nil
 	})
-}
-
-// checkRecord checks a record of the log against its job.
-func checkRecord(j *store.Job, row uint32, rec *jobfiles.Record) error {
-	if int64(row) >= j.Rows || int(rec.Reason()) >= reasons {
-		return fmt.Errorf("rows log: row %d of %d, reason %d: %w", row, j.Rows, rec.Reason(), errDamaged)
-	}
-	return nil
 }
 
 // recordDamage logs damaged groups of a log and records them in the job.

@@ -29,9 +29,9 @@ type runningJob struct {
 	logStarted bool // work was called, and closes the log
 	chunks     *chunkFile
 
-	answered bitset        // in the log, or soon
-	chunked  bitset        // in a chunk, or soon
-	deferred *deferredRows // nil once the job is split
+	answered jobfiles.RowSet // in the log, or soon
+	chunked  jobfiles.RowSet // in a chunk, or soon
+	deferred *deferredRows   // nil once the job is split
 
 	// The scheduler's mutex guards these.
 	queues   map[string]*classQueue
@@ -57,8 +57,8 @@ type runningJob struct {
 func (c *Coordinator) newRunningJob(ctx context.Context, j *store.Job) *runningJob {
 	return &runningJob{
 		c: c, record: j, dir: c.dir(j.ID), ctx: ctx, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
-		finished: make(chan struct{}), failed: make(chan error, 1), answered: newBitset(j.Rows),
-		chunked: newBitset(j.Rows), deferred: newDeferredRows(time.Now()),
+		finished: make(chan struct{}), failed: make(chan error, 1), answered: jobfiles.NewRowSet(j.Rows),
+		chunked: jobfiles.NewRowSet(j.Rows), deferred: newDeferredRows(time.Now()),
 	}
 }
 

@@ -40,7 +40,7 @@ type splitRow struct {
 // splitFrame is a frame that is being split.
 type splitFrame struct {
 	index   int
-	fr      frameReader
+	fr      jobfiles.FrameReader
 	firstOf []uint32
 	rows    []splitRow
 }
@@ -48,7 +48,7 @@ type splitFrame struct {
 func (f *splitFrame) clearForReuse() bool {
 	clear(f.rows[:cap(f.rows)]) // they refer to the list's text
 	f.rows = f.rows[:0]
-	return f.fr.small()
+	return f.fr.Small()
 }
 
 // splitter turns a job's upload into answers that need no prober, and chunks of the rows that do.
@@ -119,20 +119,20 @@ func (s *splitter) splitFrames() error {
 func (s *splitter) readFrame(f *splitFrame) (err error) {
 	job := s.job
 	first := job.upload.Frames[f.index].First
-	if err := f.fr.read(job.upload, &job.dialect, f.index); err != nil {
+	if err := f.fr.Read(job.upload, &job.dialect, f.index); err != nil {
 		return err
 	}
 	if f.firstOf, err = job.upload.AppendFirstRows(f.firstOf[:0], f.index); err != nil {
 		return err
 	}
-	f.rows = slices.Grow(f.rows[:0], len(f.fr.block.Rows))
-	for i := range f.fr.block.Rows {
+	f.rows = slices.Grow(f.rows[:0], len(f.fr.Block.Rows))
+	for i := range f.fr.Block.Rows {
 		press.Yield(i)
 		n := first + uint32(i)
-		if f.fr.block.Rows[i].Blank || f.firstOf[i] != 0 || job.answered.has(n) || job.chunked.has(n) {
+		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || job.answered.Has(n) || job.chunked.Has(n) {
 			continue
 		}
-		f.rows = append(f.rows, job.readRow(n, f.fr.block.Email(i)))
+		f.rows = append(f.rows, job.readRow(n, f.fr.Block.Email(i)))
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (s *splitter) addRow(r splitRow) error {
 			if d == nil {
 				d = s.domains.startLookup(r.addr.Domain())
 			}
-			s.job.chunked.add(r.number)
+			s.job.chunked.Add(r.number)
 			s.domains.unresolved.addRow(d, r)
 			s.waitingRows++
 			return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/store"
@@ -233,7 +234,7 @@ func (w *testEnv) finish(t testing.TB, id string) *store.Job {
 	return j
 }
 
-func (w *testEnv) results(t testing.TB, id string, f Filter) string {
+func (w *testEnv) results(t testing.TB, id string, f results.Filter) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, w.c.Results(context.Background(), id, f, &b))
@@ -301,3 +302,6 @@ func (f failingReader) Read(p []byte) (int, error) {
 }
 
 func failingPart(err error) store.Part { return func(*pebble.Batch) error { return err } }
+
+// ownColumns is how many columns a result has more than its list.
+const ownColumns = 14

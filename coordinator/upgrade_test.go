@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
@@ -242,14 +243,14 @@ func requireMigrated(t *testing.T, w *testEnv, was, got *store.Job) {
 	t.Helper()
 	switch got.State {
 	case store.JobCompleted:
-		checkResults(t, fixtureList(got.Name), w.results(t, got.ID, Filter{}))
+		checkResults(t, fixtureList(got.Name), w.results(t, got.ID, results.Filter{}))
 		requireAsUninterrupted(t, got.Name, got)
 	case store.JobCancelled:
-		require.Contains(t, w.results(t, got.ID, Filter{}), "UNKNOWN")
+		require.Contains(t, w.results(t, got.ID, results.Filter{}), "UNKNOWN")
 	default:
 		return
 	}
-	lines := w.results(t, got.ID, Filter{Form: Form{Format: JSONL}})
+	lines := w.results(t, got.ID, results.Filter{Form: results.Form{Format: results.JSONL}})
 	require.Equal(t, int(got.Rows), strings.Count(lines, "\n"))
 	now, err := w.c.Job(got.ID)
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
 	"probity/store"
 )
@@ -130,35 +129,4 @@ func (c *Coordinator) removeOrphansIfIdle(id string) error {
 	}
 	defer unlock()
 	return c.removeOrphans(id)
-}
-
-// frameReader reads frames of an upload into its own memory. It is not safe for concurrent use.
-type frameReader struct {
-	block       csvfile.Block // valid until the next read
-	packed, raw []byte
-}
-
-// small reports whether the reader's buffers are small enough to keep.
-func (r *frameReader) small() bool {
-	return max(cap(r.packed), cap(r.raw), cap(r.block.Buf)) <= maxPooledBytes
-}
-
-// read reads frame i as rows in UTF-8.
-func (r *frameReader) read(u *jobfiles.Upload, d *csvfile.Dialect, i int) (err error) {
-	f := u.Frames[i]
-	if r.packed, r.raw, err = u.Unpack(i, r.packed, r.raw); err != nil {
-		return err
-	}
-	r.block.Buf, r.block.First, r.block.Line = r.raw, f.First, f.Line
-	if d.Encoding == csvfile.Windows1252 {
-		r.block.Buf = d.AppendUTF8(nil, r.raw)
-	}
-	r.block.Rows = slices.Grow(r.block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows))) // a short list would not reuse a larger slice
-	if err := d.Parse(&r.block); err != nil {
-		return fmt.Errorf("upload frame %d: %w: %w", i, errDamaged, err)
-	}
-	if len(r.block.Rows) != int(f.Rows) {
-		return fmt.Errorf("upload frame %d has %d rows, want %d: %w", i, len(r.block.Rows), f.Rows, errDamaged)
-	}
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -101,9 +102,9 @@ func TestOldUploadsAreMigrated(t *testing.T) {
 	w.run()
 	j := w.finish(t, id)
 	require.Equal(t, store.JobCompleted, j.State, j.Error)
-	checkResults(t, in, w.results(t, id, Filter{}))
+	checkResults(t, in, w.results(t, id, results.Filter{}))
 	requireOnlyUpload(t, w, id)
-	lines := Filter{Form: Form{Format: JSONL}}
+	lines := results.Filter{Form: results.Form{Format: results.JSONL}}
 	want := w.results(t, id, lines)
 	writeOldUpload(t, w, id)
 	require.Equal(t, want, w.results(t, id, lines), "of a finished job")
@@ -133,7 +134,7 @@ func TestMigrationRecoversFromAnyFailedStep(t *testing.T) {
 			require.NoError(t, w.store.Close())
 			again := newTestEnv(t, disk.CrashClone(vfs.CrashCloneCfg{}))
 			again.run()
-			require.Equal(t, spelled, inputOf(again.results(t, again.finish(t, id).ID, Filter{})))
+			require.Equal(t, spelled, inputOf(again.results(t, again.finish(t, id).ID, results.Filter{})))
 			requireOnlyUpload(t, again, id)
 			require.NoError(t, again.close(t))
 		}
@@ -168,7 +169,7 @@ func TestErasureOfAnOlderVersionIsFinished(t *testing.T) {
 		}
 		require.NoError(t, wholefile.Write(w.fs, dir+oldFileErasing, []byte("the files ending in .new are whole\n")))
 		require.NoError(t, w.c.finishOldErasures())
-		require.Equal(t, spelledErased, inputOf(w.results(t, id, Filter{})))
+		require.Equal(t, spelledErased, inputOf(w.results(t, id, results.Filter{})))
 		requireOnlyUpload(t, w, id)
 		require.NoError(t, w.close(t))
 	}
@@ -237,7 +238,7 @@ func TestBitFlipInAnUploadFailsOnlyItsJob(t *testing.T) {
 			failed++
 			continue
 		}
-		checkResults(t, in, w.results(t, id, Filter{}))
+		checkResults(t, in, w.results(t, id, results.Filter{}))
 	}
 	require.Greater(t, failed, 35)
 	require.Equal(t, store.JobCompleted, w.finish(t, good.ID).State)
@@ -300,6 +301,6 @@ func TestReaderFindsTheUploadAfterErasure(t *testing.T) {
 	require.NotContains(t, string(text), "1,"+erasedAddress)
 	require.NoError(t, now.Close())
 	require.NoError(t, w.c.objects.Delete(j.ID, w.uploadOf(t, j.ID)[len(w.c.dir(j.ID))+1:]))
-	require.Error(t, w.c.Results(t.Context(), j.ID, Filter{Form: Form{Format: JSONL}}, io.Discard), "a lost upload is an error")
+	require.Error(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, io.Discard), "a lost upload is an error")
 	require.NoError(t, w.close(t))
 }

@@ -24,6 +24,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/cluster"
 	"probity/coordinator/fleet"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
@@ -329,7 +330,7 @@ func (h *memCoordinator) waitResult(t *testing.T, ctx context.Context, id string
 	require.NoError(t, err)
 	require.Equal(t, store.JobCompleted, job.State, job.Error)
 	var result bytes.Buffer
-	require.NoError(t, h.coordinator.Results(ctx, id, coordinator.Filter{}, &result))
+	require.NoError(t, h.coordinator.Results(ctx, id, results.Filter{}, &result))
 	return job, result.Bytes()
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 )
 
@@ -43,7 +43,7 @@ func TestFleetChangesItsTable(t *testing.T) {
 		f.requireStillRunning(id)
 		f.requireCorrectEnd(ctx, id, list)
 		var result bytes.Buffer
-		require.NoError(t, f.coord.coordinator.Results(ctx, id, coordinator.Filter{}, &result))
+		require.NoError(t, f.coord.coordinator.Results(ctx, id, results.Filter{}, &result))
 		rows, err := csv.NewReader(&result).ReadAll()
 		require.NoError(t, err)
 		column, names := slices.Index(rows[0], "verify_smtp_provider"), map[string]int{}

@@ -21,6 +21,7 @@ import (
 	"probity/bench/sim/persona"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/store"
@@ -180,7 +181,7 @@ func (k *killTest) answeredAddresses(t *testing.T, folder string) map[string]boo
 	require.NoError(t, err)
 	require.NotEmpty(t, jobs, "mail servers were asked before the list was safe")
 	var known bytes.Buffer
-	require.NoError(t, c.Results(t.Context(), jobs[0].ID, coordinator.Filter{Partial: true}, &known))
+	require.NoError(t, c.Results(t.Context(), jobs[0].ID, results.Filter{Partial: true}, &known))
 	return addressesWithStatus(t, known.Bytes())
 }
 

@@ -23,6 +23,7 @@ import (
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/plan"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
 	"probity/prober"
@@ -107,7 +108,7 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		n := memNodeOf(t, network, internet.DNS, manyIdentities(identities))
 		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
 			job, m.estimated = verifyInVirtualHours(t, ctx, n, list.Bytes())
-			return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
+			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())

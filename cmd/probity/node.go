@@ -20,6 +20,7 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
@@ -59,7 +60,7 @@ type nodeConfig struct {
 	warn        *slog.Logger          // for warnings to the user who waits; nil is log
 	metrics     prometheus.Registerer // nil for none
 	lists       listsFlags
-	resultForm  coordinator.Form
+	resultForm  results.Form
 	retain      retainFlags
 	retainCache period
 	members     *memberFlags // the cluster to coordinate; nil to probe in this process

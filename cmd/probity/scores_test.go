@@ -18,6 +18,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
 )
@@ -71,8 +72,8 @@ func scoredList(ctx context.Context, t *testing.T, n *node, list []byte) []score
 	_, err = n.coordinator.Wait(ctx, job.ID)
 	require.NoError(t, err)
 	var csvText, lines, callback bytes.Buffer
-	require.NoError(t, n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &csvText))
-	require.NoError(t, n.coordinator.Results(ctx, job.ID, coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL}}, &lines))
+	require.NoError(t, n.coordinator.Results(ctx, job.ID, results.Filter{}, &csvText))
+	require.NoError(t, n.coordinator.Results(ctx, job.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &lines))
 	require.NoError(t, n.coordinator.WriteResults(ctx, job.ID, &callback))
 	rows := fromCSV(t, csvText.Bytes())
 	requireSame(t, rows, fromLines(t, lines.Bytes()), "JSON lines")

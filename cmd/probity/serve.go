@@ -21,6 +21,7 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/coordinator/results"
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/internal/loglimit"
@@ -149,7 +150,7 @@ func (s *service) open() (err error) {
 		return err
 	}
 	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, lists: c.listsFlags, retain: c.retainFlags, retainCache: c.RetainCache, service: true, members: s.members,
-		resultForm: coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}})
+		resultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
 		return err
 	}

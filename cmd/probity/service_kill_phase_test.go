@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/store"
@@ -241,7 +242,7 @@ func answeredInLog(t *testing.T, s *store.Store, dir, id string) int64 {
 		return 0 // killed before there was one
 	}
 	var known bytes.Buffer
-	require.NoError(t, c.Results(t.Context(), id, coordinator.Filter{Partial: true}, &known))
+	require.NoError(t, c.Results(t.Context(), id, results.Filter{Partial: true}, &known))
 	rows, err := csv.NewReader(&known).ReadAll()
 	require.NoError(t, err)
 	email, status := slices.Index(rows[0], "email"), slices.Index(rows[0], "verify_status")

@@ -25,6 +25,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
@@ -81,7 +82,7 @@ func verifyInVirtualTime(t *testing.T) {
 		if job, err = n.coordinator.Wait(ctx, job.ID); err != nil {
 			return err
 		}
-		return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
+		return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 	}))
 	t.Logf("%d rows, %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Minute), job.Counts, job.Reasons)
 	require.NoError(t, n.Close())

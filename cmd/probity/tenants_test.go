@@ -15,7 +15,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/world"
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/internal/memnet"
 	"probity/store"
 )
@@ -60,7 +60,7 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 		n := memNodeOf(t, network, internet.DNS, manyIdentities(sources))
 		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
 			job, _ = verifyInVirtualHours(t, ctx, n, list)
-			return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
+			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())

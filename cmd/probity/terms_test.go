@@ -12,7 +12,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/world"
-	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
 )
@@ -57,7 +57,7 @@ func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 		var result bytes.Buffer
 		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
 			job, _ := verifyInVirtualHours(t, ctx, n, []byte(list))
-			return n.coordinator.Results(ctx, job.ID, coordinator.Filter{}, &result)
+			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())

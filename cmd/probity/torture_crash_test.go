@@ -23,6 +23,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
 	"probity/store"
@@ -130,7 +131,7 @@ func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job,
 			return err
 		}
 		var out bytes.Buffer
-		if err := b.node.coordinator.Results(ctx, o.job, coordinator.Filter{}, &out); err != nil {
+		if err := b.node.coordinator.Results(ctx, o.job, results.Filter{}, &out); err != nil {
 			return err
 		}
 		job, result = j, out.Bytes()

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
+	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/console"
 	"probity/internal/memlimit"
@@ -196,7 +197,7 @@ func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console.IO, log *s
 	if err != nil {
 		return err
 	}
-	answers := make([]coordinator.Result, len(c.Targets))
+	answers := make([]results.Single, len(c.Targets))
 	err = withNode(ctx, n, func(ctx context.Context) error {
 		return c.verifyAll(ctx, n, answers)
 	})
@@ -210,7 +211,7 @@ func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console.IO, log *s
 }
 
 // verifyAll fills answers in the order of the targets.
-func (c *verifyCmd) verifyAll(ctx context.Context, n *node, answers []coordinator.Result) error {
+func (c *verifyCmd) verifyAll(ctx context.Context, n *node, answers []results.Single) error {
 	errs := make([]error, len(c.Targets))
 	slots := make(chan struct{}, maxConcurrent)
 	for i := range c.Targets {
@@ -226,19 +227,19 @@ func (c *verifyCmd) verifyAll(ctx context.Context, n *node, answers []coordinato
 	return errors.Join(errs...)
 }
 
-func (c *verifyCmd) verifyOne(ctx context.Context, n *node, email string) (coordinator.Result, error) {
+func (c *verifyCmd) verifyOne(ctx context.Context, n *node, email string) (results.Single, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
 	a, err := n.coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: c.MaxAge})
 	if err != nil {
-		return coordinator.Result{}, fmt.Errorf("%s: %w", email, err)
+		return results.Single{}, fmt.Errorf("%s: %w", email, err)
 	}
-	return coordinator.Result{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion, Node: a.Node,
+	return results.Single{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion, Node: a.Node,
 		Took: time.Since(began), Details: c.Details}, nil
 }
 
-func printJSON(con *console.IO, answers []coordinator.Result) error {
+func printJSON(con *console.IO, answers []results.Single) error {
 	now := time.Now()
 	for i := range answers {
 		if _, err := con.Out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
@@ -248,7 +249,7 @@ func printJSON(con *console.IO, answers []coordinator.Result) error {
 	return nil
 }
 
-func printTable(con *console.IO, answers []coordinator.Result) error {
+func printTable(con *console.IO, answers []results.Single) error {
 	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE")
 	now := time.Now()

@@ -17,6 +17,7 @@ import (
 
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/results"
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/internal/safefile"
@@ -27,23 +28,23 @@ import (
 const progressFolder = ".progress"
 
 // resultFormOf returns the form of a result file by its extension.
-func resultFormOf(path string) (coordinator.Form, error) {
+func resultFormOf(path string) (results.Form, error) {
 	for _, f := range []struct {
 		ending string
-		form   coordinator.Form
+		form   results.Form
 	}{
-		{".csv", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}},
-		{".csv.gz", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Gzip}},
-		{".csv.zst", coordinator.Form{Format: coordinator.CSV, Compress: coordinator.Zstd}},
-		{".jsonl", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}},
-		{".jsonl.gz", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.Gzip}},
-		{".jsonl.zst", coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.Zstd}},
+		{".csv", results.Form{Format: results.CSV, Compress: results.None}},
+		{".csv.gz", results.Form{Format: results.CSV, Compress: results.Gzip}},
+		{".csv.zst", results.Form{Format: results.CSV, Compress: results.Zstd}},
+		{".jsonl", results.Form{Format: results.JSONL, Compress: results.None}},
+		{".jsonl.gz", results.Form{Format: results.JSONL, Compress: results.Gzip}},
+		{".jsonl.zst", results.Form{Format: results.JSONL, Compress: results.Zstd}},
 	} {
 		if strings.HasSuffix(strings.ToLower(path), f.ending) {
 			return f.form, nil
 		}
 	}
-	return coordinator.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", console.ErrUsage, path)
+	return results.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", console.ErrUsage, path)
 }
 
 // verifyList verifies a list into a file, or onto standard output.
@@ -62,7 +63,7 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console.IO, log *slog.L
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
 	return l.verify(ctx, func(n *node, job string) error {
 		return safefile.Write(c.Output, func(w io.Writer) error {
-			return n.coordinator.Results(context.WithoutCancel(ctx), job, coordinator.Filter{Form: form}, w)
+			return n.coordinator.Results(context.WithoutCancel(ctx), job, results.Filter{Form: form}, w)
 		})
 	})
 }
@@ -83,10 +84,10 @@ func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console.IO, log *sl
 	if err != nil {
 		return err
 	}
-	form := coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
+	form := results.Form{Format: results.CSV, Compress: results.None}
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
 	err = l.verify(ctx, func(n *node, job string) error {
-		return n.coordinator.Results(ctx, job, coordinator.Filter{Form: form}, con.Out)
+		return n.coordinator.Results(ctx, job, results.Filter{Form: form}, con.Out)
 	})
 	return errors.Join(err, os.RemoveAll(dir))
 }
@@ -98,7 +99,7 @@ type listJob struct {
 	log  *slog.Logger
 	file string
 	dir  string // of its progress
-	form coordinator.Form
+	form results.Form
 }
 
 // verify verifies the list, and removes the progress folder after the result is written.

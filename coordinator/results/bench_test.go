@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func BenchmarkAnswer(b *testing.B) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	v := engine.VerdictFor(engine.ReasonTimeout, "rule", engine.FlagRole, at)
 	v.ProviderName, v.MX = "other", []string{"mx1.shop.test", "mx2.shop.test"}
-	a := Result{Email: "cached@shop.test", Verdict: v, Credits: 1}
+	a := Single{Email: "cached@shop.test", Verdict: v, Credits: 1}
 	var text []byte
 	b.ReportAllocs()
 	for b.Loop() {
@@ -28,9 +28,9 @@ func BenchmarkPageOfObjects(b *testing.B) {
 	v := engine.VerdictFor(engine.ReasonTimeout, "rule", engine.FlagRole, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	ans := answer{v: v, provider: nameCell{text: "other"}, mx: nameCell{text: "mx1.shop.test mx2.shop.test"}}
 	d := csvfile.Dialect{Delimiter: ',', Column: 1, Widest: 4}
-	p := page{a: &assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
-	p.fr.block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")
-	require.NoError(b, d.Parse(&p.fr.block))
+	p := page{a: &Assembly{dialect: d, inputs: inputKeys(&d, nil)}, mail: []byte("cached@shop.test")}
+	p.fr.Block.Buf = []byte("1017,cached@shop.test,Ann Example,\"likes \"\"tea\"\"\"\n")
+	require.NoError(b, d.Parse(&p.fr.Block))
 	b.ReportAllocs()
 	for b.Loop() {
 		p.text = p.text[:0]

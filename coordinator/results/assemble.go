@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
@@ -22,26 +24,27 @@ import (
 // log that have rows of it. Answers arrive roughly in row order, so each group is read two or three times.
 const windowRows = 1 << 19
 
-// assembly joins a job's answers with its rows.
-type assembly struct {
-	c          *Coordinator
-	job        *store.Job
-	filter     Filter
-	dialect    csvfile.Dialect
-	upload     *jobfiles.Upload
-	log        answersFile
-	inputs     []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
-	groups     []logGroup
-	damaged    int            // unreadable groups of the log
-	unanswered int64          // addresses without a final answer
-	answers    *answersWriter // nil: no answers file is written
+// Assembly joins a job's answers with its rows.
+type Assembly struct {
+	r       *Renderer
+	job     *store.Job
+	filter  Filter
+	dialect csvfile.Dialect
+	upload  *jobfiles.Upload
+	log     AnswersFile
+	inputs  []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
+	groups  []logGroup
+	answers *AnswersWriter // nil: no answers file is written
+
+	Damaged    int    // unreadable groups of the log
+	Unanswered int64  // addresses without a final answer
+	Totals     Totals // of the answered rows, also of those that the Filter leaves out; after Write
 
 	windowStart  uint32            // first row of the window
 	records      []jobfiles.Record // their names are numbers of the whole log
 	firstOf      []uint32          // for each row of the window: its first row plus one, or zero
 	duplicates   []duplicateRow    // duplicates of rows before the window, ordered by that row
-	wantedFirsts bitset            // the first rows that duplicates refers to
-	total        totals
+	wantedFirsts jobfiles.RowSet   // the first rows that duplicates refers to
 	wroteAny     bool
 	compressor   compressor
 }
@@ -49,25 +52,25 @@ type assembly struct {
 // duplicateRow is a duplicate and its first row.
 type duplicateRow struct{ first, row uint32 }
 
-// totals counts rows by status and reason, and charged rows.
-type totals struct {
+// Totals counts rows by status and reason, and charged rows.
+type Totals struct {
 	status  [4]int64
 	reason  [64]int64
-	charged int64
+	Charged int64
 }
 
-func (t *totals) add(o *totals) {
+func (t *Totals) add(o *Totals) {
 	for i := range t.status {
 		t.status[i] += o.status[i]
 	}
 	for i := range t.reason {
 		t.reason[i] += o.reason[i]
 	}
-	t.charged += o.charged
+	t.Charged += o.Charged
 }
 
-// counts returns the number of rows by status.
-func (t *totals) counts() map[string]int64 {
+// Counts returns the number of rows by status.
+func (t *Totals) Counts() map[string]int64 {
 	of := map[string]int64{}
 	for s, n := range t.status {
 		of[engine.Status(s).String()] = n
@@ -75,8 +78,8 @@ func (t *totals) counts() map[string]int64 {
 	return of
 }
 
-// reasons returns the number of rows by reason, without zeros.
-func (t *totals) reasons() map[string]int64 {
+// Reasons returns the number of rows by reason, without zeros.
+func (t *Totals) Reasons() map[string]int64 {
 	of := map[string]int64{}
 	for r, n := range t.reason {
 		if n > 0 && engine.Reason(r) != engine.ReasonNone {
@@ -86,29 +89,52 @@ func (t *totals) reasons() map[string]int64 {
 	return of
 }
 
-// openAssembly opens a job's files for reading.
-func (c *Coordinator) openAssembly(j *store.Job, f Filter) (*assembly, error) {
-	a := &assembly{c: c, job: j, filter: f.complete(), compressor: compressor{method: f.complete().Compress, zstd: c.encoder}}
+// Config has what a Renderer needs. All fields but TestVerdict are required.
+type Config struct {
+	Workers     int           // pages that one result renders at a time
+	Encoder     *zstd.Encoder // safe for concurrent use by the workers
+	Flags       func(engine.Address) engine.Flags
+	Suggest     func(engine.Address) string         // did-you-mean, empty where there is none
+	TestVerdict func(engine.Address) engine.Verdict // of the rows of test jobs
+}
+
+// Renderer renders the results of jobs. It is safe for concurrent use; the memory of pages is reused from job to job.
+type Renderer struct {
+	cfg   Config
+	pages pipeline.Pool[page]
+}
+
+// New makes a Renderer.
+func New(cfg Config) *Renderer {
+	return &Renderer{cfg: cfg, pages: pipeline.Pool[page]{Reset: (*page).clearForReuse}}
+}
+
+// Open joins a job's answers with the rows of its upload. It takes over the files, also if it returns an error. answers is nil if
+// the job has none yet.
+func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers AnswersFile, f Filter) (*Assembly, error) {
+	f = f.WithDefaults()
+	a := &Assembly{r: r, job: j, filter: f, upload: upload, log: answers, compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)
-	if err == nil {
-		a.upload, err = c.openUpload(j)
-	}
-	if err == nil {
-		a.log, err = c.openAnswers(j)
-	}
 	if err == nil {
 		err = a.indexGroups()
 	}
 	if err != nil {
-		return nil, errors.Join(err, a.close())
+		return nil, errors.Join(err, a.Close())
 	}
-	if a.filter.Format == JSONL && !f.NoInput {
-		a.inputs = inputKeys(&a.dialect, a.upload.Preamble)
+	if f.Format == JSONL && !f.NoInput {
+		a.inputs = inputKeys(&a.dialect, upload.Preamble)
 	}
 	return a, nil
 }
 
-func (a *assembly) close() error {
+// WriteAnswers makes Write write the answers to w, too. The caller finishes it.
+func (a *Assembly) WriteAnswers(w *AnswersWriter) {
+	w.names.f = a.log
+	a.answers = w
+}
+
+// Close closes the files.
+func (a *Assembly) Close() error {
 	var errs []error
 	if a.upload != nil {
 		errs = append(errs, a.upload.Close())
@@ -119,8 +145,8 @@ func (a *assembly) close() error {
 	return errors.Join(errs...)
 }
 
-// write writes the whole result, window by window.
-func (a *assembly) write(ctx context.Context, w io.Writer) error {
+// Write writes the whole result, window by window.
+func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 	if a.filter.Format != CSV && a.filter.Format != JSONL {
 		return errForm
 	}
@@ -153,7 +179,7 @@ func (a *assembly) write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-func (a *assembly) writePacked(w io.Writer, b []byte) error {
+func (a *Assembly) writePacked(w io.Writer, b []byte) error {
 	packed, err := a.compressor.compress(b)
 	if err == nil && len(packed) > 0 {
 		a.wroteAny = true
@@ -163,7 +189,7 @@ func (a *assembly) writePacked(w io.Writer, b []byte) error {
 }
 
 // loadWindow reads the records of a window of frames from the log. A duplicate gets the record of its first row.
-func (a *assembly) loadWindow(next, end, rows int) (err error) {
+func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 	from := a.upload.Frames[next].First
 	a.windowStart = from
 	if cap(a.records) < rows {
@@ -190,7 +216,7 @@ func (a *assembly) loadWindow(next, end, rows int) (err error) {
 }
 
 // findDuplicates lists the duplicates whose first row is before the window.
-func (a *assembly) findDuplicates() {
+func (a *Assembly) findDuplicates() {
 	a.duplicates = a.duplicates[:0]
 	for i, first := range a.firstOf {
 		if first != 0 && first <= a.windowStart {
@@ -202,9 +228,9 @@ func (a *assembly) findDuplicates() {
 		return
 	}
 	slices.SortFunc(a.duplicates, func(x, y duplicateRow) int { return cmp.Compare(x.first, y.first) })
-	a.wantedFirsts = newBitset(int64(a.windowStart))
+	a.wantedFirsts = jobfiles.NewRowSet(int64(a.windowStart))
 	for _, t := range a.duplicates {
-		a.wantedFirsts.add(t.first)
+		a.wantedFirsts.Add(t.first)
 	}
 }
 
@@ -215,23 +241,23 @@ type logGroup struct {
 }
 
 // indexGroups reads the whole log once, to index its groups and to count missing answers and damaged groups.
-func (a *assembly) indexGroups() error {
-	answered, rows := newBitset(a.job.Rows), int64(0)
-	end, err := readAnswers(a.job, a.log, func(g *jobfiles.Group) error {
+func (a *Assembly) indexGroups() error {
+	answered, rows := jobfiles.NewRowSet(a.job.Rows), int64(0)
+	end, err := ReadAnswers(a.job, a.log, func(g *jobfiles.Group) error {
 		a.groups = append(a.groups, logGroupOf(g))
 		for row, rec := range g.Answers() {
-			if rec.Kind() == jobfiles.Final && answered.add(row) {
+			if rec.Kind() == jobfiles.Final && answered.Add(row) {
 				rows++
 			}
 		}
 		return nil
 	})
-	a.damaged, a.unanswered = end.Damaged, a.job.Unique-rows
+	a.Damaged, a.Unanswered = end.Damaged, a.job.Unique-rows
 	return err
 }
 
 // readWindow applies the groups of the log that have rows of the window.
-func (a *assembly) readWindow() error {
+func (a *Assembly) readWindow() error {
 	for _, s := range a.groups {
 		if !a.overlaps(s) {
 			continue
@@ -244,7 +270,7 @@ func (a *assembly) readWindow() error {
 }
 
 // addAnswers writes the answers of the window if an answers file is made. A duplicate has no answer of its own.
-func (a *assembly) addAnswers() error {
+func (a *Assembly) addAnswers() error {
 	if a.answers == nil {
 		return nil
 	}
@@ -269,7 +295,7 @@ func logGroupOf(g *jobfiles.Group) logGroup {
 }
 
 // overlaps reports whether a group may have rows of the window, or first rows of its duplicates.
-func (a *assembly) overlaps(s logGroup) bool {
+func (a *Assembly) overlaps(s logGroup) bool {
 	if int(s.first) < int(a.windowStart)+len(a.records) && s.last >= a.windowStart {
 		return true
 	}
@@ -278,15 +304,15 @@ func (a *assembly) overlaps(s logGroup) bool {
 }
 
 // applyGroup stores the records of a group that belong to the window.
-func (a *assembly) applyGroup(g *jobfiles.Group) error {
+func (a *Assembly) applyGroup(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
-		if err := checkRecord(a.job, row, rec); err != nil {
+		if err := CheckRecord(a.job, row, rec); err != nil {
 			return err
 		}
 		switch i := row - a.windowStart; {
 		case row >= a.windowStart && int(i) < len(a.records):
 			a.records[i].Replace(globalRefs(g, rec))
-		case row < a.windowStart && a.wantedFirsts != nil && a.wantedFirsts.has(row):
+		case row < a.windowStart && a.wantedFirsts != nil && a.wantedFirsts.Has(row):
 			n, _ := slices.BinarySearchFunc(a.duplicates, row, func(t duplicateRow, row uint32) int { return cmp.Compare(t.first, row) })
 			rec = globalRefs(g, rec)
 			for ; n < len(a.duplicates) && a.duplicates[n].first == row; n++ {
@@ -308,7 +334,7 @@ func globalRefs(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
 }
 
 // render writes the rows of some frames. Frames are rendered in parallel; each is compressed by itself.
-func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error {
+func (a *Assembly) render(ctx context.Context, w io.Writer, next, end int) error {
 	fill := func(p *page) error {
 		if next == end {
 			return io.EOF
@@ -318,7 +344,7 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 		return ctx.Err()
 	}
 	take := func(p *page) error {
-		a.total.add(&p.total)
+		a.Totals.add(&p.total)
 		if len(p.packed) == 0 {
 			return nil
 		}
@@ -326,7 +352,7 @@ func (a *assembly) render(ctx context.Context, w io.Writer, next, end int) error
 		_, err := w.Write(p.packed)
 		return err
 	}
-	return pipeline.Run(&a.c.pools.pages, a.c.workers, fill, (*page).render, take)
+	return pipeline.Run(&a.r.pages, a.r.cfg.Workers, fill, (*page).render, take)
 }
 
 // shownVerdict is the verdict that the file shows for a row.
@@ -337,13 +363,13 @@ type shownVerdict struct {
 }
 
 // verdict returns the answer of a row of the window as the file shows it.
-func (a *assembly) verdict(r *jobfiles.Record) (shownVerdict, error) {
+func (a *Assembly) verdict(r *jobfiles.Record) (shownVerdict, error) {
 	final := a.job.State.Finished() || a.job.State == store.JobFinalizing || a.job.State == store.JobCancelling
 	switch k := r.Kind(); {
 	case k == jobfiles.Final, k == jobfiles.Provisional && final && !a.job.Cancelled:
 		v, err := r.Verdict()
 		if err != nil {
-			err = fmt.Errorf("rows log: %w: %w", errDamaged, err)
+			err = fmt.Errorf("rows log: %w: %w", jobfiles.ErrDamaged, err)
 		}
 		return shownVerdict{v, r.Refs(), true}, err
 	case !final:

@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/jsontext"
 	"probity/prober/wire/press"
 )
 
@@ -18,22 +19,22 @@ var columns = [...]string{"verify_status", "verify_score", "verify_reason", "ver
 
 // page is one frame that is rendered for the result; its memory is reused.
 type page struct {
-	a          *assembly
+	a          *Assembly
 	index      int
-	fr         frameReader
+	fr         jobfiles.FrameReader
 	names      nameReader
 	compressor compressor
 	text       []byte
 	packed     []byte
 	mail       []byte   // e-mail cell of the current row; part of its block
 	hosts      []string // of the current row
-	total      totals
+	total      Totals
 	cells      cells
 }
 
 func (p *page) clearForReuse() bool {
 	*p = page{fr: p.fr, text: p.text}
-	return p.fr.small() && cap(p.text) <= 2*maxPooledBytes
+	return p.fr.Small() && cap(p.text) <= 2*csvfile.MaxPooledBytes
 }
 
 // rowTextBytes estimates the bytes that are appended to a row.
@@ -49,14 +50,14 @@ type answer struct {
 // render renders and compresses the page.
 func (p *page) render() error {
 	a := p.a
-	p.total, p.text, p.packed = totals{}, p.text[:0], nil
+	p.total, p.text, p.packed = Totals{}, p.text[:0], nil
 	p.names.f, p.names.dialect = a.log, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
-	if err := p.fr.read(a.upload, &a.dialect, p.index); err != nil {
+	if err := p.fr.Read(a.upload, &a.dialect, p.index); err != nil {
 		return err
 	}
-	p.text = slices.Grow(p.text, len(p.fr.block.Buf)+rowTextBytes*len(p.fr.block.Rows))
-	for i := range p.fr.block.Rows {
+	p.text = slices.Grow(p.text, len(p.fr.Block.Buf)+rowTextBytes*len(p.fr.Block.Rows))
+	for i := range p.fr.Block.Rows {
 		press.Yield(i)
 		if err := p.row(i); err != nil {
 			return err
@@ -65,7 +66,7 @@ func (p *page) render() error {
 	if len(p.text) == 0 {
 		return nil
 	}
-	p.compressor.method, p.compressor.zstd = a.filter.Compress, a.c.encoder
+	p.compressor.method, p.compressor.zstd = a.filter.Compress, a.r.cfg.Encoder
 	packed, err := p.compressor.compress(p.text)
 	p.packed = packed
 	return err
@@ -73,8 +74,8 @@ func (p *page) render() error {
 
 func (p *page) row(i int) error {
 	a := p.a
-	n := p.fr.block.First + uint32(i)
-	if p.fr.block.Rows[i].Blank {
+	n := p.fr.Block.First + uint32(i)
+	if p.fr.Block.Rows[i].Blank {
 		p.writeBlank(i, n)
 		return nil
 	}
@@ -96,7 +97,7 @@ func (p *page) row(i int) error {
 	if err != nil {
 		return err
 	}
-	p.mail = p.fr.block.Email(i)
+	p.mail = p.fr.Block.Email(i)
 	first := a.firstOf[n-a.windowStart] == 0
 	if !first || t.refs == (jobfiles.Refs{}) {
 		p.applyRowFacts(&ans)
@@ -118,13 +119,13 @@ func (p *page) applyRowFacts(ans *answer) {
 	if err != nil {
 		return
 	}
-	ans.v.Flags = p.a.c.currentLists().Flags(addr)
-	if p.a.job.Test && p.a.c.cfg.TestVerdict != nil {
-		testVerdict := p.a.c.cfg.TestVerdict(addr)
+	ans.v.Flags = p.a.r.cfg.Flags(addr)
+	if p.a.job.Test && p.a.r.cfg.TestVerdict != nil {
+		testVerdict := p.a.r.cfg.TestVerdict(addr)
 		ans.v.Flags |= testVerdict.Flags
 	}
 	if ans.suggestion.text != "" {
-		ans.suggestion = p.names.newNameCell(p.a.c.currentLists().Suggest(addr))
+		ans.suggestion = p.names.newNameCell(p.a.r.cfg.Suggest(addr))
 	}
 }
 
@@ -132,7 +133,7 @@ func (p *page) count(ans *answer, first bool) {
 	p.total.status[ans.v.Status]++
 	p.total.reason[ans.v.Reason]++
 	if first && ans.v.Status != engine.Unknown && !p.a.job.Test {
-		p.total.charged++
+		p.total.Charged++
 		ans.credits = 1
 	}
 }
@@ -144,14 +145,14 @@ func (p *page) writeBlank(i int, n uint32) {
 	}
 	if p.a.filter.Format == CSV {
 		var none [len(columns)]string
-		p.text = p.a.dialect.AppendRow(p.text, &p.fr.block, i, none[:])
+		p.text = p.a.dialect.AppendRow(p.text, &p.fr.Block, i, none[:])
 		return
 	}
-	p.mail = p.fr.block.Email(i)
+	p.mail = p.fr.Block.Email(i)
 	p.text = append(p.text, `{"row":`...)
 	p.text = strconv.AppendUint(p.text, uint64(n)+1, 10)
 	p.text = append(p.text, `,"email":`...)
-	p.text = AppendText(p.text, string(p.mail))
+	p.text = jsontext.AppendString(p.text, string(p.mail))
 	p.text = append(p.text, `,"status":null,"score":null,"reason":null,"syntax_valid":null,"domain_exists":null,"smtp_valid":null,`+
 		`"is_disposable":null,"is_role_based":null,"is_free_email":null,"smtp_provider":"","mx_records":[],"from_cache":null,`+
 		`"credits_used":0,"verified_at":null`...)
@@ -163,7 +164,7 @@ func (p *page) write(i int, n uint32, ans *answer) {
 		p.writeJSON(i, n, ans)
 		return
 	}
-	d, b := &p.a.dialect, &p.fr.block
+	d, b := &p.a.dialect, &p.fr.Block
 	p.text = p.cells.append(d.AppendInputCells(p.text, b, i), ans)
 	p.text = d.AppendLineEnd(p.text, b, i)
 }
@@ -188,11 +189,11 @@ func (p *page) appendInput(dst []byte, i int) []byte {
 	inputs, next := p.a.inputs, 0
 	put := func(text string) {
 		if inputs[next] != "" {
-			dst = AppendText(append(dst, inputs[next]...), text)
+			dst = jsontext.AppendString(append(dst, inputs[next]...), text)
 		}
 		next++
 	}
-	p.a.dialect.EachCell(&p.fr.block, i, func(text []byte) { put(string(text)) })
+	p.a.dialect.EachCell(&p.fr.Block, i, func(text []byte) { put(string(text)) })
 	for next < len(inputs) {
 		put("")
 	}
@@ -208,7 +209,7 @@ func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 			keys[i] = ""
 			continue
 		}
-		keys[i] = comma + string(AppendText(nil, name)) + ":"
+		keys[i] = comma + string(jsontext.AppendString(nil, name)) + ":"
 		comma = ","
 	}
 	return keys

@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"bytes"
@@ -43,7 +43,8 @@ type Filter struct {
 	NoInput bool            // JSONL without input
 }
 
-func (f Filter) complete() Filter {
+// WithDefaults sets the format and compression that f leaves open.
+func (f Filter) WithDefaults() Filter {
 	if f.Format == "" {
 		f.Format = CSV
 	}

@@ -1,4 +1,4 @@
-package coordinator
+package results
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/jsontext"
 )
 
-// Result is a verification result as the API returns it.
-type Result struct {
+// Single is the result of a single call as the API returns it.
+type Single struct {
 	Email      string // as it was sent
 	Verdict    engine.Verdict
 	Normalized string // folded form; empty for bad syntax
@@ -22,7 +23,7 @@ type Result struct {
 }
 
 // AppendJSON appends the verification result of the API: 15 keys, or 16 with details. The score is as of now.
-func (a *Result) AppendJSON(dst []byte, now time.Time) []byte {
+func (a *Single) AppendJSON(dst []byte, now time.Time) []byte {
 	v := a.Verdict
 	v.Score = engine.Score(&v, now)
 	r := row{email: a.Email, verdict: &v, provider: v.ProviderName, mx: v.MX, credits: a.Credits}
@@ -45,10 +46,10 @@ type row struct {
 // appendKeys appends the 15 keys of a verification result with their values, without braces.
 func (r *row) appendKeys(dst []byte) []byte {
 	v := r.verdict
-	dst = AppendText(append(dst, `"email":`...), r.email)
+	dst = jsontext.AppendString(append(dst, `"email":`...), r.email)
 	dst = append(append(dst, `,"status":"`...), v.Status.String()...)
 	dst = strconv.AppendUint(append(dst, `","score":`...), uint64(v.Score), 10)
-	dst = AppendTextOrNull(append(dst, `,"reason":`...), v.Reason.String())
+	dst = jsontext.AppendStringOrNull(append(dst, `,"reason":`...), v.Reason.String())
 	for _, b := range [...]struct {
 		key string
 		on  bool
@@ -59,36 +60,36 @@ func (r *row) appendKeys(dst []byte) []byte {
 	} {
 		dst = strconv.AppendBool(append(dst, b.key...), b.on)
 	}
-	dst = AppendText(append(dst, `,"smtp_provider":`...), r.provider)
+	dst = jsontext.AppendString(append(dst, `,"smtp_provider":`...), r.provider)
 	dst = append(dst, `,"mx_records":[`...)
 	for i, host := range r.mx {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendText(dst, host)
+		dst = jsontext.AppendString(dst, host)
 	}
 	dst = strconv.AppendBool(append(dst, `],"from_cache":`...), v.FromCache)
 	dst = strconv.AppendInt(append(dst, `,"credits_used":`...), r.credits, 10)
-	return AppendTime(append(dst, `,"verified_at":`...), v.VerifiedAt)
+	return jsontext.AppendTime(append(dst, `,"verified_at":`...), v.VerifiedAt)
 }
 
-func (a *Result) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
+func (a *Single) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	d := &v.Details
-	dst = AppendTextOrNull(append(dst, `{"normalized_email":`...), a.Normalized)
-	dst = AppendTextOrNull(append(dst, `,"did_you_mean":`...), a.DidYouMean)
+	dst = jsontext.AppendStringOrNull(append(dst, `{"normalized_email":`...), a.Normalized)
+	dst = jsontext.AppendStringOrNull(append(dst, `,"did_you_mean":`...), a.DidYouMean)
 	dst = appendTri(append(dst, `,"is_catch_all":`...), d.CatchAll)
 	dst = strconv.AppendBool(append(dst, `,"mailbox_full":`...), d.Full)
 	dst = strconv.AppendBool(append(dst, `,"mailbox_disabled":`...), d.Disabled)
-	dst = AppendTextOrNull(append(dst, `,"mx_host":`...), d.Host)
-	dst = AppendNumberOrNull(append(dst, `,"smtp_code":`...), d.Code)
-	dst = AppendTextOrNull(append(dst, `,"enhanced_code":`...), enhancedText(d.Enhanced))
-	dst = AppendTextOrNull(append(dst, `,"smtp_message":`...), d.Message)
-	dst = AppendTextOrNull(append(dst, `,"stage":`...), stageText(d))
+	dst = jsontext.AppendStringOrNull(append(dst, `,"mx_host":`...), d.Host)
+	dst = jsontext.AppendNumberOrNull(append(dst, `,"smtp_code":`...), d.Code)
+	dst = jsontext.AppendStringOrNull(append(dst, `,"enhanced_code":`...), enhancedText(d.Enhanced))
+	dst = jsontext.AppendStringOrNull(append(dst, `,"smtp_message":`...), d.Message)
+	dst = jsontext.AppendStringOrNull(append(dst, `,"stage":`...), stageText(d))
 	dst = strconv.AppendInt(append(dst, `,"attempts":`...), int64(d.Attempts), 10)
 	dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), a.Took.Milliseconds(), 10)
-	dst = AppendNumberOrNull(append(dst, `,"retry_after":`...), secondsUntil(d.NextRetry, now))
-	dst = AppendTextOrNull(append(dst, `,"checked_by":`...), a.Node)
-	dst = AppendTextOrNull(append(dst, `,"rule":`...), v.Rule)
+	dst = jsontext.AppendNumberOrNull(append(dst, `,"retry_after":`...), secondsUntil(d.NextRetry, now))
+	dst = jsontext.AppendStringOrNull(append(dst, `,"checked_by":`...), a.Node)
+	dst = jsontext.AppendStringOrNull(append(dst, `,"rule":`...), v.Rule)
 	dst = appendScoreParts(append(dst, `,"score_parts":`...), engine.ScoreParts(v, now))
 	return append(strconv.AppendBool(append(dst, `,"is_alias":`...), v.Flags.Has(engine.FlagAlias)), '}')
 }
@@ -100,7 +101,7 @@ func appendScoreParts(dst []byte, parts []engine.Part) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendText(append(dst, `{"name":`...), p.Name)
+		dst = jsontext.AppendString(append(dst, `{"name":`...), p.Name)
 		dst = append(strconv.AppendInt(append(dst, `,"points":`...), int64(p.Points), 10), '}')
 	}
 	return append(dst, ']')

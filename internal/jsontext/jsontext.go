@@ -1,4 +1,4 @@
-package coordinator
+package jsontext
 
 import (
 	"strconv"
@@ -16,9 +16,9 @@ var unescapedInJSON = func() (plain [256]bool) {
 	return plain
 }()
 
-// AppendText appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, for old JavaScript.
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, for old JavaScript.
 // Angle brackets are not: people read answers too, and answers are never HTML (sent with nosniff).
-func AppendText(dst []byte, s string) []byte {
+func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -60,12 +60,12 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// AppendTextOrNull appends s as a JSON string, or null if it is empty.
-func AppendTextOrNull(dst []byte, s string) []byte {
+// AppendStringOrNull appends s as a JSON string, or null if it is empty.
+func AppendStringOrNull(dst []byte, s string) []byte {
 	if s == "" {
 		return append(dst, "null"...)
 	}
-	return AppendText(dst, s)
+	return AppendString(dst, s)
 }
 
 // AppendTime appends t as ISO 8601 in UTC, with whole seconds.

@@ -30,6 +30,7 @@ var importRules = map[string][]string{
 	"prober":               {"engine/...", "store/cache", "prober/wire/..."},
 	"prober/doctor":        {"engine/..."},
 	"coordinator/csvfile":  {"engine"},
+	"internal/admin":       {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/..."},
 	"internal/apiclient":   {"internal/safefile"},
 	"internal/datafolder":  {"internal/safefile"},
 	"internal/console":     {},

@@ -40,7 +40,9 @@ var replacedWords = map[string]string{
 		knew known land landed landing lined live made_list owed packer place pop_line returned ripe ripen room roster
 		row_block runner scattered seal seal_fullest sealed setback settle_owed sight spents standing steady stock
 		stocks swapping sweep_folders turned twin unseen via`,
-	"engine/dns": `memo outbox`,
+	"engine/dns":     `memo outbox`,
+	"internal/admin": `in_office local_office office remote_office papers`,
+	"internal/certs": `papers`,
 	"prober": `
 		account act adopt alibi apart arrive asker attended barred believes bill bill_of breath breathe breather
 		breaths came canary come_back cool courtesy cutoff debt depart destination dismiss distance doubt doubted echo

@@ -16,6 +16,7 @@ import (
 	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/admin"
 	"probity/internal/apiclient"
 	"probity/internal/console"
 	"probity/prober"
@@ -37,7 +38,7 @@ func (c clusterCmd) Run(ctx context.Context, con *console.IO) error {
 	defer cancel()
 	client, path := apiclient.Client{Base: "http://" + c.Admin, HTTP: http.DefaultClient}, "/debug/cluster"
 	if c.Server != "" {
-		client, path = apiclient.Client{Base: strings.TrimSuffix(c.Server, "/"), Key: os.Getenv("PROBITY_ADMIN_KEY"), HTTP: http.DefaultClient}, "/v1/admin/cluster"
+		client, path = apiclient.Client{Base: strings.TrimSuffix(c.Server, "/"), Key: os.Getenv(admin.KeyEnv), HTTP: http.DefaultClient}, "/v1/admin/cluster"
 	}
 	body, err := client.Call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
@@ -102,10 +103,10 @@ func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
 }
 
 // fetchOwner asks a coordinator's admin listener which node owns a domain or an address.
-func fetchOwner(ctx context.Context, admin, what string) (string, error) {
+func fetchOwner(ctx context.Context, listener, what string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	client := apiclient.Client{Base: "http://" + admin, HTTP: http.DefaultClient}
+	client := apiclient.Client{Base: "http://" + listener, HTTP: http.DefaultClient}
 	body, err := client.Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
 	if err != nil {
 		return "", err

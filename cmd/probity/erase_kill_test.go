@@ -19,6 +19,7 @@ import (
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/admin"
 	"probity/store"
 )
 
@@ -49,7 +50,7 @@ func killedErasureMain() {
 	a, err := engine.Parse(os.Args[2])
 	fail(err)
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: os.Args[1], Table: engine.DefaultTable(), Lists: known})
-	r := NewEraser(s, c, killingCache{}, nil)
+	r := admin.NewEraser(s, c, killingCache{}, nil)
 	_, err = r.Erase(context.Background(), a, "test", time.Now())
 	fail(err)
 	os.Exit(3) // it must have been killed
@@ -63,7 +64,7 @@ func TestServeFinishesAKilledErasure(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	w, key := newAdminTest(t)
+	w, key := newAdminProcess(t)
 	killed := command(ctx, w.data, "gone@shop.example")
 	path, err := exec.LookPath(killedErasureProgram)
 	require.NoError(t, err)
@@ -87,8 +88,8 @@ func TestServeFinishesAKilledErasure(t *testing.T) {
 	}
 	require.NotEmpty(t, public)
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	t.Setenv(adminKeyEnv, key)
-	remote := &adminTest{t: t, targetArgs: []string{"--server", "http://" + public}}
+	t.Setenv(admin.KeyEnv, key)
+	remote := &adminProcess{t: t, targetArgs: []string{"--server", "http://" + public}}
 	var receipt map[string]any
 	require.Eventually(t, func() bool {
 		receipt = remote.rows("erase", "--receipt", open[0]["erasure_id"].(string))[0]

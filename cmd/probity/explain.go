@@ -16,6 +16,7 @@ import (
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/console"
+	"probity/internal/providerview"
 	"probity/prober"
 )
 
@@ -225,8 +226,8 @@ func explainReply(table *engine.Table, senderIdentity engine.SenderIdentity, lin
 	}
 	provider := table.ProviderOfHint(fields[1])
 	if provider == table.Unknown && len(fields[1]) > 3 {
-		if near := suggestProviders(table, fields[1], 1); len(near) > 0 {
-			return replyFacts{}, fmt.Errorf("no provider is known as %.40q%s", fields[1], didYouMean(near))
+		if near := providerview.Suggest(table, fields[1], 1); len(near) > 0 {
+			return replyFacts{}, fmt.Errorf("no provider is known as %.40q%s", fields[1], providerview.DidYouMean(near))
 		}
 	}
 	finding := engine.Finding{Meaning: engine.ProtocolFault, Blame: engine.BlameSite, Rule: "generic/not-a-reply"}

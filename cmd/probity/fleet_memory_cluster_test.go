@@ -28,6 +28,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/lists"
+	"probity/internal/admin"
 	"probity/internal/memnet"
 	"probity/prober"
 	"probity/prober/wire"
@@ -138,7 +139,7 @@ func (f *memCluster) restartCoordinator(ip, id string, was *memCoordinator) *mem
 	h.resolver = f.resolver(f.table)
 	h.coordinator = coordinator.New(coordinator.Config{Store: h.store, FS: fs, Dir: "hub", Resolver: h.resolver, Prober: h.fleet, Table: f.table, Lists: known,
 		Log: f.log.logger("hub")})
-	h.eraser = NewEraser(h.store, h.coordinator, h.fleet, f.log.logger("hub"))
+	h.eraser = admin.NewEraser(h.store, h.coordinator, h.fleet, f.log.logger("hub"))
 	run := newRunGroup(f.t)
 	run.runBackend("gossip", gossip.Run)
 	run.runBackend("fleet", h.fleet.Run)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"probity/internal/admin"
 	"probity/internal/certs"
 	"probity/internal/console"
 )
@@ -33,7 +34,7 @@ type cli struct {
 	Doctor      doctorCmd      `cmd:"" help:"Audit egress identities, DNS, port 25, clock, file limits and store."`
 	Providers   providersCmd   `cmd:"" help:"Check or show the provider table."`
 	Bench       benchCmd       `cmd:"" help:"Measure throughput against baselines of the same run."`
-	adminCmds
+	admin.Commands
 	Explain    explainCmd    `cmd:"" help:"Explain an address, a reply or a route."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/internal/console"
+	"probity/internal/providerview"
 	"probity/prober/doctor"
 )
 
@@ -84,9 +85,9 @@ func (c providersShowCmd) Run(con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	view := viewTable(table)
+	view := providerview.New(table)
 	if c.ID != "" {
-		if view, err = view.forProvider(table, c.ID); err != nil {
+		if view, err = view.ForProvider(table, c.ID); err != nil {
 			return err
 		}
 	}
@@ -95,5 +96,5 @@ func (c providersShowCmd) Run(con *console.IO) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(view)
 	}
-	return view.print(con.Out, c.ID != "")
+	return view.Print(con.Out, c.ID != "")
 }

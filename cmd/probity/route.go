@@ -9,6 +9,7 @@ import (
 
 	"probity/engine"
 	"probity/internal/console"
+	"probity/internal/providerview"
 )
 
 // routeFacts is the output of explain route. A limit of zero means none.
@@ -77,7 +78,7 @@ func explainRoute(ctx context.Context, con *console.IO, c *explainRouteCmd) erro
 func newRouteFacts(domain string, r engine.Route) routeFacts {
 	p := r.Provider
 	f := routeFacts{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll,
-		Probe: p.Probe, Limits: limitMap(p.Limits), limits: p.Limits, Source: p.Source, Date: p.Date}
+		Probe: p.Probe, Limits: providerview.LimitMap(p.Limits), limits: p.Limits, Source: p.Source, Date: p.Date}
 	if f.Provider == "" && r.Fact.Routable() {
 		f.Provider = "other"
 	}

@@ -22,6 +22,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/results"
+	"probity/internal/admin"
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/internal/loglimit"
@@ -432,7 +433,7 @@ func (s *service) close() error {
 // newEraser makes the eraser of a node. It erases from the cache of this process, or from those of the coordinator's nodes.
 func (n *node) newEraser() *coordinator.Eraser {
 	if n.fleet != nil {
-		return NewEraser(n.store, n.coordinator, n.fleet, n.log)
+		return admin.NewEraser(n.store, n.coordinator, n.fleet, n.log)
 	}
-	return NewEraser(n.store, n.coordinator, LocalCache{n.cache}, n.log)
+	return admin.NewEraser(n.store, n.coordinator, admin.LocalCache{Cache: n.cache}, n.log)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/score"
+	"probity/internal/admin"
 	"probity/store"
 )
 
@@ -59,7 +60,7 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 	copied := filepath.Join(t.TempDir(), "backup")
 	require.Error(t, command(p.ctx, "backup", "--jobs", copied, "--server", s.base).Run(), "without a key")
 	ask := command(p.ctx, "backup", "--jobs", copied, "--server", s.base)
-	ask.Env = append(ask.Env, adminKeyEnv+"="+root.key)
+	ask.Env = append(ask.Env, admin.KeyEnv+"="+root.key)
 	out, err := ask.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	late := bulk.upload(t, fileOf(list)) // after the backup: lost with the server

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type suppressAddCmd struct {
 
 // Run prints the suppression, which is in force from now on.
 func (c *suppressAddCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		w, err := o.Suppress(ctx, c.Kind, c.Name, c.Note)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ type suppressListCmd struct{ listFlags }
 
 // Run prints the suppressions by kind and name.
 func (c *suppressListCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		suppressions, err := o.Suppressions(ctx)
 		if err != nil {
 			return err
@@ -56,13 +56,13 @@ func (c *suppressListCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 type suppressRemoveCmd struct {
-	adminFlags
+	targetFlags
 	suppressionFlags
 }
 
 // Run removes the suppression.
 func (c *suppressRemoveCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		if err := o.Unsuppress(ctx, c.Kind, c.Name); err != nil {
 			return err
 		}

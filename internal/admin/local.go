@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 	"probity/store/cache"
 )
 
-// localAdmin is the admin client of a stopped server's data folder.
-type localAdmin struct {
+// local is the admin client of a stopped server's data folder.
+type local struct {
 	dir   string
 	store *store.Store
 }
@@ -42,8 +42,8 @@ func commandLineActor() string {
 	return store.AuditActor("command line", from)
 }
 
-// openLocalAdmin opens the store below dir. It creates one only if mayCreate is set: a misspelled folder is not an empty store.
-func openLocalAdmin(dir string, mayCreate bool) (*localAdmin, error) {
+// openLocal opens the store below dir. It creates one only if mayCreate is set: a misspelled folder is not an empty store.
+func openLocal(dir string, mayCreate bool) (*local, error) {
 	state := filepath.Join(dir, "state")
 	if _, err := os.Stat(state); err != nil && !mayCreate {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -58,21 +58,21 @@ func openLocalAdmin(dir string, mayCreate bool) (*localAdmin, error) {
 	if err != nil {
 		return nil, adviseOnLock(dir, err)
 	}
-	return &localAdmin{dir: dir, store: s}, nil
+	return &local{dir: dir, store: s}, nil
 }
 
 // adviseOnLock adds what to do about a store that another process has open.
 func adviseOnLock(dir string, err error) error {
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return fmt.Errorf("a running server holds %s: use --server URL with %s, or stop it first: %w", dir, adminKeyEnv, err)
+		return fmt.Errorf("a running server holds %s: use --server URL with %s, or stop it first: %w", dir, KeyEnv, err)
 	}
 	return err
 }
 
-func (r *localAdmin) Close() error { return r.store.Close() }
+func (r *local) Close() error { return r.store.Close() }
 
 // user finds the account of an e-mail address or an id.
-func (r *localAdmin) user(name string) (store.User, error) {
+func (r *local) user(name string) (store.User, error) {
 	find := r.store.User
 	if strings.Contains(name, "@") {
 		find = r.store.UserByEmail
@@ -91,14 +91,14 @@ func viewUser(u store.User) userView {
 	return userView{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: wholeSecond(u.Created), Limits: u.Limits, TOTP: u.TOTP}
 }
 
-func (r *localAdmin) AddUser(ctx context.Context, n store.NewUser) (userView, error) {
+func (r *local) AddUser(ctx context.Context, n store.NewUser) (userView, error) {
 	u, password, err := r.store.AddUser(ctx, n, commandLineActor(), time.Now())
 	v := viewUser(u)
 	v.Password = password
 	return v, err
 }
 
-func (r *localAdmin) Users(context.Context) ([]userView, error) {
+func (r *local) Users(context.Context) ([]userView, error) {
 	var views []userView
 	for _, u := range r.store.Users() {
 		views = append(views, viewUser(u))
@@ -106,7 +106,7 @@ func (r *localAdmin) Users(context.Context) ([]userView, error) {
 	return views, nil
 }
 
-func (r *localAdmin) SetDisabled(_ context.Context, user string, disabled bool) (userView, error) {
+func (r *local) SetDisabled(_ context.Context, user string, disabled bool) (userView, error) {
 	change := r.store.EnableUser
 	if disabled {
 		change = r.store.DisableUser
@@ -114,12 +114,12 @@ func (r *localAdmin) SetDisabled(_ context.Context, user string, disabled bool) 
 	return r.changeUser(user, func(id string) error { return change(id, commandLineActor(), time.Now()) })
 }
 
-func (r *localAdmin) SetLimits(_ context.Context, user string, l store.Limits) (userView, error) {
+func (r *local) SetLimits(_ context.Context, user string, l store.Limits) (userView, error) {
 	return r.changeUser(user, func(id string) error { return r.store.SetLimits(id, l, commandLineActor(), time.Now()) })
 }
 
 // changeUser changes an account and returns the changed account.
-func (r *localAdmin) changeUser(name string, change func(id string) error) (userView, error) {
+func (r *local) changeUser(name string, change func(id string) error) (userView, error) {
 	u, err := r.user(name)
 	if err == nil {
 		err = change(u.ID)
@@ -130,7 +130,7 @@ func (r *localAdmin) changeUser(name string, change func(id string) error) (user
 	return viewUser(u), err
 }
 
-func (r *localAdmin) ResetLink(_ context.Context, user string) (resetView, error) {
+func (r *local) ResetLink(_ context.Context, user string) (resetView, error) {
 	u, err := r.user(user)
 	if err != nil {
 		return resetView{}, err
@@ -139,11 +139,11 @@ func (r *localAdmin) ResetLink(_ context.Context, user string) (resetView, error
 	return resetView{URL: api.ResetPage + token, Expires: wholeSecond(expires)}, err
 }
 
-func (r *localAdmin) TOTPOff(_ context.Context, user string) (userView, error) {
+func (r *local) TOTPOff(_ context.Context, user string) (userView, error) {
 	return r.changeUser(user, func(id string) error { return r.store.TOTPOff(id, "", commandLineActor(), time.Now()) })
 }
 
-func (r *localAdmin) viewKey(k store.APIKey) keyView {
+func (r *local) viewKey(k store.APIKey) keyView {
 	v := keyView{ID: k.ID, User: k.Account, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: wholeSecond(k.Created), Scopes: k.Scopes, Networks: []netip.Prefix{}}
 	v.Networks = append(v.Networks, k.Networks...)
 	if !k.Expires.IsZero() {
@@ -159,7 +159,7 @@ func (r *localAdmin) viewKey(k store.APIKey) keyView {
 	return v
 }
 
-func (r *localAdmin) CreateKey(_ context.Context, user string, n store.NewKey) (keyView, error) {
+func (r *local) CreateKey(_ context.Context, user string, n store.NewKey) (keyView, error) {
 	u, err := r.user(user)
 	if err != nil {
 		return keyView{}, err
@@ -170,7 +170,7 @@ func (r *localAdmin) CreateKey(_ context.Context, user string, n store.NewKey) (
 	return v, err
 }
 
-func (r *localAdmin) Keys(_ context.Context, user string) (views []keyView, err error) {
+func (r *local) Keys(_ context.Context, user string) (views []keyView, err error) {
 	account := ""
 	if user != "" {
 		u, err := r.user(user)
@@ -186,7 +186,7 @@ func (r *localAdmin) Keys(_ context.Context, user string) (views []keyView, err 
 	return views, err
 }
 
-func (r *localAdmin) RevokeKey(_ context.Context, id string) error {
+func (r *local) RevokeKey(_ context.Context, id string) error {
 	err := r.store.RevokeKey("", id, commandLineActor(), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no key %s: key list shows their ids", console.Printable(id))
@@ -194,7 +194,7 @@ func (r *localAdmin) RevokeKey(_ context.Context, id string) error {
 	return err
 }
 
-func (r *localAdmin) Grant(_ context.Context, g grant) (creditsView, error) {
+func (r *local) Grant(_ context.Context, g grant) (creditsView, error) {
 	u, err := r.user(g.User)
 	if err != nil {
 		return creditsView{}, err
@@ -203,7 +203,7 @@ func (r *localAdmin) Grant(_ context.Context, g grant) (creditsView, error) {
 	return creditsView(c), err
 }
 
-func (r *localAdmin) Balance(_ context.Context, user string) (creditsView, error) {
+func (r *local) Balance(_ context.Context, user string) (creditsView, error) {
 	u, err := r.user(user)
 	if err != nil {
 		return creditsView{}, err
@@ -212,7 +212,7 @@ func (r *localAdmin) Balance(_ context.Context, user string) (creditsView, error
 	return creditsView(c), err
 }
 
-func (r *localAdmin) Ledger(_ context.Context, user string, before uint64, limit int) (views []ledgerEntryView, err error) {
+func (r *local) Ledger(_ context.Context, user string, before uint64, limit int) (views []ledgerEntryView, err error) {
 	u, err := r.user(user)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (r *localAdmin) Ledger(_ context.Context, user string, before uint64, limit
 	return views, err
 }
 
-func (r *localAdmin) Suppress(_ context.Context, kind, name, note string) (suppressionView, error) {
+func (r *local) Suppress(_ context.Context, kind, name, note string) (suppressionView, error) {
 	s, err := api.ParseSuppression(kind, name)
 	if err != nil {
 		return suppressionView{}, err
@@ -234,7 +234,7 @@ func (r *localAdmin) Suppress(_ context.Context, kind, name, note string) (suppr
 	return suppressionView(s), r.store.Suppress([]store.Suppression{s}, time.Now())
 }
 
-func (r *localAdmin) Suppressions(context.Context) (views []suppressionView, err error) {
+func (r *local) Suppressions(context.Context) (views []suppressionView, err error) {
 	suppressions, err := r.store.Suppressions()
 	for _, s := range suppressions {
 		s.Since = wholeSecond(s.Since)
@@ -243,7 +243,7 @@ func (r *localAdmin) Suppressions(context.Context) (views []suppressionView, err
 	return views, err
 }
 
-func (r *localAdmin) Unsuppress(_ context.Context, kind, name string) error {
+func (r *local) Unsuppress(_ context.Context, kind, name string) error {
 	s, err := api.ParseSuppression(kind, name)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func (r *localAdmin) Unsuppress(_ context.Context, kind, name string) error {
 
 // Erase erases an address with a coordinator that is not running; unfinished jobs continue without it at the next start. A coordinator's
 // folder has no cache: its nodes erase the address when it runs.
-func (r *localAdmin) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
+func (r *local) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
 	a, err := engine.ParseTrimmed(address)
 	if err != nil {
 		return receipt, fmt.Errorf("address to erase: %w", err)
@@ -287,7 +287,7 @@ func newReceipt(e store.Erasure) api.Receipt {
 	return api.NewReceipt(e, func(string) time.Time { return time.Time{} })
 }
 
-func (r *localAdmin) Receipt(_ context.Context, id string) (api.Receipt, error) {
+func (r *local) Receipt(_ context.Context, id string) (api.Receipt, error) {
 	e, err := r.store.Erasure(id)
 	if errors.Is(err, store.ErrNotFound) {
 		return api.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
@@ -295,7 +295,7 @@ func (r *localAdmin) Receipt(_ context.Context, id string) (api.Receipt, error) 
 	return newReceipt(e), err
 }
 
-func (r *localAdmin) Receipts(context.Context) (receipts []api.Receipt, err error) {
+func (r *local) Receipts(context.Context) (receipts []api.Receipt, err error) {
 	list, err := r.store.Erasures("", 100)
 	for _, e := range list {
 		receipts = append(receipts, newReceipt(e))
@@ -304,7 +304,7 @@ func (r *localAdmin) Receipts(context.Context) (receipts []api.Receipt, err erro
 }
 
 // Backup writes the copy. Only its owner may read it: it holds the hashes of passwords and keys.
-func (r *localAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
+func (r *local) Backup(ctx context.Context, dir string, jobs bool) error {
 	checkpoint := r.store.Checkpoint
 	if jobs {
 		checkpoint = func(dir string) error { return copyDataFolder(ctx, r.store, r.dir, dir) }

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"cmp"
@@ -76,7 +76,7 @@ const auditPageSize = 100
 
 // Run prints the events, newest first.
 func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		var events []auditEventView
 		cursor := ""
 		for len(events) < c.Limit {
@@ -99,7 +99,7 @@ func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 // AuditEvents reads the log of the local store until it has a page of matching events or reaches the end.
-func (r *localAdmin) AuditEvents(_ context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) {
+func (r *local) AuditEvents(_ context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) {
 	email := func(account string) string {
 		if u, err := r.store.User(account); err == nil {
 			return u.Email
@@ -129,7 +129,7 @@ func (r *localAdmin) AuditEvents(_ context.Context, cursor string, limit int, wa
 }
 
 // AuditEvents reads a page of the server's log.
-func (r *remoteAdmin) AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) ([]auditEventView, string, error) {
+func (r *remote) AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) ([]auditEventView, string, error) {
 	var v struct {
 		Acts []auditEventView
 		Next string `json:"next_cursor"`

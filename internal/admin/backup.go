@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"archive/tar"
@@ -15,7 +15,7 @@ import (
 )
 
 type backupCmd struct {
-	adminFlags
+	targetFlags
 	Jobs bool   `help:"Copy the files of jobs too: the copy is a whole data folder, but for the cache. Without them, it is what state is in the data folder."`
 	Dir  string `arg:"" type:"path" help:"A folder that does not exist; probity restore makes a data folder of it."`
 }
@@ -25,7 +25,7 @@ func (c *backupCmd) Run(ctx context.Context, con *console.IO) error {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists: a backup goes to a folder of its own", c.Dir)
 	}
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		if err := o.Backup(ctx, c.Dir, c.Jobs); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package providerview
 
 import (
 	"slices"
@@ -10,8 +10,8 @@ import (
 // maxSuggestions is how many names a hint lists at most.
 const maxSuggestions = 5
 
-// suggestProviders lists provider ids whose name, id or alias is within maxEdits edits of word.
-func suggestProviders(t *engine.Table, word string, maxEdits int) (near []string) {
+// Suggest lists provider ids whose name, id or alias is within maxEdits edits of word.
+func Suggest(t *engine.Table, word string, maxEdits int) (near []string) {
 	word = strings.ToLower(word)
 	for _, p := range t.Providers {
 		for _, name := range append([]string{p.ID, strings.ToLower(p.Name)}, p.Aliases...) {
@@ -23,8 +23,8 @@ func suggestProviders(t *engine.Table, word string, maxEdits int) (near []string
 	return near[:min(len(near), maxSuggestions)]
 }
 
-// didYouMean writes a hint; "" without suggestions.
-func didYouMean(near []string) string {
+// DidYouMean writes a hint; "" without suggestions.
+func DidYouMean(near []string) string {
 	if len(near) == 0 {
 		return ""
 	}

@@ -1,23 +1,22 @@
-package main
+package admin
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
@@ -41,9 +40,31 @@ type adminTest struct {
 func (w *adminTest) run(status int, args ...string) (out, words string) {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	got := run(w.t.Context(), append(args, w.targetArgs...), &console.IO{Out: &stdout, Err: &stderr})
+	got := runProgram(w.t.Context(), append(args, w.targetArgs...), &console.IO{Out: &stdout, Err: &stderr})
 	require.Equal(w.t, status, got, "%v: %s", args, stderr.String())
 	return stdout.String(), stderr.String()
+}
+
+// runProgram runs a command as the program does: 0 is done, 1 failed, 2 wrong usage.
+func runProgram(ctx context.Context, args []string, con *console.IO) int {
+	var c struct{ Commands }
+	parser, err := kong.New(&c, kong.DefaultEnvars("PROBITY"), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))
+	if err != nil {
+		panic(err)
+	}
+	parsed, err := parser.Parse(args)
+	status := 2
+	if err == nil {
+		err, status = parsed.Run(), 1
+	}
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(con.Err, err)
+	if errors.Is(err, console.ErrUsage) {
+		return 2
+	}
+	return status
 }
 
 // rows runs a command with --json and reads what it prints.
@@ -75,8 +96,8 @@ func TestUserAddWarnsWithoutAnAdmin(t *testing.T) {
 	require.Contains(t, words, "warning: no account is an admin")
 }
 
-// adminList is a list that names the address that is erased.
-const adminList = "email\ngone@shop.example\nkept@shop.example\n"
+// sampleList is a list that names the address that is erased.
+const sampleList = "email\ngone@shop.example\nkept@shop.example\n"
 
 // newAdminTest makes a store with an admin, a waiting job, and a cached verdict.
 func newAdminTest(t *testing.T) (w *adminTest, key string) {
@@ -85,8 +106,8 @@ func newAdminTest(t *testing.T) (w *adminTest, key string) {
 	_, words := w.run(0, "user", "add", "root@example.com", "--role", "admin")
 	require.Contains(t, words, "shown this once")
 	key, _ = w.run(0, "key", "create", "--user", "root@example.com", "--name", "admin", "--scope", "admin")
-	c, s, k := openDataFolder(t, w.data)
-	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(adminList)})
+	c, s, k := openStores(t, w.data)
+	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(sampleList)})
 	require.NoError(t, err)
 	a, err := engine.Parse("gone@shop.example")
 	require.NoError(t, err)
@@ -97,8 +118,8 @@ func newAdminTest(t *testing.T) (w *adminTest, key string) {
 	return w, strings.TrimSpace(key)
 }
 
-// openDataFolder opens the stores of a data folder, without a prober.
-func openDataFolder(t *testing.T, data string) (*coordinator.Coordinator, *store.Store, *cache.Cache) {
+// openStores opens the stores of a data folder, without a prober.
+func openStores(t *testing.T, data string) (*coordinator.Coordinator, *store.Store, *cache.Cache) {
 	s, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
 	k, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(data, "cache")})
@@ -111,7 +132,7 @@ func openDataFolder(t *testing.T, data string) (*coordinator.Coordinator, *store
 // serveAdmin runs a server on the store until the test ends.
 func (w *adminTest) serveAdmin(key string) {
 	t := w.t
-	c, s, k := openDataFolder(t, w.data)
+	c, s, k := openStores(t, w.data)
 	server, err := api.New(api.Config{}, api.Deps{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
 		Eraser: NewEraser(s, c, LocalCache{k}, nil)})
 	require.NoError(t, err)
@@ -126,7 +147,7 @@ func (w *adminTest) serveAdmin(key string) {
 		require.NoError(t, k.Close())
 		require.NoError(t, s.Close())
 	})
-	t.Setenv(adminKeyEnv, key)
+	t.Setenv(KeyEnv, key)
 	w.targetArgs = []string{"--server", "http://" + ln.Addr().String() + "/"}
 }
 
@@ -319,12 +340,12 @@ func TestAdminRefusals(t *testing.T) {
 		words  string
 	}{
 		{1, []string{"--data", filepath.Join(w.data, "other")}, "", "there is no store"},
-		{2, []string{"--server", "http://127.0.0.1:1"}, "", adminKeyEnv},
+		{2, []string{"--server", "http://127.0.0.1:1"}, "", KeyEnv},
 		{1, []string{"--server", "http://127.0.0.1:1"}, key, "connection refused"},
 		{2, []string{"--server", "127.0.0.1:1"}, key, "write a URL"},
 		{2, []string{"--server", "http://127.0.0.1:1", "--data", w.data}, key, "one says where"},
 	} {
-		t.Setenv(adminKeyEnv, c.key)
+		t.Setenv(KeyEnv, c.key)
 		_, words := (&adminTest{t: t, targetArgs: c.where}).run(c.status, "user", "list")
 		require.Contains(t, words, c.words)
 		require.NotContains(t, words, key[10:])
@@ -344,36 +365,10 @@ func TestAdminKeyIsNotSentAfterARedirect(t *testing.T) {
 	defer other.Close()
 	first := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer first.Close()
-	t.Setenv(adminKeyEnv, "prb_live_x")
+	t.Setenv(KeyEnv, "prb_live_x")
 	_, words := (&adminTest{t: t, targetArgs: []string{"--server", first.URL}}).run(1, "user", "list")
 	require.Contains(t, words, "sends us on")
 	require.Zero(t, asked)
-}
-
-// TestLockedStoreIsRefusedWithAdvice: a store in use is not touched, and the error says what to do.
-func TestLockedStoreIsRefusedWithAdvice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a process; run without -short")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	data := t.TempDir()
-	server := command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
-	lines, err := server.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, server.Start())
-	in := bufio.NewScanner(lines)
-	for in.Scan() && !strings.Contains(in.Text(), "msg=serving") {
-	}
-	for _, args := range [][]string{{"user", "list"}, {"erase", "a@example.com"}, {"backup", filepath.Join(t.TempDir(), "b")}} {
-		_, words := (&adminTest{t: t, targetArgs: []string{"--data", data}}).run(1, args...)
-		require.Contains(t, words, "a running server holds")
-		require.Contains(t, words, "--server URL")
-	}
-	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
-	_, _ = io.Copy(io.Discard, lines)
-	require.NoError(t, server.Wait())
-	require.Len(t, (&adminTest{t: t, targetArgs: []string{"--data", data}}).rows("user", "list"), 1)
 }
 
 // TestUnpackBackup: an incomplete archive leaves no files, and no archive writes outside of its folder.

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"bytes"
@@ -21,19 +21,19 @@ import (
 	"probity/store"
 )
 
-// remoteAdmin is the admin client of a running server.
-type remoteAdmin struct{ client apiclient.Client }
+// remote is the admin client of a running server.
+type remote struct{ client apiclient.Client }
 
-// maxAdminResponse bounds the JSON of one answer.
-const maxAdminResponse = 256 << 20
+// maxResponse bounds the JSON of one answer.
+const maxResponse = 256 << 20
 
-func newRemoteAdmin(con *console.IO, server, key string) (*remoteAdmin, error) {
+func newRemote(con *console.IO, server, key string) (*remote, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
 	}
 	if key == "" {
-		return nil, fmt.Errorf("%w: set %s to a live key of an admin", console.ErrUsage, adminKeyEnv)
+		return nil, fmt.Errorf("%w: set %s to a live key of an admin", console.ErrUsage, KeyEnv)
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintln(con.Err, "warning: the key travels to", u.Host, "unencrypted; use https")
@@ -44,7 +44,7 @@ func newRemoteAdmin(con *console.IO, server, key string) (*remoteAdmin, error) {
 			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
 		},
 	}
-	return &remoteAdmin{apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web}}, nil
+	return &remote{apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web}}, nil
 }
 
 func isLoopback(host string) bool {
@@ -52,13 +52,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-func (r *remoteAdmin) Close() error {
+func (r *remote) Close() error {
 	r.client.HTTP.CloseIdleConnections()
 	return nil
 }
 
 // call sends what to an admin path and decodes the answer into v; both may be nil.
-func (r *remoteAdmin) call(ctx context.Context, method, path string, what, v any) error {
+func (r *remote) call(ctx context.Context, method, path string, what, v any) error {
 	var body io.Reader
 	kind := ""
 	if what != nil {
@@ -76,7 +76,7 @@ func (r *remoteAdmin) call(ctx context.Context, method, path string, what, v any
 	if v == nil {
 		return nil
 	}
-	if err := json.NewDecoder(io.LimitReader(answer, maxAdminResponse)).Decode(v); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer, maxResponse)).Decode(v); err != nil {
 		return fmt.Errorf("answer of the server: %w", err)
 	}
 	return nil
@@ -96,24 +96,24 @@ func withQuery(path string, pairs ...string) string {
 	return path + "?" + q.Encode()
 }
 
-func (r *remoteAdmin) AddUser(ctx context.Context, n store.NewUser) (u userView, err error) {
+func (r *remote) AddUser(ctx context.Context, n store.NewUser) (u userView, err error) {
 	what := map[string]any{"email": n.Email, "role": n.Role, "credits": n.Credits, "limits": n.Limits}
 	err = r.call(ctx, http.MethodPost, "users", what, &u)
 	return u, err
 }
 
-func (r *remoteAdmin) Users(ctx context.Context) ([]userView, error) {
+func (r *remote) Users(ctx context.Context) ([]userView, error) {
 	var v struct{ Users []userView }
 	err := r.get(ctx, "users", &v)
 	return v.Users, err
 }
 
 // get reads an admin path.
-func (r *remoteAdmin) get(ctx context.Context, path string, v any) error {
+func (r *remote) get(ctx context.Context, path string, v any) error {
 	return r.call(ctx, http.MethodGet, path, nil, v)
 }
 
-func (r *remoteAdmin) SetDisabled(ctx context.Context, user string, disabled bool) (u userView, err error) {
+func (r *remote) SetDisabled(ctx context.Context, user string, disabled bool) (u userView, err error) {
 	verb := "/enable"
 	if disabled {
 		verb = "/disable"
@@ -122,22 +122,22 @@ func (r *remoteAdmin) SetDisabled(ctx context.Context, user string, disabled boo
 	return u, err
 }
 
-func (r *remoteAdmin) SetLimits(ctx context.Context, user string, l store.Limits) (u userView, err error) {
+func (r *remote) SetLimits(ctx context.Context, user string, l store.Limits) (u userView, err error) {
 	err = r.call(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/limits", l, &u)
 	return u, err
 }
 
-func (r *remoteAdmin) ResetLink(ctx context.Context, user string) (v resetView, err error) {
+func (r *remote) ResetLink(ctx context.Context, user string) (v resetView, err error) {
 	err = r.call(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/reset", nil, &v)
 	return v, err
 }
 
-func (r *remoteAdmin) TOTPOff(ctx context.Context, user string) (u userView, err error) {
+func (r *remote) TOTPOff(ctx context.Context, user string) (u userView, err error) {
 	err = r.call(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/totp-off", nil, &u)
 	return u, err
 }
 
-func (r *remoteAdmin) CreateKey(ctx context.Context, user string, n store.NewKey) (k keyView, err error) {
+func (r *remote) CreateKey(ctx context.Context, user string, n store.NewKey) (k keyView, err error) {
 	what := map[string]any{"user": user, "name": n.Name, "test": n.Test, "scopes": n.Scopes}
 	if !n.Expires.IsZero() {
 		what["expires_at"] = n.Expires.Format(time.RFC3339)
@@ -149,27 +149,27 @@ func (r *remoteAdmin) CreateKey(ctx context.Context, user string, n store.NewKey
 	return k, err
 }
 
-func (r *remoteAdmin) Keys(ctx context.Context, user string) ([]keyView, error) {
+func (r *remote) Keys(ctx context.Context, user string) ([]keyView, error) {
 	var v struct{ Keys []keyView }
 	err := r.get(ctx, withQuery("keys", "user", user), &v)
 	return v.Keys, err
 }
 
-func (r *remoteAdmin) RevokeKey(ctx context.Context, id string) error {
+func (r *remote) RevokeKey(ctx context.Context, id string) error {
 	return r.call(ctx, http.MethodDelete, "keys/"+url.PathEscape(id), nil, nil)
 }
 
-func (r *remoteAdmin) Grant(ctx context.Context, g grant) (v creditsView, err error) {
+func (r *remote) Grant(ctx context.Context, g grant) (v creditsView, err error) {
 	err = r.call(ctx, http.MethodPost, "credits", g, &v)
 	return v, err
 }
 
-func (r *remoteAdmin) Balance(ctx context.Context, user string) (v creditsView, err error) {
+func (r *remote) Balance(ctx context.Context, user string) (v creditsView, err error) {
 	err = r.get(ctx, withQuery("credits", "user", user), &v)
 	return v, err
 }
 
-func (r *remoteAdmin) Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) {
+func (r *remote) Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) {
 	cursor := ""
 	if before > 0 {
 		cursor = strconv.FormatUint(before, 10)
@@ -179,7 +179,7 @@ func (r *remoteAdmin) Ledger(ctx context.Context, user string, before uint64, li
 	return v.Entries, err
 }
 
-func (r *remoteAdmin) Suppress(ctx context.Context, kind, name, note string) (w suppressionView, err error) {
+func (r *remote) Suppress(ctx context.Context, kind, name, note string) (w suppressionView, err error) {
 	what := map[string]any{"name": name, "note": note}
 	if kind != "" {
 		what["kind"] = kind
@@ -188,34 +188,34 @@ func (r *remoteAdmin) Suppress(ctx context.Context, kind, name, note string) (w 
 	return w, err
 }
 
-func (r *remoteAdmin) Suppressions(ctx context.Context) ([]suppressionView, error) {
+func (r *remote) Suppressions(ctx context.Context) ([]suppressionView, error) {
 	var v struct{ Suppressions []suppressionView }
 	err := r.get(ctx, "suppressions", &v)
 	return v.Suppressions, err
 }
 
-func (r *remoteAdmin) Unsuppress(ctx context.Context, kind, name string) error {
+func (r *remote) Unsuppress(ctx context.Context, kind, name string) error {
 	return r.call(ctx, http.MethodDelete, withQuery("suppressions", "kind", kind, "name", name), nil, nil)
 }
 
-func (r *remoteAdmin) Erase(ctx context.Context, address string) (e api.Receipt, err error) {
+func (r *remote) Erase(ctx context.Context, address string) (e api.Receipt, err error) {
 	err = r.call(ctx, http.MethodPost, "erase", map[string]any{"address": address}, &e)
 	return e, err
 }
 
-func (r *remoteAdmin) Receipt(ctx context.Context, id string) (e api.Receipt, err error) {
+func (r *remote) Receipt(ctx context.Context, id string) (e api.Receipt, err error) {
 	err = r.get(ctx, "erasures/"+url.PathEscape(id), &e)
 	return e, err
 }
 
-func (r *remoteAdmin) Receipts(ctx context.Context) ([]api.Receipt, error) {
+func (r *remote) Receipts(ctx context.Context) ([]api.Receipt, error) {
 	var v struct{ Erasures []api.Receipt }
 	err := r.get(ctx, "erasures?limit=100", &v)
 	return v.Erasures, err
 }
 
 // Backup downloads the copy.
-func (r *remoteAdmin) Backup(ctx context.Context, dir string, jobs bool) error {
+func (r *remote) Backup(ctx context.Context, dir string, jobs bool) error {
 	path := "/v1/admin/backup"
 	if jobs {
 		path += "?jobs=true"

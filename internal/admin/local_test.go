@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"io/fs"
@@ -19,7 +19,7 @@ func TestCommandsCloseTheirDataFolder(t *testing.T) {
 		require.NoError(t, os.Chmod(open, 0o755))
 	}
 	require.NoError(t, os.Chmod(filepath.Join(job, "input"), 0o644))
-	s, err := openLocalAdmin(dir, true)
+	s, err := openLocal(dir, true)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type keyCmd struct {
 }
 
 type keyCreateCmd struct {
-	adminFlags
+	targetFlags
 	User string `required:"" help:"E-mail address or id of the account." placeholder:"EMAIL"`
 	Name string `required:"" help:"What the key is for." placeholder:"NAME"`
 	Test bool   `help:"A test key: costs nothing, probes nothing."`
@@ -67,7 +67,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		k, err := o.CreateKey(ctx, c.User, n)
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ type keyListCmd struct {
 
 // Run prints the keys that are not revoked.
 func (c *keyListCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		keys, err := o.Keys(ctx, c.User)
 		if err != nil {
 			return err
@@ -110,13 +110,13 @@ func (c *keyListCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 type keyRevokeCmd struct {
-	adminFlags
+	targetFlags
 	ID string `arg:"" help:"The key's id, as key list shows it."`
 }
 
 // Run revokes the key.
 func (c *keyRevokeCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		if err := o.RevokeKey(ctx, c.ID); err != nil {
 			return err
 		}

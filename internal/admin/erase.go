@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (c *eraseCmd) Validate() error {
 
 // Run prints the receipt.
 func (c *eraseCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		receipts, err := c.receipts(ctx, o)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (c *eraseCmd) Run(ctx context.Context, con *console.IO) error {
 	})
 }
 
-func (c *eraseCmd) receipts(ctx context.Context, o adminClient) ([]api.Receipt, error) {
+func (c *eraseCmd) receipts(ctx context.Context, o client) ([]api.Receipt, error) {
 	if c.List {
 		return o.Receipts(ctx)
 	}

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"cmp"
@@ -71,7 +71,7 @@ func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	return c.withAdminCreating(con, true, func(o adminClient) error {
+	return c.withClientCreating(con, true, func(o client) error {
 		u, err := o.AddUser(ctx, store.NewUser{Email: c.Email, Role: store.Role(c.Role), Credits: c.Credits, Limits: limits})
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ type userResetCmd struct {
 
 // Run prints only the link on standard output, or JSON with its expiry.
 func (c *userResetCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		link, err := o.ResetLink(ctx, c.User)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ type userTOTPOffCmd struct {
 
 // Run prints the changed account.
 func (c *userTOTPOffCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		u, err := o.TOTPOff(ctx, c.User)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (c *userFirstCmd) Run(con *console.IO) error {
 }
 
 // warnWithoutAdmin warns if no active account is an admin: serve makes an admin only if there is no account at all.
-func warnWithoutAdmin(ctx context.Context, con *console.IO, o adminClient) error {
+func warnWithoutAdmin(ctx context.Context, con *console.IO, o client) error {
 	users, err := o.Users(ctx)
 	if err != nil {
 		return fmt.Errorf("looking for an admin: %w", err)
@@ -161,7 +161,7 @@ type userListCmd struct{ listFlags }
 
 // Run prints the accounts by e-mail address.
 func (c *userListCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		users, err := o.Users(ctx)
 		if err != nil {
 			return err
@@ -192,7 +192,7 @@ type userDisableCmd struct {
 
 // Run prints the changed account.
 func (c *userDisableCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		u, err := o.SetDisabled(ctx, c.User, true)
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ type userEnableCmd struct {
 
 // Run prints the changed account.
 func (c *userEnableCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		u, err := o.SetDisabled(ctx, c.User, false)
 		if err != nil {
 			return err
@@ -229,7 +229,7 @@ func (c *userLimitCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		u, err := o.SetLimits(ctx, c.User, limits)
 		if err != nil {
 			return err

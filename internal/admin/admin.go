@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"probity/store"
 )
 
-// adminCmds are the operator's commands. Each works on the data folder of a stopped server, or through a running server.
-type adminCmds struct {
+// Commands are the operator's commands. Each works on the data folder of a stopped server, or through a running server.
+type Commands struct {
 	User     userCmd     `cmd:"" help:"Make, list and disable accounts."`
 	Key      keyCmd      `cmd:"" help:"Make, list and revoke API keys."`
 	Credits  creditsCmd  `cmd:"" help:"Grant credits, show balance and ledger."`
@@ -28,8 +28,8 @@ type adminCmds struct {
 	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
 }
 
-// adminClient carries out the admin commands. A user is named by e-mail address or id; times are whole seconds in UTC.
-type adminClient interface {
+// client carries out the admin commands. A user is named by e-mail address or id; times are whole seconds in UTC.
+type client interface {
 	AddUser(ctx context.Context, n store.NewUser) (userView, error)
 	Users(ctx context.Context) ([]userView, error)
 	SetDisabled(ctx context.Context, user string, disabled bool) (userView, error)
@@ -122,26 +122,27 @@ type suppressionView struct {
 	Since time.Time             `json:"since"`
 }
 
-// adminFlags say where a command runs: on a data folder or through a server.
-type adminFlags struct {
+// targetFlags say where a command runs: on a data folder or through a server.
+type targetFlags struct {
 	Data   string `help:"Data folder of a stopped server." default:"./probity-data" type:"path" placeholder:"DIR"`
 	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin with the scope admin." placeholder:"URL"`
 }
 
-const adminKeyEnv = "PROBITY_ADMIN_KEY" // not a flag: every user of the machine can see command lines
+// KeyEnv names the environment variable with the key of an admin. It is not a flag: every user of the machine can see command lines.
+const KeyEnv = "PROBITY_ADMIN_KEY"
 
-// withAdmin opens the admin client, calls do with it, and closes it.
-func (f *adminFlags) withAdmin(con *console.IO, do func(adminClient) error) error {
-	return f.withAdminCreating(con, false, do)
+// withClient opens the admin client, calls do with it, and closes it.
+func (f *targetFlags) withClient(con *console.IO, do func(client) error) error {
+	return f.withClientCreating(con, false, do)
 }
 
-func (f *adminFlags) withAdminCreating(con *console.IO, mayCreate bool, do func(adminClient) error) error {
-	var o adminClient
+func (f *targetFlags) withClientCreating(con *console.IO, mayCreate bool, do func(client) error) error {
+	var o client
 	var err error
 	if f.Server != "" {
-		o, err = newRemoteAdmin(con, f.Server, os.Getenv(adminKeyEnv))
+		o, err = newRemote(con, f.Server, os.Getenv(KeyEnv))
 	} else {
-		o, err = openLocalAdmin(f.Data, mayCreate)
+		o, err = openLocal(f.Data, mayCreate)
 	}
 	if err != nil {
 		return err
@@ -151,7 +152,7 @@ func (f *adminFlags) withAdminCreating(con *console.IO, mayCreate bool, do func(
 
 // listFlags are the flags of a command that prints a table.
 type listFlags struct {
-	adminFlags
+	targetFlags
 	JSON bool `name:"json" help:"One JSON object a line instead of a table."`
 }
 
@@ -160,7 +161,7 @@ func printJSONObject(con *console.IO, v any) error { return json.NewEncoder(con.
 
 // AfterApply refuses --data together with --server on the command line. A --data there wins over a server from the
 // environment or the configuration file.
-func (f *adminFlags) AfterApply(k *kong.Context) error {
+func (f *targetFlags) AfterApply(k *kong.Context) error {
 	named := map[string]bool{}
 	for _, p := range k.Path {
 		if p.Flag != nil && !p.Resolved {

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type creditsGrantCmd struct {
 
 // Run prints the new balance.
 func (c *creditsGrantCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		v, err := o.Grant(ctx, grant{User: c.User, Amount: c.Amount, Note: c.Note, ID: c.ID})
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ type creditsBalanceCmd struct{ userFlags }
 
 // Run prints the credits that can be spent, and those reserved for running work.
 func (c *creditsBalanceCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		v, err := o.Balance(ctx, c.User)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ const ledgerPageSize = 100
 
 // Run prints entries; the balance is the sum of all amounts.
 func (c *creditsLedgerCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withAdmin(con, func(o adminClient) error {
+	return c.withClient(con, func(o client) error {
 		entries, err := c.entries(ctx, o)
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (c *creditsLedgerCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 // entries reads page after page, up to the limit.
-func (c *creditsLedgerCmd) entries(ctx context.Context, o adminClient) (all []ledgerEntryView, err error) {
+func (c *creditsLedgerCmd) entries(ctx context.Context, o client) (all []ledgerEntryView, err error) {
 	before := uint64(0)
 	for {
 		n := ledgerPageSize

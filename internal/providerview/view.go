@@ -1,4 +1,4 @@
-package main
+package providerview
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"probity/prober/doctor"
 )
 
-// tableView is the provider table as shown to the user.
-type tableView struct {
+// View is the provider table as shown to the user.
+type View struct {
 	Hash          string         `json:"hash"`
 	RetrySchedule []string       `json:"retry_schedule"`
 	Defaults      map[string]int `json:"defaults"`
@@ -76,9 +76,10 @@ type ruleView struct {
 	Date     string   `json:"date"`
 }
 
-func viewTable(t *engine.Table) tableView {
+// New shows a table.
+func New(t *engine.Table) View {
 	hash := t.Hash()
-	v := tableView{Hash: fmt.Sprintf("%x", hash[:]), Defaults: limitMap(t.Unknown.Limits), Rules: viewRules(t.Generic), defaults: t.Unknown.Limits}
+	v := View{Hash: fmt.Sprintf("%x", hash[:]), Defaults: LimitMap(t.Unknown.Limits), Rules: viewRules(t.Generic), defaults: t.Unknown.Limits}
 	for _, wait := range t.Schedule {
 		v.RetrySchedule = append(v.RetrySchedule, wait.String())
 	}
@@ -91,7 +92,7 @@ func viewTable(t *engine.Table) tableView {
 func viewProvider(p *engine.Provider) providerView {
 	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: notNil(p.Aliases), Probe: p.Probe,
 		Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), FleetSources: p.FleetSources, ByAddress: notNil(p.ByAddress), AcceptAll: p.AcceptAll,
-		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(), Limits: limitMap(p.Limits), Source: p.Source, Date: p.Date,
+		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(), Limits: LimitMap(p.Limits), Source: p.Source, Date: p.Date,
 		Terms: p.Terms, TermsForbid: p.TermsForbid, TermsSource: p.TermsSource,
 		Rules: viewRules(p.Rules), limits: p.Limits}
 	if m := p.Mailbox; m != nil {
@@ -121,7 +122,8 @@ func duration(d time.Duration) string {
 	return d.String()
 }
 
-func limitMap(l engine.Limits) map[string]int {
+// LimitMap returns limits by their keys in provider files; 0 is no limit.
+func LimitMap(l engine.Limits) map[string]int {
 	m := map[string]int{}
 	for _, n := range doctor.NamedLimits(l) {
 		m[n.Key] = n.Value
@@ -129,8 +131,8 @@ func limitMap(l engine.Limits) map[string]int {
 	return m
 }
 
-// forProvider narrows the view to one provider, or to one rule.
-func (v tableView) forProvider(t *engine.Table, id string) (tableView, error) {
+// ForProvider narrows the view to one provider, or to one rule.
+func (v View) ForProvider(t *engine.Table, id string) (View, error) {
 	if strings.Contains(id, "/") {
 		return v.forRule(id)
 	}
@@ -143,7 +145,7 @@ func (v tableView) forProvider(t *engine.Table, id string) (tableView, error) {
 		p = t.ProviderOfHint(id)
 	}
 	if p == t.Unknown {
-		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", console.ErrUsage, id, didYouMean(suggestProviders(t, id, 2)))
+		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", console.ErrUsage, id, DidYouMean(Suggest(t, id, 2)))
 	}
 	v.Providers = slices.DeleteFunc(v.Providers, func(other providerView) bool { return other.ID != p.ID })
 	v.Rules = nil
@@ -151,7 +153,7 @@ func (v tableView) forProvider(t *engine.Table, id string) (tableView, error) {
 }
 
 // forRule narrows the view to the rule of an id, as a verdict names it.
-func (v tableView) forRule(id string) (tableView, error) {
+func (v View) forRule(id string) (View, error) {
 	rules := v.Rules
 	for _, p := range v.Providers {
 		rules = append(p.Rules, rules...)
@@ -168,5 +170,5 @@ func (v tableView) forRule(id string) (tableView, error) {
 			near = append(near, r.ID)
 		}
 	}
-	return v, fmt.Errorf("%w: no rule of the table is %q%s; what begins with session/, dns/, policy/ or coordinator/ is the program's own", console.ErrUsage, id, didYouMean(near))
+	return v, fmt.Errorf("%w: no rule of the table is %q%s; what begins with session/, dns/, policy/ or coordinator/ is the program's own", console.ErrUsage, id, DidYouMean(near))
 }

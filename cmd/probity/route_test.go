@@ -12,16 +12,6 @@ import (
 	"probity/internal/console"
 )
 
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"google", "google", 0}, {"gogle", "google", 1}, {"googel", "google", 1}, {"yahoo", "yaho", 1}, {"orange", "oragne", 1}, {"", "abc", 3}, {"é", "e", 1}, {"mail", "yandex", 5}} {
-		require.Equal(t, c.want, editDistance(c.a, c.b), "%s %s", c.a, c.b)
-		require.Equal(t, c.want, editDistance(c.b, c.a), "%s %s", c.b, c.a)
-	}
-}
-
 // TestExplainRouteSaysWhyARouteIsNotProbed: a provider with probe = on may still not be probed.
 func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 	configured := explainRouteCmd{probingFlags: probingFlags{MailFrom: "probe@us.example", Egress: []egressFlag{"192.0.2.1=mx.us.example"}}}

@@ -1,4 +1,4 @@
-package main
+package providerview
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"probity/prober/doctor"
 )
 
-// print writes tables for people, in detail for one provider.
-func (v tableView) print(w io.Writer, detail bool) error {
+// Print writes tables for people, in detail for one provider.
+func (v View) Print(w io.Writer, detail bool) error {
 	if detail {
 		for _, p := range v.Providers {
 			printProvider(w, p)
@@ -39,7 +39,7 @@ func (v tableView) print(w io.Writer, detail bool) error {
 }
 
 // printFullRules writes each rule with all of its conditions, in the order in which rules are tried.
-func (v tableView) printFullRules(w io.Writer) error {
+func (v View) printFullRules(w io.Writer) error {
 	rules := v.Rules
 	for _, p := range v.Providers {
 		rules = append(p.Rules, rules...)
@@ -87,7 +87,7 @@ func (r ruleView) shortConditions() string {
 }
 
 // printLimits writes one line for each provider.
-func (v tableView) printLimits(w io.Writer) error {
+func (v View) printLimits(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PROVIDER\tPROBE\tKIND\tACCEPT-ALL\tCONNECTIONS\tCONN/MIN\tRCPT/MIN\tRCPT/TRANS\tRCPT/CONN\tTRANS/CONN\tREFUSED/CONN\tREFUSED/H\tDATE\tSOURCE")
 	fmt.Fprintf(t, "(unknown)\ton\tnarrow\t-\t%s\t\t\n", limitCells(v.defaults))

@@ -31,7 +31,7 @@ var importRules = map[string][]string{
 	"prober/budget":         {"engine", "store/cache"},
 	"prober/rtt":            {},
 	"prober/trace":          {"engine", "store/cache", "prober/wire"},
-	"prober":                {"engine/...", "store/cache", "prober/admission", "prober/budget", "prober/rtt", "prober/trace", "prober/wire/..."},
+	"prober":                {"engine/...", "store/cache", "prober/admission", "prober/budget", "prober/rtt", "prober/trace", "prober/wire/...", "prober/source"},
 	"prober/doctor":         {"engine/..."},
 	"coordinator/csvfile":   {"engine"},
 	"internal/apiclient":    {"internal/safefile"},
@@ -67,6 +67,7 @@ var importRules = map[string][]string{
 	"cmd/probity":           {"..."},
 	"internal/admin":        {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/..."},
 	"internal/providerview": {"engine", "internal/console", "prober/doctor"},
+	"prober/source":         {"engine", "engine/smtp", "store/cache"},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface

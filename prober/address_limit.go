@@ -7,6 +7,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/source"
 )
 
 // addressLimit is the budget of one source towards one address. All routes of unknown providers that lead there share it:
@@ -37,17 +38,17 @@ func limitsOfAddress(l engine.Limits) engine.Limits {
 }
 
 // acquire finds or makes an address limit and adds a user. It returns nil if addresses have no limits.
-func (ds *addressLimits) acquire(p *Prober, src *source, addr netip.Addr, now time.Time) *addressLimit {
-	limits := limitsOfAddress(src.warmUpLimits(p.table.Load().Unknown.Limits, now))
+func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr, now time.Time) *addressLimit {
+	limits := limitsOfAddress(src.WarmUpLimits(p.table.Load().Unknown.Limits, now))
 	if limits == (engine.Limits{}) {
 		return nil
 	}
-	k := addressLimitKey{src.name, addr}
+	k := addressLimitKey{src.Name, addr}
 	if d := ds.find(k, nil); d != nil {
 		return d
 	}
 	d := &addressLimit{key: k}
-	d.budget = budget.NewPersisted("destination "+src.name+" "+addr.String(), budget.New(limits, &p.singleCalls, now), &d.mu, d.onRoom)
+	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(limits, &p.singleCalls, now), &d.mu, d.onRoom)
 	if err := d.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store/cache"
@@ -75,7 +76,7 @@ type sameRoute struct {
 	route      *engine.Route
 	domain     string
 	facts      []domainFact
-	source     *source
+	source     *source.Source
 	queue      *readyQueue
 	resumesAt  time.Time // the queue asks nothing until then
 	suppressed bool
@@ -203,11 +204,11 @@ const fullWait = 5 * time.Second
 // routeRow finds source and queue of a row. Rows of one domain share them, unless a wide provider is spread by address.
 func (b *batch) routeRow(row *wire.Row) {
 	prov := row.Route.Provider
-	byAddress := len(b.p.sources.list) > 1 && prov.Kind == engine.KindWide && slices.Contains(prov.ByAddress, row.Address.Domain())
+	byAddress := len(b.p.sources.List) > 1 && prov.Kind == engine.KindWide && slices.Contains(prov.ByAddress, row.Address.Domain())
 	if b.same.route == row.Route && b.same.domain == row.Address.Domain() && !byAddress {
 		return
 	}
-	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.choose(row.Route, row.Address, b.b.Egress, b.now)}
+	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.b.Egress, b.now)}
 	if s.domain != b.same.domain {
 		s.facts = b.p.factsOf(s.domain, row.Route.Hosts, b.now)
 	}

@@ -10,6 +10,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/smtp"
+	"probity/prober/source"
 	"probity/prober/wire/press"
 	"probity/store/cache"
 )
@@ -21,7 +22,7 @@ type Config struct {
 	Resolver *dns.Resolver         // finds the addresses of MX hosts
 	Dial     smtp.DialFunc         // opens connections
 	Cache    *cache.Cache          // verdicts, decoy facts, budgets; throttled under load from single calls; closed by its owner after Run
-	Sources  []Source              // egress sources; at least one
+	Sources  []source.Identity     // egress sources; at least one
 	MailFrom string                // reverse-path without brackets
 	SOCKS5   smtp.Proxy            // proxy of sources without one of their own; default none
 	Port     uint16                // of mail servers; default 25

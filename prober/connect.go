@@ -11,6 +11,7 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/prober/budget"
+	"probity/prober/source"
 )
 
 // connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue.
@@ -47,7 +48,7 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	}
 	if s.source == s.queue.source {
-		s.source.Health.recordReached(met)
+		s.source.Health.RecordReached(met)
 	}
 	x := s.conn.Extensions()
 	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
@@ -57,18 +58,18 @@ func (s *session) connect(ctx context.Context) bool {
 // returnTrial gives up a trial connection that was not made, if this was one: the next one is for a route, or after a pause for any.
 func (s *session) returnTrial(route string, pause time.Duration) {
 	if !s.nextTrial.IsZero() {
-		s.queue.source.returnTrial(s.nextTrial, route, time.Now().Add(s.queue.scaled(pause)))
+		s.queue.source.ReturnTrial(s.nextTrial, route, time.Now().Add(s.queue.scaled(pause)))
 	}
 }
 
 // mayProbe reports that an address may be probed: a public one only with an EHLO name and a MAIL FROM.
 func (s *session) mayProbe(a netip.Addr) bool {
-	return s.queue.prober.cfg.MailFrom != "" && s.source.hasHostName() || smtp.ClassOf(a) == smtp.Private
+	return s.queue.prober.cfg.MailFrom != "" && s.source.HasHostName() || smtp.ClassOf(a) == smtp.Private
 }
 
 func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fault) {
 	cfg := &s.queue.prober.cfg
-	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
+	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.Proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
 	dialing, cancel := context.WithTimeout(ctx, cfg.Connect)
 	defer cancel()
 	s.dialled, s.began = true, time.Now()
@@ -80,18 +81,18 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fau
 		return conn, f // cancelled by us, which says nothing about the source
 	}
 	now := time.Now()
-	if s.source.Health.recordConnect(f.None(), s.queue.key.route, now) {
+	if s.source.Health.RecordConnect(f.None(), s.queue.key.route, now) {
 		event := "egress source is down: trial connections only"
 		if f.None() {
 			event = "egress source is up again"
 		}
-		cfg.Log.Warn(event, "egress", s.source.name)
+		cfg.Log.Warn(event, "egress", s.source.Name)
 	}
 	switch {
 	case !f.None():
 		s.queue.prober.watch(s.source)
 	case s.hostQueue.reachTrial:
-		s.source.Health.recordTrialReply(now)
+		s.source.Health.RecordTrialReply(now)
 	}
 	return conn, f
 }
@@ -120,14 +121,14 @@ func newTLS() *tls.Config {
 }
 
 // noteConnected counts the connection in the rates, as the peer has seen it by now. It returns the host and a domain there.
-func (s *session) noteConnected(reached bool) reachTrial {
+func (s *session) noteConnected(reached bool) source.Reached {
 	q, now := s.queue, time.Now()
 	q.mu.Lock()
 	q.budget.SettleConnect(now)
 	if reached {
 		delete(q.unconfirmedFailures, s.hostQueue.host)
 	}
-	trial := reachTrial{q.delistingTrialAt(s.hostQueue), s.hostQueue.host}
+	trial := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.host}
 	q.mu.Unlock()
 	if s.addressLimit != nil {
 		s.addressLimit.settleConnect(now)
@@ -166,7 +167,7 @@ func (s *session) isDoubtful(f smtp.Fault) bool {
 	case engine.EventHostServFail:
 		return true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.mayBeOurFault(s.firstFailureBegan()))
+		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.MayBeOurFault(s.firstFailureBegan()))
 	}
 	return false
 }
@@ -180,7 +181,7 @@ func (s *session) firstFailureBegan() time.Time {
 }
 
 func (s *session) classify(r engine.Reply) engine.Finding {
-	return s.queue.prober.table.Load().Classify(s.queue.provider, r, s.source.sender)
+	return s.queue.prober.table.Load().Classify(s.queue.provider, r, s.source.Sender)
 }
 
 // fail reports to the queue that no recipient could be sent on this connection. A reachability trial is expected to fail
@@ -274,7 +275,7 @@ func (q *readyQueue) dropUnconfirmed(now time.Time) {
 // mayRecover reports a failure that another try may not meet: a refused connect, or a timeout that may be an outage of ours.
 func (s *session) mayRecover(f smtp.Fault) bool {
 	return f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.mayBeOutage(s.began)
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.
@@ -297,7 +298,7 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
 		s.closing = true
 		if a.Kind == engine.ActionQuarantineEverywhere {
-			q.source.recordBlocklistedBy(q.delistingTrialAt(s.hostQueue))
+			q.source.RecordBlocklistedBy(q.targetAt(s.hostQueue))
 		}
 		out = q.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}
@@ -314,9 +315,9 @@ func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time,
 		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.QuarantinedUntil)
 	}
 	if q.provider.Kind == engine.KindWide {
-		q.source.quarantineAt(q.provider.ID, q.budget.QuarantinedUntil)
+		q.source.QuarantineAt(q.provider.ID, q.budget.QuarantinedUntil)
 	}
-	if everywhere && q.source.addBlocklistReport(q.key.route, until, q.scaled(delistingTrialInterval), now) {
+	if everywhere && q.source.AddBlocklistReport(q.key.route, until, q.scaled(source.DelistingInterval), now) {
 		q.prober.cfg.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.key.source, "until", until)
 		q.prober.spawn(func(context.Context, context.Context) { q.prober.quarantineEverywhere(q.source) })
 	}

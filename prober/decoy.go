@@ -158,7 +158,7 @@ func unansweredDecoy(dq *domainQueue, e engine.Event, now time.Time) engine.Sigh
 // comes soon, as a host may refuse a greeting for a moment only and a single call may wait; later ones after failureLife.
 // After maxDecoyTries the waiting probes go on without a reply. The mutex is held.
 func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now time.Time, out []finishedProbe) []finishedProbe {
-	ours := s.dialled && s.source.Health.mayBeOurFault(s.began)
+	ours := s.dialled && s.source.Health.MayBeOurFault(s.began)
 	pause := minBackoff
 	for _, dq := range hq.dropPendingDecoys() {
 		d := &dq.decoy

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/source"
 	"probity/prober/wire"
 )
 
@@ -16,8 +17,8 @@ import (
 // no trial is made.
 
 // mustNotAsk reports that the suppression list or the current provider table excludes this target.
-func (p *Prober) mustNotAsk(o *delistingTrial) bool {
-	return p.cfg.Suppressed(o.domain, o.hosts) || p.probingDisabled(o.route.Provider, o.hosts)
+func (p *Prober) mustNotAsk(o *source.Target) bool {
+	return p.cfg.Suppressed(o.Domain, o.Hosts) || p.probingDisabled(o.Route.Provider, o.Hosts)
 }
 
 // probingDisabled reports that the current table excludes these hosts, or the provider that an older table gave them.
@@ -31,31 +32,32 @@ func (p *Prober) probingDisabled(was *engine.Provider, hosts []string) bool {
 	return !t.Match(hosts).Probe
 }
 
-// delistingTrialAt is a target at a host queue: its last domain. The mutex is held.
-func (q *readyQueue) delistingTrialAt(hq *hostQueue) delistingTrial {
-	return delistingTrial{engine.Route{Fact: engine.FactMX, Key: q.key.route, Provider: q.provider, Hosts: []string{hq.host}}, hq.domain, mxSetOf(hq.key)}
+// targetAt is a target for a trial at a host queue: its last domain. The mutex is held.
+func (q *readyQueue) targetAt(hq *hostQueue) source.Target {
+	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: q.key.route, Provider: q.provider, Hosts: []string{hq.host}},
+		Domain: hq.domain, Hosts: mxSetOf(hq.key)}
 }
 
 // trialCheckInterval is how often a watched source is checked for a trial connection that is due.
 const trialCheckInterval = time.Minute
 
 // watchQuarantine sends a source's trial connections while it is quarantined.
-func (p *Prober) watchQuarantine(src *source) {
-	if !src.startWatch(time.Now()) {
+func (p *Prober) watchQuarantine(src *source.Source) {
+	if !src.StartWatch(time.Now()) {
 		return
 	}
 	p.spawn(func(soft, _ context.Context) {
-		for at := src.nextTrial(time.Now()); !at.IsZero(); at = src.nextTrial(time.Now()) {
+		for at := src.NextTrial(time.Now()); !at.IsZero(); at = src.NextTrial(time.Now()) {
 			if wait := time.Until(at); wait > 0 {
 				if !sleep(soft, wait) {
 					return
 				}
 				continue // a row may have been the trial, or the quarantine be over: nextTrial tells, and may end this watch
 			}
-			to := src.nextDelistingTrial()
-			for to.domain != "" && p.mustNotAsk(&to) {
-				src.dropTarget(&to)
-				to = src.nextDelistingTrial()
+			to := src.NextTarget()
+			for to.Domain != "" && p.mustNotAsk(&to) {
+				src.DropTarget(&to)
+				to = src.NextTarget()
 			}
 			p.sendDelistingTrial(src, to)
 			if !sleep(soft, p.table.Load().Scaled(trialCheckInterval)) {
@@ -66,14 +68,14 @@ func (p *Prober) watchQuarantine(src *source) {
 }
 
 // sendDelistingTrial probes a decoy; no caller waits for the result.
-func (p *Prober) sendDelistingTrial(src *source, to delistingTrial) {
+func (p *Prober) sendDelistingTrial(src *source.Source, to source.Target) {
 	now, k := time.Now(), p.cfg.Cache.Keyer()
-	if to.domain == "" {
+	if to.Domain == "" {
 		return
 	}
-	a, err := engine.Parse(decoyLocalPart(k, to.domain, now) + "@" + to.domain)
+	a, err := engine.Parse(decoyLocalPart(k, to.Domain, now) + "@" + to.Domain)
 	if err != nil {
 		return
 	}
-	p.startProbe(k.Key(a), &wire.SingleRequest{Address: a, Route: &to.route, Low: true, Egress: src.name}, waiter{}, 0, now)
+	p.startProbe(k.Key(a), &wire.SingleRequest{Address: a, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
 }

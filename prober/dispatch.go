@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/prober/budget"
+	"probity/prober/source"
 )
 
 // onWake dispatches after an event outside of the queue, such as a lease or a free slot.
@@ -221,7 +222,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 // launchSession starts a session for which queue and node have room. The source may still refuse it (quarantine, trial interval).
 func (q *readyQueue) launchSession(hq *hostQueue, class budget.Class, now time.Time) bool {
 	s := newSession(q, hq, class)
-	wait, nextTrial := q.source.tryAt(q.key.route, hq.reachTrial, q.scaled(delistingTrialInterval), now)
+	wait, nextTrial := q.source.TryAt(q.key.route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
 	if now.Before(wait) {
 		q.armTimer(wait, now)
 		return false

@@ -11,7 +11,7 @@
 // one address, shared by all routes of unknown providers that lead there. A probe in flight is one address being verified; all
 // callers that ask for it meanwhile share it. A caller is one batch or single call with its rows.
 //
-// An egress source is suspect while several receivers in a row cannot be reached, and down while many cannot (health.go). It is
+// An egress source is suspect while several receivers in a row cannot be reached, and down while many cannot (package source). It is
 // quarantined at a receiver that refused it, and everywhere once it is blocklisted (quarantine.go). A trial connection is the
 // occasional connection that checks such a source. A suspect source makes a reachability trial at the host that it reached last,
 // without a recipient (reach_trial.go). A blocklisted one makes a delisting trial, a decoy (a random recipient) where it was

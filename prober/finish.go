@@ -21,7 +21,7 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 		} else {
 			o = e.probe.judge(now)
 		}
-		if (o.verdict.Rule == engine.RuleSourceBlocked || e.probe.unconfirmed(&o)) && p.sources.otherAvailable(q.provider, q.source, now) {
+		if (o.verdict.Rule == engine.RuleSourceBlocked || e.probe.unconfirmed(&o)) && p.sources.OtherAvailable(q.provider, q.source, now) {
 			o.returned, o.due, o.cacheable = true, now, false // another source has a budget of its own there
 		}
 		p.metrics.outcome(&o)

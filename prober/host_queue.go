@@ -126,7 +126,7 @@ type hostQueue struct {
 	unconfirmed                           []*domainQueue // whose accepted probes wait for any refusal
 	suspectDecoys                         ring[suspectDecoy]
 	tlsFailed                             bool         // TLS failed here: use plain text
-	reachTrial                            bool         // no probe waits in it: see health.tryAt
+	reachTrial                            bool         // no probe waits in it: see source.Health
 	blocked                               bool         // its address limit has no room: in readyQueue.blocked until blockedUntil
 	deniedPriority                        budget.Class // the highest that is blocked
 	blockedUntil                          time.Time

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine/smtp"
+	"probity/prober/source"
 	"probity/prober/wire"
 )
 
@@ -35,7 +36,7 @@ func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 			dialled := map[string]int{}
 			b.start(func(c *Config) {
 				c.AllowPrivate, c.SkipWarmUp = false, true
-				c.Sources = []Source{{Local: netip.MustParseAddr("9.9.9.1"), EHLO: "mail.us.example"}}
+				c.Sources = []source.Identity{{Local: netip.MustParseAddr("9.9.9.1"), EHLO: "mail.us.example"}}
 				dial := c.Dial
 				c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 					mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/source"
 	"probity/prober/wire"
 )
 
@@ -32,10 +33,10 @@ func (p *Prober) SetIsolated(isolated bool) {
 }
 
 // ActiveSources lists the sources that take queues.
-func (p *Prober) ActiveSources() []Source {
-	ids := make([]Source, len(p.sources.list))
-	for i, src := range p.sources.list {
-		ids[i] = src.Source
+func (p *Prober) ActiveSources() []source.Identity {
+	ids := make([]source.Identity, len(p.sources.List))
+	for i, src := range p.sources.List {
+		ids[i] = src.Identity
 	}
 	return ids
 }
@@ -53,7 +54,7 @@ func (p *Prober) Window(class string) int {
 	class, _, one := strings.Cut(class, "@")
 	prov, sources := table.Provider(class), 1
 	if prov != nil && !one {
-		sources = prov.Sources(len(p.sources.list))
+		sources = prov.Sources(len(p.sources.List))
 	}
 	if prov == nil {
 		prov = table.Unknown
@@ -75,15 +76,15 @@ func (p *Prober) Window(class string) int {
 func (p *Prober) Status() wire.Status {
 	now := time.Now()
 	s := wire.Status{Sessions: p.slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
-		Identities: make([]wire.IdentityStatus, len(p.sources.list)), Counters: p.metrics.publishedCounters()}
-	for i, src := range p.sources.list {
-		s.Identities[i] = wire.IdentityStatus{Name: src.name, State: sourceState(src, now)}
+		Identities: make([]wire.IdentityStatus, len(p.sources.List)), Counters: p.metrics.publishedCounters()}
+	for i, src := range p.sources.List {
+		s.Identities[i] = wire.IdentityStatus{Name: src.Name, State: sourceState(src, now)}
 	}
 	queues := p.allQueues()
 	s.BudgetUses = p.narrowUsage(queues, now)
 	for _, q := range queues {
 		s.ReadyQueues++
-		i := slices.Index(p.sources.list, q.source)
+		i := slices.Index(p.sources.List, q.source)
 		if i < 0 {
 			continue
 		}
@@ -93,13 +94,13 @@ func (p *Prober) Status() wire.Status {
 }
 
 // sourceState is the state of a source in one word.
-func sourceState(src *source, now time.Time) string {
+func sourceState(src *source.Source, now time.Time) string {
 	switch {
-	case src.awaitingTrial(now):
+	case src.AwaitingTrial(now):
 		return wire.StateQuarantined
-	case src.quarantined(now):
+	case src.Quarantined(now):
 		return wire.StateTrial
-	case src.Health.isDown():
+	case src.Health.IsDown():
 		return "sick"
 	}
 	return "ok"
@@ -123,4 +124,4 @@ func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
 }
 
 // Sources is how many sources take queues.
-func (p *Prober) Sources() int { return len(p.sources.list) }
+func (p *Prober) Sources() int { return len(p.sources.List) }

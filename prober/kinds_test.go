@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/source"
 )
 
-func newTestSources(t *testing.T, n int) sourceSet {
-	var ids []Source
+func newTestSources(t *testing.T, n int) source.Set {
+	var ids []source.Identity
 	for i := range n {
-		ids = append(ids, Source{Local: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.us.example", i+1)})
+		ids = append(ids, source.Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.us.example", i+1)})
 	}
-	all, err := newSourceSet(ids, "")
+	all, err := source.New(ids, "")
 	require.NoError(t, err)
 	return all
 }

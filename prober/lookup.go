@@ -9,6 +9,7 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/prober/budget"
+	"probity/prober/source"
 )
 
 // awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the host
@@ -86,7 +87,7 @@ func (q *readyQueue) preferredAddr(addrs []netip.Addr) netip.Addr {
 // addresses returns a host's addresses that this node may and can connect to, in DNS order. The event says why there are none.
 func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
 	p := q.prober
-	addrs, fact := p.cfg.Resolver.Addrs(ctx, host, p.sources.ipv6 != nil)
+	addrs, fact := p.cfg.Resolver.Addrs(ctx, host, p.sources.IPv6 != nil)
 	switch fact {
 	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
 		return nil, engine.EventHostServFail
@@ -113,11 +114,11 @@ func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, 
 }
 
 // sourceFor is the source of this node that can connect to an address for the queue; nil if there is none.
-func (q *readyQueue) sourceFor(a netip.Addr) *source {
-	if a.Is4() != q.source.reachesIPv6() {
+func (q *readyQueue) sourceFor(a netip.Addr) *source.Source {
+	if a.Is4() != q.source.ReachesIPv6() {
 		return q.source
 	}
-	if ipv6 := q.prober.sources.ipv6; a.Is6() && ipv6 != nil {
+	if ipv6 := q.prober.sources.IPv6; a.Is6() && ipv6 != nil {
 		return ipv6
 	}
 	return nil

@@ -65,7 +65,7 @@ func (p *Prober) sweep(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		if p.sources.warmingUp(time.Now().Add(-sweepEvery)) {
+		if p.sources.WarmingUp(time.Now().Add(-sweepEvery)) {
 			p.SetTable(p.table.Load()) // gives queues the budgets of their source's warm-up
 		}
 		p.sweepOnce(ctx)

@@ -40,9 +40,9 @@ func (p *Prober) writeKnown() error {
 		d.mu.Unlock()
 	}
 	p.addressLimits.mu.Unlock()
-	for _, src := range p.sources.list {
+	for _, src := range p.sources.List {
 		p.saveQuarantine(src)
-		if err := src.saveFirstUse(p.cfg.Cache); err != nil {
+		if err := src.SaveFirstUse(p.cfg.Cache); err != nil {
 			return err
 		}
 	}

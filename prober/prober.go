@@ -13,6 +13,7 @@ import (
 	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/rtt"
+	"probity/prober/source"
 	"probity/prober/trace"
 	"probity/prober/wire/timing"
 	"probity/store/cache"
@@ -22,7 +23,7 @@ import (
 type Prober struct {
 	cfg           Config
 	table         atomic.Pointer[engine.Table]
-	sources       sourceSet
+	sources       source.Set
 	inFlight      *inFlight
 	retries       *retries
 	budgetLog     *budget.Log
@@ -68,7 +69,7 @@ func New(c Config) (*Prober, error) {
 	p.singleCalls.Shared = c.SingleLoad
 	p.gate = admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls)
 	p.table.Store(c.Table)
-	if p.sources, err = newSourceSet(c.Sources, c.MailFrom); err != nil {
+	if p.sources, err = source.New(c.Sources, c.MailFrom); err != nil {
 		return nil, err
 	}
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
@@ -78,7 +79,7 @@ func New(c Config) (*Prober, error) {
 	if c.SkipWarmUp || c.AllowPrivate {
 		return p, nil
 	}
-	return p, p.sources.loadFirstUses(c.Cache, time.Now())
+	return p, p.sources.LoadFirstUses(c.Cache, time.Now())
 }
 
 // stopTime is how long sessions may take to finish what they have sent; closing them takes up to quitTime more.
@@ -96,7 +97,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	for _, loop := range [...]func(context.Context){p.leaseLoop, p.maintain, p.sweep, p.retryLoop, p.mendCache} {
 		p.spawn(func(soft, _ context.Context) { loop(soft) })
 	}
-	for _, src := range p.sources.list {
+	for _, src := range p.sources.List {
 		p.watchQuarantine(src) // if it was quarantined before the start
 	}
 	<-ctx.Done()
@@ -169,8 +170,8 @@ func (p *Prober) warnNoIdentity() {
 }
 
 // queueOf finds or makes a ready queue; nil if there are too many.
-func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueue {
-	k := queueKey{r.Key, src.name}
+func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *readyQueue {
+	k := queueKey{r.Key, src.Name}
 	p.mu.Lock()
 	q, full := p.queues[k], len(p.queues) >= p.cfg.MaxQueues
 	p.mu.Unlock()
@@ -183,7 +184,7 @@ func (p *Prober) queueOf(r *engine.Route, src *source, now time.Time) *readyQueu
 		p.logUnreadable(err)
 	}
 	if now.Before(fresh.budget.QuarantinedUntil) && r.Provider.Kind == engine.KindWide {
-		src.quarantineAt(r.Provider.ID, fresh.budget.QuarantinedUntil)
+		src.QuarantineAt(r.Provider.ID, fresh.budget.QuarantinedUntil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

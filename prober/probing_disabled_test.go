@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/source"
 )
 
 // TestProbeOffTakesEffectAtOnce: rows in a ready queue when the table is reloaded with probe = "off" for their receiver are not
@@ -87,7 +88,7 @@ for = "4h"
 
 func useTwoSources(c *Config) {
 	for i := range byte(2) {
-		c.Sources = append(c.Sources[:i], Source{Local: netip.AddrFrom4([4]byte{192, 0, 2, i}), EHLO: fmt.Sprintf("mail%d.us.example", i)})
+		c.Sources = append(c.Sources[:i], source.Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, i}), EHLO: fmt.Sprintf("mail%d.us.example", i)})
 	}
 }
 

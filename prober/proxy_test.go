@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine/smtp"
+	"probity/prober/source"
 )
 
 // A source with its own proxy connects through that, the others through the common one.
@@ -19,7 +20,7 @@ func TestSourcesConnectThroughTheirOwnProxy(t *testing.T) {
 	require.NoError(t, err)
 	own, err := smtp.ParseProxy("ann:secret@192.0.2.51:1080")
 	require.NoError(t, err)
-	for want, id := range map[string]Source{
+	for want, id := range map[string]source.Identity{
 		"192.0.2.50:1080": {EHLO: "a.us.example"},
 		"192.0.2.51:1080": {EHLO: "b.us.example", SOCKS5: own},
 	} {
@@ -27,7 +28,7 @@ func TestSourcesConnectThroughTheirOwnProxy(t *testing.T) {
 		dialled := map[string]bool{}
 		hosts := map[string]*fakeServer{"mx.r.example": {}}
 		withTestNode(t, testTable, func(c *Config) {
-			c.SOCKS5, c.Sources = all, []Source{id}
+			c.SOCKS5, c.Sources = all, []source.Identity{id}
 			c.Dial = func(_ context.Context, _ netip.Addr, _, address string) (net.Conn, error) {
 				mu.Lock()
 				defer mu.Unlock()

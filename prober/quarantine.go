@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/source"
 )
 
 // A source that is on blocklists is quarantined everywhere: it connects to no host, except for a trial connection from time to
@@ -13,7 +14,7 @@ import (
 // a wide provider's rows are then asked from the other sources, each within its own budget.
 
 // quarantineEverywhere advances all probes that wait for the source, and saves the quarantine for a restart. No lock is held.
-func (p *Prober) quarantineEverywhere(src *source) {
+func (p *Prober) quarantineEverywhere(src *source.Source) {
 	now := time.Now()
 	for _, q := range p.allQueues() {
 		if q.source != src {
@@ -29,17 +30,17 @@ func (p *Prober) quarantineEverywhere(src *source) {
 }
 
 // saveQuarantine writes until when a source is quarantined everywhere.
-func (p *Prober) saveQuarantine(src *source) {
-	if err := src.saveQuarantine(p.cfg.Cache); err != nil {
+func (p *Prober) saveQuarantine(src *source.Source) {
+	if err := src.SaveQuarantine(p.cfg.Cache); err != nil {
 		p.cfg.Log.Error("quarantine of an egress source not saved", "error", err)
 	}
 }
 
 // loadQuarantines reads which sources are quarantined everywhere.
 func (p *Prober) loadQuarantines(now time.Time) {
-	for _, src := range p.sources.list {
-		if err := src.loadQuarantine(p.cfg.Cache, p.table.Load().Scaled(delistingTrialInterval), now); err != nil {
-			p.cfg.Log.Error("quarantine of an egress source unreadable: quarantined for an hour", "egress", src.name, "error", err)
+	for _, src := range p.sources.List {
+		if err := src.LoadQuarantine(p.cfg.Cache, p.table.Load().Scaled(source.DelistingInterval), now); err != nil {
+			p.cfg.Log.Error("quarantine of an egress source unreadable: quarantined for an hour", "egress", src.Name, "error", err)
 		}
 	}
 }
@@ -52,8 +53,8 @@ func (rh *replyHandler) endQuarantineOnReply() {
 			return
 		}
 	}
-	if src, p := rh.s.source, rh.l.prober; len(rh.s.seen) > 0 && src.leaveQuarantine(rh.now) {
-		p.cfg.Log.Warn("egress source no longer blocklisted", "egress", src.name)
+	if src, p := rh.s.source, rh.l.prober; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.now) {
+		p.cfg.Log.Warn("egress source no longer blocklisted", "egress", src.Name)
 		p.spawn(func(context.Context, context.Context) { p.resumeDelisted(src) })
 	}
 }
@@ -61,17 +62,17 @@ func (rh *replyHandler) endQuarantineOnReply() {
 // mayBeTrial reports a ready queue that is quarantined only for a public blocklist, when the trial connection of its source is
 // due. The mutex is held.
 func (q *readyQueue) mayBeTrial(now time.Time) bool {
-	return q.blocklisted && q.source.quarantined(now) && !q.source.awaitingTrial(now)
+	return q.blocklisted && q.source.Quarantined(now) && !q.source.AwaitingTrial(now)
 }
 
 // resumeDelisted ends the quarantine of the queues that were quarantined for the blocklist. No lock is held.
-func (p *Prober) resumeDelisted(src *source) {
+func (p *Prober) resumeDelisted(src *source.Source) {
 	now := time.Now()
 	for _, q := range p.allQueues() {
 		q.mu.Lock()
 		if q.source == src && q.blocklisted {
 			q.blocklisted, q.budget.QuarantinedUntil = false, time.Time{}
-			src.quarantineAt(q.provider.ID, time.Time{})
+			src.QuarantineAt(q.provider.ID, time.Time{})
 			p.budgetLog.RequestLease(&q.budget)
 			q.dispatch(now)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/source"
 )
 
 // TestTrialWithoutAHostIsReturned: a name server's silence says nothing about lists, so another trial connection goes soon after.
@@ -29,15 +30,15 @@ func TestTrialWithoutAHostIsReturned(t *testing.T) {
 			require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u@r%d.example", i))))
 		}
 		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{"mx.r0.example"}, "v@r0.example")))
-		src := b.prober.sources.list[0]
-		time.Sleep(delistingTrialInterval - time.Minute)
+		src := b.prober.sources.List[0]
+		time.Sleep(source.DelistingInterval - time.Minute)
 		b.dnsFails.Store(true)
 		listed.Store(false)
 		time.Sleep(10 * time.Minute)
-		require.True(t, src.quarantined(time.Now()))
+		require.True(t, src.Quarantined(time.Now()))
 		b.dnsFails.Store(false)
 		time.Sleep(5 * time.Minute)
-		require.False(t, src.quarantined(time.Now()))
+		require.False(t, src.Quarantined(time.Now()))
 	})
 }
 
@@ -63,17 +64,17 @@ func TestDelistingTrialNeedsNoRows(t *testing.T) {
 			require.Equal(t, "UNKNOWN blocked", ask(i))
 		}
 		require.EqualValues(t, blocklistReports, asked.Load())
-		time.Sleep(2*delistingTrialInterval + time.Minute)
+		time.Sleep(2*source.DelistingInterval + time.Minute)
 		require.EqualValues(t, blocklistReports, asked.Load(), "nobody was to be asked")
 
 		require.Equal(t, "UNKNOWN blocked", ask(0), "the canary")
 		require.Equal(t, "UNKNOWN blocked", ask(3), "one it is")
 		require.EqualValues(t, blocklistReports+1, asked.Load())
-		time.Sleep(delistingTrialInterval + time.Minute)
+		time.Sleep(source.DelistingInterval + time.Minute)
 		require.EqualValues(t, blocklistReports+2, asked.Load(), "a decoy")
 		require.Equal(t, "UNKNOWN blocked", ask(3))
 		listed.Store(false)
-		time.Sleep(delistingTrialInterval + time.Minute)
+		time.Sleep(source.DelistingInterval + time.Minute)
 		require.EqualValues(t, blocklistReports+3, asked.Load())
 		require.Equal(t, "INVALID mailbox_not_found", ask(3), "it is off the lists")
 	})
@@ -85,12 +86,12 @@ func TestNoReachTrialWhereQuarantined(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		q := b.prober.allQueues()[0]
-		to := reachTrial{delistingTrial{route: engine.Route{Key: q.key.route, Provider: q.provider}}, "mx.a.example"}
+		to := source.Reached{Target: source.Target{Route: engine.Route{Key: q.key.route, Provider: q.provider}}, Host: "mx.a.example"}
 		require.True(t, b.prober.sendReachTrial(q.source, to))
 		time.Sleep(time.Minute)
 		synctest.Wait() // the sweep of this minute is over
 		dialed := len(h.snapshot().dialTimes)
-		q = b.prober.queueOf(&to.route, q.source, time.Now()) // an idle one may have been forgotten
+		q = b.prober.queueOf(&to.Route, q.source, time.Now()) // an idle one may have been forgotten
 		q.mu.Lock()
 		q.budget.QuarantinedUntil = time.Now().Add(time.Hour)
 		q.mu.Unlock()

@@ -5,25 +5,26 @@ import (
 	"time"
 
 	"probity/prober/budget"
+	"probity/prober/source"
 )
 
 // watch makes reachability trials for a source until it is no longer suspect.
-func (p *Prober) watch(src *source) {
-	if !src.Health.needsWatch() {
+func (p *Prober) watch(src *source.Source) {
+	if !src.Health.NeedsWatch() {
 		return
 	}
 	p.spawn(func(soft, _ context.Context) {
-		for at, k := src.Health.nextTrial(); !at.IsZero(); at, k = src.Health.nextTrial() {
+		for at, k := src.Health.NextTrial(); !at.IsZero(); at, k = src.Health.NextTrial() {
 			if wait := time.Until(at); wait > 0 {
 				if !sleep(soft, wait) {
 					return
 				}
 				continue // it may be no longer suspect by now
 			}
-			if k.host != "" && p.sendReachTrial(src, k) {
+			if k.Host != "" && p.sendReachTrial(src, k) {
 				continue
 			}
-			if !sleep(soft, 2*trialGrace) { // a queue's turn
+			if !sleep(soft, 2*source.TrialGrace) { // a queue's turn
 				return
 			}
 		}
@@ -43,16 +44,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // sendReachTrial connects to a host without a recipient to ask about. It returns false if it may not.
-func (p *Prober) sendReachTrial(src *source, k reachTrial) bool {
+func (p *Prober) sendReachTrial(src *source.Source, k source.Reached) bool {
 	now := time.Now()
-	if src.quarantined(now) {
+	if src.Quarantined(now) {
 		return false
 	}
-	if p.mustNotAsk(&k.delistingTrial) {
-		src.Health.forgetReached(k)
+	if p.mustNotAsk(&k.Target) {
+		src.Health.ForgetReached(k)
 		return false
 	}
-	q := p.queueOf(&k.route, src, now)
+	q := p.queueOf(&k.Route, src, now)
 	if q == nil {
 		return false
 	}
@@ -61,5 +62,5 @@ func (p *Prober) sendReachTrial(src *source, k reachTrial) bool {
 	if now.Before(q.budget.QuarantinedUntil) {
 		return false // its receiver quarantined this source
 	}
-	return !q.removed && q.openConnection(&hostQueue{key: hostQueueKey(k.host, k.hosts), host: k.host, domain: k.domain, reachTrial: true}, budget.LongJob, now)
+	return !q.removed && q.openConnection(&hostQueue{key: hostQueueKey(k.Host, k.Hosts), host: k.Host, domain: k.Domain, reachTrial: true}, budget.LongJob, now)
 }

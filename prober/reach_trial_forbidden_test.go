@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/source"
 )
 
 // suppressList is a suppress list that a test changes.
@@ -42,10 +43,10 @@ func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 			h := &fakeServer{rcpt: acceptsOnly("ann")}
 			withTestNode(t, testTable, w.config, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 				require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
-				src := b.prober.sources.list[0]
+				src := b.prober.sources.List[0]
 				time.Sleep(time.Minute + time.Second) // idle queues are forgotten on the minute
 				known := src.Health.LastReached()
-				require.Equal(t, "a.example", known.domain)
+				require.Equal(t, "a.example", known.Domain)
 				require.True(t, b.prober.sendReachTrial(src, known))
 				time.Sleep(time.Minute)
 				require.Equal(t, known, src.Health.LastReached(), "a knock remembers for whom it was met")
@@ -54,7 +55,7 @@ func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 				require.False(t, b.prober.sendReachTrial(src, known))
 				time.Sleep(time.Minute)
 				require.Len(t, h.snapshot().dialTimes, dialed)
-				require.Empty(t, src.Health.LastReached().host, "others do not wait for that knock")
+				require.Empty(t, src.Health.LastReached().Host, "others do not wait for that knock")
 			})
 		})
 	}
@@ -82,7 +83,7 @@ func TestDelistingTrialsSkipForbiddenTargets(t *testing.T) {
 		w.Store(new("r0.example"))
 		off := disabledTable(t, "mx.r1.example")
 		b.prober.SetTable(off)
-		time.Sleep(2*delistingTrialInterval + 5*time.Minute)
+		time.Sleep(2*source.DelistingInterval + 5*time.Minute)
 		require.Equal(t, 1, saw(0), "suppressed")
 		require.Equal(t, 1, saw(1), "off")
 		require.Equal(t, 3, saw(2))
@@ -100,7 +101,7 @@ func TestReplyToAReachabilityTrialCounts(t *testing.T) {
 			h := &fakeServer{rcpt: acceptsOnly("ann")}
 			withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 				require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
-				src := b.prober.sources.list[0]
+				src := b.prober.sources.List[0]
 				time.Sleep(time.Minute + time.Second) // idle queues are forgotten on the minute
 				h.withLock(func() { h.banner = x.banner })
 				require.True(t, b.prober.sendReachTrial(src, src.Health.LastReached()))

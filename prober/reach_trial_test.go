@@ -15,6 +15,7 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/prober/budget"
+	"probity/prober/source"
 	"probity/prober/wire"
 )
 
@@ -24,26 +25,26 @@ func TestNoReachabilityTrialAfterRecovery(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		time.Sleep(time.Minute)
-		src, dialed := b.prober.sources.list[0], len(h.snapshot().dialTimes)
-		wait, _ := src.tryAt("r", true, 0, time.Now()) // a reachability trial, so that the next is due later
+		src, dialed := b.prober.sources.List[0], len(h.snapshot().dialTimes)
+		wait, _ := src.TryAt("r", true, 0, time.Now()) // a reachability trial, so that the next is due later
 		require.Zero(t, wait)
 		fail := func() {
 			for i := range 5 { // as many routes as make it suspect
-				src.Health.recordConnect(false, fmt.Sprint(i), time.Now())
+				src.Health.RecordConnect(false, fmt.Sprint(i), time.Now())
 			}
 		}
 		fail()
-		due, _ := src.Health.nextTrial()
+		due, _ := src.Health.NextTrial()
 		require.Equal(t, 5*time.Second, time.Until(due), "no earlier")
 		b.prober.watch(src)
 		time.Sleep(5 * time.Second / 2)
-		src.Health.recordConnect(true, "r", time.Now())
+		src.Health.RecordConnect(true, "r", time.Now())
 		time.Sleep(time.Minute)
 		require.Len(t, h.snapshot().dialTimes, dialed)
-		due, _ = src.Health.nextTrial()
+		due, _ = src.Health.NextTrial()
 		require.Zero(t, due, "not suspect")
 		fail()
-		require.True(t, src.Health.needsWatch(), "the watch has ended")
+		require.True(t, src.Health.NeedsWatch(), "the watch has ended")
 	})
 }
 
@@ -57,19 +58,19 @@ func watchers() int {
 // is watched once.
 func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 	withTestNode(t, testTable, nil, nil, func(b *testNode) {
-		src := b.prober.sources.list[0]
+		src := b.prober.sources.List[0]
 		list := func() {
 			for i := range blocklistReports {
-				src.addBlocklistReport(fmt.Sprint(i), time.Now().Add(24*time.Hour), delistingTrialInterval, time.Now())
+				src.AddBlocklistReport(fmt.Sprint(i), time.Now().Add(24*time.Hour), source.DelistingInterval, time.Now())
 			}
 			b.prober.quarantineEverywhere(src)
 		}
 		list()
-		time.Sleep(delistingTrialInterval / 2)
-		require.True(t, src.leaveQuarantine(time.Now()))
-		time.Sleep(delistingTrialInterval/2 + trialCheckInterval/2)
+		time.Sleep(source.DelistingInterval / 2)
+		require.True(t, src.LeaveQuarantine(time.Now()))
+		time.Sleep(source.DelistingInterval/2 + trialCheckInterval/2)
 		list()
-		time.Sleep(2 * delistingTrialInterval)
+		time.Sleep(2 * source.DelistingInterval)
 		require.Equal(t, 1, watchers())
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/rtt"
+	"probity/prober/source"
 )
 
 // queueKey names a ready queue: a route as asked from one source.
@@ -21,7 +22,7 @@ type readyQueue struct {
 	prober          *Prober
 	key             queueKey
 	provider        *engine.Provider
-	source          *source
+	source          *source.Source
 	unknownProvider bool // hosts of no known provider: address limits count too
 
 	hostQueues           map[string]*hostQueue
@@ -100,7 +101,7 @@ const (
 	maxBackoff         = 5 * time.Minute
 )
 
-func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source, now time.Time) *readyQueue {
+func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source.Source, now time.Time) *readyQueue {
 	q := &readyQueue{
 		prober: p, key: k, provider: provider, source: src, notBefore: p.quietUntil(provider.Limits)}
 	table := p.table.Load()
@@ -108,7 +109,7 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 		q.pools = map[netip.Addr]*addressPool{}
 	}
 	wake := q.onWake
-	q.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.warmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, wake)
+	q.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.WarmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, wake)
 	q.slot = admission.NewWaiter(wake)
 	return q
 }
@@ -168,8 +169,8 @@ func (q *readyQueue) skipSighting(p *probe, host string, now time.Time) (engine.
 	switch {
 	case p.sends >= maxSends:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
-	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.source.awaitingTrial(now):
-		q.source.recordBlocked(p.ev.Route, p.ev.Address.Domain(), now)
+	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.source.AwaitingTrial(now):
+		q.source.RecordBlocked(p.ev.Route, p.ev.Address.Domain(), now)
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
 	f, ok := q.down[host]
@@ -296,7 +297,7 @@ func (q *readyQueue) applyLimits(now time.Time) {
 	}
 	var out []finishedProbe
 	q.mu.Lock()
-	q.budget.Limits = q.source.warmUpLimits(prov.Limits, now)
+	q.budget.Limits = q.source.WarmUpLimits(prov.Limits, now)
 	if q.probingDisabled = q.prober.probingDisabled(q.provider, q.hosts); q.probingDisabled {
 		out = q.drain(now, nil)
 	}
@@ -342,7 +343,7 @@ func (q *readyQueue) connectDisabled(now time.Time) bool {
 // quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
 // connection decides instead: see openConnection.
 func (q *readyQueue) quarantined(now time.Time) bool {
-	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.source.quarantined(now))
+	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.source.Quarantined(now))
 }
 
 // idle reports a ready queue that holds nothing but its budgets. The mutex is held.

@@ -25,7 +25,7 @@ func (q *readyQueue) budgetAllowsAt(class budget.Class, now time.Time) time.Time
 	}
 	put(q.connectAllowedAt())
 	put(q.budget.MayConnect(class, now).Until)
-	put(q.source.Health.blockedUntil())
+	put(q.source.Health.BlockedUntil())
 	put(q.addressRoomAt(class))
 	return due
 }

@@ -18,7 +18,7 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {}}, func(b *testNode) {
 		row := b.rows(mxA, "ann@a.example")[0]
 		now := time.Now()
-		q := b.prober.queueOf(row.Route, b.prober.sources.list[0], now)
+		q := b.prober.queueOf(row.Route, b.prober.sources.List[0], now)
 		require.Zero(t, q.budgetAllowsAt(budget.LongJob, now))
 		q.mu.Lock()
 		hq := q.domainQueueOf(&engine.Evidence{Route: row.Route}, "mx.a.example").hostQueue
@@ -61,7 +61,7 @@ func TestPausedQueueReturnsRowsAtOnce(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		row := b.rows(mxA, "ann@a.example")[0]
 		start := time.Now()
-		q := b.prober.queueOf(row.Route, b.prober.sources.list[0], start)
+		q := b.prober.queueOf(row.Route, b.prober.sources.List[0], start)
 		q.mu.Lock()
 		q.pause(start.Add(time.Minute))
 		q.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"probity/engine/smtp"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/source"
 	"probity/store/cache"
 )
 
@@ -17,8 +18,8 @@ type session struct {
 	hostQueue    *hostQueue   // see readyQueue.handOver for what may change it
 	priority     budget.Class // that it was opened for
 	addressLimit *addressLimit
-	source       *source      // the queue's, or the one that reaches IPv6 hosts
-	pool         *addressPool // where it is connected to, or will be; guarded by the queue's mutex
+	source       *source.Source // the queue's, or the one that reaches IPv6 hosts
+	pool         *addressPool   // where it is connected to, or will be; guarded by the queue's mutex
 	conn         *smtp.Session
 	number       uint32 // of the connection, in sightings
 	keyer        *cache.Keyer
@@ -189,7 +190,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 
 // mustClose reports a connection that must send no more transactions. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
-	return s.closing || s.wasReset || s.used.Sent > 0 && s.source.awaitingTrial(now) || s.queue.prober.slots.Closed() || s.shouldYield() || s.used.Sent >= maxSent
+	return s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || s.queue.prober.slots.Closed() || s.shouldYield() || s.used.Sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;

@@ -468,7 +468,7 @@ func TestWaitingHostsSurviveALostConnection(t *testing.T) {
 func TestIdleAddressPoolIsRemoved(t *testing.T) {
 	w := newProviderHosts(".big.example", 1, &fakeServer{rcpt: acceptsAnn})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
-		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.list[0], time.Now())
+		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.List[0], time.Now())
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
@@ -499,7 +499,7 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 	w := newProviderHosts(".big.example", 1, &fakeServer{rcpt: acceptsAnn})
 	withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = 10", 1), nil, w.hosts, func(b *testNode) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
-		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.list[0], now)
+		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.List[0], now)
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		waits := func(key string, class budget.Class) *hostQueue {
@@ -598,7 +598,7 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 	w := newProviderHosts(".big.example", 1, &fakeServer{rcpt: acceptsAnn})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
-		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.list[0], now)
+		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.List[0], now)
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		s := newSession(q, &hostQueue{key: "here"}, budget.LongJob)
@@ -639,7 +639,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 			w := newProviderHosts(".big.example", 1, &fakeServer{rcpt: acceptsAnn})
 			withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
 				now := time.Now()
-				q := b.prober.queueOf(b.route(name), b.prober.sources.list[0], now)
+				q := b.prober.queueOf(b.route(name), b.prober.sources.List[0], now)
 				q.mu.Lock()
 				defer q.mu.Unlock()
 				s := newSession(q, &hostQueue{key: name, host: name}, budget.LongJob)

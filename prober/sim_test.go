@@ -20,6 +20,7 @@ import (
 	"probity/bench/sim/world"
 	"probity/engine"
 	"probity/engine/dns"
+	"probity/prober/source"
 	"probity/prober/wire"
 )
 
@@ -61,7 +62,7 @@ func (b *testNode) startProber(ctx context.Context, t *testing.T, server netip.A
 		}}, b.table)
 	require.NoError(t, err)
 	b.prober, err = New(Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache, MailFrom: "probe@us.example", AllowPrivate: true,
-		Sources: []Source{{EHLO: "mail.us.example"}, {Local: netip.IPv6Loopback(), EHLO: "mail6.us.example"}},
+		Sources: []source.Identity{{EHLO: "mail.us.example"}, {Local: netip.IPv6Loopback(), EHLO: "mail6.us.example"}},
 		Dial: func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 			return b.net.DialFrom(local)(ctx, network, address)
 		}})

@@ -6,6 +6,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -72,13 +73,13 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 	if a.Low {
 		pr.priority = budget.LongJob
 	}
-	forbidden := p.cfg.SuppressedAddress(a.Address) || p.mustNotAsk(&delistingTrial{*a.Route, a.Address.Domain(), a.Route.Hosts})
+	forbidden := p.cfg.SuppressedAddress(a.Address) || p.mustNotAsk(&source.Target{Route: *a.Route, Domain: a.Address.Domain(), Hosts: a.Route.Hosts})
 	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.table.Load().Schedule, CallerWaits: true}
 	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route, Attempts: attempts}
 	if kept, ok := p.cfg.Cache.Get(key, now); ok {
 		pr.ev.Earlier = engine.EarlierOf(&kept, now)
 	}
-	src := p.sources.choose(a.Route, a.Address, a.Egress, now)
+	src := p.sources.Choose(a.Route, a.Address, a.Egress, now)
 	if src == nil {
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})
 	}

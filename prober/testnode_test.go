@@ -20,6 +20,7 @@ import (
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/internal/memnet"
+	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -146,7 +147,7 @@ func (b *testNode) start(change func(*Config)) {
 	require.NoError(b.t, err)
 	wg.Go(func() { _ = resolver.Run(ctx) })
 	cfg := Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache, MailFrom: "probe@us.example", AllowPrivate: true,
-		Sources: []Source{{EHLO: "mail.us.example"}},
+		Sources: []source.Identity{{EHLO: "mail.us.example"}},
 		Dial: func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 			return b.net.DialFrom(local)(ctx, network, address)
 		}}

@@ -6,6 +6,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -40,7 +41,7 @@ var _ wire.Views = (*Prober)(nil)
 func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 	now := time.Now()
 	var all []wire.ReadyQueue
-	for _, src := range p.sources.list {
+	for _, src := range p.sources.List {
 		all = appendSource(all, src, now)
 	}
 	for _, q := range p.allQueues() {
@@ -51,12 +52,12 @@ func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 }
 
 // appendSource appends a source as all its routes, if it is quarantined everywhere.
-func appendSource(dst []wire.ReadyQueue, src *source, now time.Time) []wire.ReadyQueue {
-	until := src.quarantinedEverywhereUntil()
+func appendSource(dst []wire.ReadyQueue, src *source.Source, now time.Time) []wire.ReadyQueue {
+	until := src.QuarantinedUntil()
 	if !now.Before(until) {
 		return dst
 	}
-	return append(dst, wire.ReadyQueue{Egress: src.name, State: "quarantined", Until: until, Reply: "Three routes refuse this source as blocklisted."})
+	return append(dst, wire.ReadyQueue{Egress: src.Name, State: "quarantined", Until: until, Reply: "Three routes refuse this source as blocklisted."})
 }
 
 // view is the queue as people see it.
@@ -100,9 +101,9 @@ func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
 func (p *Prober) EndQuarantine(sourceName, route string) bool {
 	now := time.Now()
 	was := false
-	for _, src := range p.sources.list {
-		if route == "" && src.name == sourceName {
-			if was = src.endQuarantine(now); was {
+	for _, src := range p.sources.List {
+		if route == "" && src.Name == sourceName {
+			if was = src.EndQuarantine(now); was {
 				p.resumeDelisted(src) // queues that were quarantined only for the blocklists go on as well
 			}
 		}
@@ -122,7 +123,7 @@ func (q *readyQueue) endQuarantine(now time.Time) bool {
 		return false
 	}
 	q.budget.QuarantinedUntil, q.blocklisted = time.Time{}, false
-	q.source.quarantineAt(q.provider.ID, time.Time{})
+	q.source.QuarantineAt(q.provider.ID, time.Time{})
 	q.prober.budgetLog.RequestLease(&q.budget) // a restart must not find it again
 	q.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", q.provider.ID, "egress", q.key.source)
 	q.dispatch(now)

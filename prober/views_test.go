@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/prober/source"
 	"probity/prober/wire"
 )
 
@@ -78,19 +79,19 @@ func TestTracesFollowTheQuery(t *testing.T) {
 
 // TestQuarantineEverywhereIsListed: a source that is quarantined everywhere is shown as all its routes, and let go as such.
 func TestQuarantineEverywhereIsListed(t *testing.T) {
-	all, err := newSourceSet([]Source{{EHLO: "e"}}, "")
+	all, err := source.New([]source.Identity{{EHLO: "e"}}, "")
 	require.NoError(t, err)
-	src := all.list[0]
+	src := all.List[0]
 	now := time.Now()
 	for _, r := range []string{"a", "b", "c"} {
-		src.addBlocklistReport(r, now.Add(time.Hour), delistingTrialInterval, now)
+		src.AddBlocklistReport(r, now.Add(time.Hour), source.DelistingInterval, now)
 	}
 	shown := appendSource(nil, src, now)
 	require.Len(t, shown, 1)
 	require.Empty(t, shown[0].Route)
-	require.True(t, src.endQuarantine(now))
+	require.True(t, src.EndQuarantine(now))
 	require.Empty(t, appendSource(nil, src, now))
-	require.False(t, src.addBlocklistReport("a", now.Add(time.Hour), delistingTrialInterval, now), "votes begin anew")
+	require.False(t, src.AddBlocklistReport("a", now.Add(time.Hour), source.DelistingInterval, now), "votes begin anew")
 }
 
 // TestEndingASourceQuarantineEndsBlocklistOnes: queues that are quarantined for blocklists alone go on with the source that an

@@ -194,15 +194,14 @@ func (c *explainReplyCmd) senderIdentity() (engine.SenderIdentity, error) {
 			return engine.SenderIdentity{}, fmt.Errorf("%w: --mail-from %q: %v", console.ErrUsage, c.MailFrom, err)
 		}
 	}
-	var id prober.Source
+	var spec egressSpec
 	if c.Egress != "" {
-		spec, err := egressFlag(c.Egress).parse()
-		if err != nil {
+		var err error
+		if spec, err = egressFlag(c.Egress).parse(); err != nil {
 			return engine.SenderIdentity{}, err
 		}
-		id = prober.Source{Local: spec.local, Public: spec.public, EHLO: spec.ehlo}
 	}
-	return id.SenderIdentity(c.MailFrom), nil
+	return spec.identity().SenderIdentity(c.MailFrom), nil
 }
 
 // unknownProvider returns a line's provider if the table does not know it and it is not a host name: many hosts have no provider.

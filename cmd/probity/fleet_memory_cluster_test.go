@@ -31,6 +31,7 @@ import (
 	"probity/internal/admin"
 	"probity/internal/memnet"
 	"probity/prober"
+	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/store"
 	"probity/store/cache"
@@ -165,7 +166,7 @@ type memProber struct {
 	cluster  *memCluster
 	name     string
 	ip       string
-	ids      []prober.Source
+	ids      []source.Identity
 	ownTable *engine.Table // used until the coordinator sends its own
 	cache    *cache.Cache
 	disk     vfs.FS
@@ -180,7 +181,7 @@ type memProber struct {
 func (f *memCluster) newProber(n, identities int) *memProber {
 	s := &memProber{cluster: f, name: fmt.Sprintf("p%d", n), ip: fmt.Sprintf("10.9.0.%d", 10+n), disk: vfs.NewMem(), ownTable: f.table}
 	for i := range identities {
-		s.ids = append(s.ids, prober.Source{Local: netip.AddrFrom4([4]byte{10, 8, byte(n), byte(i + 1)}), EHLO: fmt.Sprintf("mx%d-%d.prober.example", n, i)})
+		s.ids = append(s.ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, byte(n), byte(i + 1)}), EHLO: fmt.Sprintf("mx%d-%d.prober.example", n, i)})
 	}
 	return s
 }

@@ -26,7 +26,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
-	"probity/prober"
+	"probity/prober/source"
 	"probity/store"
 )
 
@@ -262,11 +262,11 @@ func estimatedEnd(ctx context.Context, n *node, id string, began time.Time) time
 	return 0
 }
 
-func manyIdentities(n int) (ids []prober.Source) {
+func manyIdentities(n int) (ids []source.Identity) {
 	for i := range n {
-		ids = append(ids, prober.Source{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.prober.example", i)})
+		ids = append(ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.prober.example", i)})
 	}
-	return append(ids, prober.Source{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
+	return append(ids, source.Identity{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
 }
 
 // cpuTime is the CPU time of this process so far.

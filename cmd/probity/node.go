@@ -27,6 +27,7 @@ import (
 	"probity/internal/console"
 	"probity/prober"
 	"probity/prober/doctor"
+	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store"
@@ -242,11 +243,11 @@ func dialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 }
 
 // identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
-func (f *probingFlags) identities() ([]prober.Source, error) {
+func (f *probingFlags) identities() ([]source.Identity, error) {
 	if len(f.Egress) == 0 {
-		return []prober.Source{{EHLO: console.HostName()}}, nil
+		return []source.Identity{{EHLO: hostName()}}, nil
 	}
-	var ids []prober.Source
+	var ids []source.Identity
 	for _, s := range f.Egress {
 		spec, err := s.parse()
 		if err != nil {

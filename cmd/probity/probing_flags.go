@@ -16,6 +16,7 @@ import (
 	"probity/engine/smtp"
 	"probity/internal/console"
 	"probity/prober"
+	"probity/prober/source"
 )
 
 // probingFlags are the flags of every command that queries the DNS or probes mail servers.
@@ -158,8 +159,8 @@ type egressSpec struct {
 	proxy         smtp.Proxy // of this source; zero: the one of --socks5
 }
 
-func (e egressSpec) identity() prober.Source {
-	return prober.Source{Local: e.local, Public: e.public, EHLO: e.ehlo, SOCKS5: e.proxy}
+func (e egressSpec) identity() source.Identity {
+	return source.Identity{Local: e.local, Public: e.public, EHLO: e.ehlo, SOCKS5: e.proxy}
 }
 
 // addressLiteral reports an EHLO name that is an address in brackets (RFC 5321 section 4.1.3).

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"probity/engine/smtp"
-	"probity/prober"
+	"probity/prober/source"
 )
 
 // proxyFlag is --socks5 and egressFlag one --egress, as given. Both may hold a password, which is not shown with the configuration.
@@ -46,7 +46,7 @@ func redactProxy(s string) string {
 }
 
 // dial returns a function that connects to mail servers, or to the proxies if there are any.
-func (f *probingFlags) dial(proxy smtp.Proxy, ids []prober.Source, log *slog.Logger) smtp.DialFunc {
+func (f *probingFlags) dial(proxy smtp.Proxy, ids []source.Identity, log *slog.Logger) smtp.DialFunc {
 	w := &proxyWatch{unreachable: map[string]*atomic.Bool{}, dial: dialFrom, log: log}
 	for _, p := range append([]smtp.Proxy{proxy}, proxiesOf(ids)...) {
 		if p.Addr != "" {
@@ -59,7 +59,7 @@ func (f *probingFlags) dial(proxy smtp.Proxy, ids []prober.Source, log *slog.Log
 	return w.connect
 }
 
-func proxiesOf(ids []prober.Source) (all []smtp.Proxy) {
+func proxiesOf(ids []source.Identity) (all []smtp.Proxy) {
 	for _, id := range ids {
 		all = append(all, id.SOCKS5)
 	}

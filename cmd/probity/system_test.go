@@ -32,6 +32,7 @@ import (
 	"probity/engine/smtp"
 	"probity/internal/memnet"
 	"probity/prober"
+	"probity/prober/source"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -156,11 +157,11 @@ func memNode(t *testing.T, network *memnet.Network, server netip.AddrPort) *node
 }
 
 // bothIdentities are two sources, one of each address family.
-func bothIdentities() []prober.Source {
-	return []prober.Source{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
+func bothIdentities() []source.Identity {
+	return []source.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
 }
 
-func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []prober.Source) *node {
+func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []source.Identity) *node {
 	return memNodeParts{table: engine.DefaultTable(), fs: vfs.NewMem(), network: network, servers: []netip.AddrPort{server}, ids: ids,
 		dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 			return network.DialFrom(local)(ctx, kind, address)
@@ -173,7 +174,7 @@ type memNodeParts struct {
 	fs          vfs.FS
 	network     *memnet.Network
 	servers     []netip.AddrPort
-	ids         []prober.Source
+	ids         []source.Identity
 	dial        smtp.DialFunc
 	jobEndParts func(*store.Job) []store.Part // nil for none
 }

@@ -1,4 +1,4 @@
-package prober
+package source
 
 import "time"
 
@@ -8,44 +8,44 @@ import "time"
 // connection. The first reachability trial starts as soon as the source is suspect: a host that answers it shows that the
 // source works.
 const (
-	trialGrace         = time.Second // how long others leave the trial connection to the reachability trial
+	TrialGrace         = time.Second // how long others leave the trial connection to the reachability trial
 	queueTrialEvery    = 4
 	reachTrialInterval = 5 * time.Second // at most one in this time
 	reachTrialLife     = 3 * time.Second
 )
 
-// reachTrial is a host that a source has reached, and the target that it was asked about.
-type reachTrial struct {
-	delistingTrial
-	host string
+// Reached is a host that a source has reached, and the target that it was asked about.
+type Reached struct {
+	Target
+	Host string
 }
 
-// recordReached records a host that sent a banner.
-func (h *health) recordReached(k reachTrial) {
+// RecordReached records a host that sent a banner.
+func (h *Health) RecordReached(k Reached) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastReached = k
 }
 
-// forgetReached drops a host that must not be asked any more.
-func (h *health) forgetReached(k reachTrial) {
+// ForgetReached drops a host that must not be asked any more.
+func (h *Health) ForgetReached(k Reached) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lastReached.host == k.host {
-		h.lastReached = reachTrial{}
+	if h.lastReached.Host == k.Host {
+		h.lastReached = Reached{}
 	}
 }
 
-// recordTrialReply records when a reachability trial was answered.
-func (h *health) recordTrialReply(now time.Time) {
+// RecordTrialReply records when a reachability trial was answered.
+func (h *Health) RecordTrialReply(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reachTrialReply = now
 }
 
 // firstTrial is when a source that becomes suspect may make its first trial connection. The mutex is held.
-func (h *health) firstTrial(now time.Time) time.Time {
-	if h.lastReached.host == "" {
+func (h *Health) firstTrial(now time.Time) time.Time {
+	if h.lastReached.Host == "" {
 		return now.Add(trialInterval)
 	}
 	if at := h.lastReachTrial.Add(reachTrialInterval); at.After(now) {
@@ -56,15 +56,15 @@ func (h *health) firstTrial(now time.Time) time.Time {
 
 // tryAt is when a connection may be tried, if not now. While the source is down, the caller that may connect now makes the
 // trial connection, and the next one is due later.
-func (h *health) tryAt(isReachTrial bool, now time.Time) time.Time {
+func (h *Health) tryAt(isReachTrial bool, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.trialAt
 	switch {
 	case !isReachTrial && !h.down():
 		return time.Time{}
-	case !isReachTrial && h.lastReached.host != "":
-		at = at.Add(trialGrace)
+	case !isReachTrial && h.lastReached.Host != "":
+		at = at.Add(TrialGrace)
 	}
 	if now.Before(at) {
 		return at
@@ -76,8 +76,8 @@ func (h *health) tryAt(isReachTrial bool, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// blockedUntil is when a connection may be tried; zero if any may now.
-func (h *health) blockedUntil() time.Time {
+// BlockedUntil is when a connection may be tried; zero if any may now.
+func (h *Health) BlockedUntil() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.down() {
@@ -87,34 +87,34 @@ func (h *health) blockedUntil() time.Time {
 }
 
 // LastReached is the host that was reached last; its name is empty if there is none.
-func (h *health) LastReached() reachTrial {
+func (h *Health) LastReached() Reached {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lastReached
 }
 
-// needsWatch reports a suspect source that is not watched; the caller must watch it from now on.
-func (h *health) needsWatch() bool {
+// NeedsWatch reports a suspect source that is not watched; the caller must watch it from now on.
+func (h *Health) NeedsWatch() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.watched || !h.suspect() || h.lastReached.host == "" {
+	if h.watched || !h.suspect() || h.lastReached.Host == "" {
 		return false
 	}
 	h.watched = true
 	return true
 }
 
-// nextTrial is when the next trial connection is due, and the host that it may go to. A zero time means none, and the watch
+// NextTrial is when the next trial connection is due, and the host that it may go to. A zero time means none, and the watch
 // ends.
-func (h *health) nextTrial() (time.Time, reachTrial) {
+func (h *Health) NextTrial() (time.Time, Reached) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.suspect() {
 		h.watched = false
-		return time.Time{}, reachTrial{}
+		return time.Time{}, Reached{}
 	}
 	if h.down() && h.trials%queueTrialEvery == queueTrialEvery-1 {
-		return h.trialAt, reachTrial{}
+		return h.trialAt, Reached{}
 	}
 	return h.trialAt, h.lastReached
 }

@@ -1,4 +1,4 @@
-package prober
+package source
 
 import (
 	"encoding/binary"
@@ -19,28 +19,28 @@ const (
 	firstUseLife  = 10 * 365 * 24 * time.Hour
 )
 
-// loadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is new. Sources
+// LoadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is new. Sources
 // that are not on the internet are warm.
-func (a *sourceSet) loadFirstUses(c *cache.Cache, now time.Time) error {
-	for _, src := range a.list {
+func (a *Set) LoadFirstUses(c *cache.Cache, now time.Time) error {
+	for _, src := range a.List {
 		if !src.mayBePublic() {
 			continue
 		}
-		since, err := loadFirstUse(c, src.name, now)
+		since, err := loadFirstUse(c, src.Name, now)
 		if err != nil {
-			return fmt.Errorf("warm-up of %s: %w", src.name, err)
+			return fmt.Errorf("warm-up of %s: %w", src.Name, err)
 		}
 		src.firstUsed = since
 	}
 	return nil
 }
 
-// saveFirstUse saves since when the source is used, if it is not warm from the start.
-func (src *source) saveFirstUse(c *cache.Cache) error {
+// SaveFirstUse saves since when the source is used, if it is not warm from the start.
+func (src *Source) SaveFirstUse(c *cache.Cache) error {
 	if src.firstUsed.IsZero() {
 		return nil
 	}
-	return saveFirstUse(c, src.name, src.firstUsed)
+	return saveFirstUse(c, src.Name, src.firstUsed)
 }
 
 func loadFirstUse(c *cache.Cache, name string, now time.Time) (time.Time, error) {
@@ -59,7 +59,7 @@ func saveFirstUse(c *cache.Cache, name string, since time.Time) error {
 func firstUseKey(sourceName string) string { return "since " + sourceName }
 
 // mayBePublic reports a source that receivers on the internet may see: any but an address that is known not to be public.
-func (i Source) mayBePublic() bool {
+func (i Identity) mayBePublic() bool {
 	for _, a := range [...]netip.Addr{i.Public, i.Local} {
 		if a.IsValid() {
 			return smtp.ClassOf(a) == smtp.Public
@@ -69,7 +69,7 @@ func (i Source) mayBePublic() bool {
 }
 
 // warmUpShare is the part of every budget that the source may use.
-func (src *source) warmUpShare(now time.Time) float64 {
+func (src *Source) warmUpShare(now time.Time) float64 {
 	if src.firstUsed.IsZero() || now.Sub(src.firstUsed) >= warmUpTime {
 		return 1
 	}
@@ -77,8 +77,8 @@ func (src *source) warmUpShare(now time.Time) float64 {
 	return min(1, firstDayShare*float64(int(1)<<days))
 }
 
-// warmUpLimits is the part of limits that the source may use now; a limit that is set stays above zero.
-func (src *source) warmUpLimits(l engine.Limits, now time.Time) engine.Limits {
+// WarmUpLimits is the part of limits that the source may use now; a limit that is set stays above zero.
+func (src *Source) WarmUpLimits(l engine.Limits, now time.Time) engine.Limits {
 	share := src.warmUpShare(now)
 	if share == 1 {
 		return l
@@ -91,9 +91,9 @@ func (src *source) warmUpLimits(l engine.Limits, now time.Time) engine.Limits {
 	return l
 }
 
-// warmingUp reports that a source is not warm yet: its budgets grow each day.
-func (a *sourceSet) warmingUp(now time.Time) bool {
-	for _, src := range a.list {
+// WarmingUp reports that a source is not warm yet: its budgets grow each day.
+func (a *Set) WarmingUp(now time.Time) bool {
+	for _, src := range a.List {
 		if src.warmUpShare(now) < 1 {
 			return true
 		}

@@ -1,4 +1,4 @@
-package prober
+package source
 
 import (
 	"net/netip"
@@ -14,15 +14,15 @@ import (
 
 func TestNewSourceDoublesDaily(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	src := &source{firstUsed: now}
+	src := &Source{firstUsed: now}
 	limits := engine.Limits{Connections: 5, RefusalsPerHour: 200, RefusalsPerConnection: 10}
 	for day, want := range []int{20, 40, 80, 160, 200, 200} {
-		got := src.warmUpLimits(limits, now.Add(time.Duration(day)*24*time.Hour+time.Hour))
+		got := src.WarmUpLimits(limits, now.Add(time.Duration(day)*24*time.Hour+time.Hour))
 		require.Equal(t, want, got.RefusalsPerHour, "day %d", day)
 		require.GreaterOrEqual(t, got.Connections, 1)
 		require.Equal(t, 10, got.RefusalsPerConnection, "what one connection may do is not a matter of age")
 	}
-	require.Equal(t, limits, (&source{}).warmUpLimits(limits, now))
+	require.Equal(t, limits, (&Source{}).WarmUpLimits(limits, now))
 }
 
 func TestFirstUseSurvivesRestart(t *testing.T) {
@@ -39,8 +39,8 @@ func TestFirstUseSurvivesRestart(t *testing.T) {
 
 func TestOnlyPublicAddressesWarmUp(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1": false, "10.1.2.3": false, "8.8.8.8": true} {
-		require.Equal(t, want, Source{Local: netip.MustParseAddr(address)}.mayBePublic(), address)
+		require.Equal(t, want, Identity{Local: netip.MustParseAddr(address)}.mayBePublic(), address)
 	}
-	require.True(t, Source{}.mayBePublic(), "nobody knows what the system chooses")
-	require.True(t, Source{Local: netip.MustParseAddr("10.1.2.3"), Public: netip.MustParseAddr("8.8.8.8")}.mayBePublic())
+	require.True(t, Identity{}.mayBePublic(), "nobody knows what the system chooses")
+	require.True(t, Identity{Local: netip.MustParseAddr("10.1.2.3"), Public: netip.MustParseAddr("8.8.8.8")}.mayBePublic())
 }

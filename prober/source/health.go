@@ -1,4 +1,4 @@
-package prober
+package source
 
 import (
 	"sync"
@@ -24,8 +24,8 @@ const (
 	maxSuccessGap = 3 * time.Second
 )
 
-// health is the state of a source by the results of its connections.
-type health struct {
+// Health is the state of a source by the results of its connections.
+type Health struct {
 	mu           sync.Mutex      // guards what follows
 	failures     int             // in a row
 	failedRoutes map[string]bool // of these failures; at most downRoutes
@@ -34,15 +34,15 @@ type health struct {
 	lastSuccess  time.Time       // when the last connection was made
 	firstFailure time.Time       // the first failure in the row
 
-	lastReached     reachTrial // the host reached last, which is most likely to answer a trial connection
-	lastReachTrial  time.Time  // when the last reachability trial was sent
-	reachTrialReply time.Time  // when one connected last
-	trials          int        // trial connections since it went down
-	watched         bool       // a goroutine sends trial connections
+	lastReached     Reached   // the host reached last, which is most likely to answer a trial connection
+	lastReachTrial  time.Time // when the last reachability trial was sent
+	reachTrialReply time.Time // when one connected last
+	trials          int       // trial connections since it went down
+	watched         bool      // a goroutine sends trial connections
 }
 
-// recordConnect records whether a connection was made. It reports a change: down, or up again.
-func (h *health) recordConnect(ok bool, route string, now time.Time) (changed bool) {
+// RecordConnect records whether a connection was made. It reports a change: down, or up again.
+func (h *Health) RecordConnect(ok bool, route string, now time.Time) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was := h.down()
@@ -73,37 +73,38 @@ func (h *health) recordConnect(ok bool, route string, now time.Time) (changed bo
 	return !was && h.down()
 }
 
-func (h *health) down() bool { return h.failures >= downFailures && len(h.failedRoutes) >= downRoutes }
+func (h *Health) down() bool { return h.failures >= downFailures && len(h.failedRoutes) >= downRoutes }
 
 // suspect reports that several receivers failed in a row: the fault may be ours.
-func (h *health) suspect() bool { return len(h.failedRoutes) >= suspectRoutes }
+func (h *Health) suspect() bool { return len(h.failedRoutes) >= suspectRoutes }
 
-func (h *health) isDown() bool {
+// IsDown reports a source that cannot connect anywhere.
+func (h *Health) IsDown() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.down()
 }
 
-// mayBeOurFault reports that a connection begun at a time may have failed by our own fault: several receivers fail in a row,
+// MayBeOurFault reports that a connection begun at a time may have failed by our own fault: several receivers fail in a row,
 // and the source worked recently, but not while this connection was tried.
-func (h *health) mayBeOurFault(began time.Time) bool {
+func (h *Health) MayBeOurFault(began time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.suspect() && h.noSuccessSince(began) && h.workedRecently()
 }
 
-// mayBeOutage reports that a connection begun at a time may have failed in an outage of ours that has just begun, or that
+// MayBeOutage reports that a connection begun at a time may have failed in an outage of ours that has just begun, or that
 // ended before the connection failed.
-func (h *health) mayBeOutage(began time.Time) bool {
+func (h *Health) MayBeOutage(began time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return (began.Before(h.workingSince) || h.noSuccessSince(began)) && h.workedRecently()
 }
 
 // noSuccessSince reports that no connection was made later than overlapGrace after began. The mutex is held.
-func (h *health) noSuccessSince(began time.Time) bool {
+func (h *Health) noSuccessSince(began time.Time) bool {
 	return h.lastSuccess.Sub(began) <= overlapGrace
 }
 
 // workedRecently reports that the source had worked recently when the failures in a row began. The mutex is held.
-func (h *health) workedRecently() bool { return h.firstFailure.Sub(h.lastSuccess) < recentSuccess }
+func (h *Health) workedRecently() bool { return h.firstFailure.Sub(h.lastSuccess) < recentSuccess }

@@ -1,4 +1,4 @@
-package prober
+package source
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 	"probity/engine"
 )
 
-func manySources(t *testing.T, n int) sourceSet {
-	var ids []Source
+func manySources(t *testing.T, n int) Set {
+	var ids []Identity
 	for i := range n {
-		ids = append(ids, Source{Local: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.us.example", i+1)})
+		ids = append(ids, Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.us.example", i+1)})
 	}
-	all, err := newSourceSet(ids, "")
+	all, err := New(ids, "")
 	require.NoError(t, err)
 	return all
 }
@@ -29,7 +29,7 @@ func TestChoiceOfSourceIsStable(t *testing.T) {
 		for _, address := range []string{"ann@example.org", "bob@example.net", "ann@gmail.com", "bob@gmail.com", "ann@web.de"} {
 			a, err := engine.Parse(address)
 			require.NoError(t, err)
-			got[host] += all.choose(&route, a, "", time.Now()).name[8:] + " "
+			got[host] += all.Choose(&route, a, "", time.Now()).Name[8:] + " "
 		}
 	}
 	require.Equal(t, map[string]string{
@@ -49,11 +49,11 @@ func TestTenantHasOneSource(t *testing.T) {
 			require.NoError(t, err)
 			bob, err := engine.Parse(fmt.Sprintf("bob@d%d.example", i))
 			require.NoError(t, err)
-			src := all.choose(route, ann, "", now)
-			src.quarantineAt("gate", now.Add(time.Hour))
-			require.Same(t, src, all.choose(route, bob, "", now), "no other source asks while it rests there")
-			require.False(t, all.otherAvailable(route.Provider, src, now))
-			seen[src.name]++
+			src := all.Choose(route, ann, "", now)
+			src.QuarantineAt("gate", now.Add(time.Hour))
+			require.Same(t, src, all.Choose(route, bob, "", now), "no other source asks while it rests there")
+			require.False(t, all.OtherAvailable(route.Provider, src, now))
+			seen[src.Name]++
 		}
 		require.Len(t, seen, want)
 		for name, n := range seen {
@@ -62,8 +62,8 @@ func TestTenantHasOneSource(t *testing.T) {
 	}
 }
 
-func twoSources(t *testing.T) sourceSet {
-	all, err := newSourceSet([]Source{{Local: netip.MustParseAddr("192.0.2.1"), EHLO: "a.us.example"}, {Local: netip.MustParseAddr("192.0.2.2"), EHLO: "b.us.example"}}, "")
+func twoSources(t *testing.T) Set {
+	all, err := New([]Identity{{Local: netip.MustParseAddr("192.0.2.1"), EHLO: "a.us.example"}, {Local: netip.MustParseAddr("192.0.2.2"), EHLO: "b.us.example"}}, "")
 	require.NoError(t, err)
 	return all
 }
@@ -76,16 +76,16 @@ func TestWideProviderSkipsQuarantinedSources(t *testing.T) {
 	wide, narrow := &engine.Route{Key: "w", Provider: &engine.Provider{ID: "w", Kind: engine.KindWide}}, &engine.Route{Key: "n", Provider: &engine.Provider{ID: "n"}}
 	a, err := engine.Parse("ann@x.example")
 	require.NoError(t, err)
-	first := all.choose(wide, a, "", now)
-	first.quarantineAt("w", now.Add(time.Hour))
-	second := all.choose(wide, a, "", now)
+	first := all.Choose(wide, a, "", now)
+	first.QuarantineAt("w", now.Add(time.Hour))
+	second := all.Choose(wide, a, "", now)
 	require.NotSame(t, first, second)
-	require.Same(t, first, all.choose(wide, a, first.name, now), "who is pinned is asked")
-	require.Same(t, all.choose(narrow, a, "", now), all.choose(narrow, a, "", now.Add(time.Minute)))
-	require.True(t, all.otherAvailable(wide.Provider, first, now))
-	require.False(t, all.otherAvailable(narrow.Provider, first, now), "a narrow route has one source")
-	require.Same(t, first, all.choose(wide, a, "", now.Add(time.Hour)), "its time is over")
-	second.quarantineAt("w", now.Add(time.Hour))
-	require.Same(t, first, all.choose(wide, a, "", now), "nobody is wanted: it says so itself")
-	require.False(t, all.otherAvailable(wide.Provider, first, now))
+	require.Same(t, first, all.Choose(wide, a, first.Name, now), "who is pinned is asked")
+	require.Same(t, all.Choose(narrow, a, "", now), all.Choose(narrow, a, "", now.Add(time.Minute)))
+	require.True(t, all.OtherAvailable(wide.Provider, first, now))
+	require.False(t, all.OtherAvailable(narrow.Provider, first, now), "a narrow route has one source")
+	require.Same(t, first, all.Choose(wide, a, "", now.Add(time.Hour)), "its time is over")
+	second.QuarantineAt("w", now.Add(time.Hour))
+	require.Same(t, first, all.Choose(wide, a, "", now), "nobody is wanted: it says so itself")
+	require.False(t, all.OtherAvailable(wide.Provider, first, now))
 }

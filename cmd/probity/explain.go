@@ -17,7 +17,6 @@ import (
 	"probity/engine/lists"
 	"probity/internal/console"
 	"probity/internal/providerview"
-	"probity/prober"
 )
 
 type explainCmd struct {

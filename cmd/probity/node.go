@@ -245,7 +245,7 @@ func dialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 // identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
 func (f *probingFlags) identities() ([]source.Identity, error) {
 	if len(f.Egress) == 0 {
-		return []source.Identity{{EHLO: hostName()}}, nil
+		return []source.Identity{{EHLO: console.HostName()}}, nil
 	}
 	var ids []source.Identity
 	for _, s := range f.Egress {

@@ -15,7 +15,6 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/internal/console"
-	"probity/prober"
 	"probity/prober/source"
 )
 

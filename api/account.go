@@ -7,9 +7,9 @@ import (
 	"probity/store"
 )
 
-func (c *call) getCredits() error { return c.sendCredits(c.identity.User.ID) }
+func getCredits(c *call) error { return sendCredits(c, c.identity.User.ID) }
 
-func (c *call) sendCredits(account string) error {
+func sendCredits(c *call, account string) error {
 	credits, err := c.srv.deps.Store.Credits(account)
 	if err != nil {
 		return err
@@ -23,16 +23,16 @@ func creditsJSON(c store.Credits) []byte {
 	return append(b, '}')
 }
 
-func (c *call) getOrigins() error {
+func getOrigins(c *call) error {
 	origins := c.srv.cfg.CallbackFrom
 	if origins == nil {
 		origins = []string{}
 	}
-	return c.sendJSON(statusOK, map[string]any{"origins": origins})
+	return sendJSON(c, statusOK, map[string]any{"origins": origins})
 }
 
 // sendJSON answers with a value as JSON.
-func (c *call) sendJSON(status int, v any) error {
+func sendJSON(c *call, status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -40,9 +40,9 @@ func (c *call) sendJSON(status int, v any) error {
 	return c.sendBytes(status, b)
 }
 
-func (c *call) getHealth() error { return c.sendBytes(statusOK, []byte(`{"status":"ok"}`)) }
+func getHealth(c *call) error { return c.sendBytes(statusOK, []byte(`{"status":"ok"}`)) }
 
-func (c *call) getReadiness() error {
+func getReadiness(c *call) error {
 	if err := c.srv.readiness(); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func showUser(u store.User, password string) userJSON {
 }
 
 // user finds an account by its e-mail address or its id.
-func (c *call) user(name string) (store.User, error) {
+func user(c *call, name string) (store.User, error) {
 	find := c.srv.deps.Store.User
 	if strings.Contains(name, "@") {
 		find = c.srv.deps.Store.UserByEmail
@@ -37,35 +37,35 @@ func (c *call) user(name string) (store.User, error) {
 }
 
 // userOfQuery is the account that the required query parameter user names.
-func (c *call) userOfQuery() (store.User, error) {
-	if c.query("user") == "" {
+func userOfQuery(c *call) (store.User, error) {
+	if queryText(c, "user") == "" {
 		return store.User{}, refuse(unacceptable, "user is missing: name the account by its e-mail address or its id.")
 	}
-	return c.user(c.query("user"))
+	return user(c, queryText(c, "user"))
 }
 
 // actor is who acts and from where, for the audit log.
-func (c *call) actor() string {
-	return store.AuditActor(c.identity.User.ID, c.clientIPText())
+func actor(c *call) string {
+	return store.AuditActor(c.identity.User.ID, clientIPText(c))
 }
 
 // clientIPText is the client's address, empty if it is not known.
-func (c *call) clientIPText() string {
+func clientIPText(c *call) string {
 	if a := c.clientIP(); a.IsValid() {
 		return a.String()
 	}
 	return ""
 }
 
-func (c *call) listUsers() error {
+func listUsers(c *call) error {
 	users := []userJSON{}
 	for _, u := range c.srv.deps.Store.Users() {
 		users = append(users, showUser(u, ""))
 	}
-	return c.sendJSON(statusOK, map[string]any{"users": users})
+	return sendJSON(c, statusOK, map[string]any{"users": users})
 }
 
-func (c *call) addUser() error {
+func addUser(c *call) error {
 	d, err := c.strictDocument("email", "password", "role", "credits", "limits")
 	if err != nil {
 		return err
@@ -74,11 +74,11 @@ func (c *call) addUser() error {
 	if err != nil {
 		return err
 	}
-	u, password, err := c.srv.deps.Store.AddUser(c.ctx, n, c.actor(), c.srv.now())
+	u, password, err := c.srv.deps.Store.AddUser(c.ctx, n, actor(c), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, showUser(u, password))
+	return sendJSON(c, statusCreated, showUser(u, password))
 }
 
 func readUser(d *document) (n store.NewUser, err error) {
@@ -116,31 +116,31 @@ func readLimits(d *document) (l store.Limits, err error) {
 	return store.Limits{SinglePerMinute: int(single), BulkPerHour: int(bulk)}, err
 }
 
-func (c *call) disableUser() error {
-	return c.changeUser(func(id string) error { return c.srv.deps.Store.DisableUser(id, c.actor(), c.srv.now()) })
+func disableUser(c *call) error {
+	return changeUser(c, func(id string) error { return c.srv.deps.Store.DisableUser(id, actor(c), c.srv.now()) })
 }
 
-func (c *call) enableUser() error {
-	return c.changeUser(func(id string) error { return c.srv.deps.Store.EnableUser(id, c.actor(), c.srv.now()) })
+func enableUser(c *call) error {
+	return changeUser(c, func(id string) error { return c.srv.deps.Store.EnableUser(id, actor(c), c.srv.now()) })
 }
 
 // ResetPage is the dashboard's page that a reset link leads to. The token follows the #, which browsers do not send.
 const ResetPage = "/app/reset#"
 
 // createResetLink makes a link that resets the password of the account of the path.
-func (c *call) createResetLink() error {
-	u, err := c.user(c.param)
+func createResetLink(c *call) error {
+	u, err := user(c, c.param)
 	if err != nil {
 		return err
 	}
-	token, expires, err := c.srv.deps.Store.NewReset(u.ID, c.actor(), c.srv.now())
+	token, expires, err := c.srv.deps.Store.NewReset(u.ID, actor(c), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
+	return sendJSON(c, statusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
 }
 
-func (c *call) setLimits() error {
+func setLimits(c *call) error {
 	d, err := c.document()
 	if err != nil {
 		return err
@@ -149,12 +149,12 @@ func (c *call) setLimits() error {
 	if err != nil {
 		return err
 	}
-	return c.changeUser(func(id string) error { return c.srv.deps.Store.SetLimits(id, l, c.actor(), c.srv.now()) })
+	return changeUser(c, func(id string) error { return c.srv.deps.Store.SetLimits(id, l, actor(c), c.srv.now()) })
 }
 
 // changeUser changes the account of the path and returns it.
-func (c *call) changeUser(change func(id string) error) error {
-	u, err := c.user(c.param)
+func changeUser(c *call, change func(id string) error) error {
+	u, err := user(c, c.param)
 	if err != nil {
 		return err
 	}
@@ -164,5 +164,5 @@ func (c *call) changeUser(change func(id string) error) error {
 	if u, err = c.srv.deps.Store.User(u.ID); err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, showUser(u, ""))
+	return sendJSON(c, statusOK, showUser(u, ""))
 }

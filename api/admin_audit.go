@@ -23,13 +23,13 @@ type auditEventJSON struct {
 const maxAuditRead, auditReadSize = 20_000, 200
 
 // listAuditEvents serves a page of the audit log, newest first.
-func (c *call) listAuditEvents() error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+func listAuditEvents(c *call) error {
+	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	by, action := strings.ToLower(c.query("by")), c.query("act")
-	events, next, err := c.srv.auditEvents(c.query("cursor"), int(limit), func(a auditEventJSON) bool {
+	by, action := strings.ToLower(queryText(c, "by")), queryText(c, "act")
+	events, next, err := c.srv.auditEvents(queryText(c, "cursor"), int(limit), func(a auditEventJSON) bool {
 		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
@@ -38,7 +38,7 @@ func (c *call) listAuditEvents() error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
+	return sendJSON(c, statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
 }
 
 // ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
@@ -101,10 +101,10 @@ func (s *Server) emailLookup() func(account string) string {
 }
 
 // auditSignIn records that an admin signed in. Sign-ins of customers are not recorded.
-func (c *call) auditSignIn(u store.User) error {
+func auditSignIn(c *call, u store.User) error {
 	if u.Role != store.Admin {
 		return nil
 	}
 	c.identity.User = u
-	return c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: c.actor(), Action: "sign in", Target: u.ID})
+	return c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: actor(c), Action: "sign in", Target: u.ID})
 }

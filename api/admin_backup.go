@@ -19,9 +19,9 @@ const (
 
 // sendBackup serves the state store, and the files of jobs if wanted, as a tar archive. It makes a copy first and packs
 // it while it is sent.
-func (c *call) sendBackup() error {
+func sendBackup(c *call) error {
 	s := c.srv
-	jobs, err := c.queryFlag("jobs")
+	jobs, err := queryFlag(c, "jobs")
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (c *call) sendBackup() error {
 	}
 	dir, err := s.prepareBackup(c.id, jobs)
 	if err == nil {
-		err = s.deps.Store.RecordBackup(c.actor(), s.now())
+		err = s.deps.Store.RecordBackup(actor(c), s.now())
 	}
 	if err != nil {
 		s.backupRunning.Store(false)

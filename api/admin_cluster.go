@@ -4,9 +4,9 @@ import "probity/coordinator/fleet"
 
 // getCluster serves the nodes of the cluster, their egress sources and their status, as probity cluster shows them. A server
 // without a cluster has no nodes.
-func (c *call) getCluster() error {
+func getCluster(c *call) error {
 	if report := c.srv.deps.Operator.Cluster; report != nil {
-		return c.sendJSON(statusOK, report())
+		return sendJSON(c, statusOK, report())
 	}
-	return c.sendJSON(statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
+	return sendJSON(c, statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
 }

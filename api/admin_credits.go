@@ -9,15 +9,15 @@ import (
 // maxNote bounds the note of an admin at an audit event, in bytes.
 const maxNote = 200
 
-func (c *call) getCreditsOf() error {
-	u, err := c.userOfQuery()
+func getCreditsOf(c *call) error {
+	u, err := userOfQuery(c)
 	if err != nil {
 		return err
 	}
-	return c.sendCredits(u.ID)
+	return sendCredits(c, u.ID)
 }
 
-func (c *call) grantCredits() error {
+func grantCredits(c *call) error {
 	d, err := c.document()
 	if err != nil {
 		return err
@@ -37,11 +37,11 @@ func (c *call) grantCredits() error {
 	if err != nil {
 		return err
 	}
-	u, err := c.userOf(d)
+	u, err := userOf(c, d)
 	if err != nil {
 		return err
 	}
-	credits, err := c.srv.deps.Store.GrantCredits(u.ID, store.CreditGrant{ID: id, Credits: amount, By: c.actor(), Note: note}, c.srv.now())
+	credits, err := c.srv.deps.Store.GrantCredits(u.ID, store.CreditGrant{ID: id, Credits: amount, By: actor(c), Note: note}, c.srv.now())
 	if err != nil {
 		return err
 	}
@@ -61,21 +61,21 @@ type entryJSON struct {
 	Key      string     `json:"key_id,omitempty"` // of a single call with a key
 }
 
-func (c *call) getLedger() error {
-	u, err := c.userOfQuery()
+func getLedger(c *call) error {
+	u, err := userOfQuery(c)
 	if err != nil {
 		return err
 	}
-	return c.sendLedger(u.ID)
+	return sendLedger(c, u.ID)
 }
 
 // sendLedger serves a page of an account's ledger, newest first.
-func (c *call) sendLedger(account string) error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+func sendLedger(c *call, account string) error {
+	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	before, err := c.queryNumber("cursor", 0, 1, 1<<62)
+	before, err := queryNumber(c, "cursor", 0, 1, 1<<62)
 	if err != nil {
 		return err
 	}
@@ -92,5 +92,5 @@ func (c *call) sendLedger(account string) error {
 	if len(found) < int(limit) || next == "1" {
 		next = ""
 	}
-	return c.sendJSON(statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
+	return sendJSON(c, statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
 }

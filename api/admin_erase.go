@@ -66,7 +66,7 @@ func (s *Server) receipt(e store.Erasure) Receipt {
 }
 
 // erase erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
-func (c *call) erase() error {
+func erase(c *call) error {
 	d, err := c.document()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *call) erase() error {
 		return refuse(unacceptable, "address must be an e-mail address.")
 	}
 	ctx, stop := c.clientContext() // the erasure goes on after it
-	e, err := c.srv.deps.Eraser.Erase(ctx, a, c.actor(), c.srv.now())
+	e, err := c.srv.deps.Eraser.Erase(ctx, a, actor(c), c.srv.now())
 	stop()
 	if errors.Is(err, store.ErrErasuresFull) {
 		return refuse(unavailable, "Too many erasures wait for nodes that are away: bring the nodes back, and ask again.")
@@ -92,10 +92,10 @@ func (c *call) erase() error {
 	if e.Open() {
 		status = statusAccepted
 	}
-	return c.sendJSON(status, c.srv.receipt(e))
+	return sendJSON(c, status, c.srv.receipt(e))
 }
 
-func (c *call) getErasure() error {
+func getErasure(c *call) error {
 	e, err := c.srv.deps.Store.Erasure(c.param)
 	if errors.Is(err, store.ErrNotFound) {
 		return refuse(notFound, "There is no erasure of this id: look at the list, GET /v1/admin/erasures.")
@@ -103,16 +103,16 @@ func (c *call) getErasure() error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, c.srv.receipt(e))
+	return sendJSON(c, statusOK, c.srv.receipt(e))
 }
 
 // listErasures serves receipts, newest first.
-func (c *call) listErasures() error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+func listErasures(c *call) error {
+	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	list, err := c.srv.deps.Store.Erasures(c.query("cursor"), int(limit))
+	list, err := c.srv.deps.Store.Erasures(queryText(c, "cursor"), int(limit))
 	if errors.Is(err, store.ErrBadCursor) {
 		return refuse(unacceptable, "cursor must be the next_cursor of the page before.")
 	}
@@ -127,7 +127,7 @@ func (c *call) listErasures() error {
 	if len(list) == int(limit) {
 		next = list[limit-1].ID
 	}
-	return c.sendJSON(statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
+	return sendJSON(c, statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
 }
 
 // IsAnswerAbout reports whether a kept answer to a verification is about an address, given in folded form.

@@ -24,7 +24,7 @@ type keyJSON struct {
 	Secret string `json:"key,omitempty"`
 }
 
-func (c *call) showKey(k store.APIKey, secret string) keyJSON {
+func showKey(c *call, k store.APIKey, secret string) keyJSON {
 	owner := k.Account
 	if u, err := c.srv.deps.Store.User(k.Account); err == nil {
 		owner = u.Email
@@ -35,64 +35,64 @@ func (c *call) showKey(k store.APIKey, secret string) keyJSON {
 	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, timestamp(k.Created), timestampOrNil(k.LastUsed), k.Scopes, timestampOrNil(k.Expires), k.Networks, secret}
 }
 
-func (c *call) listKeys() error {
+func listKeys(c *call) error {
 	account := ""
-	if name := c.query("user"); name != "" {
-		u, err := c.user(name)
+	if name := queryText(c, "user"); name != "" {
+		u, err := user(c, name)
 		if err != nil {
 			return err
 		}
 		account = u.ID
 	}
-	return c.sendKeys(account)
+	return sendKeys(c, account)
 }
 
-func (c *call) listOwnKeys() error { return c.sendKeys(c.identity.User.ID) }
+func listOwnKeys(c *call) error { return sendKeys(c, c.identity.User.ID) }
 
 // sendKeys lists the keys of an account, or of all.
-func (c *call) sendKeys(account string) error {
+func sendKeys(c *call, account string) error {
 	found, err := c.srv.deps.Store.Keys(account)
 	if err != nil {
 		return err
 	}
 	keys := []keyJSON{}
 	for _, k := range found {
-		keys = append(keys, c.showKey(k, ""))
+		keys = append(keys, showKey(c, k, ""))
 	}
-	return c.sendJSON(statusOK, map[string]any{"keys": keys})
+	return sendJSON(c, statusOK, map[string]any{"keys": keys})
 }
 
-func (c *call) createKey() error {
+func createKey(c *call) error {
 	d, err := c.strictDocument("user", "name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
-	u, err := c.userOf(d)
+	u, err := userOf(c, d)
 	if err != nil {
 		return err
 	}
-	return c.makeKey(d, u.ID)
+	return makeKey(c, d, u.ID)
 }
 
-func (c *call) createOwnKey() error {
+func createOwnKey(c *call) error {
 	d, err := c.strictDocument("name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
-	return c.makeKey(d, c.identity.User.ID)
+	return makeKey(c, d, c.identity.User.ID)
 }
 
 // makeKey makes the key that a body describes for an account, and shows its secret this once.
-func (c *call) makeKey(d *document, account string) error {
+func makeKey(c *call, d *document, account string) error {
 	n, err := readNewKey(d)
 	if err != nil {
 		return err
 	}
-	secret, k, err := c.srv.deps.Store.CreateKey(account, n, c.actor(), c.srv.now())
+	secret, k, err := c.srv.deps.Store.CreateKey(account, n, actor(c), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, c.showKey(k, secret))
+	return sendJSON(c, statusCreated, showKey(c, k, secret))
 }
 
 func readNewKey(d *document) (n store.NewKey, err error) {
@@ -127,20 +127,20 @@ func readNewKey(d *document) (n store.NewKey, err error) {
 }
 
 // userOf finds the account that the body's member user names.
-func (c *call) userOf(d *document) (store.User, error) {
+func userOf(c *call, d *document) (store.User, error) {
 	name, err := d.requiredText("user")
 	if err != nil {
 		return store.User{}, err
 	}
-	return c.user(name)
+	return user(c, name)
 }
 
-func (c *call) revokeKey() error    { return c.dropKey("") }
-func (c *call) revokeOwnKey() error { return c.dropKey(c.identity.User.ID) }
+func revokeKey(c *call) error    { return dropKey(c, "") }
+func revokeOwnKey(c *call) error { return dropKey(c, c.identity.User.ID) }
 
 // dropKey revokes the key of the path, which must belong to account unless that is empty.
-func (c *call) dropKey(account string) error {
-	if err := c.srv.deps.Store.RevokeKey(account, c.param, c.actor(), c.srv.now()); err != nil {
+func dropKey(c *call, account string) error {
+	if err := c.srv.deps.Store.RevokeKey(account, c.param, actor(c), c.srv.now()); err != nil {
 		return err
 	}
 	c.ctx.Response.SetStatusCode(statusNoContent)

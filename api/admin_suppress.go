@@ -20,7 +20,7 @@ func showSuppression(s store.Suppression) suppressionJSON {
 	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, timestamp(s.Since)}
 }
 
-func (c *call) listSuppressions() error {
+func listSuppressions(c *call) error {
 	found, err := c.srv.deps.Store.Suppressions()
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (c *call) listSuppressions() error {
 	for _, s := range found {
 		suppressions = append(suppressions, showSuppression(s))
 	}
-	return c.sendJSON(statusOK, map[string]any{"suppressions": suppressions})
+	return sendJSON(c, statusOK, map[string]any{"suppressions": suppressions})
 }
 
 // ParseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
@@ -61,7 +61,7 @@ func ParseSuppression(kind, name string) (store.Suppression, error) {
 	return s, nil
 }
 
-func (c *call) suppress() error {
+func suppress(c *call) error {
 	d, err := c.document()
 	if err != nil {
 		return err
@@ -81,19 +81,19 @@ func (c *call) suppress() error {
 	if s.Note, err = d.shortText("note", maxNote); err != nil {
 		return err
 	}
-	s.By, s.Since = c.actor(), c.srv.now().UTC()
+	s.By, s.Since = actor(c), c.srv.now().UTC()
 	if err := c.srv.deps.Store.Suppress([]store.Suppression{s}, c.srv.now()); err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, showSuppression(s))
+	return sendJSON(c, statusCreated, showSuppression(s))
 }
 
-func (c *call) unsuppress() error {
-	s, err := ParseSuppression(c.query("kind"), c.query("name"))
+func unsuppress(c *call) error {
+	s, err := ParseSuppression(queryText(c, "kind"), queryText(c, "name"))
 	if err != nil {
 		return err
 	}
-	if err := c.srv.deps.Store.Unsuppress(s.Kind, s.Name, c.actor(), c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.Unsuppress(s.Kind, s.Name, actor(c), c.srv.now()); err != nil {
 		return err
 	}
 	c.ctx.Response.SetStatusCode(statusNoContent)

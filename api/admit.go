@@ -26,7 +26,7 @@ func (c *call) admit() error {
 		return busy("The server is shutting down")
 	}
 	if c.route.crossOrigin {
-		if err := c.admitOrigin(); err != nil {
+		if err := admitOrigin(c); err != nil {
 			return err
 		}
 	}
@@ -44,19 +44,19 @@ func (c *call) authorize() error {
 	if c.route.access == anyone {
 		return nil
 	}
-	if c.route.access == keyOrSignature && c.isSigned() {
-		return c.checkSignature()
+	if c.route.access == keyOrSignature && isSigned(c) {
+		return checkSignature(c)
 	}
 	var err error
-	if keys := c.ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization); c.route.access.bySession() || (len(keys) == 0 && c.sessionToken() != "") {
-		err = c.authorizeSession()
+	if keys := c.ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization); c.route.access.bySession() || (len(keys) == 0 && sessionToken(c) != "") {
+		err = authorizeSession(c)
 	} else {
 		err = c.authorizeKey(keys)
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.requireAdmin(); err != nil {
+	if err := requireAdmin(c); err != nil {
 		return err
 	}
 	return c.checkKeyRestrictions()

@@ -72,7 +72,7 @@ type eventStream struct {
 }
 
 // getEvents serves a stream that ends with the session, the server or the page.
-func (c *call) getEvents() error {
+func getEvents(c *call) error {
 	s, account := c.srv, c.identity.User.ID
 	r, w := io.Pipe()
 	f := &eventStream{srv: s, account: account, token: c.session.token, w: w}

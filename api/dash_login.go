@@ -32,18 +32,18 @@ type serviceJSON struct {
 	Retained  int64  `json:"results_kept_seconds"`
 }
 
-func (c *call) sendSession(status int, u store.User, v loginSession) error {
-	return c.sendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
+func sendSession(c *call, status int, u store.User, v loginSession) error {
+	return sendJSON(c, status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
 		Session: v.ID, Expires: timestamp(v.Expires), CSRF: store.CSRFToken(v.token),
 		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload, int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
 }
 
-func (c *call) getSession() error { return c.sendSession(statusOK, c.identity.User, *c.session) }
+func getSession(c *call) error { return sendSession(c, statusOK, c.identity.User, *c.session) }
 
 // logIn starts a session for an e-mail address and a password, and a code if the account needs one. A page of another origin
 // is refused, although it could not send JSON here without permission.
-func (c *call) logIn() error {
-	if err := c.requireSameOrigin(); err != nil {
+func logIn(c *call) error {
+	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
 	d, err := c.strictDocument("email", "password", "code")
@@ -62,7 +62,7 @@ func (c *call) logIn() error {
 	if err != nil {
 		return err
 	}
-	u, err := c.checkCredentials(c.srv.deps.Store.LogIn, store.Login{Email: email, Password: password, Code: code})
+	u, err := checkCredentials(c, c.srv.deps.Store.LogIn, store.Login{Email: email, Password: password, Code: code})
 	if err != nil {
 		return err
 	}
@@ -70,16 +70,16 @@ func (c *call) logIn() error {
 	if err != nil {
 		return refusalOfLogin(err, c.srv.now())
 	}
-	if err := c.auditSignIn(u); err != nil {
+	if err := auditSignIn(c, u); err != nil {
 		return err
 	}
-	c.setCookie(token)
-	return c.sendSession(statusOK, u, loginSession{token, session})
+	setCookie(c, token)
+	return sendSession(c, statusOK, u, loginSession{token, session})
 }
 
 // resetPassword sets a new password with the token of a reset link.
-func (c *call) resetPassword() error {
-	if err := c.requireSameOrigin(); err != nil {
+func resetPassword(c *call) error {
+	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
 	d, err := c.strictDocument("token", "password")
@@ -110,7 +110,7 @@ func (c *call) resetPassword() error {
 type credentialCheck func(context.Context, store.Login, time.Time) (store.User, error)
 
 // checkCredentials waits for its turn as long as the client does. Every attempt counts in the window of the client's network.
-func (c *call) checkCredentials(by credentialCheck, l store.Login) (store.User, error) {
+func checkCredentials(c *call, by credentialCheck, l store.Login) (store.User, error) {
 	if d := c.srv.deps.Store.AllowLogin(c.clientIP(), c.srv.now()); !d.OK {
 		return store.User{}, overLimit(d)
 	}
@@ -122,9 +122,9 @@ func (c *call) checkCredentials(by credentialCheck, l store.Login) (store.User, 
 }
 
 // recheckCredentials is checkCredentials for the account of the session. A failure does not end the session.
-func (c *call) recheckCredentials(by credentialCheck, l store.Login) error {
+func recheckCredentials(c *call, by credentialCheck, l store.Login) error {
 	l.Email = c.identity.User.Email
-	_, err := c.checkCredentials(by, l)
+	_, err := checkCredentials(c, by, l)
 	switch {
 	case errors.Is(err, store.ErrBadCredentials):
 		return refuse(unacceptable, "The current password is wrong: try again.")
@@ -170,12 +170,12 @@ func refusalFor(cause error, challenge, detail string) error {
 	return r
 }
 
-func (c *call) logOut() error {
+func logOut(c *call) error {
 	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.session.ID)
 	if err != nil && !errors.Is(err, store.ErrNoSession) {
 		return err
 	}
-	c.setCookie("")
+	setCookie(c, "")
 	c.ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
@@ -189,7 +189,7 @@ type sessionJSON struct {
 	Current bool      `json:"current"`
 }
 
-func (c *call) listSessions() error {
+func listSessions(c *call) error {
 	open, err := c.srv.deps.Store.Sessions(c.identity.User.ID, c.srv.now())
 	if err != nil {
 		return err
@@ -198,10 +198,10 @@ func (c *call) listSessions() error {
 	for _, s := range open {
 		list = append(list, sessionJSON{s.ID, s.Agent, timestamp(s.Created), timestamp(s.Expires), s.ID == c.session.ID})
 	}
-	return c.sendJSON(statusOK, map[string]any{"sessions": list})
+	return sendJSON(c, statusOK, map[string]any{"sessions": list})
 }
 
-func (c *call) endSession() error {
+func endSession(c *call) error {
 	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.param)
 	if errors.Is(err, store.ErrNoSession) {
 		return refuse(notFound, "There is no such session: it may have ended already.")
@@ -213,7 +213,7 @@ func (c *call) endSession() error {
 	return nil
 }
 
-func (c *call) endOtherSessions() error {
+func endOtherSessions(c *call) error {
 	if err := c.srv.deps.Store.EndSessions(c.identity.User.ID, c.session.ID); err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (c *call) endOtherSessions() error {
 }
 
 // changePassword checks the current password again, and ends all other sessions.
-func (c *call) changePassword() error {
+func changePassword(c *call) error {
 	d, err := c.strictDocument("current", "password")
 	if err != nil {
 		return err
@@ -235,10 +235,10 @@ func (c *call) changePassword() error {
 	if err != nil {
 		return err
 	}
-	if err := c.recheckCredentials(c.srv.deps.Store.CheckPassword, store.Login{Password: current}); err != nil {
+	if err := recheckCredentials(c, c.srv.deps.Store.CheckPassword, store.Login{Password: current}); err != nil {
 		return err
 	}
-	if err := c.srv.deps.Store.SetPassword(c.srv.stopCtx, c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: c.actor()}, c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.SetPassword(c.srv.stopCtx, c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: actor(c)}, c.srv.now()); err != nil {
 		return err
 	}
 	c.ctx.Response.SetStatusCode(statusNoContent)

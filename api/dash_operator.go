@@ -49,16 +49,16 @@ type operatorJob struct {
 }
 
 // listAllJobs serves a page of the jobs of all accounts, newest first.
-func (c *call) listAllJobs() error {
-	limit, err := c.queryNumber("limit", maxPage, 1, maxPage)
+func listAllJobs(c *call) error {
+	limit, err := queryNumber(c, "limit", maxPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := c.cursor()
+	cursor, err := cursor(c)
 	if err != nil {
 		return err
 	}
-	state := store.JobState(c.query("status"))
+	state := store.JobState(queryText(c, "status"))
 	if state != "" && !knownState(state) {
 		return refuse(unacceptable, "status must be a state of jobs, such as running or completed.")
 	}
@@ -98,7 +98,7 @@ func (c *call) listAllJobs() error {
 	for _, r := range records {
 		list = append(list, operatorJob{c.srv.accountName(owners[r.ID]), r})
 	}
-	return c.sendJSON(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
+	return sendJSON(c, statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
 }
 
 // jobCursor is the position of a job among all, newest first, as a cursor.
@@ -128,7 +128,7 @@ type nodeJSON struct {
 	Findings       any                `json:"findings"`
 }
 
-func (c *call) getNode() error {
+func getNode(c *call) error {
 	s := c.srv
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -150,7 +150,7 @@ func (c *call) getNode() error {
 	if err := s.readMetrics(n.Metrics); err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, n)
+	return sendJSON(c, statusOK, n)
 }
 
 // Revision is the shortened VCS revision that this program was built from; empty if it is not known.
@@ -227,7 +227,7 @@ type providerJSON struct {
 }
 
 // listProviders serves the current table, and what the operator has changed in it.
-func (c *call) listProviders() error {
+func listProviders(c *call) error {
 	shipped := engine.DefaultTable()
 	table := shipped
 	if c.srv.deps.Operator.Table != nil {
@@ -238,7 +238,7 @@ func (c *call) listProviders() error {
 		list = append(list, showProvider(p, shipped.Provider(p.ID)))
 	}
 	slices.SortStableFunc(list[1:], func(a, b providerJSON) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
-	return c.sendJSON(statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
+	return sendJSON(c, statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
 }
 
 // showProvider shows a provider and how it differs from the shipped one, which may be nil.
@@ -308,7 +308,7 @@ type recentSingle struct {
 }
 
 // rememberSingle keeps a single verification for the operator.
-func (c *call) rememberSingle(a *coordinator.Result) {
+func rememberSingle(c *call, a *coordinator.Result) {
 	_, domain, _ := strings.Cut(a.Normalized, "@")
 	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
 }
@@ -342,10 +342,10 @@ func (s *recentSingle) summary() summary {
 	return g
 }
 
-func (c *call) listProbes() error {
+func listProbes(c *call) error {
 	list := c.srv.dashboard.summaries.newest()
 	for i := range list {
 		list[i].User = c.srv.accountName(list[i].User)
 	}
-	return c.sendJSON(statusOK, map[string]any{"probes": list})
+	return sendJSON(c, statusOK, map[string]any{"probes": list})
 }

@@ -87,17 +87,17 @@ func (s *webApp) add(name string) error {
 // pageRoutes serve the dashboard itself. Every page is the same file, which routes by the path.
 func (s *Server) pageRoutes() []*route {
 	return []*route{
-		s.newRoute("GET /", (*call).getApp, anyone),
-		s.newRoute("GET /app", (*call).getApp, anyone),
-		s.newRoute("GET /app/", (*call).getApp, anyone),
-		s.newRoute("GET /app/{page}", (*call).getApp, anyone),
-		s.newRoute("GET /app/{page}/{item}", (*call).getApp, anyone),
-		s.newRoute("GET /assets/{file}", (*call).getAsset, anyone),
+		s.newRoute("GET /", getApp, anyone),
+		s.newRoute("GET /app", getApp, anyone),
+		s.newRoute("GET /app/", getApp, anyone),
+		s.newRoute("GET /app/{page}", getApp, anyone),
+		s.newRoute("GET /app/{page}/{item}", getApp, anyone),
+		s.newRoute("GET /assets/{file}", getAsset, anyone),
 	}
 }
 
 // getApp serves the page with a new nonce; so it is never cached.
-func (c *call) getApp() error {
+func getApp(c *call) error {
 	var random [16]byte
 	rand.Read(random[:])
 	nonce := base64.RawStdEncoding.EncodeToString(random[:])
@@ -112,7 +112,7 @@ func (c *call) getApp() error {
 }
 
 // getAsset serves a file. Its name changes with its content.
-func (c *call) getAsset() error {
+func getAsset(c *call) error {
 	a, ok := c.srv.dashboard.webApp.assets[c.param]
 	if !ok || a.body == nil {
 		return refuse(notFound, "There is no such file: reload the page.")

@@ -36,30 +36,30 @@ type rowSearch struct {
 }
 
 // findRows serves the rows of a job whose address contains the search term.
-func (c *call) findRows() error {
-	j, err := c.job()
+func findRows(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
 	f := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}, Partial: true}
 	if c.ctx.QueryArgs().Has("status") {
-		if f.Status, err = readStatuses(c.query("status")); err != nil {
+		if f.Status, err = readStatuses(queryText(c, "status")); err != nil {
 			return err
 		}
 	}
-	limit, err := c.queryNumber("limit", 50, 1, maxRowsFound)
+	limit, err := queryNumber(c, "limit", 50, 1, maxRowsFound)
 	if err != nil {
 		return err
 	}
-	after, err := c.queryNumber("after", 0, 0, 1<<40)
+	after, err := queryNumber(c, "after", 0, 0, 1<<40)
 	if err != nil {
 		return err
 	}
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	s := &rowSearch{term: []byte(strings.ToLower(c.query("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
-	whole, err := c.scanResults(j, f, s.matchLine)
+	s := &rowSearch{term: []byte(strings.ToLower(queryText(c, "q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
+	whole, err := scanResults(c, j, f, s.matchLine)
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (c *call) findRows() error {
 	if !whole {
 		next = &s.last
 	}
-	return c.sendJSON(statusOK, map[string]any{"rows": s.found, "next_after": next})
+	return sendJSON(c, statusOK, map[string]any{"rows": s.found, "next_after": next})
 }
 
 // scanResults passes the lines of a job's results to visit, until it returns an error, or for searchTimeout. whole reports that
 // all were visited.
-func (c *call) scanResults(j *store.Job, f coordinator.Filter, visit func([]byte) error) (whole bool, err error) {
+func scanResults(c *call, j *store.Job, f coordinator.Filter, visit func([]byte) error) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(c.srv.stopCtx, searchTimeout)
 	defer cancel()
 	select {
@@ -173,8 +173,8 @@ func (k *providerTableCache) put(id string, t providerTable) {
 
 // countProviders serves the row counts of a finished job by provider and status. Of a very long job it counts as many rows
 // as it can in searchTimeout, and the answer says so.
-func (c *call) countProviders() error {
-	j, err := c.job()
+func countProviders(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -183,17 +183,17 @@ func (c *call) countProviders() error {
 		return err
 	}
 	if t, ok := c.srv.dashboard.providerTables.get(j.ID); ok {
-		return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": true})
+		return sendJSON(c, statusOK, map[string]any{"providers": t, "complete": true})
 	}
 	t := providerTable{}
-	whole, err := c.scanResults(j, f, t.countLine)
+	whole, err := scanResults(c, j, f, t.countLine)
 	if err != nil {
 		return err
 	}
 	if whole {
 		c.srv.dashboard.providerTables.put(j.ID, t)
 	}
-	return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": whole})
+	return sendJSON(c, statusOK, map[string]any{"providers": t, "complete": whole})
 }
 
 // countLine counts a row.

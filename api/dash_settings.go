@@ -8,7 +8,7 @@ import (
 )
 
 // getSigning reports whether the account's callbacks are signed. The secret itself is shown once, when it is made.
-func (c *call) getSigning() error {
+func getSigning(c *call) error {
 	secret, err := c.srv.deps.Store.CallbackSecret(c.identity.User.ID)
 	if err != nil {
 		return err
@@ -21,19 +21,19 @@ func (c *call) getSigning() error {
 	if origins == nil {
 		origins = []string{}
 	}
-	return c.sendJSON(statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
+	return sendJSON(c, statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
 }
 
-func (c *call) newSigningSecret() error {
-	secret, err := c.srv.deps.Store.NewCallbackSecret(c.identity.User.ID, c.actor(), c.srv.now())
+func newSigningSecret(c *call) error {
+	secret, err := c.srv.deps.Store.NewCallbackSecret(c.identity.User.ID, actor(c), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, map[string]any{"secret": secret})
+	return sendJSON(c, statusCreated, map[string]any{"secret": secret})
 }
 
-func (c *call) dropSigningSecret() error {
-	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", c.actor(), c.srv.now()); err != nil {
+func dropSigningSecret(c *call) error {
+	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", actor(c), c.srv.now()); err != nil {
 		return err
 	}
 	c.ctx.Response.SetStatusCode(statusNoContent)
@@ -45,7 +45,7 @@ const testList = "email\nvalid@example.com\ncatch_all@example.com\nmailbox_not_f
 
 // testCallback sends a callback of a job that probes nothing and costs nothing. It counts as an upload and needs disk space like
 // one: its job is kept as long.
-func (c *call) testCallback() error {
+func testCallback(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
@@ -76,5 +76,5 @@ func (c *call) testCallback() error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusAccepted, r)
+	return sendJSON(c, statusAccepted, r)
 }

@@ -11,17 +11,17 @@ import (
 const totpIssuer = "Probity"
 
 // getTOTP reports whether the account needs codes, and how many recovery codes it has left.
-func (c *call) getTOTP() error {
+func getTOTP(c *call) error {
 	left, err := c.srv.deps.Store.RecoveryLeft(c.identity.User.ID)
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
+	return sendJSON(c, statusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
 }
 
 // newTOTP makes a secret for the account's authenticator app. It requires the password: a session that was left open must not
 // be enough to lock its owner out.
-func (c *call) newTOTP() error {
+func newTOTP(c *call) error {
 	d, err := c.strictDocument("password")
 	if err != nil {
 		return err
@@ -30,14 +30,14 @@ func (c *call) newTOTP() error {
 	if err != nil {
 		return err
 	}
-	if err := c.recheckCredentials(c.srv.deps.Store.CheckPassword, store.Login{Password: password}); err != nil {
+	if err := recheckCredentials(c, c.srv.deps.Store.CheckPassword, store.Login{Password: password}); err != nil {
 		return err
 	}
 	secret, err := c.srv.deps.Store.NewTOTP(c.identity.User.ID)
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
+	return sendJSON(c, statusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
 }
 
 // totpURL is the secret as a URL for authenticator apps, the key URI of Google Authenticator.
@@ -47,7 +47,7 @@ func totpURL(email, secret string) string {
 }
 
 // switchTOTPOn checks the first code of the app, returns the recovery codes, and ends all other sessions.
-func (c *call) switchTOTPOn() error {
+func switchTOTPOn(c *call) error {
 	d, err := c.strictDocument("code")
 	if err != nil {
 		return err
@@ -56,18 +56,18 @@ func (c *call) switchTOTPOn() error {
 	if err != nil {
 		return err
 	}
-	recovery, err := c.srv.deps.Store.TOTPOn(c.identity.User.ID, code, c.session.ID, c.actor(), c.srv.now())
+	recovery, err := c.srv.deps.Store.TOTPOn(c.identity.User.ID, code, c.session.ID, actor(c), c.srv.now())
 	if errors.Is(err, store.ErrBadCode) {
 		return refuse(unacceptable, "code is not one of this secret: look at the clocks of the app and of the server, and send the code that the app shows now.")
 	}
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"recovery_codes": recovery})
+	return sendJSON(c, statusOK, map[string]any{"recovery_codes": recovery})
 }
 
 // switchTOTPOff checks password and code again, and ends all other sessions.
-func (c *call) switchTOTPOff() error {
+func switchTOTPOff(c *call) error {
 	d, err := c.strictDocument("password", "code")
 	if err != nil {
 		return err
@@ -80,10 +80,10 @@ func (c *call) switchTOTPOff() error {
 	if err != nil {
 		return err
 	}
-	if err := c.recheckCredentials(c.srv.deps.Store.LogIn, store.Login{Password: password, Code: code}); err != nil {
+	if err := recheckCredentials(c, c.srv.deps.Store.LogIn, store.Login{Password: password, Code: code}); err != nil {
 		return err
 	}
-	if err := c.srv.deps.Store.TOTPOff(c.identity.User.ID, c.session.ID, c.actor(), c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.TOTPOff(c.identity.User.ID, c.session.ID, actor(c), c.srv.now()); err != nil {
 		return err
 	}
 	c.ctx.Response.SetStatusCode(statusNoContent)
@@ -91,6 +91,6 @@ func (c *call) switchTOTPOff() error {
 }
 
 // switchTOTPOffFor switches TOTP off for an account that has lost its app and recovery codes. For admins.
-func (c *call) switchTOTPOffFor() error {
-	return c.changeUser(func(id string) error { return c.srv.deps.Store.TOTPOff(id, "", c.actor(), c.srv.now()) })
+func switchTOTPOffFor(c *call) error {
+	return changeUser(c, func(id string) error { return c.srv.deps.Store.TOTPOff(id, "", actor(c), c.srv.now()) })
 }

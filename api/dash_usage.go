@@ -55,8 +55,8 @@ const (
 	keyDeleted   = "deleted"
 )
 
-func (c *call) getUsage() error {
-	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
+func getUsage(c *call) error {
+	days, err := queryNumber(c, "days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *call) getUsage() error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
+	return sendJSON(c, statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
 }
 
 // load reads everything and returns the days of the keys that were used.
@@ -186,10 +186,10 @@ func (u *usage) addJob(d *usageDay, j *store.Job) {
 	}
 }
 
-func (c *call) getOwnLedger() error { return c.sendLedger(c.identity.User.ID) }
+func getOwnLedger(c *call) error { return sendLedger(c, c.identity.User.ID) }
 
 // getLedgerFile streams the whole ledger, newest first.
-func (c *call) getLedgerFile() error {
+func getLedgerFile(c *call) error {
 	h := &c.ctx.Response.Header
 	h.SetContentType("text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="ledger.csv"`)

@@ -41,8 +41,8 @@ func (u *usage) byKey() ([]keyUsageDay, error) {
 }
 
 // getUsageFile serves the days of each key as CSV.
-func (c *call) getUsageFile() error {
-	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
+func getUsageFile(c *call) error {
+	days, err := queryNumber(c, "days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}

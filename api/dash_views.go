@@ -11,17 +11,17 @@ import (
 var errNoViews = refuse(notFound, "This server cannot look into its nodes.")
 
 // listQueues serves the most important ready queues of all nodes, with how much of their budgets is used.
-func (c *call) listQueues() error {
+func listQueues(c *call) error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
 		return errNoViews
 	}
 	queues, unresponsive := views.ReadyQueues(c.srv.stopCtx)
-	return c.sendJSON(statusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
+	return sendJSON(c, statusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
 }
 
 // listTraces serves recent probes. The query is in the body: an address must not be in a URL.
-func (c *call) listTraces() error {
+func listTraces(c *call) error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
 		return errNoViews
@@ -38,7 +38,7 @@ func (c *call) listTraces() error {
 	if err != nil {
 		return refuse(unacceptable, "The probes cannot be looked for: %s; change it and ask again.", err)
 	}
-	return c.sendJSON(statusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
+	return sendJSON(c, statusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
 }
 
 func readTraceQuery(d *document) (q fleet.TraceQuery, err error) {
@@ -57,7 +57,7 @@ func readTraceQuery(d *document) (q fleet.TraceQuery, err error) {
 }
 
 // endQuarantine ends a quarantine and records it in the audit log.
-func (c *call) endQuarantine() error {
+func endQuarantine(c *call) error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
 		return errNoViews
@@ -87,7 +87,7 @@ func (c *call) endQuarantine() error {
 		r.cause = err
 		return r
 	}
-	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: c.actor(), Action: "release", Target: egress, Note: node + " " + route}); err != nil {
+	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: actor(c), Action: "release", Target: egress, Note: node + " " + route}); err != nil {
 		return err
 	}
 	c.ctx.Response.SetStatusCode(statusNoContent)

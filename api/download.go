@@ -14,11 +14,11 @@ const downloadAuditInterval, maxAuditedDownloads = time.Hour, 10_000
 
 // auditDownload records a download before it is sent: the job and account, the key, session or link, the form, and whether it is a
 // range. What could not be recorded is not sent. Concurrent requests may record one entry each.
-func (c *call) auditDownload(j *store.Job, f coordinator.Filter, part byteRange) error {
-	by, with := c.actor(), "key "+c.identity.Key
+func auditDownload(c *call, j *store.Job, f coordinator.Filter, part byteRange) error {
+	by, with := actor(c), "key "+c.identity.Key
 	switch {
-	case c.isSigned():
-		by, with = store.AuditActor("signed link", c.clientIPText()), "signed link"
+	case isSigned(c):
+		by, with = store.AuditActor("signed link", clientIPText(c)), "signed link"
 	case c.session != nil:
 		with = "session " + c.session.ID
 	}

@@ -16,7 +16,7 @@ const (
 )
 
 // job is the job of the path, if it belongs to the account.
-func (c *call) job() (*store.Job, error) {
+func job(c *call) (*store.Job, error) {
 	j, err := c.srv.deps.Coordinator.Job(c.param)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != c.identity.User.ID) {
 		return nil, refuse(notFound, "There is no such job in this account: check the job_id.")
@@ -25,25 +25,25 @@ func (c *call) job() (*store.Job, error) {
 }
 
 // queryNumber is a query parameter that must be a whole number.
-func (c *call) queryNumber(name string, fallback, least, most int64) (int64, error) {
+func queryNumber(c *call, name string, fallback, least, most int64) (int64, error) {
 	if !c.ctx.QueryArgs().Has(name) {
 		return fallback, nil
 	}
 	return readNumber(name, string(c.ctx.QueryArgs().Peek(name)), least, most)
 }
 
-func (c *call) query(name string) string { return string(c.ctx.QueryArgs().Peek(name)) }
+func queryText(c *call, name string) string { return string(c.ctx.QueryArgs().Peek(name)) }
 
 // getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
-func (c *call) getJob() error {
+func getJob(c *call) error {
 	if err := c.checkQuery("wait"); err != nil {
 		return err
 	}
-	seconds, err := c.queryNumber("wait", 0, 0, maxWait)
+	seconds, err := queryNumber(c, "wait", 0, 0, maxWait)
 	if err != nil {
 		return err
 	}
-	j, err := c.job()
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -54,31 +54,31 @@ func (c *call) getJob() error {
 			return err
 		}
 	}
-	return c.sendJob(j.ID)
+	return sendJob(c, j.ID)
 }
 
-func (c *call) sendJob(id string) error {
+func sendJob(c *call, id string) error {
 	r, err := c.srv.loadJob(id)
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, r)
+	return sendJSON(c, statusOK, r)
 }
 
 // listJobs serves a page of the account's jobs, newest first.
-func (c *call) listJobs() error {
+func listJobs(c *call) error {
 	if err := c.checkQuery("status", "limit", "cursor"); err != nil {
 		return err
 	}
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := c.cursor()
+	cursor, err := cursor(c)
 	if err != nil {
 		return err
 	}
-	state := store.JobState(c.query("status"))
+	state := store.JobState(queryText(c, "status"))
 	if state != "" && !knownState(state) {
 		return refuse(unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
@@ -90,7 +90,7 @@ func (c *call) listJobs() error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
+	return sendJSON(c, statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
 }
 
 func knownState(s store.JobState) bool {
@@ -101,13 +101,13 @@ func knownState(s store.JobState) bool {
 	return s.Finished()
 }
 
-func (c *call) pauseJob() error  { return c.changeState(c.srv.deps.Coordinator.Pause, "paused") }
-func (c *call) resumeJob() error { return c.changeState(c.srv.deps.Coordinator.Resume, "resumed") }
-func (c *call) cancelJob() error { return c.changeState(c.srv.deps.Coordinator.Cancel, "cancelled") }
+func pauseJob(c *call) error  { return changeState(c, c.srv.deps.Coordinator.Pause, "paused") }
+func resumeJob(c *call) error { return changeState(c, c.srv.deps.Coordinator.Resume, "resumed") }
+func cancelJob(c *call) error { return changeState(c, c.srv.deps.Coordinator.Cancel, "cancelled") }
 
 // changeState changes the state of the job and serves its record.
-func (c *call) changeState(do func(string) (*store.Job, error), what string) error {
-	j, err := c.job()
+func changeState(c *call, do func(string) (*store.Job, error), what string) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -117,12 +117,12 @@ func (c *call) changeState(do func(string) (*store.Job, error), what string) err
 		}
 		return err
 	}
-	return c.sendJob(j.ID)
+	return sendJob(c, j.ID)
 }
 
 // deleteJob deletes a finished job.
-func (c *call) deleteJob() error {
-	j, err := c.job()
+func deleteJob(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ type attempt struct {
 }
 
 // getCallback serves the log of a job's callback.
-func (c *call) getCallback() error {
-	j, err := c.job()
+func getCallback(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -161,10 +161,10 @@ func (c *call) getCallback() error {
 	if err != nil {
 		return err
 	}
-	return c.sendCallback(statusOK, j.ID, callback)
+	return sendCallback(c, statusOK, j.ID, callback)
 }
 
-func (c *call) sendCallback(status int, job string, callback store.Callback) error {
+func sendCallback(c *call, status int, job string, callback store.Callback) error {
 	log, err := c.srv.deps.Store.CallbackLog(job)
 	if err != nil && !errors.Is(err, store.ErrNoCallback) {
 		return err
@@ -177,12 +177,12 @@ func (c *call) sendCallback(status int, job string, callback store.Callback) err
 		}
 		attempts = append(attempts, line)
 	}
-	return c.sendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
+	return sendJSON(c, status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
 }
 
 // resendCallback makes a job's callback due again.
-func (c *call) resendCallback() error {
-	j, err := c.job()
+func resendCallback(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -196,23 +196,23 @@ func (c *call) resendCallback() error {
 	if err != nil {
 		return err
 	}
-	return c.sendCallback(statusAccepted, j.ID, callback)
+	return sendCallback(c, statusAccepted, j.ID, callback)
 }
 
 // queryFlag is a query parameter that must be true or false.
-func (c *call) queryFlag(name string) (bool, error) {
+func queryFlag(c *call, name string) (bool, error) {
 	if !c.ctx.QueryArgs().Has(name) {
 		return false, nil
 	}
-	return readFlag(name, c.query(name))
+	return readFlag(name, queryText(c, name))
 }
 
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
 const cursorSize = 8 + 32
 
 // cursor is the start of a page of jobs, "" for the first.
-func (c *call) cursor() (string, error) {
-	cursor, err := base64.RawURLEncoding.DecodeString(c.query("cursor"))
+func cursor(c *call) (string, error) {
+	cursor, err := base64.RawURLEncoding.DecodeString(queryText(c, "cursor"))
 	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
 		return "", refuse(unacceptable, "cursor must be the next_cursor of the page before.")
 	}

@@ -21,19 +21,19 @@ type jobPlan struct {
 }
 
 // getPlan serves the least time that the rest of a job takes.
-func (c *call) getPlan() error {
+func getPlan(c *call) error {
 	if err := c.checkQuery("sources", "refused"); err != nil {
 		return err
 	}
-	sources, err := c.queryNumber("sources", 0, 1, plan.MaxSources)
+	sources, err := queryNumber(c, "sources", 0, 1, plan.MaxSources)
 	if err != nil {
 		return err
 	}
-	refused, err := c.queryNumber("refused", 100*coordinator.DefaultRefused, 0, 100)
+	refused, err := queryNumber(c, "refused", 100*coordinator.DefaultRefused, 0, 100)
 	if err != nil {
 		return err
 	}
-	j, err := c.job()
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -48,5 +48,5 @@ func (c *call) getPlan() error {
 	case err != nil:
 		return err
 	}
-	return c.sendJSON(statusOK, jobPlan{j.ID, p.Report()})
+	return sendJSON(c, statusOK, jobPlan{j.ID, p.Report()})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // verifyPublic serves the anonymous endpoint. Only a well-formed request counts against its client's address.
-func (c *call) verifyPublic() error {
+func verifyPublic(c *call) error {
 	d, err := c.document()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (c *call) verifyPublic() error {
 		return overLimit(decision)
 	}
 	q := singleRequest{email: email, checkSMTP: true, timeout: defaultTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
-	a, err := c.verify(q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, LowPriority: true})
+	a, err := verify(c, q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, LowPriority: true})
 	if err != nil {
 		return err
 	}
@@ -40,14 +40,14 @@ func (c *call) verifyPublic() error {
 }
 
 // admitOrigin admits pages of our own and of the configured origins, and sets the CORS headers for them.
-func (c *call) admitOrigin() error {
+func admitOrigin(c *call) error {
 	h := &c.ctx.Response.Header
 	h.Set("Vary", "Origin")
 	origin := string(c.ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
 	if origin == "" {
 		return nil
 	}
-	if !c.ownOrigin(origin) && !slices.Contains(c.srv.cfg.CORSOrigins, origin) {
+	if !ownOrigin(c, origin) && !slices.Contains(c.srv.cfg.CORSOrigins, origin) {
 		return refuse(forbidden, "Origin not allowed. The operator must add it with --cors-origin.")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -56,7 +56,7 @@ func (c *call) admitOrigin() error {
 }
 
 // ownOrigin reports that an origin is our public URL or the host that the request was sent to.
-func (c *call) ownOrigin(origin string) bool {
+func ownOrigin(c *call, origin string) bool {
 	if own, err := originOf(c.srv.cfg.PublicURL); err == nil && own == origin {
 		return true
 	}
@@ -65,7 +65,7 @@ func (c *call) ownOrigin(origin string) bool {
 }
 
 // preflight answers a CORS preflight request. It does not count against a limit.
-func (c *call) preflight() error {
+func preflight(c *call) error {
 	h := &c.ctx.Response.Header
 	h.Set("Access-Control-Allow-Methods", "POST")
 	h.Set("Access-Control-Allow-Headers", "Content-Type")

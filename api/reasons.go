@@ -75,4 +75,4 @@ func reasonsJSON() []byte {
 	return append(b, `]}`...)
 }
 
-func (c *call) getReasons() error { return c.sendBytes(statusOK, c.srv.reasonsBody) }
+func getReasons(c *call) error { return c.sendBytes(statusOK, c.srv.reasonsBody) }

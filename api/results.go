@@ -18,14 +18,14 @@ import (
 )
 
 // isSigned reports that the request has the signature of a link instead of a key.
-func (c *call) isSigned() bool { return c.ctx.QueryArgs().Has("signature") }
+func isSigned(c *call) bool { return c.ctx.QueryArgs().Has("signature") }
 
 // checkSignature authorizes a signed link to the results of one job.
-func (c *call) checkSignature() error {
+func checkSignature(c *call) error {
 	if c.srv.deps.Callbacks == nil {
 		return coordinator.ErrLinkInvalid
 	}
-	j, err := c.srv.deps.Callbacks.VerifyLink(c.param, c.query("expires"), c.query("signature"))
+	j, err := c.srv.deps.Callbacks.VerifyLink(c.param, queryText(c, "expires"), queryText(c, "signature"))
 	if err != nil {
 		return err
 	}
@@ -34,12 +34,12 @@ func (c *call) checkSignature() error {
 }
 
 // getResults serves the rows of a job.
-func (c *call) getResults() error {
-	f, err := c.readFilter()
+func getResults(c *call) error {
+	f, err := readFilter(c)
 	if err != nil {
 		return err
 	}
-	j, err := c.job()
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *call) getResults() error {
 	h.SetContentType(kind)
 	if !j.State.Finished() {
 		h.Set("Accept-Ranges", "none")
-		return c.streamResults(j, f)
+		return streamResults(c, j, f)
 	}
 	tag := etagOf(j, f, c.srv.deps.Coordinator.StoredForm())
 	h.Set("ETag", tag)
@@ -63,10 +63,10 @@ func (c *call) getResults() error {
 	}
 	if f.Form == c.srv.deps.Coordinator.StoredForm() && len(f.Status) == 0 {
 		h.Set("Accept-Ranges", "bytes")
-		return c.sendStored(j, f)
+		return sendStored(c, j, f)
 	}
 	h.Set("Accept-Ranges", "none")
-	return c.streamResults(j, f)
+	return streamResults(c, j, f)
 }
 
 // checkResultsReady refuses results that are not available.
@@ -83,29 +83,29 @@ func checkResultsReady(j *store.Job, f coordinator.Filter) error {
 }
 
 // readFilter reads which rows are wanted, and in which form.
-func (c *call) readFilter() (f coordinator.Filter, err error) {
+func readFilter(c *call) (f coordinator.Filter, err error) {
 	if err := c.checkQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
 		return f, err
 	}
 	f.Form = coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
 	args := c.ctx.QueryArgs()
 	if args.Has("format") {
-		if f.Format = coordinator.Format(c.query("format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
+		if f.Format = coordinator.Format(queryText(c, "format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
 			return f, refuse(unacceptable, "format must be csv or jsonl.")
 		}
 	}
 	if args.Has("compress") {
-		switch f.Compress = coordinator.Compress(c.query("compress")); f.Compress {
+		switch f.Compress = coordinator.Compress(queryText(c, "compress")); f.Compress {
 		case coordinator.None, coordinator.Gzip, coordinator.Zstd:
 		default:
 			return f, refuse(unacceptable, "compress must be none, gzip or zstd.")
 		}
 	}
-	if f.Partial, err = c.queryFlag("partial"); err != nil {
+	if f.Partial, err = queryFlag(c, "partial"); err != nil {
 		return f, err
 	}
 	if args.Has("status") {
-		f.Status, err = readStatuses(c.query("status"))
+		f.Status, err = readStatuses(queryText(c, "status"))
 	}
 	return f, err
 }
@@ -203,16 +203,16 @@ func matchesETag(header, tag string) bool {
 }
 
 // sendStored serves the stored file or the requested range of it.
-func (c *call) sendStored(j *store.Job, filter coordinator.Filter) error {
+func sendStored(c *call, j *store.Job, filter coordinator.Filter) error {
 	f, j, err := c.srv.deps.Coordinator.OpenStored(c.ctx, j.ID)
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
 	}
 	tag := etagOf(j, filter, filter.Form) // of these bytes
 	c.ctx.Response.Header.Set("ETag", tag)
-	part, err := c.requestedRange(j.ResultBytes, tag)
+	part, err := requestedRange(c, j.ResultBytes, tag)
 	if err == nil && !c.ctx.IsHead() {
-		err = c.auditDownload(j, filter, part)
+		err = auditDownload(c, j, filter, part)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -237,7 +237,7 @@ type byteRange struct {
 
 // requestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it cannot read,
 // and any if If-Range names another tag.
-func (c *call) requestedRange(size int64, tag string) (byteRange, error) {
+func requestedRange(c *call, size int64, tag string) (byteRange, error) {
 	all := byteRange{to: size}
 	header := string(c.ctx.Request.Header.Peek(fasthttp.HeaderRange))
 	if ifRange := string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfRange)); ifRange != "" && ifRange != tag {
@@ -282,7 +282,7 @@ func parseRange(header string, size int64) (from, to int64, ok bool) {
 
 // streamResults makes rows while they are sent. A failure before the first byte is answered; a later one breaks
 // the connection, so that half a file never passes for a whole one.
-func (c *call) streamResults(j *store.Job, f coordinator.Filter) error {
+func streamResults(c *call, j *store.Job, f coordinator.Filter) error {
 	if c.ctx.IsHead() {
 		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
 		return nil
@@ -296,7 +296,7 @@ func (c *call) streamResults(j *store.Job, f coordinator.Filter) error {
 	if _, err := buffered.Peek(1); err != nil && err != io.EOF {
 		return errors.Join(err, r.Close())
 	}
-	if err := c.auditDownload(j, f, byteRange{}); err != nil {
+	if err := auditDownload(c, j, f, byteRange{}); err != nil {
 		return errors.Join(err, r.Close())
 	}
 	c.ctx.Response.SetBodyStream(struct {

@@ -64,7 +64,7 @@ func reasonNamed(local string) engine.Reason {
 }
 
 // simulatedRefusal is the error that an address requests from a test key, nil for none. Its headers agree with its detail.
-func (c *call) simulatedRefusal(email string) error {
+func simulatedRefusal(c *call, email string) error {
 	a, err := engine.ParseTrimmed(email)
 	if err != nil || a.Domain() != simulatedDomain {
 		return nil

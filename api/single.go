@@ -59,7 +59,7 @@ func (q *singleRequest) digest() store.KeyHash {
 }
 
 // verifySingle serves POST /v1/verify/single.
-func (c *call) verifySingle() error {
+func verifySingle(c *call) error {
 	d, err := c.document()
 	if err != nil {
 		return err
@@ -69,13 +69,13 @@ func (c *call) verifySingle() error {
 		return err
 	}
 	if c.identity.Test {
-		if err := c.simulatedRefusal(q.email); err != nil {
+		if err := simulatedRefusal(c, q.email); err != nil {
 			return err
 		}
 	}
 	key := string(c.ctx.Request.Header.Peek("Idempotency-Key"))
 	if key == "" {
-		return c.answerSingle(q, nil)
+		return answerSingle(c, q, nil)
 	}
 	r := store.Request{Account: c.identity.User.ID, Endpoint: c.route.name, Key: key, Digest: q.digest()}
 	kept, done, err := c.srv.deps.Store.BeginRequest(r, c.srv.now())
@@ -86,25 +86,25 @@ func (c *call) verifySingle() error {
 		return c.sendBytes(kept.Status, kept.Body)
 	}
 	defer c.srv.deps.Store.EndRequest(r)
-	return c.answerSingle(q, &r)
+	return answerSingle(c, q, &r)
 }
 
 // answerSingle reserves, verifies and settles. The answer to a request with an Idempotency-Key is stored in
 // the commit that charges for it.
-func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
+func answerSingle(c *call, q singleRequest, keep *store.Request) error {
 	ref := store.WithKey(c.id, c.identity.Key)
-	if err := c.reserve(ref); err != nil {
+	if err := reserve(c, ref); err != nil {
 		return err
 	}
 	started := time.Now()
-	a, err := c.verify(q, started, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details})
+	a, err := verify(c, q, started, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details})
 	if err != nil {
-		return errors.Join(err, c.settle(ref, 0, c.srv.now(), nil))
+		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}
 	if !c.identity.Test {
 		a.Credits = coordinator.Cost(a.Verdict.Status)
 	}
-	c.rememberSingle(a)
+	rememberSingle(c, a)
 	now := c.srv.clock(started.Add(a.Took))
 	res := &c.ctx.Response
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // reuses the buffer of the connection's last answer
@@ -112,8 +112,8 @@ func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
 	if keep != nil && a.Verdict.Status != engine.Unknown {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
 	}
-	if err := c.settle(ref, a.Credits, now, parts); err != nil {
-		return errors.Join(err, c.settle(ref, 0, c.srv.now(), nil)) // a failure costs nothing
+	if err := settle(c, ref, a.Credits, now, parts); err != nil {
+		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil)) // a failure costs nothing
 	}
 	res.SwapBody(body)
 	res.Header.SetContentType("application/json")
@@ -121,7 +121,7 @@ func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
 }
 
 // reserve reserves the price of a verification before any work. ref is its name in the ledger.
-func (c *call) reserve(ref string) error {
+func reserve(c *call, ref string) error {
 	if c.identity.Test {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (c *call) reserve(ref string) error {
 }
 
 // settle charges what was used and releases the rest.
-func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part) error {
+func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) error {
 	if c.identity.Test {
 		if len(parts) == 0 {
 			return nil
@@ -140,7 +140,7 @@ func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part)
 }
 
 // verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
-func (c *call) verify(q singleRequest, started time.Time, r coordinator.Request) (*coordinator.Result, error) {
+func verify(c *call, q singleRequest, started time.Time, r coordinator.Request) (*coordinator.Result, error) {
 	ctx := newDeadline(c.srv.stopCtx, started.Add(q.timeout))
 	defer ctx.release()
 	got, err := c.srv.deps.Coordinator.Single(ctx, r)

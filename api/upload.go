@@ -40,7 +40,7 @@ type storedAnswer struct{ store.Answer }
 func (*storedAnswer) Error() string { return "answered before" }
 
 // createJob serves POST /v1/verify/bulk.
-func (c *call) createJob() error {
+func createJob(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}

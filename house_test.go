@@ -35,7 +35,6 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
 	"api.Server: methods":              33,
-	"api.call: methods":                147,
 	"api: lines":                       7499,
 	"bench.Trial: methods":             69,
 	"bench/sim.session: methods":       31,

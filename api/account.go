@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"probity/store"
@@ -28,16 +27,7 @@ func getOrigins(c *call) error {
 	if origins == nil {
 		origins = []string{}
 	}
-	return sendJSON(c, statusOK, map[string]any{"origins": origins})
-}
-
-// sendJSON answers with a value as JSON.
-func sendJSON(c *call, status int, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return c.sendBytes(status, b)
+	return c.sendJSON(statusOK, map[string]any{"origins": origins})
 }
 
 func getHealth(c *call) error { return c.sendBytes(statusOK, []byte(`{"status":"ok"}`)) }

@@ -38,10 +38,10 @@ func user(c *call, name string) (store.User, error) {
 
 // userOfQuery is the account that the required query parameter user names.
 func userOfQuery(c *call) (store.User, error) {
-	if queryText(c, "user") == "" {
+	if c.queryText("user") == "" {
 		return store.User{}, refuse(unacceptable, "user is missing: name the account by its e-mail address or its id.")
 	}
-	return user(c, queryText(c, "user"))
+	return user(c, c.queryText("user"))
 }
 
 // actor is who acts and from where, for the audit log.
@@ -62,7 +62,7 @@ func listUsers(c *call) error {
 	for _, u := range c.srv.deps.Store.Users() {
 		users = append(users, showUser(u, ""))
 	}
-	return sendJSON(c, statusOK, map[string]any{"users": users})
+	return c.sendJSON(statusOK, map[string]any{"users": users})
 }
 
 func addUser(c *call) error {
@@ -74,11 +74,11 @@ func addUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	u, password, err := c.srv.deps.Store.AddUser(c.ctx, n, actor(c), c.srv.now())
+	u, password, err := c.srv.deps.Store.AddUser(c.Ctx, n, actor(c), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusCreated, showUser(u, password))
+	return c.sendJSON(statusCreated, showUser(u, password))
 }
 
 func readUser(d *document) (n store.NewUser, err error) {
@@ -129,7 +129,7 @@ const ResetPage = "/app/reset#"
 
 // createResetLink makes a link that resets the password of the account of the path.
 func createResetLink(c *call) error {
-	u, err := user(c, c.param)
+	u, err := user(c, c.Param)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func createResetLink(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
+	return c.sendJSON(statusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
 }
 
 func setLimits(c *call) error {
@@ -154,7 +154,7 @@ func setLimits(c *call) error {
 
 // changeUser changes the account of the path and returns it.
 func changeUser(c *call, change func(id string) error) error {
-	u, err := user(c, c.param)
+	u, err := user(c, c.Param)
 	if err != nil {
 		return err
 	}
@@ -164,5 +164,5 @@ func changeUser(c *call, change func(id string) error) error {
 	if u, err = c.srv.deps.Store.User(u.ID); err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, showUser(u, ""))
+	return c.sendJSON(statusOK, showUser(u, ""))
 }

@@ -24,12 +24,12 @@ const maxAuditRead, auditReadSize = 20_000, 200
 
 // listAuditEvents serves a page of the audit log, newest first.
 func listAuditEvents(c *call) error {
-	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	by, action := strings.ToLower(queryText(c, "by")), queryText(c, "act")
-	events, next, err := c.srv.auditEvents(queryText(c, "cursor"), int(limit), func(a auditEventJSON) bool {
+	by, action := strings.ToLower(c.queryText("by")), c.queryText("act")
+	events, next, err := c.srv.auditEvents(c.queryText("cursor"), int(limit), func(a auditEventJSON) bool {
 		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
@@ -38,7 +38,7 @@ func listAuditEvents(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
+	return c.sendJSON(statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
 }
 
 // ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.

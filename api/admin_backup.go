@@ -21,14 +21,14 @@ const (
 // it while it is sent.
 func sendBackup(c *call) error {
 	s := c.srv
-	jobs, err := queryFlag(c, "jobs")
+	jobs, err := c.queryFlag("jobs")
 	if err != nil {
 		return err
 	}
 	if !s.backupRunning.CompareAndSwap(false, true) {
 		return busy("Another backup is under way")
 	}
-	dir, err := s.prepareBackup(c.id, jobs)
+	dir, err := s.prepareBackup(c.ID, jobs)
 	if err == nil {
 		err = s.deps.Store.RecordBackup(actor(c), s.now())
 	}
@@ -37,7 +37,7 @@ func sendBackup(c *call) error {
 		return err
 	}
 	r, w := io.Pipe()
-	s.streams.Go(func() {
+	s.http.Stream(func() {
 		defer s.backupRunning.Store(false)
 		err := errors.Join(writeBackup(w, s.deps.FS, dir), s.deps.FS.RemoveAll(dir))
 		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
@@ -45,10 +45,10 @@ func sendBackup(c *call) error {
 		}
 		w.CloseWithError(err)
 	})
-	c.ctx.Response.SetStatusCode(statusOK)
-	c.ctx.Response.Header.SetContentType("application/x-tar")
-	c.ctx.Response.Header.Set("Cache-Control", "no-store")
-	c.ctx.Response.SetBodyStream(struct {
+	c.Ctx.Response.SetStatusCode(statusOK)
+	c.Ctx.Response.Header.SetContentType("application/x-tar")
+	c.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	c.Ctx.Response.SetBodyStream(struct {
 		io.Reader
 		io.Closer
 	}{bufio.NewReaderSize(r, 64<<10), r}, -1)
@@ -72,7 +72,7 @@ func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
 	}
 	dir = fs.PathJoin(scratch, backupPrefix+id)
 	if jobs {
-		err = s.deps.Coordinator.Backup(s.stopCtx, dir, s.deps.Store.Checkpoint)
+		err = s.deps.Coordinator.Backup(s.http.StopContext(), dir, s.deps.Store.Checkpoint)
 	} else {
 		err = s.deps.Store.Checkpoint(dir)
 	}

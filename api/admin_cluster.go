@@ -6,7 +6,7 @@ import "probity/coordinator/fleet"
 // without a cluster has no nodes.
 func getCluster(c *call) error {
 	if report := c.srv.deps.Operator.Cluster; report != nil {
-		return sendJSON(c, statusOK, report())
+		return c.sendJSON(statusOK, report())
 	}
-	return sendJSON(c, statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
+	return c.sendJSON(statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
 }

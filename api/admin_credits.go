@@ -71,11 +71,11 @@ func getLedger(c *call) error {
 
 // sendLedger serves a page of an account's ledger, newest first.
 func sendLedger(c *call, account string) error {
-	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	before, err := queryNumber(c, "cursor", 0, 1, 1<<62)
+	before, err := c.queryNumber("cursor", 0, 1, 1<<62)
 	if err != nil {
 		return err
 	}
@@ -92,5 +92,5 @@ func sendLedger(c *call, account string) error {
 	if len(found) < int(limit) || next == "1" {
 		next = ""
 	}
-	return sendJSON(c, statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
+	return c.sendJSON(statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
 }

@@ -92,27 +92,27 @@ func erase(c *call) error {
 	if e.Open() {
 		status = statusAccepted
 	}
-	return sendJSON(c, status, c.srv.receipt(e))
+	return c.sendJSON(status, c.srv.receipt(e))
 }
 
 func getErasure(c *call) error {
-	e, err := c.srv.deps.Store.Erasure(c.param)
+	e, err := c.srv.deps.Store.Erasure(c.Param)
 	if errors.Is(err, store.ErrNotFound) {
 		return refuse(notFound, "There is no erasure of this id: look at the list, GET /v1/admin/erasures.")
 	}
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, c.srv.receipt(e))
+	return c.sendJSON(statusOK, c.srv.receipt(e))
 }
 
 // listErasures serves receipts, newest first.
 func listErasures(c *call) error {
-	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	list, err := c.srv.deps.Store.Erasures(queryText(c, "cursor"), int(limit))
+	list, err := c.srv.deps.Store.Erasures(c.queryText("cursor"), int(limit))
 	if errors.Is(err, store.ErrBadCursor) {
 		return refuse(unacceptable, "cursor must be the next_cursor of the page before.")
 	}
@@ -127,7 +127,7 @@ func listErasures(c *call) error {
 	if len(list) == int(limit) {
 		next = list[limit-1].ID
 	}
-	return sendJSON(c, statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
+	return c.sendJSON(statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
 }
 
 // IsAnswerAbout reports whether a kept answer to a verification is about an address, given in folded form.

@@ -37,7 +37,7 @@ func showKey(c *call, k store.APIKey, secret string) keyJSON {
 
 func listKeys(c *call) error {
 	account := ""
-	if name := queryText(c, "user"); name != "" {
+	if name := c.queryText("user"); name != "" {
 		u, err := user(c, name)
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func sendKeys(c *call, account string) error {
 	for _, k := range found {
 		keys = append(keys, showKey(c, k, ""))
 	}
-	return sendJSON(c, statusOK, map[string]any{"keys": keys})
+	return c.sendJSON(statusOK, map[string]any{"keys": keys})
 }
 
 func createKey(c *call) error {
@@ -92,7 +92,7 @@ func makeKey(c *call, d *document, account string) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusCreated, showKey(c, k, secret))
+	return c.sendJSON(statusCreated, showKey(c, k, secret))
 }
 
 func readNewKey(d *document) (n store.NewKey, err error) {
@@ -140,9 +140,9 @@ func revokeOwnKey(c *call) error { return dropKey(c, c.identity.User.ID) }
 
 // dropKey revokes the key of the path, which must belong to account unless that is empty.
 func dropKey(c *call, account string) error {
-	if err := c.srv.deps.Store.RevokeKey(account, c.param, actor(c), c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.RevokeKey(account, c.Param, actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

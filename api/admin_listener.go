@@ -4,12 +4,9 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -53,22 +50,6 @@ func (b AdminListener) Handler() http.Handler {
 	return mux
 }
 
-// RefuseForeignHosts refuses requests whose host is neither localhost nor an address. A page in a browser on this machine can
-// make its own name resolve to loopback and then read the answers (DNS rebinding); it cannot do so with these hosts.
-func RefuseForeignHosts(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		if _, err := parseHop(host); err != nil && !strings.EqualFold(host, "localhost") {
-			writeRefusal(w, refuse(forbidden, "This listener is for this machine: ask it as localhost, or by its address."))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 func (b AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
 	if b.Server != nil {
 		if err := b.Server.readiness(); err != nil {
@@ -86,18 +67,4 @@ func (b AdminListener) config(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	writeJSON(w, statusOK, body)
-}
-
-func writeRefusal(w http.ResponseWriter, r *refusal) {
-	for name, value := range r.headers() {
-		w.Header().Set(name, value)
-	}
-	writeJSON(w, r.status(), appendDetail(nil, r.detail))
-}
-
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }

@@ -29,7 +29,7 @@ func listSuppressions(c *call) error {
 	for _, s := range found {
 		suppressions = append(suppressions, showSuppression(s))
 	}
-	return sendJSON(c, statusOK, map[string]any{"suppressions": suppressions})
+	return c.sendJSON(statusOK, map[string]any{"suppressions": suppressions})
 }
 
 // ParseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
@@ -85,17 +85,17 @@ func suppress(c *call) error {
 	if err := c.srv.deps.Store.Suppress([]store.Suppression{s}, c.srv.now()); err != nil {
 		return err
 	}
-	return sendJSON(c, statusCreated, showSuppression(s))
+	return c.sendJSON(statusCreated, showSuppression(s))
 }
 
 func unsuppress(c *call) error {
-	s, err := ParseSuppression(queryText(c, "kind"), queryText(c, "name"))
+	s, err := ParseSuppression(c.queryText("kind"), c.queryText("name"))
 	if err != nil {
 		return err
 	}
 	if err := c.srv.deps.Store.Unsuppress(s.Kind, s.Name, actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

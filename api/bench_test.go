@@ -107,7 +107,7 @@ func (r *repeatedRequest) send(s *Server) int {
 	r.body.Reset(repeatedBody)
 	r.ctx.Request.SetBodyStream(r.body, len(repeatedBody))
 	r.ctx.Response.Reset()
-	s.handle(&r.ctx)
+	s.http.Handle(&r.ctx)
 	return r.ctx.Response.StatusCode()
 }
 

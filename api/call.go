@@ -12,53 +12,61 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"probity/coordinator"
 	"probity/engine"
-	"probity/store"
 )
 
-// call is one request and its answer.
-type call struct {
-	srv       *Server
-	ctx       *fasthttp.RequestCtx
-	id        string // X-Request-Id, and the ledger's name of a single verification
-	started   time.Time
-	clockTime time.Time // started, by the clock of limits and ledgers
-	route     *route    // nil when there is none
-	param     string
-	identity  store.Identity
-	session   *loginSession   // the session that let the request in; nil for a key
-	limit     *store.Decision // of the rate limit that this request counts in, or nil
-	body      body
+// Call is one request and its answer.
+type Call struct {
+	Ctx     *fasthttp.RequestCtx
+	ID      string // X-Request-Id
+	Started time.Time
+	Param   string // the parameter of the route's path
+	Body    body
+	Account string // for the log; set by Admit
+	// App is what the application keeps of the request; set by Admit. A call that is used again keeps it, for Admit to use again.
+	App any
 
-	decision store.Decision
-	admitErr error // the result of admit
+	server   *HTTPServer
+	route    *servedRoute // nil when there is none
+	admitErr error        // the result of admit
+	limit    rateLimitState
 
 	scratch [32]byte // for what is appended and copied at once
 
-	// What most requests need, in one allocation: a small body, its members, and the answer to a verification (BenchmarkHandle).
+	// What most requests need, in one allocation: a small body and its members (BenchmarkHandle in api).
 	smallBody [smallBodySize]byte
 	jsonBody  document
-	result    coordinator.Result
+}
+
+// rateLimitState is what the headers of an answer say about a rate limit.
+type rateLimitState struct {
+	known            bool
+	limit, remaining int
+	reset            time.Duration
+}
+
+// SetRateLimit sets what the headers of the answer say about the rate limit that the request counts in.
+func (c *Call) SetRateLimit(limit, remaining int, reset time.Duration) {
+	c.limit = rateLimitState{true, limit, remaining, reset}
 }
 
 // smallBodySize is how many bytes of a body fit into a call: an address of usual length, and some options.
 const smallBodySize = 128
 
 // newCall takes a call from the pool or makes one.
-func (s *Server) newCall(ctx *fasthttp.RequestCtx) *call {
-	c, ok := s.callPool.Get().(*call)
+func (s *HTTPServer) newCall(ctx *fasthttp.RequestCtx) *Call {
+	c, ok := s.callPool.Get().(*Call)
 	if !ok {
-		c = new(call)
+		c = new(Call)
 	}
-	c.srv, c.ctx, c.id, c.started = s, ctx, s.deps.Store.NewRequest(), time.Now()
+	c.server, c.Ctx, c.ID, c.Started = s, ctx, s.deps.NewID(), time.Now()
 	return c
 }
 
 // recycle returns a finished call to the pool. Its response must not be a stream, which could still use it.
-func (c *call) recycle() {
-	pool := &c.srv.callPool
-	*c = call{}
+func (c *Call) recycle() {
+	pool := &c.server.callPool
+	*c = Call{App: c.App}
 	pool.Put(c)
 }
 
@@ -66,31 +74,30 @@ func (c *call) recycle() {
 const callKey = "exchange"
 
 // beginCall admits a request, once.
-func (s *Server) beginCall(ctx *fasthttp.RequestCtx) *call {
-	if c, ok := ctx.UserValue(callKey).(*call); ok {
+func (s *HTTPServer) beginCall(ctx *fasthttp.RequestCtx) *Call {
+	if c, ok := ctx.UserValue(callKey).(*Call); ok {
 		return c
 	}
 	c := s.newCall(ctx)
-	c.clockTime = s.clock(c.started)
 	c.admitErr = c.admit()
 	return c
 }
 
 // handleExpectContinue answers "Expect: 100-continue": a request that is refused anyway is refused without its body.
-func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
+func (s *HTTPServer) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 	c := s.beginCall(ctx)
 	if c.admitErr == nil {
 		ctx.SetUserValue(callKey, c)
 		return statusContinue
 	}
 	// The body may come although it was not requested: the connection is closed because it is not read to its end.
-	c.body.r = strings.NewReader("unread")
+	c.Body.r = strings.NewReader("unread")
 	c.finish(c.admitErr)
 	return ctx.Response.StatusCode()
 }
 
-// handle answers a request.
-func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+// Handle answers a request.
+func (s *HTTPServer) Handle(ctx *fasthttp.RequestCtx) {
 	c := s.beginCall(ctx)
 	ctx.RemoveUserValue(callKey)
 	c.openBody()
@@ -98,66 +105,76 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if err == nil {
 		err = c.run()
 	}
-	single := c.route != nil && c.route.rateLimit == singleLimit
-	if single {
+	frequent := c.route != nil && c.route.Frequent
+	if frequent {
 		// Requests that have arrived are handled first, and then all answers are written in a row: that uses the processor's caches
 		// better (`bench single`).
 		runtime.Gosched()
 	}
 	c.finish(err)
-	if single {
+	if frequent {
 		c.recycle()
 	}
 }
 
 // run calls the handler. A panic is our bug: it fails only this request.
-func (c *call) run() (err error) {
+func (c *Call) run() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if lost, ok := p.(store.Lost); ok {
-				panic(lost) // the state on disk is unknown: the process must end, and the next start reads it again
+			if c.server.deps.Fatal != nil && c.server.deps.Fatal(p) {
+				panic(p)
 			}
-			c.srv.log.Error("handler panicked", "request", c.id, "route", c.route.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = &refusal{kind: failed, detail: failedDetail, closeConn: true}
+			c.server.log.Error("handler panicked", "request", c.ID, "route", c.route.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r := newFailure(nil)
+			r.closeConn = true
+			err = r
 		}
 	}()
-	return c.route.handler(c)
+	return c.route.Handle(c)
 }
 
-func (c *call) openBody() {
-	h := &c.ctx.Request.Header
-	c.body = body{r: c.ctx.RequestBodyStream(), conn: c.ctx.Conn(), contentLength: int64(h.ContentLength()), limit: maxJSON}
-	if c.body.contentLength == 0 {
-		c.body.r = nil
+func (c *Call) openBody() {
+	h := &c.Ctx.Request.Header
+	c.Body = body{r: c.Ctx.RequestBodyStream(), conn: c.Ctx.Conn(), contentLength: int64(h.ContentLength()), limit: maxJSON}
+	if c.Body.contentLength == 0 {
+		c.Body.r = nil
 	}
-	if c.route != nil && c.route.payload == formPayload {
-		c.body.limit, c.body.stallTimeout = c.srv.cfg.MaxUpload, c.srv.cfg.StallTimeout
+	if c.route != nil && c.route.Body == FormBody {
+		c.Body.limit, c.Body.stallTimeout = c.server.cfg.MaxUpload, c.server.cfg.StallTimeout
 	}
 }
 
 // finish writes the headers that every answer has, and logs the request.
-func (c *call) finish(err error) {
+func (c *Call) finish(err error) {
 	if err != nil {
-		c.writeError(refusalOf(err))
+		c.writeError(c.refusalOf(err))
 	}
-	h := &c.ctx.Response.Header
-	h.SetCanonical(headerRequestID, append(c.scratch[:0], c.id...))
+	h := &c.Ctx.Response.Header
+	h.SetCanonical(headerRequestID, append(c.scratch[:0], c.ID...))
 	h.SetCanonical(headerSniff, noSniff)
 	if len(h.PeekBytes(headerCaching)) == 0 {
 		h.SetCanonical(headerCaching, noStore)
 	}
-	if c.srv.secure {
+	if c.server.deps.Secure {
 		h.SetCanonical(headerTransport, onlyTLS)
 	}
-	if c.limit != nil {
-		c.setNumber(headerLimit, c.limit.Limit)
-		c.setNumber(headerRemaining, c.limit.Remaining)
-		c.setNumber(headerReset, int(c.limit.Reset.Seconds()+0.999))
+	if c.limit.known {
+		c.setNumber(headerLimit, c.limit.limit)
+		c.setNumber(headerRemaining, c.limit.remaining)
+		c.setNumber(headerReset, int(c.limit.reset.Seconds()+0.999))
 	}
-	if !c.body.fullyRead() {
+	if !c.Body.fullyRead() {
 		c.skipBody()
 	}
 	c.recordRequest(err)
+}
+
+// refusalOf is the answer to an error: of this package, or of the application.
+func (c *Call) refusalOf(err error) *refusal {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r
+	}
+	return c.server.deps.Refusal(err)
 }
 
 // The headers of every answer, in canonical form. They are never changed.
@@ -174,68 +191,68 @@ var (
 	noStore         = []byte("no-store")
 )
 
-func (c *call) setNumber(header []byte, n int) {
-	c.ctx.Response.Header.SetCanonical(header, strconv.AppendInt(c.scratch[:0], int64(n), 10))
+func (c *Call) setNumber(header []byte, n int) {
+	c.Ctx.Response.Header.SetCanonical(header, strconv.AppendInt(c.scratch[:0], int64(n), 10))
 }
 
 // skipBody handles a body that was not read: a short one is read and dropped, for any other the connection is closed.
-func (c *call) skipBody() {
-	if c.body.err == nil && c.body.contentLength >= 0 && c.body.contentLength <= c.body.limit && c.body.contentLength <= maxJSON {
-		if _, err := c.body.readAll(nil); err == nil {
+func (c *Call) skipBody() {
+	if c.Body.err == nil && c.Body.contentLength >= 0 && c.Body.contentLength <= c.Body.limit && c.Body.contentLength <= maxJSON {
+		if _, err := c.Body.readAll(nil); err == nil {
 			return
 		}
 	}
-	c.ctx.Response.SetConnectionClose()
-	markLingering(c.ctx.Conn())
+	c.Ctx.Response.SetConnectionClose()
+	markLingering(c.Ctx.Conn())
 }
 
 // writeError writes an error.
-func (c *call) writeError(r *refusal) {
-	res := &c.ctx.Response
+func (c *Call) writeError(r *refusal) {
+	res := &c.Ctx.Response
 	res.ResetBody()
 	for _, name := range []string{"Content-Disposition", "ETag", "Content-Range", "Cache-Control", "Location"} {
 		res.Header.Del(name) // a handler may have set them before it failed
 	}
 	res.SetStatusCode(r.status())
 	res.Header.SetContentType("application/json")
-	res.SetBodyRaw(appendDetail(nil, r.detail))
+	res.SetBodyRaw(r.body())
 	for name, value := range r.headers() {
 		res.Header.Set(name, value)
 	}
 	if r.closeConn {
 		res.SetConnectionClose()
-		markLingering(c.ctx.Conn())
+		markLingering(c.Ctx.Conn())
 	}
 }
 
 // recordRequest counts and logs the request. The path itself is not logged: it may have data that a client should not have sent.
-func (c *call) recordRequest(err error) {
-	status, took := c.ctx.Response.StatusCode(), time.Since(c.started)
-	c.srv.metrics.observe(c.route, status, took)
+func (c *Call) recordRequest(err error) {
+	status, took := c.Ctx.Response.StatusCode(), time.Since(c.Started)
+	c.server.metrics.observe(c.route, status, took)
 	r, refused := errors.AsType[*refusal](err)
 	level := slog.LevelDebug
 	if status >= kindStatus[failed] && !(refused && r.simulated) {
 		level = slog.LevelError
 	}
-	if !c.srv.log.Enabled(c.ctx, level) {
+	if !c.server.log.Enabled(c.Ctx, level) {
 		return
 	}
 	name := "none"
 	if c.route != nil {
-		name = c.route.method + " " + c.route.name
+		name = c.route.Method + " " + c.route.Path
 	}
-	attrs := []any{"request", c.id, "route", name, "status", status, "took", took, "account", c.identity.User.ID}
+	attrs := []any{"request", c.ID, "route", name, "status", status, "took", took, "account", c.Account}
 	if refused && r.cause != nil {
 		err = r.cause
 	}
 	if err != nil {
 		attrs = append(attrs, "error", engine.Redact(err.Error(), engine.Address{}))
 	}
-	c.srv.log.Log(c.ctx, level, "request", attrs...)
+	c.server.log.Log(c.Ctx, level, "request", attrs...)
 }
 
 // refuseUnreadable answers a request that could not be read: a broken or late header, or a body that breaks at once.
-func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
+func (s *HTTPServer) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	if isTimeout(err) && closeIfSilent(ctx.Conn()) {
 		return
 	}
@@ -249,13 +266,4 @@ func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	}
 	r.closeConn, r.cause = true, err
 	c.finish(r)
-}
-
-// sendBytes answers with JSON.
-func (c *call) sendBytes(status int, body []byte) error {
-	res := &c.ctx.Response
-	res.SetStatusCode(status)
-	res.Header.SetContentType("application/json")
-	res.SetBodyRaw(body)
-	return nil
 }

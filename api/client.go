@@ -54,10 +54,10 @@ func parseHop(s string) (netip.Addr, error) {
 }
 
 // clientIP is the client address that a request counts for.
-func (c *call) clientIP() netip.Addr {
+func (c *Call) clientIP() netip.Addr {
 	var forwarded []string
-	for _, v := range c.ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
+	for _, v := range c.Ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
 		forwarded = append(forwarded, string(v))
 	}
-	return clientAddr(addrOf(c.ctx.RemoteAddr()), forwarded, c.srv.cfg.TrustedProxies)
+	return clientAddr(addrOf(c.Ctx.RemoteAddr()), forwarded, c.server.cfg.TrustedProxies)
 }

@@ -48,7 +48,7 @@ func clientNets(a netip.Addr) []netip.Prefix {
 	return []netip.Prefix{client, site}
 }
 
-func newConnectionLimiter(ln net.Listener, c Config) *connectionLimiter {
+func newConnectionLimiter(ln net.Listener, c HTTPConfig) *connectionLimiter {
 	return &connectionLimiter{Listener: ln, maxConns: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stallTimeout: c.StallTimeout, tls: c.TLS,
 		isTrusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), perNetwork: make(map[netip.Prefix]int)}
 }
@@ -266,9 +266,9 @@ func closeIfSilent(c net.Conn) bool {
 
 // clientContext is a context that ends when the client disconnects or the drain timeout is over. The request's body must have
 // been read to its end, and until stop returns, nothing else may read from the connection.
-func (c *call) clientContext() (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(c.srv.stopCtx)
-	cc, ok := c.ctx.Conn().(*clientConn)
+func (c *Call) clientContext() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(c.server.stopCtx)
+	cc, ok := c.Ctx.Conn().(*clientConn)
 	if !ok {
 		return ctx, cancel
 	}

@@ -84,7 +84,7 @@ func (c *coverage) outOfScope() {
 	none := c.w.newKey(c.w.admin.ID, store.NewKey{Scopes: store.ScopeAdmin})
 	for _, r := range c.w.server.routeTable {
 		if r.access == keyOrSession || r.access == keyOrSignature {
-			c.expect(403, c.w.do(request{method: r.method, path: strings.Replace(r.name, "{job_id}", "x", 1), key: none}))
+			c.expect(403, c.w.do(request{method: r.Method, path: strings.Replace(r.Path, "{job_id}", "x", 1), key: none}))
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (c *coverage) uploads() {
 	c.expect(415, w.post("/v1/verify/bulk", c.key, `{}`))
 	c.expect(422, w.upload(c.key, nil, part{"name", "", "x"}))
 	sum := sha256.Sum256([]byte(file.content))
-	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", newForm(nil, kind).bulkOptions))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", newBulkForm(nil, kind).bulkOptions))
 	c.inFlight("/v1/verify/bulk", digest, func(h map[string]string) reply { return send(whole, h) })
 	c.expect(202, w.upload(c.key, nil, file, part{"callback_url", "", "http://127.0.0.1:9/"}))
 	u, few := w.addCustomer("few@probity.test", 10)

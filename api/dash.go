@@ -48,7 +48,7 @@ func (s *Server) overTLS() bool {
 
 // sessionToken is the value of the session's cookie, empty if there is none.
 func sessionToken(c *call) string {
-	return string(c.ctx.Request.Header.Cookie(c.srv.cookieName()))
+	return string(c.Ctx.Request.Header.Cookie(c.srv.cookieName()))
 }
 
 // authorizeSession authorizes a request by its session. A request that changes something must come from one of our pages.
@@ -62,13 +62,13 @@ func authorizeSession(c *call) error {
 		return err
 	}
 	c.identity, c.session = store.Identity{User: user}, &loginSession{token, session}
-	if isSafe(string(c.ctx.Method())) {
+	if isSafe(string(c.Ctx.Method())) {
 		return nil
 	}
 	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	if !store.CheckCSRF(token, string(c.ctx.Request.Header.Peek(csrfHeader))) {
+	if !store.CheckCSRF(token, string(c.Ctx.Request.Header.Peek(csrfHeader))) {
 		return refuse(forbidden, "Your session changed. Reload the page.")
 	}
 	return nil
@@ -80,7 +80,7 @@ func isSafe(method string) bool { return method == "GET" || method == "HEAD" }
 // requireSameOrigin refuses a request that a browser marks as from a page of another origin. Other clients do not send
 // the mark, and no page can make them act.
 func requireSameOrigin(c *call) error {
-	if site := string(c.ctx.Request.Header.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" {
+	if site := string(c.Ctx.Request.Header.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" {
 		return refuse(forbidden, "Only the dashboard's own pages may do this: open the dashboard and sign in there.")
 	}
 	return nil
@@ -100,31 +100,31 @@ func setCookie(c *call, token string) {
 	} else {
 		cookie.SetMaxAge(int(sessionTime.Seconds()))
 	}
-	c.ctx.Response.Header.SetCookie(&cookie)
+	c.Ctx.Response.Header.SetCookie(&cookie)
 }
 
 // dashRoutes are the dashboard's part of the API.
 func (s *Server) dashRoutes() []*route {
 	return append([]*route{
-		s.newRoute("POST /v1/dash/login", logIn, anyone, jsonPayload),
-		s.newRoute("POST /v1/dash/reset", resetPassword, anyone, jsonPayload),
+		s.newRoute("POST /v1/dash/login", logIn, anyone, JSONBody),
+		s.newRoute("POST /v1/dash/reset", resetPassword, anyone, JSONBody),
 		s.newRoute("POST /v1/dash/logout", logOut, sessionOnly),
 		s.newRoute("GET /v1/dash/session", getSession, sessionOnly),
 		s.newRoute("GET /v1/dash/sessions", listSessions, sessionOnly),
 		s.newRoute("DELETE /v1/dash/sessions", endOtherSessions, sessionOnly),
 		s.newRoute("DELETE /v1/dash/sessions/{session_id}", endSession, sessionOnly),
-		s.newRoute("PUT /v1/dash/password", changePassword, sessionOnly, jsonPayload),
+		s.newRoute("PUT /v1/dash/password", changePassword, sessionOnly, JSONBody),
 		s.newRoute("GET /v1/dash/totp", getTOTP, sessionOnly),
-		s.newRoute("POST /v1/dash/totp", newTOTP, sessionOnly, jsonPayload),
-		s.newRoute("POST /v1/dash/totp/on", switchTOTPOn, sessionOnly, jsonPayload),
-		s.newRoute("POST /v1/dash/totp/off", switchTOTPOff, sessionOnly, jsonPayload),
+		s.newRoute("POST /v1/dash/totp", newTOTP, sessionOnly, JSONBody),
+		s.newRoute("POST /v1/dash/totp/on", switchTOTPOn, sessionOnly, JSONBody),
+		s.newRoute("POST /v1/dash/totp/off", switchTOTPOff, sessionOnly, JSONBody),
 		s.newRoute("GET /v1/dash/keys", listOwnKeys, sessionOnly),
-		s.newRoute("POST /v1/dash/keys", createOwnKey, sessionOnly, jsonPayload),
+		s.newRoute("POST /v1/dash/keys", createOwnKey, sessionOnly, JSONBody),
 		s.newRoute("DELETE /v1/dash/keys/{key_id}", revokeOwnKey, sessionOnly),
 		s.newRoute("GET /v1/dash/callbacks", getSigning, sessionOnly),
 		s.newRoute("POST /v1/dash/callbacks/secret", newSigningSecret, sessionOnly),
 		s.newRoute("DELETE /v1/dash/callbacks/secret", dropSigningSecret, sessionOnly),
-		s.newRoute("POST /v1/dash/callbacks/test", testCallback, sessionOnly, bulkLimit, jsonPayload),
+		s.newRoute("POST /v1/dash/callbacks/test", testCallback, sessionOnly, bulkLimit, JSONBody),
 		s.newRoute("GET /v1/dash/ledger", getOwnLedger, sessionOnly),
 		s.newRoute("GET /v1/dash/ledger.csv", getLedgerFile, sessionOnly),
 		s.newRoute("GET /v1/dash/usage", getUsage, sessionOnly),
@@ -136,9 +136,9 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("GET /v1/dash/admin/node", getNode, adminSession),
 		s.newRoute("GET /v1/dash/admin/providers", listProviders, adminSession),
 		s.newRoute("GET /v1/dash/admin/probes", listProbes, adminSession),
-		s.newRoute("POST /v1/dash/admin/traces", listTraces, adminSession, jsonPayload),
+		s.newRoute("POST /v1/dash/admin/traces", listTraces, adminSession, JSONBody),
 		s.newRoute("GET /v1/dash/admin/lanes", listQueues, adminSession),
-		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession, jsonPayload),
+		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession, JSONBody),
 	}, s.pageRoutes()...)
 }
 

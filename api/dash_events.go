@@ -76,20 +76,20 @@ func getEvents(c *call) error {
 	s, account := c.srv, c.identity.User.ID
 	r, w := io.Pipe()
 	f := &eventStream{srv: s, account: account, token: c.session.token, w: w}
-	f.ctx, f.stop = context.WithCancel(s.drainCtx)
+	f.ctx, f.stop = context.WithCancel(s.http.DrainContext())
 	if !s.dashboard.streams.add(account, f) {
 		f.stop()
 		return busy("There are too many event streams open")
 	}
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	h.SetContentType("text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // tells nginx not to buffer events
-	s.streams.Go(func() {
+	s.http.Stream(func() {
 		defer s.dashboard.streams.remove(account, f)
 		defer f.stop()
 		_ = w.CloseWithError(f.run())
 	})
-	c.ctx.Response.SetBodyStream(r, -1)
+	c.Ctx.Response.SetBodyStream(r, -1)
 	return nil
 }
 

@@ -33,7 +33,7 @@ type serviceJSON struct {
 }
 
 func sendSession(c *call, status int, u store.User, v loginSession) error {
-	return sendJSON(c, status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
+	return c.sendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
 		Session: v.ID, Expires: timestamp(v.Expires), CSRF: store.CSRFToken(v.token),
 		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload, int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
 }
@@ -66,7 +66,7 @@ func logIn(c *call) error {
 	if err != nil {
 		return err
 	}
-	token, session, err := c.srv.deps.Store.CreateSession(u.ID, string(c.ctx.UserAgent()), sessionTime, c.srv.now())
+	token, session, err := c.srv.deps.Store.CreateSession(u.ID, string(c.Ctx.UserAgent()), sessionTime, c.srv.now())
 	if err != nil {
 		return refusalOfLogin(err, c.srv.now())
 	}
@@ -102,7 +102,7 @@ func resetPassword(c *call) error {
 	if err := c.srv.deps.Store.ResetPassword(ctx, token, next, c.clientIP().String(), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
@@ -176,7 +176,7 @@ func logOut(c *call) error {
 		return err
 	}
 	setCookie(c, "")
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
@@ -198,18 +198,18 @@ func listSessions(c *call) error {
 	for _, s := range open {
 		list = append(list, sessionJSON{s.ID, s.Agent, timestamp(s.Created), timestamp(s.Expires), s.ID == c.session.ID})
 	}
-	return sendJSON(c, statusOK, map[string]any{"sessions": list})
+	return c.sendJSON(statusOK, map[string]any{"sessions": list})
 }
 
 func endSession(c *call) error {
-	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.param)
+	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.Param)
 	if errors.Is(err, store.ErrNoSession) {
 		return refuse(notFound, "There is no such session: it may have ended already.")
 	}
 	if err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
@@ -217,7 +217,7 @@ func endOtherSessions(c *call) error {
 	if err := c.srv.deps.Store.EndSessions(c.identity.User.ID, c.session.ID); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
@@ -238,9 +238,9 @@ func changePassword(c *call) error {
 	if err := recheckCredentials(c, c.srv.deps.Store.CheckPassword, store.Login{Password: current}); err != nil {
 		return err
 	}
-	if err := c.srv.deps.Store.SetPassword(c.srv.stopCtx, c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: actor(c)}, c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.SetPassword(c.srv.http.StopContext(), c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: actor(c)}, c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

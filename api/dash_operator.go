@@ -50,7 +50,7 @@ type operatorJob struct {
 
 // listAllJobs serves a page of the jobs of all accounts, newest first.
 func listAllJobs(c *call) error {
-	limit, err := queryNumber(c, "limit", maxPage, 1, maxPage)
+	limit, err := c.queryNumber("limit", maxPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func listAllJobs(c *call) error {
 	if err != nil {
 		return err
 	}
-	state := store.JobState(queryText(c, "status"))
+	state := store.JobState(c.queryText("status"))
 	if state != "" && !knownState(state) {
 		return refuse(unacceptable, "status must be a state of jobs, such as running or completed.")
 	}
@@ -98,7 +98,7 @@ func listAllJobs(c *call) error {
 	for _, r := range records {
 		list = append(list, operatorJob{c.srv.accountName(owners[r.ID]), r})
 	}
-	return sendJSON(c, statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
+	return c.sendJSON(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
 }
 
 // jobCursor is the position of a job among all, newest first, as a cursor.
@@ -150,7 +150,7 @@ func getNode(c *call) error {
 	if err := s.readMetrics(n.Metrics); err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, n)
+	return c.sendJSON(statusOK, n)
 }
 
 // Revision is the shortened VCS revision that this program was built from; empty if it is not known.
@@ -238,7 +238,7 @@ func listProviders(c *call) error {
 		list = append(list, showProvider(p, shipped.Provider(p.ID)))
 	}
 	slices.SortStableFunc(list[1:], func(a, b providerJSON) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
-	return sendJSON(c, statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
+	return c.sendJSON(statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
 }
 
 // showProvider shows a provider and how it differs from the shipped one, which may be nil.
@@ -347,5 +347,5 @@ func listProbes(c *call) error {
 	for i := range list {
 		list[i].User = c.srv.accountName(list[i].User)
 	}
-	return sendJSON(c, statusOK, map[string]any{"probes": list})
+	return c.sendJSON(statusOK, map[string]any{"probes": list})
 }

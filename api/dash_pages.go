@@ -101,7 +101,7 @@ func getApp(c *call) error {
 	var random [16]byte
 	rand.Read(random[:])
 	nonce := base64.RawStdEncoding.EncodeToString(random[:])
-	res := &c.ctx.Response
+	res := &c.Ctx.Response
 	res.Header.Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, nonce))
 	res.Header.Set("Referrer-Policy", "same-origin")
 	res.Header.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -113,14 +113,14 @@ func getApp(c *call) error {
 
 // getAsset serves a file. Its name changes with its content.
 func getAsset(c *call) error {
-	a, ok := c.srv.dashboard.webApp.assets[c.param]
+	a, ok := c.srv.dashboard.webApp.assets[c.Param]
 	if !ok || a.body == nil {
 		return refuse(notFound, "There is no such file: reload the page.")
 	}
-	res := &c.ctx.Response
+	res := &c.Ctx.Response
 	if a.gzipped != nil {
 		res.Header.Set("Vary", "Accept-Encoding")
-		if c.ctx.Request.Header.HasAcceptEncoding("gzip") {
+		if c.Ctx.Request.Header.HasAcceptEncoding("gzip") {
 			res.Header.Set("Content-Encoding", "gzip")
 			a.body, a.tag = a.gzipped, strings.TrimSuffix(a.tag, `"`)+`-gz"`
 		}

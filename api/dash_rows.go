@@ -42,23 +42,23 @@ func findRows(c *call) error {
 		return err
 	}
 	f := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}, Partial: true}
-	if c.ctx.QueryArgs().Has("status") {
-		if f.Status, err = readStatuses(queryText(c, "status")); err != nil {
+	if c.Ctx.QueryArgs().Has("status") {
+		if f.Status, err = readStatuses(c.queryText("status")); err != nil {
 			return err
 		}
 	}
-	limit, err := queryNumber(c, "limit", 50, 1, maxRowsFound)
+	limit, err := c.queryNumber("limit", 50, 1, maxRowsFound)
 	if err != nil {
 		return err
 	}
-	after, err := queryNumber(c, "after", 0, 0, 1<<40)
+	after, err := c.queryNumber("after", 0, 0, 1<<40)
 	if err != nil {
 		return err
 	}
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	s := &rowSearch{term: []byte(strings.ToLower(queryText(c, "q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
+	s := &rowSearch{term: []byte(strings.ToLower(c.queryText("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
 	whole, err := scanResults(c, j, f, s.matchLine)
 	if err != nil {
 		return err
@@ -67,13 +67,13 @@ func findRows(c *call) error {
 	if !whole {
 		next = &s.last
 	}
-	return sendJSON(c, statusOK, map[string]any{"rows": s.found, "next_after": next})
+	return c.sendJSON(statusOK, map[string]any{"rows": s.found, "next_after": next})
 }
 
 // scanResults passes the lines of a job's results to visit, until it returns an error, or for searchTimeout. whole reports that
 // all were visited.
 func scanResults(c *call, j *store.Job, f coordinator.Filter, visit func([]byte) error) (whole bool, err error) {
-	ctx, cancel := context.WithTimeout(c.srv.stopCtx, searchTimeout)
+	ctx, cancel := context.WithTimeout(c.srv.http.StopContext(), searchTimeout)
 	defer cancel()
 	select {
 	case c.srv.dashboard.searchSlots <- struct{}{}:
@@ -183,7 +183,7 @@ func countProviders(c *call) error {
 		return err
 	}
 	if t, ok := c.srv.dashboard.providerTables.get(j.ID); ok {
-		return sendJSON(c, statusOK, map[string]any{"providers": t, "complete": true})
+		return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": true})
 	}
 	t := providerTable{}
 	whole, err := scanResults(c, j, f, t.countLine)
@@ -193,7 +193,7 @@ func countProviders(c *call) error {
 	if whole {
 		c.srv.dashboard.providerTables.put(j.ID, t)
 	}
-	return sendJSON(c, statusOK, map[string]any{"providers": t, "complete": whole})
+	return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": whole})
 }
 
 // countLine counts a row.

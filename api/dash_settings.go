@@ -21,7 +21,7 @@ func getSigning(c *call) error {
 	if origins == nil {
 		origins = []string{}
 	}
-	return sendJSON(c, statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
+	return c.sendJSON(statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
 }
 
 func newSigningSecret(c *call) error {
@@ -29,14 +29,14 @@ func newSigningSecret(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusCreated, map[string]any{"secret": secret})
+	return c.sendJSON(statusCreated, map[string]any{"secret": secret})
 }
 
 func dropSigningSecret(c *call) error {
 	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
@@ -60,10 +60,10 @@ func testCallback(c *call) error {
 	if c.srv.deps.Callbacks == nil {
 		return refuse(unacceptable, "Callbacks are disabled on this server: ask your administrator.")
 	}
-	if err := c.srv.deps.Callbacks.CheckCallbackURL(c.srv.stopCtx, url); err != nil {
+	if err := c.srv.deps.Callbacks.CheckCallbackURL(c.srv.http.StopContext(), url); err != nil {
 		return err
 	}
-	j, err := c.srv.deps.Coordinator.Accept(c.srv.stopCtx, coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
+	j, err := c.srv.deps.Coordinator.Accept(c.srv.http.StopContext(), coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
 		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
 		CallbackContent: coordinator.ContentFull, MaxHours: 1,
 		Parts: func(j *store.Job) []store.Part {
@@ -76,5 +76,5 @@ func testCallback(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusAccepted, r)
+	return c.sendJSON(statusAccepted, r)
 }

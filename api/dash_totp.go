@@ -16,7 +16,7 @@ func getTOTP(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
+	return c.sendJSON(statusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
 }
 
 // newTOTP makes a secret for the account's authenticator app. It requires the password: a session that was left open must not
@@ -37,7 +37,7 @@ func newTOTP(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
+	return c.sendJSON(statusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
 }
 
 // totpURL is the secret as a URL for authenticator apps, the key URI of Google Authenticator.
@@ -63,7 +63,7 @@ func switchTOTPOn(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, map[string]any{"recovery_codes": recovery})
+	return c.sendJSON(statusOK, map[string]any{"recovery_codes": recovery})
 }
 
 // switchTOTPOff checks password and code again, and ends all other sessions.
@@ -86,7 +86,7 @@ func switchTOTPOff(c *call) error {
 	if err := c.srv.deps.Store.TOTPOff(c.identity.User.ID, c.session.ID, actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 

@@ -56,7 +56,7 @@ const (
 )
 
 func getUsage(c *call) error {
-	days, err := queryNumber(c, "days", 30, 1, maxUsageDays)
+	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func getUsage(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
+	return c.sendJSON(statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
 }
 
 // load reads everything and returns the days of the keys that were used.
@@ -190,20 +190,20 @@ func getOwnLedger(c *call) error { return sendLedger(c, c.identity.User.ID) }
 
 // getLedgerFile streams the whole ledger, newest first.
 func getLedgerFile(c *call) error {
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	h.SetContentType("text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="ledger.csv"`)
-	if c.ctx.IsHead() {
-		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
+	if c.Ctx.IsHead() {
+		c.Ctx.Response.SetBodyStream(strings.NewReader(""), -1)
 		return nil
 	}
 	s, account := c.srv, c.identity.User.ID
 	r, w := io.Pipe()
-	s.streams.Go(func() {
+	s.http.Stream(func() {
 		out := bufio.NewWriterSize(w, 32<<10)
 		w.CloseWithError(errors.Join(s.writeLedger(out, account), out.Flush()))
 	})
-	c.ctx.Response.SetBodyStream(r, -1)
+	c.Ctx.Response.SetBodyStream(r, -1)
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (s *Server) writeLedger(w io.Writer, account string) error {
 	}
 	var before uint64
 	for {
-		if err := s.stopCtx.Err(); err != nil {
+		if err := s.http.StopContext().Err(); err != nil {
 			return err
 		}
 		entries, err := s.deps.Store.Ledger(account, before, store.MaxPage)

@@ -42,7 +42,7 @@ func (u *usage) byKey() ([]keyUsageDay, error) {
 
 // getUsageFile serves the days of each key as CSV.
 func getUsageFile(c *call) error {
-	days, err := queryNumber(c, "days", 30, 1, maxUsageDays)
+	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}
@@ -50,10 +50,10 @@ func getUsageFile(c *call) error {
 	if err != nil {
 		return err
 	}
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	h.SetContentType("text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="usage.csv"`)
-	out := csv.NewWriter(c.ctx.Response.BodyWriter())
+	out := csv.NewWriter(c.Ctx.Response.BodyWriter())
 	if err := out.Write(append([]string{"date", "key_id", "key_name", "singles", "credits_used"}, statusNames()...)); err != nil {
 		return err
 	}

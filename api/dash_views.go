@@ -16,8 +16,8 @@ func listQueues(c *call) error {
 	if views == nil {
 		return errNoViews
 	}
-	queues, unresponsive := views.ReadyQueues(c.srv.stopCtx)
-	return sendJSON(c, statusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
+	queues, unresponsive := views.ReadyQueues(c.srv.http.StopContext())
+	return c.sendJSON(statusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
 }
 
 // listTraces serves recent probes. The query is in the body: an address must not be in a URL.
@@ -34,11 +34,11 @@ func listTraces(c *call) error {
 	if err != nil {
 		return err
 	}
-	traces, unresponsive, err := views.Traces(c.srv.stopCtx, q)
+	traces, unresponsive, err := views.Traces(c.srv.http.StopContext(), q)
 	if err != nil {
 		return refuse(unacceptable, "The probes cannot be looked for: %s; change it and ask again.", err)
 	}
-	return sendJSON(c, statusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
+	return c.sendJSON(statusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
 }
 
 func readTraceQuery(d *document) (q fleet.TraceQuery, err error) {
@@ -78,7 +78,7 @@ func endQuarantine(c *call) error {
 	if err != nil {
 		return err
 	}
-	was, err := views.EndQuarantine(c.srv.stopCtx, node, egress, route)
+	was, err := views.EndQuarantine(c.srv.http.StopContext(), node, egress, route)
 	switch {
 	case errors.Is(err, fleet.ErrNoSuchNode), err == nil && !was:
 		return refuse(notFound, "There is no such quarantine: it may be over already.")
@@ -90,7 +90,7 @@ func endQuarantine(c *call) error {
 	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: actor(c), Action: "release", Target: egress, Note: node + " " + route}); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 

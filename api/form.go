@@ -10,10 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"probity/coordinator"
 )
 
 // The bounds of a form.
@@ -21,7 +18,6 @@ const (
 	maxParts      = 64       // parts, unknown ones included
 	maxPartText   = 4 << 10  // bytes of a part that is not the file
 	maxPartHeader = 16 << 10 // bytes between two parts: the rest of one, the boundary, and the header of the next
-	maxName       = 200      // bytes of a job's name
 )
 
 // form reads the parts of an upload one after another, in any order.
@@ -32,23 +28,14 @@ type form struct {
 	done         bool
 	parts        int
 	seen         []string
-	bulkOptions
+	known        []string                       // names of the parts that are not the file
+	set          func(name, value string) error // takes such a part
 }
 
-// bulkOptions are the parts that are not the file.
-type bulkOptions struct {
-	callbackURL, callbackContent string
-	callbackInput                bool
-	name, column                 string
-	noHeader                     bool
-	maxAge                       time.Duration
-	hours                        int // 0: the plan decides
-}
-
-func newForm(body io.Reader, contentType string) *form {
+// newForm reads a form of a part named file and others, whose names are known. Each of these is passed to set when it is read.
+func newForm(body io.Reader, contentType string, known []string, set func(name, value string) error) *form {
 	_, params, _ := mime.ParseMediaType(contentType) // admit has checked it
-	f := &form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"),
-		bulkOptions: bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge}}
+	f := &form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"), known: known, set: set}
 	f.mr = multipart.NewReader(&f.body, params["boundary"])
 	return f
 }
@@ -91,6 +78,7 @@ func (t *tailReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// has reports that a part was read.
 func (f *form) has(name string) bool { return slices.Contains(f.seen, name) }
 
 // next reads parts up to the file, which it returns, or to the end of the form, where it returns nil.
@@ -165,9 +153,6 @@ func checkEncoding(h textproto.MIMEHeader) error {
 	return refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
 }
 
-// bulkFields are the names of the parts that are not the file.
-var bulkFields = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content", "callback_input"}
-
 // option reads one part that is not the file. An unknown name is ignored, but a misspelt known one is refused: a
 // callback that never comes because of a typo would be noticed too late.
 func (f *form) option(name string, p *multipart.Part) error {
@@ -176,13 +161,13 @@ func (f *form) option(name string, p *multipart.Part) error {
 		return brokenForm(err)
 	}
 	s := string(b)
-	if slices.Contains(bulkFields, name) {
+	if slices.Contains(f.known, name) {
 		if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
 			return refuse(unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
 		}
 		return f.set(name, s)
 	}
-	if err := checkUnknownField(name, bulkFields); err != nil {
+	if err := checkUnknownField(name, f.known); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, io.LimitReader(p, maxJSON)); err != nil {
@@ -194,59 +179,13 @@ func (f *form) option(name string, p *multipart.Part) error {
 	return nil
 }
 
-func (f *form) set(name, s string) error {
-	switch name {
-	case "callback_url":
-		f.callbackURL = strings.TrimSpace(s)
-	case "name":
-		if f.name = s; len(s) > maxName {
-			return refuse(unacceptable, "name must have at most %d bytes.", maxName)
-		}
-	case "email_column":
-		f.column = s
-	case "has_header":
-		header, err := readFlag(name, s)
-		f.noHeader = !header
-		return err
-	case "max_age":
-		seconds, err := readNumber(name, s, 0, maxMaxAge)
-		f.maxAge = time.Duration(seconds) * time.Second
-		return err
-	case "max_hours":
-		if f.hours = 0; s == "auto" {
-			return nil
-		}
-		hours, err := readNumber(name, s, 1, coordinator.MaxHours)
-		if err != nil {
-			return refuse(unacceptable, "max_hours must be auto, or a whole number from 1 to %d.", coordinator.MaxHours)
-		}
-		f.hours = int(hours)
-	case "callback_content":
-		if f.callbackContent = s; s != "full" && s != "auto" && s != "link" {
-			return refuse(unacceptable, "callback_content must be full, auto or link.")
-		}
-	case "callback_input":
-		input, err := readFlag(name, s)
-		f.callbackInput = input
-		return err
-	}
-	return nil
-}
+// formFile reads the file of a form; its errors are refusals of the form, not errors of what the file holds.
+type formFile struct{ io.Reader }
 
-func readFlag(name, s string) (bool, error) {
-	switch strings.ToLower(s) {
-	case "true", "1":
-		return true, nil
-	case "false", "0":
-		return false, nil
+func (f formFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = brokenForm(err)
 	}
-	return false, refuse(unacceptable, "%s must be true or false.", name)
-}
-
-func readNumber(name, s string, least, most int64) (int64, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, refuse(unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
-	}
-	return n, nil
+	return n, err
 }

@@ -17,29 +17,19 @@ const (
 
 // job is the job of the path, if it belongs to the account.
 func job(c *call) (*store.Job, error) {
-	j, err := c.srv.deps.Coordinator.Job(c.param)
+	j, err := c.srv.deps.Coordinator.Job(c.Param)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != c.identity.User.ID) {
 		return nil, refuse(notFound, "There is no such job in this account: check the job_id.")
 	}
 	return j, err
 }
 
-// queryNumber is a query parameter that must be a whole number.
-func queryNumber(c *call, name string, fallback, least, most int64) (int64, error) {
-	if !c.ctx.QueryArgs().Has(name) {
-		return fallback, nil
-	}
-	return readNumber(name, string(c.ctx.QueryArgs().Peek(name)), least, most)
-}
-
-func queryText(c *call, name string) string { return string(c.ctx.QueryArgs().Peek(name)) }
-
 // getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
 func getJob(c *call) error {
 	if err := c.checkQuery("wait"); err != nil {
 		return err
 	}
-	seconds, err := queryNumber(c, "wait", 0, 0, maxWait)
+	seconds, err := c.queryNumber("wait", 0, 0, maxWait)
 	if err != nil {
 		return err
 	}
@@ -48,7 +38,7 @@ func getJob(c *call) error {
 		return err
 	}
 	if seconds > 0 && !j.State.Finished() {
-		ctx, cancel := context.WithTimeout(c.srv.drainCtx, time.Duration(seconds)*time.Second)
+		ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), time.Duration(seconds)*time.Second)
 		defer cancel()
 		if _, err := c.srv.deps.Coordinator.WaitChange(ctx, j.ID, j.State); err != nil {
 			return err
@@ -62,7 +52,7 @@ func sendJob(c *call, id string) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, r)
+	return c.sendJSON(statusOK, r)
 }
 
 // listJobs serves a page of the account's jobs, newest first.
@@ -70,7 +60,7 @@ func listJobs(c *call) error {
 	if err := c.checkQuery("status", "limit", "cursor"); err != nil {
 		return err
 	}
-	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
+	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
@@ -78,7 +68,7 @@ func listJobs(c *call) error {
 	if err != nil {
 		return err
 	}
-	state := store.JobState(queryText(c, "status"))
+	state := store.JobState(c.queryText("status"))
 	if state != "" && !knownState(state) {
 		return refuse(unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
@@ -90,7 +80,7 @@ func listJobs(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(c, statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
+	return c.sendJSON(statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
 }
 
 func knownState(s store.JobState) bool {
@@ -132,7 +122,7 @@ func deleteJob(c *call) error {
 	if err := c.srv.deps.Coordinator.Delete(j.ID); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }
 
@@ -177,7 +167,7 @@ func sendCallback(c *call, status int, job string, callback store.Callback) erro
 		}
 		attempts = append(attempts, line)
 	}
-	return sendJSON(c, status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
+	return c.sendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
 }
 
 // resendCallback makes a job's callback due again.
@@ -199,20 +189,12 @@ func resendCallback(c *call) error {
 	return sendCallback(c, statusAccepted, j.ID, callback)
 }
 
-// queryFlag is a query parameter that must be true or false.
-func queryFlag(c *call, name string) (bool, error) {
-	if !c.ctx.QueryArgs().Has(name) {
-		return false, nil
-	}
-	return readFlag(name, queryText(c, name))
-}
-
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
 const cursorSize = 8 + 32
 
 // cursor is the start of a page of jobs, "" for the first.
 func cursor(c *call) (string, error) {
-	cursor, err := base64.RawURLEncoding.DecodeString(queryText(c, "cursor"))
+	cursor, err := base64.RawURLEncoding.DecodeString(c.queryText("cursor"))
 	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
 		return "", refuse(unacceptable, "cursor must be the next_cursor of the page before.")
 	}

@@ -35,13 +35,13 @@ func newHTTPMetrics(r prometheus.Registerer) (*httpMetrics, error) {
 }
 
 // bind stores the metrics of a route's usual answer in it, so that they need not be looked up.
-func (m *httpMetrics) bind(r *route) {
-	r.okRequests = m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(statusOK))
-	r.duration = m.durations.WithLabelValues(r.name)
+func (m *httpMetrics) bind(r *servedRoute) {
+	r.okRequests = m.requests.WithLabelValues(r.Method, r.Path, strconv.Itoa(statusOK))
+	r.duration = m.durations.WithLabelValues(r.Path)
 }
 
 // observe counts one answer; r is nil if the request matched no route.
-func (m *httpMetrics) observe(r *route, status int, took time.Duration) {
+func (m *httpMetrics) observe(r *servedRoute, status int, took time.Duration) {
 	switch {
 	case r == nil:
 		m.requests.WithLabelValues("other", "none", strconv.Itoa(status)).Inc()
@@ -50,7 +50,7 @@ func (m *httpMetrics) observe(r *route, status int, took time.Duration) {
 	case status == statusOK:
 		r.okRequests.Inc()
 	default:
-		m.requests.WithLabelValues(r.method, r.name, strconv.Itoa(status)).Inc()
+		m.requests.WithLabelValues(r.Method, r.Path, strconv.Itoa(status)).Inc()
 	}
 	r.duration.Observe(took.Seconds())
 }

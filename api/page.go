@@ -2,8 +2,9 @@ package api
 
 import (
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
+	"encoding/json"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 )
@@ -16,31 +17,18 @@ type page struct {
 	policy string // Content-Security-Policy, empty for none
 }
 
-//go:embed widget.js
-var widgetScript []byte
-
-//go:embed openapi.json
-var descriptionJSON []byte
-
+// newPage makes a page with a strong tag.
 func newPage(body []byte, kind string) page {
 	sum := sha256.Sum256(body)
 	return page{body: body, kind: kind, tag: `"` + hex.EncodeToString(sum[:12]) + `"`}
 }
 
-func (c *call) getWidget() error {
-	c.ctx.Response.Header.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	return c.sendPage(c.srv.widgetPage, "public, max-age=3600")
-}
-
-func (c *call) getDescription() error { return c.sendPage(c.srv.descriptionPage, "public, no-cache") }
-func (c *call) getDocs() error        { return c.sendPage(c.srv.docsPage, "public, no-cache") }
-
 // sendPage serves a page, or 304 if the client has it.
-func (c *call) sendPage(p page, caching string) error {
-	res := &c.ctx.Response
+func (c *Call) sendPage(p page, caching string) error {
+	res := &c.Ctx.Response
 	res.Header.Set("ETag", p.tag)
 	res.Header.Set("Cache-Control", caching)
-	if matchesETag(string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), p.tag) {
+	if matchesETag(string(c.Ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), p.tag) {
 		res.SetStatusCode(statusNotModified)
 		return nil
 	}
@@ -51,4 +39,35 @@ func (c *call) sendPage(p page, caching string) error {
 	res.Header.SetContentType(p.kind)
 	res.SetBodyRaw(p.body)
 	return nil
+}
+
+// matchesETag compares weakly (RFC 9110, section 13.1.2).
+func matchesETag(header, tag string) bool {
+	if strings.TrimSpace(header) == "*" {
+		return true
+	}
+	for one := range strings.SplitSeq(header, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(one), "W/") == strings.TrimPrefix(tag, "W/") {
+			return header != ""
+		}
+	}
+	return false
+}
+
+// sendBytes answers with JSON.
+func (c *Call) sendBytes(status int, body []byte) error {
+	res := &c.Ctx.Response
+	res.SetStatusCode(status)
+	res.Header.SetContentType("application/json")
+	res.SetBodyRaw(body)
+	return nil
+}
+
+// sendJSON answers with a value as JSON.
+func (c *Call) sendJSON(status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.sendBytes(status, b)
 }

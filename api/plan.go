@@ -25,11 +25,11 @@ func getPlan(c *call) error {
 	if err := c.checkQuery("sources", "refused"); err != nil {
 		return err
 	}
-	sources, err := queryNumber(c, "sources", 0, 1, plan.MaxSources)
+	sources, err := c.queryNumber("sources", 0, 1, plan.MaxSources)
 	if err != nil {
 		return err
 	}
-	refused, err := queryNumber(c, "refused", 100*coordinator.DefaultRefused, 0, 100)
+	refused, err := c.queryNumber("refused", 100*coordinator.DefaultRefused, 0, 100)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func getPlan(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.srv.drainCtx, planTimeout)
+	ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), planTimeout)
 	defer cancel()
 	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID, coordinator.PlanOptions{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
 	switch {
@@ -48,5 +48,5 @@ func getPlan(c *call) error {
 	case err != nil:
 		return err
 	}
-	return sendJSON(c, statusOK, jobPlan{j.ID, p.Report()})
+	return c.sendJSON(statusOK, jobPlan{j.ID, p.Report()})
 }

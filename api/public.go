@@ -27,7 +27,7 @@ func verifyPublic(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.limit = &decision
+	c.setDecision(decision)
 	if !decision.OK {
 		return overLimit(decision)
 	}
@@ -41,9 +41,9 @@ func verifyPublic(c *call) error {
 
 // admitOrigin admits pages of our own and of the configured origins, and sets the CORS headers for them.
 func admitOrigin(c *call) error {
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	h.Set("Vary", "Origin")
-	origin := string(c.ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
+	origin := string(c.Ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
 	if origin == "" {
 		return nil
 	}
@@ -61,15 +61,15 @@ func ownOrigin(c *call, origin string) bool {
 		return true
 	}
 	_, host, ok := strings.Cut(origin, "://")
-	return ok && strings.EqualFold(host, string(c.ctx.Request.Header.Host()))
+	return ok && strings.EqualFold(host, string(c.Ctx.Request.Header.Host()))
 }
 
 // preflight answers a CORS preflight request. It does not count against a limit.
 func preflight(c *call) error {
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	h.Set("Access-Control-Allow-Methods", "POST")
 	h.Set("Access-Control-Allow-Headers", "Content-Type")
 	h.Set("Access-Control-Max-Age", "86400")
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(statusNoContent)
 	return nil
 }

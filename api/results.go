@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -18,14 +17,14 @@ import (
 )
 
 // isSigned reports that the request has the signature of a link instead of a key.
-func isSigned(c *call) bool { return c.ctx.QueryArgs().Has("signature") }
+func isSigned(c *call) bool { return c.Ctx.QueryArgs().Has("signature") }
 
 // checkSignature authorizes a signed link to the results of one job.
 func checkSignature(c *call) error {
 	if c.srv.deps.Callbacks == nil {
 		return coordinator.ErrLinkInvalid
 	}
-	j, err := c.srv.deps.Callbacks.VerifyLink(c.param, queryText(c, "expires"), queryText(c, "signature"))
+	j, err := c.srv.deps.Callbacks.VerifyLink(c.Param, c.queryText("expires"), c.queryText("signature"))
 	if err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func getResults(c *call) error {
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	kind, ending := mediaTypeOf(f.Form)
 	h.Set("Content-Disposition", contentDisposition(j, f, ending))
 	h.SetContentType(kind)
@@ -57,8 +56,8 @@ func getResults(c *call) error {
 	tag := etagOf(j, f, c.srv.deps.Coordinator.StoredForm())
 	h.Set("ETag", tag)
 	h.Set("Cache-Control", "private, no-cache")
-	if matchesETag(string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
-		c.ctx.Response.SetStatusCode(statusNotModified)
+	if matchesETag(string(c.Ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
+		c.Ctx.Response.SetStatusCode(statusNotModified)
 		return nil
 	}
 	if f.Form == c.srv.deps.Coordinator.StoredForm() && len(f.Status) == 0 {
@@ -88,24 +87,24 @@ func readFilter(c *call) (f coordinator.Filter, err error) {
 		return f, err
 	}
 	f.Form = coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
-	args := c.ctx.QueryArgs()
+	args := c.Ctx.QueryArgs()
 	if args.Has("format") {
-		if f.Format = coordinator.Format(queryText(c, "format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
+		if f.Format = coordinator.Format(c.queryText("format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
 			return f, refuse(unacceptable, "format must be csv or jsonl.")
 		}
 	}
 	if args.Has("compress") {
-		switch f.Compress = coordinator.Compress(queryText(c, "compress")); f.Compress {
+		switch f.Compress = coordinator.Compress(c.queryText("compress")); f.Compress {
 		case coordinator.None, coordinator.Gzip, coordinator.Zstd:
 		default:
 			return f, refuse(unacceptable, "compress must be none, gzip or zstd.")
 		}
 	}
-	if f.Partial, err = queryFlag(c, "partial"); err != nil {
+	if f.Partial, err = c.queryFlag("partial"); err != nil {
 		return f, err
 	}
 	if args.Has("status") {
-		f.Status, err = readStatuses(queryText(c, "status"))
+		f.Status, err = readStatuses(c.queryText("status"))
 	}
 	return f, err
 }
@@ -189,108 +188,44 @@ func etagOf(j *store.Job, f coordinator.Filter, stored coordinator.Form) string 
 	return `W/"` + tag + `"`
 }
 
-// matchesETag compares weakly (RFC 9110, section 13.1.2).
-func matchesETag(header, tag string) bool {
-	if strings.TrimSpace(header) == "*" {
-		return true
-	}
-	for one := range strings.SplitSeq(header, ",") {
-		if strings.TrimPrefix(strings.TrimSpace(one), "W/") == strings.TrimPrefix(tag, "W/") {
-			return header != ""
-		}
-	}
-	return false
-}
-
 // sendStored serves the stored file or the requested range of it.
 func sendStored(c *call, j *store.Job, filter coordinator.Filter) error {
-	f, j, err := c.srv.deps.Coordinator.OpenStored(c.ctx, j.ID)
+	f, j, err := c.srv.deps.Coordinator.OpenStored(c.Ctx, j.ID)
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
 	}
 	tag := etagOf(j, filter, filter.Form) // of these bytes
-	c.ctx.Response.Header.Set("ETag", tag)
-	part, err := requestedRange(c, j.ResultBytes, tag)
-	if err == nil && !c.ctx.IsHead() {
+	c.Ctx.Response.Header.Set("ETag", tag)
+	part, err := c.requestedRange(j.ResultBytes, tag)
+	if err == nil && !c.Ctx.IsHead() {
 		err = auditDownload(c, j, filter, part)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if part.isRange {
-		c.ctx.Response.SetStatusCode(statusPartial)
-		c.ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.to-1, j.ResultBytes))
+		c.Ctx.Response.SetStatusCode(statusPartial)
+		c.Ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.to-1, j.ResultBytes))
 	}
 	body := struct {
 		io.Reader
 		io.Closer
 	}{io.NewSectionReader(f, part.from, part.to-part.from), f}
-	c.ctx.Response.SetBodyStream(body, int(part.to-part.from))
+	c.Ctx.Response.SetBodyStream(body, int(part.to-part.from))
 	return nil
-}
-
-// byteRange is the bytes [from, to) of a file: the requested ones, or all.
-type byteRange struct {
-	from, to int64
-	isRange  bool
-}
-
-// requestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it cannot read,
-// and any if If-Range names another tag.
-func requestedRange(c *call, size int64, tag string) (byteRange, error) {
-	all := byteRange{to: size}
-	header := string(c.ctx.Request.Header.Peek(fasthttp.HeaderRange))
-	if ifRange := string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfRange)); ifRange != "" && ifRange != tag {
-		return all, nil
-	}
-	from, to, ok := parseRange(header, size)
-	if !ok {
-		return all, nil
-	}
-	if from >= to {
-		r := refuse(badRange, "The Range is outside of the file: ask for bytes below %d.", size)
-		r.length = size
-		return byteRange{}, r
-	}
-	return byteRange{from, to, true}, nil
-}
-
-// parseRange returns the bytes [from, to) of a file that a Range header requests; from is not below to if there are none.
-func parseRange(header string, size int64) (from, to int64, ok bool) {
-	spec, isBytes := strings.CutPrefix(header, "bytes=")
-	first, last, isRange := strings.Cut(strings.TrimSpace(spec), "-")
-	if !isBytes || !isRange || strings.Contains(spec, ",") {
-		return 0, 0, false
-	}
-	if first == "" {
-		n, err := strconv.ParseUint(last, 10, 62)
-		return max(0, size-int64(n)), size, err == nil
-	}
-	begin, err := strconv.ParseUint(first, 10, 62)
-	if err != nil {
-		return 0, 0, false
-	}
-	if last == "" {
-		return int64(begin), size, true
-	}
-	end, err := strconv.ParseUint(last, 10, 62)
-	if err != nil || end < begin {
-		return 0, 0, false
-	}
-	return int64(begin), min(int64(end)+1, size), true
 }
 
 // streamResults makes rows while they are sent. A failure before the first byte is answered; a later one breaks
 // the connection, so that half a file never passes for a whole one.
 func streamResults(c *call, j *store.Job, f coordinator.Filter) error {
-	if c.ctx.IsHead() {
-		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
+	if c.Ctx.IsHead() {
+		c.Ctx.Response.SetBodyStream(strings.NewReader(""), -1)
 		return nil
 	}
 	s, id := c.srv, j.ID
 	r, w := io.Pipe()
-	s.streams.Go(func() {
-		w.CloseWithError(s.deps.Coordinator.Results(s.stopCtx, id, f, w))
+	s.http.Stream(func() {
+		w.CloseWithError(s.deps.Coordinator.Results(s.http.StopContext(), id, f, w))
 	})
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	if _, err := buffered.Peek(1); err != nil && err != io.EOF {
@@ -299,7 +234,7 @@ func streamResults(c *call, j *store.Job, f coordinator.Filter) error {
 	if err := auditDownload(c, j, f, byteRange{}); err != nil {
 		return errors.Join(err, r.Close())
 	}
-	c.ctx.Response.SetBodyStream(struct {
+	c.Ctx.Response.SetBodyStream(struct {
 		io.Reader
 		io.Closer
 	}{buffered, r}, -1)

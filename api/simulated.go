@@ -73,8 +73,8 @@ func simulatedRefusal(c *call, email string) error {
 	case "http_402":
 		return &store.ErrInsufficientCredits{Balance: 0, Needed: 1}
 	case "http_429":
-		c.limit = &store.Decision{Limit: c.limit.Limit, Reset: time.Minute, RetryAfter: time.Minute}
-		return overLimit(*c.limit)
+		c.setDecision(store.Decision{Limit: c.decision.Limit, Reset: time.Minute, RetryAfter: time.Minute})
+		return overLimit(c.decision)
 	case "http_500":
 		return &refusal{kind: failed, detail: failedDetail, simulated: true}
 	}

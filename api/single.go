@@ -73,11 +73,11 @@ func verifySingle(c *call) error {
 			return err
 		}
 	}
-	key := string(c.ctx.Request.Header.Peek("Idempotency-Key"))
+	key := string(c.Ctx.Request.Header.Peek("Idempotency-Key"))
 	if key == "" {
 		return answerSingle(c, q, nil)
 	}
-	r := store.Request{Account: c.identity.User.ID, Endpoint: c.route.name, Key: key, Digest: q.digest()}
+	r := store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: q.digest()}
 	kept, done, err := c.srv.deps.Store.BeginRequest(r, c.srv.now())
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func verifySingle(c *call) error {
 // answerSingle reserves, verifies and settles. The answer to a request with an Idempotency-Key is stored in
 // the commit that charges for it.
 func answerSingle(c *call, q singleRequest, keep *store.Request) error {
-	ref := store.WithKey(c.id, c.identity.Key)
+	ref := store.WithKey(c.ID, c.identity.Key)
 	if err := reserve(c, ref); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func answerSingle(c *call, q singleRequest, keep *store.Request) error {
 	}
 	rememberSingle(c, a)
 	now := c.srv.clock(started.Add(a.Took))
-	res := &c.ctx.Response
+	res := &c.Ctx.Response
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // reuses the buffer of the connection's last answer
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
@@ -141,7 +141,7 @@ func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) 
 
 // verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
 func verify(c *call, q singleRequest, started time.Time, r coordinator.Request) (*coordinator.Result, error) {
-	ctx := newDeadline(c.srv.stopCtx, started.Add(q.timeout))
+	ctx := newDeadline(c.srv.http.StopContext(), started.Add(q.timeout))
 	defer ctx.release()
 	got, err := c.srv.deps.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {

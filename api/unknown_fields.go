@@ -64,23 +64,6 @@ func normalizeName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// checkQuery refuses a query with a known parameter that is misspelt or given twice: ignoring it would change the answer
-// silently.
-func (c *call) checkQuery(known ...string) error {
-	seen := map[string]bool{}
-	for key := range c.ctx.QueryArgs().All() {
-		name := string(key)
-		if err := checkUnknownField(name, known); err != nil {
-			return err
-		}
-		if seen[name] && slices.Contains(known, name) {
-			return refuse(unacceptable, "%s is given twice: give it once, values separated by commas where it takes several.", name)
-		}
-		seen[name] = true
-	}
-	return nil
-}
-
 // checkUnknownFields refuses a body with an unknown member that resembles a known one.
 func (d *document) checkUnknownFields(known []string) error {
 	for i := range d.members {

@@ -21,7 +21,7 @@ import (
 // If an option after the file changes how the file is read, it is read again from a scratch copy.
 type upload struct {
 	call       *call
-	form       *form
+	form       *bulkForm
 	sum        hash.Hash // of the file's bytes, for the Idempotency-Key
 	request    *store.Request
 	keyClaimed bool
@@ -44,23 +44,23 @@ func createJob(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	u := &upload{call: c, form: newForm(&c.body, string(c.ctx.Request.Header.ContentType())), sum: sha256.New()}
-	if key := string(c.ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
+	u := &upload{call: c, form: newBulkForm(&c.Body, string(c.Ctx.Request.Header.ContentType())), sum: sha256.New()}
+	if key := string(c.Ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
 		if len(key) > store.MaxName {
 			return store.ErrIdempotencyKey
 		}
-		u.request = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.name, Key: key}
+		u.request = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key}
 	}
 	defer u.release()
 	err := u.receive()
 	if kept, ok := errors.AsType[*storedAnswer](err); ok {
-		c.ctx.Response.Header.Set("Location", kept.Location)
+		c.Ctx.Response.Header.Set("Location", kept.Location)
 		return c.sendBytes(kept.Status, kept.Body)
 	}
 	if err != nil {
 		return err
 	}
-	c.ctx.Response.Header.Set("Location", u.call.srv.jobURLPath(u.job.ID))
+	c.Ctx.Response.Header.Set("Location", u.call.srv.jobURLPath(u.job.ID))
 	return c.sendBytes(statusAccepted, u.body)
 }
 
@@ -103,7 +103,7 @@ func (u *upload) receive() error {
 // receiveWithCopy accepts the file as it arrives, and again from a copy if options after it change how it is read.
 func (u *upload) receiveWithCopy(file *multipart.Part) (err error) {
 	fs := u.call.srv.deps.FS
-	path := fs.PathJoin(u.call.srv.deps.Scratch, "upload-"+u.call.id)
+	path := fs.PathJoin(u.call.srv.deps.Scratch, "upload-"+u.call.ID)
 	if err := fs.MkdirAll(u.call.srv.deps.Scratch, 0o700); err != nil {
 		return fmt.Errorf("scratch: %w", err)
 	}
@@ -181,13 +181,13 @@ func (u *upload) checkCallback() error {
 	if u.call.srv.deps.Callbacks == nil {
 		return refuse(unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
 	}
-	return u.call.srv.deps.Callbacks.CheckCallbackURL(u.call.srv.stopCtx, u.form.callbackURL)
+	return u.call.srv.deps.Callbacks.CheckCallbackURL(u.call.srv.http.StopContext(), u.form.callbackURL)
 }
 
 // accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
-	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.stopCtx, coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
+	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
 		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part {
 			parts, err := u.commitParts(j, o)
@@ -199,17 +199,6 @@ func (u *upload) accept(file io.Reader, filename string) error {
 	}})
 	u.job = j
 	return err
-}
-
-// formFile reads a part; its errors are refusals of the form, not errors of the CSV.
-type formFile struct{ r io.Reader }
-
-func (f formFile) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	if err != nil && err != io.EOF {
-		err = brokenForm(err)
-	}
-	return n, err
 }
 
 // commitParts is what is committed with the job of a counted list: the record's options, the reservation and the stored

@@ -298,9 +298,9 @@ func (s *service) newServer() (*api.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
+	return api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		TLS: s.tlsListener.tlsConfig()},
+		HTTPConfig: api.HTTPConfig{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.tlsConfig()}},
 		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry,

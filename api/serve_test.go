@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// serveRoutes serves routes on a loopback address until the test ends, and returns the URL of their root.
+func serveRoutes(t *testing.T, routes ...Route) string {
+	t.Helper()
+	s, err := NewHTTPServer(HTTPConfig{}, HTTPDeps{Routes: routes, NewID: newRequestID, Refusal: newFailure})
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln, 10*time.Second) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-served)
+	})
+	return "http://" + ln.Addr().String()
+}
+
+// admitAll admits each request.
+func admitAll(*Call) error { return nil }
+
+func TestPanicFailsOneRequest(t *testing.T) {
+	base := serveRoutes(t, Route{Method: "GET", Path: "/panics", Admit: admitAll, Handle: func(*Call) error { panic("a secret") }},
+		Route{Method: "GET", Path: "/works", Admit: admitAll, Handle: func(c *Call) error { return c.sendJSON(statusOK, map[string]string{}) }})
+	for path, status := range map[string]int{"/panics": 500, "/works": 200} {
+		for range 2 {
+			res, err := http.Get(base + path)
+			require.NoError(t, err)
+			body, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, status, res.StatusCode, "%s: %s", path, body)
+			require.NotContains(t, string(body), "secret")
+		}
+	}
+}

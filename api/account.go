@@ -3,6 +3,7 @@ package api
 import (
 	"strconv"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -13,7 +14,7 @@ func sendCredits(c *call, account string) error {
 	if err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, creditsJSON(credits))
+	return c.SendBytes(httpd.StatusOK, creditsJSON(credits))
 }
 
 func creditsJSON(c store.Credits) []byte {
@@ -27,14 +28,14 @@ func getOrigins(c *call) error {
 	if origins == nil {
 		origins = []string{}
 	}
-	return c.sendJSON(statusOK, map[string]any{"origins": origins})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"origins": origins})
 }
 
-func getHealth(c *call) error { return c.sendBytes(statusOK, []byte(`{"status":"ok"}`)) }
+func getHealth(c *call) error { return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ok"}`)) }
 
 func getReadiness(c *call) error {
 	if err := c.srv.readiness(); err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, []byte(`{"status":"ready"}`))
+	return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ready"}`))
 }

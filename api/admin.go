@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -31,17 +32,17 @@ func user(c *call, name string) (store.User, error) {
 	}
 	u, err := find(name)
 	if errors.Is(err, store.ErrNotFound) || name == "" {
-		return u, refuse(notFound, "There is no such account: name it by its e-mail address or its id.")
+		return u, httpd.Refuse(httpd.NotFound, "There is no such account: name it by its e-mail address or its id.")
 	}
 	return u, err
 }
 
 // userOfQuery is the account that the required query parameter user names.
 func userOfQuery(c *call) (store.User, error) {
-	if c.queryText("user") == "" {
-		return store.User{}, refuse(unacceptable, "user is missing: name the account by its e-mail address or its id.")
+	if c.QueryText("user") == "" {
+		return store.User{}, httpd.Refuse(httpd.Unacceptable, "user is missing: name the account by its e-mail address or its id.")
 	}
-	return user(c, c.queryText("user"))
+	return user(c, c.QueryText("user"))
 }
 
 // actor is who acts and from where, for the audit log.
@@ -51,7 +52,7 @@ func actor(c *call) string {
 
 // clientIPText is the client's address, empty if it is not known.
 func clientIPText(c *call) string {
-	if a := c.clientIP(); a.IsValid() {
+	if a := c.ClientIP(); a.IsValid() {
 		return a.String()
 	}
 	return ""
@@ -62,11 +63,11 @@ func listUsers(c *call) error {
 	for _, u := range c.srv.deps.Store.Users() {
 		users = append(users, showUser(u, ""))
 	}
-	return c.sendJSON(statusOK, map[string]any{"users": users})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"users": users})
 }
 
 func addUser(c *call) error {
-	d, err := c.strictDocument("email", "password", "role", "credits", "limits")
+	d, err := c.StrictDocument("email", "password", "role", "credits", "limits")
 	if err != nil {
 		return err
 	}
@@ -78,25 +79,25 @@ func addUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, showUser(u, password))
+	return c.SendJSON(httpd.StatusCreated, showUser(u, password))
 }
 
-func readUser(d *document) (n store.NewUser, err error) {
-	if n.Email, err = d.requiredText("email"); err != nil {
+func readUser(d *httpd.Document) (n store.NewUser, err error) {
+	if n.Email, err = d.RequiredText("email"); err != nil {
 		return n, err
 	}
-	if n.Password, _, err = d.text("password"); err != nil {
+	if n.Password, _, err = d.Text("password"); err != nil {
 		return n, err
 	}
-	role, _, err := d.text("role")
+	role, _, err := d.Text("role")
 	if err != nil {
 		return n, err
 	}
 	n.Role = store.Role(role)
-	if n.Credits, err = d.number("credits", 0, 0, store.MaxCredits); err != nil {
+	if n.Credits, err = d.Number("credits", 0, 0, store.MaxCredits); err != nil {
 		return n, err
 	}
-	limits, err := d.object("limits")
+	limits, err := d.Object("limits")
 	if err != nil || limits == nil {
 		return n, err
 	}
@@ -104,15 +105,15 @@ func readUser(d *document) (n store.NewUser, err error) {
 	return n, err
 }
 
-func readLimits(d *document) (l store.Limits, err error) {
-	if err := d.allowOnly("single_per_minute", "bulk_per_hour"); err != nil {
+func readLimits(d *httpd.Document) (l store.Limits, err error) {
+	if err := d.AllowOnly("single_per_minute", "bulk_per_hour"); err != nil {
 		return l, err
 	}
-	single, err := d.number("single_per_minute", 0, 0, store.MaxLimit)
+	single, err := d.Number("single_per_minute", 0, 0, store.MaxLimit)
 	if err != nil {
 		return l, err
 	}
-	bulk, err := d.number("bulk_per_hour", 0, 0, store.MaxLimit)
+	bulk, err := d.Number("bulk_per_hour", 0, 0, store.MaxLimit)
 	return store.Limits{SinglePerMinute: int(single), BulkPerHour: int(bulk)}, err
 }
 
@@ -137,11 +138,11 @@ func createResetLink(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
 }
 
 func setLimits(c *call) error {
-	d, err := c.document()
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
@@ -164,5 +165,5 @@ func changeUser(c *call, change func(id string) error) error {
 	if u, err = c.srv.deps.Store.User(u.ID); err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, showUser(u, ""))
+	return c.SendJSON(httpd.StatusOK, showUser(u, ""))
 }

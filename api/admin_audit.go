@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -24,21 +25,21 @@ const maxAuditRead, auditReadSize = 20_000, 200
 
 // listAuditEvents serves a page of the audit log, newest first.
 func listAuditEvents(c *call) error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	by, action := strings.ToLower(c.queryText("by")), c.queryText("act")
-	events, next, err := c.srv.auditEvents(c.queryText("cursor"), int(limit), func(a auditEventJSON) bool {
+	by, action := strings.ToLower(c.QueryText("by")), c.QueryText("act")
+	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a auditEventJSON) bool {
 		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
-		return refuse(unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
+		return httpd.Refuse(httpd.Unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
 	}
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
 }
 
 // ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.

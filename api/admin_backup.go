@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/api/httpd"
 )
 
 // The prefix of a backup's scratch folder, and the name of the archive's last, empty entry: an archive without it is incomplete.
@@ -21,12 +23,12 @@ const (
 // it while it is sent.
 func sendBackup(c *call) error {
 	s := c.srv
-	jobs, err := c.queryFlag("jobs")
+	jobs, err := c.QueryFlag("jobs")
 	if err != nil {
 		return err
 	}
 	if !s.backupRunning.CompareAndSwap(false, true) {
-		return busy("Another backup is under way")
+		return httpd.Busy("Another backup is under way")
 	}
 	dir, err := s.prepareBackup(c.ID, jobs)
 	if err == nil {
@@ -45,7 +47,7 @@ func sendBackup(c *call) error {
 		}
 		w.CloseWithError(err)
 	})
-	c.Ctx.Response.SetStatusCode(statusOK)
+	c.Ctx.Response.SetStatusCode(httpd.StatusOK)
 	c.Ctx.Response.Header.SetContentType("application/x-tar")
 	c.Ctx.Response.Header.Set("Cache-Control", "no-store")
 	c.Ctx.Response.SetBodyStream(struct {

@@ -3,6 +3,7 @@ package api
 import (
 	"strconv"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -18,22 +19,22 @@ func getCreditsOf(c *call) error {
 }
 
 func grantCredits(c *call) error {
-	d, err := c.document()
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
-	if d.get("amount") == nil {
-		return refuse(unacceptable, "amount is missing: send it as a whole number.")
+	if !d.Has("amount") {
+		return httpd.Refuse(httpd.Unacceptable, "amount is missing: send it as a whole number.")
 	}
-	amount, err := d.number("amount", 0, -store.MaxCredits, store.MaxCredits)
+	amount, err := d.Number("amount", 0, -store.MaxCredits, store.MaxCredits)
 	if err != nil {
 		return err
 	}
-	note, err := d.shortText("note", maxNote)
+	note, err := d.ShortText("note", maxNote)
 	if err != nil {
 		return err
 	}
-	id, err := d.shortText("grant_id", 100)
+	id, err := d.ShortText("grant_id", 100)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func grantCredits(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, creditsJSON(credits))
+	return c.SendBytes(httpd.StatusOK, creditsJSON(credits))
 }
 
 // entryJSON is a line of a ledger.
@@ -71,11 +72,11 @@ func getLedger(c *call) error {
 
 // sendLedger serves a page of an account's ledger, newest first.
 func sendLedger(c *call, account string) error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	before, err := c.queryNumber("cursor", 0, 1, 1<<62)
+	before, err := c.QueryNumber("cursor", 0, 1, 1<<62)
 	if err != nil {
 		return err
 	}
@@ -92,5 +93,5 @@ func sendLedger(c *call, account string) error {
 	if len(found) < int(limit) || next == "1" {
 		next = ""
 	}
-	return c.sendJSON(statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"probity/api/httpd"
 	"probity/engine"
 	"probity/store"
 )
@@ -67,54 +68,54 @@ func (s *Server) receipt(e store.Erasure) Receipt {
 
 // erase erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
 func erase(c *call) error {
-	d, err := c.document()
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
-	text, err := d.requiredText("address")
+	text, err := d.RequiredText("address")
 	if err != nil {
 		return err
 	}
 	a, err := engine.ParseTrimmed(text)
 	if err != nil {
-		return refuse(unacceptable, "address must be an e-mail address.")
+		return httpd.Refuse(httpd.Unacceptable, "address must be an e-mail address.")
 	}
-	ctx, stop := c.clientContext() // the erasure goes on after it
+	ctx, stop := c.ClientContext() // the erasure goes on after it
 	e, err := c.srv.deps.Eraser.Erase(ctx, a, actor(c), c.srv.now())
 	stop()
 	if errors.Is(err, store.ErrErasuresFull) {
-		return refuse(unavailable, "Too many erasures wait for nodes that are away: bring the nodes back, and ask again.")
+		return httpd.Refuse(httpd.Unavailable, "Too many erasures wait for nodes that are away: bring the nodes back, and ask again.")
 	}
 	if err != nil {
 		return err
 	}
-	status := statusOK
+	status := httpd.StatusOK
 	if e.Open() {
-		status = statusAccepted
+		status = httpd.StatusAccepted
 	}
-	return c.sendJSON(status, c.srv.receipt(e))
+	return c.SendJSON(status, c.srv.receipt(e))
 }
 
 func getErasure(c *call) error {
 	e, err := c.srv.deps.Store.Erasure(c.Param)
 	if errors.Is(err, store.ErrNotFound) {
-		return refuse(notFound, "There is no erasure of this id: look at the list, GET /v1/admin/erasures.")
+		return httpd.Refuse(httpd.NotFound, "There is no erasure of this id: look at the list, GET /v1/admin/erasures.")
 	}
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, c.srv.receipt(e))
+	return c.SendJSON(httpd.StatusOK, c.srv.receipt(e))
 }
 
 // listErasures serves receipts, newest first.
 func listErasures(c *call) error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	list, err := c.srv.deps.Store.Erasures(c.queryText("cursor"), int(limit))
+	list, err := c.srv.deps.Store.Erasures(c.QueryText("cursor"), int(limit))
 	if errors.Is(err, store.ErrBadCursor) {
-		return refuse(unacceptable, "cursor must be the next_cursor of the page before.")
+		return httpd.Refuse(httpd.Unacceptable, "cursor must be the next_cursor of the page before.")
 	}
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func listErasures(c *call) error {
 	if len(list) == int(limit) {
 		next = list[limit-1].ID
 	}
-	return c.sendJSON(statusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"erasures": receipts, "next_cursor": textOrNil(next)})
 }
 
 // IsAnswerAbout reports whether a kept answer to a verification is about an address, given in folded form.

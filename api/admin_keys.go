@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -37,7 +38,7 @@ func showKey(c *call, k store.APIKey, secret string) keyJSON {
 
 func listKeys(c *call) error {
 	account := ""
-	if name := c.queryText("user"); name != "" {
+	if name := c.QueryText("user"); name != "" {
 		u, err := user(c, name)
 		if err != nil {
 			return err
@@ -59,11 +60,11 @@ func sendKeys(c *call, account string) error {
 	for _, k := range found {
 		keys = append(keys, showKey(c, k, ""))
 	}
-	return c.sendJSON(statusOK, map[string]any{"keys": keys})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"keys": keys})
 }
 
 func createKey(c *call) error {
-	d, err := c.strictDocument("user", "name", "test", "scopes", "expires_at", "networks")
+	d, err := c.StrictDocument("user", "name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func createKey(c *call) error {
 }
 
 func createOwnKey(c *call) error {
-	d, err := c.strictDocument("name", "test", "scopes", "expires_at", "networks")
+	d, err := c.StrictDocument("name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func createOwnKey(c *call) error {
 }
 
 // makeKey makes the key that a body describes for an account, and shows its secret this once.
-func makeKey(c *call, d *document, account string) error {
+func makeKey(c *call, d *httpd.Document, account string) error {
 	n, err := readNewKey(d)
 	if err != nil {
 		return err
@@ -92,33 +93,33 @@ func makeKey(c *call, d *document, account string) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, showKey(c, k, secret))
+	return c.SendJSON(httpd.StatusCreated, showKey(c, k, secret))
 }
 
-func readNewKey(d *document) (n store.NewKey, err error) {
-	if n.Name, err = d.requiredText("name"); err != nil {
+func readNewKey(d *httpd.Document) (n store.NewKey, err error) {
+	if n.Name, err = d.RequiredText("name"); err != nil {
 		return n, err
 	}
-	if n.Test, err = d.boolean("test", false); err != nil {
+	if n.Test, err = d.Boolean("test", false); err != nil {
 		return n, err
 	}
-	scopes, err := d.textList("scopes")
+	scopes, err := d.TextList("scopes")
 	if err != nil {
 		return n, err
 	}
 	if n.Scopes, err = store.ParseScopes(scopes); err != nil {
 		return n, err
 	}
-	expires, given, err := d.text("expires_at")
+	expires, given, err := d.Text("expires_at")
 	if err != nil {
 		return n, err
 	}
 	if given {
 		if n.Expires, err = time.Parse(time.RFC3339, expires); err != nil {
-			return n, refuse(unacceptable, "expires_at must be a time such as 2027-01-31T12:00:00Z.")
+			return n, httpd.Refuse(httpd.Unacceptable, "expires_at must be a time such as 2027-01-31T12:00:00Z.")
 		}
 	}
-	networks, err := d.textList("networks")
+	networks, err := d.TextList("networks")
 	if err != nil {
 		return n, err
 	}
@@ -127,8 +128,8 @@ func readNewKey(d *document) (n store.NewKey, err error) {
 }
 
 // userOf finds the account that the body's member user names.
-func userOf(c *call, d *document) (store.User, error) {
-	name, err := d.requiredText("user")
+func userOf(c *call, d *httpd.Document) (store.User, error) {
+	name, err := d.RequiredText("user")
 	if err != nil {
 		return store.User{}, err
 	}
@@ -143,6 +144,6 @@ func dropKey(c *call, account string) error {
 	if err := c.srv.deps.Store.RevokeKey(account, c.Param, actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.Ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }

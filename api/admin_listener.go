@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"probity/api/httpd"
 )
 
 // AdminListener is what the admin listener serves. It has no authentication: bind it to a loopback or a private address.
@@ -36,7 +38,9 @@ func (b AdminListener) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOK, []byte(`{"status":"ok"}`)) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ok"}`))
+	})
 	mux.HandleFunc("GET /readyz", b.readiness)
 	if b.Config != nil {
 		mux.HandleFunc("GET /debug/config", b.config)
@@ -45,7 +49,7 @@ func (b AdminListener) Handler() http.Handler {
 		mux.Handle("GET /debug/probes", b.Probes)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeRefusal(w, refuse(notFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
+		httpd.WriteRefusal(w, httpd.Refuse(httpd.NotFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
 	})
 	return mux
 }
@@ -53,18 +57,18 @@ func (b AdminListener) Handler() http.Handler {
 func (b AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
 	if b.Server != nil {
 		if err := b.Server.readiness(); err != nil {
-			writeRefusal(w, refusalOf(err))
+			httpd.WriteRefusal(w, refusalOf(err))
 			return
 		}
 	}
-	writeJSON(w, statusOK, []byte(`{"status":"ready"}`))
+	httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ready"}`))
 }
 
 func (b AdminListener) config(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.MarshalIndent(b.Config(), "", "  ")
 	if err != nil {
-		writeRefusal(w, refusalOf(err))
+		httpd.WriteRefusal(w, refusalOf(err))
 		return
 	}
-	writeJSON(w, statusOK, body)
+	httpd.WriteJSON(w, httpd.StatusOK, body)
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
 
 // call is one request of the API, with what a handler needs.
 type call struct {
-	*Call
+	*httpd.Call
 	srv       *Server
 	route     *route
 	clockTime time.Time // when it started, by the clock of limits and ledgers
@@ -23,7 +24,7 @@ type call struct {
 }
 
 // newCall makes the call of a request to a route, or uses that of an earlier request again.
-func (s *Server) newCall(request *Call, r *route) *call {
+func (s *Server) newCall(request *httpd.Call, r *route) *call {
 	c, ok := request.App.(*call)
 	if !ok {
 		c = new(call)
@@ -90,10 +91,10 @@ func (c *call) checkKeyRestrictions() error {
 		return nil
 	}
 	if !c.identity.MayUse(c.route.scopes) {
-		return refuse(forbidden, "This key may not do this: use one with the scope %s.", strings.Join(c.route.scopes.Names(), " or "))
+		return httpd.Refuse(httpd.Forbidden, "This key may not do this: use one with the scope %s.", strings.Join(c.route.scopes.Names(), " or "))
 	}
-	if c.identity.Networks != nil && !c.identity.MayComeFrom(c.clientIP()) {
-		return refuse(forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", c.clientIP())
+	if c.identity.Networks != nil && !c.identity.MayComeFrom(c.ClientIP()) {
+		return httpd.Refuse(httpd.Forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", c.ClientIP())
 	}
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"probity/api/httpd"
 )
 
 // Config configures the API. The zero value is usable: every field names its default.
 type Config struct {
-	HTTPConfig
+	httpd.Config
 
 	PublicURL    string   // how clients reach the server; default: unknown, and links are paths
 	CORSOrigins  []string // pages that may use the public endpoint, such as https://example.com; default: none but our own
@@ -21,7 +23,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.HTTPConfig = c.HTTPConfig.WithDefaults()
+	c.Config = c.Config.WithDefaults()
 	c.PublicPerDay = cmp.Or(c.PublicPerDay, 1000)
 	c.DiskFloor = cmp.Or(c.DiskFloor, 1<<30)
 	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -94,7 +95,7 @@ func (c *coverage) singles() {
 	ok := `{"email":"ann@shop.test"}`
 	c.expect(200, w.single(ok))
 	c.expect(400, w.single(`{`))
-	c.expect(413, w.single(strings.Repeat(" ", maxJSON+1)))
+	c.expect(413, w.single(strings.Repeat(" ", httpd.MaxJSON+1)))
 	c.expect(422, w.single(`{}`))
 	c.expect(415, w.do(request{method: "POST", path: "/v1/verify/single", key: c.key, body: strings.NewReader(ok)}))
 	_, poor := w.addCustomer("poor@probity.test", 0)
@@ -134,7 +135,7 @@ func (c *coverage) uploads() {
 	c.expect(415, w.post("/v1/verify/bulk", c.key, `{}`))
 	c.expect(422, w.upload(c.key, nil, part{"name", "", "x"}))
 	sum := sha256.Sum256([]byte(file.content))
-	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", newBulkForm(nil, kind).bulkOptions))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", defaultBulkOptions()))
 	c.inFlight("/v1/verify/bulk", digest, func(h map[string]string) reply { return send(whole, h) })
 	c.expect(202, w.upload(c.key, nil, file, part{"callback_url", "", "http://127.0.0.1:9/"}))
 	u, few := w.addCustomer("few@probity.test", 10)
@@ -196,7 +197,7 @@ func (c *coverage) public() {
 		w.clockOffset.Store(int64(i) * int64(24*time.Hour+time.Second))
 		c.expect(200, w.post(path, "", ok))
 		c.expect(400, w.post(path, "", `{`))
-		c.expect(413, w.post(path, "", strings.Repeat(" ", maxJSON+1)))
+		c.expect(413, w.post(path, "", strings.Repeat(" ", httpd.MaxJSON+1)))
 		c.expect(415, w.do(request{method: "POST", path: path, body: strings.NewReader(ok)}))
 		c.expect(422, w.post(path, "", `{}`))
 		for origin, status := range map[string]int{"https://shop.example": 204, "https://evil.example": 403} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -32,7 +33,7 @@ type loginSession struct {
 	store.Session
 }
 
-var errNoSession = refuse(unauthorized, "Your session expired. Sign in again.")
+var errNoSession = httpd.Refuse(httpd.Unauthorized, "Your session expired. Sign in again.")
 
 // cookieName is the name of the session's cookie. If the service is reached over TLS, the cookie is sent only over TLS.
 func (s *Server) cookieName() string {
@@ -69,7 +70,7 @@ func authorizeSession(c *call) error {
 		return err
 	}
 	if !store.CheckCSRF(token, string(c.Ctx.Request.Header.Peek(csrfHeader))) {
-		return refuse(forbidden, "Your session changed. Reload the page.")
+		return httpd.Refuse(httpd.Forbidden, "Your session changed. Reload the page.")
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func isSafe(method string) bool { return method == "GET" || method == "HEAD" }
 // the mark, and no page can make them act.
 func requireSameOrigin(c *call) error {
 	if site := string(c.Ctx.Request.Header.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" {
-		return refuse(forbidden, "Only the dashboard's own pages may do this: open the dashboard and sign in there.")
+		return httpd.Refuse(httpd.Forbidden, "Only the dashboard's own pages may do this: open the dashboard and sign in there.")
 	}
 	return nil
 }
@@ -106,25 +107,25 @@ func setCookie(c *call, token string) {
 // dashRoutes are the dashboard's part of the API.
 func (s *Server) dashRoutes() []*route {
 	return append([]*route{
-		s.newRoute("POST /v1/dash/login", logIn, anyone, JSONBody),
-		s.newRoute("POST /v1/dash/reset", resetPassword, anyone, JSONBody),
+		s.newRoute("POST /v1/dash/login", logIn, anyone, httpd.JSONBody),
+		s.newRoute("POST /v1/dash/reset", resetPassword, anyone, httpd.JSONBody),
 		s.newRoute("POST /v1/dash/logout", logOut, sessionOnly),
 		s.newRoute("GET /v1/dash/session", getSession, sessionOnly),
 		s.newRoute("GET /v1/dash/sessions", listSessions, sessionOnly),
 		s.newRoute("DELETE /v1/dash/sessions", endOtherSessions, sessionOnly),
 		s.newRoute("DELETE /v1/dash/sessions/{session_id}", endSession, sessionOnly),
-		s.newRoute("PUT /v1/dash/password", changePassword, sessionOnly, JSONBody),
+		s.newRoute("PUT /v1/dash/password", changePassword, sessionOnly, httpd.JSONBody),
 		s.newRoute("GET /v1/dash/totp", getTOTP, sessionOnly),
-		s.newRoute("POST /v1/dash/totp", newTOTP, sessionOnly, JSONBody),
-		s.newRoute("POST /v1/dash/totp/on", switchTOTPOn, sessionOnly, JSONBody),
-		s.newRoute("POST /v1/dash/totp/off", switchTOTPOff, sessionOnly, JSONBody),
+		s.newRoute("POST /v1/dash/totp", newTOTP, sessionOnly, httpd.JSONBody),
+		s.newRoute("POST /v1/dash/totp/on", switchTOTPOn, sessionOnly, httpd.JSONBody),
+		s.newRoute("POST /v1/dash/totp/off", switchTOTPOff, sessionOnly, httpd.JSONBody),
 		s.newRoute("GET /v1/dash/keys", listOwnKeys, sessionOnly),
-		s.newRoute("POST /v1/dash/keys", createOwnKey, sessionOnly, JSONBody),
+		s.newRoute("POST /v1/dash/keys", createOwnKey, sessionOnly, httpd.JSONBody),
 		s.newRoute("DELETE /v1/dash/keys/{key_id}", revokeOwnKey, sessionOnly),
 		s.newRoute("GET /v1/dash/callbacks", getSigning, sessionOnly),
 		s.newRoute("POST /v1/dash/callbacks/secret", newSigningSecret, sessionOnly),
 		s.newRoute("DELETE /v1/dash/callbacks/secret", dropSigningSecret, sessionOnly),
-		s.newRoute("POST /v1/dash/callbacks/test", testCallback, sessionOnly, bulkLimit, JSONBody),
+		s.newRoute("POST /v1/dash/callbacks/test", testCallback, sessionOnly, bulkLimit, httpd.JSONBody),
 		s.newRoute("GET /v1/dash/ledger", getOwnLedger, sessionOnly),
 		s.newRoute("GET /v1/dash/ledger.csv", getLedgerFile, sessionOnly),
 		s.newRoute("GET /v1/dash/usage", getUsage, sessionOnly),
@@ -136,9 +137,9 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("GET /v1/dash/admin/node", getNode, adminSession),
 		s.newRoute("GET /v1/dash/admin/providers", listProviders, adminSession),
 		s.newRoute("GET /v1/dash/admin/probes", listProbes, adminSession),
-		s.newRoute("POST /v1/dash/admin/traces", listTraces, adminSession, JSONBody),
+		s.newRoute("POST /v1/dash/admin/traces", listTraces, adminSession, httpd.JSONBody),
 		s.newRoute("GET /v1/dash/admin/lanes", listQueues, adminSession),
-		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession, JSONBody),
+		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession, httpd.JSONBody),
 	}, s.pageRoutes()...)
 }
 
@@ -154,9 +155,9 @@ func requireAdmin(c *call) error {
 		return nil
 	}
 	if c.session != nil {
-		return refuse(forbidden, "Only an admin may do this: ask the operator of the service.")
+		return httpd.Refuse(httpd.Forbidden, "Only an admin may do this: ask the operator of the service.")
 	}
-	return refuse(forbidden, "This key may not do this: use a live key of an account with the role admin.")
+	return httpd.Refuse(httpd.Forbidden, "This key may not do this: use a live key of an account with the role admin.")
 }
 
 // accountName is the e-mail address of an account, or its id if it no longer exists.

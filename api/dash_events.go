@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -79,7 +80,7 @@ func getEvents(c *call) error {
 	f.ctx, f.stop = context.WithCancel(s.http.DrainContext())
 	if !s.dashboard.streams.add(account, f) {
 		f.stop()
-		return busy("There are too many event streams open")
+		return httpd.Busy("There are too many event streams open")
 	}
 	h := &c.Ctx.Response.Header
 	h.SetContentType("text/event-stream")

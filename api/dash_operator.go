@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/fleet"
 	"probity/engine"
@@ -50,7 +51,7 @@ type operatorJob struct {
 
 // listAllJobs serves a page of the jobs of all accounts, newest first.
 func listAllJobs(c *call) error {
-	limit, err := c.queryNumber("limit", maxPage, 1, maxPage)
+	limit, err := c.QueryNumber("limit", maxPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
@@ -58,9 +59,9 @@ func listAllJobs(c *call) error {
 	if err != nil {
 		return err
 	}
-	state := store.JobState(c.queryText("status"))
+	state := store.JobState(c.QueryText("status"))
 	if state != "" && !knownState(state) {
-		return refuse(unacceptable, "status must be a state of jobs, such as running or completed.")
+		return httpd.Refuse(httpd.Unacceptable, "status must be a state of jobs, such as running or completed.")
 	}
 	var jobs []*store.Job
 	total := 0
@@ -98,7 +99,7 @@ func listAllJobs(c *call) error {
 	for _, r := range records {
 		list = append(list, operatorJob{c.srv.accountName(owners[r.ID]), r})
 	}
-	return c.sendJSON(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
 }
 
 // jobCursor is the position of a job among all, newest first, as a cursor.
@@ -150,7 +151,7 @@ func getNode(c *call) error {
 	if err := s.readMetrics(n.Metrics); err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, n)
+	return c.SendJSON(httpd.StatusOK, n)
 }
 
 // Revision is the shortened VCS revision that this program was built from; empty if it is not known.
@@ -238,7 +239,7 @@ func listProviders(c *call) error {
 		list = append(list, showProvider(p, shipped.Provider(p.ID)))
 	}
 	slices.SortStableFunc(list[1:], func(a, b providerJSON) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
-	return c.sendJSON(statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
 }
 
 // showProvider shows a provider and how it differs from the shipped one, which may be nil.
@@ -347,5 +348,5 @@ func listProbes(c *call) error {
 	for i := range list {
 		list[i].User = c.srv.accountName(list[i].User)
 	}
-	return c.sendJSON(statusOK, map[string]any{"probes": list})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"probes": list})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -43,22 +44,22 @@ func findRows(c *call) error {
 	}
 	f := coordinator.Filter{Form: coordinator.Form{Format: coordinator.JSONL, Compress: coordinator.None}, Partial: true}
 	if c.Ctx.QueryArgs().Has("status") {
-		if f.Status, err = readStatuses(c.queryText("status")); err != nil {
+		if f.Status, err = readStatuses(c.QueryText("status")); err != nil {
 			return err
 		}
 	}
-	limit, err := c.queryNumber("limit", 50, 1, maxRowsFound)
+	limit, err := c.QueryNumber("limit", 50, 1, maxRowsFound)
 	if err != nil {
 		return err
 	}
-	after, err := c.queryNumber("after", 0, 0, 1<<40)
+	after, err := c.QueryNumber("after", 0, 0, 1<<40)
 	if err != nil {
 		return err
 	}
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	s := &rowSearch{term: []byte(strings.ToLower(c.queryText("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
+	s := &rowSearch{term: []byte(strings.ToLower(c.QueryText("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
 	whole, err := scanResults(c, j, f, s.matchLine)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func findRows(c *call) error {
 	if !whole {
 		next = &s.last
 	}
-	return c.sendJSON(statusOK, map[string]any{"rows": s.found, "next_after": next})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"rows": s.found, "next_after": next})
 }
 
 // scanResults passes the lines of a job's results to visit, until it returns an error, or for searchTimeout. whole reports that
@@ -79,7 +80,7 @@ func scanResults(c *call, j *store.Job, f coordinator.Filter, visit func([]byte)
 	case c.srv.dashboard.searchSlots <- struct{}{}:
 		defer func() { <-c.srv.dashboard.searchSlots }()
 	case <-ctx.Done():
-		return false, busy("The server is busy with other searches")
+		return false, httpd.Busy("The server is busy with other searches")
 	}
 	r, w := io.Pipe()
 	var writer sync.WaitGroup
@@ -183,7 +184,7 @@ func countProviders(c *call) error {
 		return err
 	}
 	if t, ok := c.srv.dashboard.providerTables.get(j.ID); ok {
-		return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": true})
+		return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": true})
 	}
 	t := providerTable{}
 	whole, err := scanResults(c, j, f, t.countLine)
@@ -193,7 +194,7 @@ func countProviders(c *call) error {
 	if whole {
 		c.srv.dashboard.providerTables.put(j.ID, t)
 	}
-	return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": whole})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": whole})
 }
 
 // countLine counts a row.

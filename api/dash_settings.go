@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -21,7 +22,7 @@ func getSigning(c *call) error {
 	if origins == nil {
 		origins = []string{}
 	}
-	return c.sendJSON(statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
 }
 
 func newSigningSecret(c *call) error {
@@ -29,14 +30,14 @@ func newSigningSecret(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, map[string]any{"secret": secret})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"secret": secret})
 }
 
 func dropSigningSecret(c *call) error {
 	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.Ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
@@ -49,16 +50,16 @@ func testCallback(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	d, err := c.strictDocument("url")
+	d, err := c.StrictDocument("url")
 	if err != nil {
 		return err
 	}
-	url, err := d.requiredText("url")
+	url, err := d.RequiredText("url")
 	if err != nil {
 		return err
 	}
 	if c.srv.deps.Callbacks == nil {
-		return refuse(unacceptable, "Callbacks are disabled on this server: ask your administrator.")
+		return httpd.Refuse(httpd.Unacceptable, "Callbacks are disabled on this server: ask your administrator.")
 	}
 	if err := c.srv.deps.Callbacks.CheckCallbackURL(c.srv.http.StopContext(), url); err != nil {
 		return err
@@ -76,5 +77,5 @@ func testCallback(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusAccepted, r)
+	return c.SendJSON(httpd.StatusAccepted, r)
 }

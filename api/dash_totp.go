@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -16,17 +17,17 @@ func getTOTP(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
 }
 
 // newTOTP makes a secret for the account's authenticator app. It requires the password: a session that was left open must not
 // be enough to lock its owner out.
 func newTOTP(c *call) error {
-	d, err := c.strictDocument("password")
+	d, err := c.StrictDocument("password")
 	if err != nil {
 		return err
 	}
-	password, err := d.requiredText("password")
+	password, err := d.RequiredText("password")
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func newTOTP(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
 }
 
 // totpURL is the secret as a URL for authenticator apps, the key URI of Google Authenticator.
@@ -48,35 +49,35 @@ func totpURL(email, secret string) string {
 
 // switchTOTPOn checks the first code of the app, returns the recovery codes, and ends all other sessions.
 func switchTOTPOn(c *call) error {
-	d, err := c.strictDocument("code")
+	d, err := c.StrictDocument("code")
 	if err != nil {
 		return err
 	}
-	code, err := d.requiredText("code")
+	code, err := d.RequiredText("code")
 	if err != nil {
 		return err
 	}
 	recovery, err := c.srv.deps.Store.TOTPOn(c.identity.User.ID, code, c.session.ID, actor(c), c.srv.now())
 	if errors.Is(err, store.ErrBadCode) {
-		return refuse(unacceptable, "code is not one of this secret: look at the clocks of the app and of the server, and send the code that the app shows now.")
+		return httpd.Refuse(httpd.Unacceptable, "code is not one of this secret: look at the clocks of the app and of the server, and send the code that the app shows now.")
 	}
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"recovery_codes": recovery})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"recovery_codes": recovery})
 }
 
 // switchTOTPOff checks password and code again, and ends all other sessions.
 func switchTOTPOff(c *call) error {
-	d, err := c.strictDocument("password", "code")
+	d, err := c.StrictDocument("password", "code")
 	if err != nil {
 		return err
 	}
-	password, err := d.requiredText("password")
+	password, err := d.RequiredText("password")
 	if err != nil {
 		return err
 	}
-	code, err := d.requiredText("code")
+	code, err := d.RequiredText("code")
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func switchTOTPOff(c *call) error {
 	if err := c.srv.deps.Store.TOTPOff(c.identity.User.ID, c.session.ID, actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.Ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/api/httpd"
 	"probity/engine"
 	"probity/store"
 )
@@ -56,7 +57,7 @@ const (
 )
 
 func getUsage(c *call) error {
-	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
+	days, err := c.QueryNumber("days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func getUsage(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"days": u.days, "by_key": byKey, "complete": u.complete})
 }
 
 // load reads everything and returns the days of the keys that were used.

@@ -42,7 +42,7 @@ func (u *usage) byKey() ([]keyUsageDay, error) {
 
 // getUsageFile serves the days of each key as CSV.
 func getUsageFile(c *call) error {
-	days, err := c.queryNumber("days", 30, 1, maxUsageDays)
+	days, err := c.QueryNumber("days", 30, 1, maxUsageDays)
 	if err != nil {
 		return err
 	}

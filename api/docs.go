@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"probity/api/httpd"
 )
 
 //go:embed docs.html
@@ -73,14 +75,14 @@ type (
 var methodOrder = []string{"get", "post", "put", "delete", "options"}
 
 // buildDocs makes the pages /docs and /openapi.json from the description.
-func buildDocs() (docs, description page, err error) {
+func buildDocs() (docs, description httpd.Page, err error) {
 	root, err := publicDescription(descriptionJSON)
 	if err != nil {
-		return page{}, page{}, fmt.Errorf("openapi.json: %w", err)
+		return httpd.Page{}, httpd.Page{}, fmt.Errorf("openapi.json: %w", err)
 	}
 	shown, err := json.MarshalIndent(root, "", " ")
 	if err != nil {
-		return page{}, page{}, fmt.Errorf("openapi.json: %w", err)
+		return httpd.Page{}, httpd.Page{}, fmt.Errorf("openapi.json: %w", err)
 	}
 	d := docsBuilder{root}
 	var b bytes.Buffer
@@ -89,13 +91,13 @@ func buildDocs() (docs, description page, err error) {
 		err = t.Execute(&b, d.reference())
 	}
 	if err != nil {
-		return page{}, page{}, fmt.Errorf("docs: %w", err)
+		return httpd.Page{}, httpd.Page{}, fmt.Errorf("docs: %w", err)
 	}
-	docs = newPage(b.Bytes(), "text/html; charset=utf-8")
+	docs = httpd.NewPage(b.Bytes(), "text/html; charset=utf-8")
 	sum := sha256.Sum256([]byte(docsStyle))
-	docs.policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-" +
+	docs.Policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-" +
 		base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	return docs, newPage(append(shown, '\n'), "application/json"), nil
+	return docs, httpd.NewPage(append(shown, '\n'), "application/json"), nil
 }
 
 // docsBuilder turns the description into the reference.

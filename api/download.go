@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -14,7 +15,7 @@ const downloadAuditInterval, maxAuditedDownloads = time.Hour, 10_000
 
 // auditDownload records a download before it is sent: the job and account, the key, session or link, the form, and whether it is a
 // range. What could not be recorded is not sent. Concurrent requests may record one entry each.
-func auditDownload(c *call, j *store.Job, f coordinator.Filter, part byteRange) error {
+func auditDownload(c *call, j *store.Job, f coordinator.Filter, part httpd.ByteRange) error {
 	by, with := actor(c), "key "+c.identity.Key
 	switch {
 	case isSigned(c):
@@ -32,7 +33,7 @@ func auditDownload(c *call, j *store.Job, f coordinator.Filter, part byteRange) 
 	if !j.State.Finished() {
 		form = append(form, "partial")
 	}
-	if part.isRange {
+	if part.IsRange {
 		form = append(form, "range")
 	}
 	action := store.AuditEvent{At: c.srv.now(), By: by, Action: "download", Target: j.ID, Note: j.Account + " " + with + " " + strings.Join(form, " ")}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/api/httpd"
 )
 
 // smuggledRequest is a request inside the body of another. A server that answers it has lost the end of the body.
@@ -102,7 +104,7 @@ func TestExpectContinue(t *testing.T) {
 			require.Equal(t, "Bearer", got[0].header.Get("WWW-Authenticate"))
 			got[0].detail(t)
 		}
-		got := parseResponses(t, w.raw(head(w.key, "100-continue", maxJSON+1)))
+		got := parseResponses(t, w.raw(head(w.key, "100-continue", httpd.MaxJSON+1)))
 		require.Equal(t, 413, got[0].status)
 	})
 	t.Run("counts once", func(t *testing.T) {
@@ -159,7 +161,7 @@ func TestAmbiguousFraming(t *testing.T) {
 
 func TestBodyLimits(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.MaxUpload = 100_000 })
-	long := `{"email":"` + strings.Repeat("a", maxJSON) + `"}`
+	long := `{"email":"` + strings.Repeat("a", httpd.MaxJSON) + `"}`
 	t.Run("JSON by length", func(t *testing.T) {
 		r := w.single(long)
 		require.Equal(t, 413, r.status)
@@ -172,8 +174,8 @@ func TestBodyLimits(t *testing.T) {
 		r.detail(t)
 	})
 	t.Run("just fits", func(t *testing.T) {
-		fits := `{"email":"ann@shop.test","x":"` + strings.Repeat("a", maxJSON-len(`{"email":"ann@shop.test","x":""}`)) + `"}`
-		require.Len(t, fits, maxJSON)
+		fits := `{"email":"ann@shop.test","x":"` + strings.Repeat("a", httpd.MaxJSON-len(`{"email":"ann@shop.test","x":""}`)) + `"}`
+		require.Len(t, fits, httpd.MaxJSON)
 		for _, body := range []io.Reader{strings.NewReader(fits), io.MultiReader(strings.NewReader(fits))} {
 			r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: body, header: map[string]string{"Content-Type": "application/json"}})
 			require.Equal(t, 200, r.status, "%s", r.body)
@@ -238,7 +240,7 @@ func TestSlowClients(t *testing.T) {
 		defer tick.Stop()
 		for range 6 {
 			<-tick.C
-			fmt.Fprint(c, chunkOf(strings.Repeat("ann@shop.test\n", 2*stallBytes/14)))
+			fmt.Fprint(c, chunkOf(strings.Repeat("ann@shop.test\n", 2*(16<<10)/14)))
 		}
 		fmt.Fprint(c, chunkOf("\r\n--b--\r\n"), "0\r\n\r\n")
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -19,17 +20,17 @@ const (
 func job(c *call) (*store.Job, error) {
 	j, err := c.srv.deps.Coordinator.Job(c.Param)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != c.identity.User.ID) {
-		return nil, refuse(notFound, "There is no such job in this account: check the job_id.")
+		return nil, httpd.Refuse(httpd.NotFound, "There is no such job in this account: check the job_id.")
 	}
 	return j, err
 }
 
 // getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
 func getJob(c *call) error {
-	if err := c.checkQuery("wait"); err != nil {
+	if err := c.CheckQuery("wait"); err != nil {
 		return err
 	}
-	seconds, err := c.queryNumber("wait", 0, 0, maxWait)
+	seconds, err := c.QueryNumber("wait", 0, 0, maxWait)
 	if err != nil {
 		return err
 	}
@@ -52,15 +53,15 @@ func sendJob(c *call, id string) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, r)
+	return c.SendJSON(httpd.StatusOK, r)
 }
 
 // listJobs serves a page of the account's jobs, newest first.
 func listJobs(c *call) error {
-	if err := c.checkQuery("status", "limit", "cursor"); err != nil {
+	if err := c.CheckQuery("status", "limit", "cursor"); err != nil {
 		return err
 	}
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
@@ -68,9 +69,9 @@ func listJobs(c *call) error {
 	if err != nil {
 		return err
 	}
-	state := store.JobState(c.queryText("status"))
+	state := store.JobState(c.QueryText("status"))
 	if state != "" && !knownState(state) {
-		return refuse(unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
+		return httpd.Refuse(httpd.Unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
 	jobs, next, err := c.srv.deps.Coordinator.Jobs(c.identity.User.ID, state, int(limit), cursor)
 	if err != nil {
@@ -80,7 +81,7 @@ func listJobs(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
 }
 
 func knownState(s store.JobState) bool {
@@ -102,8 +103,8 @@ func changeState(c *call, do func(string) (*store.Job, error), what string) erro
 		return err
 	}
 	if _, err := do(j.ID); err != nil {
-		if r := refusalOf(err); r.kind == conflict {
-			return refuse(conflict, "The job is %s and cannot be %s: look at its status before you ask.", j.State, what)
+		if r := refusalOf(err); r.Kind == httpd.Conflict {
+			return httpd.Refuse(httpd.Conflict, "The job is %s and cannot be %s: look at its status before you ask.", j.State, what)
 		}
 		return err
 	}
@@ -117,12 +118,12 @@ func deleteJob(c *call) error {
 		return err
 	}
 	if !j.State.Finished() {
-		return refuse(conflict, "The job is %s: cancel it first, and delete it once it is cancelled.", j.State)
+		return httpd.Refuse(httpd.Conflict, "The job is %s: cancel it first, and delete it once it is cancelled.", j.State)
 	}
 	if err := c.srv.deps.Coordinator.Delete(j.ID); err != nil {
 		return err
 	}
-	c.Ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
@@ -151,7 +152,7 @@ func getCallback(c *call) error {
 	if err != nil {
 		return err
 	}
-	return sendCallback(c, statusOK, j.ID, callback)
+	return sendCallback(c, httpd.StatusOK, j.ID, callback)
 }
 
 func sendCallback(c *call, status int, job string, callback store.Callback) error {
@@ -167,7 +168,7 @@ func sendCallback(c *call, status int, job string, callback store.Callback) erro
 		}
 		attempts = append(attempts, line)
 	}
-	return c.sendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
+	return c.SendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
 }
 
 // resendCallback makes a job's callback due again.
@@ -180,13 +181,13 @@ func resendCallback(c *call) error {
 		return store.ErrNoCallback
 	}
 	if !j.State.Finished() || j.State == store.JobExpired {
-		return refuse(conflict, "The job is %s: only a finished job whose results are there has a callback to send.", j.State)
+		return httpd.Refuse(httpd.Conflict, "The job is %s: only a finished job whose results are there has a callback to send.", j.State)
 	}
 	callback, err := c.srv.deps.Callbacks.Resend(j.ID)
 	if err != nil {
 		return err
 	}
-	return sendCallback(c, statusAccepted, j.ID, callback)
+	return sendCallback(c, httpd.StatusAccepted, j.ID, callback)
 }
 
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
@@ -194,9 +195,9 @@ const cursorSize = 8 + 32
 
 // cursor is the start of a page of jobs, "" for the first.
 func cursor(c *call) (string, error) {
-	cursor, err := base64.RawURLEncoding.DecodeString(c.queryText("cursor"))
+	cursor, err := base64.RawURLEncoding.DecodeString(c.QueryText("cursor"))
 	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
-		return "", refuse(unacceptable, "cursor must be the next_cursor of the page before.")
+		return "", httpd.Refuse(httpd.Unacceptable, "cursor must be the next_cursor of the page before.")
 	}
 	return string(cursor), nil
 }

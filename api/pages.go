@@ -12,8 +12,8 @@ var descriptionJSON []byte
 
 func getWidget(c *call) error {
 	c.Ctx.Response.Header.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	return c.sendPage(c.srv.widgetPage, "public, max-age=3600")
+	return c.SendPage(c.srv.widgetPage, "public, max-age=3600")
 }
 
-func getDescription(c *call) error { return c.sendPage(c.srv.descriptionPage, "public, no-cache") }
-func getDocs(c *call) error        { return c.sendPage(c.srv.docsPage, "public, no-cache") }
+func getDescription(c *call) error { return c.SendPage(c.srv.descriptionPage, "public, no-cache") }
+func getDocs(c *call) error        { return c.SendPage(c.srv.docsPage, "public, no-cache") }

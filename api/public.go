@@ -7,23 +7,24 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
 
 // verifyPublic serves the anonymous endpoint. Only a well-formed request counts against its client's address.
 func verifyPublic(c *call) error {
-	d, err := c.document()
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
-	email, err := d.requiredText("email")
+	email, err := d.RequiredText("email")
 	if err != nil {
 		return err
 	}
 	limits := store.DefaultPublicLimits()
 	limits.GlobalPerDay = c.srv.cfg.PublicPerDay
-	decision, err := c.srv.deps.Store.AllowPublic(c.clientIP(), limits, c.srv.now())
+	decision, err := c.srv.deps.Store.AllowPublic(c.ClientIP(), limits, c.srv.now())
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func verifyPublic(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, a.AppendJSON(make([]byte, 0, 512), c.srv.now()))
+	return c.SendBytes(httpd.StatusOK, a.AppendJSON(make([]byte, 0, 512), c.srv.now()))
 }
 
 // admitOrigin admits pages of our own and of the configured origins, and sets the CORS headers for them.
@@ -48,7 +49,7 @@ func admitOrigin(c *call) error {
 		return nil
 	}
 	if !ownOrigin(c, origin) && !slices.Contains(c.srv.cfg.CORSOrigins, origin) {
-		return refuse(forbidden, "Origin not allowed. The operator must add it with --cors-origin.")
+		return httpd.Refuse(httpd.Forbidden, "Origin not allowed. The operator must add it with --cors-origin.")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id")
@@ -70,6 +71,6 @@ func preflight(c *call) error {
 	h.Set("Access-Control-Allow-Methods", "POST")
 	h.Set("Access-Control-Allow-Headers", "Content-Type")
 	h.Set("Access-Control-Max-Age", "86400")
-	c.Ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/store"
@@ -24,7 +25,7 @@ func checkSignature(c *call) error {
 	if c.srv.deps.Callbacks == nil {
 		return coordinator.ErrLinkInvalid
 	}
-	j, err := c.srv.deps.Callbacks.VerifyLink(c.Param, c.queryText("expires"), c.queryText("signature"))
+	j, err := c.srv.deps.Callbacks.VerifyLink(c.Param, c.QueryText("expires"), c.QueryText("signature"))
 	if err != nil {
 		return err
 	}
@@ -56,8 +57,8 @@ func getResults(c *call) error {
 	tag := etagOf(j, f, c.srv.deps.Coordinator.StoredForm())
 	h.Set("ETag", tag)
 	h.Set("Cache-Control", "private, no-cache")
-	if matchesETag(string(c.Ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
-		c.Ctx.Response.SetStatusCode(statusNotModified)
+	if httpd.MatchesETag(string(c.Ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
+		c.Ctx.Response.SetStatusCode(httpd.StatusNotModified)
 		return nil
 	}
 	if f.Form == c.srv.deps.Coordinator.StoredForm() && len(f.Status) == 0 {
@@ -74,7 +75,7 @@ func checkResultsReady(j *store.Job, f coordinator.Filter) error {
 	case j.State == store.JobExpired:
 		return coordinator.ErrExpired
 	case j.State == store.JobFailed:
-		return refuse(conflict, "The job has failed and has no results: look at its error.")
+		return httpd.Refuse(httpd.Conflict, "The job has failed and has no results: look at its error.")
 	case !j.State.Finished() && !f.Partial:
 		return coordinator.ErrNotReady
 	}
@@ -83,28 +84,28 @@ func checkResultsReady(j *store.Job, f coordinator.Filter) error {
 
 // readFilter reads which rows are wanted, and in which form.
 func readFilter(c *call) (f coordinator.Filter, err error) {
-	if err := c.checkQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
+	if err := c.CheckQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
 		return f, err
 	}
 	f.Form = coordinator.Form{Format: coordinator.CSV, Compress: coordinator.None}
 	args := c.Ctx.QueryArgs()
 	if args.Has("format") {
-		if f.Format = coordinator.Format(c.queryText("format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
-			return f, refuse(unacceptable, "format must be csv or jsonl.")
+		if f.Format = coordinator.Format(c.QueryText("format")); f.Format != coordinator.CSV && f.Format != coordinator.JSONL {
+			return f, httpd.Refuse(httpd.Unacceptable, "format must be csv or jsonl.")
 		}
 	}
 	if args.Has("compress") {
-		switch f.Compress = coordinator.Compress(c.queryText("compress")); f.Compress {
+		switch f.Compress = coordinator.Compress(c.QueryText("compress")); f.Compress {
 		case coordinator.None, coordinator.Gzip, coordinator.Zstd:
 		default:
-			return f, refuse(unacceptable, "compress must be none, gzip or zstd.")
+			return f, httpd.Refuse(httpd.Unacceptable, "compress must be none, gzip or zstd.")
 		}
 	}
-	if f.Partial, err = c.queryFlag("partial"); err != nil {
+	if f.Partial, err = c.QueryFlag("partial"); err != nil {
 		return f, err
 	}
 	if args.Has("status") {
-		f.Status, err = readStatuses(c.queryText("status"))
+		f.Status, err = readStatuses(c.QueryText("status"))
 	}
 	return f, err
 }
@@ -120,7 +121,7 @@ func readStatuses(s string) ([]engine.Status, error) {
 			}
 		}
 		if !known {
-			return nil, refuse(unacceptable, "status must be some of VALID, RISKY, INVALID and UNKNOWN, separated by commas.")
+			return nil, httpd.Refuse(httpd.Unacceptable, "status must be some of VALID, RISKY, INVALID and UNKNOWN, separated by commas.")
 		}
 	}
 	var list []engine.Status
@@ -196,22 +197,22 @@ func sendStored(c *call, j *store.Job, filter coordinator.Filter) error {
 	}
 	tag := etagOf(j, filter, filter.Form) // of these bytes
 	c.Ctx.Response.Header.Set("ETag", tag)
-	part, err := c.requestedRange(j.ResultBytes, tag)
+	part, err := c.RequestedRange(j.ResultBytes, tag)
 	if err == nil && !c.Ctx.IsHead() {
 		err = auditDownload(c, j, filter, part)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if part.isRange {
-		c.Ctx.Response.SetStatusCode(statusPartial)
-		c.Ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.to-1, j.ResultBytes))
+	if part.IsRange {
+		c.Ctx.Response.SetStatusCode(httpd.StatusPartial)
+		c.Ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.From, part.To-1, j.ResultBytes))
 	}
 	body := struct {
 		io.Reader
 		io.Closer
-	}{io.NewSectionReader(f, part.from, part.to-part.from), f}
-	c.Ctx.Response.SetBodyStream(body, int(part.to-part.from))
+	}{io.NewSectionReader(f, part.From, part.To-part.From), f}
+	c.Ctx.Response.SetBodyStream(body, int(part.To-part.From))
 	return nil
 }
 
@@ -231,7 +232,7 @@ func streamResults(c *call, j *store.Job, f coordinator.Filter) error {
 	if _, err := buffered.Peek(1); err != nil && err != io.EOF {
 		return errors.Join(err, r.Close())
 	}
-	if err := auditDownload(c, j, f, byteRange{}); err != nil {
+	if err := auditDownload(c, j, f, httpd.ByteRange{}); err != nil {
 		return errors.Join(err, r.Close())
 	}
 	c.Ctx.Response.SetBodyStream(struct {

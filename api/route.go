@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // route is one method of one path.
 type route struct {
-	Route
+	httpd.Route
 	access      access
 	rateLimit   rateLimit
 	scopes      store.Scopes // a key needs one of them; without any, no key may use the route
@@ -40,8 +41,8 @@ type route struct {
 // routes are all routes of the API.
 func (s *Server) routes() []*route {
 	list := []*route{
-		s.newRoute("POST /v1/verify/single", verifySingle, keyOrSession, store.ScopeVerify, singleLimit, JSONBody),
-		s.newRoute("POST /v1/verify/bulk", createJob, keyOrSession, store.ScopeJobs, bulkLimit, FormBody),
+		s.newRoute("POST /v1/verify/single", verifySingle, keyOrSession, store.ScopeVerify, singleLimit, httpd.JSONBody),
+		s.newRoute("POST /v1/verify/bulk", createJob, keyOrSession, store.ScopeJobs, bulkLimit, httpd.FormBody),
 		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("DELETE /v1/verify/bulk/{job_id}", deleteJob, keyOrSession, store.ScopeJobs),
@@ -55,9 +56,9 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/credits", getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/reasons", getReasons, anyone),
 		s.newRoute("GET /v1/callback-origins", getOrigins, anyone),
-		s.newRoute("POST /v1/verify/public", verifyPublic, anyone, JSONBody, crossOrigin),
+		s.newRoute("POST /v1/verify/public", verifyPublic, anyone, httpd.JSONBody, crossOrigin),
 		s.newRoute("OPTIONS /v1/verify/public", preflight, anyone, crossOrigin),
-		s.newRoute("POST /verify/public", verifyPublic, anyone, JSONBody, crossOrigin),
+		s.newRoute("POST /verify/public", verifyPublic, anyone, httpd.JSONBody, crossOrigin),
 		s.newRoute("OPTIONS /verify/public", preflight, anyone, crossOrigin),
 		s.newRoute("GET /widget.js", getWidget, anyone),
 		s.newRoute("GET /healthz", getHealth, anyone, whileDraining),
@@ -72,22 +73,22 @@ func (s *Server) routes() []*route {
 func (s *Server) adminRoutes() []*route {
 	return []*route{
 		s.newRoute("GET /v1/admin/users", listUsers, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/users", addUser, adminKey, store.ScopeAdmin, JSONBody),
+		s.newRoute("POST /v1/admin/users", addUser, adminKey, store.ScopeAdmin, httpd.JSONBody),
 		s.newRoute("POST /v1/admin/users/{user}/disable", disableUser, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/users/{user}/enable", enableUser, adminKey, store.ScopeAdmin),
-		s.newRoute("PUT /v1/admin/users/{user}/limits", setLimits, adminKey, store.ScopeAdmin, JSONBody),
+		s.newRoute("PUT /v1/admin/users/{user}/limits", setLimits, adminKey, store.ScopeAdmin, httpd.JSONBody),
 		s.newRoute("POST /v1/admin/users/{user}/reset", createResetLink, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/users/{user}/totp-off", switchTOTPOffFor, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/keys", listKeys, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/keys", createKey, adminKey, store.ScopeAdmin, JSONBody),
+		s.newRoute("POST /v1/admin/keys", createKey, adminKey, store.ScopeAdmin, httpd.JSONBody),
 		s.newRoute("DELETE /v1/admin/keys/{key_id}", revokeKey, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/credits", getCreditsOf, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/credits", grantCredits, adminKey, store.ScopeAdmin, JSONBody),
+		s.newRoute("POST /v1/admin/credits", grantCredits, adminKey, store.ScopeAdmin, httpd.JSONBody),
 		s.newRoute("GET /v1/admin/ledger", getLedger, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/suppressions", listSuppressions, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/suppressions", suppress, adminKey, store.ScopeAdmin, JSONBody),
+		s.newRoute("POST /v1/admin/suppressions", suppress, adminKey, store.ScopeAdmin, httpd.JSONBody),
 		s.newRoute("DELETE /v1/admin/suppressions", unsuppress, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/erase", erase, adminKey, store.ScopeAdmin, JSONBody),
+		s.newRoute("POST /v1/admin/erase", erase, adminKey, store.ScopeAdmin, httpd.JSONBody),
 		s.newRoute("GET /v1/admin/erasures", listErasures, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/erasures/{erasure_id}", getErasure, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/backup", sendBackup, adminKey, store.ScopeAdmin),
@@ -107,14 +108,14 @@ const (
 // newRoute makes a route from a method and a path.
 func (s *Server) newRoute(what string, handler func(*call) error, properties ...any) *route {
 	method, path, _ := strings.Cut(what, " ")
-	r := &route{Route: Route{Method: method, Path: path}}
+	r := &route{Route: httpd.Route{Method: method, Path: path}}
 	for _, p := range properties {
 		switch p := p.(type) {
 		case access:
 			r.access = p
 		case rateLimit:
 			r.rateLimit, r.Frequent = p, p == singleLimit
-		case BodyKind:
+		case httpd.BodyKind:
 			r.Body = p
 		case store.Scopes:
 			r.scopes |= p
@@ -123,7 +124,7 @@ func (s *Server) newRoute(what string, handler func(*call) error, properties ...
 			r.crossOrigin = r.crossOrigin || p == crossOrigin
 		}
 	}
-	r.Admit = func(request *Call) error { return s.newCall(request, r).admit() }
-	r.Handle = func(request *Call) error { return handler(request.App.(*call)) }
+	r.Admit = func(request *httpd.Call) error { return s.newCall(request, r).admit() }
+	r.Handle = func(request *httpd.Call) error { return handler(request.App.(*call)) }
 	return r
 }

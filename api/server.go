@@ -11,6 +11,7 @@ import (
 	lru "github.com/hashicorp/golang-lru"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -41,11 +42,11 @@ type Server struct {
 	deps             Deps
 	log              *slog.Logger
 	now              func() time.Time
-	http             *HTTPServer
+	http             *httpd.Server
 	routeTable       []*route
-	docsPage         page
-	descriptionPage  page
-	widgetPage       page
+	docsPage         httpd.Page
+	descriptionPage  httpd.Page
+	widgetPage       httpd.Page
 	reasonsBody      []byte
 	dashboard        dashboardState
 	secure           bool        // clients use TLS, to us or to a proxy
@@ -71,7 +72,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.auditedDownloads, err = lru.New(maxAuditedDownloads); err != nil {
 		return nil, err
 	}
-	s.widgetPage, s.reasonsBody = newPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
+	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
 	if s.docsPage, s.descriptionPage, err = buildDocs(); err != nil {
 		return nil, err
 	}
@@ -80,11 +81,11 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.routeTable = s.routes()
-	routes := make([]Route, 0, len(s.routeTable))
+	routes := make([]httpd.Route, 0, len(s.routeTable))
 	for _, r := range s.routeTable {
 		routes = append(routes, r.Route)
 	}
-	s.http, err = NewHTTPServer(cfg.HTTPConfig, HTTPDeps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusalOf, Fatal: isFatal,
+	s.http, err = httpd.New(cfg.Config, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusalOf, Fatal: isFatal,
 		Secure: s.secure, Log: s.log, Metrics: deps.Metrics})
 	if err != nil {
 		return nil, err
@@ -122,8 +123,8 @@ func (s *Server) readiness() error {
 	}
 	if s.deps.Ready != nil {
 		if err := s.deps.Ready(); err != nil {
-			r := busy("The server is not ready")
-			r.cause = err
+			r := httpd.Busy("The server is not ready")
+			r.Cause = err
 			return r
 		}
 	}

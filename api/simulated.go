@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/api/httpd"
 	"probity/engine"
 	"probity/store"
 )
@@ -76,7 +77,9 @@ func simulatedRefusal(c *call, email string) error {
 		c.setDecision(store.Decision{Limit: c.decision.Limit, Reset: time.Minute, RetryAfter: time.Minute})
 		return overLimit(c.decision)
 	case "http_500":
-		return &refusal{kind: failed, detail: failedDetail, simulated: true}
+		r := httpd.NewFailure(nil)
+		r.Simulated = true
+		return r
 	}
 	return nil
 }

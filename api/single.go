@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/store"
@@ -30,26 +31,26 @@ type singleRequest struct {
 // singleFields are the members of a single verification's body.
 var singleFields = []string{"email", "check_smtp", "timeout", "max_age", "details"}
 
-func readSingle(d *document) (q singleRequest, err error) {
-	if err = d.checkUnknownFields(singleFields); err != nil {
+func readSingle(d *httpd.Document) (q singleRequest, err error) {
+	if err = d.CheckUnknownFields(singleFields); err != nil {
 		return q, err
 	}
-	if q.email, err = d.requiredText("email"); err != nil {
+	if q.email, err = d.RequiredText("email"); err != nil {
 		return q, err
 	}
-	if q.checkSMTP, err = d.boolean("check_smtp", true); err != nil {
+	if q.checkSMTP, err = d.Boolean("check_smtp", true); err != nil {
 		return q, err
 	}
-	seconds, err := d.number("timeout", defaultTimeout, 1, maxTimeout)
+	seconds, err := d.Number("timeout", defaultTimeout, 1, maxTimeout)
 	if err != nil {
 		return q, err
 	}
 	q.timeout = time.Duration(seconds) * time.Second
-	if seconds, err = d.number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0, maxMaxAge); err != nil {
+	if seconds, err = d.Number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0, maxMaxAge); err != nil {
 		return q, err
 	}
 	q.maxAge = time.Duration(seconds) * time.Second
-	q.details, err = d.boolean("details", false)
+	q.details, err = d.Boolean("details", false)
 	return q, err
 }
 
@@ -60,7 +61,7 @@ func (q *singleRequest) digest() store.KeyHash {
 
 // verifySingle serves POST /v1/verify/single.
 func verifySingle(c *call) error {
-	d, err := c.document()
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func verifySingle(c *call) error {
 		return err
 	}
 	if done {
-		return c.sendBytes(kept.Status, kept.Body)
+		return c.SendBytes(kept.Status, kept.Body)
 	}
 	defer c.srv.deps.Store.EndRequest(r)
 	return answerSingle(c, q, &r)
@@ -110,7 +111,7 @@ func answerSingle(c *call, q singleRequest, keep *store.Request) error {
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // reuses the buffer of the connection's last answer
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
-		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
+		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: httpd.StatusOK, Body: body}, now))
 	}
 	if err := settle(c, ref, a.Credits, now, parts); err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil)) // a failure costs nothing
@@ -141,8 +142,8 @@ func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) 
 
 // verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
 func verify(c *call, q singleRequest, started time.Time, r coordinator.Request) (*coordinator.Result, error) {
-	ctx := newDeadline(c.srv.http.StopContext(), started.Add(q.timeout))
-	defer ctx.release()
+	ctx := httpd.NewDeadline(c.srv.http.StopContext(), started.Add(q.timeout))
+	defer ctx.Release()
 	got, err := c.srv.deps.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "request/deadline", 0, c.srv.now())}, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/store"
@@ -44,7 +45,7 @@ func createJob(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	u := &upload{call: c, form: newBulkForm(&c.Body, string(c.Ctx.Request.Header.ContentType())), sum: sha256.New()}
+	u := &upload{call: c, form: newBulkForm(c), sum: sha256.New()}
 	if key := string(c.Ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
 		if len(key) > store.MaxName {
 			return store.ErrIdempotencyKey
@@ -55,13 +56,13 @@ func createJob(c *call) error {
 	err := u.receive()
 	if kept, ok := errors.AsType[*storedAnswer](err); ok {
 		c.Ctx.Response.Header.Set("Location", kept.Location)
-		return c.sendBytes(kept.Status, kept.Body)
+		return c.SendBytes(kept.Status, kept.Body)
 	}
 	if err != nil {
 		return err
 	}
 	c.Ctx.Response.Header.Set("Location", u.call.srv.jobURLPath(u.job.ID))
-	return c.sendBytes(statusAccepted, u.body)
+	return c.SendBytes(httpd.StatusAccepted, u.body)
 }
 
 // checkDiskSpace refuses uploads if less than DiskFloor bytes are free. If the file system cannot say, uploads are accepted.
@@ -70,7 +71,7 @@ func (s *Server) checkDiskSpace() error {
 		return nil
 	}
 	if use, err := s.deps.FS.GetDiskUsage(s.deps.Scratch); err == nil && use.AvailBytes < uint64(s.cfg.DiskFloor) {
-		return busy("The disk is nearly full, so that no uploads are taken")
+		return httpd.Busy("The disk is nearly full, so that no uploads are taken")
 	}
 	return nil
 }
@@ -83,17 +84,17 @@ func (u *upload) release() {
 
 // receive reads the form and makes the job.
 func (u *upload) receive() error {
-	file, err := u.form.next()
+	file, err := u.form.Next()
 	if err != nil {
 		return err
 	}
 	if file == nil {
-		return refuse(unacceptable, "file is missing: send the list as a part of that name.")
+		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name.")
 	}
 	if err := u.checkCallback(); err != nil {
 		return err
 	}
-	optionsKnown := u.form.has("email_column") && u.form.has("has_header")
+	optionsKnown := u.form.Has("email_column") && u.form.Has("has_header")
 	if optionsKnown || u.call.srv.deps.FS == nil {
 		return u.accept(io.TeeReader(file, u.sum), file.FileName())
 	}
@@ -149,8 +150,8 @@ func (w *copyingWriter) Write(b []byte) (int, error) {
 // readRemaining reads the rest of a refused file and the parts after it; again reports that they change how it is read.
 func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
 	was := u.form.bulkOptions
-	if _, err := io.Copy(io.Discard, file); err != nil {
-		return false, brokenForm(err)
+	if _, err := io.Copy(io.Discard, httpd.FormFile(file)); err != nil {
+		return false, err
 	}
 	if err := u.finishForm(); err != nil {
 		return false, err
@@ -161,7 +162,7 @@ func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
 // finishForm reads the parts after the file.
 func (u *upload) finishForm() error {
 	before := u.form.callbackURL
-	more, err := u.form.next()
+	more, err := u.form.Next()
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (u *upload) checkCallback() error {
 		return nil
 	}
 	if u.call.srv.deps.Callbacks == nil {
-		return refuse(unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
+		return httpd.Refuse(httpd.Unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
 	}
 	return u.call.srv.deps.Callbacks.CheckCallbackURL(u.call.srv.http.StopContext(), u.form.callbackURL)
 }
@@ -187,7 +188,7 @@ func (u *upload) checkCallback() error {
 // accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
-	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
+	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), coordinator.Upload{Body: httpd.FormFile(file), Options: coordinator.Options{
 		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part {
 			parts, err := u.commitParts(j, o)
@@ -210,7 +211,7 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, erro
 	o := u.form.bulkOptions
 	if o.column != with.column || o.noHeader != with.noHeader {
 		if u.call.srv.deps.FS == nil {
-			return nil, refuse(unacceptable, "email_column and has_header must come before file: send the parts in that order.")
+			return nil, httpd.Refuse(httpd.Unacceptable, "email_column and has_header must come before file: send the parts in that order.")
 		}
 		return nil, errReadAgain
 	}
@@ -232,7 +233,7 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, erro
 	if err := u.claimKey(o, j.Filename); err != nil {
 		return nil, err
 	}
-	answer := store.Answer{Status: statusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
+	answer := store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
 	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt)), nil
 }
 

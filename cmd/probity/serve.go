@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"probity/api"
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -300,7 +301,7 @@ func (s *service) newServer() (*api.Server, error) {
 	}
 	return api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		HTTPConfig: api.HTTPConfig{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.tlsConfig()}},
+		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.tlsConfig()}},
 		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry,
@@ -346,7 +347,7 @@ func (s *service) adminHandler() http.Handler {
 // serveAdminHTTP serves an operator's listener until ctx ends. On loopback it refuses requests for other host names.
 func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	if a, ok := listener.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
-		handler = api.RefuseForeignHosts(handler)
+		handler = httpd.RefuseForeignHosts(handler)
 	}
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"context"
@@ -15,7 +15,7 @@ func TestDeadline(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			parent, cancelParent := context.WithCancel(context.Background())
-			d := newDeadline(parent, time.Now().Add(time.Second))
+			d := NewDeadline(parent, time.Now().Add(time.Second))
 			at, ok := d.Deadline()
 			require.True(t, ok)
 			require.Equal(t, time.Second, time.Until(at))
@@ -34,23 +34,23 @@ func TestDeadline(t *testing.T) {
 			<-d.Done()
 			require.ErrorIs(t, d.Err(), context.DeadlineExceeded)
 			cancelParent()
-			d.release()
+			d.Release()
 
 			parent, cancelParent = context.WithCancel(context.Background())
-			d = newDeadline(parent, time.Now().Add(time.Second))
+			d = NewDeadline(parent, time.Now().Add(time.Second))
 			if waits {
 				d.Done()
 			}
 			cancelParent()
 			synctest.Wait()
 			require.ErrorIs(t, d.Err(), context.Canceled)
-			d.release()
+			d.Release()
 
-			d = newDeadline(context.Background(), time.Now().Add(time.Second))
+			d = NewDeadline(context.Background(), time.Now().Add(time.Second))
 			if waits {
 				d.Done()
 			}
-			d.release()
+			d.Release()
 			require.True(t, errors.Is(d.Err(), context.Canceled))
 			<-d.Done()
 		})

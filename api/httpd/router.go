@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"net/url"
@@ -46,7 +46,7 @@ type router struct {
 	static map[string][]*servedRoute // routes without a parameter, by path
 }
 
-func newRouter(routes []Route, m *httpMetrics) router {
+func newRouter(routes []Route, m *metrics) router {
 	t := router{static: make(map[string][]*servedRoute)}
 	for _, r := range routes {
 		one := &servedRoute{Route: r, segments: strings.Split(r.Path[1:], "/")}
@@ -82,9 +82,9 @@ func (t *router) find(method, path string) (*servedRoute, string, error) {
 		}
 	}
 	if allow == nil {
-		return nil, "", refuse(notFound, "Not found: check the path against /docs.")
+		return nil, "", Refuse(NotFound, "Not found: check the path against /docs.")
 	}
-	notAllowed := refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
+	notAllowed := Refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
 	notAllowed.allow = strings.Join(allow, ", ")
 	return nil, "", notAllowed
 }

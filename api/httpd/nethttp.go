@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"net"
@@ -16,23 +16,23 @@ func RefuseForeignHosts(next http.Handler) http.Handler {
 			host = h
 		}
 		if _, err := parseHop(host); err != nil && !strings.EqualFold(host, "localhost") {
-			writeRefusal(w, refuse(forbidden, "This listener is for this machine: ask it as localhost, or by its address."))
+			WriteRefusal(w, Refuse(Forbidden, "This listener is for this machine: ask it as localhost, or by its address."))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// writeRefusal answers a request of net/http with a refusal.
-func writeRefusal(w http.ResponseWriter, r *refusal) {
+// WriteRefusal answers a request of net/http with a refusal.
+func WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	for name, value := range r.headers() {
 		w.Header().Set(name, value)
 	}
-	writeJSON(w, r.status(), r.body())
+	WriteJSON(w, r.status(), r.body())
 }
 
-// writeJSON answers a request of net/http with JSON.
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
+// WriteJSON answers a request of net/http with JSON.
+func WriteJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

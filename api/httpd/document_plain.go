@@ -1,9 +1,9 @@
-package api
+package httpd
 
 // readPlain reads in one pass what nearly all clients send: an object of strings in printable ASCII without escapes, whole numbers
 // of few digits, and true or false. For anything else, valid or not, it returns false, and fullDocument reads it.
 // FuzzPlainDocument checks that both agree (BenchmarkParseDocument).
-func (d *document) readPlain(b []byte) bool {
+func (d *Document) readPlain(b []byte) bool {
 	d.members = d.inline[:0]
 	b, ok := afterByte(b, '{')
 	for ok {

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"strconv"
@@ -7,16 +7,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// byteRange is the bytes [from, to) of a file: the requested ones, or all.
-type byteRange struct {
-	from, to int64
-	isRange  bool
+// ByteRange is the bytes [from, to) of a file: the requested ones, or all.
+type ByteRange struct {
+	From, To int64
+	IsRange  bool
 }
 
-// requestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it cannot read,
+// RequestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it cannot read,
 // and any if If-Range names another tag.
-func (c *Call) requestedRange(size int64, tag string) (byteRange, error) {
-	all := byteRange{to: size}
+func (c *Call) RequestedRange(size int64, tag string) (ByteRange, error) {
+	all := ByteRange{To: size}
 	header := string(c.Ctx.Request.Header.Peek(fasthttp.HeaderRange))
 	if ifRange := string(c.Ctx.Request.Header.Peek(fasthttp.HeaderIfRange)); ifRange != "" && ifRange != tag {
 		return all, nil
@@ -26,11 +26,11 @@ func (c *Call) requestedRange(size int64, tag string) (byteRange, error) {
 		return all, nil
 	}
 	if from >= to {
-		r := refuse(badRange, "The Range is outside of the file: ask for bytes below %d.", size)
+		r := Refuse(badRange, "The Range is outside of the file: ask for bytes below %d.", size)
 		r.length = size
-		return byteRange{}, r
+		return ByteRange{}, r
 	}
-	return byteRange{from, to, true}, nil
+	return ByteRange{from, to, true}, nil
 }
 
 // parseRange returns the bytes [from, to) of a file that a Range header requests; from is not below to if there are none.

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ const (
 	maxPartHeader = 16 << 10 // bytes between two parts: the rest of one, the boundary, and the header of the next
 )
 
-// form reads the parts of an upload one after another, in any order.
-type form struct {
+// Form reads the parts of an upload one after another, in any order.
+type Form struct {
 	mr           *multipart.Reader
 	body         tailReader
 	lastBoundary []byte // the boundary that ends the form
@@ -32,10 +32,15 @@ type form struct {
 	set          func(name, value string) error // takes such a part
 }
 
-// newForm reads a form of a part named file and others, whose names are known. Each of these is passed to set when it is read.
-func newForm(body io.Reader, contentType string, known []string, set func(name, value string) error) *form {
+// Form reads the request as a form of a part named file and others, whose names are known. Each of these is passed to set when it
+// is read.
+func (c *Call) Form(known []string, set func(name, value string) error) *Form {
+	return newForm(&c.body, string(c.Ctx.Request.Header.ContentType()), known, set)
+}
+
+func newForm(body io.Reader, contentType string, known []string, set func(name, value string) error) *Form {
 	_, params, _ := mime.ParseMediaType(contentType) // admit has checked it
-	f := &form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"), known: known, set: set}
+	f := &Form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"), known: known, set: set}
 	f.mr = multipart.NewReader(&f.body, params["boundary"])
 	return f
 }
@@ -55,7 +60,7 @@ type tailReader struct {
 
 // longPartHeader refuses a form with a part's header that is too long.
 func longPartHeader() error {
-	r := refuse(malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHeader)
+	r := Refuse(Malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHeader)
 	r.closeConn = true
 	return r
 }
@@ -78,11 +83,11 @@ func (t *tailReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// has reports that a part was read.
-func (f *form) has(name string) bool { return slices.Contains(f.seen, name) }
+// Has reports that a part was read.
+func (f *Form) Has(name string) bool { return slices.Contains(f.seen, name) }
 
-// next reads parts up to the file, which it returns, or to the end of the form, where it returns nil.
-func (f *form) next() (*multipart.Part, error) {
+// Next reads parts up to the file, which it returns, or to the end of the form, where it returns nil.
+func (f *Form) Next() (*multipart.Part, error) {
 	for !f.done {
 		f.body.inHeader, f.body.headerLeft = true, maxPartHeader
 		p, err := f.mr.NextRawPart()
@@ -95,14 +100,14 @@ func (f *form) next() (*multipart.Part, error) {
 			return nil, brokenForm(err)
 		}
 		if f.parts++; f.parts > maxParts {
-			return nil, refuse(unacceptable, "The form has more than %d parts: send only those that are described.", maxParts)
+			return nil, Refuse(Unacceptable, "The form has more than %d parts: send only those that are described.", maxParts)
 		}
 		if err := checkEncoding(p.Header); err != nil {
 			return nil, err
 		}
 		name := p.FormName()
-		if name != "" && f.has(name) {
-			return nil, refuse(unacceptable, "%s was sent twice: send it once.", quoteName(name))
+		if name != "" && f.Has(name) {
+			return nil, Refuse(Unacceptable, "%s was sent twice: send it once.", quoteName(name))
 		}
 		f.seen = append(f.seen, name)
 		if name == "file" {
@@ -117,16 +122,16 @@ func (f *form) next() (*multipart.Part, error) {
 
 // finish checks that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body that
 // is cut off does not pass for a whole one.
-func (f *form) finish() error {
+func (f *Form) finish() error {
 	if !bytes.Contains(f.body.tail, f.lastBoundary) {
 		return brokenForm(io.ErrUnexpectedEOF)
 	}
-	n, err := io.Copy(io.Discard, io.LimitReader(&f.body, maxJSON))
+	n, err := io.Copy(io.Discard, io.LimitReader(&f.body, MaxJSON))
 	if err != nil {
 		return brokenForm(err)
 	}
-	if n == maxJSON {
-		return refuse(malformed, "Data found after the final multipart boundary: end the body there.")
+	if n == MaxJSON {
+		return Refuse(Malformed, "Data found after the final multipart boundary: end the body there.")
 	}
 	return nil
 }
@@ -138,10 +143,10 @@ func quoteName(name string) string {
 
 // brokenForm is the refusal of a form that cannot be read further; a refusal of the body itself stays as it is.
 func brokenForm(err error) error {
-	if r, ok := errors.AsType[*refusal](err); ok {
+	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
-	return &refusal{kind: malformed, detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", closeConn: true, cause: err}
+	return &Refusal{Kind: Malformed, Detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", closeConn: true, Cause: err}
 }
 
 // checkEncoding refuses parts that would have to be decoded first (RFC 7578, section 4.7: clients should not send them).
@@ -150,12 +155,12 @@ func checkEncoding(h textproto.MIMEHeader) error {
 	case "", "7bit", "8bit", "binary":
 		return nil
 	}
-	return refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
+	return Refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
 }
 
 // option reads one part that is not the file. An unknown name is ignored, but a misspelt known one is refused: a
 // callback that never comes because of a typo would be noticed too late.
-func (f *form) option(name string, p *multipart.Part) error {
+func (f *Form) option(name string, p *multipart.Part) error {
 	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))
 	if err != nil {
 		return brokenForm(err)
@@ -163,27 +168,29 @@ func (f *form) option(name string, p *multipart.Part) error {
 	s := string(b)
 	if slices.Contains(f.known, name) {
 		if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
-			return refuse(unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
+			return Refuse(Unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
 		}
 		return f.set(name, s)
 	}
 	if err := checkUnknownField(name, f.known); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, io.LimitReader(p, maxJSON)); err != nil {
+	if _, err := io.Copy(io.Discard, io.LimitReader(p, MaxJSON)); err != nil {
 		return brokenForm(err)
 	}
 	if n, err := p.Read(make([]byte, 1)); n > 0 || (err != nil && err != io.EOF) {
-		return refuse(unacceptable, "The part %s is too long for one that is not known: send the list as the part named file.", quoteName(name))
+		return Refuse(Unacceptable, "The part %s is too long for one that is not known: send the list as the part named file.", quoteName(name))
 	}
 	return nil
 }
 
-// formFile reads the file of a form; its errors are refusals of the form, not errors of what the file holds.
-type formFile struct{ io.Reader }
+// FormFile reads the file of a form; its errors are refusals of the form, not errors of what the file holds.
+func FormFile(part io.Reader) io.Reader { return formFile{part} }
+
+type formFile struct{ part io.Reader }
 
 func (f formFile) Read(p []byte) (int, error) {
-	n, err := f.Reader.Read(p)
+	n, err := f.part.Read(p)
 	if err != nil && err != io.EOF {
 		err = brokenForm(err)
 	}

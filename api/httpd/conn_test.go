@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"io"
@@ -78,7 +78,7 @@ func (p fakeConn) RemoteAddr() net.Addr { return p.from }
 func TestConnectionsPerNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ln := make(fakeListener)
-		d := newConnectionLimiter(ln, HTTPConfig{MaxConns: 100, MaxConnsPerIP: 2, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("2001:db8:ffff::/48")}}.WithDefaults())
+		d := newConnectionLimiter(ln, Config{MaxConns: 100, MaxConnsPerIP: 2, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("2001:db8:ffff::/48")}}.WithDefaults())
 		accepted := make(chan net.Conn, 1)
 		done := make(chan struct{})
 		go func() {
@@ -131,7 +131,7 @@ func connPair(t *testing.T) (server *clientConn, peer *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	d := newConnectionLimiter(ln, HTTPConfig{}.WithDefaults())
+	d := newConnectionLimiter(ln, Config{}.WithDefaults())
 	raw, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(t, err)
 	c, err := d.Accept()

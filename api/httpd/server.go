@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// HTTPDeps are what a server depends on.
-type HTTPDeps struct {
+// Deps are what a server depends on.
+type Deps struct {
 	Routes []Route
 	// NewID makes the id of a request, its X-Request-Id.
 	NewID func() string
 	// Refusal is the answer to an error of a route's Admit or Handle.
-	Refusal func(error) *refusal
+	Refusal func(error) *Refusal
 	// Fatal reports that a panic of a handler must end the process; nil: none must.
 	Fatal   func(panicked any) bool
 	Secure  bool                  // clients use TLS, to us or to a proxy
@@ -28,14 +28,14 @@ type HTTPDeps struct {
 	Metrics prometheus.Registerer // default: none
 }
 
-// HTTPServer serves the requests of any number of listeners, and starts nothing before Serve.
-type HTTPServer struct {
-	cfg           HTTPConfig
-	deps          HTTPDeps
+// Server serves the requests of any number of listeners, and starts nothing before Serve.
+type Server struct {
+	cfg           Config
+	deps          Deps
 	log           *slog.Logger
 	fast          *fasthttp.Server
 	router        router
-	metrics       *httpMetrics
+	metrics       *metrics
 	uploadPaths   []string  // beginnings of the paths of routes that take a form
 	callPool      sync.Pool // of finished calls (BenchmarkHandle in api)
 	draining      atomic.Bool
@@ -46,16 +46,16 @@ type HTTPServer struct {
 	stop          context.CancelFunc
 }
 
-// NewHTTPServer makes a server. An error is one of the metrics.
-func NewHTTPServer(cfg HTTPConfig, deps HTTPDeps) (*HTTPServer, error) {
-	s := &HTTPServer{cfg: cfg.WithDefaults(), deps: deps, log: deps.Log}
+// New makes a server. An error is one of the metrics.
+func New(cfg Config, deps Deps) (*Server, error) {
+	s := &Server{cfg: cfg.WithDefaults(), deps: deps, log: deps.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.drainCtx, s.beginDraining = context.WithCancel(context.Background())
 	s.stopCtx, s.stop = context.WithCancel(context.Background())
 	var err error
-	if s.metrics, err = newHTTPMetrics(deps.Metrics); err != nil {
+	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
 		return nil, err
 	}
 	s.router = newRouter(deps.Routes, s.metrics)
@@ -70,7 +70,7 @@ func NewHTTPServer(cfg HTTPConfig, deps HTTPDeps) (*HTTPServer, error) {
 
 // newFastServer configures fasthttp. Its own limits of body, connections per address and write time are not used: the
 // first is off for streams, the second does not know trusted proxies, and the third covers a whole download.
-func (s *HTTPServer) newFastServer() *fasthttp.Server {
+func (s *Server) newFastServer() *fasthttp.Server {
 	return &fasthttp.Server{
 		NoDefaultServerHeader:        true,
 		Handler:                      s.Handle,
@@ -100,7 +100,7 @@ func (discardLogger) Printf(string, ...any) {}
 
 // Serve answers the requests of a listener until ctx ends; then it drains: requests in progress may finish within
 // drainTimeout, new ones are refused. It returns when no request is in progress. A drained server cannot serve again.
-func (s *HTTPServer) Serve(ctx context.Context, ln net.Listener, drainTimeout time.Duration) error {
+func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.Duration) error {
 	d := newConnectionLimiter(ln, s.cfg)
 	served := make(chan error, 1)
 	go func() { served <- s.fast.Serve(d) }()
@@ -126,7 +126,7 @@ func (s *HTTPServer) Serve(ctx context.Context, ln net.Listener, drainTimeout ti
 }
 
 // waitForConnections waits until fasthttp has finished the closed connections. The contexts of their requests have ended.
-func (s *HTTPServer) waitForConnections() {
+func (s *Server) waitForConnections() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for s.fast.GetCurrentConcurrency() > 0 {
@@ -135,30 +135,30 @@ func (s *HTTPServer) waitForConnections() {
 }
 
 // Drain refuses new requests from now on, except those of routes that are served while draining.
-func (s *HTTPServer) Drain() {
+func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.beginDraining()
 }
 
 // Draining is nil, or the refusal of a server that drains.
-func (s *HTTPServer) Draining() error {
+func (s *Server) Draining() error {
 	if s.draining.Load() {
-		return busy("The server is shutting down")
+		return Busy("The server is shutting down")
 	}
 	return nil
 }
 
 // DrainContext ends when the server begins to drain: for what would keep a request waiting.
-func (s *HTTPServer) DrainContext() context.Context { return s.drainCtx }
+func (s *Server) DrainContext() context.Context { return s.drainCtx }
 
 // StopContext ends when the drain timeout is over: for the work of requests.
-func (s *HTTPServer) StopContext() context.Context { return s.stopCtx }
+func (s *Server) StopContext() context.Context { return s.stopCtx }
 
 // Stream runs write, which writes the body of an answer into a pipe, in a goroutine that Serve waits for.
-func (s *HTTPServer) Stream(write func()) { s.bodies.Go(write) }
+func (s *Server) Stream(write func()) { s.bodies.Go(write) }
 
 // headerReceived gives an upload its own read deadline, which body extends as the upload arrives.
-func (s *HTTPServer) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if h.IsPost() {
 		for _, path := range s.uploadPaths {
 			if strings.HasPrefix(string(h.RequestURI()), path) {

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// HTTPConfig has the limits of a server. The zero value is usable: every field names its default.
-type HTTPConfig struct {
+// Config has the limits of a server. The zero value is usable: every field names its default.
+type Config struct {
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is used; default: none
 	TLS            *tls.Config    // default: none, for a server behind a TLS proxy
 
@@ -25,7 +25,7 @@ type HTTPConfig struct {
 }
 
 // WithDefaults fills in what is not set.
-func (c HTTPConfig) WithDefaults() HTTPConfig {
+func (c Config) WithDefaults() Config {
 	c.MaxConns = cmp.Or(c.MaxConns, 16384)
 	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, 1024)
 	c.MaxHeader = cmp.Or(c.MaxHeader, 16<<10)

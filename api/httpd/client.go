@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"net/netip"
@@ -53,8 +53,8 @@ func parseHop(s string) (netip.Addr, error) {
 	return a.Unmap().WithZone(""), err
 }
 
-// clientIP is the client address that a request counts for.
-func (c *Call) clientIP() netip.Addr {
+// ClientIP is the client address that a request counts for.
+func (c *Call) ClientIP() netip.Addr {
 	var forwarded []string
 	for _, v := range c.Ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
 		forwarded = append(forwarded, string(v))

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // serveRoutes serves routes on a loopback address until the test ends, and returns the URL of their root.
 func serveRoutes(t *testing.T, routes ...Route) string {
 	t.Helper()
-	s, err := NewHTTPServer(HTTPConfig{}, HTTPDeps{Routes: routes, NewID: newRequestID, Refusal: newFailure})
+	s, err := New(Config{}, Deps{Routes: routes, NewID: newRequestID, Refusal: NewFailure})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func admitAll(*Call) error { return nil }
 
 func TestPanicFailsOneRequest(t *testing.T) {
 	base := serveRoutes(t, Route{Method: "GET", Path: "/panics", Admit: admitAll, Handle: func(*Call) error { panic("a secret") }},
-		Route{Method: "GET", Path: "/works", Admit: admitAll, Handle: func(c *Call) error { return c.sendJSON(statusOK, map[string]string{}) }})
+		Route{Method: "GET", Path: "/works", Admit: admitAll, Handle: func(c *Call) error { return c.SendJSON(StatusOK, map[string]string{}) }})
 	for path, status := range map[string]int{"/panics": 500, "/works": 200} {
 		for range 2 {
 			res, err := http.Get(base + path)

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func FuzzPlainDocument(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if short := new(document); short.readPlain(b) {
+		if short := new(Document); short.readPlain(b) {
 			long, err := fullDocument(b)
 			require.NoError(t, err)
 			require.Equal(t, long.members, short.members)
@@ -23,13 +23,13 @@ func FuzzPlainDocument(f *testing.F) {
 
 func TestPlainDocumentParsesCommonBodies(t *testing.T) {
 	for _, s := range []string{`{"email":"ann@example.com"}`, ` { "email" : "a" , "timeout":12, "details":true,"check_smtp" : false } `, `{"a":1,"b":2,"c":3,"d":4,"e":5}`} {
-		require.True(t, new(document).readPlain([]byte(s)), s)
+		require.True(t, new(Document).readPlain([]byte(s)), s)
 	}
 }
 
 func BenchmarkParseDocument(b *testing.B) {
 	body := []byte(`{"email":"ann.example@alder-forge.example","details":true}`)
-	for name, parse := range map[string]func([]byte) (*document, error){"plain": new(document).parse, "full": fullDocument} {
+	for name, parse := range map[string]func([]byte) (*Document, error){"plain": new(Document).parse, "full": fullDocument} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ func sampleRoutes() []Route {
 func FuzzPath(f *testing.F) {
 	f.Add("GET", "/v1/jobs/x/results")
 	f.Add("POST", "/v1/admin/users/%2e%2e/disable")
-	m, err := newHTTPMetrics(nil)
+	m, err := newMetrics(nil)
 	require.NoError(f, err)
 	table := newRouter(sampleRoutes(), m)
 	f.Fuzz(func(t *testing.T, method, path string) {

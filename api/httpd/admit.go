@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"mime"
@@ -36,57 +36,58 @@ func (c *Call) checkPayload() error {
 		return nil
 	}
 	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
-		return refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
+		return Refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
 	}
 	if kind := h.ContentType(); c.route.Body == JSONBody && string(kind) == "application/json" {
 		// What nearly all clients send.
-	} else if err := c.checkType(string(kind)); err != nil {
+	} else if err := checkType(c.route.Body, string(kind)); err != nil {
 		return err
 	}
-	limit := int64(maxJSON)
+	limit := int64(MaxJSON)
 	if c.route.Body == FormBody {
 		limit = c.server.cfg.MaxUpload
 	}
 	if int64(h.ContentLength()) > limit {
-		return refuse(tooLarge, "The body is over %d bytes: send less.", limit)
+		return Refuse(TooLarge, "The body is over %d bytes: send less.", limit)
 	}
 	return nil
 }
 
-func (c *Call) checkType(header string) error {
+// checkType refuses a Content-Type that is not of a kind of body.
+func checkType(want BodyKind, header string) error {
 	kind, params, err := mime.ParseMediaType(header)
-	if c.route.Body == FormBody {
+	if want == FormBody {
 		if kind != "multipart/form-data" {
-			return refuse(mediaType, "The body must be multipart/form-data with a part named file: with curl, use -F file=@list.csv.")
+			return Refuse(mediaType, "The body must be multipart/form-data with a part named file: with curl, use -F file=@list.csv.")
 		}
 		if err != nil || params["boundary"] == "" {
-			return refuse(malformed, "The Content-Type has no boundary: let your HTTP client set it.")
+			return Refuse(Malformed, "The Content-Type has no boundary: let your HTTP client set it.")
 		}
 		return nil
 	}
 	if kind != "application/json" || err != nil {
-		return refuse(mediaType, "The body must be JSON: send Content-Type: application/json.")
+		return Refuse(mediaType, "The body must be JSON: send Content-Type: application/json.")
 	}
 	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return refuse(mediaType, "The body must be UTF-8: send Content-Type: application/json without another charset.")
+		return Refuse(mediaType, "The body must be UTF-8: send Content-Type: application/json without another charset.")
 	}
 	return nil
 }
 
-// document reads the request's JSON.
-func (c *Call) document() (*document, error) {
-	b, err := c.Body.readAll(c.smallBody[:0])
+// Document reads the request's JSON.
+func (c *Call) Document() (*Document, error) {
+	b, err := c.body.readAll(c.smallBody[:0])
 	if err != nil {
 		return nil, err
 	}
 	return c.jsonBody.parse(b)
 }
 
-// strictDocument is a document that may have only these members.
-func (c *Call) strictDocument(members ...string) (*document, error) {
-	d, err := c.document()
+// StrictDocument is a document that may have only these members.
+func (c *Call) StrictDocument(members ...string) (*Document, error) {
+	d, err := c.Document()
 	if err != nil {
 		return nil, err
 	}
-	return d, d.allowOnly(members...)
+	return d, d.AllowOnly(members...)
 }

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"bytes"
@@ -40,18 +40,18 @@ func FuzzForm(f *testing.F) {
 			return nil
 		})
 		for {
-			p, err := form.next()
+			p, err := form.Next()
 			if err != nil {
-				r, ok := errors.AsType[*refusal](err)
+				r, ok := errors.AsType[*Refusal](err)
 				require.True(t, ok, "%v", err)
-				require.NotEqual(t, failed, r.kind, "%v", err)
+				require.NotEqual(t, Failed, r.Kind, "%v", err)
 				return
 			}
 			if p == nil {
 				require.Contains(t, body, string(form.lastBoundary), "a form without an end is not whole")
 				return
 			}
-			if _, err := io.Copy(io.Discard, formFile{p}); err != nil {
+			if _, err := io.Copy(io.Discard, FormFile(p)); err != nil {
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"errors"
@@ -21,12 +21,12 @@ type Call struct {
 	ID      string // X-Request-Id
 	Started time.Time
 	Param   string // the parameter of the route's path
-	Body    body
 	Account string // for the log; set by Admit
 	// App is what the application keeps of the request; set by Admit. A call that is used again keeps it, for Admit to use again.
 	App any
 
-	server   *HTTPServer
+	server   *Server
+	body     body
 	route    *servedRoute // nil when there is none
 	admitErr error        // the result of admit
 	limit    rateLimitState
@@ -35,7 +35,7 @@ type Call struct {
 
 	// What most requests need, in one allocation: a small body and its members (BenchmarkHandle in api).
 	smallBody [smallBodySize]byte
-	jsonBody  document
+	jsonBody  Document
 }
 
 // rateLimitState is what the headers of an answer say about a rate limit.
@@ -54,7 +54,7 @@ func (c *Call) SetRateLimit(limit, remaining int, reset time.Duration) {
 const smallBodySize = 128
 
 // newCall takes a call from the pool or makes one.
-func (s *HTTPServer) newCall(ctx *fasthttp.RequestCtx) *Call {
+func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
 	c, ok := s.callPool.Get().(*Call)
 	if !ok {
 		c = new(Call)
@@ -74,7 +74,7 @@ func (c *Call) recycle() {
 const callKey = "exchange"
 
 // beginCall admits a request, once.
-func (s *HTTPServer) beginCall(ctx *fasthttp.RequestCtx) *Call {
+func (s *Server) beginCall(ctx *fasthttp.RequestCtx) *Call {
 	if c, ok := ctx.UserValue(callKey).(*Call); ok {
 		return c
 	}
@@ -84,20 +84,20 @@ func (s *HTTPServer) beginCall(ctx *fasthttp.RequestCtx) *Call {
 }
 
 // handleExpectContinue answers "Expect: 100-continue": a request that is refused anyway is refused without its body.
-func (s *HTTPServer) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
+func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 	c := s.beginCall(ctx)
 	if c.admitErr == nil {
 		ctx.SetUserValue(callKey, c)
 		return statusContinue
 	}
 	// The body may come although it was not requested: the connection is closed because it is not read to its end.
-	c.Body.r = strings.NewReader("unread")
+	c.body.r = strings.NewReader("unread")
 	c.finish(c.admitErr)
 	return ctx.Response.StatusCode()
 }
 
 // Handle answers a request.
-func (s *HTTPServer) Handle(ctx *fasthttp.RequestCtx) {
+func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	c := s.beginCall(ctx)
 	ctx.RemoveUserValue(callKey)
 	c.openBody()
@@ -125,7 +125,7 @@ func (c *Call) run() (err error) {
 				panic(p)
 			}
 			c.server.log.Error("handler panicked", "request", c.ID, "route", c.route.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			r := newFailure(nil)
+			r := NewFailure(nil)
 			r.closeConn = true
 			err = r
 		}
@@ -135,12 +135,12 @@ func (c *Call) run() (err error) {
 
 func (c *Call) openBody() {
 	h := &c.Ctx.Request.Header
-	c.Body = body{r: c.Ctx.RequestBodyStream(), conn: c.Ctx.Conn(), contentLength: int64(h.ContentLength()), limit: maxJSON}
-	if c.Body.contentLength == 0 {
-		c.Body.r = nil
+	c.body = body{r: c.Ctx.RequestBodyStream(), conn: c.Ctx.Conn(), contentLength: int64(h.ContentLength()), limit: MaxJSON}
+	if c.body.contentLength == 0 {
+		c.body.r = nil
 	}
 	if c.route != nil && c.route.Body == FormBody {
-		c.Body.limit, c.Body.stallTimeout = c.server.cfg.MaxUpload, c.server.cfg.StallTimeout
+		c.body.limit, c.body.stallTimeout = c.server.cfg.MaxUpload, c.server.cfg.StallTimeout
 	}
 }
 
@@ -163,15 +163,15 @@ func (c *Call) finish(err error) {
 		c.setNumber(headerRemaining, c.limit.remaining)
 		c.setNumber(headerReset, int(c.limit.reset.Seconds()+0.999))
 	}
-	if !c.Body.fullyRead() {
+	if !c.body.fullyRead() {
 		c.skipBody()
 	}
 	c.recordRequest(err)
 }
 
 // refusalOf is the answer to an error: of this package, or of the application.
-func (c *Call) refusalOf(err error) *refusal {
-	if r, ok := errors.AsType[*refusal](err); ok {
+func (c *Call) refusalOf(err error) *Refusal {
+	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
 	return c.server.deps.Refusal(err)
@@ -197,8 +197,8 @@ func (c *Call) setNumber(header []byte, n int) {
 
 // skipBody handles a body that was not read: a short one is read and dropped, for any other the connection is closed.
 func (c *Call) skipBody() {
-	if c.Body.err == nil && c.Body.contentLength >= 0 && c.Body.contentLength <= c.Body.limit && c.Body.contentLength <= maxJSON {
-		if _, err := c.Body.readAll(nil); err == nil {
+	if c.body.err == nil && c.body.contentLength >= 0 && c.body.contentLength <= c.body.limit && c.body.contentLength <= MaxJSON {
+		if _, err := c.body.readAll(nil); err == nil {
 			return
 		}
 	}
@@ -207,7 +207,7 @@ func (c *Call) skipBody() {
 }
 
 // writeError writes an error.
-func (c *Call) writeError(r *refusal) {
+func (c *Call) writeError(r *Refusal) {
 	res := &c.Ctx.Response
 	res.ResetBody()
 	for _, name := range []string{"Content-Disposition", "ETag", "Content-Range", "Cache-Control", "Location"} {
@@ -229,9 +229,9 @@ func (c *Call) writeError(r *refusal) {
 func (c *Call) recordRequest(err error) {
 	status, took := c.Ctx.Response.StatusCode(), time.Since(c.Started)
 	c.server.metrics.observe(c.route, status, took)
-	r, refused := errors.AsType[*refusal](err)
+	r, refused := errors.AsType[*Refusal](err)
 	level := slog.LevelDebug
-	if status >= kindStatus[failed] && !(refused && r.simulated) {
+	if status >= kindStatus[Failed] && !(refused && r.Simulated) {
 		level = slog.LevelError
 	}
 	if !c.server.log.Enabled(c.Ctx, level) {
@@ -242,8 +242,8 @@ func (c *Call) recordRequest(err error) {
 		name = c.route.Method + " " + c.route.Path
 	}
 	attrs := []any{"request", c.ID, "route", name, "status", status, "took", took, "account", c.Account}
-	if refused && r.cause != nil {
-		err = r.cause
+	if refused && r.Cause != nil {
+		err = r.Cause
 	}
 	if err != nil {
 		attrs = append(attrs, "error", engine.Redact(err.Error(), engine.Address{}))
@@ -252,18 +252,18 @@ func (c *Call) recordRequest(err error) {
 }
 
 // refuseUnreadable answers a request that could not be read: a broken or late header, or a body that breaks at once.
-func (s *HTTPServer) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
+func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	if isTimeout(err) && closeIfSilent(ctx.Conn()) {
 		return
 	}
 	c := s.newCall(ctx)
-	r := refuse(malformed, "The request is malformed: check its first line, its header and the length of its body.")
+	r := Refuse(Malformed, "The request is malformed: check its first line, its header and the length of its body.")
 	if _, ok := err.(*fasthttp.ErrSmallBuffer); ok {
-		r = refuse(malformed, "The header is over %d bytes: send less.", s.cfg.MaxHeader)
+		r = Refuse(Malformed, "The header is over %d bytes: send less.", s.cfg.MaxHeader)
 	}
 	if isTimeout(err) {
-		r = refuse(malformed, "The request timed out: send it at once.")
+		r = Refuse(Malformed, "The request timed out: send it at once.")
 	}
-	r.closeConn, r.cause = true, err
+	r.closeConn, r.Cause = true, err
 	c.finish(r)
 }

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"strconv"
@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// httpMetrics count requests. Labels are our routes and statuses, never text of a client.
-type httpMetrics struct {
+// metrics count requests. Labels are our routes and statuses, never text of a client.
+type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 }
 
-func newHTTPMetrics(r prometheus.Registerer) (*httpMetrics, error) {
-	m := &httpMetrics{
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "probity_http_requests_total", Help: "Requests by route, method and status.",
 		}, []string{"method", "route", "status"}),
@@ -35,19 +35,19 @@ func newHTTPMetrics(r prometheus.Registerer) (*httpMetrics, error) {
 }
 
 // bind stores the metrics of a route's usual answer in it, so that they need not be looked up.
-func (m *httpMetrics) bind(r *servedRoute) {
-	r.okRequests = m.requests.WithLabelValues(r.Method, r.Path, strconv.Itoa(statusOK))
+func (m *metrics) bind(r *servedRoute) {
+	r.okRequests = m.requests.WithLabelValues(r.Method, r.Path, strconv.Itoa(StatusOK))
 	r.duration = m.durations.WithLabelValues(r.Path)
 }
 
 // observe counts one answer; r is nil if the request matched no route.
-func (m *httpMetrics) observe(r *servedRoute, status int, took time.Duration) {
+func (m *metrics) observe(r *servedRoute, status int, took time.Duration) {
 	switch {
 	case r == nil:
 		m.requests.WithLabelValues("other", "none", strconv.Itoa(status)).Inc()
 		m.durations.WithLabelValues("none").Observe(took.Seconds())
 		return
-	case status == statusOK:
+	case status == StatusOK:
 		r.okRequests.Inc()
 	default:
 		m.requests.WithLabelValues(r.Method, r.Path, strconv.Itoa(status)).Inc()

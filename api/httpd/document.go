@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 // maxDepth bounds the nesting of a JSON body, fields that we ignore included.
 const maxDepth = 32
 
-// document is the members of a JSON object. It is strict about the types of the members that are read and ignores
+// Document is the members of a JSON object. It is strict about the types of the members that are read and ignores
 // all others: a client may use a newer version of the API.
-type document struct {
+type Document struct {
 	members []member
 	inline  [4]member // the first array of members
 }
@@ -28,13 +28,16 @@ type member struct {
 }
 
 var (
-	errNotUTF8   = refuse(malformed, "The body must be UTF-8.")
-	errTooDeep   = refuse(malformed, "The body is nested more than %d deep: send a flat JSON object.", maxDepth)
-	errNotObject = refuse(unacceptable, "The body must be a JSON object.")
+	errNotUTF8   = Refuse(Malformed, "The body must be UTF-8.")
+	errTooDeep   = Refuse(Malformed, "The body is nested more than %d deep: send a flat JSON object.", maxDepth)
+	errNotObject = Refuse(Unacceptable, "The body must be a JSON object.")
 )
 
+// ParseDocument reads a body that must be one JSON object.
+func ParseDocument(b []byte) (*Document, error) { return new(Document).parse(b) }
+
 // parse reads a body that must be one JSON object, into d if it is plain.
-func (d *document) parse(b []byte) (*document, error) {
+func (d *Document) parse(b []byte) (*Document, error) {
 	if d.readPlain(b) {
 		return d, nil
 	}
@@ -42,7 +45,7 @@ func (d *document) parse(b []byte) (*document, error) {
 }
 
 // fullDocument is parse for any body.
-func fullDocument(b []byte) (*document, error) {
+func fullDocument(b []byte) (*Document, error) {
 	if !utf8.Valid(b) {
 		return nil, errNotUTF8
 	}
@@ -56,7 +59,7 @@ func fullDocument(b []byte) (*document, error) {
 	if b[0] != '{' {
 		return nil, errNotObject
 	}
-	return &document{members: membersOf(b[1:])}, nil
+	return &Document{members: membersOf(b[1:])}, nil
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -66,15 +69,15 @@ func notJSON(b []byte) error {
 	var v json.RawMessage
 	err := json.Unmarshal(b, &v)
 	if len(bytes.TrimSpace(b)) == 0 {
-		return refuse(malformed, "The body is empty: send one JSON object.")
+		return Refuse(Malformed, "The body is empty: send one JSON object.")
 	}
 	if bytes.HasPrefix(b, byteOrderMark) {
-		return refuse(malformed, "The body begins with a byte order mark: send the JSON object without it (RFC 8259, section 8.1).")
+		return Refuse(Malformed, "The body begins with a byte order mark: send the JSON object without it (RFC 8259, section 8.1).")
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return refuse(malformed, "The body is not JSON: it breaks at byte %d. Send one JSON object.", e.Offset)
+		return Refuse(Malformed, "The body is not JSON: it breaks at byte %d. Send one JSON object.", e.Offset)
 	}
-	return refuse(malformed, "The body is not JSON: send one JSON object.")
+	return Refuse(Malformed, "The body is not JSON: send one JSON object.")
 }
 
 // nesting is the depth of nested brackets, whether or not they match.
@@ -160,7 +163,11 @@ func valueEnd(b []byte) int {
 	return len(b)
 }
 
-func (d *document) get(name string) []byte {
+// Has reports that the member was sent.
+func (d *Document) Has(name string) bool { return d.get(name) != nil }
+
+// get is the member's value as it was sent; nil if it was not.
+func (d *Document) get(name string) []byte {
 	for i := len(d.members) - 1; i >= 0; i-- {
 		if string(d.members[i].name) == name {
 			return d.members[i].raw
@@ -177,26 +184,26 @@ func plainText(raw []byte) (text []byte, plain bool) {
 	return raw[1 : len(raw)-1], true
 }
 
-// allowOnly refuses a body with a member of another name. Requests that decide about access are strict: an ignored member could be
+// AllowOnly refuses a body with a member of another name. Requests that decide about access are strict: an ignored member could be
 // a restriction that is then missing.
-func (d *document) allowOnly(known ...string) error {
+func (d *Document) AllowOnly(known ...string) error {
 	for _, m := range d.members {
 		if !slices.Contains(known, string(m.name)) {
-			return refuse(unacceptable, "%s is not known here: send only %s.", quoteName(string(m.name)), strings.Join(known, ", "))
+			return Refuse(Unacceptable, "%s is not known here: send only %s.", quoteName(string(m.name)), strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
-// textList is the member's list of strings; nil if it was not sent.
-func (d *document) textList(name string) (list []string, err error) {
+// TextList is the member's list of strings; nil if it was not sent.
+func (d *Document) TextList(name string) (list []string, err error) {
 	raw := d.get(name)
 	if raw == nil {
 		return nil, nil
 	}
 	var items []json.RawMessage
 	if raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
-		return nil, refuse(unacceptable, "%s must be a list of strings.", name)
+		return nil, Refuse(Unacceptable, "%s must be a list of strings.", name)
 	}
 	list = []string{} // not nil: it was sent
 	for _, item := range items {
@@ -209,8 +216,8 @@ func (d *document) textList(name string) (list []string, err error) {
 	return list, nil
 }
 
-// text is the member's string; given reports whether it was sent.
-func (d *document) text(name string) (s string, given bool, err error) {
+// Text is the member's string; given reports whether it was sent.
+func (d *Document) Text(name string) (s string, given bool, err error) {
 	raw := d.get(name)
 	if raw == nil {
 		return "", false, nil
@@ -225,33 +232,34 @@ func (d *document) text(name string) (s string, given bool, err error) {
 // escapedText is text for a literal with escapes. (A function of its own, because its s escapes to the heap.)
 func escapedText(raw []byte, name string) (s string, err error) {
 	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", refuse(unacceptable, "%s must be a string.", name)
+		return "", Refuse(Unacceptable, "%s must be a string.", name)
 	}
 	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\uFFFD")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
-		return "", refuse(unacceptable, "%s has half of a surrogate pair: escape both halves.", name)
+		return "", Refuse(Unacceptable, "%s has half of a surrogate pair: escape both halves.", name)
 	}
 	return s, nil
 }
 
-// requiredText is the string of a required member.
-func (d *document) requiredText(name string) (string, error) {
-	s, given, err := d.text(name)
+// RequiredText is the string of a required member.
+func (d *Document) RequiredText(name string) (string, error) {
+	s, given, err := d.Text(name)
 	if err == nil && !given {
-		return "", refuse(unacceptable, "%s is missing: send it as a string.", name)
+		return "", Refuse(Unacceptable, "%s is missing: send it as a string.", name)
 	}
 	return s, err
 }
 
-// shortText is the member's string of at most that many bytes, empty if it was not sent.
-func (d *document) shortText(name string, most int) (string, error) {
-	s, _, err := d.text(name)
+// ShortText is the member's string of at most that many bytes, empty if it was not sent.
+func (d *Document) ShortText(name string, most int) (string, error) {
+	s, _, err := d.Text(name)
 	if err == nil && len(s) > most {
-		return "", refuse(unacceptable, "%s must have at most %d bytes.", name, most)
+		return "", Refuse(Unacceptable, "%s must have at most %d bytes.", name, most)
 	}
 	return s, err
 }
 
-func (d *document) boolean(name string, fallback bool) (bool, error) {
+// Boolean is the member's true or false.
+func (d *Document) Boolean(name string, fallback bool) (bool, error) {
 	switch raw := d.get(name); {
 	case raw == nil:
 		return fallback, nil
@@ -260,11 +268,11 @@ func (d *document) boolean(name string, fallback bool) (bool, error) {
 	case string(raw) == "false":
 		return false, nil
 	}
-	return false, refuse(unacceptable, "%s must be true or false.", name)
+	return false, Refuse(Unacceptable, "%s must be true or false.", name)
 }
 
-// number is the member's whole number, however it is written: 5, 5.0 and 0.5e1 are the same in JSON.
-func (d *document) number(name string, fallback, least, most int64) (int64, error) {
+// Number is the member's whole number, however it is written: 5, 5.0 and 0.5e1 are the same in JSON.
+func (d *Document) Number(name string, fallback, least, most int64) (int64, error) {
 	raw := d.get(name)
 	if raw == nil {
 		return fallback, nil
@@ -279,19 +287,19 @@ func (d *document) number(name string, fallback, least, most int64) (int64, erro
 		}
 	}
 	if err != nil || n < least || n > most {
-		return 0, refuse(unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
+		return 0, Refuse(Unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
 	}
 	return n, nil
 }
 
-// object is the member's object; nil if it was not sent.
-func (d *document) object(name string) (*document, error) {
+// Object is the member's object; nil if it was not sent.
+func (d *Document) Object(name string) (*Document, error) {
 	raw := d.get(name)
 	if raw == nil {
 		return nil, nil
 	}
 	if raw[0] != '{' {
-		return nil, refuse(unacceptable, "%s must be an object.", name)
+		return nil, Refuse(Unacceptable, "%s must be an object.", name)
 	}
-	return &document{members: membersOf(raw[1:])}, nil
+	return &Document{members: membersOf(raw[1:])}, nil
 }

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ func checkUnknownField(name string, known []string) error {
 	}
 	for _, k := range known {
 		if isTypoOf(normalizeName(name), normalizeName(k)) {
-			return refuse(unacceptable, "%s is not known: did you mean %s?", quoteName(name), k)
+			return Refuse(Unacceptable, "%s is not known: did you mean %s?", quoteName(name), k)
 		}
 	}
 	return nil
@@ -64,8 +64,8 @@ func normalizeName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// checkUnknownFields refuses a body with an unknown member that resembles a known one.
-func (d *document) checkUnknownFields(known []string) error {
+// CheckUnknownFields refuses a body with an unknown member that resembles a known one.
+func (d *Document) CheckUnknownFields(known []string) error {
 	for i := range d.members {
 		name := d.members[i].name
 		if slices.ContainsFunc(known, func(k string) bool { return k == string(name) }) {

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"errors"
@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-const (
-	maxJSON    = 64 << 10 // bytes of a JSON body
-	stallBytes = 16 << 10 // that must arrive within each stall timeout
-)
+// MaxJSON bounds a JSON body, in bytes.
+const MaxJSON = 64 << 10
+
+// stallBytes must arrive within each stall timeout.
+const stallBytes = 16 << 10
 
 // body reads the body of one request under a limit of bytes and of time. fasthttp enforces neither for a stream:
 // its own limit is off then, and its read timeout covers the whole body, however long that is.
@@ -47,7 +48,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.sinceDeadline += int64(n)
 	switch {
 	case b.bytesRead > b.limit:
-		b.err = refuse(tooLarge, "The body is over %d bytes: send less.", b.limit)
+		b.err = Refuse(TooLarge, "The body is over %d bytes: send less.", b.limit)
 		return 0, b.err
 	case err == io.EOF && (b.contentLength >= 0 && b.bytesRead < b.contentLength || b.contentLength < 0 && isClientClosed(b.conn)):
 		err = io.ErrUnexpectedEOF // the stream itself ends without an error when the client closes
@@ -70,11 +71,11 @@ func bodyError(err error) error {
 	case err == nil, err == io.EOF:
 		return err
 	case isTimeout(err):
-		return &refusal{kind: malformed, detail: "The body timed out: send it without long pauses.", closeConn: true, cause: err}
+		return &Refusal{Kind: Malformed, Detail: "The body timed out: send it without long pauses.", closeConn: true, Cause: err}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &refusal{kind: malformed, detail: "The body ended early: send all of it.", closeConn: true, cause: err}
+		return &Refusal{Kind: Malformed, Detail: "The body ended early: send all of it.", closeConn: true, Cause: err}
 	}
-	return &refusal{kind: malformed, detail: "The body could not be read: check Content-Length, or the chunks of Transfer-Encoding.", closeConn: true, cause: err}
+	return &Refusal{Kind: Malformed, Detail: "The body could not be read: check Content-Length, or the chunks of Transfer-Encoding.", closeConn: true, Cause: err}
 }
 
 // readAll reads a whole small body, into buf if that is large enough.

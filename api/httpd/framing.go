@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ func isField(line []byte, name string) bool {
 }
 
 func badFraming(reason string) error {
-	r := refuse(malformed, "The header is ambiguous: %s. Let your HTTP client write it, or mend the proxy before us.", reason)
+	r := Refuse(Malformed, "The header is ambiguous: %s. Let your HTTP client write it, or mend the proxy before us.", reason)
 	r.closeConn = true
 	return r
 }

@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func clientNets(a netip.Addr) []netip.Prefix {
 	return []netip.Prefix{client, site}
 }
 
-func newConnectionLimiter(ln net.Listener, c HTTPConfig) *connectionLimiter {
+func newConnectionLimiter(ln net.Listener, c Config) *connectionLimiter {
 	return &connectionLimiter{Listener: ln, maxConns: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stallTimeout: c.StallTimeout, tls: c.TLS,
 		isTrusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), perNetwork: make(map[netip.Prefix]int)}
 }
@@ -72,19 +72,19 @@ func (d *connectionLimiter) Accept() (net.Conn, error) {
 	}
 }
 
-func (d *connectionLimiter) admit(c *clientConn, from netip.Addr) *refusal {
+func (d *connectionLimiter) admit(c *clientConn, from netip.Addr) *Refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.conns) >= d.maxConns {
-		return busy("The server has too many connections")
+		return Busy("The server has too many connections")
 	}
 	if from.IsValid() && !d.isTrusted(from) {
 		nets := clientNets(from)
 		limit := d.maxPerIP
 		for _, n := range nets {
 			if d.perNetwork[n] >= limit {
-				r := refuse(tooMany, "Too many open connections from this IP address or its network %s (%d): close some, or use them again.", n, limit)
-				r.retry = time.Second
+				r := Refuse(TooMany, "Too many open connections from this IP address or its network %s (%d): close some, or use them again.", n, limit)
+				r.Retry = time.Second
 				return r
 			}
 			limit *= siteMultiple
@@ -120,7 +120,7 @@ func (d *connectionLimiter) closeAll() {
 
 // reject answers without reading, and closes. It must not block the listener: the answer fits any send buffer. Over TLS there
 // is no answer: a client that waits for a handshake would not understand it.
-func (d *connectionLimiter) reject(c net.Conn, reason *refusal) {
+func (d *connectionLimiter) reject(c net.Conn, reason *Refusal) {
 	if d.tls == nil {
 		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 		_, _ = c.Write(rawRefusal(reason))
@@ -264,9 +264,9 @@ func closeIfSilent(c net.Conn) bool {
 	return true
 }
 
-// clientContext is a context that ends when the client disconnects or the drain timeout is over. The request's body must have
+// ClientContext is a context that ends when the client disconnects or the drain timeout is over. The request's body must have
 // been read to its end, and until stop returns, nothing else may read from the connection.
-func (c *Call) clientContext() (ctx context.Context, stop func()) {
+func (c *Call) ClientContext() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(c.server.stopCtx)
 	cc, ok := c.Ctx.Conn().(*clientConn)
 	if !ok {

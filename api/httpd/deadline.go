@@ -1,4 +1,4 @@
-package api
+package httpd
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// deadline is context.WithDeadline that makes its timer only when a caller waits: a verification with a cached answer
+// Deadline is context.WithDeadline that makes its timer only when a caller waits: a verification with a cached answer
 // does not wait.
-type deadline struct {
+type Deadline struct {
 	parent context.Context
 	at     time.Time
 
@@ -18,16 +18,18 @@ type deadline struct {
 	ended  bool
 }
 
-func newDeadline(parent context.Context, at time.Time) *deadline {
-	return &deadline{parent: parent, at: at}
+// NewDeadline makes a context that ends with its parent, at a time, or when it is released.
+func NewDeadline(parent context.Context, at time.Time) *Deadline {
+	return &Deadline{parent: parent, at: at}
 }
 
-func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
+// Deadline implements context.Context, as do Done, Err and Value.
+func (d *Deadline) Deadline() (time.Time, bool) { return d.at, true }
 
-func (d *deadline) Done() <-chan struct{} { return d.innerContext().Done() }
+func (d *Deadline) Done() <-chan struct{} { return d.innerContext().Done() }
 
 // innerContext is the context that others wait for.
-func (d *deadline) innerContext() context.Context {
+func (d *Deadline) innerContext() context.Context {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.inner == nil {
@@ -39,7 +41,7 @@ func (d *deadline) innerContext() context.Context {
 	return d.inner
 }
 
-func (d *deadline) Err() error {
+func (d *Deadline) Err() error {
 	d.mu.Lock()
 	made, ended := d.inner, d.ended
 	d.mu.Unlock()
@@ -57,7 +59,7 @@ func (d *deadline) Err() error {
 }
 
 // Value finds the inner context too, so that contexts derived from this one end with it without a goroutine of their own.
-func (d *deadline) Value(key any) any {
+func (d *Deadline) Value(key any) any {
 	d.mu.Lock()
 	made := d.inner
 	d.mu.Unlock()
@@ -67,8 +69,8 @@ func (d *deadline) Value(key any) any {
 	return d.parent.Value(key)
 }
 
-// release cancels the context and frees its timer.
-func (d *deadline) release() {
+// Release cancels the context and frees its timer.
+func (d *Deadline) Release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true

@@ -32,19 +32,19 @@ func (c *Call) admit() error {
 // checkPayload refuses a body by its header.
 func (c *Call) checkPayload() error {
 	h := &c.Ctx.Request.Header
-	if c.route.Body == NoBody {
+	if c.route.Body == BodyNone {
 		return nil
 	}
 	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
 		return Refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
 	}
-	if kind := h.ContentType(); c.route.Body == JSONBody && string(kind) == "application/json" {
+	if kind := h.ContentType(); c.route.Body == BodyJSON && string(kind) == "application/json" {
 		// What nearly all clients send.
 	} else if err := checkType(c.route.Body, string(kind)); err != nil {
 		return err
 	}
 	limit := int64(MaxJSON)
-	if c.route.Body == FormBody {
+	if c.route.Body == BodyForm {
 		limit = c.server.cfg.MaxUpload
 	}
 	if int64(h.ContentLength()) > limit {
@@ -56,7 +56,7 @@ func (c *Call) checkPayload() error {
 // checkType refuses a Content-Type that is not of a kind of body.
 func checkType(want BodyKind, header string) error {
 	kind, params, err := mime.ParseMediaType(header)
-	if want == FormBody {
+	if want == BodyForm {
 		if kind != "multipart/form-data" {
 			return Refuse(mediaType, "The body must be multipart/form-data with a part named file: with curl, use -F file=@list.csv.")
 		}

@@ -139,7 +139,7 @@ func (c *Call) openBody() {
 	if c.body.contentLength == 0 {
 		c.body.r = nil
 	}
-	if c.route != nil && c.route.Body == FormBody {
+	if c.route != nil && c.route.Body == BodyForm {
 		c.body.limit, c.body.stallTimeout = c.server.cfg.MaxUpload, c.server.cfg.StallTimeout
 	}
 }

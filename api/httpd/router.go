@@ -11,9 +11,9 @@ import (
 type BodyKind uint8
 
 const (
-	NoBody   BodyKind = iota
-	JSONBody          // held in memory
-	FormBody          // multipart/form-data, read as a stream
+	BodyNone BodyKind = iota
+	BodyJSON          // held in memory
+	BodyForm          // multipart/form-data, read as a stream
 )
 
 // Route is one method of one path.

@@ -60,7 +60,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.router = newRouter(deps.Routes, s.metrics)
 	for _, r := range deps.Routes {
-		if r.Body == FormBody {
+		if r.Body == BodyForm {
 			s.uploadPaths = append(s.uploadPaths, r.Path)
 		}
 	}

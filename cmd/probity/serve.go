@@ -304,8 +304,7 @@ func (s *service) newServer() (*api.Server, error) {
 		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.tlsConfig()}},
 		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
-			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry,
-			Eraser: s.eraser})
+			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry, Eraser: s.eraser})
 }
 
 // run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.

@@ -39,6 +39,7 @@ var importRules = map[string][]string{
 	"internal/wholefile":   {},
 	"coordinator":          {"internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/..."},
 	"api/httpd":            {"engine"},
+	"api/apidocs":          {"api/httpd"},
 	"api":                  {"api/...", "coordinator/...", "store", "engine/..."},
 	"bench/sim":            {},
 	"bench":                {"bench/sim"},

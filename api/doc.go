@@ -15,7 +15,7 @@
 //     error costs nothing.
 //  6. No log line above debug level has an address, and none has a key or a password.
 //
-// The description that is served is the part for customers (public_description.go); openapi.yaml has the whole.
+// The description that is served is the part for customers (api/apidocs); openapi.yaml has the whole.
 //
 // The dashboard (dash*.go, web/) is a client of this API with a session instead of a key; dash.go has the invariants
 // of sessions.

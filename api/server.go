@@ -11,6 +11,7 @@ import (
 	lru "github.com/hashicorp/golang-lru"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api/apidocs"
 	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
@@ -73,7 +74,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
-	if s.docsPage, s.descriptionPage, err = buildDocs(); err != nil {
+	if s.docsPage, s.descriptionPage, err = apidocs.Build(descriptionJSON); err != nil {
 		return nil, err
 	}
 	s.dashboard.searchSlots, s.dashboard.started = make(chan struct{}, maxSearches), s.now()

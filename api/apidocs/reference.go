@@ -1,4 +1,4 @@
-package api
+package apidocs
 
 import (
 	"bytes"
@@ -74,9 +74,9 @@ type (
 // methodOrder is the order of the operations of one path.
 var methodOrder = []string{"get", "post", "put", "delete", "options"}
 
-// buildDocs makes the pages /docs and /openapi.json from the description.
-func buildDocs() (docs, description httpd.Page, err error) {
-	root, err := publicDescription(descriptionJSON)
+// Build makes the pages /docs and /openapi.json from the whole description, as JSON.
+func Build(whole []byte) (docs, description httpd.Page, err error) {
+	root, err := publicDescription(whole)
 	if err != nil {
 		return httpd.Page{}, httpd.Page{}, fmt.Errorf("openapi.json: %w", err)
 	}

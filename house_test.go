@@ -34,14 +34,12 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // overLimit lists what exceeds its limit: lines of packages, methods of types, and antique words of packages, whose limit is 0. A figure
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
-	"api: lines":                       5151,
 	"bench.Trial: methods":             69,
 	"bench/sim.session: methods":       31,
 	"bench/sim: lines":                 5902,
 	"bench: antique words":             1,
 	"bench: lines":                     5272,
-	"cmd/probity.localAdmin: methods":  26,
-	"cmd/probity: lines":               8529,
+	"cmd/probity: lines":               8525,
 	"coordinator.Callbacks: methods":   29,
 	"coordinator.Coordinator: methods": 116,
 	"coordinator/fleet.Fleet: methods": 34,

@@ -40,6 +40,8 @@ var importRules = map[string][]string{
 	"coordinator":          {"internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/..."},
 	"api/httpd":            {"engine"},
 	"api/apidocs":          {"api/httpd"},
+	"api/usage":            {"engine", "store"},
+	"api/record":           {"coordinator", "coordinator/csvfile", "engine", "store"},
 	"api":                  {"api/...", "coordinator/...", "store", "engine/..."},
 	"bench/sim":            {},
 	"bench":                {"bench/sim"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
@@ -14,14 +15,14 @@ type userJSON struct {
 	Email    string       `json:"email"`
 	Role     store.Role   `json:"role"`
 	Disabled bool         `json:"disabled"`
-	Created  timestamp    `json:"created_at"`
+	Created  record.Time  `json:"created_at"`
 	Limits   store.Limits `json:"limits"`
 	TOTP     bool         `json:"totp"`
 	Password string       `json:"password,omitempty"`
 }
 
 func showUser(u store.User, password string) userJSON {
-	return userJSON{u.ID, u.Email, u.Role, u.Disabled, timestamp(u.Created), u.Limits, u.TOTP, password}
+	return userJSON{u.ID, u.Email, u.Role, u.Disabled, record.Time(u.Created), u.Limits, u.TOTP, password}
 }
 
 // user finds an account by its e-mail address or its id.
@@ -138,7 +139,7 @@ func createResetLink(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": timestamp(expires)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": record.Time(expires)})
 }
 
 func setLimits(c *call) error {

@@ -5,18 +5,19 @@ import (
 	"strings"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
 // auditEventJSON is a line of the audit log.
 type auditEventJSON struct {
-	At     timestamp `json:"at"`
-	By     string    `json:"by"` // e-mail address of an existing account, else as it was recorded
-	From   string    `json:"from"`
-	Action string    `json:"act"`
-	Target string    `json:"target"`
-	About  string    `json:"about"` // e-mail address of the account that the event is about, or that owns the key
-	Note   string    `json:"note"`
+	At     record.Time `json:"at"`
+	By     string      `json:"by"` // e-mail address of an existing account, else as it was recorded
+	From   string      `json:"from"`
+	Action string      `json:"act"`
+	Target string      `json:"target"`
+	About  string      `json:"about"` // e-mail address of the account that the event is about, or that owns the key
+	Note   string      `json:"note"`
 }
 
 // maxAuditRead bounds how many events one request reads: if too few of them match, the page is short and its
@@ -39,7 +40,7 @@ func listAuditEvents(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"acts": events, "next_cursor": record.TextOrNil(next)})
 }
 
 // ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
@@ -62,7 +63,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := auditEventJSON{timestamp(a.At), by, a.From, a.Action, a.Target, email(AuditSubject(a)), a.Note}
+			shown := auditEventJSON{record.Time(a.At), by, a.From, a.Action, a.Target, email(AuditSubject(a)), a.Note}
 			if !wanted(shown) {
 				continue
 			}

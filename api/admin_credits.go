@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
@@ -51,15 +52,15 @@ func grantCredits(c *call) error {
 
 // entryJSON is a line of a ledger.
 type entryJSON struct {
-	Number   uint64     `json:"number"`
-	Kind     store.Kind `json:"kind"`
-	Credits  int64      `json:"credits"`
-	Amount   int64      `json:"amount"`
-	Cause    string     `json:"cause"`
-	At       timestamp  `json:"at"`
-	Balance  int64      `json:"balance"`
-	Reserved int64      `json:"reserved"`
-	Key      string     `json:"key_id,omitempty"` // of a single call with a key
+	Number   uint64      `json:"number"`
+	Kind     store.Kind  `json:"kind"`
+	Credits  int64       `json:"credits"`
+	Amount   int64       `json:"amount"`
+	Cause    string      `json:"cause"`
+	At       record.Time `json:"at"`
+	Balance  int64       `json:"balance"`
+	Reserved int64       `json:"reserved"`
+	Key      string      `json:"key_id,omitempty"` // of a single call with a key
 }
 
 func getLedger(c *call) error {
@@ -87,11 +88,11 @@ func sendLedger(c *call, account string) error {
 	entries, next := []entryJSON{}, ""
 	for _, e := range found {
 		cause, key := e.CutKey()
-		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, timestamp(e.At), e.Balance, e.Reserved, key})
+		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, record.Time(e.At), e.Balance, e.Reserved, key})
 		next = strconv.FormatUint(e.Number, 10)
 	}
 	if len(found) < int(limit) || next == "1" {
 		next = ""
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"entries": entries, "next_cursor": record.TextOrNil(next)})
 }

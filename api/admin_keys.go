@@ -5,21 +5,22 @@ import (
 	"time"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
 // keyJSON is an API key as admins see it; the secret is shown once, when the key is made.
 type keyJSON struct {
-	ID       string     `json:"id"`
-	User     string     `json:"user"`
-	Name     string     `json:"name"`
-	Test     bool       `json:"test"`
-	Last4    string     `json:"last4"`
-	Created  timestamp  `json:"created_at"`
-	LastUsed *timestamp `json:"last_used_at"`
+	ID       string       `json:"id"`
+	User     string       `json:"user"`
+	Name     string       `json:"name"`
+	Test     bool         `json:"test"`
+	Last4    string       `json:"last4"`
+	Created  record.Time  `json:"created_at"`
+	LastUsed *record.Time `json:"last_used_at"`
 
 	Scopes   store.Scopes   `json:"scopes"`
-	Expires  *timestamp     `json:"expires_at"`
+	Expires  *record.Time   `json:"expires_at"`
 	Networks []netip.Prefix `json:"networks"`
 
 	Secret string `json:"key,omitempty"`
@@ -33,7 +34,7 @@ func showKey(c *call, k store.APIKey, secret string) keyJSON {
 	if k.Networks == nil {
 		k.Networks = []netip.Prefix{} // a list in JSON, not null
 	}
-	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, timestamp(k.Created), timestampOrNil(k.LastUsed), k.Scopes, timestampOrNil(k.Expires), k.Networks, secret}
+	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, record.Time(k.Created), record.TimeOrNil(k.LastUsed), k.Scopes, record.TimeOrNil(k.Expires), k.Networks, secret}
 }
 
 func listKeys(c *call) error {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/engine"
 	"probity/store"
 )
@@ -14,11 +15,11 @@ type suppressionJSON struct {
 	Name  string                `json:"name"`
 	Note  string                `json:"note"`
 	By    string                `json:"by"`
-	Since timestamp             `json:"since"`
+	Since record.Time           `json:"since"`
 }
 
 func showSuppression(s store.Suppression) suppressionJSON {
-	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, timestamp(s.Since)}
+	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, record.Time(s.Since)}
 }
 
 func listSuppressions(c *call) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -169,7 +170,7 @@ func (c *coverage) jobs() {
 	c.expect(200, c.post(path+"/resume", c.key))
 	c.expect(200, c.post(path+"/cancel", c.key))
 	release()
-	w.waitForJob(c.key, path[len(bulkPath)+1:])
+	w.waitForJob(c.key, path[len(record.BulkPath)+1:])
 	for _, action := range []string{"/pause", "/resume"} {
 		c.expect(409, c.post(path+action, c.key))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
@@ -151,8 +152,8 @@ func (f *eventStream) state() ([]byte, error) {
 }
 
 // loadJobs loads the records of jobs; one that was deleted meanwhile is left out.
-func (s *Server) loadJobs(jobs []*store.Job) ([]*jobJSON, error) {
-	records := make([]*jobJSON, 0, len(jobs))
+func (s *Server) loadJobs(jobs []*store.Job) ([]*record.Job, error) {
+	records := make([]*record.Job, 0, len(jobs))
 	for _, j := range jobs {
 		r, err := s.loadJob(j.ID)
 		if isNotFound(err) {

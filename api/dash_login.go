@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
@@ -14,7 +15,7 @@ type currentSessionJSON struct {
 	User    userJSON        `json:"user"`
 	Limits  effectiveLimits `json:"effective_limits"`
 	Session string          `json:"session_id"`
-	Expires timestamp       `json:"expires_at"`
+	Expires record.Time     `json:"expires_at"`
 	CSRF    string          `json:"csrf_token"`
 	Service serviceJSON     `json:"service"`
 }
@@ -35,7 +36,7 @@ type serviceJSON struct {
 
 func sendSession(c *call, status int, u store.User, v loginSession) error {
 	return c.SendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
-		Session: v.ID, Expires: timestamp(v.Expires), CSRF: store.CSRFToken(v.token),
+		Session: v.ID, Expires: record.Time(v.Expires), CSRF: store.CSRFToken(v.token),
 		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload, int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
 }
 
@@ -183,11 +184,11 @@ func logOut(c *call) error {
 
 // sessionJSON is an open session of the account.
 type sessionJSON struct {
-	ID      string    `json:"id"`
-	Agent   string    `json:"agent"`
-	Created timestamp `json:"created_at"`
-	Expires timestamp `json:"expires_at"`
-	Current bool      `json:"current"`
+	ID      string      `json:"id"`
+	Agent   string      `json:"agent"`
+	Created record.Time `json:"created_at"`
+	Expires record.Time `json:"expires_at"`
+	Current bool        `json:"current"`
 }
 
 func listSessions(c *call) error {
@@ -197,7 +198,7 @@ func listSessions(c *call) error {
 	}
 	list := []sessionJSON{}
 	for _, s := range open {
-		list = append(list, sessionJSON{s.ID, s.Agent, timestamp(s.Created), timestamp(s.Expires), s.ID == c.session.ID})
+		list = append(list, sessionJSON{s.ID, s.Agent, record.Time(s.Created), record.Time(s.Expires), s.ID == c.session.ID})
 	}
 	return c.SendJSON(httpd.StatusOK, map[string]any{"sessions": list})
 }

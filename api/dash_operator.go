@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/fleet"
 	"probity/engine"
@@ -46,7 +47,7 @@ func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 // operatorJob is a job as operators see it: its owner and its progress. Its content is visible only to its owner.
 type operatorJob struct {
 	User string `json:"user"`
-	*jobJSON
+	*record.Job
 }
 
 // listAllJobs serves a page of the jobs of all accounts, newest first.
@@ -115,7 +116,7 @@ func newest(jobs []*store.Job, n int) []*store.Job {
 
 // nodeJSON is the state of this process.
 type nodeJSON struct {
-	Started        timestamp          `json:"started_at"`
+	Started        record.Time        `json:"started_at"`
 	Ready          bool               `json:"ready"`
 	NotReadyReason *string            `json:"not_ready_because"`
 	Go             string             `json:"go_version"`
@@ -133,10 +134,10 @@ func getNode(c *call) error {
 	s := c.srv
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	n := nodeJSON{Started: timestamp(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
+	n := nodeJSON{Started: record.Time(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
 		Heap: m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Metrics: map[string]float64{}}
 	if err := s.readiness(); err != nil {
-		n.Ready, n.NotReadyReason = false, textOrNil(err.Error())
+		n.Ready, n.NotReadyReason = false, record.TextOrNil(err.Error())
 	}
 	s.dashboard.streams.mu.Lock()
 	n.Streams = s.dashboard.streams.count
@@ -276,21 +277,21 @@ const maxSummaries = 200
 
 // summary is a single verification: its verdict, the reply and the rule. It has only the domain of the address.
 type summary struct {
-	At       timestamp `json:"at"`
-	User     string    `json:"user"`
-	Domain   string    `json:"domain"`
-	Status   string    `json:"status"`
-	Reason   *string   `json:"reason"`
-	Rule     *string   `json:"rule"`
-	Provider string    `json:"smtp_provider"`
-	Host     *string   `json:"mx_host"`
-	Stage    *string   `json:"stage"`
-	Code     int       `json:"smtp_code"`
-	Message  *string   `json:"smtp_message"`
-	Attempts int       `json:"attempts"`
-	Took     int64     `json:"duration_ms"`
-	Cached   bool      `json:"from_cache"`
-	Node     *string   `json:"checked_by"`
+	At       record.Time `json:"at"`
+	User     string      `json:"user"`
+	Domain   string      `json:"domain"`
+	Status   string      `json:"status"`
+	Reason   *string     `json:"reason"`
+	Rule     *string     `json:"rule"`
+	Provider string      `json:"smtp_provider"`
+	Host     *string     `json:"mx_host"`
+	Stage    *string     `json:"stage"`
+	Code     int         `json:"smtp_code"`
+	Message  *string     `json:"smtp_message"`
+	Attempts int         `json:"attempts"`
+	Took     int64       `json:"duration_ms"`
+	Cached   bool        `json:"from_cache"`
+	Node     *string     `json:"checked_by"`
 }
 
 // summaries are the newest single calls, in a ring. They are formatted on request.
@@ -334,11 +335,11 @@ func (g *summaries) newest() []summary {
 
 func (s *recentSingle) summary() summary {
 	v, d := &s.verdict, &s.verdict.Details
-	g := summary{At: timestamp(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: textOrNil(v.Reason.String()),
-		Rule: textOrNil(v.Rule), Provider: v.ProviderName, Host: textOrNil(d.Host), Code: d.Code, Message: textOrNil(d.Message),
-		Attempts: int(d.Attempts), Took: s.took.Milliseconds(), Cached: v.FromCache, Node: textOrNil(s.node)}
+	g := summary{At: record.Time(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: record.TextOrNil(v.Reason.String()),
+		Rule: record.TextOrNil(v.Rule), Provider: v.ProviderName, Host: record.TextOrNil(d.Host), Code: d.Code, Message: record.TextOrNil(d.Message),
+		Attempts: int(d.Attempts), Took: s.took.Milliseconds(), Cached: v.FromCache, Node: record.TextOrNil(s.node)}
 	if d.Code != 0 {
-		g.Stage = textOrNil(d.Stage.String())
+		g.Stage = record.TextOrNil(d.Stage.String())
 	}
 	return g
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -22,7 +23,7 @@ func getSigning(c *call) error {
 	if origins == nil {
 		origins = []string{}
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"signed": secret != "", "last4": record.TextOrNil(last4), "origins": origins})
 }
 
 func newSigningSecret(c *call) error {
@@ -68,7 +69,7 @@ func testCallback(c *call) error {
 		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
 		CallbackContent: coordinator.ContentFull, MaxHours: 1,
 		Parts: func(j *store.Job) []store.Part {
-			return []store.Part{store.ReserveJob(j.Account, j.ID, maxCost(j), j.CreatedAt)}
+			return []store.Part{store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt)}
 		}}})
 	if err != nil {
 		return err

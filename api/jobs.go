@@ -3,10 +3,13 @@ package api
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"probity/api/httpd"
+	"probity/api/record"
+	"probity/coordinator"
 	"probity/store"
 )
 
@@ -129,14 +132,14 @@ func deleteJob(c *call) error {
 
 // attempt is one entry of a callback's log.
 type attempt struct {
-	Number   int       `json:"number"`
-	At       timestamp `json:"at"`
-	Duration int64     `json:"duration_ms"`
-	Status   *int      `json:"status"`
-	Error    *string   `json:"error"`
-	Bytes    int64     `json:"bytes"`
-	Link     bool      `json:"link"`
-	Cut      bool      `json:"cut"`
+	Number   int         `json:"number"`
+	At       record.Time `json:"at"`
+	Duration int64       `json:"duration_ms"`
+	Status   *int        `json:"status"`
+	Error    *string     `json:"error"`
+	Bytes    int64       `json:"bytes"`
+	Link     bool        `json:"link"`
+	Cut      bool        `json:"cut"`
 }
 
 // getCallback serves the log of a job's callback.
@@ -162,13 +165,13 @@ func sendCallback(c *call, status int, job string, callback store.Callback) erro
 	}
 	attempts := make([]attempt, 0, len(log))
 	for _, a := range log {
-		line := attempt{Number: a.Number, At: timestamp(a.At), Duration: a.Duration.Milliseconds(), Error: textOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Truncated}
+		line := attempt{Number: a.Number, At: record.Time(a.At), Duration: a.Duration.Milliseconds(), Error: record.TextOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Truncated}
 		if a.Status != 0 {
 			line.Status = &a.Status
 		}
 		attempts = append(attempts, line)
 	}
-	return c.SendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
+	return c.SendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": record.TimeOrNil(callback.Next), "attempts": attempts})
 }
 
 // resendCallback makes a job's callback due again.
@@ -204,5 +207,32 @@ func cursor(c *call) (string, error) {
 
 // nextCursor is the start of the next page, encoded; nil if there is none.
 func nextCursor(next string) *string {
-	return textOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))
+	return record.TextOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))
+}
+
+func (s *Server) jobURLPath(id string) string { return record.BulkPath + "/" + id }
+
+// encodeJob is the current record of a job as JSON.
+func (s *Server) encodeJob(snap coordinator.Snapshot, c *store.Callback) ([]byte, error) {
+	r, err := record.NewJob(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+// loadJob is the record of a job in the store.
+func (s *Server) loadJob(id string) (*record.Job, error) {
+	snap, err := s.deps.Coordinator.Snapshot(id)
+	if err != nil {
+		return nil, err
+	}
+	var callback *store.Callback
+	c, err := s.deps.Store.Callback(id)
+	if err == nil {
+		callback = &c
+	} else if !errors.Is(err, store.ErrNoCallback) {
+		return nil, err
+	}
+	return record.NewJob(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, callback)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/store"
@@ -226,7 +227,7 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, erro
 	if u.body, err = u.call.srv.encodeJob(coordinator.Snapshot{Job: *j}, nil); err != nil {
 		return nil, err
 	}
-	parts := []store.Part{store.ReserveJob(j.Account, j.ID, maxCost(j), j.CreatedAt)}
+	parts := []store.Part{store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt)}
 	if u.request == nil {
 		return parts, nil
 	}
@@ -249,12 +250,4 @@ func (u *upload) claimKey(o bulkOptions, filename string) error {
 	}
 	u.keyClaimed = true
 	return nil
-}
-
-// maxCost is the most that a job may cost.
-func maxCost(j *store.Job) int64 {
-	if j.Test {
-		return 0
-	}
-	return j.Unique
 }

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"path"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"probity/api/httpd"
 	"probity/coordinator"
@@ -79,4 +82,26 @@ func (f *bulkForm) set(name, s string) error {
 		return err
 	}
 	return nil
+}
+
+// cleanFilename is the last element of a file name as a browser sends it, without control characters, and without invisible
+// characters that change how others are shown (U+202E lets exe.csv pass for vsc.exe).
+func cleanFilename(s string) string {
+	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
+		s = s[i+1:]
+	}
+	if s = path.Base(s); s == "." || s == "/" {
+		return ""
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+	for len(s) > maxName {
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/api"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
@@ -254,7 +255,7 @@ func (r *localAdmin) Unsuppress(_ context.Context, kind, name string) error {
 
 // Erase erases an address with a coordinator that is not running; unfinished jobs continue without it at the next start. A coordinator's
 // folder has no cache: its nodes erase the address when it runs.
-func (r *localAdmin) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
+func (r *localAdmin) Erase(ctx context.Context, address string) (receipt record.Receipt, err error) {
 	a, err := engine.ParseTrimmed(address)
 	if err != nil {
 		return receipt, fmt.Errorf("address to erase: %w", err)
@@ -276,26 +277,21 @@ func (r *localAdmin) Erase(ctx context.Context, address string) (receipt api.Rec
 		return receipt, err
 	}
 	e, err := coordinator.NewEraser(cfg).Erase(ctx, a, commandLineActor(), time.Now())
-	return r.receipt(e), err
+	return record.NewReceipt(e, nil), err // when job files are deleted depends on the server's flags
 }
 
-// receipt shows an erasure without the times at which job files are deleted: they depend on the server's flags.
-func (r *localAdmin) receipt(e store.Erasure) api.Receipt {
-	return api.NewReceipt(e, func(string) time.Time { return time.Time{} })
-}
-
-func (r *localAdmin) Receipt(_ context.Context, id string) (api.Receipt, error) {
+func (r *localAdmin) Receipt(_ context.Context, id string) (record.Receipt, error) {
 	e, err := r.store.Erasure(id)
 	if errors.Is(err, store.ErrNotFound) {
-		return api.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
+		return record.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
 	}
-	return r.receipt(e), err
+	return record.NewReceipt(e, nil), err
 }
 
-func (r *localAdmin) Receipts(context.Context) (receipts []api.Receipt, err error) {
+func (r *localAdmin) Receipts(context.Context) (receipts []record.Receipt, err error) {
 	list, err := r.store.Erasures("", 100)
 	for _, e := range list {
-		receipts = append(receipts, r.receipt(e))
+		receipts = append(receipts, record.NewReceipt(e, nil))
 	}
 	return receipts, err
 }

@@ -20,6 +20,7 @@ import (
 
 	"probity/api"
 	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -254,7 +255,7 @@ func (s *service) newCallbacks() (*coordinator.Callbacks, error) {
 	}
 	return coordinator.NewCallbacks(coordinator.CallbackConfig{Store: s.node.store, Results: s.node.coordinator,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
-			return api.CallbackRecord(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
+			return record.ForCallback(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
 		},
 		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
@@ -300,8 +301,7 @@ func (s *service) newServer() (*api.Server, error) {
 		return nil, err
 	}
 	return api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
-		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.tlsConfig()}},
+		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.tlsConfig()}},
 		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry, Eraser: s.eraser})

@@ -1,15 +1,11 @@
-package api
+package record
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
-	"path"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
@@ -17,10 +13,11 @@ import (
 	"probity/store"
 )
 
-const bulkPath = "/v1/verify/bulk"
+// BulkPath is the path of jobs.
+const BulkPath = "/v1/verify/bulk"
 
-// jobJSON is a bulk job as the API shows it.
-type jobJSON struct {
+// Job is a bulk job as the API shows it.
+type Job struct {
 	ID          string           `json:"job_id"`
 	Name        *string          `json:"name"`
 	Status      store.JobState   `json:"status"`
@@ -29,10 +26,10 @@ type jobJSON struct {
 	Delimiter   string           `json:"delimiter"`
 	Encoding    string           `json:"encoding"`
 	HasHeader   bool             `json:"has_header"`
-	Created     *timestamp       `json:"created_at"`
-	Started     *timestamp       `json:"started_at"`
-	Finished    *timestamp       `json:"finished_at"`
-	Expires     *timestamp       `json:"expires_at"`
+	Created     *Time            `json:"created_at"`
+	Started     *Time            `json:"started_at"`
+	Finished    *Time            `json:"finished_at"`
+	Expires     *Time            `json:"expires_at"`
 	Rows        int64            `json:"total_rows"`
 	Unique      int64            `json:"unique_addresses"`
 	Duplicates  int64            `json:"duplicate_rows"`
@@ -66,80 +63,53 @@ type slowRoute struct {
 	ETA      *int64 `json:"eta_seconds"`
 }
 
-// timestamp is a time as the API writes it.
-type timestamp time.Time
+// Time is a time as the API writes it.
+type Time time.Time
 
 // MarshalJSON writes whole seconds in UTC.
-func (t timestamp) MarshalJSON() ([]byte, error) {
+func (t Time) MarshalJSON() ([]byte, error) {
 	return coordinator.AppendTime(nil, time.Time(t)), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (t *timestamp) UnmarshalJSON(b []byte) error { return (*time.Time)(t).UnmarshalJSON(b) }
+func (t *Time) UnmarshalJSON(b []byte) error { return (*time.Time)(t).UnmarshalJSON(b) }
 
-func timestampOrNil(t time.Time) *timestamp {
+func TimeOrNil(t time.Time) *Time {
 	if t.IsZero() {
 		return nil
 	}
-	return (*timestamp)(&t)
+	return (*Time)(&t)
 }
 
-// textOrNil is nil for the empty string, and so null in JSON.
-func textOrNil(s string) *string {
+// TextOrNil is nil for the empty string, and so null in JSON.
+func TextOrNil(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// CallbackRecord is the record of a finished job in its callback. publicURL begins its links; kept is how long its results
+// ForCallback is the record of a finished job in its callback. publicURL begins its links; kept is how long its results
 // are kept after its end.
-func CallbackRecord(publicURL string, kept time.Duration, j *store.Job, c store.Callback) ([]byte, error) {
-	r, err := newJobJSON(strings.TrimSuffix(publicURL, "/"), kept, coordinator.FinishedSnapshot(j), &c)
+func ForCallback(publicURL string, kept time.Duration, j *store.Job, c store.Callback) ([]byte, error) {
+	r, err := NewJob(strings.TrimSuffix(publicURL, "/"), kept, coordinator.FinishedSnapshot(j), &c)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(r)
 }
 
-func (s *Server) jobURLPath(id string) string { return bulkPath + "/" + id }
-
-// encodeJob is the current record of a job as JSON.
-func (s *Server) encodeJob(snap coordinator.Snapshot, c *store.Callback) ([]byte, error) {
-	r, err := newJobJSON(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, c)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(r)
-}
-
-// loadJob is the record of a job in the store.
-func (s *Server) loadJob(id string) (*jobJSON, error) {
-	snap, err := s.deps.Coordinator.Snapshot(id)
-	if err != nil {
-		return nil, err
-	}
-	var callback *store.Callback
-	c, err := s.deps.Store.Callback(id)
-	if err == nil {
-		callback = &c
-	} else if !errors.Is(err, store.ErrNoCallback) {
-		return nil, err
-	}
-	return newJobJSON(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, callback)
-}
-
-func newJobJSON(base string, kept time.Duration, s coordinator.Snapshot, c *store.Callback) (*jobJSON, error) {
+func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Callback) (*Job, error) {
 	var d csvfile.Dialect
 	if err := json.Unmarshal(s.Dialect, &d); err != nil {
 		return nil, err
 	}
-	r := &jobJSON{
-		ID: s.ID, Name: textOrNil(s.Name), Status: s.State, Filename: textOrNil(s.Filename), Column: textOrNil(columnOf(d)),
-		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: timestampOrNil(s.CreatedAt),
-		Started: timestampOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
+	r := &Job{
+		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Filename: TextOrNil(s.Filename), Column: TextOrNil(columnOf(d)),
+		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: TimeOrNil(s.CreatedAt),
+		Started: TimeOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
 		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
-		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: textOrNil(s.CallbackURL), Error: textOrNil(s.Error), Damage: s.Damage,
+		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: TextOrNil(s.CallbackURL), Error: TextOrNil(s.Error), Damage: s.Damage,
 		MaxHours: s.MaxHours,
 	}
 	if r.Reasons == nil {
@@ -151,9 +121,9 @@ func newJobJSON(base string, kept time.Duration, s coordinator.Snapshot, c *stor
 	switch {
 	case s.CallbackURL == "":
 	case c != nil && c.State != "":
-		r.Callback, r.Attempts = textOrNil(string(c.State)), c.Attempts
+		r.Callback, r.Attempts = TextOrNil(string(c.State)), c.Attempts
 	case !s.State.Finished():
-		r.Callback = textOrNil(string(store.CallbackPending)) // it is due when the job ends
+		r.Callback = TextOrNil(string(store.CallbackPending)) // it is due when the job ends
 	}
 	return r, nil
 }
@@ -182,7 +152,7 @@ func countsOf(s coordinator.Snapshot) map[string]int64 {
 	return counts
 }
 
-func (r *jobJSON) setWaiting(s coordinator.Snapshot) {
+func (r *Job) setWaiting(s coordinator.Snapshot) {
 	if eta := int64(math.Ceil(s.ETA.Seconds())); s.ETA > 0 || s.State.Finished() {
 		r.ETA = &eta
 	}
@@ -196,46 +166,32 @@ func (r *jobJSON) setWaiting(s coordinator.Snapshot) {
 	}
 }
 
-func (r *jobJSON) setCredits(j *store.Job) {
+func (r *Job) setCredits(j *store.Job) {
 	if !j.State.Finished() {
-		r.Reserved = maxCost(j)
+		r.Reserved = MaxCost(j)
 		return
 	}
-	r.Used, r.Refunded = j.Charged, maxCost(j)-j.Charged
+	r.Used, r.Refunded = j.Charged, MaxCost(j)-j.Charged
 }
 
-func (r *jobJSON) setResults(base string, kept time.Duration, j *store.Job) {
+func (r *Job) setResults(base string, kept time.Duration, j *store.Job) {
 	if !j.State.Finished() {
 		return
 	}
-	r.Finished, r.Expires = timestampOrNil(j.FinishedAt), timestampOrNil(j.FinishedAt.Add(kept))
+	r.Finished, r.Expires = TimeOrNil(j.FinishedAt), TimeOrNil(j.FinishedAt.Add(kept))
 	if !j.ExpiredAt.IsZero() {
-		r.Expires = timestampOrNil(j.ExpiredAt)
+		r.Expires = TimeOrNil(j.ExpiredAt)
 	}
 	if j.State == store.JobCompleted || j.State == store.JobCancelled {
-		r.ResultsURL = textOrNil(base + bulkPath + "/" + j.ID + "/results")
-		r.ResultsSHA, r.ResultBytes = textOrNil(j.ResultSHA), &j.ResultBytes
+		r.ResultsURL = TextOrNil(base + BulkPath + "/" + j.ID + "/results")
+		r.ResultsSHA, r.ResultBytes = TextOrNil(j.ResultSHA), &j.ResultBytes
 	}
 }
 
-// cleanFilename is the last element of a file name as a browser sends it, without control characters, and without invisible
-// characters that change how others are shown (U+202E lets exe.csv pass for vsc.exe).
-func cleanFilename(s string) string {
-	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
-		s = s[i+1:]
+// MaxCost is the most that a job may cost.
+func MaxCost(j *store.Job) int64 {
+	if j.Test {
+		return 0
 	}
-	if s = path.Base(s); s == "." || s == "/" {
-		return ""
-	}
-	s = strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
-			return -1
-		}
-		return r
-	}, s)
-	for len(s) > maxName {
-		_, n := utf8.DecodeLastRuneInString(s)
-		s = s[:len(s)-n]
-	}
-	return s
+	return j.Unique
 }

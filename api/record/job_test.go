@@ -1,4 +1,4 @@
-package api
+package record
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ func TestExpiresAtFollowsRetention(t *testing.T) {
 	end := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	j := &store.Job{ID: "j", State: store.JobCompleted, Dialect: json.RawMessage(`{}`), FinishedAt: end}
 	expires := func() any {
-		b, err := CallbackRecord("http://probity.test", 48*time.Hour, j, store.Callback{})
+		b, err := ForCallback("http://probity.test", 48*time.Hour, j, store.Callback{})
 		require.NoError(t, err)
 		var r map[string]any
 		require.NoError(t, json.Unmarshal(b, &r))

@@ -30,9 +30,12 @@ func (s *Server) newCall(request *httpd.Call, r *route) *call {
 		c = new(call)
 		request.App = c
 	}
-	*c = call{Call: request, srv: s, route: r, clockTime: s.clock(request.Started)}
+	c.Call, c.srv, c.route, c.clockTime = request, s, r, s.clock(request.Started)
 	return c
 }
+
+// Reset makes the call ready for another request.
+func (c *call) Reset() { *c = call{} }
 
 // admit decides about a request by all that is known without its body. A request to a limited path counts from here
 // on, whatever its answer.

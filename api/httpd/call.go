@@ -22,8 +22,8 @@ type Call struct {
 	Started time.Time
 	Param   string // the parameter of the route's path
 	Account string // for the log; set by Admit
-	// App is what the application keeps of the request; set by Admit. A call that is used again keeps it, for Admit to use again.
-	App any
+	// App is what the application keeps of the request; set by Admit. A call that is used again has the reset one of an earlier request.
+	App App
 
 	server   *Server
 	body     body
@@ -36,6 +36,12 @@ type Call struct {
 	// What most requests need, in one allocation: a small body and its members (BenchmarkHandle in api).
 	smallBody [smallBodySize]byte
 	jsonBody  Document
+}
+
+// App is what an application keeps of a request.
+type App interface {
+	// Reset drops all of it. The request is over.
+	Reset()
 }
 
 // rateLimitState is what the headers of an answer say about a rate limit.
@@ -66,6 +72,9 @@ func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
 // recycle returns a finished call to the pool. Its response must not be a stream, which could still use it.
 func (c *Call) recycle() {
 	pool := &c.server.callPool
+	if c.App != nil {
+		c.App.Reset()
+	}
 	*c = Call{App: c.App}
 	pool.Put(c)
 }

@@ -80,7 +80,7 @@ func (c *Call) recycle() {
 }
 
 // callKey is the user value that keeps the call between "Expect: 100-continue" and the handler.
-const callKey = "exchange"
+const callKey = "call"
 
 // beginCall admits a request, once.
 func (s *Server) beginCall(ctx *fasthttp.RequestCtx) *Call {

@@ -25,7 +25,7 @@ GO ?= go
 # The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it.
 DETECTOR = $(shell $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 # The longest first.
-RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./internal/... ./bench/sim/... ./engine/dns ./engine/smtp
+RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
 # virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
 CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands)$$

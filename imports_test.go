@@ -54,7 +54,7 @@ var importRules = map[string][]string{
 	"internal/wholefile":    {},
 	"internal/pipeline":     {},
 	"coordinator":           {"internal/pipeline", "internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/...", "internal/jsontext"},
-	"api":                   {"coordinator/...", "store", "engine/...", "internal/jsontext"},
+	"api":                   {"coordinator/...", "store", "engine/...", "internal/jsontext", "api/..."},
 	"bench/sim/persona":     {},
 	"bench/sim/world":       {"bench/sim/persona"},
 	"bench/sim/referee":     {"bench/sim/persona", "bench/sim/world"},
@@ -68,6 +68,10 @@ var importRules = map[string][]string{
 	"internal/admin":        {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/..."},
 	"internal/providerview": {"engine", "internal/console", "prober/doctor"},
 	"prober/source":         {"engine", "engine/smtp", "store/cache"},
+	"api/httpd":             {"engine"},
+	"api/apidocs":           {"api/httpd"},
+	"api/usage":             {"engine", "store"},
+	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store"},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface

@@ -1,20 +1,20 @@
 package api
 
 import (
-	"encoding/json"
 	"strconv"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
-func (c *call) getCredits() error { return c.sendCredits(c.identity.User.ID) }
+func getCredits(c *call) error { return sendCredits(c, c.identity.User.ID) }
 
-func (c *call) sendCredits(account string) error {
+func sendCredits(c *call, account string) error {
 	credits, err := c.srv.deps.Store.Credits(account)
 	if err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, creditsJSON(credits))
+	return c.SendBytes(httpd.StatusOK, creditsJSON(credits))
 }
 
 func creditsJSON(c store.Credits) []byte {
@@ -23,28 +23,19 @@ func creditsJSON(c store.Credits) []byte {
 	return append(b, '}')
 }
 
-func (c *call) getOrigins() error {
+func getOrigins(c *call) error {
 	origins := c.srv.cfg.CallbackFrom
 	if origins == nil {
 		origins = []string{}
 	}
-	return c.sendJSON(statusOK, map[string]any{"origins": origins})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"origins": origins})
 }
 
-// sendJSON answers with a value as JSON.
-func (c *call) sendJSON(status int, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return c.sendBytes(status, b)
-}
+func getHealth(c *call) error { return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ok"}`)) }
 
-func (c *call) getHealth() error { return c.sendBytes(statusOK, []byte(`{"status":"ok"}`)) }
-
-func (c *call) getReadiness() error {
+func getReadiness(c *call) error {
 	if err := c.srv.readiness(); err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, []byte(`{"status":"ready"}`))
+	return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ready"}`))
 }

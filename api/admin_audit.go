@@ -5,19 +5,21 @@ import (
 	"errors"
 	"strings"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
 // auditEventJSON is a line of the audit log.
 type auditEventJSON struct {
-	At     timestamp `json:"at"`
-	By     string    `json:"by"` // e-mail address of an existing account, else as it was recorded
-	From   string    `json:"from"`
-	Action string    `json:"action"`
-	Act    string    `json:"act"` // the former name of action
-	Target string    `json:"target"`
-	About  string    `json:"about"` // e-mail address of the account that the event is about, or that owns the key
-	Note   string    `json:"note"`
+	At     record.Time `json:"at"`
+	By     string      `json:"by"` // e-mail address of an existing account, else as it was recorded
+	From   string      `json:"from"`
+	Action string      `json:"action"`
+	Act    string      `json:"act"` // the former name of action
+	Target string      `json:"target"`
+	About  string      `json:"about"` // e-mail address of the account that the event is about, or that owns the key
+	Note   string      `json:"note"`
 }
 
 // maxAuditRead bounds how many events one request reads: if too few of them match, the page is short and its
@@ -25,22 +27,22 @@ type auditEventJSON struct {
 const maxAuditRead, auditReadSize = 20_000, 200
 
 // listAuditEvents serves a page of the audit log, newest first.
-func (c *call) listAuditEvents() error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+func listAuditEvents(c *call) error {
+	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	by, action := strings.ToLower(c.query("by")), cmp.Or(c.query("action"), c.query("act"))
-	events, next, err := c.srv.auditEvents(c.query("cursor"), int(limit), func(a auditEventJSON) bool {
+	by, action := strings.ToLower(c.QueryText("by")), cmp.Or(c.QueryText("action"), c.QueryText("act"))
+	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a auditEventJSON) bool {
 		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
-		return refuse(unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
+		return httpd.Refuse(httpd.Unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
 	}
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"acts": events, "next_cursor": textOrNil(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"acts": events, "next_cursor": record.TextOrNil(next)})
 }
 
 // ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
@@ -63,7 +65,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := auditEventJSON{timestamp(a.At), by, a.From, a.Action, a.Action, a.Target, email(AuditSubject(a)), a.Note}
+			shown := auditEventJSON{record.Time(a.At), by, a.From, a.Action, a.Action, a.Target, email(AuditSubject(a)), a.Note}
 			if !wanted(shown) {
 				continue
 			}
@@ -103,10 +105,10 @@ func (s *Server) emailLookup() func(account string) string {
 }
 
 // auditSignIn records that an admin signed in. Sign-ins of customers are not recorded.
-func (c *call) auditSignIn(u store.User) error {
+func auditSignIn(c *call, u store.User) error {
 	if u.Role != store.Admin {
 		return nil
 	}
 	c.identity.User = u
-	return c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: c.actor(), Action: "sign in", Target: u.ID})
+	return c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: actor(c), Action: "sign in", Target: u.ID})
 }

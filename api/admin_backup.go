@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/api/httpd"
 )
 
 // The prefix of a backup's scratch folder, and the name of the archive's last, empty entry: an archive without it is incomplete.
@@ -19,25 +21,25 @@ const (
 
 // sendBackup serves the state store, and the files of jobs if wanted, as a tar archive. It makes a copy first and packs
 // it while it is sent.
-func (c *call) sendBackup() error {
+func sendBackup(c *call) error {
 	s := c.srv
-	jobs, err := c.queryFlag("jobs")
+	jobs, err := c.QueryFlag("jobs")
 	if err != nil {
 		return err
 	}
 	if !s.backupRunning.CompareAndSwap(false, true) {
-		return busy("Another backup is under way")
+		return httpd.Busy("Another backup is under way")
 	}
-	dir, err := s.prepareBackup(c.id, jobs)
+	dir, err := s.prepareBackup(c.ID, jobs)
 	if err == nil {
-		err = s.deps.Store.RecordBackup(c.actor(), s.now())
+		err = s.deps.Store.RecordBackup(actor(c), s.now())
 	}
 	if err != nil {
 		s.backupRunning.Store(false)
 		return err
 	}
 	r, w := io.Pipe()
-	s.streams.Go(func() {
+	s.http.Stream(func() {
 		defer s.backupRunning.Store(false)
 		err := errors.Join(writeBackup(w, s.deps.FS, dir), s.deps.FS.RemoveAll(dir))
 		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
@@ -45,10 +47,10 @@ func (c *call) sendBackup() error {
 		}
 		w.CloseWithError(err)
 	})
-	c.ctx.Response.SetStatusCode(statusOK)
-	c.ctx.Response.Header.SetContentType("application/x-tar")
-	c.ctx.Response.Header.Set("Cache-Control", "no-store")
-	c.ctx.Response.SetBodyStream(struct {
+	c.Ctx.Response.SetStatusCode(httpd.StatusOK)
+	c.Ctx.Response.Header.SetContentType("application/x-tar")
+	c.Ctx.Response.Header.Set("Cache-Control", "no-store")
+	c.Ctx.Response.SetBodyStream(struct {
 		io.Reader
 		io.Closer
 	}{bufio.NewReaderSize(r, 64<<10), r}, -1)
@@ -72,7 +74,7 @@ func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
 	}
 	dir = fs.PathJoin(scratch, backupPrefix+id)
 	if jobs {
-		err = s.deps.Coordinator.Backup(s.stopCtx, dir, s.deps.Store.Checkpoint)
+		err = s.deps.Coordinator.Backup(s.http.StopContext(), dir, s.deps.Store.Checkpoint)
 	} else {
 		err = s.deps.Store.Checkpoint(dir)
 	}

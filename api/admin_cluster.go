@@ -1,12 +1,15 @@
 package api
 
-import "probity/coordinator/fleet"
+import (
+	"probity/api/httpd"
+	"probity/coordinator/fleet"
+)
 
 // getCluster serves the nodes of the cluster, their egress sources and their status, as probity cluster shows them. A server
 // without a cluster has no nodes.
-func (c *call) getCluster() error {
+func getCluster(c *call) error {
 	if report := c.srv.deps.Operator.Cluster; report != nil {
-		return c.sendJSON(statusOK, report())
+		return c.SendJSON(httpd.StatusOK, report())
 	}
-	return c.sendJSON(statusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
+	return c.SendJSON(httpd.StatusOK, fleet.ClusterReport{Nodes: []fleet.NodeReport{}})
 }

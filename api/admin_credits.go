@@ -3,79 +3,81 @@ package api
 import (
 	"strconv"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
 // maxNote bounds the note of an admin at an audit event, in bytes.
 const maxNote = 200
 
-func (c *call) getCreditsOf() error {
-	u, err := c.userOfQuery()
+func getCreditsOf(c *call) error {
+	u, err := userOfQuery(c)
 	if err != nil {
 		return err
 	}
-	return c.sendCredits(u.ID)
+	return sendCredits(c, u.ID)
 }
 
-func (c *call) grantCredits() error {
-	d, err := c.document()
+func grantCredits(c *call) error {
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
-	if d.get("amount") == nil {
-		return refuse(unacceptable, "amount is missing: send it as a whole number.")
+	if !d.Has("amount") {
+		return httpd.Refuse(httpd.Unacceptable, "amount is missing: send it as a whole number.")
 	}
-	amount, err := d.number("amount", 0, -store.MaxCredits, store.MaxCredits)
+	amount, err := d.Number("amount", 0, -store.MaxCredits, store.MaxCredits)
 	if err != nil {
 		return err
 	}
-	note, err := d.shortText("note", maxNote)
+	note, err := d.ShortText("note", maxNote)
 	if err != nil {
 		return err
 	}
-	id, err := d.shortText("grant_id", 100)
+	id, err := d.ShortText("grant_id", 100)
 	if err != nil {
 		return err
 	}
-	u, err := c.userOf(d)
+	u, err := userOf(c, d)
 	if err != nil {
 		return err
 	}
-	credits, err := c.srv.deps.Store.GrantCredits(u.ID, store.CreditGrant{ID: id, Credits: amount, By: c.actor(), Note: note}, c.srv.now())
+	credits, err := c.srv.deps.Store.GrantCredits(u.ID, store.CreditGrant{ID: id, Credits: amount, By: actor(c), Note: note}, c.srv.now())
 	if err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, creditsJSON(credits))
+	return c.SendBytes(httpd.StatusOK, creditsJSON(credits))
 }
 
 // entryJSON is a line of a ledger.
 type entryJSON struct {
-	Number   uint64     `json:"number"`
-	Kind     store.Kind `json:"kind"`
-	Credits  int64      `json:"credits"`
-	Amount   int64      `json:"amount"`
-	Cause    string     `json:"cause"`
-	At       timestamp  `json:"at"`
-	Balance  int64      `json:"balance"`
-	Reserved int64      `json:"reserved"`
-	Key      string     `json:"key_id,omitempty"` // of a single call with a key
+	Number   uint64      `json:"number"`
+	Kind     store.Kind  `json:"kind"`
+	Credits  int64       `json:"credits"`
+	Amount   int64       `json:"amount"`
+	Cause    string      `json:"cause"`
+	At       record.Time `json:"at"`
+	Balance  int64       `json:"balance"`
+	Reserved int64       `json:"reserved"`
+	Key      string      `json:"key_id,omitempty"` // of a single call with a key
 }
 
-func (c *call) getLedger() error {
-	u, err := c.userOfQuery()
+func getLedger(c *call) error {
+	u, err := userOfQuery(c)
 	if err != nil {
 		return err
 	}
-	return c.sendLedger(u.ID)
+	return sendLedger(c, u.ID)
 }
 
 // sendLedger serves a page of an account's ledger, newest first.
-func (c *call) sendLedger(account string) error {
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+func sendLedger(c *call, account string) error {
+	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	before, err := c.queryNumber("cursor", 0, 1, 1<<62)
+	before, err := c.QueryNumber("cursor", 0, 1, 1<<62)
 	if err != nil {
 		return err
 	}
@@ -86,11 +88,11 @@ func (c *call) sendLedger(account string) error {
 	entries, next := []entryJSON{}, ""
 	for _, e := range found {
 		cause, key := e.CutKey()
-		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, timestamp(e.At), e.Balance, e.Reserved, key})
+		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, record.Time(e.At), e.Balance, e.Reserved, key})
 		next = strconv.FormatUint(e.Number, 10)
 	}
 	if len(found) < int(limit) || next == "1" {
 		next = ""
 	}
-	return c.sendJSON(statusOK, map[string]any{"entries": entries, "next_cursor": textOrNil(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"entries": entries, "next_cursor": record.TextOrNil(next)})
 }

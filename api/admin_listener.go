@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"probity/api/httpd"
 )
 
 // AdminListener is what the admin listener serves. It has no authentication: bind it to a loopback or a private address.
@@ -39,7 +38,9 @@ func (b AdminListener) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOK, []byte(`{"status":"ok"}`)) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ok"}`))
+	})
 	mux.HandleFunc("GET /readyz", b.readiness)
 	if b.Config != nil {
 		mux.HandleFunc("GET /debug/config", b.config)
@@ -48,56 +49,26 @@ func (b AdminListener) Handler() http.Handler {
 		mux.Handle("GET /debug/probes", b.Probes)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeRefusal(w, refuse(notFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
+		httpd.WriteRefusal(w, httpd.Refuse(httpd.NotFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
 	})
 	return mux
-}
-
-// RefuseForeignHosts refuses requests whose host is neither localhost nor an address. A page in a browser on this machine can
-// make its own name resolve to loopback and then read the answers (DNS rebinding); it cannot do so with these hosts.
-func RefuseForeignHosts(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		if _, err := parseHop(host); err != nil && !strings.EqualFold(host, "localhost") {
-			writeRefusal(w, refuse(forbidden, "This listener is for this machine: ask it as localhost, or by its address."))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 func (b AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
 	if b.Server != nil {
 		if err := b.Server.readiness(); err != nil {
-			writeRefusal(w, refusalOf(err))
+			httpd.WriteRefusal(w, refusalOf(err))
 			return
 		}
 	}
-	writeJSON(w, statusOK, []byte(`{"status":"ready"}`))
+	httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ready"}`))
 }
 
 func (b AdminListener) config(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.MarshalIndent(b.Config(), "", "  ")
 	if err != nil {
-		writeRefusal(w, refusalOf(err))
+		httpd.WriteRefusal(w, refusalOf(err))
 		return
 	}
-	writeJSON(w, statusOK, body)
-}
-
-func writeRefusal(w http.ResponseWriter, r *refusal) {
-	for name, value := range r.headers() {
-		w.Header().Set(name, value)
-	}
-	writeJSON(w, r.status(), appendDetail(nil, r.detail))
-}
-
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	httpd.WriteJSON(w, httpd.StatusOK, body)
 }

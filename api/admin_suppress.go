@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/engine"
 	"probity/store"
 )
@@ -13,14 +15,14 @@ type suppressionJSON struct {
 	Name  string                `json:"name"`
 	Note  string                `json:"note"`
 	By    string                `json:"by"`
-	Since timestamp             `json:"since"`
+	Since record.Time           `json:"since"`
 }
 
 func showSuppression(s store.Suppression) suppressionJSON {
-	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, timestamp(s.Since)}
+	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, record.Time(s.Since)}
 }
 
-func (c *call) listSuppressions() error {
+func listSuppressions(c *call) error {
 	found, err := c.srv.deps.Store.Suppressions()
 	if err != nil {
 		return err
@@ -29,7 +31,7 @@ func (c *call) listSuppressions() error {
 	for _, s := range found {
 		suppressions = append(suppressions, showSuppression(s))
 	}
-	return c.sendJSON(statusOK, map[string]any{"suppressions": suppressions})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"suppressions": suppressions})
 }
 
 // ParseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
@@ -46,31 +48,31 @@ func ParseSuppression(kind, name string) (store.Suppression, error) {
 	case store.SuppressionAddress:
 		a, err := engine.ParseTrimmed(name)
 		if err != nil {
-			return s, refuse(unacceptable, "name must be an e-mail address for kind address.")
+			return s, httpd.Refuse(httpd.Unacceptable, "name must be an e-mail address for kind address.")
 		}
 		s.Name = a.Folded()
 	case store.SuppressionDomain, store.SuppressionMX:
 		domain, err := engine.ParseDomain(strings.TrimSuffix(engine.Trim(name), "."))
 		if err != nil {
-			return s, refuse(unacceptable, "name must be a domain name for kind %s.", s.Kind)
+			return s, httpd.Refuse(httpd.Unacceptable, "name must be a domain name for kind %s.", s.Kind)
 		}
 		s.Name = domain
 	default:
-		return s, refuse(unacceptable, "kind must be domain, mx or address.")
+		return s, httpd.Refuse(httpd.Unacceptable, "kind must be domain, mx or address.")
 	}
 	return s, nil
 }
 
-func (c *call) suppress() error {
-	d, err := c.document()
+func suppress(c *call) error {
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
-	name, err := d.requiredText("name")
+	name, err := d.RequiredText("name")
 	if err != nil {
 		return err
 	}
-	kind, _, err := d.text("kind")
+	kind, _, err := d.Text("kind")
 	if err != nil {
 		return err
 	}
@@ -78,24 +80,24 @@ func (c *call) suppress() error {
 	if err != nil {
 		return err
 	}
-	if s.Note, err = d.shortText("note", maxNote); err != nil {
+	if s.Note, err = d.ShortText("note", maxNote); err != nil {
 		return err
 	}
-	s.By, s.Since = c.actor(), c.srv.now().UTC()
+	s.By, s.Since = actor(c), c.srv.now().UTC()
 	if err := c.srv.deps.Store.Suppress([]store.Suppression{s}, c.srv.now()); err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, showSuppression(s))
+	return c.SendJSON(httpd.StatusCreated, showSuppression(s))
 }
 
-func (c *call) unsuppress() error {
-	s, err := ParseSuppression(c.query("kind"), c.query("name"))
+func unsuppress(c *call) error {
+	s, err := ParseSuppression(c.QueryText("kind"), c.QueryText("name"))
 	if err != nil {
 		return err
 	}
-	if err := c.srv.deps.Store.Unsuppress(s.Kind, s.Name, c.actor(), c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.Unsuppress(s.Kind, s.Name, actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }

@@ -181,12 +181,12 @@ func TestAdminNeedsAnAdmin(t *testing.T) {
 	test, _, err := w.store.CreateKey(w.admin.ID, store.NewKey{Name: "t", Test: true}, "test", w.server.now())
 	require.NoError(t, err)
 	for _, r := range w.server.adminRoutes() {
-		path := strings.NewReplacer("{user}", "x", "{key_id}", "x").Replace(r.name)
+		path := strings.NewReplacer("{user}", "x", "{key_id}", "x").Replace(r.Path)
 		for _, key := range []string{w.key, w.testKey, test} {
-			got := w.do(request{method: r.method, path: path, key: key, body: strings.NewReader(`{}`), header: map[string]string{"Content-Type": "application/json"}})
-			require.Equal(t, 403, got.status, "%s %s", r.method, r.name)
+			got := w.do(request{method: r.Method, path: path, key: key, body: strings.NewReader(`{}`), header: map[string]string{"Content-Type": "application/json"}})
+			require.Equal(t, 403, got.status, "%s %s", r.Method, r.Path)
 		}
-		require.Equal(t, 401, w.do(request{method: r.method, path: path}).status)
+		require.Equal(t, 401, w.do(request{method: r.Method, path: path}).status)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"probity/api/httpd"
 )
 
 const baselineAnswer = `{"email":"ann@shop.test","status":"VALID","score":98,"reason":null,"syntax_valid":true,"domain_exists":true,"smtp_valid":true,"is_disposable":false,"is_role_based":false,"is_free_email":false,"smtp_provider":"other","mx_records":["mx1.shop.test","mx2.shop.test"],"from_cache":true,"credits_used":1,"verified_at":"2026-01-02T03:04:05Z"}`
@@ -72,7 +74,7 @@ func BenchmarkHandle(b *testing.B) {
 		for range 64 {
 			all.Go(func() {
 				for r := newRepeatedRequest(key); left.Add(-1) >= 0; {
-					if code := r.send(w.server); code != statusOK {
+					if code := r.send(w.server); code != httpd.StatusOK {
 						b.Errorf("answered %d", code)
 						return
 					}
@@ -107,7 +109,7 @@ func (r *repeatedRequest) send(s *Server) int {
 	r.body.Reset(repeatedBody)
 	r.ctx.Request.SetBodyStream(r.body, len(repeatedBody))
 	r.ctx.Response.Reset()
-	s.handle(&r.ctx)
+	s.http.Handle(&r.ctx)
 	return r.ctx.Response.StatusCode()
 }
 

@@ -1,150 +1,81 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/fleet"
-	"probity/internal/jsontext"
 	"probity/store"
 )
 
-// The statuses of answers that are not errors.
-const (
-	statusOK          = 200
-	statusCreated     = 201
-	statusAccepted    = 202
-	statusNoContent   = 204
-	statusPartial     = 206
-	statusNotModified = 304
-	statusContinue    = 100
-)
+const badKeyDetail = "The API key is missing, wrong, revoked or expired: send Authorization: Bearer <API key>."
 
-// refusalKind is why a request was refused. The zero value is a failure on our side.
-type refusalKind uint8
-
-const (
-	failed refusalKind = iota
-	malformed
-	unauthorized
-	paymentRequired
-	forbidden
-	notFound
-	wrongMethod
-	conflict
-	gone
-	tooLarge
-	mediaType
-	badRange
-	unacceptable
-	tooMany
-	unavailable
-)
-
-var kindStatus = [...]int{failed: 500, malformed: 400, unauthorized: 401, paymentRequired: 402, forbidden: 403, notFound: 404,
-	wrongMethod: 405, conflict: 409, gone: 410, tooLarge: 413, mediaType: 415, badRange: 416, unacceptable: 422, tooMany: 429,
-	unavailable: 503}
-
-// refusal is an error answer. The code that knows what the client can do about it makes it.
-type refusal struct {
-	kind      refusalKind
-	detail    string
-	retry     time.Duration // Retry-After, in whole seconds, at least one; 0: no such header
-	allow     string        // of wrongMethod: the methods that are allowed
-	length    int64         // of badRange: the length of the file
-	challenge string        // of unauthorized: the scheme of WWW-Authenticate; empty: Bearer
-	closeConn bool          // the connection is out of step or not worth keeping
-	simulated bool          // requested with a test key: nothing is wrong
-	cause     error         // for the log
-}
-
-func (r *refusal) Error() string { return r.detail }
-func (r *refusal) Unwrap() error { return r.cause }
-func (r *refusal) status() int   { return kindStatus[r.kind] }
-
-func (r *refusal) retryAfter() string { return strconv.FormatInt(r.retrySeconds(), 10) }
-
-func (r *refusal) retrySeconds() int64 { return max(1, int64(math.Ceil(r.retry.Seconds()))) }
-
-func refuse(kind refusalKind, format string, args ...any) *refusal {
-	return &refusal{kind: kind, detail: fmt.Sprintf(format, args...)}
-}
-
-const (
-	failedDetail = "The server failed and nothing was charged: try again, and report the X-Request-Id if it happens again."
-	badKeyDetail = "The API key is missing, wrong, revoked or expired: send Authorization: Bearer <API key>."
-	retryLater   = 5 * time.Second
-)
-
-func noKey() *refusal { return refuse(unauthorized, badKeyDetail) }
+func noKey() *httpd.Refusal { return httpd.Refuse(httpd.Unauthorized, badKeyDetail) }
 
 // refusalOf is the answer to an error of any package. An unknown error is a failure on our side, and its text is only logged.
-func refusalOf(err error) *refusal {
-	if r, ok := errors.AsType[*refusal](err); ok {
+func refusalOf(err error) *httpd.Refusal {
+	if r, ok := errors.AsType[*httpd.Refusal](err); ok {
 		return r
 	}
 	if r := refusalOfFile(err); r != nil {
 		return r
 	}
 	if r := refusalOfCoordinator(err); r != nil {
-		r.cause = err
+		r.Cause = err
 		return r
 	}
 	if r := refusalOfStore(err); r != nil {
-		r.cause = err
+		r.Cause = err
 		return r
 	}
-	return &refusal{kind: failed, detail: failedDetail, cause: err}
+	return httpd.NewFailure(err)
 }
 
-func refusalOfFile(err error) *refusal {
+func refusalOfFile(err error) *httpd.Refusal {
 	e, ok := errors.AsType[*csvfile.Error](err)
 	if !ok {
 		return nil
 	}
-	kind := unacceptable
+	kind := httpd.Unacceptable
 	if e.Kind == csvfile.TooLarge {
-		kind = tooLarge
+		kind = httpd.TooLarge
 	}
 	if e.Line > 0 {
-		return refuse(kind, "file: line %d: %s", e.Line, e.Detail)
+		return httpd.Refuse(kind, "file: line %d: %s", e.Line, e.Detail)
 	}
-	return refuse(kind, "file: %s", e.Detail)
+	return httpd.Refuse(kind, "file: %s", e.Detail)
 }
 
 // refusalOfCoordinator is the answer to an error of the coordinator.
-func refusalOfCoordinator(err error) *refusal {
+func refusalOfCoordinator(err error) *httpd.Refusal {
 	switch {
 	case errors.Is(err, coordinator.ErrState):
-		return refuse(conflict, "The job's state does not allow this: look at its status first.")
+		return httpd.Refuse(httpd.Conflict, "The job's state does not allow this: look at its status first.")
 	case errors.Is(err, coordinator.ErrNotReady):
-		r := refuse(conflict, "The job is not finished: retry after the Retry-After delay, or use partial=true for the finished rows.")
-		r.retry = retryLater
+		r := httpd.Refuse(httpd.Conflict, "The job is not finished: retry after the Retry-After delay, or use partial=true for the finished rows.")
+		r.Retry = httpd.RetryLater
 		return r
 	case errors.Is(err, coordinator.ErrExpired):
-		return refuse(gone, "The results of this job have expired: upload the list again.")
+		return httpd.Refuse(httpd.Gone, "The results of this job have expired: upload the list again.")
 	case errors.Is(err, coordinator.ErrDamaged):
-		return &refusal{kind: failed, cause: err, detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
+		return &httpd.Refusal{Kind: httpd.Failed, Cause: err, Detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
 	case errors.Is(err, callback.ErrLinkInvalid), errors.Is(err, callback.ErrLinkExpired):
-		return refuse(forbidden, "%s.", capitalize(err.Error()))
+		return httpd.Refuse(httpd.Forbidden, "%s.", capitalize(err.Error()))
 	case errors.Is(err, fleet.ErrNoProber):
-		return busy("No prober is connected, so no mail server can be asked")
+		return httpd.Busy("No prober is connected, so no mail server can be asked")
 	case errors.Is(err, callback.ErrURL):
-		return refuse(unacceptable, "%s.", err)
+		return httpd.Refuse(httpd.Unacceptable, "%s.", err)
 	case vfs.IsNoSpaceError(err):
-		return busy("The disk is full")
+		return httpd.Busy("The disk is full")
 	}
 	return nil
 }
@@ -152,53 +83,53 @@ func refusalOfCoordinator(err error) *refusal {
 // storeRefusals has the answer to each refusal of the store; the detail is the error's text and the advice.
 var storeRefusals = []struct {
 	err    error
-	kind   refusalKind
+	kind   httpd.Kind
 	advice string
 }{
-	{store.ErrNoReset, gone, "ask an admin for another."},
-	{store.ErrTOTPOn, conflict, "use those of its app, or switch TOTP off first."},
-	{store.ErrTOTPOff, conflict, "look at the account, there is nothing to switch off."},
-	{store.ErrNoTOTP, conflict, "ask for one first."},
-	{store.ErrBadKey, unauthorized, "send Authorization: Bearer <API key>."},
-	{store.ErrNotFound, notFound, "check the id."},
-	{store.ErrNoCallback, notFound, "only a job that was uploaded with a callback_url has one."},
-	{store.ErrMismatch, unacceptable, "use a new Idempotency-Key for a new request."},
-	{store.ErrIdempotencyKey, malformed, "send a shorter one."},
-	{store.ErrEmailTaken, conflict, "choose another address, or use that account."},
-	{store.ErrTooManyKeys, conflict, "then try again."},
-	{store.ErrLedgerConflict, conflict, "use a new grant_id for a new grant."},
-	{store.ErrSuppressionsFull, conflict, "remove some first."},
-	{store.ErrBadEmail, unacceptable, "email must be an address such as ann@example.com."},
-	{store.ErrBadRole, unacceptable, "change role."},
-	{store.ErrBadLimit, unacceptable, "change limits."},
-	{store.ErrPasswordLength, unacceptable, fmt.Sprintf("send a password of %d to %d bytes.", store.MinPassword, store.MaxPassword)},
-	{store.ErrBadName, unacceptable, "change name."},
-	{store.ErrBadExpiry, unacceptable, "send a time such as 2027-01-31T12:00:00Z, or none for a key that does not expire."},
-	{store.ErrCreditsRange, unacceptable, "change the amount of credits."},
-	{store.ErrBadSuppression, unacceptable, "change kind or name."},
+	{store.ErrNoReset, httpd.Gone, "ask an admin for another."},
+	{store.ErrTOTPOn, httpd.Conflict, "use those of its app, or switch TOTP off first."},
+	{store.ErrTOTPOff, httpd.Conflict, "look at the account, there is nothing to switch off."},
+	{store.ErrNoTOTP, httpd.Conflict, "ask for one first."},
+	{store.ErrBadKey, httpd.Unauthorized, "send Authorization: Bearer <API key>."},
+	{store.ErrNotFound, httpd.NotFound, "check the id."},
+	{store.ErrNoCallback, httpd.NotFound, "only a job that was uploaded with a callback_url has one."},
+	{store.ErrMismatch, httpd.Unacceptable, "use a new Idempotency-Key for a new request."},
+	{store.ErrIdempotencyKey, httpd.Malformed, "send a shorter one."},
+	{store.ErrEmailTaken, httpd.Conflict, "choose another address, or use that account."},
+	{store.ErrTooManyKeys, httpd.Conflict, "then try again."},
+	{store.ErrLedgerConflict, httpd.Conflict, "use a new grant_id for a new grant."},
+	{store.ErrSuppressionsFull, httpd.Conflict, "remove some first."},
+	{store.ErrBadEmail, httpd.Unacceptable, "email must be an address such as ann@example.com."},
+	{store.ErrBadRole, httpd.Unacceptable, "change role."},
+	{store.ErrBadLimit, httpd.Unacceptable, "change limits."},
+	{store.ErrPasswordLength, httpd.Unacceptable, fmt.Sprintf("send a password of %d to %d bytes.", store.MinPassword, store.MaxPassword)},
+	{store.ErrBadName, httpd.Unacceptable, "change name."},
+	{store.ErrBadExpiry, httpd.Unacceptable, "send a time such as 2027-01-31T12:00:00Z, or none for a key that does not expire."},
+	{store.ErrCreditsRange, httpd.Unacceptable, "change the amount of credits."},
+	{store.ErrBadSuppression, httpd.Unacceptable, "change kind or name."},
 }
 
-func refusalOfStore(err error) *refusal {
+func refusalOfStore(err error) *httpd.Refusal {
 	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
-		return refuse(paymentRequired, "You have %s; this needs %d: add credits and try again.", plural(e.Balance, "credit"), e.Needed)
+		return httpd.Refuse(httpd.PaymentRequired, "You have %s; this needs %d: add credits and try again.", plural(e.Balance, "credit"), e.Needed)
 	}
 	if errors.Is(err, store.ErrInFlight) {
-		r := refuse(conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")
-		r.retry = time.Second
+		r := httpd.Refuse(httpd.Conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")
+		r.Retry = time.Second
 		return r
 	}
 	if errors.Is(err, store.ErrPasswordsBusy) {
-		return busy("Too many passwords are being checked")
+		return httpd.Busy("Too many passwords are being checked")
 	}
 	if errors.Is(err, store.ErrTooManyInFlight) || errors.Is(err, context.Canceled) {
-		return busy("The server is busy or shutting down")
+		return httpd.Busy("The server is busy or shutting down")
 	}
 	if errors.Is(err, store.ErrBadScopes) || errors.Is(err, store.ErrBadNetwork) {
-		return refuse(unacceptable, "%s.", err)
+		return httpd.Refuse(httpd.Unacceptable, "%s.", err)
 	}
 	for _, s := range storeRefusals {
 		if errors.Is(err, s.err) {
-			return refuse(s.kind, "%s: %s", capitalize(s.err.Error()), s.advice)
+			return httpd.Refuse(s.kind, "%s: %s", capitalize(s.err.Error()), s.advice)
 		}
 	}
 	return nil
@@ -212,20 +143,13 @@ func plural(n int64, noun string) string {
 	return strconv.FormatInt(n, 10) + " " + noun
 }
 
-// busy is a refusal of a request that may succeed later.
-func busy(reason string) *refusal {
-	r := refuse(unavailable, "%s: try again after Retry-After seconds.", reason)
-	r.retry = retryLater
-	return r
-}
-
 // overLimit is the refusal of a request beyond a rate limit.
-func overLimit(d store.Decision) *refusal {
-	r := &refusal{kind: tooMany, retry: d.RetryAfter}
-	if r.retry <= 0 {
-		r.retry = time.Second
+func overLimit(d store.Decision) *httpd.Refusal {
+	r := &httpd.Refusal{Kind: httpd.TooMany, Retry: d.RetryAfter}
+	if r.Retry <= 0 {
+		r.Retry = time.Second
 	}
-	r.detail = fmt.Sprintf("The limit of %s is reached: wait %s (Retry-After).", plural(int64(d.Limit), "request"), plural(r.retrySeconds(), "second"))
+	r.Detail = fmt.Sprintf("The limit of %s is reached: wait %s (Retry-After).", plural(int64(d.Limit), "request"), plural(r.RetrySeconds(), "second"))
 	return r
 }
 
@@ -235,40 +159,4 @@ func capitalize(s string) string {
 		return string(s[0]-'a'+'A') + s[1:]
 	}
 	return s
-}
-
-// headers are the headers of a refusal.
-func (r *refusal) headers() map[string]string {
-	h := make(map[string]string)
-	if r.retry > 0 {
-		h["Retry-After"] = r.retryAfter()
-	}
-	switch r.kind {
-	case unauthorized:
-		h["WWW-Authenticate"] = cmp.Or(r.challenge, "Bearer")
-	case wrongMethod:
-		h["Allow"] = r.allow
-	case badRange:
-		h["Content-Range"] = "bytes */" + strconv.FormatInt(r.length, 10)
-	}
-	return h
-}
-
-func appendDetail(dst []byte, detail string) []byte {
-	return append(jsontext.AppendString(append(dst, `{"detail":`...), detail), '}')
-}
-
-// rawRefusal is a whole response, for a connection that is rejected.
-func rawRefusal(r *refusal) []byte {
-	body := appendDetail(nil, r.detail)
-	head := fmt.Sprintf("HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
-		r.status(), len(body), r.retryAfter(), newRequestID())
-	return append([]byte(head), body...)
-}
-
-// newRequestID makes the id of a request that was rejected before a handler saw it.
-func newRequestID() string {
-	var b [12]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

@@ -3,12 +3,15 @@ package api
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/store"
 )
@@ -24,6 +27,7 @@ var notCovered = map[string]string{
 func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.MaxUpload, c.CORSOrigins = 100_000, []string{"https://shop.example"} })
 	c := &coverage{w: w, key: w.key, browser: w.signIn("visitor@probity.test", store.Customer)}
+	served := w.get("/openapi.json", "").json(t)["paths"].(map[string]any)
 	c.pages()
 	c.singles()
 	c.uploads()
@@ -37,7 +41,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	hidden.get("/docs", "")
 	hidden.get("/openapi.json", "")
 	for path, item := range loadDescription(t).Paths.Map() {
-		if !isPublic(path) {
+		if require.Equal(t, isForCustomers(path), served[path] != nil, path); !isForCustomers(path) {
 			continue
 		}
 		for method, op := range item.Operations() {
@@ -48,6 +52,11 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 			}
 		}
 	}
+}
+
+// isForCustomers reports that a path is neither for admins nor of the dashboard.
+func isForCustomers(path string) bool {
+	return path != "/" && !slices.ContainsFunc([]string{"/v1/admin/", "/v1/dash/", "/app", "/assets/"}, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 
 // coverage sends the requests that cause the answers.
@@ -84,7 +93,7 @@ func (c *coverage) outOfScope() {
 	none := c.w.newKey(c.w.admin.ID, store.NewKey{Scopes: store.ScopeAdmin})
 	for _, r := range c.w.server.routeTable {
 		if r.access == keyOrSession || r.access == keyOrSignature {
-			c.expect(403, c.w.do(request{method: r.method, path: strings.Replace(r.name, "{job_id}", "x", 1), key: none}))
+			c.expect(403, c.w.do(request{method: r.Method, path: strings.Replace(r.Path, "{job_id}", "x", 1), key: none}))
 		}
 	}
 }
@@ -94,7 +103,7 @@ func (c *coverage) singles() {
 	ok := `{"email":"ann@shop.test"}`
 	c.expect(200, w.single(ok))
 	c.expect(400, w.single(`{`))
-	c.expect(413, w.single(strings.Repeat(" ", maxJSON+1)))
+	c.expect(413, w.single(strings.Repeat(" ", httpd.MaxJSON+1)))
 	c.expect(422, w.single(`{}`))
 	c.expect(415, w.do(request{method: "POST", path: "/v1/verify/single", key: c.key, body: strings.NewReader(ok)}))
 	_, poor := w.addCustomer("poor@probity.test", 0)
@@ -134,7 +143,7 @@ func (c *coverage) uploads() {
 	c.expect(415, w.post("/v1/verify/bulk", c.key, `{}`))
 	c.expect(422, w.upload(c.key, nil, part{"name", "", "x"}))
 	sum := sha256.Sum256([]byte(file.content))
-	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", newForm(nil, kind).bulkOptions))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", defaultBulkOptions()))
 	c.inFlight("/v1/verify/bulk", digest, func(h map[string]string) reply { return send(whole, h) })
 	c.expect(202, w.upload(c.key, nil, file, part{"callback_url", "", "http://127.0.0.1:9/"}))
 	u, few := w.addCustomer("few@probity.test", 10)
@@ -161,7 +170,7 @@ func (c *coverage) jobs() {
 	c.expect(200, c.post(path+"/resume", c.key))
 	c.expect(200, c.post(path+"/cancel", c.key))
 	release()
-	w.waitForJob(c.key, path[len(bulkPath)+1:])
+	w.waitForJob(c.key, path[len(record.BulkPath)+1:])
 	for _, action := range []string{"/pause", "/resume"} {
 		c.expect(409, c.post(path+action, c.key))
 	}
@@ -196,7 +205,7 @@ func (c *coverage) public() {
 		w.clockOffset.Store(int64(i) * int64(24*time.Hour+time.Second))
 		c.expect(200, w.post(path, "", ok))
 		c.expect(400, w.post(path, "", `{`))
-		c.expect(413, w.post(path, "", strings.Repeat(" ", maxJSON+1)))
+		c.expect(413, w.post(path, "", strings.Repeat(" ", httpd.MaxJSON+1)))
 		c.expect(415, w.do(request{method: "POST", path: path, body: strings.NewReader(ok)}))
 		c.expect(422, w.post(path, "", `{}`))
 		for origin, status := range map[string]int{"https://shop.example": 204, "https://evil.example": 403} {

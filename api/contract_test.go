@@ -108,9 +108,9 @@ func TestEveryOperationIsServed(t *testing.T) {
 		require.NotEmpty(t, r.header.Get("Allow"))
 	}
 	for _, route := range w.server.routeTable {
-		item := doc.Paths.Find(route.name)
-		require.NotNil(t, item, route.name)
-		require.NotNil(t, item.GetOperation(route.method), "%s %s", route.method, route.name)
+		item := doc.Paths.Find(route.Path)
+		require.NotNil(t, item, route.Path)
+		require.NotNil(t, item.GetOperation(route.Method), "%s %s", route.Method, route.Path)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -32,7 +33,7 @@ type loginSession struct {
 	store.Session
 }
 
-var errNoSession = refuse(unauthorized, "Your session expired. Sign in again.")
+var errNoSession = httpd.Refuse(httpd.Unauthorized, "Your session expired. Sign in again.")
 
 // cookieName is the name of the session's cookie. If the service is reached over TLS, the cookie is sent only over TLS.
 func (s *Server) cookieName() string {
@@ -47,13 +48,13 @@ func (s *Server) overTLS() bool {
 }
 
 // sessionToken is the value of the session's cookie, empty if there is none.
-func (c *call) sessionToken() string {
-	return string(c.ctx.Request.Header.Cookie(c.srv.cookieName()))
+func sessionToken(c *call) string {
+	return string(c.Ctx.Request.Header.Cookie(c.srv.cookieName()))
 }
 
 // authorizeSession authorizes a request by its session. A request that changes something must come from one of our pages.
-func (c *call) authorizeSession() error {
-	token := c.sessionToken()
+func authorizeSession(c *call) error {
+	token := sessionToken(c)
 	session, user, err := c.srv.deps.Store.Session(token, c.srv.now())
 	if errors.Is(err, store.ErrNoSession) {
 		return errNoSession
@@ -62,14 +63,14 @@ func (c *call) authorizeSession() error {
 		return err
 	}
 	c.identity, c.session = store.Identity{User: user}, &loginSession{token, session}
-	if isSafe(string(c.ctx.Method())) {
+	if isSafe(string(c.Ctx.Method())) {
 		return nil
 	}
-	if err := c.requireSameOrigin(); err != nil {
+	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	if !store.CheckCSRF(token, string(c.ctx.Request.Header.Peek(csrfHeader))) {
-		return refuse(forbidden, "Your session changed. Reload the page.")
+	if !store.CheckCSRF(token, string(c.Ctx.Request.Header.Peek(csrfHeader))) {
+		return httpd.Refuse(httpd.Forbidden, "Your session changed. Reload the page.")
 	}
 	return nil
 }
@@ -79,15 +80,15 @@ func isSafe(method string) bool { return method == "GET" || method == "HEAD" }
 
 // requireSameOrigin refuses a request that a browser marks as from a page of another origin. Other clients do not send
 // the mark, and no page can make them act.
-func (c *call) requireSameOrigin() error {
-	if site := string(c.ctx.Request.Header.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" {
-		return refuse(forbidden, "Only the dashboard's own pages may do this: open the dashboard and sign in there.")
+func requireSameOrigin(c *call) error {
+	if site := string(c.Ctx.Request.Header.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" {
+		return httpd.Refuse(httpd.Forbidden, "Only the dashboard's own pages may do this: open the dashboard and sign in there.")
 	}
 	return nil
 }
 
 // setCookie sets the session's cookie, or deletes it if the token is empty.
-func (c *call) setCookie(token string) {
+func setCookie(c *call, token string) {
 	var cookie fasthttp.Cookie
 	cookie.SetKey(c.srv.cookieName())
 	cookie.SetValue(token)
@@ -100,45 +101,45 @@ func (c *call) setCookie(token string) {
 	} else {
 		cookie.SetMaxAge(int(sessionTime.Seconds()))
 	}
-	c.ctx.Response.Header.SetCookie(&cookie)
+	c.Ctx.Response.Header.SetCookie(&cookie)
 }
 
 // dashRoutes are the dashboard's part of the API.
 func (s *Server) dashRoutes() []*route {
 	return append([]*route{
-		s.newRoute("POST /v1/dash/login", (*call).logIn, anyone, jsonPayload),
-		s.newRoute("POST /v1/dash/reset", (*call).resetPassword, anyone, jsonPayload),
-		s.newRoute("POST /v1/dash/logout", (*call).logOut, sessionOnly),
-		s.newRoute("GET /v1/dash/session", (*call).getSession, sessionOnly),
-		s.newRoute("GET /v1/dash/sessions", (*call).listSessions, sessionOnly),
-		s.newRoute("DELETE /v1/dash/sessions", (*call).endOtherSessions, sessionOnly),
-		s.newRoute("DELETE /v1/dash/sessions/{session_id}", (*call).endSession, sessionOnly),
-		s.newRoute("PUT /v1/dash/password", (*call).changePassword, sessionOnly, jsonPayload),
-		s.newRoute("GET /v1/dash/totp", (*call).getTOTP, sessionOnly),
-		s.newRoute("POST /v1/dash/totp", (*call).newTOTP, sessionOnly, jsonPayload),
-		s.newRoute("POST /v1/dash/totp/on", (*call).switchTOTPOn, sessionOnly, jsonPayload),
-		s.newRoute("POST /v1/dash/totp/off", (*call).switchTOTPOff, sessionOnly, jsonPayload),
-		s.newRoute("GET /v1/dash/keys", (*call).listOwnKeys, sessionOnly),
-		s.newRoute("POST /v1/dash/keys", (*call).createOwnKey, sessionOnly, jsonPayload),
-		s.newRoute("DELETE /v1/dash/keys/{key_id}", (*call).revokeOwnKey, sessionOnly),
-		s.newRoute("GET /v1/dash/callbacks", (*call).getSigning, sessionOnly),
-		s.newRoute("POST /v1/dash/callbacks/secret", (*call).newSigningSecret, sessionOnly),
-		s.newRoute("DELETE /v1/dash/callbacks/secret", (*call).dropSigningSecret, sessionOnly),
-		s.newRoute("POST /v1/dash/callbacks/test", (*call).testCallback, sessionOnly, bulkLimit, jsonPayload),
-		s.newRoute("GET /v1/dash/ledger", (*call).getOwnLedger, sessionOnly),
-		s.newRoute("GET /v1/dash/ledger.csv", (*call).getLedgerFile, sessionOnly),
-		s.newRoute("GET /v1/dash/usage", (*call).getUsage, sessionOnly),
-		s.newRoute("GET /v1/dash/usage.csv", (*call).getUsageFile, sessionOnly),
-		s.newRoute("GET /v1/dash/events", (*call).getEvents, sessionOnly),
-		s.newRoute("GET /v1/dash/jobs/{job_id}/rows", (*call).findRows, sessionOnly),
-		s.newRoute("GET /v1/dash/jobs/{job_id}/providers", (*call).countProviders, sessionOnly),
-		s.newRoute("GET /v1/dash/admin/jobs", (*call).listAllJobs, adminSession),
-		s.newRoute("GET /v1/dash/admin/node", (*call).getNode, adminSession),
-		s.newRoute("GET /v1/dash/admin/providers", (*call).listProviders, adminSession),
-		s.newRoute("GET /v1/dash/admin/probes", (*call).listProbes, adminSession),
-		s.newRoute("POST /v1/dash/admin/traces", (*call).listTraces, adminSession, jsonPayload),
-		s.newRoute("GET /v1/dash/admin/lanes", (*call).listQueues, adminSession),
-		s.newRoute("POST /v1/dash/admin/lanes/release", (*call).endQuarantine, adminSession, jsonPayload),
+		s.newRoute("POST /v1/dash/login", logIn, anyone, httpd.BodyJSON),
+		s.newRoute("POST /v1/dash/reset", resetPassword, anyone, httpd.BodyJSON),
+		s.newRoute("POST /v1/dash/logout", logOut, sessionOnly),
+		s.newRoute("GET /v1/dash/session", getSession, sessionOnly),
+		s.newRoute("GET /v1/dash/sessions", listSessions, sessionOnly),
+		s.newRoute("DELETE /v1/dash/sessions", endOtherSessions, sessionOnly),
+		s.newRoute("DELETE /v1/dash/sessions/{session_id}", endSession, sessionOnly),
+		s.newRoute("PUT /v1/dash/password", changePassword, sessionOnly, httpd.BodyJSON),
+		s.newRoute("GET /v1/dash/totp", getTOTP, sessionOnly),
+		s.newRoute("POST /v1/dash/totp", newTOTP, sessionOnly, httpd.BodyJSON),
+		s.newRoute("POST /v1/dash/totp/on", switchTOTPOn, sessionOnly, httpd.BodyJSON),
+		s.newRoute("POST /v1/dash/totp/off", switchTOTPOff, sessionOnly, httpd.BodyJSON),
+		s.newRoute("GET /v1/dash/keys", listOwnKeys, sessionOnly),
+		s.newRoute("POST /v1/dash/keys", createOwnKey, sessionOnly, httpd.BodyJSON),
+		s.newRoute("DELETE /v1/dash/keys/{key_id}", revokeOwnKey, sessionOnly),
+		s.newRoute("GET /v1/dash/callbacks", getSigning, sessionOnly),
+		s.newRoute("POST /v1/dash/callbacks/secret", newSigningSecret, sessionOnly),
+		s.newRoute("DELETE /v1/dash/callbacks/secret", dropSigningSecret, sessionOnly),
+		s.newRoute("POST /v1/dash/callbacks/test", testCallback, sessionOnly, bulkLimit, httpd.BodyJSON),
+		s.newRoute("GET /v1/dash/ledger", getOwnLedger, sessionOnly),
+		s.newRoute("GET /v1/dash/ledger.csv", getLedgerFile, sessionOnly),
+		s.newRoute("GET /v1/dash/usage", getUsage, sessionOnly),
+		s.newRoute("GET /v1/dash/usage.csv", getUsageFile, sessionOnly),
+		s.newRoute("GET /v1/dash/events", getEvents, sessionOnly),
+		s.newRoute("GET /v1/dash/jobs/{job_id}/rows", findRows, sessionOnly),
+		s.newRoute("GET /v1/dash/jobs/{job_id}/providers", countProviders, sessionOnly),
+		s.newRoute("GET /v1/dash/admin/jobs", listAllJobs, adminSession),
+		s.newRoute("GET /v1/dash/admin/node", getNode, adminSession),
+		s.newRoute("GET /v1/dash/admin/providers", listProviders, adminSession),
+		s.newRoute("GET /v1/dash/admin/probes", listProbes, adminSession),
+		s.newRoute("POST /v1/dash/admin/traces", listTraces, adminSession, httpd.BodyJSON),
+		s.newRoute("GET /v1/dash/admin/lanes", listQueues, adminSession),
+		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession, httpd.BodyJSON),
 	}, s.pageRoutes()...)
 }
 
@@ -149,14 +150,14 @@ func (a access) bySession() bool { return a == sessionOnly || a == adminSession 
 func (a access) forAdmins() bool { return a == adminKey || a == adminSession }
 
 // requireAdmin refuses admin routes to others.
-func (c *call) requireAdmin() error {
+func requireAdmin(c *call) error {
 	if !c.route.access.forAdmins() || (c.identity.User.Role == store.Admin && !c.identity.Test) {
 		return nil
 	}
 	if c.session != nil {
-		return refuse(forbidden, "Only an admin may do this: ask the operator of the service.")
+		return httpd.Refuse(httpd.Forbidden, "Only an admin may do this: ask the operator of the service.")
 	}
-	return refuse(forbidden, "This key may not do this: use a live key of an account with the role admin.")
+	return httpd.Refuse(httpd.Forbidden, "This key may not do this: use a live key of an account with the role admin.")
 }
 
 // accountName is the e-mail address of an account, or its id if it no longer exists.

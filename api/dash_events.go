@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
@@ -72,24 +74,24 @@ type eventStream struct {
 }
 
 // getEvents serves a stream that ends with the session, the server or the page.
-func (c *call) getEvents() error {
+func getEvents(c *call) error {
 	s, account := c.srv, c.identity.User.ID
 	r, w := io.Pipe()
 	f := &eventStream{srv: s, account: account, token: c.session.token, w: w}
-	f.ctx, f.stop = context.WithCancel(s.drainCtx)
+	f.ctx, f.stop = context.WithCancel(s.http.DrainContext())
 	if !s.dashboard.streams.add(account, f) {
 		f.stop()
-		return busy("There are too many event streams open")
+		return httpd.Busy("There are too many event streams open")
 	}
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	h.SetContentType("text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // tells nginx not to buffer events
-	s.streams.Go(func() {
+	s.http.Stream(func() {
 		defer s.dashboard.streams.remove(account, f)
 		defer f.stop()
 		_ = w.CloseWithError(f.run())
 	})
-	c.ctx.Response.SetBodyStream(r, -1)
+	c.Ctx.Response.SetBodyStream(r, -1)
 	return nil
 }
 
@@ -150,8 +152,8 @@ func (f *eventStream) state() ([]byte, error) {
 }
 
 // loadJobs loads the records of jobs; one that was deleted meanwhile is left out.
-func (s *Server) loadJobs(jobs []*store.Job) ([]*jobJSON, error) {
-	records := make([]*jobJSON, 0, len(jobs))
+func (s *Server) loadJobs(jobs []*store.Job) ([]*record.Job, error) {
+	records := make([]*record.Job, 0, len(jobs))
 	for _, j := range jobs {
 		r, err := s.loadJob(j.ID)
 		if isNotFound(err) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/store"
 )
 
@@ -13,7 +15,7 @@ type currentSessionJSON struct {
 	User    userJSON        `json:"user"`
 	Limits  effectiveLimits `json:"effective_limits"`
 	Session string          `json:"session_id"`
-	Expires timestamp       `json:"expires_at"`
+	Expires record.Time     `json:"expires_at"`
 	CSRF    string          `json:"csrf_token"`
 	Service serviceJSON     `json:"service"`
 }
@@ -32,77 +34,77 @@ type serviceJSON struct {
 	Retained  int64  `json:"results_kept_seconds"`
 }
 
-func (c *call) sendSession(status int, u store.User, v loginSession) error {
-	return c.sendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
-		Session: v.ID, Expires: timestamp(v.Expires), CSRF: store.CSRFToken(v.token),
+func sendSession(c *call, status int, u store.User, v loginSession) error {
+	return c.SendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
+		Session: v.ID, Expires: record.Time(v.Expires), CSRF: store.CSRFToken(v.token),
 		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload, int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
 }
 
-func (c *call) getSession() error { return c.sendSession(statusOK, c.identity.User, *c.session) }
+func getSession(c *call) error { return sendSession(c, httpd.StatusOK, c.identity.User, *c.session) }
 
 // logIn starts a session for an e-mail address and a password, and a code if the account needs one. A page of another origin
 // is refused, although it could not send JSON here without permission.
-func (c *call) logIn() error {
-	if err := c.requireSameOrigin(); err != nil {
+func logIn(c *call) error {
+	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	d, err := c.strictDocument("email", "password", "code")
+	d, err := c.StrictDocument("email", "password", "code")
 	if err != nil {
 		return err
 	}
-	email, err := d.requiredText("email")
+	email, err := d.RequiredText("email")
 	if err != nil {
 		return err
 	}
-	password, err := d.requiredText("password")
+	password, err := d.RequiredText("password")
 	if err != nil {
 		return err
 	}
-	code, _, err := d.text("code")
+	code, _, err := d.Text("code")
 	if err != nil {
 		return err
 	}
-	u, err := c.checkCredentials(c.srv.deps.Store.LogIn, store.Login{Email: email, Password: password, Code: code})
+	u, err := checkCredentials(c, c.srv.deps.Store.LogIn, store.Login{Email: email, Password: password, Code: code})
 	if err != nil {
 		return err
 	}
-	token, session, err := c.srv.deps.Store.CreateSession(u.ID, string(c.ctx.UserAgent()), sessionTime, c.srv.now())
+	token, session, err := c.srv.deps.Store.CreateSession(u.ID, string(c.Ctx.UserAgent()), sessionTime, c.srv.now())
 	if err != nil {
 		return refusalOfLogin(err, c.srv.now())
 	}
-	if err := c.auditSignIn(u); err != nil {
+	if err := auditSignIn(c, u); err != nil {
 		return err
 	}
-	c.setCookie(token)
-	return c.sendSession(statusOK, u, loginSession{token, session})
+	setCookie(c, token)
+	return sendSession(c, httpd.StatusOK, u, loginSession{token, session})
 }
 
 // resetPassword sets a new password with the token of a reset link.
-func (c *call) resetPassword() error {
-	if err := c.requireSameOrigin(); err != nil {
+func resetPassword(c *call) error {
+	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	d, err := c.strictDocument("token", "password")
+	d, err := c.StrictDocument("token", "password")
 	if err != nil {
 		return err
 	}
-	token, err := d.requiredText("token")
+	token, err := d.RequiredText("token")
 	if err != nil {
 		return err
 	}
-	next, err := d.requiredText("password")
+	next, err := d.RequiredText("password")
 	if err != nil {
 		return err
 	}
-	if d := c.srv.deps.Store.AllowLogin(c.clientIP(), c.srv.now()); !d.OK {
+	if d := c.srv.deps.Store.AllowLogin(c.ClientIP(), c.srv.now()); !d.OK {
 		return overLimit(d)
 	}
-	ctx, stop := c.clientContext()
+	ctx, stop := c.ClientContext()
 	defer stop()
-	if err := c.srv.deps.Store.ResetPassword(ctx, token, next, c.clientIP().String(), c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.ResetPassword(ctx, token, next, c.ClientIP().String(), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
@@ -110,26 +112,26 @@ func (c *call) resetPassword() error {
 type credentialCheck func(context.Context, store.Login, time.Time) (store.User, error)
 
 // checkCredentials waits for its turn as long as the client does. Every attempt counts in the window of the client's network.
-func (c *call) checkCredentials(by credentialCheck, l store.Login) (store.User, error) {
-	if d := c.srv.deps.Store.AllowLogin(c.clientIP(), c.srv.now()); !d.OK {
+func checkCredentials(c *call, by credentialCheck, l store.Login) (store.User, error) {
+	if d := c.srv.deps.Store.AllowLogin(c.ClientIP(), c.srv.now()); !d.OK {
 		return store.User{}, overLimit(d)
 	}
-	ctx, stop := c.clientContext()
+	ctx, stop := c.ClientContext()
 	defer stop()
-	l.From = c.clientIP()
+	l.From = c.ClientIP()
 	u, err := by(ctx, l, c.srv.now())
 	return u, refusalOfLogin(err, c.srv.now())
 }
 
 // recheckCredentials is checkCredentials for the account of the session. A failure does not end the session.
-func (c *call) recheckCredentials(by credentialCheck, l store.Login) error {
+func recheckCredentials(c *call, by credentialCheck, l store.Login) error {
 	l.Email = c.identity.User.Email
-	_, err := c.checkCredentials(by, l)
+	_, err := checkCredentials(c, by, l)
 	switch {
 	case errors.Is(err, store.ErrBadCredentials):
-		return refuse(unacceptable, "The current password is wrong: try again.")
+		return httpd.Refuse(httpd.Unacceptable, "The current password is wrong: try again.")
 	case errors.Is(err, store.ErrBadCode), errors.Is(err, store.ErrCodeNeeded):
-		return refuse(unacceptable, badCodeDetail)
+		return httpd.Refuse(httpd.Unacceptable, badCodeDetail)
 	}
 	return err
 }
@@ -143,8 +145,8 @@ func refusalOfLogin(err error, now time.Time) error {
 		if e.Codes {
 			what = "account"
 		}
-		r := refuse(tooMany, "Too many failed sign-ins for this %s: wait, then try again.", what)
-		r.retry, r.cause = max(time.Second, e.Until.Sub(now)), err
+		r := httpd.Refuse(httpd.TooMany, "Too many failed sign-ins for this %s: wait, then try again.", what)
+		r.Retry, r.Cause = max(time.Second, e.Until.Sub(now)), err
 		return r
 	}
 	switch {
@@ -155,7 +157,7 @@ func refusalOfLogin(err error, now time.Time) error {
 	case errors.Is(err, store.ErrBadCode):
 		return refusalFor(err, codeChallenge, badCodeDetail)
 	case errors.Is(err, store.ErrDisabled):
-		return refuse(forbidden, "This account is disabled: ask the operator of the service.")
+		return httpd.Refuse(httpd.Forbidden, "This account is disabled: ask the operator of the service.")
 	}
 	return err
 }
@@ -165,82 +167,82 @@ const codeChallenge = "TOTP"
 
 // refusalFor is a 401 that keeps its cause.
 func refusalFor(cause error, challenge, detail string) error {
-	r := refuse(unauthorized, "%s", detail)
-	r.challenge, r.cause = challenge, cause
+	r := httpd.Refuse(httpd.Unauthorized, "%s", detail)
+	r.Challenge, r.Cause = challenge, cause
 	return r
 }
 
-func (c *call) logOut() error {
+func logOut(c *call) error {
 	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.session.ID)
 	if err != nil && !errors.Is(err, store.ErrNoSession) {
 		return err
 	}
-	c.setCookie("")
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	setCookie(c, "")
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
 // sessionJSON is an open session of the account.
 type sessionJSON struct {
-	ID      string    `json:"id"`
-	Agent   string    `json:"agent"`
-	Created timestamp `json:"created_at"`
-	Expires timestamp `json:"expires_at"`
-	Current bool      `json:"current"`
+	ID      string      `json:"id"`
+	Agent   string      `json:"agent"`
+	Created record.Time `json:"created_at"`
+	Expires record.Time `json:"expires_at"`
+	Current bool        `json:"current"`
 }
 
-func (c *call) listSessions() error {
+func listSessions(c *call) error {
 	open, err := c.srv.deps.Store.Sessions(c.identity.User.ID, c.srv.now())
 	if err != nil {
 		return err
 	}
 	list := []sessionJSON{}
 	for _, s := range open {
-		list = append(list, sessionJSON{s.ID, s.Agent, timestamp(s.Created), timestamp(s.Expires), s.ID == c.session.ID})
+		list = append(list, sessionJSON{s.ID, s.Agent, record.Time(s.Created), record.Time(s.Expires), s.ID == c.session.ID})
 	}
-	return c.sendJSON(statusOK, map[string]any{"sessions": list})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"sessions": list})
 }
 
-func (c *call) endSession() error {
-	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.param)
+func endSession(c *call) error {
+	err := c.srv.deps.Store.EndSession(c.identity.User.ID, c.Param)
 	if errors.Is(err, store.ErrNoSession) {
-		return refuse(notFound, "There is no such session: it may have ended already.")
+		return httpd.Refuse(httpd.NotFound, "There is no such session: it may have ended already.")
 	}
 	if err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
-func (c *call) endOtherSessions() error {
+func endOtherSessions(c *call) error {
 	if err := c.srv.deps.Store.EndSessions(c.identity.User.ID, c.session.ID); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
 // changePassword checks the current password again, and ends all other sessions.
-func (c *call) changePassword() error {
-	d, err := c.strictDocument("current", "password")
+func changePassword(c *call) error {
+	d, err := c.StrictDocument("current", "password")
 	if err != nil {
 		return err
 	}
-	current, err := d.requiredText("current")
+	current, err := d.RequiredText("current")
 	if err != nil {
 		return err
 	}
-	next, err := d.requiredText("password")
+	next, err := d.RequiredText("password")
 	if err != nil {
 		return err
 	}
-	if err := c.recheckCredentials(c.srv.deps.Store.CheckPassword, store.Login{Password: current}); err != nil {
+	if err := recheckCredentials(c, c.srv.deps.Store.CheckPassword, store.Login{Password: current}); err != nil {
 		return err
 	}
-	if err := c.srv.deps.Store.SetPassword(c.srv.stopCtx, c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: c.actor()}, c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.SetPassword(c.srv.http.StopContext(), c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: actor(c)}, c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator/fleet"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -45,22 +47,22 @@ func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 // operatorJob is a job as operators see it: its owner and its progress. Its content is visible only to its owner.
 type operatorJob struct {
 	User string `json:"user"`
-	*jobJSON
+	*record.Job
 }
 
 // listAllJobs serves a page of the jobs of all accounts, newest first.
-func (c *call) listAllJobs() error {
-	limit, err := c.queryNumber("limit", maxPage, 1, maxPage)
+func listAllJobs(c *call) error {
+	limit, err := c.QueryNumber("limit", maxPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := c.cursor()
+	cursor, err := cursor(c)
 	if err != nil {
 		return err
 	}
-	state := store.JobState(c.query("status"))
+	state := store.JobState(c.QueryText("status"))
 	if state != "" && !knownState(state) {
-		return refuse(unacceptable, "status must be a state of jobs, such as running or completed.")
+		return httpd.Refuse(httpd.Unacceptable, "status must be a state of jobs, such as running or completed.")
 	}
 	var jobs []*store.Job
 	total := 0
@@ -98,7 +100,7 @@ func (c *call) listAllJobs() error {
 	for _, r := range records {
 		list = append(list, operatorJob{c.srv.accountName(owners[r.ID]), r})
 	}
-	return c.sendJSON(statusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
 }
 
 // jobCursor is the position of a job among all, newest first, as a cursor.
@@ -114,7 +116,7 @@ func newest(jobs []*store.Job, n int) []*store.Job {
 
 // nodeJSON is the state of this process.
 type nodeJSON struct {
-	Started        timestamp          `json:"started_at"`
+	Started        record.Time        `json:"started_at"`
 	Ready          bool               `json:"ready"`
 	NotReadyReason *string            `json:"not_ready_because"`
 	Go             string             `json:"go_version"`
@@ -128,14 +130,14 @@ type nodeJSON struct {
 	Findings       any                `json:"findings"`
 }
 
-func (c *call) getNode() error {
+func getNode(c *call) error {
 	s := c.srv
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	n := nodeJSON{Started: timestamp(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
+	n := nodeJSON{Started: record.Time(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
 		Heap: m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Metrics: map[string]float64{}}
 	if err := s.readiness(); err != nil {
-		n.Ready, n.NotReadyReason = false, textOrNil(err.Error())
+		n.Ready, n.NotReadyReason = false, record.TextOrNil(err.Error())
 	}
 	s.dashboard.streams.mu.Lock()
 	n.Streams = s.dashboard.streams.count
@@ -150,7 +152,7 @@ func (c *call) getNode() error {
 	if err := s.readMetrics(n.Metrics); err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, n)
+	return c.SendJSON(httpd.StatusOK, n)
 }
 
 // Revision is the shortened VCS revision that this program was built from; empty if it is not known.
@@ -227,7 +229,7 @@ type providerJSON struct {
 }
 
 // listProviders serves the current table, and what the operator has changed in it.
-func (c *call) listProviders() error {
+func listProviders(c *call) error {
 	shipped := engine.DefaultTable()
 	table := shipped
 	if c.srv.deps.Operator.Table != nil {
@@ -238,7 +240,7 @@ func (c *call) listProviders() error {
 		list = append(list, showProvider(p, shipped.Provider(p.ID)))
 	}
 	slices.SortStableFunc(list[1:], func(a, b providerJSON) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
-	return c.sendJSON(statusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
 }
 
 // showProvider shows a provider and how it differs from the shipped one, which may be nil.
@@ -275,21 +277,21 @@ const maxSummaries = 200
 
 // summary is a single verification: its verdict, the reply and the rule. It has only the domain of the address.
 type summary struct {
-	At       timestamp `json:"at"`
-	User     string    `json:"user"`
-	Domain   string    `json:"domain"`
-	Status   string    `json:"status"`
-	Reason   *string   `json:"reason"`
-	Rule     *string   `json:"rule"`
-	Provider string    `json:"smtp_provider"`
-	Host     *string   `json:"mx_host"`
-	Stage    *string   `json:"stage"`
-	Code     int       `json:"smtp_code"`
-	Message  *string   `json:"smtp_message"`
-	Attempts int       `json:"attempts"`
-	Took     int64     `json:"duration_ms"`
-	Cached   bool      `json:"from_cache"`
-	Node     *string   `json:"checked_by"`
+	At       record.Time `json:"at"`
+	User     string      `json:"user"`
+	Domain   string      `json:"domain"`
+	Status   string      `json:"status"`
+	Reason   *string     `json:"reason"`
+	Rule     *string     `json:"rule"`
+	Provider string      `json:"smtp_provider"`
+	Host     *string     `json:"mx_host"`
+	Stage    *string     `json:"stage"`
+	Code     int         `json:"smtp_code"`
+	Message  *string     `json:"smtp_message"`
+	Attempts int         `json:"attempts"`
+	Took     int64       `json:"duration_ms"`
+	Cached   bool        `json:"from_cache"`
+	Node     *string     `json:"checked_by"`
 }
 
 // summaries are the newest single calls, in a ring. They are formatted on request.
@@ -308,7 +310,7 @@ type recentSingle struct {
 }
 
 // rememberSingle keeps a single verification for the operator.
-func (c *call) rememberSingle(a *results.Single) {
+func rememberSingle(c *call, a *results.Single) {
 	_, domain, _ := strings.Cut(a.Normalized, "@")
 	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
 }
@@ -333,19 +335,19 @@ func (g *summaries) newest() []summary {
 
 func (s *recentSingle) summary() summary {
 	v, d := &s.verdict, &s.verdict.Details
-	g := summary{At: timestamp(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: textOrNil(v.Reason.String()),
-		Rule: textOrNil(v.Rule), Provider: v.ProviderName, Host: textOrNil(d.Host), Code: d.Code, Message: textOrNil(d.Message),
-		Attempts: int(d.Attempts), Took: s.took.Milliseconds(), Cached: v.FromCache, Node: textOrNil(s.node)}
+	g := summary{At: record.Time(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: record.TextOrNil(v.Reason.String()),
+		Rule: record.TextOrNil(v.Rule), Provider: v.ProviderName, Host: record.TextOrNil(d.Host), Code: d.Code, Message: record.TextOrNil(d.Message),
+		Attempts: int(d.Attempts), Took: s.took.Milliseconds(), Cached: v.FromCache, Node: record.TextOrNil(s.node)}
 	if d.Code != 0 {
-		g.Stage = textOrNil(d.Stage.String())
+		g.Stage = record.TextOrNil(d.Stage.String())
 	}
 	return g
 }
 
-func (c *call) listProbes() error {
+func listProbes(c *call) error {
 	list := c.srv.dashboard.summaries.newest()
 	for i := range list {
 		list[i].User = c.srv.accountName(list[i].User)
 	}
-	return c.sendJSON(statusOK, map[string]any{"probes": list})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"probes": list})
 }

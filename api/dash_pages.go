@@ -10,6 +10,8 @@ import (
 	"mime"
 	"path"
 	"strings"
+
+	"probity/api/httpd"
 )
 
 // webFiles are the built dashboard, and the page that says how to build it.
@@ -27,7 +29,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'non
 
 // asset is a file of the dashboard.
 type asset struct {
-	page
+	httpd.Page
 	gzipped []byte // gzip; nil when there is none
 }
 
@@ -78,7 +80,7 @@ func (s *webApp) add(name string) error {
 		if path.Ext(name) == ".js" {
 			kind = "text/javascript; charset=utf-8" // not from the machine's own table
 		}
-		a.page = newPage(b, kind)
+		a.Page = httpd.NewPage(b, kind)
 	}
 	s.assets[plain] = a
 	return nil
@@ -87,43 +89,43 @@ func (s *webApp) add(name string) error {
 // pageRoutes serve the dashboard itself. Every page is the same file, which routes by the path.
 func (s *Server) pageRoutes() []*route {
 	return []*route{
-		s.newRoute("GET /", (*call).getApp, anyone),
-		s.newRoute("GET /app", (*call).getApp, anyone),
-		s.newRoute("GET /app/", (*call).getApp, anyone),
-		s.newRoute("GET /app/{page}", (*call).getApp, anyone),
-		s.newRoute("GET /app/{page}/{item}", (*call).getApp, anyone),
-		s.newRoute("GET /assets/{file}", (*call).getAsset, anyone),
+		s.newRoute("GET /", getApp, anyone),
+		s.newRoute("GET /app", getApp, anyone),
+		s.newRoute("GET /app/", getApp, anyone),
+		s.newRoute("GET /app/{page}", getApp, anyone),
+		s.newRoute("GET /app/{page}/{item}", getApp, anyone),
+		s.newRoute("GET /assets/{file}", getAsset, anyone),
 	}
 }
 
 // getApp serves the page with a new nonce; so it is never cached.
-func (c *call) getApp() error {
+func getApp(c *call) error {
 	var random [16]byte
 	rand.Read(random[:])
 	nonce := base64.RawStdEncoding.EncodeToString(random[:])
-	res := &c.ctx.Response
+	res := &c.Ctx.Response
 	res.Header.Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, nonce))
 	res.Header.Set("Referrer-Policy", "same-origin")
 	res.Header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	res.SetStatusCode(statusOK)
+	res.SetStatusCode(httpd.StatusOK)
 	res.Header.SetContentType("text/html; charset=utf-8")
 	res.SetBodyRaw(bytes.ReplaceAll(c.srv.dashboard.webApp.index, []byte(noncePlaceholder), []byte(nonce)))
 	return nil
 }
 
 // getAsset serves a file. Its name changes with its content.
-func (c *call) getAsset() error {
-	a, ok := c.srv.dashboard.webApp.assets[c.param]
-	if !ok || a.body == nil {
-		return refuse(notFound, "There is no such file: reload the page.")
+func getAsset(c *call) error {
+	a, ok := c.srv.dashboard.webApp.assets[c.Param]
+	if !ok || a.Body == nil {
+		return httpd.Refuse(httpd.NotFound, "There is no such file: reload the page.")
 	}
-	res := &c.ctx.Response
+	res := &c.Ctx.Response
 	if a.gzipped != nil {
 		res.Header.Set("Vary", "Accept-Encoding")
-		if c.ctx.Request.Header.HasAcceptEncoding("gzip") {
+		if c.Ctx.Request.Header.HasAcceptEncoding("gzip") {
 			res.Header.Set("Content-Encoding", "gzip")
-			a.body, a.tag = a.gzipped, strings.TrimSuffix(a.tag, `"`)+`-gz"`
+			a.Body, a.Tag = a.gzipped, strings.TrimSuffix(a.Tag, `"`)+`-gz"`
 		}
 	}
-	return c.sendPage(a.page, "public, max-age=31536000, immutable")
+	return c.SendPage(a.Page, "public, max-age=31536000, immutable")
 }

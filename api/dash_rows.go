@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator/results"
 	"probity/store"
 )
@@ -36,30 +37,30 @@ type rowSearch struct {
 }
 
 // findRows serves the rows of a job whose address contains the search term.
-func (c *call) findRows() error {
-	j, err := c.job()
+func findRows(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
 	f := results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, Partial: true}
-	if c.ctx.QueryArgs().Has("status") {
-		if f.Status, err = readStatuses(c.query("status")); err != nil {
+	if c.Ctx.QueryArgs().Has("status") {
+		if f.Status, err = readStatuses(c.QueryText("status")); err != nil {
 			return err
 		}
 	}
-	limit, err := c.queryNumber("limit", 50, 1, maxRowsFound)
+	limit, err := c.QueryNumber("limit", 50, 1, maxRowsFound)
 	if err != nil {
 		return err
 	}
-	after, err := c.queryNumber("after", 0, 0, 1<<40)
+	after, err := c.QueryNumber("after", 0, 0, 1<<40)
 	if err != nil {
 		return err
 	}
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	s := &rowSearch{term: []byte(strings.ToLower(c.query("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
-	whole, err := c.scanResults(j, f, s.matchLine)
+	s := &rowSearch{term: []byte(strings.ToLower(c.QueryText("q"))), after: after, limit: int(limit), found: []json.RawMessage{}}
+	whole, err := scanResults(c, j, f, s.matchLine)
 	if err != nil {
 		return err
 	}
@@ -67,19 +68,19 @@ func (c *call) findRows() error {
 	if !whole {
 		next = &s.last
 	}
-	return c.sendJSON(statusOK, map[string]any{"rows": s.found, "next_after": next})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"rows": s.found, "next_after": next})
 }
 
 // scanResults passes the lines of a job's results to visit, until it returns an error, or for searchTimeout. whole reports that
 // all were visited.
-func (c *call) scanResults(j *store.Job, f results.Filter, visit func([]byte) error) (whole bool, err error) {
-	ctx, cancel := context.WithTimeout(c.srv.stopCtx, searchTimeout)
+func scanResults(c *call, j *store.Job, f results.Filter, visit func([]byte) error) (whole bool, err error) {
+	ctx, cancel := context.WithTimeout(c.srv.http.StopContext(), searchTimeout)
 	defer cancel()
 	select {
 	case c.srv.dashboard.searchSlots <- struct{}{}:
 		defer func() { <-c.srv.dashboard.searchSlots }()
 	case <-ctx.Done():
-		return false, busy("The server is busy with other searches")
+		return false, httpd.Busy("The server is busy with other searches")
 	}
 	r, w := io.Pipe()
 	var writer sync.WaitGroup
@@ -173,8 +174,8 @@ func (k *providerTableCache) put(id string, t providerTable) {
 
 // countProviders serves the row counts of a finished job by provider and status. Of a very long job it counts as many rows
 // as it can in searchTimeout, and the answer says so.
-func (c *call) countProviders() error {
-	j, err := c.job()
+func countProviders(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -183,17 +184,17 @@ func (c *call) countProviders() error {
 		return err
 	}
 	if t, ok := c.srv.dashboard.providerTables.get(j.ID); ok {
-		return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": true})
+		return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": true})
 	}
 	t := providerTable{}
-	whole, err := c.scanResults(j, f, t.countLine)
+	whole, err := scanResults(c, j, f, t.countLine)
 	if err != nil {
 		return err
 	}
 	if whole {
 		c.srv.dashboard.providerTables.put(j.ID, t)
 	}
-	return c.sendJSON(statusOK, map[string]any{"providers": t, "complete": whole})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": whole})
 }
 
 // countLine counts a row.

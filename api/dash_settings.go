@@ -3,13 +3,15 @@ package api
 import (
 	"strings"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/store"
 )
 
 // getSigning reports whether the account's callbacks are signed. The secret itself is shown once, when it is made.
-func (c *call) getSigning() error {
+func getSigning(c *call) error {
 	secret, err := c.srv.deps.Store.CallbackSecret(c.identity.User.ID)
 	if err != nil {
 		return err
@@ -22,22 +24,22 @@ func (c *call) getSigning() error {
 	if origins == nil {
 		origins = []string{}
 	}
-	return c.sendJSON(statusOK, map[string]any{"signed": secret != "", "last4": textOrNil(last4), "origins": origins})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"signed": secret != "", "last4": record.TextOrNil(last4), "origins": origins})
 }
 
-func (c *call) newSigningSecret() error {
-	secret, err := c.srv.deps.Store.NewCallbackSecret(c.identity.User.ID, c.actor(), c.srv.now())
+func newSigningSecret(c *call) error {
+	secret, err := c.srv.deps.Store.NewCallbackSecret(c.identity.User.ID, actor(c), c.srv.now())
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusCreated, map[string]any{"secret": secret})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"secret": secret})
 }
 
-func (c *call) dropSigningSecret() error {
-	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", c.actor(), c.srv.now()); err != nil {
+func dropSigningSecret(c *call) error {
+	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", actor(c), c.srv.now()); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
@@ -46,32 +48,32 @@ const testList = "email\nvalid@example.com\ncatch_all@example.com\nmailbox_not_f
 
 // testCallback sends a callback of a job that probes nothing and costs nothing. It counts as an upload and needs disk space like
 // one: its job is kept as long.
-func (c *call) testCallback() error {
+func testCallback(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	d, err := c.strictDocument("url")
+	d, err := c.StrictDocument("url")
 	if err != nil {
 		return err
 	}
-	url, err := d.requiredText("url")
+	url, err := d.RequiredText("url")
 	if err != nil {
 		return err
 	}
 	if c.srv.deps.Callbacks == nil {
-		return refuse(unacceptable, "Callbacks are disabled on this server: ask your administrator.")
+		return httpd.Refuse(httpd.Unacceptable, "Callbacks are disabled on this server: ask your administrator.")
 	}
-	if err := c.srv.deps.Callbacks.CheckURL(c.srv.stopCtx, url); err != nil {
+	if err := c.srv.deps.Callbacks.CheckURL(c.srv.http.StopContext(), url); err != nil {
 		return err
 	}
-	j, err := c.srv.deps.Coordinator.Accept(c.srv.stopCtx, coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
+	j, err := c.srv.deps.Coordinator.Accept(c.srv.http.StopContext(), coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
 		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
 		CallbackContent: callback.ContentFull, MaxHours: 1,
 		Parts: func(j *store.Job) []store.Part {
-			return []store.Part{store.ReserveJob(j.Account, j.ID, maxCost(j), j.CreatedAt)}
+			return []store.Part{store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt)}
 		}}})
 	if err != nil {
 		return err
 	}
-	return c.sendJob(statusAccepted, j.ID)
+	return sendJob(c, httpd.StatusAccepted, j.ID)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/httpd"
 	"probity/store"
 )
 
@@ -126,18 +127,18 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Admin)
 	for _, r := range w.server.routeTable {
-		if isSafe(r.method) || r.access == anyone {
+		if isSafe(r.Method) || r.access == anyone {
 			continue
 		}
-		path := strings.NewReplacer("{job_id}", "x", "{user}", "x", "{key_id}", "x", "{session_id}", "x").Replace(r.name)
+		path := strings.NewReplacer("{job_id}", "x", "{user}", "x", "{key_id}", "x", "{session_id}", "x").Replace(r.Path)
 		for name, header := range map[string]map[string]string{
 			"without the token":   {"Cookie": b.cookie},
 			"with another token":  {"Cookie": b.cookie, "X-CSRF-Token": store.CSRFToken("x")},
 			"from another origin": {"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "cross-site"},
 			"from another host":   {"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "same-site"},
 		} {
-			got := w.do(request{method: r.method, path: path, header: header})
-			require.Equal(t, 403, got.status, "%s %s %s", r.method, path, name)
+			got := w.do(request{method: r.Method, path: path, header: header})
+			require.Equal(t, 403, got.status, "%s %s %s", r.Method, path, name)
 		}
 	}
 	login := w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `"}`),
@@ -151,18 +152,18 @@ func TestKeysCannotUseSessionRoutes(t *testing.T) {
 	w := newTestServer(t, nil)
 	customer := w.signIn("cleo@probity.test", store.Customer)
 	for _, r := range w.server.dashRoutes() {
-		path := strings.NewReplacer("{job_id}", "x", "{key_id}", "x", "{session_id}", "x").Replace(r.name)
+		path := strings.NewReplacer("{job_id}", "x", "{key_id}", "x", "{session_id}", "x").Replace(r.Path)
 		if r.access == anyone {
 			continue
 		}
-		require.Equal(t, 401, w.do(request{method: r.method, path: path, key: w.adminKey}).status, "%s %s", r.method, path)
+		require.Equal(t, 401, w.do(request{method: r.Method, path: path, key: w.adminKey}).status, "%s %s", r.Method, path)
 		if r.access == adminSession {
-			require.Equal(t, 403, customer.do(r.method, path, "").status, path)
+			require.Equal(t, 403, customer.do(r.Method, path, "").status, path)
 		}
 	}
 	for _, r := range w.server.adminRoutes() {
-		path := strings.NewReplacer("{user}", "x", "{key_id}", "x").Replace(r.name)
-		require.Equal(t, 403, customer.do(r.method, path, "{}").status, path)
+		path := strings.NewReplacer("{user}", "x", "{key_id}", "x").Replace(r.Path)
+		require.Equal(t, 403, customer.do(r.Method, path, "{}").status, path)
 	}
 	bad := w.do(request{method: "GET", path: "/v1/credits", key: "prb_live_wrong", header: map[string]string{"Cookie": customer.cookie}})
 	require.Equal(t, 401, bad.status, "where there is a key, the key alone counts")
@@ -460,6 +461,6 @@ func TestLoginsAreRateLimitedByNetwork(t *testing.T) {
 
 func TestTooManyLoginsGetRetryAfter(t *testing.T) {
 	r := refusalOf(store.ErrPasswordsBusy)
-	require.Equal(t, 503, r.status())
-	require.NotEmpty(t, r.headers()["Retry-After"])
+	require.Equal(t, httpd.Unavailable, r.Kind)
+	require.Positive(t, r.Retry)
 }

@@ -3,30 +3,31 @@ package api
 import (
 	"errors"
 
+	"probity/api/httpd"
 	"probity/coordinator/fleet"
 	"probity/store"
 )
 
 // errNoViews is the answer of a server without views of its nodes.
-var errNoViews = refuse(notFound, "This server cannot look into its nodes.")
+var errNoViews = httpd.Refuse(httpd.NotFound, "This server cannot look into its nodes.")
 
 // listQueues serves the most important ready queues of all nodes, with how much of their budgets is used.
-func (c *call) listQueues() error {
+func listQueues(c *call) error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
 		return errNoViews
 	}
-	queues, unresponsive := views.ReadyQueues(c.srv.stopCtx)
-	return c.sendJSON(statusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
+	queues, unresponsive := views.ReadyQueues(c.srv.http.StopContext())
+	return c.SendJSON(httpd.StatusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
 }
 
 // listTraces serves recent probes. The query is in the body: an address must not be in a URL.
-func (c *call) listTraces() error {
+func listTraces(c *call) error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
 		return errNoViews
 	}
-	d, err := c.document()
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
@@ -34,63 +35,63 @@ func (c *call) listTraces() error {
 	if err != nil {
 		return err
 	}
-	traces, unresponsive, err := views.Traces(c.srv.stopCtx, q)
+	traces, unresponsive, err := views.Traces(c.srv.http.StopContext(), q)
 	if err != nil {
-		return refuse(unacceptable, "The probes cannot be looked for: %s; change it and ask again.", err)
+		return httpd.Refuse(httpd.Unacceptable, "The probes cannot be looked for: %s; change it and ask again.", err)
 	}
-	return c.sendJSON(statusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
 }
 
-func readTraceQuery(d *document) (q fleet.TraceQuery, err error) {
-	if q.Email, _, err = d.text("email"); err != nil {
+func readTraceQuery(d *httpd.Document) (q fleet.TraceQuery, err error) {
+	if q.Email, _, err = d.Text("email"); err != nil {
 		return q, err
 	}
-	if q.Status, _, err = d.text("status"); err != nil {
+	if q.Status, _, err = d.Text("status"); err != nil {
 		return q, err
 	}
-	if q.Provider, _, err = d.text("provider"); err != nil {
+	if q.Provider, _, err = d.Text("provider"); err != nil {
 		return q, err
 	}
-	limit, err := d.number("limit", maxPage, 1, fleet.MaxTraces)
+	limit, err := d.Number("limit", maxPage, 1, fleet.MaxTraces)
 	q.Limit = int(limit)
 	return q, err
 }
 
 // endQuarantine ends a quarantine and records it in the audit log.
-func (c *call) endQuarantine() error {
+func endQuarantine(c *call) error {
 	views := c.srv.deps.Operator.Views
 	if views == nil {
 		return errNoViews
 	}
-	d, err := c.document()
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
-	node, err := d.requiredText("node")
+	node, err := d.RequiredText("node")
 	if err != nil {
 		return err
 	}
-	egress, err := d.requiredText("egress")
+	egress, err := d.RequiredText("egress")
 	if err != nil {
 		return err
 	}
-	route, _, err := d.text("route")
+	route, _, err := d.Text("route")
 	if err != nil {
 		return err
 	}
-	was, err := views.EndQuarantine(c.srv.stopCtx, node, egress, route)
+	was, err := views.EndQuarantine(c.srv.http.StopContext(), node, egress, route)
 	switch {
 	case errors.Is(err, fleet.ErrNoSuchNode), err == nil && !was:
-		return refuse(notFound, "There is no such quarantine: it may be over already.")
+		return httpd.Refuse(httpd.NotFound, "There is no such quarantine: it may be over already.")
 	case err != nil:
-		r := busy("The node cannot be reached")
-		r.cause = err
+		r := httpd.Busy("The node cannot be reached")
+		r.Cause = err
 		return r
 	}
-	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: c.actor(), Action: "release", Target: egress, Note: node + " " + route}); err != nil {
+	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: actor(c), Action: "release", Target: egress, Note: node + " " + route}); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 

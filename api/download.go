@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator/results"
 	"probity/store"
 )
@@ -14,11 +15,11 @@ const downloadAuditInterval, maxAuditedDownloads = time.Hour, 10_000
 
 // auditDownload records a download before it is sent: the job and account, the key, session or link, the form, and whether it is a
 // range. What could not be recorded is not sent. Concurrent requests may record one entry each.
-func (c *call) auditDownload(j *store.Job, f results.Filter, part byteRange) error {
-	by, with := c.actor(), "key "+c.identity.Key
+func auditDownload(c *call, j *store.Job, f results.Filter, part httpd.ByteRange) error {
+	by, with := actor(c), "key "+c.identity.Key
 	switch {
-	case c.isSigned():
-		by, with = store.AuditActor("signed link", c.clientIPText()), "signed link"
+	case isSigned(c):
+		by, with = store.AuditActor("signed link", clientIPText(c)), "signed link"
 	case c.session != nil:
 		with = "session " + c.session.ID
 	}
@@ -32,7 +33,7 @@ func (c *call) auditDownload(j *store.Job, f results.Filter, part byteRange) err
 	if !j.State.Finished() {
 		form = append(form, "partial")
 	}
-	if part.isRange {
+	if part.IsRange {
 		form = append(form, "range")
 	}
 	action := store.AuditEvent{At: c.srv.now(), By: by, Action: "download", Target: j.ID, Note: j.Account + " " + with + " " + strings.Join(form, " ")}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/httpd"
 	"probity/engine"
 )
 
@@ -36,7 +37,7 @@ func FuzzStatuses(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		all, err := readStatuses(s)
 		if err != nil {
-			_, ok := errors.AsType[*refusal](err)
+			_, ok := errors.AsType[*httpd.Refusal](err)
 			require.True(t, ok, "%v", err)
 			return
 		}
@@ -53,27 +54,27 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := new(document).parse(b)
+		d, err := httpd.ParseDocument(b)
 		if err == nil {
 			_, err = readSingle(d)
 		}
 		if err != nil {
-			r, ok := errors.AsType[*refusal](err)
+			r, ok := errors.AsType[*httpd.Refusal](err)
 			require.True(t, ok, "%v", err)
-			require.NotEqual(t, failed, r.kind)
+			require.NotEqual(t, httpd.Failed, r.Kind)
 		}
 		if d == nil {
 			return
 		}
-		for _, read := range []func(*document) error{
-			func(d *document) error { _, err := readUser(d); return err },
-			func(d *document) error { _, err := readLimits(d); return err },
-			func(d *document) error { _, err := readTraceQuery(d); return err },
+		for _, read := range []func(*httpd.Document) error{
+			func(d *httpd.Document) error { _, err := readUser(d); return err },
+			func(d *httpd.Document) error { _, err := readLimits(d); return err },
+			func(d *httpd.Document) error { _, err := readTraceQuery(d); return err },
 		} {
 			if err := read(d); err != nil {
-				r, ok := errors.AsType[*refusal](err)
+				r, ok := errors.AsType[*httpd.Refusal](err)
 				require.True(t, ok, "%v", err)
-				require.NotEqual(t, failed, r.kind)
+				require.NotEqual(t, httpd.Failed, r.Kind)
 			}
 		}
 	})

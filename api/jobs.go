@@ -3,9 +3,13 @@ package api
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"time"
 
+	"probity/api/httpd"
+	"probity/api/record"
+	"probity/coordinator"
 	"probity/store"
 )
 
@@ -16,71 +20,61 @@ const (
 )
 
 // job is the job of the path, if it belongs to the account.
-func (c *call) job() (*store.Job, error) {
-	j, err := c.srv.deps.Coordinator.Job(c.param)
+func job(c *call) (*store.Job, error) {
+	j, err := c.srv.deps.Coordinator.Job(c.Param)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != c.identity.User.ID) {
-		return nil, refuse(notFound, "There is no such job in this account: check the job_id.")
+		return nil, httpd.Refuse(httpd.NotFound, "There is no such job in this account: check the job_id.")
 	}
 	return j, err
 }
 
-// queryNumber is a query parameter that must be a whole number.
-func (c *call) queryNumber(name string, fallback, least, most int64) (int64, error) {
-	if !c.ctx.QueryArgs().Has(name) {
-		return fallback, nil
-	}
-	return readNumber(name, string(c.ctx.QueryArgs().Peek(name)), least, most)
-}
-
-func (c *call) query(name string) string { return string(c.ctx.QueryArgs().Peek(name)) }
-
 // getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
-func (c *call) getJob() error {
-	if err := c.checkQuery("wait"); err != nil {
+func getJob(c *call) error {
+	if err := c.CheckQuery("wait"); err != nil {
 		return err
 	}
-	seconds, err := c.queryNumber("wait", 0, 0, maxWait)
+	seconds, err := c.QueryNumber("wait", 0, 0, maxWait)
 	if err != nil {
 		return err
 	}
-	j, err := c.job()
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
 	if seconds > 0 && !j.State.Finished() {
-		ctx, cancel := context.WithTimeout(c.srv.drainCtx, time.Duration(seconds)*time.Second)
+		ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), time.Duration(seconds)*time.Second)
 		defer cancel()
 		if _, err := c.srv.deps.Coordinator.WaitChange(ctx, j.ID, j.State); err != nil {
 			return err
 		}
 	}
-	return c.sendJob(statusOK, j.ID)
+	return sendJob(c, httpd.StatusOK, j.ID)
 }
 
-func (c *call) sendJob(status int, id string) error {
+func sendJob(c *call, status int, id string) error {
 	r, err := c.srv.loadJob(id)
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(status, r)
+	return c.SendJSON(status, r)
 }
 
 // listJobs serves a page of the account's jobs, newest first.
-func (c *call) listJobs() error {
-	if err := c.checkQuery("status", "limit", "cursor"); err != nil {
+func listJobs(c *call) error {
+	if err := c.CheckQuery("status", "limit", "cursor"); err != nil {
 		return err
 	}
-	limit, err := c.queryNumber("limit", defaultPage, 1, maxPage)
+	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := c.cursor()
+	cursor, err := cursor(c)
 	if err != nil {
 		return err
 	}
-	state := store.JobState(c.query("status"))
+	state := store.JobState(c.QueryText("status"))
 	if state != "" && !knownState(state) {
-		return refuse(unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
+		return httpd.Refuse(httpd.Unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
 	jobs, next, err := c.srv.deps.Coordinator.Jobs(c.identity.User.ID, state, int(limit), cursor)
 	if err != nil {
@@ -90,7 +84,7 @@ func (c *call) listJobs() error {
 	if err != nil {
 		return err
 	}
-	return c.sendJSON(statusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
 }
 
 func knownState(s store.JobState) bool {
@@ -101,56 +95,56 @@ func knownState(s store.JobState) bool {
 	return s.Finished()
 }
 
-func (c *call) pauseJob() error  { return c.changeState(c.srv.deps.Coordinator.Pause, "paused") }
-func (c *call) resumeJob() error { return c.changeState(c.srv.deps.Coordinator.Resume, "resumed") }
-func (c *call) cancelJob() error { return c.changeState(c.srv.deps.Coordinator.Cancel, "cancelled") }
+func pauseJob(c *call) error  { return changeState(c, c.srv.deps.Coordinator.Pause, "paused") }
+func resumeJob(c *call) error { return changeState(c, c.srv.deps.Coordinator.Resume, "resumed") }
+func cancelJob(c *call) error { return changeState(c, c.srv.deps.Coordinator.Cancel, "cancelled") }
 
 // changeState changes the state of the job and serves its record.
-func (c *call) changeState(do func(string) (*store.Job, error), what string) error {
-	j, err := c.job()
+func changeState(c *call, do func(string) (*store.Job, error), what string) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
 	if _, err := do(j.ID); err != nil {
-		if r := refusalOf(err); r.kind == conflict {
-			return refuse(conflict, "The job is %s and cannot be %s: look at its status before you ask.", j.State, what)
+		if r := refusalOf(err); r.Kind == httpd.Conflict {
+			return httpd.Refuse(httpd.Conflict, "The job is %s and cannot be %s: look at its status before you ask.", j.State, what)
 		}
 		return err
 	}
-	return c.sendJob(statusOK, j.ID)
+	return sendJob(c, httpd.StatusOK, j.ID)
 }
 
 // deleteJob deletes a finished job.
-func (c *call) deleteJob() error {
-	j, err := c.job()
+func deleteJob(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
 	if !j.State.Finished() {
-		return refuse(conflict, "The job is %s: cancel it first, and delete it once it is cancelled.", j.State)
+		return httpd.Refuse(httpd.Conflict, "The job is %s: cancel it first, and delete it once it is cancelled.", j.State)
 	}
 	if err := c.srv.deps.Coordinator.Delete(j.ID); err != nil {
 		return err
 	}
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }
 
 // attempt is one entry of a callback's log.
 type attempt struct {
-	Number   int       `json:"number"`
-	At       timestamp `json:"at"`
-	Duration int64     `json:"duration_ms"`
-	Status   *int      `json:"status"`
-	Error    *string   `json:"error"`
-	Bytes    int64     `json:"bytes"`
-	Link     bool      `json:"link"`
-	Cut      bool      `json:"cut"`
+	Number   int         `json:"number"`
+	At       record.Time `json:"at"`
+	Duration int64       `json:"duration_ms"`
+	Status   *int        `json:"status"`
+	Error    *string     `json:"error"`
+	Bytes    int64       `json:"bytes"`
+	Link     bool        `json:"link"`
+	Cut      bool        `json:"cut"`
 }
 
 // getCallback serves the log of a job's callback.
-func (c *call) getCallback() error {
-	j, err := c.job()
+func getCallback(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -161,28 +155,28 @@ func (c *call) getCallback() error {
 	if err != nil {
 		return err
 	}
-	return c.sendCallback(statusOK, j.ID, callback)
+	return sendCallback(c, httpd.StatusOK, j.ID, callback)
 }
 
-func (c *call) sendCallback(status int, job string, callback store.Callback) error {
+func sendCallback(c *call, status int, job string, callback store.Callback) error {
 	log, err := c.srv.deps.Store.CallbackLog(job)
 	if err != nil && !errors.Is(err, store.ErrNoCallback) {
 		return err
 	}
 	attempts := make([]attempt, 0, len(log))
 	for _, a := range log {
-		line := attempt{Number: a.Number, At: timestamp(a.At), Duration: a.Duration.Milliseconds(), Error: textOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Truncated}
+		line := attempt{Number: a.Number, At: record.Time(a.At), Duration: a.Duration.Milliseconds(), Error: record.TextOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Truncated}
 		if a.Status != 0 {
 			line.Status = &a.Status
 		}
 		attempts = append(attempts, line)
 	}
-	return c.sendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": timestampOrNil(callback.Next), "attempts": attempts})
+	return c.SendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": record.TimeOrNil(callback.Next), "attempts": attempts})
 }
 
 // resendCallback makes a job's callback due again.
-func (c *call) resendCallback() error {
-	j, err := c.job()
+func resendCallback(c *call) error {
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
@@ -190,36 +184,55 @@ func (c *call) resendCallback() error {
 		return store.ErrNoCallback
 	}
 	if !j.State.Finished() || j.State == store.JobExpired {
-		return refuse(conflict, "The job is %s: only a finished job whose results are there has a callback to send.", j.State)
+		return httpd.Refuse(httpd.Conflict, "The job is %s: only a finished job whose results are there has a callback to send.", j.State)
 	}
 	callback, err := c.srv.deps.Callbacks.Resend(j.ID)
 	if err != nil {
 		return err
 	}
-	return c.sendCallback(statusAccepted, j.ID, callback)
-}
-
-// queryFlag is a query parameter that must be true or false.
-func (c *call) queryFlag(name string) (bool, error) {
-	if !c.ctx.QueryArgs().Has(name) {
-		return false, nil
-	}
-	return readFlag(name, c.query(name))
+	return sendCallback(c, httpd.StatusAccepted, j.ID, callback)
 }
 
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
 const cursorSize = 8 + 32
 
 // cursor is the start of a page of jobs, "" for the first.
-func (c *call) cursor() (string, error) {
-	cursor, err := base64.RawURLEncoding.DecodeString(c.query("cursor"))
+func cursor(c *call) (string, error) {
+	cursor, err := base64.RawURLEncoding.DecodeString(c.QueryText("cursor"))
 	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
-		return "", refuse(unacceptable, "cursor must be the next_cursor of the page before.")
+		return "", httpd.Refuse(httpd.Unacceptable, "cursor must be the next_cursor of the page before.")
 	}
 	return string(cursor), nil
 }
 
 // nextCursor is the start of the next page, encoded; nil if there is none.
 func nextCursor(next string) *string {
-	return textOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))
+	return record.TextOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))
+}
+
+func (s *Server) jobURLPath(id string) string { return record.BulkPath + "/" + id }
+
+// encodeJob is the current record of a job as JSON.
+func (s *Server) encodeJob(snap coordinator.Snapshot, c *store.Callback) ([]byte, error) {
+	r, err := record.NewJob(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+// loadJob is the record of a job in the store.
+func (s *Server) loadJob(id string) (*record.Job, error) {
+	snap, err := s.deps.Coordinator.Snapshot(id)
+	if err != nil {
+		return nil, err
+	}
+	var callback *store.Callback
+	c, err := s.deps.Store.Callback(id)
+	if err == nil {
+		callback = &c
+	} else if !errors.Is(err, store.ErrNoCallback) {
+		return nil, err
+	}
+	return record.NewJob(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, callback)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/plan"
 )
@@ -21,32 +22,32 @@ type jobPlan struct {
 }
 
 // getPlan serves the least time that the rest of a job takes.
-func (c *call) getPlan() error {
-	if err := c.checkQuery("sources", "refused"); err != nil {
+func getPlan(c *call) error {
+	if err := c.CheckQuery("sources", "refused"); err != nil {
 		return err
 	}
-	sources, err := c.queryNumber("sources", 0, 1, plan.MaxSources)
+	sources, err := c.QueryNumber("sources", 0, 1, plan.MaxSources)
 	if err != nil {
 		return err
 	}
-	refused, err := c.queryNumber("refused", 100*coordinator.DefaultRefused, 0, 100)
+	refused, err := c.QueryNumber("refused", 100*coordinator.DefaultRefused, 0, 100)
 	if err != nil {
 		return err
 	}
-	j, err := c.job()
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.srv.drainCtx, planTimeout)
+	ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), planTimeout)
 	defer cancel()
 	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID, coordinator.PlanOptions{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
 	switch {
 	case errors.Is(err, coordinator.ErrState):
-		return refuse(conflict, "The job has nothing left to ask: only a job that is queued, running or paused has a plan.")
+		return httpd.Refuse(httpd.Conflict, "The job has nothing left to ask: only a job that is queued, running or paused has a plan.")
 	case errors.Is(err, context.DeadlineExceeded):
-		return busy("The plan takes too long, or others are being made")
+		return httpd.Busy("The plan takes too long, or others are being made")
 	case err != nil:
 		return err
 	}
-	return c.sendJSON(statusOK, jobPlan{j.ID, p.Report()})
+	return c.SendJSON(httpd.StatusOK, jobPlan{j.ID, p.Report()})
 }

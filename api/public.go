@@ -7,48 +7,49 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/store"
 )
 
 // verifyPublic serves the anonymous endpoint. Only a well-formed request counts against its client's address.
-func (c *call) verifyPublic() error {
-	d, err := c.document()
+func verifyPublic(c *call) error {
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
-	email, err := d.requiredText("email")
+	email, err := d.RequiredText("email")
 	if err != nil {
 		return err
 	}
 	limits := store.DefaultPublicLimits()
 	limits.GlobalPerDay = c.srv.cfg.PublicPerDay
-	decision, err := c.srv.deps.Store.AllowPublic(c.clientIP(), limits, c.srv.now())
+	decision, err := c.srv.deps.Store.AllowPublic(c.ClientIP(), limits, c.srv.now())
 	if err != nil {
 		return err
 	}
-	c.limit = &decision
+	c.setDecision(decision)
 	if !decision.OK {
 		return overLimit(decision)
 	}
 	q := singleRequest{email: email, checkSMTP: true, timeout: defaultTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
-	a, err := c.verify(q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, LowPriority: true})
+	a, err := verify(c, q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, LowPriority: true})
 	if err != nil {
 		return err
 	}
-	return c.sendBytes(statusOK, a.AppendJSON(make([]byte, 0, 512), c.srv.now()))
+	return c.SendBytes(httpd.StatusOK, a.AppendJSON(make([]byte, 0, 512), c.srv.now()))
 }
 
 // admitOrigin admits pages of our own and of the configured origins, and sets the CORS headers for them.
-func (c *call) admitOrigin() error {
-	h := &c.ctx.Response.Header
+func admitOrigin(c *call) error {
+	h := &c.Ctx.Response.Header
 	h.Set("Vary", "Origin")
-	origin := string(c.ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
+	origin := string(c.Ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
 	if origin == "" {
 		return nil
 	}
-	if !c.ownOrigin(origin) && !slices.Contains(c.srv.cfg.CORSOrigins, origin) {
-		return refuse(forbidden, "Origin not allowed. The operator must add it with --cors-origin.")
+	if !ownOrigin(c, origin) && !slices.Contains(c.srv.cfg.CORSOrigins, origin) {
+		return httpd.Refuse(httpd.Forbidden, "Origin not allowed. The operator must add it with --cors-origin.")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id")
@@ -56,20 +57,20 @@ func (c *call) admitOrigin() error {
 }
 
 // ownOrigin reports that an origin is our public URL or the host that the request was sent to.
-func (c *call) ownOrigin(origin string) bool {
+func ownOrigin(c *call, origin string) bool {
 	if own, err := originOf(c.srv.cfg.PublicURL); err == nil && own == origin {
 		return true
 	}
 	_, host, ok := strings.Cut(origin, "://")
-	return ok && strings.EqualFold(host, string(c.ctx.Request.Header.Host()))
+	return ok && strings.EqualFold(host, string(c.Ctx.Request.Header.Host()))
 }
 
 // preflight answers a CORS preflight request. It does not count against a limit.
-func (c *call) preflight() error {
-	h := &c.ctx.Response.Header
+func preflight(c *call) error {
+	h := &c.Ctx.Response.Header
 	h.Set("Access-Control-Allow-Methods", "POST")
 	h.Set("Access-Control-Allow-Headers", "Content-Type")
 	h.Set("Access-Control-Max-Age", "86400")
-	c.ctx.Response.SetStatusCode(statusNoContent)
+	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
 	return nil
 }

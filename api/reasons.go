@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"probity/api/httpd"
 	"probity/engine"
 	"probity/internal/jsontext"
 )
@@ -75,4 +76,4 @@ func reasonsJSON() []byte {
 	return append(b, `]}`...)
 }
 
-func (c *call) getReasons() error { return c.sendBytes(statusOK, c.srv.reasonsBody) }
+func getReasons(c *call) error { return c.SendBytes(httpd.StatusOK, c.srv.reasonsBody) }

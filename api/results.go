@@ -7,11 +7,11 @@ import (
 	"io"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/results"
@@ -20,14 +20,14 @@ import (
 )
 
 // isSigned reports that the request has the signature of a link instead of a key.
-func (c *call) isSigned() bool { return c.ctx.QueryArgs().Has("signature") }
+func isSigned(c *call) bool { return c.Ctx.QueryArgs().Has("signature") }
 
 // checkSignature authorizes a signed link to the results of one job.
-func (c *call) checkSignature() error {
+func checkSignature(c *call) error {
 	if c.srv.deps.Callbacks == nil {
 		return callback.ErrLinkInvalid
 	}
-	j, err := c.srv.deps.Callbacks.VerifyLink(c.param, c.query("expires"), c.query("signature"))
+	j, err := c.srv.deps.Callbacks.VerifyLink(c.Param, c.QueryText("expires"), c.QueryText("signature"))
 	if err != nil {
 		return err
 	}
@@ -36,39 +36,39 @@ func (c *call) checkSignature() error {
 }
 
 // getResults serves the rows of a job.
-func (c *call) getResults() error {
-	f, err := c.readFilter()
+func getResults(c *call) error {
+	f, err := readFilter(c)
 	if err != nil {
 		return err
 	}
-	j, err := c.job()
+	j, err := job(c)
 	if err != nil {
 		return err
 	}
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	h := &c.ctx.Response.Header
+	h := &c.Ctx.Response.Header
 	kind, ending := mediaTypeOf(f.Form)
 	h.Set("Content-Disposition", contentDisposition(j, f, ending))
 	h.SetContentType(kind)
 	if !j.State.Finished() {
 		h.Set("Accept-Ranges", "none")
-		return c.streamResults(j, f)
+		return streamResults(c, j, f)
 	}
 	tag := etagOf(j, f, c.srv.deps.Coordinator.StoredForm())
 	h.Set("ETag", tag)
 	h.Set("Cache-Control", "private, no-cache")
-	if matchesETag(string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
-		c.ctx.Response.SetStatusCode(statusNotModified)
+	if httpd.MatchesETag(string(c.Ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), tag) {
+		c.Ctx.Response.SetStatusCode(httpd.StatusNotModified)
 		return nil
 	}
 	if f.Form == c.srv.deps.Coordinator.StoredForm() && len(f.Status) == 0 {
 		h.Set("Accept-Ranges", "bytes")
-		return c.sendStored(j, f)
+		return sendStored(c, j, f)
 	}
 	h.Set("Accept-Ranges", "none")
-	return c.streamResults(j, f)
+	return streamResults(c, j, f)
 }
 
 // checkResultsReady refuses results that are not available.
@@ -77,7 +77,7 @@ func checkResultsReady(j *store.Job, f results.Filter) error {
 	case j.State == store.JobExpired:
 		return coordinator.ErrExpired
 	case j.State == store.JobFailed:
-		return refuse(conflict, "The job has failed and has no results: look at its error.")
+		return httpd.Refuse(httpd.Conflict, "The job has failed and has no results: look at its error.")
 	case !j.State.Finished() && !f.Partial:
 		return coordinator.ErrNotReady
 	}
@@ -85,29 +85,29 @@ func checkResultsReady(j *store.Job, f results.Filter) error {
 }
 
 // readFilter reads which rows are wanted, and in which form.
-func (c *call) readFilter() (f results.Filter, err error) {
-	if err := c.checkQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
+func readFilter(c *call) (f results.Filter, err error) {
+	if err := c.CheckQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
 		return f, err
 	}
 	f.Form = results.Form{Format: results.CSV, Compress: results.None}
-	args := c.ctx.QueryArgs()
+	args := c.Ctx.QueryArgs()
 	if args.Has("format") {
-		if f.Format = results.Format(c.query("format")); f.Format != results.CSV && f.Format != results.JSONL {
-			return f, refuse(unacceptable, "format must be csv or jsonl.")
+		if f.Format = results.Format(c.QueryText("format")); f.Format != results.CSV && f.Format != results.JSONL {
+			return f, httpd.Refuse(httpd.Unacceptable, "format must be csv or jsonl.")
 		}
 	}
 	if args.Has("compress") {
-		switch f.Compress = results.Compress(c.query("compress")); f.Compress {
+		switch f.Compress = results.Compress(c.QueryText("compress")); f.Compress {
 		case results.None, results.Gzip, results.Zstd:
 		default:
-			return f, refuse(unacceptable, "compress must be none, gzip or zstd.")
+			return f, httpd.Refuse(httpd.Unacceptable, "compress must be none, gzip or zstd.")
 		}
 	}
-	if f.Partial, err = c.queryFlag("partial"); err != nil {
+	if f.Partial, err = c.QueryFlag("partial"); err != nil {
 		return f, err
 	}
 	if args.Has("status") {
-		f.Status, err = readStatuses(c.query("status"))
+		f.Status, err = readStatuses(c.QueryText("status"))
 	}
 	return f, err
 }
@@ -123,7 +123,7 @@ func readStatuses(s string) ([]engine.Status, error) {
 			}
 		}
 		if !known {
-			return nil, refuse(unacceptable, "status must be some of VALID, RISKY, INVALID and UNKNOWN, separated by commas.")
+			return nil, httpd.Refuse(httpd.Unacceptable, "status must be some of VALID, RISKY, INVALID and UNKNOWN, separated by commas.")
 		}
 	}
 	var list []engine.Status
@@ -191,117 +191,53 @@ func etagOf(j *store.Job, f results.Filter, stored results.Form) string {
 	return `W/"` + tag + `"`
 }
 
-// matchesETag compares weakly (RFC 9110, section 13.1.2).
-func matchesETag(header, tag string) bool {
-	if strings.TrimSpace(header) == "*" {
-		return true
-	}
-	for one := range strings.SplitSeq(header, ",") {
-		if strings.TrimPrefix(strings.TrimSpace(one), "W/") == strings.TrimPrefix(tag, "W/") {
-			return header != ""
-		}
-	}
-	return false
-}
-
 // sendStored serves the stored file or the requested range of it.
-func (c *call) sendStored(j *store.Job, filter results.Filter) error {
-	f, j, err := c.srv.deps.Coordinator.OpenStored(c.ctx, j.ID)
+func sendStored(c *call, j *store.Job, filter results.Filter) error {
+	f, j, err := c.srv.deps.Coordinator.OpenStored(c.Ctx, j.ID)
 	if err != nil {
 		return fmt.Errorf("stored results: %w", err)
 	}
 	tag := etagOf(j, filter, filter.Form) // of these bytes
-	c.ctx.Response.Header.Set("ETag", tag)
-	part, err := c.requestedRange(j.ResultBytes, tag)
-	if err == nil && !c.ctx.IsHead() {
-		err = c.auditDownload(j, filter, part)
+	c.Ctx.Response.Header.Set("ETag", tag)
+	part, err := c.RequestedRange(j.ResultBytes, tag)
+	if err == nil && !c.Ctx.IsHead() {
+		err = auditDownload(c, j, filter, part)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if part.isRange {
-		c.ctx.Response.SetStatusCode(statusPartial)
-		c.ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.to-1, j.ResultBytes))
+	if part.IsRange {
+		c.Ctx.Response.SetStatusCode(httpd.StatusPartial)
+		c.Ctx.Response.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.From, part.To-1, j.ResultBytes))
 	}
 	body := struct {
 		io.Reader
 		io.Closer
-	}{io.NewSectionReader(f, part.from, part.to-part.from), f}
-	c.ctx.Response.SetBodyStream(body, int(part.to-part.from))
+	}{io.NewSectionReader(f, part.From, part.To-part.From), f}
+	c.Ctx.Response.SetBodyStream(body, int(part.To-part.From))
 	return nil
-}
-
-// byteRange is the bytes [from, to) of a file: the requested ones, or all.
-type byteRange struct {
-	from, to int64
-	isRange  bool
-}
-
-// requestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it cannot read,
-// and any if If-Range names another tag.
-func (c *call) requestedRange(size int64, tag string) (byteRange, error) {
-	all := byteRange{to: size}
-	header := string(c.ctx.Request.Header.Peek(fasthttp.HeaderRange))
-	if ifRange := string(c.ctx.Request.Header.Peek(fasthttp.HeaderIfRange)); ifRange != "" && ifRange != tag {
-		return all, nil
-	}
-	from, to, ok := parseRange(header, size)
-	if !ok {
-		return all, nil
-	}
-	if from >= to {
-		r := refuse(badRange, "The Range is outside of the file: ask for bytes below %d.", size)
-		r.length = size
-		return byteRange{}, r
-	}
-	return byteRange{from, to, true}, nil
-}
-
-// parseRange returns the bytes [from, to) of a file that a Range header requests; from is not below to if there are none.
-func parseRange(header string, size int64) (from, to int64, ok bool) {
-	spec, isBytes := strings.CutPrefix(header, "bytes=")
-	first, last, isRange := strings.Cut(strings.TrimSpace(spec), "-")
-	if !isBytes || !isRange || strings.Contains(spec, ",") {
-		return 0, 0, false
-	}
-	if first == "" {
-		n, err := strconv.ParseUint(last, 10, 62)
-		return max(0, size-int64(n)), size, err == nil
-	}
-	begin, err := strconv.ParseUint(first, 10, 62)
-	if err != nil {
-		return 0, 0, false
-	}
-	if last == "" {
-		return int64(begin), size, true
-	}
-	end, err := strconv.ParseUint(last, 10, 62)
-	if err != nil || end < begin {
-		return 0, 0, false
-	}
-	return int64(begin), min(int64(end)+1, size), true
 }
 
 // streamResults makes rows while they are sent. A failure before the first byte is answered; a later one breaks
 // the connection, so that half a file never passes for a whole one.
-func (c *call) streamResults(j *store.Job, f results.Filter) error {
-	if c.ctx.IsHead() {
-		c.ctx.Response.SetBodyStream(strings.NewReader(""), -1)
+func streamResults(c *call, j *store.Job, f results.Filter) error {
+	if c.Ctx.IsHead() {
+		c.Ctx.Response.SetBodyStream(strings.NewReader(""), -1)
 		return nil
 	}
 	s, id := c.srv, j.ID
 	r, w := io.Pipe()
-	s.streams.Go(func() {
-		w.CloseWithError(s.deps.Coordinator.Results(s.stopCtx, id, f, w))
+	s.http.Stream(func() {
+		w.CloseWithError(s.deps.Coordinator.Results(s.http.StopContext(), id, f, w))
 	})
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	if _, err := buffered.Peek(1); err != nil && err != io.EOF {
 		return errors.Join(err, r.Close())
 	}
-	if err := c.auditDownload(j, f, byteRange{}); err != nil {
+	if err := auditDownload(c, j, f, httpd.ByteRange{}); err != nil {
 		return errors.Join(err, r.Close())
 	}
-	c.ctx.Response.SetBodyStream(struct {
+	c.Ctx.Response.SetBodyStream(struct {
 		io.Reader
 		io.Closer
 	}{buffered, r}, -1)

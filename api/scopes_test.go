@@ -28,17 +28,17 @@ func TestKeysOpenOnlyTheirScopes(t *testing.T) {
 	asked := 0
 	for _, r := range w.server.routeTable {
 		if r.access != keyOrSession && r.access != keyOrSignature && r.access != adminKey {
-			require.Zero(t, r.scopes, "%s %s takes no key", r.method, r.name)
+			require.Zero(t, r.scopes, "%s %s takes no key", r.Method, r.Path)
 			continue
 		}
-		require.NotZero(t, r.scopes, "%s %s is opened by no key: name its scopes", r.method, r.name)
+		require.NotZero(t, r.scopes, "%s %s is opened by no key: name its scopes", r.Method, r.Path)
 		if r.access == adminKey {
-			require.Equal(t, store.ScopeAdmin, r.scopes, "%s %s", r.method, r.name)
+			require.Equal(t, store.ScopeAdmin, r.scopes, "%s %s", r.Method, r.Path)
 		}
-		path := strings.NewReplacer("{user}", "x", "{job_id}", "x", "{key_id}", "x").Replace(r.name)
+		path := strings.NewReplacer("{user}", "x", "{job_id}", "x", "{key_id}", "x").Replace(r.Path)
 		for scope, key := range keys {
-			got := w.do(request{method: r.method, path: path, key: key})
-			require.Equal(t, r.scopes&scope == 0, got.status == 403, "%s %s with a key of %s: %d", r.method, r.name, scope.Names(), got.status)
+			got := w.do(request{method: r.Method, path: path, key: key})
+			require.Equal(t, r.scopes&scope == 0, got.status == 403, "%s %s with a key of %s: %d", r.Method, r.Path, scope.Names(), got.status)
 			asked++
 		}
 	}

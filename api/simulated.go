@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/api/httpd"
 	"probity/engine"
 	"probity/store"
 )
@@ -64,7 +65,7 @@ func reasonNamed(local string) engine.Reason {
 }
 
 // simulatedRefusal is the error that an address requests from a test key, nil for none. Its headers agree with its detail.
-func (c *call) simulatedRefusal(email string) error {
+func simulatedRefusal(c *call, email string) error {
 	a, err := engine.ParseTrimmed(email)
 	if err != nil || a.Domain() != simulatedDomain {
 		return nil
@@ -73,10 +74,12 @@ func (c *call) simulatedRefusal(email string) error {
 	case "http_402":
 		return &store.ErrInsufficientCredits{Balance: 0, Needed: 1}
 	case "http_429":
-		c.limit = &store.Decision{Limit: c.limit.Limit, Reset: time.Minute, RetryAfter: time.Minute}
-		return overLimit(*c.limit)
+		c.setDecision(store.Decision{Limit: c.decision.Limit, Reset: time.Minute, RetryAfter: time.Minute})
+		return overLimit(c.decision)
 	case "http_500":
-		return &refusal{kind: failed, detail: failedDetail, simulated: true}
+		r := httpd.NewFailure(nil)
+		r.Simulated = true
+		return r
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -31,26 +32,26 @@ type singleRequest struct {
 // singleFields are the members of a single verification's body.
 var singleFields = []string{"email", "check_smtp", "timeout", "max_age", "details"}
 
-func readSingle(d *document) (q singleRequest, err error) {
-	if err = d.checkUnknownFields(singleFields); err != nil {
+func readSingle(d *httpd.Document) (q singleRequest, err error) {
+	if err = d.CheckUnknownFields(singleFields); err != nil {
 		return q, err
 	}
-	if q.email, err = d.requiredText("email"); err != nil {
+	if q.email, err = d.RequiredText("email"); err != nil {
 		return q, err
 	}
-	if q.checkSMTP, err = d.boolean("check_smtp", true); err != nil {
+	if q.checkSMTP, err = d.Boolean("check_smtp", true); err != nil {
 		return q, err
 	}
-	seconds, err := d.number("timeout", defaultTimeout, 1, maxTimeout)
+	seconds, err := d.Number("timeout", defaultTimeout, 1, maxTimeout)
 	if err != nil {
 		return q, err
 	}
 	q.timeout = time.Duration(seconds) * time.Second
-	if seconds, err = d.number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0, maxMaxAge); err != nil {
+	if seconds, err = d.Number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0, maxMaxAge); err != nil {
 		return q, err
 	}
 	q.maxAge = time.Duration(seconds) * time.Second
-	q.details, err = d.boolean("details", false)
+	q.details, err = d.Boolean("details", false)
 	return q, err
 }
 
@@ -60,8 +61,8 @@ func (q *singleRequest) digest() store.KeyHash {
 }
 
 // verifySingle serves POST /v1/verify/single.
-func (c *call) verifySingle() error {
-	d, err := c.document()
+func verifySingle(c *call) error {
+	d, err := c.Document()
 	if err != nil {
 		return err
 	}
@@ -70,51 +71,51 @@ func (c *call) verifySingle() error {
 		return err
 	}
 	if c.identity.Test {
-		if err := c.simulatedRefusal(q.email); err != nil {
+		if err := simulatedRefusal(c, q.email); err != nil {
 			return err
 		}
 	}
-	key := string(c.ctx.Request.Header.Peek("Idempotency-Key"))
+	key := string(c.Ctx.Request.Header.Peek("Idempotency-Key"))
 	if key == "" {
-		return c.answerSingle(q, nil)
+		return answerSingle(c, q, nil)
 	}
-	r := store.Request{Account: c.identity.User.ID, Endpoint: c.route.name, Key: key, Digest: q.digest()}
+	r := store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: q.digest()}
 	kept, done, err := c.srv.deps.Store.BeginRequest(r, c.srv.now())
 	if err != nil {
 		return err
 	}
 	if done {
-		return c.sendBytes(kept.Status, kept.Body)
+		return c.SendBytes(kept.Status, kept.Body)
 	}
 	defer c.srv.deps.Store.EndRequest(r)
-	return c.answerSingle(q, &r)
+	return answerSingle(c, q, &r)
 }
 
 // answerSingle reserves, verifies and settles. The answer to a request with an Idempotency-Key is stored in
 // the commit that charges for it.
-func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
-	ref := store.WithKey(c.id, c.identity.Key)
-	if err := c.reserve(ref); err != nil {
+func answerSingle(c *call, q singleRequest, keep *store.Request) error {
+	ref := store.WithKey(c.ID, c.identity.Key)
+	if err := reserve(c, ref); err != nil {
 		return err
 	}
 	started := time.Now()
-	a, err := c.verify(q, started, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details})
+	a, err := verify(c, q, started, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details})
 	if err != nil {
-		return errors.Join(err, c.settle(ref, 0, c.srv.now(), nil))
+		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}
 	if !c.identity.Test {
 		a.Credits = results.Cost(a.Verdict.Status)
 	}
-	c.rememberSingle(a)
+	rememberSingle(c, a)
 	now := c.srv.clock(started.Add(a.Took))
-	res := &c.ctx.Response
+	res := &c.Ctx.Response
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // reuses the buffer of the connection's last answer
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
-		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: statusOK, Body: body}, now))
+		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: httpd.StatusOK, Body: body}, now))
 	}
-	if err := c.settle(ref, a.Credits, now, parts); err != nil {
-		return errors.Join(err, c.settle(ref, 0, c.srv.now(), nil)) // a failure costs nothing
+	if err := settle(c, ref, a.Credits, now, parts); err != nil {
+		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil)) // a failure costs nothing
 	}
 	res.SwapBody(body)
 	res.Header.SetContentType("application/json")
@@ -122,7 +123,7 @@ func (c *call) answerSingle(q singleRequest, keep *store.Request) error {
 }
 
 // reserve reserves the price of a verification before any work. ref is its name in the ledger.
-func (c *call) reserve(ref string) error {
+func reserve(c *call, ref string) error {
 	if c.identity.Test {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (c *call) reserve(ref string) error {
 }
 
 // settle charges what was used and releases the rest.
-func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part) error {
+func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) error {
 	if c.identity.Test {
 		if len(parts) == 0 {
 			return nil
@@ -141,9 +142,9 @@ func (c *call) settle(ref string, used int64, now time.Time, parts []store.Part)
 }
 
 // verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
-func (c *call) verify(q singleRequest, started time.Time, r coordinator.Request) (*results.Single, error) {
-	ctx := newDeadline(c.srv.stopCtx, started.Add(q.timeout))
-	defer ctx.release()
+func verify(c *call, q singleRequest, started time.Time, r coordinator.Request) (*results.Single, error) {
+	ctx := httpd.NewDeadline(c.srv.http.StopContext(), started.Add(q.timeout))
+	defer ctx.Release()
 	got, err := c.srv.deps.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "request/deadline", 0, c.srv.now())}, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/engine"
@@ -121,7 +122,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	dialer := &net.Dialer{}
 	callbacks, err := callback.New(callback.Config{Store: w.store, Results: w.coord,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
-			return CallbackRecord("http://probity.test", w.coord.ResultRetention(), j, c)
+			return record.ForCallback("http://probity.test", w.coord.ResultRetention(), j, c)
 		},
 		PublicURL: "http://probity.test", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
@@ -136,7 +137,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	w.server, err = New(cfg, Deps{Store: w.store, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
 		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, Eraser: coordinator.NewEraser(coordinator.EraserConfig{Store: w.store, Jobs: w.coord, Caches: &w.nodes,
 			Answers: func(folded string) (int, error) {
-				return w.store.EraseAnswers(func(b []byte) bool { return IsAnswerAbout(b, folded) })
+				return w.store.EraseAnswers(func(b []byte) bool { return record.IsAnswerAbout(b, folded) })
 			}})})
 	require.NoError(t, err)
 	w.createAccounts()

@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/store"
@@ -21,7 +23,7 @@ import (
 // If an option after the file changes how the file is read, it is read again from a scratch copy.
 type upload struct {
 	call       *call
-	form       *form
+	form       *bulkForm
 	sum        hash.Hash // of the file's bytes, for the Idempotency-Key
 	request    *store.Request
 	keyClaimed bool
@@ -40,28 +42,28 @@ type storedAnswer struct{ store.Answer }
 func (*storedAnswer) Error() string { return "answered before" }
 
 // createJob serves POST /v1/verify/bulk.
-func (c *call) createJob() error {
+func createJob(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	u := &upload{call: c, form: newForm(&c.body, string(c.ctx.Request.Header.ContentType())), sum: sha256.New()}
-	if key := string(c.ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
+	u := &upload{call: c, form: newBulkForm(c), sum: sha256.New()}
+	if key := string(c.Ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
 		if len(key) > store.MaxName {
 			return store.ErrIdempotencyKey
 		}
-		u.request = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.name, Key: key}
+		u.request = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key}
 	}
 	defer u.release()
 	err := u.receive()
 	if kept, ok := errors.AsType[*storedAnswer](err); ok {
-		c.ctx.Response.Header.Set("Location", kept.Location)
-		return c.sendBytes(kept.Status, kept.Body)
+		c.Ctx.Response.Header.Set("Location", kept.Location)
+		return c.SendBytes(kept.Status, kept.Body)
 	}
 	if err != nil {
 		return err
 	}
-	c.ctx.Response.Header.Set("Location", u.call.srv.jobURLPath(u.job.ID))
-	return c.sendBytes(statusAccepted, u.body)
+	c.Ctx.Response.Header.Set("Location", u.call.srv.jobURLPath(u.job.ID))
+	return c.SendBytes(httpd.StatusAccepted, u.body)
 }
 
 // checkDiskSpace refuses uploads if less than DiskFloor bytes are free. If the file system cannot say, uploads are accepted.
@@ -70,7 +72,7 @@ func (s *Server) checkDiskSpace() error {
 		return nil
 	}
 	if use, err := s.deps.FS.GetDiskUsage(s.deps.Scratch); err == nil && use.AvailBytes < uint64(s.cfg.DiskFloor) {
-		return busy("The disk is nearly full, so that no uploads are taken")
+		return httpd.Busy("The disk is nearly full, so that no uploads are taken")
 	}
 	return nil
 }
@@ -83,17 +85,17 @@ func (u *upload) release() {
 
 // receive reads the form and makes the job.
 func (u *upload) receive() error {
-	file, err := u.form.next()
+	file, err := u.form.Next()
 	if err != nil {
 		return err
 	}
 	if file == nil {
-		return refuse(unacceptable, "file is missing: send the list as a part of that name.")
+		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name.")
 	}
 	if err := u.checkCallback(); err != nil {
 		return err
 	}
-	optionsKnown := u.form.has("email_column") && u.form.has("has_header")
+	optionsKnown := u.form.Has("email_column") && u.form.Has("has_header")
 	if optionsKnown || u.call.srv.deps.FS == nil {
 		return u.accept(io.TeeReader(file, u.sum), file.FileName())
 	}
@@ -103,7 +105,7 @@ func (u *upload) receive() error {
 // receiveWithCopy accepts the file as it arrives, and again from a copy if options after it change how it is read.
 func (u *upload) receiveWithCopy(file *multipart.Part) (err error) {
 	fs := u.call.srv.deps.FS
-	path := fs.PathJoin(u.call.srv.deps.Scratch, "upload-"+u.call.id)
+	path := fs.PathJoin(u.call.srv.deps.Scratch, "upload-"+u.call.ID)
 	if err := fs.MkdirAll(u.call.srv.deps.Scratch, 0o700); err != nil {
 		return fmt.Errorf("scratch: %w", err)
 	}
@@ -149,8 +151,8 @@ func (w *copyingWriter) Write(b []byte) (int, error) {
 // readRemaining reads the rest of a refused file and the parts after it; again reports that they change how it is read.
 func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
 	was := u.form.bulkOptions
-	if _, err := io.Copy(io.Discard, file); err != nil {
-		return false, brokenForm(err)
+	if _, err := io.Copy(io.Discard, httpd.FormFile(file)); err != nil {
+		return false, err
 	}
 	if err := u.finishForm(); err != nil {
 		return false, err
@@ -161,7 +163,7 @@ func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
 // finishForm reads the parts after the file.
 func (u *upload) finishForm() error {
 	before := u.form.callbackURL
-	more, err := u.form.next()
+	more, err := u.form.Next()
 	if err != nil {
 		return err
 	}
@@ -179,15 +181,15 @@ func (u *upload) checkCallback() error {
 		return nil
 	}
 	if u.call.srv.deps.Callbacks == nil {
-		return refuse(unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
+		return httpd.Refuse(httpd.Unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
 	}
-	return u.call.srv.deps.Callbacks.CheckURL(u.call.srv.stopCtx, u.form.callbackURL)
+	return u.call.srv.deps.Callbacks.CheckURL(u.call.srv.http.StopContext(), u.form.callbackURL)
 }
 
 // accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
-	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.stopCtx, coordinator.Upload{Body: formFile{file}, Options: coordinator.Options{
+	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), coordinator.Upload{Body: httpd.FormFile(file), Options: coordinator.Options{
 		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part {
 			parts, err := u.commitParts(j, o)
@@ -201,17 +203,6 @@ func (u *upload) accept(file io.Reader, filename string) error {
 	return err
 }
 
-// formFile reads a part; its errors are refusals of the form, not errors of the CSV.
-type formFile struct{ r io.Reader }
-
-func (f formFile) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	if err != nil && err != io.EOF {
-		err = brokenForm(err)
-	}
-	return n, err
-}
-
 // commitParts is what is committed with the job of a counted list: the record's options, the reservation and the stored
 // answer. with are the options that the file was read with.
 func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, error) {
@@ -221,7 +212,7 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, erro
 	o := u.form.bulkOptions
 	if o.column != with.column || o.noHeader != with.noHeader {
 		if u.call.srv.deps.FS == nil {
-			return nil, refuse(unacceptable, "email_column and has_header must come before file: send the parts in that order.")
+			return nil, httpd.Refuse(httpd.Unacceptable, "email_column and has_header must come before file: send the parts in that order.")
 		}
 		return nil, errReadAgain
 	}
@@ -236,14 +227,14 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, erro
 	if u.body, err = u.call.srv.encodeJob(coordinator.Snapshot{Job: *j}, nil); err != nil {
 		return nil, err
 	}
-	parts := []store.Part{store.ReserveJob(j.Account, j.ID, maxCost(j), j.CreatedAt)}
+	parts := []store.Part{store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt)}
 	if u.request == nil {
 		return parts, nil
 	}
 	if err := u.claimKey(o, j.Filename); err != nil {
 		return nil, err
 	}
-	answer := store.Answer{Status: statusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
+	answer := store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
 	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt)), nil
 }
 
@@ -259,12 +250,4 @@ func (u *upload) claimKey(o bulkOptions, filename string) error {
 	}
 	u.keyClaimed = true
 	return nil
-}
-
-// maxCost is the most that a job may cost.
-func maxCost(j *store.Job) int64 {
-	if j.Test {
-		return 0
-	}
-	return j.Unique
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"probity/api"
+	"probity/api/httpd"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/results"
@@ -258,7 +260,7 @@ func (s *service) newCallbacks() (*callback.Sender, error) {
 	}
 	return callback.New(callback.Config{Store: s.node.store, Results: s.node.coordinator,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
-			return api.CallbackRecord(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
+			return record.ForCallback(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
 		},
 		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
@@ -303,13 +305,11 @@ func (s *service) newServer() (*api.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Config{PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxy, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
-		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		TLS: s.tlsListener.Config()},
+	return api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
+		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
 		api.Deps{Store: s.node.store, Coordinator: s.node.coordinator, Callbacks: s.callbacks, FS: s.disk,
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
-			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry,
-			Eraser: s.eraser})
+			Scratch:  s.scratchDir(), Log: s.log, Metrics: s.registry, Eraser: s.eraser})
 }
 
 // run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.
@@ -351,7 +351,7 @@ func (s *service) adminHandler() http.Handler {
 // serveAdminHTTP serves an operator's listener until ctx ends. On loopback it refuses requests for other host names.
 func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	if a, ok := listener.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
-		handler = api.RefuseForeignHosts(handler)
+		handler = httpd.RefuseForeignHosts(handler)
 	}
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)

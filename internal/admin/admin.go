@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"probity/api"
+	"probity/api/record"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -45,9 +45,9 @@ type client interface {
 	Suppress(ctx context.Context, kind, name, note string) (suppressionView, error)
 	Suppressions(ctx context.Context) ([]suppressionView, error)
 	Unsuppress(ctx context.Context, kind, name string) error
-	Erase(ctx context.Context, address string) (api.Receipt, error)
-	Receipt(ctx context.Context, id string) (api.Receipt, error)
-	Receipts(ctx context.Context) ([]api.Receipt, error) // newest first
+	Erase(ctx context.Context, address string) (record.Receipt, error)
+	Receipt(ctx context.Context, id string) (record.Receipt, error)
+	Receipts(ctx context.Context) ([]record.Receipt, error) // newest first
 	Backup(ctx context.Context, dir string, jobs bool) error
 	AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) // newest first
 	Close() error

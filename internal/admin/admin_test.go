@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/api"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
@@ -423,6 +424,6 @@ func TestNamesAnAddress(t *testing.T) {
 		`{"job_id":"ann@example.com"}`:                                             false,
 		`not JSON`:                                                                 false,
 	} {
-		require.Equal(t, want, api.IsAnswerAbout([]byte(body), "ann@example.com"), body)
+		require.Equal(t, want, record.IsAnswerAbout([]byte(body), "ann@example.com"), body)
 	}
 }

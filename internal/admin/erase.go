@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"probity/api"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/internal/console"
@@ -60,22 +60,22 @@ func (c *eraseCmd) Run(ctx context.Context, con *console.IO) error {
 	})
 }
 
-func (c *eraseCmd) receipts(ctx context.Context, o client) ([]api.Receipt, error) {
+func (c *eraseCmd) receipts(ctx context.Context, o client) ([]record.Receipt, error) {
 	if c.List {
 		return o.Receipts(ctx)
 	}
-	one := func() (api.Receipt, error) { return o.Erase(ctx, c.Address) }
+	one := func() (record.Receipt, error) { return o.Erase(ctx, c.Address) }
 	if c.Receipt != "" {
-		one = func() (api.Receipt, error) { return o.Receipt(ctx, c.Receipt) }
+		one = func() (record.Receipt, error) { return o.Receipt(ctx, c.Receipt) }
 	}
 	r, err := one()
-	return []api.Receipt{r}, err
+	return []record.Receipt{r}, err
 }
 
 // shownHashLen is how many characters of an address hash a table shows, enough to identify a receipt. JSON has the whole hash.
 const shownHashLen = 12
 
-func receiptCells(r api.Receipt) []string {
+func receiptCells(r record.Receipt) []string {
 	ages := make([]string, len(r.Expiring))
 	for i, a := range r.Expiring {
 		ages[i] = a.String()
@@ -87,7 +87,7 @@ func receiptCells(r api.Receipt) []string {
 // NewEraser makes the eraser of a store, its jobs and its caches. It also deletes answers that are stored under an Idempotency-Key.
 func NewEraser(s *store.Store, jobs *coordinator.Coordinator, caches coordinator.Caches, log *slog.Logger) *coordinator.Eraser {
 	storedAnswers := func(folded string) (int, error) {
-		return s.EraseAnswers(func(body []byte) bool { return api.IsAnswerAbout(body, folded) })
+		return s.EraseAnswers(func(body []byte) bool { return record.IsAnswerAbout(body, folded) })
 	}
 	return coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: jobs, Caches: caches, Answers: storedAnswers, Log: log})
 }

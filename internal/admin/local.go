@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/api"
+	"probity/api/record"
 	"probity/coordinator"
 	"probity/engine"
 	"probity/engine/lists"
@@ -257,7 +258,7 @@ func (r *local) Unsuppress(_ context.Context, kind, name string) error {
 
 // Erase erases an address with a coordinator that is not running; unfinished jobs continue without it at the next start. A coordinator's
 // folder has no cache: its nodes erase the address when it runs.
-func (r *local) Erase(ctx context.Context, address string) (receipt api.Receipt, err error) {
+func (r *local) Erase(ctx context.Context, address string) (receipt record.Receipt, err error) {
 	a, err := engine.ParseTrimmed(address)
 	if err != nil {
 		return receipt, fmt.Errorf("address to erase: %w", err)
@@ -283,19 +284,19 @@ func (r *local) Erase(ctx context.Context, address string) (receipt api.Receipt,
 }
 
 // newReceipt shows an erasure without the times at which job files are deleted: they depend on the server's flags.
-func newReceipt(e store.Erasure) api.Receipt {
-	return api.NewReceipt(e, func(string) time.Time { return time.Time{} })
+func newReceipt(e store.Erasure) record.Receipt {
+	return record.NewReceipt(e, nil)
 }
 
-func (r *local) Receipt(_ context.Context, id string) (api.Receipt, error) {
+func (r *local) Receipt(_ context.Context, id string) (record.Receipt, error) {
 	e, err := r.store.Erasure(id)
 	if errors.Is(err, store.ErrNotFound) {
-		return api.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
+		return record.Receipt{}, fmt.Errorf("there is no erasure %s: erase --list shows what there is", id)
 	}
 	return newReceipt(e), err
 }
 
-func (r *local) Receipts(context.Context) (receipts []api.Receipt, err error) {
+func (r *local) Receipts(context.Context) (receipts []record.Receipt, err error) {
 	list, err := r.store.Erasures("", 100)
 	for _, e := range list {
 		receipts = append(receipts, newReceipt(e))

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"probity/api"
+	"probity/api/record"
 	"probity/internal/apiclient"
 	"probity/internal/console"
 	"probity/store"
@@ -198,18 +198,18 @@ func (r *remote) Unsuppress(ctx context.Context, kind, name string) error {
 	return r.call(ctx, http.MethodDelete, withQuery("suppressions", "kind", kind, "name", name), nil, nil)
 }
 
-func (r *remote) Erase(ctx context.Context, address string) (e api.Receipt, err error) {
+func (r *remote) Erase(ctx context.Context, address string) (e record.Receipt, err error) {
 	err = r.call(ctx, http.MethodPost, "erase", map[string]any{"address": address}, &e)
 	return e, err
 }
 
-func (r *remote) Receipt(ctx context.Context, id string) (e api.Receipt, err error) {
+func (r *remote) Receipt(ctx context.Context, id string) (e record.Receipt, err error) {
 	err = r.get(ctx, "erasures/"+url.PathEscape(id), &e)
 	return e, err
 }
 
-func (r *remote) Receipts(ctx context.Context) ([]api.Receipt, error) {
-	var v struct{ Erasures []api.Receipt }
+func (r *remote) Receipts(ctx context.Context) ([]record.Receipt, error) {
+	var v struct{ Erasures []record.Receipt }
 	err := r.get(ctx, "erasures?limit=100", &v)
 	return v.Erasures, err
 }

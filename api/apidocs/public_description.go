@@ -1,0 +1,70 @@
+package apidocs
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// publicDescription is the public part of the description: the API for customers. The paths for admins and the dashboard, and
+// the components that only they use, are left out; openapi.yaml has them all.
+func publicDescription(whole []byte) (root docNode, err error) {
+	if err := json.Unmarshal(whole, &root); err != nil {
+		return nil, err
+	}
+	paths := root.child("paths")
+	for path := range paths {
+		if !isPublic(path) {
+			delete(paths, path)
+		}
+	}
+	root["security"] = []any{map[string]any{"key": []any{}}}
+	tags, _ := root["tags"].([]any)
+	root["tags"] = slices.DeleteFunc(tags, func(tag any) bool {
+		t, _ := tag.(map[string]any)
+		return t["name"] == "Admin" || t["name"] == "Dashboard"
+	})
+	root.prune()
+	return root, nil
+}
+
+func isPublic(path string) bool {
+	for _, prefix := range []string{"/v1/admin/", "/v1/dash/", "/app", "/assets/"} {
+		if strings.HasPrefix(path, prefix) {
+			return false
+		}
+	}
+	return path != "/"
+}
+
+// prune drops the components that no path refers to.
+func (n docNode) prune() {
+	used := map[string]bool{"#/components/securitySchemes/key": true}
+	n.markUsed(map[string]any(n.child("paths")), used)
+	for kind, of := range n.child("components") {
+		all, _ := of.(map[string]any)
+		for name := range all {
+			if !used["#/components/"+kind+"/"+name] {
+				delete(all, name)
+			}
+		}
+	}
+}
+
+// markUsed marks what a part of the description refers to, and what that refers to.
+func (n docNode) markUsed(part any, used map[string]bool) {
+	switch part := part.(type) {
+	case map[string]any:
+		for key, v := range part {
+			if at, ok := v.(string); ok && key == "$ref" && !used[at] {
+				used[at] = true
+				n.markUsed(map[string]any(docsBuilder{n}.resolveRef(docNode{"$ref": at})), used)
+			}
+			n.markUsed(v, used)
+		}
+	case []any:
+		for _, v := range part {
+			n.markUsed(v, used)
+		}
+	}
+}

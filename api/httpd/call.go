@@ -1,0 +1,278 @@
+package httpd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"probity/engine"
+)
+
+// Call is one request and its answer.
+type Call struct {
+	Ctx     *fasthttp.RequestCtx
+	ID      string // X-Request-Id
+	Started time.Time
+	Param   string // the parameter of the route's path
+	Account string // for the log; set by Admit
+	// App is what the application keeps of the request; set by Admit. A call that is used again has the reset one of an earlier request.
+	App App
+
+	server   *Server
+	body     body
+	route    *servedRoute // nil when there is none
+	admitErr error        // the result of admit
+	limit    rateLimitState
+
+	scratch [32]byte // for what is appended and copied at once
+
+	// What most requests need, in one allocation: a small body and its members (BenchmarkHandle in api).
+	smallBody [smallBodySize]byte
+	jsonBody  Document
+}
+
+// App is what an application keeps of a request.
+type App interface {
+	// Reset drops all of it. The request is over.
+	Reset()
+}
+
+// rateLimitState is what the headers of an answer say about a rate limit.
+type rateLimitState struct {
+	known            bool
+	limit, remaining int
+	reset            time.Duration
+}
+
+// SetRateLimit sets what the headers of the answer say about the rate limit that the request counts in.
+func (c *Call) SetRateLimit(limit, remaining int, reset time.Duration) {
+	c.limit = rateLimitState{true, limit, remaining, reset}
+}
+
+// smallBodySize is how many bytes of a body fit into a call: an address of usual length, and some options.
+const smallBodySize = 128
+
+// newCall takes a call from the pool or makes one.
+func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
+	c, ok := s.callPool.Get().(*Call)
+	if !ok {
+		c = new(Call)
+	}
+	c.server, c.Ctx, c.ID, c.Started = s, ctx, s.deps.NewID(), time.Now()
+	return c
+}
+
+// recycle returns a finished call to the pool. Its response must not be a stream, which could still use it.
+func (c *Call) recycle() {
+	pool := &c.server.callPool
+	if c.App != nil {
+		c.App.Reset()
+	}
+	*c = Call{App: c.App}
+	pool.Put(c)
+}
+
+// callKey is the user value that keeps the call between "Expect: 100-continue" and the handler.
+const callKey = "call"
+
+// beginCall admits a request, once.
+func (s *Server) beginCall(ctx *fasthttp.RequestCtx) *Call {
+	if c, ok := ctx.UserValue(callKey).(*Call); ok {
+		return c
+	}
+	c := s.newCall(ctx)
+	c.admitErr = c.admit()
+	return c
+}
+
+// handleExpectContinue answers "Expect: 100-continue": a request that is refused anyway is refused without its body.
+func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
+	c := s.beginCall(ctx)
+	if c.admitErr == nil {
+		ctx.SetUserValue(callKey, c)
+		return statusContinue
+	}
+	// The body may come although it was not requested: the connection is closed because it is not read to its end.
+	c.body.r = strings.NewReader("unread")
+	c.finish(c.admitErr)
+	return ctx.Response.StatusCode()
+}
+
+// Handle answers a request.
+func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
+	c := s.beginCall(ctx)
+	ctx.RemoveUserValue(callKey)
+	c.openBody()
+	err := c.admitErr
+	if err == nil {
+		err = c.run()
+	}
+	frequent := c.route != nil && c.route.Frequent
+	if frequent {
+		// Requests that have arrived are handled first, and then all answers are written in a row: that uses the processor's caches
+		// better (`bench single`).
+		runtime.Gosched()
+	}
+	c.finish(err)
+	if frequent {
+		c.recycle()
+	}
+}
+
+// run calls the handler. A panic is our bug: it fails only this request.
+func (c *Call) run() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if c.server.deps.Fatal != nil && c.server.deps.Fatal(p) {
+				panic(p)
+			}
+			c.server.log.Error("handler panicked", "request", c.ID, "route", c.route.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r := NewFailure(nil)
+			r.closeConn = true
+			err = r
+		}
+	}()
+	return c.route.Handle(c)
+}
+
+func (c *Call) openBody() {
+	h := &c.Ctx.Request.Header
+	c.body = body{r: c.Ctx.RequestBodyStream(), conn: c.Ctx.Conn(), contentLength: int64(h.ContentLength()), limit: MaxJSON}
+	if c.body.contentLength == 0 {
+		c.body.r = nil
+	}
+	if c.route != nil && c.route.Body == BodyForm {
+		c.body.limit, c.body.stallTimeout = c.server.cfg.MaxUpload, c.server.cfg.StallTimeout
+	}
+}
+
+// finish writes the headers that every answer has, and logs the request.
+func (c *Call) finish(err error) {
+	if err != nil {
+		c.writeError(c.refusalOf(err))
+	}
+	h := &c.Ctx.Response.Header
+	h.SetCanonical(headerRequestID, append(c.scratch[:0], c.ID...))
+	h.SetCanonical(headerSniff, noSniff)
+	if len(h.PeekBytes(headerCaching)) == 0 {
+		h.SetCanonical(headerCaching, noStore)
+	}
+	if c.server.deps.Secure {
+		h.SetCanonical(headerTransport, onlyTLS)
+	}
+	if c.limit.known {
+		c.setNumber(headerLimit, c.limit.limit)
+		c.setNumber(headerRemaining, c.limit.remaining)
+		c.setNumber(headerReset, int(c.limit.reset.Seconds()+0.999))
+	}
+	if !c.body.fullyRead() {
+		c.skipBody()
+	}
+	c.recordRequest(err)
+}
+
+// refusalOf is the answer to an error: of this package, or of the application.
+func (c *Call) refusalOf(err error) *Refusal {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r
+	}
+	return c.server.deps.Refusal(err)
+}
+
+// The headers of every answer, in canonical form. They are never changed.
+var (
+	headerRequestID = []byte("X-Request-Id")
+	headerSniff     = []byte("X-Content-Type-Options")
+	headerCaching   = []byte("Cache-Control")
+	headerLimit     = []byte("RateLimit-Limit")
+	headerRemaining = []byte("RateLimit-Remaining")
+	headerReset     = []byte("RateLimit-Reset")
+	headerTransport = []byte("Strict-Transport-Security")
+	onlyTLS         = []byte("max-age=31536000") // of this host only: its sub-domains may not be ours (RFC 6797 section 6.1)
+	noSniff         = []byte("nosniff")
+	noStore         = []byte("no-store")
+)
+
+func (c *Call) setNumber(header []byte, n int) {
+	c.Ctx.Response.Header.SetCanonical(header, strconv.AppendInt(c.scratch[:0], int64(n), 10))
+}
+
+// skipBody handles a body that was not read: a short one is read and dropped, for any other the connection is closed.
+func (c *Call) skipBody() {
+	if c.body.err == nil && c.body.contentLength >= 0 && c.body.contentLength <= c.body.limit && c.body.contentLength <= MaxJSON {
+		if _, err := c.body.readAll(nil); err == nil {
+			return
+		}
+	}
+	c.Ctx.Response.SetConnectionClose()
+	markLingering(c.Ctx.Conn())
+}
+
+// writeError writes an error.
+func (c *Call) writeError(r *Refusal) {
+	res := &c.Ctx.Response
+	res.ResetBody()
+	for _, name := range []string{"Content-Disposition", "ETag", "Content-Range", "Cache-Control", "Location"} {
+		res.Header.Del(name) // a handler may have set them before it failed
+	}
+	res.SetStatusCode(r.status())
+	res.Header.SetContentType("application/json")
+	res.SetBodyRaw(r.body())
+	for name, value := range r.headers() {
+		res.Header.Set(name, value)
+	}
+	if r.closeConn {
+		res.SetConnectionClose()
+		markLingering(c.Ctx.Conn())
+	}
+}
+
+// recordRequest counts and logs the request. The path itself is not logged: it may have data that a client should not have sent.
+func (c *Call) recordRequest(err error) {
+	status, took := c.Ctx.Response.StatusCode(), time.Since(c.Started)
+	c.server.metrics.observe(c.route, status, took)
+	r, refused := errors.AsType[*Refusal](err)
+	level := slog.LevelDebug
+	if status >= kindStatus[Failed] && !(refused && r.Simulated) {
+		level = slog.LevelError
+	}
+	if !c.server.log.Enabled(c.Ctx, level) {
+		return
+	}
+	name := "none"
+	if c.route != nil {
+		name = c.route.Method + " " + c.route.Path
+	}
+	attrs := []any{"request", c.ID, "route", name, "status", status, "took", took, "account", c.Account}
+	if refused && r.Cause != nil {
+		err = r.Cause
+	}
+	if err != nil {
+		attrs = append(attrs, "error", engine.Redact(err.Error(), engine.Address{}))
+	}
+	c.server.log.Log(c.Ctx, level, "request", attrs...)
+}
+
+// refuseUnreadable answers a request that could not be read: a broken or late header, or a body that breaks at once.
+func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	if isTimeout(err) && closeIfSilent(ctx.Conn()) {
+		return
+	}
+	c := s.newCall(ctx)
+	r := Refuse(Malformed, "The request is malformed: check its first line, its header and the length of its body.")
+	if _, ok := err.(*fasthttp.ErrSmallBuffer); ok {
+		r = Refuse(Malformed, "The header is over %d bytes: send less.", s.cfg.MaxHeader)
+	}
+	if isTimeout(err) {
+		r = Refuse(Malformed, "The request timed out: send it at once.")
+	}
+	r.closeConn, r.Cause = true, err
+	c.finish(r)
+}

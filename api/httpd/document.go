@@ -1,0 +1,305 @@
+package httpd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth bounds the nesting of a JSON body, fields that we ignore included.
+const maxDepth = 32
+
+// Document is the members of a JSON object. It is strict about the types of the members that are read and ignores
+// all others: a client may use a newer version of the API.
+type Document struct {
+	members []member
+	inline  [4]member // the first array of members
+}
+
+// member is one name and its value as it was sent.
+type member struct {
+	name []byte
+	raw  []byte
+}
+
+var (
+	errNotUTF8   = Refuse(Malformed, "The body must be UTF-8.")
+	errTooDeep   = Refuse(Malformed, "The body is nested more than %d deep: send a flat JSON object.", maxDepth)
+	errNotObject = Refuse(Unacceptable, "The body must be a JSON object.")
+)
+
+// ParseDocument reads a body that must be one JSON object.
+func ParseDocument(b []byte) (*Document, error) { return new(Document).parse(b) }
+
+// parse reads a body that must be one JSON object, into d if it is plain.
+func (d *Document) parse(b []byte) (*Document, error) {
+	if d.readPlain(b) {
+		return d, nil
+	}
+	return fullDocument(b)
+}
+
+// fullDocument is parse for any body.
+func fullDocument(b []byte) (*Document, error) {
+	if !utf8.Valid(b) {
+		return nil, errNotUTF8
+	}
+	if nesting(b) > maxDepth {
+		return nil, errTooDeep
+	}
+	if !json.Valid(b) {
+		return nil, notJSON(b)
+	}
+	b = bytes.TrimLeft(b, " \t\r\n")
+	if b[0] != '{' {
+		return nil, errNotObject
+	}
+	return &Document{members: membersOf(b[1:])}, nil
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// notJSON says where the JSON of a body breaks.
+func notJSON(b []byte) error {
+	var v json.RawMessage
+	err := json.Unmarshal(b, &v)
+	if len(bytes.TrimSpace(b)) == 0 {
+		return Refuse(Malformed, "The body is empty: send one JSON object.")
+	}
+	if bytes.HasPrefix(b, byteOrderMark) {
+		return Refuse(Malformed, "The body begins with a byte order mark: send the JSON object without it (RFC 8259, section 8.1).")
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return Refuse(Malformed, "The body is not JSON: it breaks at byte %d. Send one JSON object.", e.Offset)
+	}
+	return Refuse(Malformed, "The body is not JSON: send one JSON object.")
+}
+
+// nesting is the depth of nested brackets, whether or not they match.
+func nesting(b []byte) int {
+	depth, most := 0, 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i += stringEnd(b[i:]) - 1
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}
+
+// stringEnd is the length of the string literal that b begins with, or of b if the literal does not end.
+func stringEnd(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+// membersOf splits valid JSON after the opening brace of an object. The last of two members of one name counts.
+func membersOf(b []byte) []member {
+	ms := make([]member, 0, 4)
+	for {
+		b = bytes.TrimLeft(b, " \t\r\n,")
+		if b[0] == '}' {
+			return ms
+		}
+		n := stringEnd(b)
+		name, plain := plainText(b[:n])
+		if !plain {
+			var s string
+			if json.Unmarshal(b[:n], &s) != nil {
+				panic("BUG: valid JSON has an unreadable name")
+			}
+			name = []byte(s)
+		}
+		b = bytes.TrimLeft(b[n:], " \t\r\n:")
+		n = valueEnd(b)
+		ms = append(ms, member{name, b[:n]})
+		b = b[n:]
+	}
+}
+
+// valueEnd is the length of the value that b begins with.
+func valueEnd(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i += stringEnd(b[i:]) - 1
+			if depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth < 0 {
+				return i
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(b)
+}
+
+// Has reports that the member was sent.
+func (d *Document) Has(name string) bool { return d.get(name) != nil }
+
+// get is the member's value as it was sent; nil if it was not.
+func (d *Document) get(name string) []byte {
+	for i := len(d.members) - 1; i >= 0; i-- {
+		if string(d.members[i].name) == name {
+			return d.members[i].raw
+		}
+	}
+	return nil
+}
+
+// plainText is the text of a valid string literal, if it has no escapes.
+func plainText(raw []byte) (text []byte, plain bool) {
+	if raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 {
+		return nil, false
+	}
+	return raw[1 : len(raw)-1], true
+}
+
+// AllowOnly refuses a body with a member of another name. Requests that decide about access are strict: an ignored member could be
+// a restriction that is then missing.
+func (d *Document) AllowOnly(known ...string) error {
+	for _, m := range d.members {
+		if !slices.Contains(known, string(m.name)) {
+			return Refuse(Unacceptable, "%s is not known here: send only %s.", quoteName(string(m.name)), strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// TextList is the member's list of strings; nil if it was not sent.
+func (d *Document) TextList(name string) (list []string, err error) {
+	raw := d.get(name)
+	if raw == nil {
+		return nil, nil
+	}
+	var items []json.RawMessage
+	if raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
+		return nil, Refuse(Unacceptable, "%s must be a list of strings.", name)
+	}
+	list = []string{} // not nil: it was sent
+	for _, item := range items {
+		text, err := escapedText(item, name+": each of the list")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
+
+// Text is the member's string; given reports whether it was sent.
+func (d *Document) Text(name string) (s string, given bool, err error) {
+	raw := d.get(name)
+	if raw == nil {
+		return "", false, nil
+	}
+	if b, plain := plainText(raw); plain {
+		return string(b), true, nil
+	}
+	s, err = escapedText(raw, name)
+	return s, true, err
+}
+
+// escapedText is text for a literal with escapes. (A function of its own, because its s escapes to the heap.)
+func escapedText(raw []byte, name string) (s string, err error) {
+	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", Refuse(Unacceptable, "%s must be a string.", name)
+	}
+	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\uFFFD")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+		return "", Refuse(Unacceptable, "%s has half of a surrogate pair: escape both halves.", name)
+	}
+	return s, nil
+}
+
+// RequiredText is the string of a required member.
+func (d *Document) RequiredText(name string) (string, error) {
+	s, given, err := d.Text(name)
+	if err == nil && !given {
+		return "", Refuse(Unacceptable, "%s is missing: send it as a string.", name)
+	}
+	return s, err
+}
+
+// ShortText is the member's string of at most that many bytes, empty if it was not sent.
+func (d *Document) ShortText(name string, most int) (string, error) {
+	s, _, err := d.Text(name)
+	if err == nil && len(s) > most {
+		return "", Refuse(Unacceptable, "%s must have at most %d bytes.", name, most)
+	}
+	return s, err
+}
+
+// Boolean is the member's true or false.
+func (d *Document) Boolean(name string, fallback bool) (bool, error) {
+	switch raw := d.get(name); {
+	case raw == nil:
+		return fallback, nil
+	case string(raw) == "true":
+		return true, nil
+	case string(raw) == "false":
+		return false, nil
+	}
+	return false, Refuse(Unacceptable, "%s must be true or false.", name)
+}
+
+// Number is the member's whole number, however it is written: 5, 5.0 and 0.5e1 are the same in JSON.
+func (d *Document) Number(name string, fallback, least, most int64) (int64, error) {
+	raw := d.get(name)
+	if raw == nil {
+		return fallback, nil
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil && raw[0] != '"' {
+		var f float64
+		if f, err = strconv.ParseFloat(string(raw), 64); err == nil && math.Abs(f) <= 1<<53 && f == math.Trunc(f) {
+			n = int64(f)
+		} else {
+			err = strconv.ErrRange
+		}
+	}
+	if err != nil || n < least || n > most {
+		return 0, Refuse(Unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
+	}
+	return n, nil
+}
+
+// Object is the member's object; nil if it was not sent.
+func (d *Document) Object(name string) (*Document, error) {
+	raw := d.get(name)
+	if raw == nil {
+		return nil, nil
+	}
+	if raw[0] != '{' {
+		return nil, Refuse(Unacceptable, "%s must be an object.", name)
+	}
+	return &Document{members: membersOf(raw[1:])}, nil
+}

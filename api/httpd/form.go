@@ -1,0 +1,198 @@
+package httpd
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds of a form.
+const (
+	maxParts      = 64       // parts, unknown ones included
+	maxPartText   = 4 << 10  // bytes of a part that is not the file
+	maxPartHeader = 16 << 10 // bytes between two parts: the rest of one, the boundary, and the header of the next
+)
+
+// Form reads the parts of an upload one after another, in any order.
+type Form struct {
+	mr           *multipart.Reader
+	body         tailReader
+	lastBoundary []byte // the boundary that ends the form
+	done         bool
+	parts        int
+	seen         []string
+	known        []string                       // names of the parts that are not the file
+	set          func(name, value string) error // takes such a part
+}
+
+// Form reads the request as a form of a part named file and others, whose names are known. Each of these is passed to set when it
+// is read.
+func (c *Call) Form(known []string, set func(name, value string) error) *Form {
+	return newForm(&c.body, string(c.Ctx.Request.Header.ContentType()), known, set)
+}
+
+func newForm(body io.Reader, contentType string, known []string, set func(name, value string) error) *Form {
+	_, params, _ := mime.ParseMediaType(contentType) // admit has checked it
+	f := &Form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"), known: known, set: set}
+	f.mr = multipart.NewReader(&f.body, params["boundary"])
+	return f
+}
+
+// tailBytes is larger than the read-ahead of the multipart reader.
+const tailBytes = 8 << 10
+
+// tailReader keeps the end of what was read. To the multipart reader, a form that is cut off in the header of a part looks like
+// one that has ended; the last boundary distinguishes them. While a header is read, tailReader limits its size: the multipart
+// reader would keep megabytes of it.
+type tailReader struct {
+	r          io.Reader
+	tail       []byte
+	inHeader   bool // a part's header is being read
+	headerLeft int  // bytes that it may still have
+}
+
+// longPartHeader refuses a form with a part's header that is too long.
+func longPartHeader() error {
+	r := Refuse(Malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHeader)
+	r.closeConn = true
+	return r
+}
+
+func (t *tailReader) Read(p []byte) (int, error) {
+	if t.inHeader {
+		if t.headerLeft == 0 {
+			return 0, longPartHeader()
+		}
+		p = p[:min(len(p), t.headerLeft)]
+	}
+	n, err := t.r.Read(p)
+	if t.inHeader {
+		t.headerLeft -= n
+	}
+	if over := len(t.tail) + n - tailBytes; over > 0 {
+		t.tail = t.tail[:copy(t.tail, t.tail[min(over, len(t.tail)):])]
+	}
+	t.tail = append(t.tail, p[max(0, n-tailBytes):n]...)
+	return n, err
+}
+
+// Has reports that a part was read.
+func (f *Form) Has(name string) bool { return slices.Contains(f.seen, name) }
+
+// Next reads parts up to the file, which it returns, or to the end of the form, where it returns nil.
+func (f *Form) Next() (*multipart.Part, error) {
+	for !f.done {
+		f.body.inHeader, f.body.headerLeft = true, maxPartHeader
+		p, err := f.mr.NextRawPart()
+		f.body.inHeader = false
+		if err == io.EOF {
+			f.done = true
+			return nil, f.finish()
+		}
+		if err != nil {
+			return nil, brokenForm(err)
+		}
+		if f.parts++; f.parts > maxParts {
+			return nil, Refuse(Unacceptable, "The form has more than %d parts: send only those that are described.", maxParts)
+		}
+		if err := checkEncoding(p.Header); err != nil {
+			return nil, err
+		}
+		name := p.FormName()
+		if name != "" && f.Has(name) {
+			return nil, Refuse(Unacceptable, "%s was sent twice: send it once.", quoteName(name))
+		}
+		f.seen = append(f.seen, name)
+		if name == "file" {
+			return p, nil
+		}
+		if err := f.option(name, p); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// finish checks that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body that
+// is cut off does not pass for a whole one.
+func (f *Form) finish() error {
+	if !bytes.Contains(f.body.tail, f.lastBoundary) {
+		return brokenForm(io.ErrUnexpectedEOF)
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(&f.body, MaxJSON))
+	if err != nil {
+		return brokenForm(err)
+	}
+	if n == MaxJSON {
+		return Refuse(Malformed, "Data found after the final multipart boundary: end the body there.")
+	}
+	return nil
+}
+
+// quoteName is a client's name, quoted and shortened for a detail.
+func quoteName(name string) string {
+	return strconv.QuoteToASCII(name[:min(len(name), 40)])
+}
+
+// brokenForm is the refusal of a form that cannot be read further; a refusal of the body itself stays as it is.
+func brokenForm(err error) error {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r
+	}
+	return &Refusal{Kind: Malformed, Detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", closeConn: true, Cause: err}
+}
+
+// checkEncoding refuses parts that would have to be decoded first (RFC 7578, section 4.7: clients should not send them).
+func checkEncoding(h textproto.MIMEHeader) error {
+	switch strings.ToLower(h.Get("Content-Transfer-Encoding")) {
+	case "", "7bit", "8bit", "binary":
+		return nil
+	}
+	return Refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
+}
+
+// option reads one part that is not the file. An unknown name is ignored, but a misspelt known one is refused: a
+// callback that never comes because of a typo would be noticed too late.
+func (f *Form) option(name string, p *multipart.Part) error {
+	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))
+	if err != nil {
+		return brokenForm(err)
+	}
+	s := string(b)
+	if slices.Contains(f.known, name) {
+		if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
+			return Refuse(Unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
+		}
+		return f.set(name, s)
+	}
+	if err := checkUnknownField(name, f.known); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, io.LimitReader(p, MaxJSON)); err != nil {
+		return brokenForm(err)
+	}
+	if n, err := p.Read(make([]byte, 1)); n > 0 || (err != nil && err != io.EOF) {
+		return Refuse(Unacceptable, "The part %s is too long for one that is not known: send the list as the part named file.", quoteName(name))
+	}
+	return nil
+}
+
+// FormFile reads the file of a form; its errors are refusals of the form, not errors of what the file holds.
+func FormFile(part io.Reader) io.Reader { return formFile{part} }
+
+type formFile struct{ part io.Reader }
+
+func (f formFile) Read(p []byte) (int, error) {
+	n, err := f.part.Read(p)
+	if err != nil && err != io.EOF {
+		err = brokenForm(err)
+	}
+	return n, err
+}

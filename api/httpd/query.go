@@ -1,0 +1,63 @@
+package httpd
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// CheckQuery refuses a query with a known parameter that is misspelt or given twice: ignoring it would change the answer
+// silently.
+func (c *Call) CheckQuery(known ...string) error {
+	seen := map[string]bool{}
+	for key := range c.Ctx.QueryArgs().All() {
+		name := string(key)
+		if err := checkUnknownField(name, known); err != nil {
+			return err
+		}
+		if seen[name] && slices.Contains(known, name) {
+			return Refuse(Unacceptable, "%s is given twice: give it once, values separated by commas where it takes several.", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// QueryText is a query parameter, empty if it was not sent.
+func (c *Call) QueryText(name string) string { return string(c.Ctx.QueryArgs().Peek(name)) }
+
+// QueryNumber is a query parameter that must be a whole number.
+func (c *Call) QueryNumber(name string, fallback, least, most int64) (int64, error) {
+	if !c.Ctx.QueryArgs().Has(name) {
+		return fallback, nil
+	}
+	return ParseNumber(name, c.QueryText(name), least, most)
+}
+
+// QueryFlag is a query parameter that must be true or false.
+func (c *Call) QueryFlag(name string) (bool, error) {
+	if !c.Ctx.QueryArgs().Has(name) {
+		return false, nil
+	}
+	return ParseFlag(name, c.QueryText(name))
+}
+
+// ParseFlag reads true or false.
+func ParseFlag(name, s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "true", "1":
+		return true, nil
+	case "false", "0":
+		return false, nil
+	}
+	return false, Refuse(Unacceptable, "%s must be true or false.", name)
+}
+
+// ParseNumber reads a whole number from least to most.
+func ParseNumber(name, s string, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, Refuse(Unacceptable, "%s must be a whole number from %d to %d.", name, least, most)
+	}
+	return n, nil
+}

@@ -1,0 +1,127 @@
+package httpd
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// BodyKind is the kind of body that a route accepts.
+type BodyKind uint8
+
+const (
+	BodyNone BodyKind = iota
+	BodyJSON          // held in memory
+	BodyForm          // multipart/form-data, read as a stream
+)
+
+// Route is one method of one path.
+type Route struct {
+	Method        string
+	Path          string // as in the description, the label of logs and metrics; a segment "{...}" is a parameter
+	Body          BodyKind
+	WhileDraining bool // served while the server drains
+	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used again, so
+	// that no answer may be a stream.
+	Frequent bool
+	// Admit decides about a request by all that is known without its body, before the first byte of it is requested. It runs once
+	// for each request, also before "Expect: 100-continue" is answered.
+	Admit func(*Call) error
+	// Handle answers an admitted request.
+	Handle func(*Call) error
+}
+
+// servedRoute is a route with what the server needs of it for each request.
+type servedRoute struct {
+	Route
+	segments   []string
+	okRequests prometheus.Counter // of answers with 200
+	duration   prometheus.Observer
+}
+
+// router finds routes.
+type router struct {
+	all    []*servedRoute
+	static map[string][]*servedRoute // routes without a parameter, by path
+}
+
+func newRouter(routes []Route, m *metrics) router {
+	t := router{static: make(map[string][]*servedRoute)}
+	for _, r := range routes {
+		one := &servedRoute{Route: r, segments: strings.Split(r.Path[1:], "/")}
+		m.bind(one)
+		t.all = append(t.all, one)
+		if !strings.Contains(r.Path, "{") {
+			t.static[r.Path] = append(t.static[r.Path], one)
+		}
+	}
+	return t
+}
+
+// find finds the route of a path as it was sent, and the value of its parameter. For a path with other methods the refusal
+// lists them; any other path is not found. HEAD is GET without a body.
+func (t *router) find(method, path string) (*servedRoute, string, error) {
+	if method == "HEAD" {
+		method = "GET"
+	}
+	if r := t.findStatic([]byte(method), []byte(path)); r != nil {
+		return r, "", nil
+	}
+	var allow []string
+	for _, r := range t.all {
+		param, ok := r.matches(path)
+		if ok && r.Method == method {
+			return r, param, nil
+		}
+		if ok {
+			allow = append(allow, r.Method)
+			if r.Method == "GET" {
+				allow = append(allow, "HEAD")
+			}
+		}
+	}
+	if allow == nil {
+		return nil, "", Refuse(NotFound, "Not found: check the path against /docs.")
+	}
+	notAllowed := Refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
+	notAllowed.allow = strings.Join(allow, ", ")
+	return nil, "", notAllowed
+}
+
+// findStatic finds a route without parameters by its exact method and path; nil if there is none.
+func (t *router) findStatic(method, path []byte) *servedRoute {
+	for _, r := range t.static[string(path)] {
+		if r.Method == string(method) {
+			return r
+		}
+	}
+	return nil
+}
+
+// matches compares a path segment by segment. A parameter is one segment; only it may be percent-encoded.
+func (r *servedRoute) matches(path string) (param string, ok bool) {
+	if path == "" || path[0] != '/' {
+		return "", false
+	}
+	rest := path[1:]
+	for i, want := range r.segments {
+		segment, after, more := strings.Cut(rest, "/")
+		if more != (i < len(r.segments)-1) {
+			return "", false
+		}
+		rest = after
+		if want == segment {
+			continue
+		}
+		if want == "" || want[0] != '{' || segment == "" || segment == "." || segment == ".." {
+			return "", false
+		}
+		value, err := url.PathUnescape(segment)
+		if err != nil {
+			return "", false
+		}
+		param = value
+	}
+	return param, true
+}

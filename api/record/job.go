@@ -1,0 +1,198 @@
+package record
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"probity/coordinator"
+	"probity/coordinator/csvfile"
+	"probity/engine"
+	"probity/internal/jsontext"
+	"probity/store"
+)
+
+// BulkPath is the path of jobs.
+const BulkPath = "/v1/verify/bulk"
+
+// Job is a bulk job as the API shows it.
+type Job struct {
+	ID          string           `json:"job_id"`
+	Name        *string          `json:"name"`
+	Status      store.JobState   `json:"status"`
+	Filename    *string          `json:"filename"`
+	Column      *string          `json:"email_column"`
+	Delimiter   string           `json:"delimiter"`
+	Encoding    string           `json:"encoding"`
+	HasHeader   bool             `json:"has_header"`
+	Created     *Time            `json:"created_at"`
+	Started     *Time            `json:"started_at"`
+	Finished    *Time            `json:"finished_at"`
+	Expires     *Time            `json:"expires_at"`
+	Rows        int64            `json:"total_rows"`
+	Unique      int64            `json:"unique_addresses"`
+	Duplicates  int64            `json:"duplicate_rows"`
+	Blank       int64            `json:"blank_rows"`
+	Processed   int64            `json:"processed"`
+	Percent     float64          `json:"percent"`
+	Rate        float64          `json:"rows_per_second"`
+	ETA         *int64           `json:"eta_seconds"`
+	Pending     int64            `json:"pending_retry"`
+	Waiting     int64            `json:"waiting_budget"`
+	Slow        []slowRoute      `json:"slow_routes"`
+	Counts      map[string]int64 `json:"counts"`
+	Reasons     map[string]int64 `json:"reasons"`
+	Reserved    int64            `json:"credits_reserved"`
+	Used        int64            `json:"credits_used"`
+	Refunded    int64            `json:"credits_refunded"`
+	CallbackURL *string          `json:"callback_url"`
+	Callback    *string          `json:"callback_status"`
+	MaxHours    int              `json:"max_hours"`
+	Attempts    int              `json:"callback_attempts"`
+	ResultsURL  *string          `json:"results_url"`
+	ResultsSHA  *string          `json:"results_sha256"`
+	ResultBytes *int64           `json:"results_bytes"`
+	Error       *string          `json:"error"`
+	Damage      string           `json:"damage,omitempty"` // only if there is any
+}
+
+type slowRoute struct {
+	Provider string `json:"provider"`
+	Waiting  int64  `json:"waiting"`
+	ETA      *int64 `json:"eta_seconds"`
+}
+
+// Time is a time as the API writes it.
+type Time time.Time
+
+// MarshalJSON writes whole seconds in UTC.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return jsontext.AppendTime(nil, time.Time(t)), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (t *Time) UnmarshalJSON(b []byte) error { return (*time.Time)(t).UnmarshalJSON(b) }
+
+func TimeOrNil(t time.Time) *Time {
+	if t.IsZero() {
+		return nil
+	}
+	return (*Time)(&t)
+}
+
+// TextOrNil is nil for the empty string, and so null in JSON.
+func TextOrNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// ForCallback is the record of a finished job in its callback. publicURL begins its links; kept is how long its results
+// are kept after its end.
+func ForCallback(publicURL string, kept time.Duration, j *store.Job, c store.Callback) ([]byte, error) {
+	r, err := NewJob(strings.TrimSuffix(publicURL, "/"), kept, coordinator.FinishedSnapshot(j), &c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Callback) (*Job, error) {
+	var d csvfile.Dialect
+	if err := json.Unmarshal(s.Dialect, &d); err != nil {
+		return nil, err
+	}
+	r := &Job{
+		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Filename: TextOrNil(s.Filename), Column: TextOrNil(columnOf(d)),
+		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: TimeOrNil(s.CreatedAt),
+		Started: TimeOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
+		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
+		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: TextOrNil(s.CallbackURL), Error: TextOrNil(s.Error), Damage: s.Damage,
+		MaxHours: s.MaxHours,
+	}
+	if r.Reasons == nil {
+		r.Reasons = map[string]int64{}
+	}
+	r.setWaiting(s)
+	r.setCredits(&s.Job)
+	r.setResults(base, kept, &s.Job)
+	switch {
+	case s.CallbackURL == "":
+	case c != nil && c.State != "":
+		r.Callback, r.Attempts = TextOrNil(string(c.State)), c.Attempts
+	case !s.State.Finished():
+		r.Callback = TextOrNil(string(store.CallbackPending)) // it is due when the job ends
+	}
+	return r, nil
+}
+
+// columnOf is the name of the e-mail column, or its number from 1.
+func columnOf(d csvfile.Dialect) string {
+	if d.HasHeader && d.Name != "" {
+		return d.Name
+	}
+	return strconv.Itoa(d.Column + 1)
+}
+
+// percent never rounds up to 100.
+func percent(n, of int64) float64 {
+	if of == 0 || n >= of {
+		return 100
+	}
+	return math.Floor(float64(n)*1000/float64(of)) / 10
+}
+
+func countsOf(s coordinator.Snapshot) map[string]int64 {
+	counts := make(map[string]int64, 4)
+	for status := engine.Unknown; status <= engine.Invalid; status++ {
+		counts[status.String()] = s.ByStatus[status]
+	}
+	return counts
+}
+
+func (r *Job) setWaiting(s coordinator.Snapshot) {
+	if eta := int64(math.Ceil(s.ETA.Seconds())); s.ETA > 0 || s.State.Finished() {
+		r.ETA = &eta
+	}
+	for _, w := range s.Waiting {
+		slow := slowRoute{Provider: w.Class, Waiting: w.Rows}
+		if w.ETA > 0 {
+			eta := int64(math.Ceil(max(w.ETA, time.Until(w.Until)).Seconds()))
+			slow.ETA = &eta
+		}
+		r.Slow = append(r.Slow, slow)
+	}
+}
+
+func (r *Job) setCredits(j *store.Job) {
+	if !j.State.Finished() {
+		r.Reserved = MaxCost(j)
+		return
+	}
+	r.Used, r.Refunded = j.Charged, MaxCost(j)-j.Charged
+}
+
+func (r *Job) setResults(base string, kept time.Duration, j *store.Job) {
+	if !j.State.Finished() {
+		return
+	}
+	r.Finished, r.Expires = TimeOrNil(j.FinishedAt), TimeOrNil(j.FinishedAt.Add(kept))
+	if !j.ExpiredAt.IsZero() {
+		r.Expires = TimeOrNil(j.ExpiredAt)
+	}
+	if j.State == store.JobCompleted || j.State == store.JobCancelled {
+		r.ResultsURL = TextOrNil(base + BulkPath + "/" + j.ID + "/results")
+		r.ResultsSHA, r.ResultBytes = TextOrNil(j.ResultSHA), &j.ResultBytes
+	}
+}
+
+// MaxCost is the most that a job may cost.
+func MaxCost(j *store.Job) int64 {
+	if j.Test {
+		return 0
+	}
+	return j.Unique
+}

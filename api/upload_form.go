@@ -1,0 +1,107 @@
+package api
+
+import (
+	"path"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"probity/api/httpd"
+	"probity/coordinator"
+)
+
+// maxName bounds the name of a job, in bytes.
+const maxName = 200
+
+// bulkForm is the form of an upload, whose parts are read one after another, in any order.
+type bulkForm struct {
+	*httpd.Form
+	bulkOptions
+}
+
+// bulkOptions are the parts of an upload that are not the file.
+type bulkOptions struct {
+	callbackURL, callbackContent string
+	callbackInput                bool
+	name, column                 string
+	noHeader                     bool
+	maxAge                       time.Duration
+	hours                        int // 0: the plan decides
+}
+
+// bulkFields are the names of the parts that are not the file.
+var bulkFields = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content", "callback_input"}
+
+// defaultBulkOptions are the options of an upload that names none.
+func defaultBulkOptions() bulkOptions {
+	return bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge}
+}
+
+func newBulkForm(c *call) *bulkForm {
+	f := &bulkForm{bulkOptions: defaultBulkOptions()}
+	f.Form = c.Form(bulkFields, f.set)
+	return f
+}
+
+// set takes one part.
+func (f *bulkForm) set(name, s string) error {
+	switch name {
+	case "callback_url":
+		f.callbackURL = strings.TrimSpace(s)
+	case "name":
+		if f.name = s; len(s) > maxName {
+			return httpd.Refuse(httpd.Unacceptable, "name must have at most %d bytes.", maxName)
+		}
+	case "email_column":
+		f.column = s
+	case "has_header":
+		header, err := httpd.ParseFlag(name, s)
+		f.noHeader = !header
+		return err
+	case "max_age":
+		seconds, err := httpd.ParseNumber(name, s, 0, maxMaxAge)
+		f.maxAge = time.Duration(seconds) * time.Second
+		return err
+	case "max_hours":
+		if f.hours = 0; s == "auto" {
+			return nil
+		}
+		hours, err := httpd.ParseNumber(name, s, 1, coordinator.MaxHours)
+		if err != nil {
+			return httpd.Refuse(httpd.Unacceptable, "max_hours must be auto, or a whole number from 1 to %d.", coordinator.MaxHours)
+		}
+		f.hours = int(hours)
+	case "callback_content":
+		if f.callbackContent = s; s != "full" && s != "auto" && s != "link" {
+			return httpd.Refuse(httpd.Unacceptable, "callback_content must be full, auto or link.")
+		}
+	case "callback_input":
+		input, err := httpd.ParseFlag(name, s)
+		f.callbackInput = input
+		return err
+	}
+	return nil
+}
+
+// cleanFilename is the last element of a file name as a browser sends it, without control characters, and without invisible
+// characters that change how others are shown (U+202E lets exe.csv pass for vsc.exe).
+func cleanFilename(s string) string {
+	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
+		s = s[i+1:]
+	}
+	if s = path.Base(s); s == "." || s == "/" {
+		return ""
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+	for len(s) > maxName {
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
+}

@@ -1,0 +1,195 @@
+package usage
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/store"
+)
+
+// The bounds of what a usage report reads. For an account beyond them the report has the newest days and says so.
+const (
+	maxEntries = 50_000
+	maxJobs    = 2_000
+	jobsOfPage = 100
+)
+
+// MaxDays is the length of the longest report.
+const MaxDays = 90
+
+// State is what a report reads of an account: *store.Store.
+type State interface {
+	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
+	Keys(account string) ([]store.APIKey, error)
+}
+
+// Jobs are the jobs of an account, the newest first: *coordinator.Coordinator.
+type Jobs interface {
+	Jobs(account string, state store.JobState, limit int, cursor string) ([]*store.Job, string, error)
+}
+
+// Report is the usage of an account.
+type Report struct {
+	ByKey    []KeyDay `json:"by_key"`
+	Complete bool     `json:"complete"` // false for the newest part of a very long one
+	Days     []Day    `json:"days"`
+}
+
+// Read makes the report of an account's last days, today included.
+func Read(state State, jobs Jobs, account string, days int, now time.Time) (Report, error) {
+	u := newReader(account, days, now)
+	if err := errors.Join(u.readLedger(state), u.readJobs(jobs)); err != nil {
+		return Report{}, err
+	}
+	for _, c := range u.jobs { // of jobs that have been deleted
+		u.keyUsage(c.day, keyDeleted).Used += c.used
+	}
+	keys, err := state.Keys(account)
+	if err != nil {
+		return Report{}, err
+	}
+	return Report{Days: u.days, ByKey: u.byKey(keys), Complete: u.complete}, nil
+}
+
+// Day is the usage of an account on one day (UTC).
+type Day struct {
+	Date    string           `json:"date"`
+	Counts  map[string]int64 `json:"counts"`  // rows of jobs that ended that day, by status
+	Singles int64            `json:"singles"` // single verifications that gave a verdict
+	Used    int64            `json:"credits_used"`
+	Granted int64            `json:"credits_granted"`
+}
+
+// reader collects the days of an account from its ledger and its jobs.
+type reader struct {
+	account  string
+	from     time.Time // the start of the report
+	days     []Day
+	keys     map[keyDay]*Day      // the same for each key
+	jobs     map[string]jobCharge // what jobs cost, by id
+	complete bool
+}
+
+// keyDay is one day of one key.
+type keyDay struct{ date, key string }
+
+// jobCharge is what a job cost on a day.
+type jobCharge struct {
+	day  *Day
+	used int64
+}
+
+// The key id of usage without a key, and of usage whose key is no longer known.
+const (
+	keyDashboard = ""
+	keyDeleted   = "deleted"
+)
+
+func newReader(account string, days int, now time.Time) *reader {
+	today := now.UTC().Truncate(24 * time.Hour)
+	u := &reader{account: account, from: today.AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
+		keys: make(map[keyDay]*Day), jobs: make(map[string]jobCharge)}
+	for i := range u.days {
+		u.days[i] = Day{Date: u.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
+		for status := engine.Unknown; status <= engine.Invalid; status++ {
+			u.days[i].Counts[status.String()] = 0
+		}
+	}
+	return u
+}
+
+// day is the day that a time counts for; nil if it is not in the report.
+func (u *reader) day(t time.Time) *Day {
+	i := int(t.Sub(u.from) / (24 * time.Hour))
+	if t.Before(u.from) || i >= len(u.days) {
+		return nil
+	}
+	return &u.days[i]
+}
+
+func (u *reader) readLedger(state State) error {
+	var before uint64
+	for range maxEntries / store.MaxPage {
+		entries, err := state.Ledger(u.account, before, store.MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			d := u.day(e.At)
+			if d == nil {
+				return nil
+			}
+			u.add(d, &e)
+			before = e.Number
+		}
+		if len(entries) < store.MaxPage {
+			return nil
+		}
+	}
+	u.complete = false
+	return nil
+}
+
+// add counts a ledger entry. A single verification without a verdict has none.
+func (u *reader) add(d *Day, e *store.Entry) {
+	switch e.Kind {
+	case store.Grant:
+		d.Granted += e.Credits
+	case store.Charge:
+		d.Used += e.Credits
+		if id, ok := strings.CutPrefix(e.Cause, "job "); ok {
+			u.jobs[id] = jobCharge{d, e.Credits}
+			return
+		}
+		_, key := e.CutKey()
+		k := u.keyUsage(d, key)
+		d.Singles++
+		k.Singles++
+		k.Used += e.Credits
+	}
+}
+
+// keyUsage is the usage of a key on a day.
+func (u *reader) keyUsage(d *Day, key string) *Day {
+	at := keyDay{d.Date, key}
+	if u.keys[at] == nil {
+		u.keys[at] = &Day{Date: d.Date, Counts: make(map[string]int64, 4)}
+	}
+	return u.keys[at]
+}
+
+func (u *reader) readJobs(from Jobs) error {
+	cursor := ""
+	for range maxJobs / jobsOfPage {
+		jobs, next, err := from.Jobs(u.account, "", jobsOfPage, cursor)
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			if d := u.day(j.FinishedAt); d != nil && !j.Test {
+				u.addJob(d, j)
+			}
+		}
+		if next == "" || jobs[len(jobs)-1].CreatedAt.Before(u.from.AddDate(0, 0, -14)) {
+			return nil // no job runs longer than that: 72 hours, and seven days of pause
+		}
+		cursor = next
+	}
+	u.complete = false
+	return nil
+}
+
+// addJob counts a job on the day of its end.
+func (u *reader) addJob(d *Day, j *store.Job) {
+	k := u.keyUsage(d, j.Key)
+	for status, n := range j.Counts {
+		d.Counts[status] += n
+		k.Counts[status] += n
+	}
+	if c, ok := u.jobs[j.ID]; ok {
+		u.keyUsage(c.day, j.Key).Used += c.used
+		delete(u.jobs, j.ID)
+	}
+}

@@ -35,6 +35,9 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
 	"bench.Trial: methods":             69,
+	"api.Server: methods":              33,
+	"api.call: methods":                147,
+	"api: lines":                       7499,
 	"bench: antique words":             1,
 	"bench: lines":                     5274,
 	"cmd/probity: lines":               4897,

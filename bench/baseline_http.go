@@ -49,7 +49,7 @@ func ServeBaseline(ctx context.Context, w io.Writer) error {
 var baselineReadyLine = regexp.MustCompile(`bare handler at (http://\S+)$`)
 
 // startBaselineServer starts the bare handler and returns its URL.
-func (t *Trial) startBaselineServer(ctx context.Context) (*process, string, error) {
+func startBaselineServer(ctx context.Context, t *Trial) (*process, string, error) {
 	ready := make(chan string, 1)
 	p, err := startProcess(ctx, command{name: "bare handler", binary: t.Binary, args: []string{"bench", "--floor-http"}, line: func(l string) {
 		if m := baselineReadyLine.FindStringSubmatch(l); m != nil {

@@ -49,7 +49,7 @@ func (c clientCount) rate() float64 { return ratio(float64(c.Recipients), c.Elap
 
 // defaultBaseline is the bare client that a scenario is compared with. Its source address differs from the prober's, so that the two
 // share no limit and no greylist entry of the simulated internet.
-func (t *Trial) defaultBaseline(in *internet) smtpBaseline {
+func defaultBaseline(t *Trial, in *internet) smtpBaseline {
 	return smtpBaseline{dial: t.Dial, port: in.smtpPort, connections: 32, timeout: 10 * time.Second,
 		ehlo: "floor.bench.example", from: "floor@bench.example"}
 }

@@ -23,12 +23,14 @@ const fullJobRows = 5_000_000
 // service.
 func runBulk(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		g, err := t.measureGrowth(ctx, in, t.bulkOnFreshService)
+		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats, error) {
+			return bulkOnFreshService(ctx, t, in, name, list)
+		})
 		if err != nil {
 			return err
 		}
 		t.reportRun(g.large, t.rows, g.baseline)
-		t.reportJob(g.large)
+		reportJob(t, g.large)
 		if t.Latency == "none" {
 			t.atLeast("rows_per_second", fullJobRows/90)
 		}
@@ -40,12 +42,12 @@ func runBulk(ctx context.Context, t *Trial) error {
 		if err := t.scoreRun(in.world, g.list, g.large); err != nil {
 			return err
 		}
-		return t.measureConcurrentJobs(ctx, in, g)
+		return measureConcurrentJobs(ctx, t, in, g)
 	})
 }
 
 // reportJob reports the metrics that only jobs have.
-func (t *Trial) reportJob(r runStats) {
+func reportJob(t *Trial, r runStats) {
 	for _, state := range slices.Sorted(maps.Keys(r.stateTimes)) {
 		t.metric("seconds_"+state, r.stateTimes[state].Seconds(), "s")
 	}
@@ -53,9 +55,9 @@ func (t *Trial) reportJob(r runStats) {
 }
 
 // bulkOnFreshService runs one job on a fresh service.
-func (t *Trial) bulkOnFreshService(ctx context.Context, in *internet, name, list string) (r runStats, err error) {
+func bulkOnFreshService(ctx context.Context, t *Trial, in *internet, name, list string) (r runStats, err error) {
 	err = t.withService(ctx, in, serviceConfig{name: name}, func(s *service) error {
-		r, err = t.bulk(ctx, in, s, list, name+".csv.zst")
+		r, err = bulk(ctx, t, in, s, list, name+".csv.zst")
 		return err
 	})
 	return r, err
@@ -65,7 +67,7 @@ func (t *Trial) bulkOnFreshService(ctx context.Context, in *internet, name, list
 const pollEvery = 100 * time.Millisecond
 
 // bulk uploads a list, follows the job and downloads its result.
-func (t *Trial) bulk(ctx context.Context, in *internet, s *service, list, result string) (r runStats, err error) {
+func bulk(ctx context.Context, t *Trial, in *internet, s *service, list, result string) (r runStats, err error) {
 	before, err := in.report(ctx)
 	if err != nil {
 		return r, err

@@ -16,28 +16,28 @@ func cacheScenario() Scenario {
 
 // runCache measures the second job against parsing and compressing the list and its result.
 func runCache(ctx context.Context, t *Trial) error {
-	return t.withInternet(ctx, 0, func(in *internet) error { return t.measureCache(ctx, in) })
+	return t.withInternet(ctx, 0, func(in *internet) error { return measureCache(ctx, t, in) })
 }
 
-func (t *Trial) measureCache(ctx context.Context, in *internet) error {
+func measureCache(ctx context.Context, t *Trial, in *internet) error {
 	list, err := t.writeList("list.csv", in.world, t.rows)
 	if err != nil {
 		return err
 	}
 	return t.withService(ctx, in, serviceConfig{name: "data"}, func(s *service) error {
-		first, err := t.bulk(ctx, in, s, list, "first.csv.zst")
+		first, err := bulk(ctx, t, in, s, list, "first.csv.zst")
 		if err != nil {
 			return err
 		}
-		second, err := t.bulk(ctx, in, s, list, "second.csv.zst")
+		second, err := bulk(ctx, t, in, s, list, "second.csv.zst")
 		if err != nil {
 			return err
 		}
-		return t.reportCache(in.world, list, first, second)
+		return reportCache(t, in.world, list, first, second)
 	})
 }
 
-func (t *Trial) reportCache(w *world.World, list string, first, second runStats) error {
+func reportCache(t *Trial, w *world.World, list string, first, second runStats) error {
 	reading, err := ingestBaseline(list)
 	if err != nil {
 		return err

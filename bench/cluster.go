@@ -33,21 +33,21 @@ func runCluster(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		baseline, err := t.measureBaseline(ctx, in, list, nil)
+		baseline, err := measureBaseline(ctx, t, in, list, nil)
 		if err != nil {
 			return err
 		}
-		alone, err := t.bulkOnFreshService(ctx, in, "alone", list)
+		alone, err := bulkOnFreshService(ctx, t, in, "alone", list)
 		if err != nil {
 			return err
 		}
-		r, f, err := t.bulkFleet(ctx, in, nodes, list)
+		r, f, err := bulkFleet(ctx, t, in, nodes, list)
 		if err != nil {
 			return err
 		}
 		t.reportRun(r, t.rows, baseline)
-		t.reportJob(r)
-		t.reportFleet(f, alone, r)
+		reportJob(t, r)
+		reportFleet(t, f, alone, r)
 		return t.scoreRun(in.world, list, r)
 	})
 }
@@ -62,14 +62,14 @@ type fleetCount struct {
 }
 
 // bulkFleet runs one job on a fresh fleet.
-func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list string) (r runStats, c fleetCount, err error) {
-	f, err := t.startFleet(ctx, in, nodes)
+func bulkFleet(ctx context.Context, t *Trial, in *internet, nodes int, list string) (r runStats, c fleetCount, err error) {
+	f, err := startFleet(ctx, t, in, nodes)
 	if err != nil {
 		return r, c, err
 	}
 	defer func() { err = errors.Join(err, f.end()) }()
 	before := f.cpus()
-	if r, err = t.bulk(ctx, in, f.service, list, "fleet.csv.zst"); err != nil {
+	if r, err = bulk(ctx, t, in, f.service, list, "fleet.csv.zst"); err != nil {
 		return r, c, err
 	}
 	c.coordinatorCPU = r.cpu
@@ -83,7 +83,7 @@ func (t *Trial) bulkFleet(ctx context.Context, in *internet, nodes int, list str
 }
 
 // reportFleet reports what a fleet used, compared with one process.
-func (t *Trial) reportFleet(c fleetCount, alone, r runStats) {
+func reportFleet(t *Trial, c fleetCount, alone, r runStats) {
 	t.metric("nodes", float64(len(c.nodes)), "")
 	t.metric("alone_rows_per_second", ratio(float64(t.rows), alone.elapsed.Seconds()), "rows/s")
 	t.metric("alone_cpu_per_row", perItem(alone.cpu, t.rows), "us")

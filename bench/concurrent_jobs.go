@@ -22,16 +22,16 @@ const (
 // measureConcurrentJobs splits the list of a growth into ten jobs of ten accounts, and compares the time from the first upload to the
 // last downloaded result with that of one job: the mean of a run before the ten and one after them, since the speed of a shared
 // machine varies.
-func (t *Trial) measureConcurrentJobs(ctx context.Context, in *internet, g growth) error {
+func measureConcurrentJobs(ctx context.Context, t *Trial, in *internet, g growth) error {
 	parts, err := splitList(g.list, filepath.Join(t.Dir, "part"), concurrentJobs)
 	if err != nil {
 		return err
 	}
-	tenJobs, err := t.runConcurrentJobs(ctx, in, parts)
+	tenJobs, err := runConcurrentJobs(ctx, t, in, parts)
 	if err != nil {
 		return err
 	}
-	repeated, err := t.bulkOnFreshService(ctx, in, "again", g.list)
+	repeated, err := bulkOnFreshService(ctx, t, in, "again", g.list)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (t *Trial) measureConcurrentJobs(ctx context.Context, in *internet, g growt
 func mean(a, b float64) float64 { return (a + b) / 2 }
 
 // runConcurrentJobs runs a job for each list, all at once, on a fresh service.
-func (t *Trial) runConcurrentJobs(ctx context.Context, in *internet, lists []string) (r runStats, err error) {
+func runConcurrentJobs(ctx context.Context, t *Trial, in *internet, lists []string) (r runStats, err error) {
 	before, err := in.report(ctx)
 	if err != nil {
 		return r, err

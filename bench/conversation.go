@@ -31,9 +31,9 @@ type Conversation func(dial Dial, tasks []Task) (runTask func(ctx context.Contex
 const conversationRounds = 5
 
 // measureConversation measures our conversation and the baseline alternately, on the same tasks and over as many connections.
-func (t *Trial) measureConversation(ctx context.Context, in *internet, tasks []task) (baseline clientCount, err error) {
+func measureConversation(ctx context.Context, t *Trial, in *internet, tasks []task) (baseline clientCount, err error) {
 	if t.Conversation == nil {
-		return t.runBareClient(ctx, in, tasks)
+		return runBareClient(ctx, t, in, tasks)
 	}
 	t.logProgress("a bare pipelined SMTP client, and the conversation alone in turns")
 	given := make([]Task, len(tasks))
@@ -41,7 +41,7 @@ func (t *Trial) measureConversation(ctx context.Context, in *internet, tasks []t
 		given[i] = Task{Host: e.name, At: netip.AddrPortFrom(e.host, uint16(in.smtpPort)), Recipients: e.transactions}
 	}
 	runTask := t.Conversation(t.Dial, given)
-	bare := t.defaultBaseline(in)
+	bare := defaultBaseline(t, in)
 	ours := workerPool{bare.connections, func(ctx context.Context, i int) clientCount {
 		answered := runTask(ctx, i)
 		return clientCount{Recipients: answered.Recipients, Accepted: answered.Accepted, Judged: answered.Judged, Lost: answered.Lost, Connections: answered.Connections}
@@ -60,12 +60,12 @@ func (t *Trial) measureConversation(ctx context.Context, in *internet, tasks []t
 			side.count.add(part)
 		}
 	}
-	t.reportBaseline(baseline)
-	t.reportConversation(count, baseline)
+	reportBaseline(t, baseline)
+	reportConversation(t, count, baseline)
 	return baseline, nil
 }
 
-func (t *Trial) reportConversation(count, baseline clientCount) {
+func reportConversation(t *Trial, count, baseline clientCount) {
 	t.metric("conversation_recipients", float64(count.Recipients), "")
 	t.metric("conversation_not_judged", float64(count.Recipients-count.Judged+count.Lost), "")
 	t.metric("conversation_connections", float64(count.Connections), "")

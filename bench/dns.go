@@ -31,21 +31,21 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.close()) }()
-	baseline, err := t.measureResolver(ctx, server)
+	baseline, err := measureResolver(ctx, t, server)
 	if err != nil {
 		return err
 	}
 	t.remark("the name server answers within this process: its CPU is in that of the floor, in that of the resolver alone, and in either side of " +
 		"each CPU ratio, and its work in each rate; the floor sends and receives one datagram with a system call, our resolver several")
-	list, truth, err := t.writeNames()
+	list, truth, err := writeNames(t)
 	if err != nil {
 		return err
 	}
-	return t.verifyNames(ctx, server, baseline, list, truth)
+	return verifyNames(ctx, t, server, baseline, list, truth)
 }
 
 // verifyNames runs verify on the names and reports.
-func (t *Trial) verifyNames(ctx context.Context, server *nameServer, baseline clientCount, list, truth string) error {
+func verifyNames(ctx context.Context, t *Trial, server *nameServer, baseline clientCount, list, truth string) error {
 	providers, err := t.writeProviders(0)
 	if err != nil {
 		return err
@@ -84,10 +84,10 @@ func (t *Trial) verifyNames(ctx context.Context, server *nameServer, baseline cl
 	t.atMost("asked_again_needlessly", 0)
 	t.Plots.Memory = append(t.Plots.Memory, memorySeries("verify", p.history()))
 	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "verify and name server, all names", Parts: []Part{{"verify", p.cpu()}, {"bench", served}}})
-	return t.scoreNames(truth, result)
+	return scoreNames(t, truth, result)
 }
 
-func (t *Trial) scoreNames(truth, result string) error {
+func scoreNames(t *Trial, truth, result string) error {
 	expected, err := os.Open(truth)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (t *Trial) scoreNames(truth, result string) error {
 }
 
 // writeNames makes the list and its truth.
-func (t *Trial) writeNames() (list, truth string, err error) {
+func writeNames(t *Trial) (list, truth string, err error) {
 	list, err = t.writeFile("names.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, false) })
 	if err != nil {
 		return "", "", err

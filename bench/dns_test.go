@@ -87,7 +87,7 @@ func TestResolverIsCheckedAgainstTheNames(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.close()) }()
 			tr := &Trial{Options: Options{Dial: BaselineDial, Resolve: test.resolve}, Report: newReport("dns", "", 1, Machine{}), rows: 1000}
-			baseline, err := tr.measureResolver(t.Context(), s)
+			baseline, err := measureResolver(t.Context(), tr, s)
 			require.NoError(t, err)
 			require.Equal(t, dnsRounds*1000, baseline.Recipients)
 			for metric, want := range map[string]int{"domains_asked": test.asked, "not_settled": 1000 - test.resolved, "asked_again": 0, "other_questions": 0} {

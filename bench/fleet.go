@@ -26,11 +26,11 @@ type nodeRecord struct {
 }
 
 // startFleet starts a coordinator and nodes probers, and waits until all of them accept work.
-func (t *Trial) startFleet(ctx context.Context, in *internet, nodes int) (f *fleet, err error) {
+func startFleet(ctx context.Context, t *Trial, in *internet, nodes int) (f *fleet, err error) {
 	if nodes < 1 || nodes > maxNodes {
 		return nil, fmt.Errorf("%d nodes: want 1 to %d", nodes, maxNodes)
 	}
-	certs, err := t.makeCerts(ctx, nodes)
+	certs, err := makeCerts(ctx, t, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (t *Trial) startFleet(ctx context.Context, in *internet, nodes int) (f *fle
 }
 
 // makeCerts makes the authority, the gossip key and every node's certificate.
-func (t *Trial) makeCerts(ctx context.Context, nodes int) (dir string, err error) {
+func makeCerts(ctx context.Context, t *Trial, nodes int) (dir string, err error) {
 	dir = filepath.Join(t.Dir, "certs")
 	line := []string{"certs", "node"}
 	for i := range nodes {

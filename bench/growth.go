@@ -57,13 +57,13 @@ func runGrowth(ctx context.Context, t *Trial) error {
 		var before runStats
 		for i, s := range a.sizes {
 			t.logProgress("%s: %s", a.name, s.name)
-			r, err := t.runSize(ctx, fmt.Sprintf("%s-%d", a.name, i), s)
+			r, err := runSize(ctx, t, fmt.Sprintf("%s-%d", a.name, i), s)
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", a.name, s.name, err)
 			}
-			t.reportSize(a, s, r)
+			reportSize(t, a, s, r)
 			if i > 0 {
-				t.reportStep(a, s, r, before)
+				reportStep(t, a, s, r, before)
 			}
 			before = r
 		}
@@ -71,7 +71,7 @@ func runGrowth(ctx context.Context, t *Trial) error {
 	return nil
 }
 
-func (t *Trial) reportSize(a growthAxis, s growthSize, r runStats) {
+func reportSize(t *Trial, a growthAxis, s growthSize, r runStats) {
 	name := a.name + "_" + s.name
 	t.metric(name+"_cpu_per_row", perItem(r.cpu, r.rows), "us")
 	t.metric(name+"_seconds", r.elapsed.Seconds(), "s")
@@ -79,7 +79,7 @@ func (t *Trial) reportSize(a growthAxis, s growthSize, r runStats) {
 }
 
 // reportStep compares a size with the one before.
-func (t *Trial) reportStep(a growthAxis, s growthSize, r, before runStats) {
+func reportStep(t *Trial, a growthAxis, s growthSize, r, before runStats) {
 	if a.name == "latency" {
 		t.metric(a.name+"_"+s.name+"_growth_of_time", ratio(r.elapsed.Seconds(), before.elapsed.Seconds()), "ratio")
 		return
@@ -90,14 +90,14 @@ func (t *Trial) reportStep(a growthAxis, s growthSize, r, before runStats) {
 }
 
 // runSize uploads the lists of a size at once, waits for their jobs and downloads the results.
-func (t *Trial) runSize(ctx context.Context, name string, s growthSize) (r runStats, err error) {
+func runSize(ctx context.Context, t *Trial, name string, s growthSize) (r runStats, err error) {
 	at := *t
 	at.homes, at.Latency = s.domains, "none"
 	if s.latency != "" {
 		at.Latency = s.latency
 	}
 	err = at.withInternet(ctx, 0, func(in *internet) error {
-		lists, err := at.writeLists(in, name, s)
+		lists, err := writeLists(&at, in, name, s)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (t *Trial) runSize(ctx context.Context, name string, s growthSize) (r runSt
 }
 
 // writeLists writes the lists of a size.
-func (t *Trial) writeLists(in *internet, name string, s growthSize) ([]string, error) {
+func writeLists(t *Trial, in *internet, name string, s growthSize) ([]string, error) {
 	var list string
 	var err error
 	if s.domains > 0 {

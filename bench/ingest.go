@@ -20,7 +20,7 @@ const ingestRounds = 3
 
 // runIngest measures uploads and cancels their jobs. It uses a test key, so that nothing is probed meanwhile.
 func runIngest(ctx context.Context, t *Trial) error {
-	return t.withTestService(ctx, func(s *service, list string) error {
+	return withTestService(ctx, t, func(s *service, list string) error {
 		var baseline bytesBaseline
 		var best uploadCount
 		for range ingestRounds {
@@ -31,7 +31,7 @@ func runIngest(ctx context.Context, t *Trial) error {
 			if baseline.Elapsed == 0 || f.Elapsed < baseline.Elapsed {
 				baseline = f
 			}
-			u, err := t.timeUpload(ctx, s, list)
+			u, err := timeUpload(ctx, t, s, list)
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func runIngest(ctx context.Context, t *Trial) error {
 				best = u
 			}
 		}
-		t.reportIngest(baseline, best, s)
+		reportIngest(t, baseline, best, s)
 		return nil
 	})
 }
@@ -51,7 +51,7 @@ type uploadCount struct {
 }
 
 // timeUpload uploads a list and cancels its job.
-func (t *Trial) timeUpload(ctx context.Context, s *service, list string) (u uploadCount, err error) {
+func timeUpload(ctx context.Context, t *Trial, s *service, list string) (u uploadCount, err error) {
 	t.logProgress("upload")
 	start, cpu := time.Now(), s.cpu()
 	job, err := s.upload(ctx, s.keys[0], list, nil)
@@ -65,13 +65,13 @@ func (t *Trial) timeUpload(ctx context.Context, s *service, list string) (u uplo
 	return u, s.follow(ctx, s.keys[0], job.ID, pollEvery, func(jobRecord) {})
 }
 
-func (t *Trial) reportIngest(baseline bytesBaseline, u uploadCount, s *service) {
+func reportIngest(t *Trial, baseline bytesBaseline, u uploadCount, s *service) {
 	t.metric("rows", float64(t.rows), "")
 	t.metric("seconds", u.elapsed.Seconds(), "s")
 	t.metric("rows_per_second", ratio(float64(t.rows), u.elapsed.Seconds()), "rows/s")
 	t.metric("cpu_per_row", perItem(u.cpu, t.rows), "us")
 	t.metric("size", float64(baseline.Bytes)/1e6, "MB")
-	t.reportBytesBaseline(baseline, u.elapsed, u.cpu)
+	reportBytesBaseline(t, baseline, u.elapsed, u.cpu)
 	t.metric("missing_rows", float64(t.rows-u.rows), "")
 	t.reportPeak("peak_memory", s.peak())
 	t.atLeast("ratio_to_floor", 0.5)
@@ -81,7 +81,7 @@ func (t *Trial) reportIngest(baseline bytesBaseline, u uploadCount, s *service) 
 }
 
 // reportBytesBaseline reports a baseline and the ratio to it.
-func (t *Trial) reportBytesBaseline(baseline bytesBaseline, took, used time.Duration) {
+func reportBytesBaseline(t *Trial, baseline bytesBaseline, took, used time.Duration) {
 	t.metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Elapsed.Seconds()), "rows/s")
 	t.metric("floor_cpu_per_row", perItem(baseline.CPU, t.rows), "us")
 	t.metric("ratio_to_floor", ratio(baseline.Elapsed.Seconds(), took.Seconds()), "ratio")
@@ -101,7 +101,7 @@ const assemblePollEvery = 5 * time.Millisecond
 
 // runAssemble runs a job with a test key and measures how long it stays in the state finalizing.
 func runAssemble(ctx context.Context, t *Trial) error {
-	return t.withTestService(ctx, func(s *service, list string) error {
+	return withTestService(ctx, t, func(s *service, list string) error {
 		t.logProgress("upload and run")
 		job, err := s.upload(ctx, s.keys[0], list, nil)
 		if err != nil {
@@ -127,11 +127,11 @@ func runAssemble(ctx context.Context, t *Trial) error {
 		if _, err := s.results(ctx, s.keys[0], job.ID, result); err != nil {
 			return err
 		}
-		return t.reportAssemble(result, to.Sub(from), used, s)
+		return reportAssemble(t, result, to.Sub(from), used, s)
 	})
 }
 
-func (t *Trial) reportAssemble(result string, took, used time.Duration, s *service) error {
+func reportAssemble(t *Trial, result string, took, used time.Duration, s *service) error {
 	baseline, err := fastest(func() (bytesBaseline, error) { return zstdBaseline(result) })
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (t *Trial) reportAssemble(result string, took, used time.Duration, s *servi
 	t.metric("rows_per_second", ratio(float64(t.rows), took.Seconds()), "rows/s")
 	t.metric("cpu_per_row", perItem(used, t.rows), "us")
 	t.metric("size", float64(baseline.Bytes)/1e6, "MB")
-	t.reportBytesBaseline(baseline, took, used)
+	reportBytesBaseline(t, baseline, took, used)
 	t.reportPeak("peak_memory", s.peak())
 	t.atLeast("ratio_to_floor", 0.6)
 	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
@@ -150,7 +150,7 @@ func (t *Trial) reportAssemble(result string, took, used time.Duration, s *servi
 }
 
 // withTestService calls do with a list and a service whose keys probe nothing.
-func (t *Trial) withTestService(ctx context.Context, do func(*service, string) error) error {
+func withTestService(ctx context.Context, t *Trial, do func(*service, string) error) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		return t.withService(ctx, in, serviceConfig{name: "data", test: true}, func(s *service) error {
 			list, err := t.writeList("list.csv", in.world, t.rows)

@@ -19,15 +19,15 @@ const politeSpeedup = 36_000
 
 // runPoliteness compares verify's traffic with the receivers' limits. The baseline is the bare client under the same limits.
 func runPoliteness(ctx context.Context, t *Trial) error {
-	return t.withInternet(ctx, politeSpeedup, func(in *internet) error { return t.measurePoliteness(ctx, in) })
+	return t.withInternet(ctx, politeSpeedup, func(in *internet) error { return measurePoliteness(ctx, t, in) })
 }
 
-func (t *Trial) measurePoliteness(ctx context.Context, in *internet) error {
+func measurePoliteness(ctx context.Context, t *Trial, in *internet) error {
 	list, err := t.writeList("list.csv", in.world, t.rows)
 	if err != nil {
 		return err
 	}
-	r, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst", speedup: politeSpeedup})
+	r, err := verify(ctx, t, in, verifyJob{list: list, result: "result.csv.zst", speedup: politeSpeedup})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (t *Trial) measurePoliteness(ctx context.Context, in *internet) error {
 	if err != nil {
 		return err
 	}
-	baseline, err := t.measureBaseline(ctx, in, list, nil)
+	baseline, err := measureBaseline(ctx, t, in, list, nil)
 	if err != nil {
 		return err
 	}

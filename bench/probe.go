@@ -27,19 +27,19 @@ func probeScenario() Scenario {
 // conversation is a small part.
 func runProbe(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		list, rows, err := t.writeLargeRoutes(in.world)
+		list, rows, err := writeLargeRoutes(t, in.world)
 		if err != nil {
 			return err
 		}
-		tasks, err := t.plan(ctx, in, list, nil)
+		tasks, err := plan(ctx, t, in, list, nil)
 		if err != nil {
 			return err
 		}
-		baseline, err := t.measureConversation(ctx, in, tasks)
+		baseline, err := measureConversation(ctx, t, in, tasks)
 		if err != nil {
 			return err
 		}
-		r, err := t.verify(ctx, in, verifyJob{list: list, result: "result.csv.zst"})
+		r, err := verify(ctx, t, in, verifyJob{list: list, result: "result.csv.zst"})
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func runProbe(ctx context.Context, t *Trial) error {
 var largeRoutes = []string{"google", "microsoft365", "outlook", "yahoo", "icloud"}
 
 // writeLargeRoutes writes a list of the rows that go to the large routes, in their order and with all cells.
-func (t *Trial) writeLargeRoutes(w *world.World) (path string, rows int, err error) {
+func writeLargeRoutes(t *Trial, w *world.World) (path string, rows int, err error) {
 	all, err := t.writeList("all.csv", w, t.rows)
 	if err != nil {
 		return "", 0, err

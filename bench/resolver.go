@@ -27,7 +27,7 @@ func expectedResult(i int) string { return [2]string{ResolvedNoName, ResolvedNul
 const dnsRounds = 3
 
 // measureResolver lets the bare client and our resolver alternately resolve every name, and reports both.
-func (t *Trial) measureResolver(ctx context.Context, server *nameServer) (baseline clientCount, err error) {
+func measureResolver(ctx context.Context, t *Trial, server *nameServer) (baseline clientCount, err error) {
 	var ours resolverCount
 	t.logProgress("a bare DNS client on one socket, and the resolver alone, in turns")
 	for range dnsRounds {
@@ -41,7 +41,7 @@ func (t *Trial) measureResolver(ctx context.Context, server *nameServer) (baseli
 			continue
 		}
 		server.reset()
-		if err := t.runResolver(ctx, server, &ours); err != nil {
+		if err := runResolver(ctx, t, server, &ours); err != nil {
 			return baseline, err
 		}
 	}
@@ -49,7 +49,7 @@ func (t *Trial) measureResolver(ctx context.Context, server *nameServer) (baseli
 	t.metric("floor_cpu_per_question", perItem(baseline.CPU, baseline.Recipients), "us")
 	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client and name server, all names", Parts: []Part{{"bench", baseline.CPU / dnsRounds}}})
 	if t.Resolve != nil {
-		t.reportResolver(&ours, baseline)
+		reportResolver(t, &ours, baseline)
 	}
 	return baseline, nil
 }
@@ -61,7 +61,7 @@ type resolverCount struct {
 }
 
 // runResolver lets a new resolver resolve every name.
-func (t *Trial) runResolver(ctx context.Context, server *nameServer, total *resolverCount) error {
+func runResolver(ctx context.Context, t *Trial, server *nameServer, total *resolverCount) error {
 	dropped := datagramsLost()
 	err := t.Resolve(ctx, server.addr(), func(resolve func(context.Context, string) string) {
 		total.add(resolveNames(ctx, t.rows, resolve))
@@ -75,7 +75,7 @@ func (t *Trial) runResolver(ctx context.Context, server *nameServer, total *reso
 	return ctx.Err()
 }
 
-func (t *Trial) reportResolver(r *resolverCount, baseline clientCount) {
+func reportResolver(t *Trial, r *resolverCount, baseline clientCount) {
 	t.metric("resolver_domains_asked", float64(r.asked), "")
 	t.metric("resolver_asked_again", float64(r.repeated), "")
 	t.metric("resolver_datagrams_lost", float64(r.drops), "")

@@ -23,7 +23,7 @@ func runRestart(ctx context.Context, t *Trial) error {
 			return err
 		}
 		return t.withService(ctx, in, serviceConfig{name: "restarted"}, func(s *service) error {
-			r, err := t.restart(ctx, in, s, list)
+			r, err := restart(ctx, t, in, s, list)
 			if err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ func runRestart(ctx context.Context, t *Trial) error {
 }
 
 // restart runs a list with a SIGKILL in its middle.
-func (t *Trial) restart(ctx context.Context, in *internet, s *service, list string) (r runStats, err error) {
+func restart(ctx context.Context, t *Trial, in *internet, s *service, list string) (r runStats, err error) {
 	r.result = filepath.Join(t.Dir, "restarted.csv.zst")
 	t.logProgress("upload %s", filepath.Base(list))
 	job, err := s.upload(ctx, s.keys[0], list, nil)

@@ -52,7 +52,7 @@ func (t *Trial) measureGrowth(ctx context.Context, in *internet, do listRunner) 
 	if g.list, err = t.writeList("list.csv", in.world, t.rows); err != nil {
 		return g, err
 	}
-	if g.baseline, err = t.measureBaseline(ctx, in, g.list, nil); err != nil {
+	if g.baseline, err = measureBaseline(ctx, t, in, g.list, nil); err != nil {
 		return g, err
 	}
 	g.sampleRows = max(1, t.rows/10)

@@ -34,30 +34,30 @@ func runSingle(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		bodies, err := t.singleBodies(ctx, in, list)
+		bodies, err := singleBodies(ctx, t, in, list)
 		if err != nil {
 			return err
 		}
 		return t.withService(ctx, in, serviceConfig{name: "data", accounts: loadAccounts}, func(s *service) error {
-			return t.measureLoads(ctx, s, bodies, list)
+			return measureLoads(ctx, t, s, bodies, list)
 		})
 	})
 }
 
 // measureLoads runs every load, the baseline's included.
-func (t *Trial) measureLoads(ctx context.Context, s *service, bodies [][]byte, list string) error {
+func measureLoads(ctx context.Context, t *Trial, s *service, bodies [][]byte, list string) error {
 	single := load{url: s.baseURL + "/v1/verify/single", keys: s.keys}
-	if err := t.measureFresh(ctx, single, bodies); err != nil {
+	if err := measureFresh(ctx, t, single, bodies); err != nil {
 		return err
 	}
-	if err := t.measureCached(ctx, s, single, bodies[:cachedAddresses]); err != nil {
+	if err := measureCached(ctx, t, s, single, bodies[:cachedAddresses]); err != nil {
 		return err
 	}
-	return t.measureWithJob(ctx, s, single, bodies[:cachedAddresses], list)
+	return measureWithJob(ctx, t, s, single, bodies[:cachedAddresses], list)
 }
 
 // singleBodies makes the request bodies for distinct addresses of the list, first those that will be cached.
-func (t *Trial) singleBodies(ctx context.Context, in *internet, list string) (bodies [][]byte, err error) {
+func singleBodies(ctx context.Context, t *Trial, in *internet, list string) (bodies [][]byte, err error) {
 	resolver := hostResolver{dial: t.Dial, server: in.dns}
 	p := planner{world: in.world, lookup: resolver.lookup}
 	tasks, err := p.plan(ctx, list)
@@ -86,14 +86,14 @@ func (t *Trial) singleBodies(ctx context.Context, in *internet, list string) (bo
 }
 
 // measureFresh requests addresses that were not requested before.
-func (t *Trial) measureFresh(ctx context.Context, l load, bodies [][]byte) error {
+func measureFresh(ctx context.Context, t *Trial, l load, bodies [][]byte) error {
 	t.logProgress("fresh addresses")
 	l.name, l.connections, l.bodies, l.requests = "fresh", freshConnections, bodies, len(bodies)
 	fresh, err := l.run(ctx)
 	if err != nil {
 		return err
 	}
-	t.reportLoad("fresh", fresh)
+	reportLoad(t, "fresh", fresh)
 	t.atMost("fresh_errors", 0)
 	return nil
 }
@@ -102,14 +102,14 @@ func (t *Trial) measureFresh(ctx context.Context, l load, bodies [][]byte) error
 const cachedRounds = 5
 
 // measureCached sends requests for cached addresses to the service and to the baseline alternately.
-func (t *Trial) measureCached(ctx context.Context, s *service, l load, bodies [][]byte) (err error) {
-	p, at, err := t.startBaselineServer(ctx)
+func measureCached(ctx context.Context, t *Trial, s *service, l load, bodies [][]byte) (err error) {
+	p, at, err := startBaselineServer(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
 	t.logProgress("cached addresses, and a bare handler in turns")
-	l.name, l.connections, l.bodies, l.duration = "cached", cachedConnections, bodies, t.loadTime()/cachedRounds
+	l.name, l.connections, l.bodies, l.duration = "cached", cachedConnections, bodies, loadTime(t)/cachedRounds
 	bare := l
 	bare.name, bare.url, bare.keys = "bare handler", at+"/v1/verify/single", []string{"none"}
 	cached, baseline := loadSide{load: l, server: s.process}, loadSide{load: bare, server: p}
@@ -118,8 +118,8 @@ func (t *Trial) measureCached(ctx context.Context, s *service, l load, bodies []
 			return err
 		}
 	}
-	t.reportSide("cached", &cached)
-	t.reportSide("floor", &baseline)
+	reportSide(t, "cached", &cached)
+	reportSide(t, "floor", &baseline)
 	t.metric("ratio_to_floor", ratio(cached.count.perSecond(), baseline.count.perSecond()), "ratio")
 	t.atMost("cached_errors", 0)
 	t.atLeast("ratio_to_floor", 0.6)
@@ -143,8 +143,8 @@ func (s *loadSide) run(ctx context.Context) error {
 }
 
 // reportSide reports one side, and the CPU time of a request in the process that answers and in the client.
-func (t *Trial) reportSide(name string, s *loadSide) {
-	t.reportLoad(name, s.count)
+func reportSide(t *Trial, name string, s *loadSide) {
+	reportLoad(t, name, s.count)
 	t.metric(name+"_cpu", perItem(s.cpu, int(s.count.Total)), "us")
 	t.metric(name+"_client_cpu", perItem(s.count.CPU, int(s.count.Total)), "us")
 }
@@ -156,7 +156,7 @@ var withJobRates = []struct {
 }{{50, "with_job_50"}, {500, "with_job_500"}, {5000, "beside"}}
 
 // measureWithJob sends cached addresses at fixed rates, one after another, while a job runs.
-func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [][]byte, list string) error {
+func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies [][]byte, list string) error {
 	job, err := s.upload(ctx, s.keys[0], list, nil)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [
 	done := 0
 	for _, rate := range withJobRates {
 		t.logProgress(fmt.Sprintf("cached addresses at %d requests/s while a job runs", rate.perSecond))
-		l.name, l.connections, l.bodies, l.rate, l.duration = rate.name, withJobConnections, bodies, rate.perSecond, t.loadTime()
+		l.name, l.connections, l.bodies, l.rate, l.duration = rate.name, withJobConnections, bodies, rate.perSecond, loadTime(t)
 		before := readCPUUsage()
 		count, err := l.run(ctx)
 		if err != nil {
@@ -178,7 +178,7 @@ func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [
 		if now.finished() {
 			t.remark("the job was finished before the load of %d requests/s was: give more --rows", rate.perSecond)
 		}
-		t.reportLoad(rate.name, count)
+		reportLoad(t, rate.name, count)
 		t.metric(rate.name+"_rows_per_second", ratio(float64(now.Processed-done), count.Elapsed.Seconds()), "rows/s")
 		t.atMost(rate.name+"_p50", 150)
 		t.atMost(rate.name+"_p99", 50)
@@ -195,7 +195,7 @@ func (t *Trial) measureWithJob(ctx context.Context, s *service, l load, bodies [
 }
 
 // reportLoad reports one load under a name.
-func (t *Trial) reportLoad(name string, c loadCount) {
+func reportLoad(t *Trial, name string, c loadCount) {
 	t.metric(name+"_per_second", c.perSecond(), "requests/s")
 	t.metric(name+"_p50", milliseconds(c.quantile(0.5)), "ms")
 	t.metric(name+"_p99", milliseconds(c.quantile(0.99)), "ms")
@@ -206,7 +206,7 @@ func (t *Trial) reportLoad(name string, c loadCount) {
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // loadTime is the duration of a load without another bound.
-func (t *Trial) loadTime() time.Duration {
+func loadTime(t *Trial) time.Duration {
 	if t.Load > 0 {
 		return t.Load
 	}

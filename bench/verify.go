@@ -24,7 +24,7 @@ func verifyScenario() Scenario {
 func runVerify(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats, error) {
-			return t.verify(ctx, in, verifyJob{list: list, result: name + ".csv.zst"})
+			return verify(ctx, t, in, verifyJob{list: list, result: name + ".csv.zst"})
 		})
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ type verifyJob struct {
 }
 
 // verify runs the command on a list, and samples it and the simulated internet.
-func (t *Trial) verify(ctx context.Context, in *internet, job verifyJob) (r runStats, err error) {
+func verify(ctx context.Context, t *Trial, in *internet, job verifyJob) (r runStats, err error) {
 	providers, err := t.writeProviders(job.speedup)
 	if err != nil {
 		return r, err
@@ -121,16 +121,16 @@ func (in *internet) throughput(ctx context.Context, p *process) Series {
 }
 
 // measureBaseline runs the bare SMTP client over the list's recipients and reports its cost.
-func (t *Trial) measureBaseline(ctx context.Context, in *internet, list string, p *planner) (clientCount, error) {
-	tasks, err := t.plan(ctx, in, list, p)
+func measureBaseline(ctx context.Context, t *Trial, in *internet, list string, p *planner) (clientCount, error) {
+	tasks, err := plan(ctx, t, in, list, p)
 	if err != nil {
 		return clientCount{}, err
 	}
-	return t.runBareClient(ctx, in, tasks)
+	return runBareClient(ctx, t, in, tasks)
 }
 
 // plan makes tasks of the list's recipients.
-func (t *Trial) plan(ctx context.Context, in *internet, list string, p *planner) ([]task, error) {
+func plan(ctx context.Context, t *Trial, in *internet, list string, p *planner) ([]task, error) {
 	if p == nil {
 		p = &planner{}
 	}
@@ -140,17 +140,17 @@ func (t *Trial) plan(ctx context.Context, in *internet, list string, p *planner)
 }
 
 // runBareClient lets the bare SMTP client run the tasks and reports its cost.
-func (t *Trial) runBareClient(ctx context.Context, in *internet, tasks []task) (clientCount, error) {
+func runBareClient(ctx context.Context, t *Trial, in *internet, tasks []task) (clientCount, error) {
 	t.logProgress("floor: a bare pipelined SMTP client")
-	count, err := t.defaultBaseline(in).pool(tasks).repeat(ctx, len(tasks))
+	count, err := defaultBaseline(t, in).pool(tasks).repeat(ctx, len(tasks))
 	if err != nil {
 		return count, fmt.Errorf("floor: %w", err)
 	}
-	t.reportBaseline(count)
+	reportBaseline(t, count)
 	return count, nil
 }
 
-func (t *Trial) reportBaseline(count clientCount) {
+func reportBaseline(t *Trial, count clientCount) {
 	t.metric("floor_recipients", float64(count.Recipients), "")
 	t.metric("floor_recipients_lost", float64(count.Lost), "")
 	t.metric("floor_connections", float64(count.Connections), "")

@@ -65,13 +65,13 @@ var importRules = map[string][]string{
 	"bench":                 {"bench/sim/...", "bench/sim"},
 	"internal/jsontext":     {},
 	"cmd/probity":           {"..."},
-	"internal/admin":        {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/..."},
+	"internal/admin":        {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/...", "api/record"},
 	"internal/providerview": {"engine", "internal/console", "prober/doctor"},
 	"prober/source":         {"engine", "engine/smtp", "store/cache"},
 	"api/httpd":             {"engine"},
 	"api/apidocs":           {"api/httpd"},
 	"api/usage":             {"engine", "store"},
-	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store"},
+	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface

@@ -27,7 +27,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/cover"
 
-	"probity/bench/sim"
+	"probity/bench/sim/persona"
+	"probity/bench/sim/world"
 	"probity/store"
 )
 
@@ -35,7 +36,7 @@ import (
 // packages do is told by the name of what is called. (With six statements the count is that of a reader who walked the way by hand.)
 const minStatements = 6
 
-var wayPackages = []string{"api", "coordinator", "prober", "prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"}
+var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/results", "prober", "prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"}
 
 // The most steps that an address may pass, from the request to its answer. The aim is 60.
 const (
@@ -103,7 +104,7 @@ type way struct {
 
 // newWay has a server over an empty data folder, with a simulated internet.
 func newWay(t *testing.T) *way {
-	p := &serviceEnv{processCtx: t.Context(), ctx: t.Context(), world: sim.NewWorld(sim.Config{Seed: 1}), internet: startInternet(t.Context(), t),
+	p := &serviceEnv{processCtx: t.Context(), ctx: t.Context(), world: world.New(world.Config{Seed: 1}), internet: startInternet(t.Context(), t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
 	writeOutput(t.Context(), t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	program, data := filepath.Join(t.TempDir(), "probity"), t.TempDir()
@@ -138,7 +139,7 @@ func newWay(t *testing.T) *way {
 	for _, text := range p.world.Addresses("postfix", 20000) {
 		local, domain, _ := strings.Cut(text, "@")
 		d, _ := p.world.Domain(domain)
-		if host := d.MX[0].Host; !seen[host] && p.world.Mailbox(domain, local) == sim.Present {
+		if host := d.MX[0].Host; !seen[host] && p.world.Mailbox(domain, local) == persona.Present {
 			seen[host] = true
 			w.addresses = append(w.addresses, text)
 		}

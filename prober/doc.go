@@ -1,6 +1,7 @@
 // Package prober runs one node. It schedules SMTP probes within each receiver's limits and reports one result per row.
 //
-// It owns budgets, queues, sessions, egress sources and the order of probes. It does not judge: engine.Next decides the next
+// It owns queues, sessions and the order of probes. What follows from data and time alone is in packages below: budget, source,
+// admission, rtt, trace. It does not judge: engine.Next decides the next
 // step, engine.Judge the verdict, and the provider table the meaning of a reply. It opens sockets and files only through its
 // Config, and starts nothing before Run.
 //

@@ -46,7 +46,8 @@ var importRules = map[string][]string{
 	"bench/sim/dnsd":       {"bench/sim/world"},
 	"bench/sim/score":      {"bench/sim/persona", "bench/sim/world"},
 	"bench/sim":            {"bench/sim/persona", "bench/sim/world", "bench/sim/referee", "bench/sim/smtpd", "bench/sim/dnsd"},
-	"bench":                {"bench/sim/..."},
+	"bench/report":         {},
+	"bench":                {"bench/report", "bench/sim/..."},
 	"cmd/probity":          {"..."},
 }
 

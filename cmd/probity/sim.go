@@ -143,9 +143,7 @@ func (c simTruthCmd) Run(con *console) error {
 		return err
 	}
 	defer in.Close()
-	return buffered(con.out, func(w io.Writer) error {
-		return score.WriteTruth(w, c.world(), in)
-	})
+	return buffered(con.out, func(w io.Writer) error { return score.WriteTruth(w, c.world(), in) })
 }
 
 type simScoreCmd struct {

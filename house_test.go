@@ -37,6 +37,8 @@ var overLimit = map[string]int{
 	"bench: antique words":             1,
 	"bench: lines":                     5276,
 	"cmd/probity: lines":               4897,
+	"cmd/probity.localAdmin: methods":  26,
+	"coordinator.Callbacks: methods":   29,
 	"coordinator.Coordinator: methods": 116,
 	"coordinator/fleet.Fleet: methods": 34,
 	"coordinator: lines":               7607,

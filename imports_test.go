@@ -62,7 +62,7 @@ var importRules = map[string][]string{
 	"bench/sim/dnsd":        {"bench/sim/world"},
 	"bench/sim/score":       {"bench/sim/persona", "bench/sim/world"},
 	"bench/sim":             {"bench/sim/persona", "bench/sim/world", "bench/sim/referee", "bench/sim/smtpd", "bench/sim/dnsd"},
-	"bench":                 {"bench/sim/...", "bench/sim"},
+	"bench":                 {"bench/sim/...", "bench/sim", "bench/report"},
 	"internal/jsontext":     {},
 	"cmd/probity":           {"..."},
 	"internal/admin":        {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/...", "api/record"},
@@ -72,6 +72,7 @@ var importRules = map[string][]string{
 	"api/apidocs":           {"api/httpd"},
 	"api/usage":             {"engine", "store"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
+	"bench/report":          {},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"probity/bench/report"
 )
 
 func bulkScenario() Scenario {
@@ -32,12 +34,12 @@ func runBulk(ctx context.Context, t *Trial) error {
 		t.reportRun(g.large, t.rows, g.baseline)
 		reportJob(t, g.large)
 		if t.Latency == "none" {
-			t.atLeast("rows_per_second", fullJobRows/90)
+			t.AtLeast("rows_per_second", fullJobRows/90)
 		}
 		if t.rows >= fullJobRows {
-			t.atMost("seconds", 90)
+			t.AtMost("seconds", 90)
 		}
-		t.atMost("peak_memory", 512)
+		t.AtMost("peak_memory", 512)
 		t.reportGrowth(g)
 		if err := t.scoreRun(in.world, g.list, g.large); err != nil {
 			return err
@@ -49,9 +51,9 @@ func runBulk(ctx context.Context, t *Trial) error {
 // reportJob reports the metrics that only jobs have.
 func reportJob(t *Trial, r runStats) {
 	for _, state := range slices.Sorted(maps.Keys(r.stateTimes)) {
-		t.metric("seconds_"+state, r.stateTimes[state].Seconds(), "s")
+		t.Metric("seconds_"+state, r.stateTimes[state].Seconds(), "s")
 	}
-	t.metric("result_size", float64(r.bytes)/1e6, "MB")
+	t.Metric("result_size", float64(r.bytes)/1e6, "MB")
 }
 
 // bulkOnFreshService runs one job on a fresh service.
@@ -75,7 +77,7 @@ func bulk(ctx context.Context, t *Trial, in *internet, s *service, list, result 
 	t.logProgress("upload %s", filepath.Base(list))
 	r.result = filepath.Join(t.Dir, result)
 	r.stateTimes = map[string]time.Duration{}
-	r.throughput = Series{Name: "rows finished", Unit: "rows/s"}
+	r.throughput = report.Series{Name: "rows finished", Unit: "rows/s"}
 	clock := stageClock{processes: []*process{s.process, in.process}, names: []string{"serve", "sim"}}
 	clock.begin("upload")
 	start, cpu, simCPU := time.Now(), s.cpu(), in.cpu()
@@ -119,7 +121,7 @@ func (w *jobWatch) observe(job jobRecord) {
 	w.run.stateTimes[job.Status] += now.Sub(w.seenAt)
 	w.job, w.seenAt = job, now
 	if passed := now.Sub(w.plottedAt); passed >= throughputEvery && job.Processed >= w.processed {
-		w.run.throughput.add(now.Sub(w.start), float64(job.Processed-w.processed)/passed.Seconds())
+		w.run.throughput.Add(now.Sub(w.start), float64(job.Processed-w.processed)/passed.Seconds())
 		w.plottedAt, w.processed = now, job.Processed
 	}
 }
@@ -128,14 +130,14 @@ func (w *jobWatch) observe(job jobRecord) {
 type stageClock struct {
 	processes []*process
 	names     []string
-	stages    []Stage
+	stages    []report.Stage
 	last      []time.Duration
 }
 
 // begin ends the stage before.
 func (c *stageClock) begin(name string) {
 	c.closeStage()
-	c.stages = append(c.stages, Stage{Name: name})
+	c.stages = append(c.stages, report.Stage{Name: name})
 }
 
 func (c *stageClock) closeStage() {
@@ -145,14 +147,14 @@ func (c *stageClock) closeStage() {
 	}
 	if n := len(c.stages); n > 0 {
 		for i := range now {
-			c.stages[n-1].Parts = append(c.stages[n-1].Parts, Part{c.names[i], max(0, now[i]-c.last[i])})
+			c.stages[n-1].Parts = append(c.stages[n-1].Parts, report.Part{Process: c.names[i], CPU: max(0, now[i]-c.last[i])})
 		}
 	}
 	c.last = now
 }
 
 // end ends the last stage.
-func (c *stageClock) end() []Stage {
+func (c *stageClock) end() []report.Stage {
 	c.closeStage()
 	return c.stages
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 
+	"probity/bench/report"
 	"probity/bench/sim/world"
 )
 
@@ -47,18 +48,18 @@ func reportCache(t *Trial, w *world.World, list string, first, second runStats) 
 		return err
 	}
 	baseline := reading.Elapsed + writing.Elapsed
-	t.metric("rows", float64(t.rows), "")
-	t.metric("first_rows_per_second", ratio(float64(t.rows), first.elapsed.Seconds()), "rows/s")
-	t.metric("seconds", second.elapsed.Seconds(), "s")
-	t.metric("rows_per_second", ratio(float64(t.rows), second.elapsed.Seconds()), "rows/s")
-	t.metric("cpu_per_row", perItem(second.cpu, t.rows), "us")
-	t.metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Seconds()), "rows/s")
-	t.metric("ratio_to_floor", ratio(baseline.Seconds(), second.elapsed.Seconds()), "ratio")
-	t.metric("asked_again_share", ratio(float64(second.traffic.recipients), float64(first.traffic.recipients)), "ratio")
+	t.Metric("rows", float64(t.rows), "")
+	t.Metric("first_rows_per_second", ratio(float64(t.rows), first.elapsed.Seconds()), "rows/s")
+	t.Metric("seconds", second.elapsed.Seconds(), "s")
+	t.Metric("rows_per_second", ratio(float64(t.rows), second.elapsed.Seconds()), "rows/s")
+	t.Metric("cpu_per_row", perItem(second.cpu, t.rows), "us")
+	t.Metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Seconds()), "rows/s")
+	t.Metric("ratio_to_floor", ratio(baseline.Seconds(), second.elapsed.Seconds()), "ratio")
+	t.Metric("asked_again_share", ratio(float64(second.traffic.recipients), float64(first.traffic.recipients)), "ratio")
 	t.reportPeak("peak_memory", second.peak)
-	t.atMost("asked_again_share", 0.1)
-	t.Plots.Throughput = []Series{second.throughput}
-	t.Plots.Memory = []Series{memorySeries("serve", second.samples)}
+	t.AtMost("asked_again_share", 0.1)
+	t.Plots.Throughput = []report.Series{second.throughput}
+	t.Plots.Memory = []report.Series{memorySeries("serve", second.samples)}
 	t.Plots.Stages = second.stages
 	return t.scoreRun(w, list, second)
 }

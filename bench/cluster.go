@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"probity/bench/report"
 )
 
 func clusterScenario() Scenario {
@@ -84,17 +86,17 @@ func bulkFleet(ctx context.Context, t *Trial, in *internet, nodes int, list stri
 
 // reportFleet reports what a fleet used, compared with one process.
 func reportFleet(t *Trial, c fleetCount, alone, r runStats) {
-	t.metric("nodes", float64(len(c.nodes)), "")
-	t.metric("alone_rows_per_second", ratio(float64(t.rows), alone.elapsed.Seconds()), "rows/s")
-	t.metric("alone_cpu_per_row", perItem(alone.cpu, t.rows), "us")
-	t.metric("coordinator_cpu_per_row", perItem(c.coordinatorCPU, t.rows), "us")
-	t.metric("ratio_to_alone", ratio(alone.elapsed.Seconds(), r.elapsed.Seconds()), "ratio")
+	t.Metric("nodes", float64(len(c.nodes)), "")
+	t.Metric("alone_rows_per_second", ratio(float64(t.rows), alone.elapsed.Seconds()), "rows/s")
+	t.Metric("alone_cpu_per_row", perItem(alone.cpu, t.rows), "us")
+	t.Metric("coordinator_cpu_per_row", perItem(c.coordinatorCPU, t.rows), "us")
+	t.Metric("ratio_to_alone", ratio(alone.elapsed.Seconds(), r.elapsed.Seconds()), "ratio")
 	var most int64
-	var parts []Part
-	t.Plots.Memory = []Series{memorySeries("coordinator", r.samples)}
+	var parts []report.Part
+	t.Plots.Memory = []report.Series{memorySeries("coordinator", r.samples)}
 	for i, p := range c.peak {
 		most = max(most, p)
-		parts = append(parts, Part{fmt.Sprintf("prober %d", i+1), c.cpu[i]})
+		parts = append(parts, report.Part{Process: fmt.Sprintf("prober %d", i+1), CPU: c.cpu[i]})
 		t.Plots.Memory = append(t.Plots.Memory, memorySeries(fmt.Sprintf("prober %d", i+1), c.samples[i]))
 	}
 	t.reportPeak("prober_peak_memory", most)
@@ -106,11 +108,11 @@ func reportFleet(t *Trial, c fleetCount, alone, r runStats) {
 			least = float64(n.Recipients)
 		}
 	}
-	t.metric("least_share_of_a_node", ratio(max(0, least)*float64(len(c.nodes)), total), "ratio")
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "probers, the whole list", Parts: parts},
-		Stage{Name: "serve alone, the whole list", Parts: []Part{{"serve", alone.cpu}, {"sim", alone.simCPU}}})
+	t.Metric("least_share_of_a_node", ratio(max(0, least)*float64(len(c.nodes)), total), "ratio")
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "probers, the whole list", Parts: parts},
+		report.Stage{Name: "serve alone, the whole list", Parts: []report.Part{{Process: "serve", CPU: alone.cpu}, {Process: "sim", CPU: alone.simCPU}}})
 	if t.rows >= growthMinRows { // short lists mostly wait for the slowest host
-		t.atLeast("ratio_to_alone", 0.7)
+		t.AtLeast("ratio_to_alone", 0.7)
 	}
-	t.atLeast("least_share_of_a_node", 0.1)
+	t.AtLeast("least_share_of_a_node", 0.1)
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"probity/bench/report"
 )
 
 // concurrentJobs is how many jobs share one service, and concurrentPollEvery is how often each is polled: rarely enough to be no
@@ -36,18 +38,18 @@ func measureConcurrentJobs(ctx context.Context, t *Trial, in *internet, g growth
 		return err
 	}
 	singleJob := mean(g.large.elapsed.Seconds(), repeated.elapsed.Seconds())
-	t.metric("cpu_of_ten_jobs_to_whole", ratio(tenJobs.cpu.Seconds(), mean(g.large.cpu.Seconds(), repeated.cpu.Seconds())), "ratio")
-	t.metric("connections_of_ten_jobs_to_whole", ratio(float64(tenJobs.traffic.connections), mean(float64(g.large.traffic.connections), float64(repeated.traffic.connections))), "ratio")
+	t.Metric("cpu_of_ten_jobs_to_whole", ratio(tenJobs.cpu.Seconds(), mean(g.large.cpu.Seconds(), repeated.cpu.Seconds())), "ratio")
+	t.Metric("connections_of_ten_jobs_to_whole", ratio(float64(tenJobs.traffic.connections), mean(float64(g.large.traffic.connections), float64(repeated.traffic.connections))), "ratio")
 	t.reportPeak("peak_memory_of_ten_jobs", tenJobs.peak)
-	t.metric("seconds_again", repeated.elapsed.Seconds(), "s")
-	t.metric("seconds_of_ten_jobs", tenJobs.elapsed.Seconds(), "s")
-	t.metric("seconds_of_whole", singleJob, "s")
-	t.metric("ten_jobs_to_whole", ratio(tenJobs.elapsed.Seconds(), singleJob), "ratio")
+	t.Metric("seconds_again", repeated.elapsed.Seconds(), "s")
+	t.Metric("seconds_of_ten_jobs", tenJobs.elapsed.Seconds(), "s")
+	t.Metric("seconds_of_whole", singleJob, "s")
+	t.Metric("ten_jobs_to_whole", ratio(tenJobs.elapsed.Seconds(), singleJob), "ratio")
 	if t.rows < growthMinRows {
-		t.remark("ten jobs are not held against their bar below %s rows in all", formatNumber(growthMinRows))
+		t.Note("ten jobs are not held against their bar below %s rows in all", report.FormatNumber(growthMinRows))
 		return nil
 	}
-	t.atMost("ten_jobs_to_whole", 1.1)
+	t.AtMost("ten_jobs_to_whole", 1.1)
 	return nil
 }
 

@@ -66,13 +66,13 @@ func measureConversation(ctx context.Context, t *Trial, in *internet, tasks []ta
 }
 
 func reportConversation(t *Trial, count, baseline clientCount) {
-	t.metric("conversation_recipients", float64(count.Recipients), "")
-	t.metric("conversation_not_judged", float64(count.Recipients-count.Judged+count.Lost), "")
-	t.metric("conversation_connections", float64(count.Connections), "")
-	t.metric("conversation_recipients_per_second", count.rate(), "rcpt/s")
-	t.metric("conversation_cpu_per_recipient", perItem(count.CPU, count.Recipients), "us")
-	t.metric("conversation_ratio_to_floor", ratio(count.rate(), baseline.rate()), "ratio")
-	t.metric("conversation_cpu_ratio_to_floor", ratio(perItem(count.CPU, count.Recipients), perItem(baseline.CPU, baseline.Recipients)), "ratio")
-	t.atLeast("conversation_ratio_to_floor", 0.25)
-	t.atMost("conversation_not_judged", 0)
+	t.Metric("conversation_recipients", float64(count.Recipients), "")
+	t.Metric("conversation_not_judged", float64(count.Recipients-count.Judged+count.Lost), "")
+	t.Metric("conversation_connections", float64(count.Connections), "")
+	t.Metric("conversation_recipients_per_second", count.rate(), "rcpt/s")
+	t.Metric("conversation_cpu_per_recipient", perItem(count.CPU, count.Recipients), "us")
+	t.Metric("conversation_ratio_to_floor", ratio(count.rate(), baseline.rate()), "ratio")
+	t.Metric("conversation_cpu_ratio_to_floor", ratio(perItem(count.CPU, count.Recipients), perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.AtLeast("conversation_ratio_to_floor", 0.25)
+	t.AtMost("conversation_not_judged", 0)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"probity/bench/report"
 	"probity/bench/sim/score"
 )
 
@@ -35,7 +36,7 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 	if err != nil {
 		return err
 	}
-	t.remark("the name server answers within this process: its CPU is in that of the floor, in that of the resolver alone, and in either side of " +
+	t.Note("the name server answers within this process: its CPU is in that of the floor, in that of the resolver alone, and in either side of " +
 		"each CPU ratio, and its work in each rate; the floor sends and receives one datagram with a system call, our resolver several")
 	list, truth, err := writeNames(t)
 	if err != nil {
@@ -64,26 +65,26 @@ func verifyNames(ctx context.Context, t *Trial, server *nameServer, baseline cli
 	}
 	served = ownCPU() - served
 	asked, repeated, others := server.counts()
-	t.metric("rows", float64(t.rows), "")
-	t.metric("seconds", p.elapsed().Seconds(), "s")
-	t.metric("rows_per_second", ratio(float64(t.rows), p.elapsed().Seconds()), "rows/s")
-	t.metric("cpu_per_row", perItem(p.cpu(), t.rows), "us")
+	t.Metric("rows", float64(t.rows), "")
+	t.Metric("seconds", p.elapsed().Seconds(), "s")
+	t.Metric("rows_per_second", ratio(float64(t.rows), p.elapsed().Seconds()), "rows/s")
+	t.Metric("cpu_per_row", perItem(p.cpu(), t.rows), "us")
 	t.reportPeak("peak_memory", p.peak())
-	t.metric("domains_asked", float64(asked), "")
-	t.metric("questions_per_second", ratio(float64(asked), server.span().Seconds()), "questions/s")
+	t.Metric("domains_asked", float64(asked), "")
+	t.Metric("questions_per_second", ratio(float64(asked), server.span().Seconds()), "questions/s")
 	lost = datagramsLost() - lost
-	t.metric("asked_again", float64(repeated), "")
-	t.metric("datagrams_lost", float64(lost), "")
-	t.metric("asked_again_needlessly", float64(max(0, repeated-lost)), "")
-	t.metric("other_questions", float64(others), "")
-	t.metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, baseline.rate()), "ratio")
-	t.metric("cpu_ratio_to_floor", ratio(perItem(p.cpu()+served, t.rows), perItem(baseline.CPU, baseline.Recipients)), "ratio")
-	t.remark("ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row against the same floor, and against no bar: reading, judging, " +
+	t.Metric("asked_again", float64(repeated), "")
+	t.Metric("datagrams_lost", float64(lost), "")
+	t.Metric("asked_again_needlessly", float64(max(0, repeated-lost)), "")
+	t.Metric("other_questions", float64(others), "")
+	t.Metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, baseline.rate()), "ratio")
+	t.Metric("cpu_ratio_to_floor", ratio(perItem(p.cpu()+served, t.rows), perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.Note("ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row against the same floor, and against no bar: reading, judging, " +
 		"caching and writing, of which the floor does nothing")
-	t.atLeast("domains_asked", float64(t.rows))
-	t.atMost("asked_again_needlessly", 0)
+	t.AtLeast("domains_asked", float64(t.rows))
+	t.AtMost("asked_again_needlessly", 0)
 	t.Plots.Memory = append(t.Plots.Memory, memorySeries("verify", p.history()))
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "verify and name server, all names", Parts: []Part{{"verify", p.cpu()}, {"bench", served}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "verify and name server, all names", Parts: []report.Part{{Process: "verify", CPU: p.cpu()}, {Process: "bench", CPU: served}}})
 	return scoreNames(t, truth, result)
 }
 

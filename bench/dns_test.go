@@ -7,6 +7,8 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/report"
 )
 
 func exchange(t *testing.T, s *nameServer, name string, kind uint16) *dns.Msg {
@@ -86,7 +88,7 @@ func TestResolverIsCheckedAgainstTheNames(t *testing.T) {
 			s, err := startNameServer(1000)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.close()) }()
-			tr := &Trial{Options: Options{Dial: BaselineDial, Resolve: test.resolve}, Report: newReport("dns", "", 1, Machine{}), rows: 1000}
+			tr := &Trial{Options: Options{Dial: BaselineDial, Resolve: test.resolve}, Report: report.New("dns", "", 1, report.Machine{}), rows: 1000}
 			baseline, err := measureResolver(t.Context(), tr, s)
 			require.NoError(t, err)
 			require.Equal(t, dnsRounds*1000, baseline.Recipients)

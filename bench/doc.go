@@ -12,12 +12,11 @@
 //     with a bare SMTP client.
 //   - Resolve: our resolver, supplied likewise, for comparison with a bare DNS client.
 //   - Fleet: a coordinator and probers as processes, each prober with a loopback address of its own.
-//   - Report: metrics with units, bars with their limits, and the data of the plots. Reports are written as JSON, as a table
-//     and as one self-contained page, and are compared with older ones.
+//   - Report: metrics with units, bars with their limits, and the data of the plots: see bench/report.
 //
 // # Limits
 //
-// It imports none of our packages but the simulated internet: it measures what a user gets, a Conversation and a Resolve. It
+// It imports none of our packages but bench/report and the simulated internet: it measures what a user gets, a Conversation and a Resolve. It
 // connects to loopback only. It ends only the processes that it started, each by its own handle.
 //
 // # Invariants

@@ -73,20 +73,20 @@ func runGrowth(ctx context.Context, t *Trial) error {
 
 func reportSize(t *Trial, a growthAxis, s growthSize, r runStats) {
 	name := a.name + "_" + s.name
-	t.metric(name+"_cpu_per_row", perItem(r.cpu, r.rows), "us")
-	t.metric(name+"_seconds", r.elapsed.Seconds(), "s")
+	t.Metric(name+"_cpu_per_row", perItem(r.cpu, r.rows), "us")
+	t.Metric(name+"_seconds", r.elapsed.Seconds(), "s")
 	t.reportPeak(name+"_peak_memory", r.peak)
 }
 
 // reportStep compares a size with the one before.
 func reportStep(t *Trial, a growthAxis, s growthSize, r, before runStats) {
 	if a.name == "latency" {
-		t.metric(a.name+"_"+s.name+"_growth_of_time", ratio(r.elapsed.Seconds(), before.elapsed.Seconds()), "ratio")
+		t.Metric(a.name+"_"+s.name+"_growth_of_time", ratio(r.elapsed.Seconds(), before.elapsed.Seconds()), "ratio")
 		return
 	}
 	growth := a.name + "_" + s.name + "_growth"
-	t.metric(growth, ratio(perItem(r.cpu, r.rows), perItem(before.cpu, before.rows)), "ratio")
-	t.atMost(growth, growthLimit)
+	t.Metric(growth, ratio(perItem(r.cpu, r.rows), perItem(before.cpu, before.rows)), "ratio")
+	t.AtMost(growth, growthLimit)
 }
 
 // runSize uploads the lists of a size at once, waits for their jobs and downloads the results.

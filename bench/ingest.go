@@ -5,6 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 	"time"
+
+	"probity/bench/report"
 )
 
 func ingestScenario() Scenario {
@@ -66,26 +68,26 @@ func timeUpload(ctx context.Context, t *Trial, s *service, list string) (u uploa
 }
 
 func reportIngest(t *Trial, baseline bytesBaseline, u uploadCount, s *service) {
-	t.metric("rows", float64(t.rows), "")
-	t.metric("seconds", u.elapsed.Seconds(), "s")
-	t.metric("rows_per_second", ratio(float64(t.rows), u.elapsed.Seconds()), "rows/s")
-	t.metric("cpu_per_row", perItem(u.cpu, t.rows), "us")
-	t.metric("size", float64(baseline.Bytes)/1e6, "MB")
+	t.Metric("rows", float64(t.rows), "")
+	t.Metric("seconds", u.elapsed.Seconds(), "s")
+	t.Metric("rows_per_second", ratio(float64(t.rows), u.elapsed.Seconds()), "rows/s")
+	t.Metric("cpu_per_row", perItem(u.cpu, t.rows), "us")
+	t.Metric("size", float64(baseline.Bytes)/1e6, "MB")
 	reportBytesBaseline(t, baseline, u.elapsed, u.cpu)
-	t.metric("missing_rows", float64(t.rows-u.rows), "")
+	t.Metric("missing_rows", float64(t.rows-u.rows), "")
 	t.reportPeak("peak_memory", s.peak())
-	t.atLeast("ratio_to_floor", 0.5)
-	t.atMost("missing_rows", 0)
-	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
-	t.Plots.Stages = []Stage{{"parsing and zstd", []Part{{"floor", baseline.CPU}}}, {"upload", []Part{{"serve", u.cpu}}}}
+	t.AtLeast("ratio_to_floor", 0.5)
+	t.AtMost("missing_rows", 0)
+	t.Plots.Memory = []report.Series{memorySeries("serve", s.history())}
+	t.Plots.Stages = []report.Stage{{Name: "parsing and zstd", Parts: []report.Part{{Process: "floor", CPU: baseline.CPU}}}, {Name: "upload", Parts: []report.Part{{Process: "serve", CPU: u.cpu}}}}
 }
 
 // reportBytesBaseline reports a baseline and the ratio to it.
 func reportBytesBaseline(t *Trial, baseline bytesBaseline, took, used time.Duration) {
-	t.metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Elapsed.Seconds()), "rows/s")
-	t.metric("floor_cpu_per_row", perItem(baseline.CPU, t.rows), "us")
-	t.metric("ratio_to_floor", ratio(baseline.Elapsed.Seconds(), took.Seconds()), "ratio")
-	t.metric("cpu_ratio_to_floor", ratio(used.Seconds(), baseline.CPU.Seconds()), "ratio")
+	t.Metric("floor_rows_per_second", ratio(float64(t.rows), baseline.Elapsed.Seconds()), "rows/s")
+	t.Metric("floor_cpu_per_row", perItem(baseline.CPU, t.rows), "us")
+	t.Metric("ratio_to_floor", ratio(baseline.Elapsed.Seconds(), took.Seconds()), "ratio")
+	t.Metric("cpu_ratio_to_floor", ratio(used.Seconds(), baseline.CPU.Seconds()), "ratio")
 }
 
 func assembleScenario() Scenario {
@@ -136,16 +138,16 @@ func reportAssemble(t *Trial, result string, took, used time.Duration, s *servic
 	if err != nil {
 		return err
 	}
-	t.metric("rows", float64(t.rows), "")
-	t.metric("seconds", took.Seconds(), "s")
-	t.metric("rows_per_second", ratio(float64(t.rows), took.Seconds()), "rows/s")
-	t.metric("cpu_per_row", perItem(used, t.rows), "us")
-	t.metric("size", float64(baseline.Bytes)/1e6, "MB")
+	t.Metric("rows", float64(t.rows), "")
+	t.Metric("seconds", took.Seconds(), "s")
+	t.Metric("rows_per_second", ratio(float64(t.rows), took.Seconds()), "rows/s")
+	t.Metric("cpu_per_row", perItem(used, t.rows), "us")
+	t.Metric("size", float64(baseline.Bytes)/1e6, "MB")
 	reportBytesBaseline(t, baseline, took, used)
 	t.reportPeak("peak_memory", s.peak())
-	t.atLeast("ratio_to_floor", 0.6)
-	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
-	t.Plots.Stages = []Stage{{"zstd", []Part{{"floor", baseline.CPU}}}, {"finalizing", []Part{{"serve", used}}}}
+	t.AtLeast("ratio_to_floor", 0.6)
+	t.Plots.Memory = []report.Series{memorySeries("serve", s.history())}
+	t.Plots.Stages = []report.Stage{{Name: "zstd", Parts: []report.Part{{Process: "floor", CPU: baseline.CPU}}}, {Name: "finalizing", Parts: []report.Part{{Process: "serve", CPU: used}}}}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"probity/bench/report"
 	"probity/bench/sim"
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
@@ -74,13 +75,13 @@ func (t *Trial) reportScores(s score.Scores) {
 		{"wrong_status", s.WrongStatus}, {"wrong_reason", s.WrongReason}, {"missing_rows", s.MissingRows}, {"extra_rows", s.ExtraRows},
 		{"order_errors", s.OrderErrors}, {"changed_cells", s.ChangedCells},
 	} {
-		t.metric(m.name, float64(m.value), "")
-		t.atMost(m.name, 0)
+		t.Metric(m.name, float64(m.value), "")
+		t.AtMost(m.name, 0)
 	}
 	t.Plots.Confusion = s.Confusion
 	for _, what := range slices.Sorted(maps.Keys(s.Wrong)) {
 		n := s.Wrong[what]
-		t.remark("wrong: %s, %s rows", what, formatNumber(float64(n)))
-		t.logProgress("wrong: %s, %s rows", what, formatNumber(float64(n)))
+		t.Note("wrong: %s, %s rows", what, report.FormatNumber(float64(n)))
+		t.logProgress("wrong: %s, %s rows", what, report.FormatNumber(float64(n)))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"probity/bench/report"
 )
 
 // load is a stream of POST requests over persistent connections.
@@ -26,7 +28,7 @@ type load struct {
 
 // loadCount is the result of a load.
 type loadCount struct {
-	Histogram
+	report.Histogram
 	Errors  int // answers other than 200, and missing answers
 	Elapsed time.Duration
 	CPU     time.Duration // of this process
@@ -38,7 +40,7 @@ func (c loadCount) perSecond() float64 { return ratio(float64(c.Total), c.Elapse
 // sum adds another part of the same load.
 func (c *loadCount) sum(part loadCount) {
 	c.Name = part.Name
-	c.merge(&part.Histogram)
+	c.Merge(&part.Histogram)
 	c.Errors += part.Errors
 	c.Elapsed += part.Elapsed
 	c.CPU += part.CPU
@@ -66,7 +68,7 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 		senders.Go(func() {
 			count := l.send(ctx, client, &next, start)
 			mu.Lock()
-			total.merge(&count.Histogram)
+			total.Merge(&count.Histogram)
 			total.Errors += count.Errors
 			mu.Unlock()
 		})
@@ -103,7 +105,7 @@ func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomi
 			count.Errors++
 			continue
 		}
-		count.add(time.Since(due))
+		count.Add(time.Since(due))
 	}
 	return count
 }

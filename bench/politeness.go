@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 
+	"probity/bench/report"
 	"probity/bench/sim/referee"
 )
 
@@ -44,26 +45,26 @@ func measurePoliteness(ctx context.Context, t *Trial, in *internet) error {
 		return err
 	}
 	t.reportRun(r, t.rows, baseline)
-	t.metric("excesses", float64(ours.Excesses), "")
-	t.metric("floor_excesses", float64(after.Excesses-ours.Excesses), "")
-	t.atMost("excesses", 0)
-	t.Plots.Memory = []Series{memorySeries("verify", r.samples)}
+	t.Metric("excesses", float64(ours.Excesses), "")
+	t.Metric("floor_excesses", float64(after.Excesses-ours.Excesses), "")
+	t.AtMost("excesses", 0)
+	t.Plots.Memory = []report.Series{memorySeries("verify", r.samples)}
 	t.Plots.Budgets = budgets(ours)
 	for _, e := range ours.By {
-		t.remark("excess: %s %s, %d times over %d, up to %d", e.Persona, e.Kind, e.Count, e.Limit, e.Seen)
+		t.Note("excess: %s %s, %d times over %d, up to %d", e.Persona, e.Kind, e.Count, e.Limit, e.Seen)
 	}
 	return t.scoreRun(in.world, list, r)
 }
 
 // budgets is the highest use of each receiver's limits.
-func budgets(rep referee.Report) (all []Budget) {
+func budgets(rep referee.Report) (all []report.Budget) {
 	at := map[string]int{} // by persona and kind
 	for _, e := range rep.Peaks {
 		key := e.Persona + " " + e.Kind
 		i, known := at[key]
 		if !known {
 			at[key] = len(all)
-			all = append(all, Budget{Persona: e.Persona, Kind: e.Kind, Seen: e.Seen, Limit: e.Limit})
+			all = append(all, report.Budget{Persona: e.Persona, Kind: e.Kind, Seen: e.Seen, Limit: e.Limit})
 			continue
 		}
 		all[i].Seen = max(all[i].Seen, e.Seen)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"probity/bench/report"
 	"probity/bench/sim/world"
 )
 
@@ -44,10 +45,10 @@ func runProbe(ctx context.Context, t *Trial) error {
 			return err
 		}
 		t.reportRun(r, rows, baseline)
-		t.remark("conversation_... is sessions, replies and verdicts alone; ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row " +
+		t.Note("conversation_... is sessions, replies and verdicts alone; ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row " +
 			"against the same floor: reading, DNS, TLS, budgets, cache and result, of which the floor does nothing")
-		t.Plots.Memory = []Series{memorySeries("verify", r.samples)}
-		t.atLeast("recipients_per_connection", 20)
+		t.Plots.Memory = []report.Series{memorySeries("verify", r.samples)}
+		t.AtLeast("recipients_per_connection", 20)
 		return t.scoreRun(in.world, list, r)
 	})
 }

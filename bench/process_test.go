@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/report"
 )
 
 func TestFailedProcessReportsItsError(t *testing.T) {
@@ -24,7 +26,7 @@ func TestFailedProcessReportsItsError(t *testing.T) {
 
 func TestSimulatedInternetStartsAndStops(t *testing.T) {
 	o := standInOptions(t, 0)
-	tr := &Trial{Options: o, Report: newReport("x", "", 7, Machine{})}
+	tr := &Trial{Options: o, Report: report.New("x", "", 7, report.Machine{})}
 	in, err := tr.startInternet(t.Context(), 0)
 	require.NoError(t, err)
 	rep, err := in.report(t.Context())
@@ -37,7 +39,7 @@ func TestSimulatedInternetStartsAndStops(t *testing.T) {
 }
 
 func TestCancelledRunEndsItsProcesses(t *testing.T) {
-	tr := &Trial{Options: standInOptions(t, 0), Report: newReport("x", "", 7, Machine{})}
+	tr := &Trial{Options: standInOptions(t, 0), Report: report.New("x", "", 7, report.Machine{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	in, err := tr.startInternet(ctx, 0)
 	require.NoError(t, err)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"probity/bench/report"
 )
 
 // Sample is the resource use of a process at one moment after its start.
@@ -71,4 +73,13 @@ func datagramsLost() int64 {
 		}
 	}
 	return int64(lost)
+}
+
+// memorySeries is the resident memory of a process.
+func memorySeries(name string, samples []Sample) report.Series {
+	s := report.Series{Name: name, Unit: "MB"}
+	for _, p := range samples {
+		s.Add(p.At, float64(p.RSS)/1e6)
+	}
+	return s
 }

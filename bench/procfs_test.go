@@ -6,24 +6,26 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/bench/report"
 )
 
 func TestStealTimeIsReported(t *testing.T) {
-	r := newReport("x", "", 1, Machine{Cores: 2})
-	r.reportStolen("stolen", cpuUsage{busy: time.Hour, stolen: time.Second}, cpuUsage{busy: time.Hour, stolen: 1030 * time.Millisecond})
-	r.reportStolen("not told", cpuUsage{}, cpuUsage{})
+	r := report.New("x", "", 1, report.Machine{Cores: 2})
+	reportStolen(r, "stolen", cpuUsage{busy: time.Hour, stolen: time.Second}, cpuUsage{busy: time.Hour, stolen: 1030 * time.Millisecond})
+	reportStolen(r, "not told", cpuUsage{}, cpuUsage{})
 	require.NotContains(t, r.Metrics, "not told")
-	require.Equal(t, Metric{Value: 30, Unit: "ms"}, r.Metrics["stolen"])
+	require.Equal(t, report.Metric{Value: 30, Unit: "ms"}, r.Metrics["stolen"])
 }
 
 func TestCPUOfOtherProcessesIsReported(t *testing.T) {
-	r := newReport("x", "", 1, Machine{Cores: 2})
+	r := report.New("x", "", 1, report.Machine{Cores: 2})
 	now := time.Now()
-	r.reportOthers(cpuUsage{at: now, busy: time.Hour, own: time.Second}, cpuUsage{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, own: 5 * time.Second})
+	reportOthers(r, cpuUsage{at: now, busy: time.Hour, own: time.Second}, cpuUsage{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, own: 5 * time.Second})
 	require.InDelta(t, 1.5, r.Metrics["cores_used_by_others"].Value, 1e-9)
 	require.Len(t, r.Remark, 1)
-	r = newReport("x", "", 1, Machine{Cores: 2})
-	r.reportOthers(cpuUsage{at: now}, cpuUsage{at: now.Add(time.Second)})
+	r = report.New("x", "", 1, report.Machine{Cores: 2})
+	reportOthers(r, cpuUsage{at: now}, cpuUsage{at: now.Add(time.Second)})
 	require.Empty(t, r.Metrics, "a system that does not tell")
 }
 
@@ -42,5 +44,5 @@ func TestOwnProcessIsSampled(t *testing.T) {
 	require.GreaterOrEqual(t, busy, ownCPU())
 	require.GreaterOrEqual(t, busy, stolen)
 	require.GreaterOrEqual(t, datagramsLost(), int64(0))
-	require.Positive(t, thisMachine().MemoryMB)
+	require.Positive(t, report.ReadMachine().MemoryMB)
 }

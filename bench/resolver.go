@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"probity/bench/report"
 )
 
 // Resolve is our own resolver, supplied by the caller as a Conversation is. It queries one server and runs as long as use does. use gets
@@ -45,9 +47,9 @@ func measureResolver(ctx context.Context, t *Trial, server *nameServer) (baselin
 			return baseline, err
 		}
 	}
-	t.metric("floor_questions_per_second", baseline.rate(), "questions/s")
-	t.metric("floor_cpu_per_question", perItem(baseline.CPU, baseline.Recipients), "us")
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client and name server, all names", Parts: []Part{{"bench", baseline.CPU / dnsRounds}}})
+	t.Metric("floor_questions_per_second", baseline.rate(), "questions/s")
+	t.Metric("floor_cpu_per_question", perItem(baseline.CPU, baseline.Recipients), "us")
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client and name server, all names", Parts: []report.Part{{Process: "bench", CPU: baseline.CPU / dnsRounds}}})
 	if t.Resolve != nil {
 		reportResolver(t, &ours, baseline)
 	}
@@ -76,21 +78,21 @@ func runResolver(ctx context.Context, t *Trial, server *nameServer, total *resol
 }
 
 func reportResolver(t *Trial, r *resolverCount, baseline clientCount) {
-	t.metric("resolver_domains_asked", float64(r.asked), "")
-	t.metric("resolver_asked_again", float64(r.repeated), "")
-	t.metric("resolver_datagrams_lost", float64(r.drops), "")
-	t.metric("resolver_asked_again_needlessly", float64(max(0, r.repeated-r.drops)), "")
-	t.metric("resolver_other_questions", float64(r.others), "")
-	t.metric("resolver_not_settled", float64(r.Lost), "")
-	t.metric("resolver_domains_per_second", r.rate(), "domains/s")
-	t.metric("resolver_cpu_per_domain", perItem(r.CPU, r.Recipients), "us")
-	t.metric("resolver_ratio_to_floor", ratio(r.rate(), baseline.rate()), "ratio")
-	t.metric("resolver_cpu_ratio_to_floor", ratio(perItem(r.CPU, r.Recipients), perItem(baseline.CPU, baseline.Recipients)), "ratio")
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "resolver and name server, all names", Parts: []Part{{"bench", r.CPU / dnsRounds}}})
-	t.atLeast("resolver_ratio_to_floor", 0.6)
-	t.atLeast("resolver_domains_asked", float64(dnsRounds*t.rows))
-	t.atMost("resolver_asked_again_needlessly", 0)
-	t.atMost("resolver_not_settled", 0)
+	t.Metric("resolver_domains_asked", float64(r.asked), "")
+	t.Metric("resolver_asked_again", float64(r.repeated), "")
+	t.Metric("resolver_datagrams_lost", float64(r.drops), "")
+	t.Metric("resolver_asked_again_needlessly", float64(max(0, r.repeated-r.drops)), "")
+	t.Metric("resolver_other_questions", float64(r.others), "")
+	t.Metric("resolver_not_settled", float64(r.Lost), "")
+	t.Metric("resolver_domains_per_second", r.rate(), "domains/s")
+	t.Metric("resolver_cpu_per_domain", perItem(r.CPU, r.Recipients), "us")
+	t.Metric("resolver_ratio_to_floor", ratio(r.rate(), baseline.rate()), "ratio")
+	t.Metric("resolver_cpu_ratio_to_floor", ratio(perItem(r.CPU, r.Recipients), perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "resolver and name server, all names", Parts: []report.Part{{Process: "bench", CPU: r.CPU / dnsRounds}}})
+	t.AtLeast("resolver_ratio_to_floor", 0.6)
+	t.AtLeast("resolver_domains_asked", float64(dnsRounds*t.rows))
+	t.AtMost("resolver_asked_again_needlessly", 0)
+	t.AtMost("resolver_not_settled", 0)
 }
 
 // resolveNames resolves every name, maxInFlight at one time, and counts those with the expected result.

@@ -27,7 +27,7 @@ func runRestart(ctx context.Context, t *Trial) error {
 			if err != nil {
 				return err
 			}
-			t.atMost("seconds_until_at_work", 20)
+			t.AtMost("seconds_until_at_work", 20)
 			return t.scoreRun(in.world, list, r)
 		})
 	})
@@ -61,13 +61,13 @@ func restart(ctx context.Context, t *Trial, in *internet, s *service, list strin
 	if err := t.start(ctx, s); err != nil {
 		return r, err
 	}
-	t.metric("rows", float64(t.rows), "")
-	t.metric("rows_done_before", float64(seen.Processed), "")
-	t.metric("seconds_until_ready", time.Since(start).Seconds(), "s")
+	t.Metric("rows", float64(t.rows), "")
+	t.Metric("rows_done_before", float64(seen.Processed), "")
+	t.Metric("seconds_until_ready", time.Since(start).Seconds(), "s")
 	if err := in.awaitRecipients(ctx, before.Recipients); err != nil {
 		return r, err
 	}
-	t.metric("seconds_until_at_work", time.Since(start).Seconds(), "s")
+	t.Metric("seconds_until_at_work", time.Since(start).Seconds(), "s")
 	if _, err := s.pollUntil(ctx, job.ID, jobRecord.finished); err != nil {
 		return r, err
 	}
@@ -75,8 +75,8 @@ func restart(ctx context.Context, t *Trial, in *internet, s *service, list strin
 		return r, err
 	}
 	after, err := in.report(ctx)
-	t.metric("seconds", time.Since(start).Seconds(), "s")
-	t.metric("cpu_per_row", perItem(s.cpu(), t.rows-seen.Processed), "us")
+	t.Metric("seconds", time.Since(start).Seconds(), "s")
+	t.Metric("cpu_per_row", perItem(s.cpu(), t.rows-seen.Processed), "us")
 	t.reportPeak("peak_memory", s.peak())
 	t.reportTraffic(trafficBetween(before, after), t.rows-seen.Processed)
 	return r, err

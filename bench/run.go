@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"probity/bench/report"
 	"probity/bench/sim/world"
 )
 
@@ -17,11 +18,11 @@ type runStats struct {
 	simCPU     time.Duration // of the simulated internet
 	peak       int64
 	samples    []Sample
-	throughput Series // of recipients or rows over time
+	throughput report.Series // of recipients or rows over time
 	traffic    traffic
 
 	// Of jobs only.
-	stages     []Stage
+	stages     []report.Stage
 	stateTimes map[string]time.Duration // how long the job was seen in each state
 	bytes      int64                    // of the result, compressed
 }
@@ -68,36 +69,36 @@ func (t *Trial) measureGrowth(ctx context.Context, in *internet, do listRunner) 
 
 // reportRun reports a run next to its baseline.
 func (t *Trial) reportRun(r runStats, rows int, baseline clientCount) {
-	t.metric("rows", float64(rows), "")
-	t.metric("seconds", r.elapsed.Seconds(), "s")
-	t.metric("rows_per_second", ratio(float64(rows), r.elapsed.Seconds()), "rows/s")
-	t.metric("cpu_per_row", perItem(r.cpu, rows), "us")
-	t.metric("internet_cpu_per_row", perItem(r.simCPU, rows), "us")
+	t.Metric("rows", float64(rows), "")
+	t.Metric("seconds", r.elapsed.Seconds(), "s")
+	t.Metric("rows_per_second", ratio(float64(rows), r.elapsed.Seconds()), "rows/s")
+	t.Metric("cpu_per_row", perItem(r.cpu, rows), "us")
+	t.Metric("internet_cpu_per_row", perItem(r.simCPU, rows), "us")
 	t.reportPeak("peak_memory", r.peak)
 	t.reportTraffic(r.traffic, rows)
-	t.metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, baseline.rate()), "ratio")
-	t.metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.Metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, baseline.rate()), "ratio")
+	t.Metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(baseline.CPU, baseline.Recipients)), "ratio")
 	t.Plots.Throughput = append(t.Plots.Throughput, r.throughput)
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "bare client, all recipients", Parts: []Part{{"floor", baseline.CPU}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client, all recipients", Parts: []report.Part{{Process: "floor", CPU: baseline.CPU}}})
 	if r.stages != nil {
 		t.Plots.Stages = append(t.Plots.Stages, r.stages...)
 		return
 	}
-	t.Plots.Stages = append(t.Plots.Stages, Stage{Name: "all rows", Parts: []Part{{"probity", r.cpu}, {"internet", r.simCPU}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "all rows", Parts: []report.Part{{Process: "probity", CPU: r.cpu}, {Process: "internet", CPU: r.simCPU}}})
 }
 
 // reportPeak reports a peak if it is known.
 func (t *Trial) reportPeak(name string, bytes int64) {
 	if bytes > 0 {
-		t.metric(name, float64(bytes)/1e6, "MB")
+		t.Metric(name, float64(bytes)/1e6, "MB")
 	}
 }
 
 func (t *Trial) reportTraffic(seen traffic, rows int) {
-	t.metric("connections", float64(seen.connections), "")
-	t.metric("recipients", float64(seen.recipients), "")
-	t.metric("recipients_per_row", ratio(float64(seen.recipients), float64(rows)), "ratio")
-	t.metric("recipients_per_connection", ratio(float64(seen.recipients), float64(seen.connections)), "")
+	t.Metric("connections", float64(seen.connections), "")
+	t.Metric("recipients", float64(seen.recipients), "")
+	t.Metric("recipients_per_row", ratio(float64(seen.recipients), float64(rows)), "ratio")
+	t.Metric("recipients_per_connection", ratio(float64(seen.recipients), float64(seen.connections)), "")
 }
 
 // The bars of growth need at least so many rows: short runs mostly wait for the slowest host, and memory is flat only when every
@@ -110,24 +111,24 @@ const (
 // reportGrowth compares the longer run with the shorter: memory must not grow with the rows, and speed must not fall.
 func (t *Trial) reportGrowth(g growth) {
 	sampleRows, allRows := float64(g.sampleRows), float64(t.rows)
-	t.metric("sample_rows", sampleRows, "")
-	t.metric("sample_rows_per_second", ratio(sampleRows, g.small.elapsed.Seconds()), "rows/s")
+	t.Metric("sample_rows", sampleRows, "")
+	t.Metric("sample_rows_per_second", ratio(sampleRows, g.small.elapsed.Seconds()), "rows/s")
 	t.reportPeak("sample_peak_memory", g.small.peak)
-	t.metric("speed_growth", ratio(allRows/g.large.elapsed.Seconds(), sampleRows/g.small.elapsed.Seconds()), "ratio")
+	t.Metric("speed_growth", ratio(allRows/g.large.elapsed.Seconds(), sampleRows/g.small.elapsed.Seconds()), "ratio")
 	if g.small.peak > 0 {
-		t.metric("memory_growth", ratio(float64(g.large.peak), float64(g.small.peak)), "ratio")
+		t.Metric("memory_growth", ratio(float64(g.large.peak), float64(g.small.peak)), "ratio")
 	}
 	t.Plots.Memory = append(t.Plots.Memory, memorySeries("all rows", g.large.samples), memorySeries("a tenth of them", g.small.samples))
 	if t.rows < growthMinRows {
-		t.remark("growth is not held against its bars below %s rows", formatNumber(growthMinRows))
+		t.Note("growth is not held against its bars below %s rows", report.FormatNumber(growthMinRows))
 		return
 	}
-	t.atLeast("speed_growth", 0.9)
+	t.AtLeast("speed_growth", 0.9)
 	if g.sampleRows < memoryMinRows {
-		t.remark("memory is not held against that of a tenth of the rows below %s rows", formatNumber(10*memoryMinRows))
+		t.Note("memory is not held against that of a tenth of the rows below %s rows", report.FormatNumber(10*memoryMinRows))
 		return
 	}
-	t.atMost("memory_growth", 1.15)
+	t.AtMost("memory_growth", 1.15)
 }
 
 // scoreRun compares a run's result with the truth of its list.

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"probity/bench/report"
 )
 
 // Dial connects as net.Dialer.DialContext does.
@@ -41,7 +43,7 @@ type Scenario struct {
 // Trial is one run of a scenario. It belongs to one goroutine.
 type Trial struct {
 	Options
-	*Report
+	*report.Report
 	rows  int
 	homes int // additional domains of the simulated internet, each with its own host names
 }
@@ -79,8 +81,8 @@ func Select(names []string) ([]Scenario, error) {
 }
 
 // Run runs one scenario. The report is never nil; its Error says why the scenario ended early.
-func Run(ctx context.Context, s Scenario, o Options) *Report {
-	t := &Trial{Options: o, Report: newReport(s.Name, s.What, o.Seed, thisMachine()), rows: s.Rows}
+func Run(ctx context.Context, s Scenario, o Options) *report.Report {
+	t := &Trial{Options: o, Report: report.New(s.Name, s.What, o.Seed, report.ReadMachine()), rows: s.Rows}
 	if o.Rows > 0 {
 		t.rows = o.Rows
 	}
@@ -91,7 +93,7 @@ func Run(ctx context.Context, s Scenario, o Options) *Report {
 	}
 	before := readCPUUsage()
 	err := t.run(ctx, s)
-	t.reportOthers(before, readCPUUsage())
+	reportOthers(t.Report, before, readCPUUsage())
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
@@ -117,4 +119,14 @@ func (t *Trial) logProgress(format string, args ...any) {
 	if t.Log != nil {
 		fmt.Fprintf(t.Log, t.Scenario+": "+format+"\n", args...)
 	}
+}
+
+// PrintScenarios lists scenarios with their bars.
+func PrintScenarios(w io.Writer, all []Scenario) error {
+	for _, s := range all {
+		if _, err := fmt.Fprintf(w, "%s\n    %s\n    bars: %s\n    rows: %s\n", s.Name, s.What, s.Bars, report.FormatNumber(float64(s.Rows))); err != nil {
+			return err
+		}
+	}
+	return nil
 }

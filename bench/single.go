@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"probity/bench/report"
 )
 
 func singleScenario() Scenario {
@@ -94,7 +96,7 @@ func measureFresh(ctx context.Context, t *Trial, l load, bodies [][]byte) error 
 		return err
 	}
 	reportLoad(t, "fresh", fresh)
-	t.atMost("fresh_errors", 0)
+	t.AtMost("fresh_errors", 0)
 	return nil
 }
 
@@ -120,9 +122,9 @@ func measureCached(ctx context.Context, t *Trial, s *service, l load, bodies [][
 	}
 	reportSide(t, "cached", &cached)
 	reportSide(t, "floor", &baseline)
-	t.metric("ratio_to_floor", ratio(cached.count.perSecond(), baseline.count.perSecond()), "ratio")
-	t.atMost("cached_errors", 0)
-	t.atLeast("ratio_to_floor", 0.6)
+	t.Metric("ratio_to_floor", ratio(cached.count.perSecond(), baseline.count.perSecond()), "ratio")
+	t.AtMost("cached_errors", 0)
+	t.AtLeast("ratio_to_floor", 0.6)
 	return nil
 }
 
@@ -145,8 +147,8 @@ func (s *loadSide) run(ctx context.Context) error {
 // reportSide reports one side, and the CPU time of a request in the process that answers and in the client.
 func reportSide(t *Trial, name string, s *loadSide) {
 	reportLoad(t, name, s.count)
-	t.metric(name+"_cpu", perItem(s.cpu, int(s.count.Total)), "us")
-	t.metric(name+"_client_cpu", perItem(s.count.CPU, int(s.count.Total)), "us")
+	t.Metric(name+"_cpu", perItem(s.cpu, int(s.count.Total)), "us")
+	t.Metric(name+"_client_cpu", perItem(s.count.CPU, int(s.count.Total)), "us")
 }
 
 // withJobRates are the loads that are sent while a job runs, in requests a second, and the names of their metrics.
@@ -170,24 +172,24 @@ func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies []
 		if err != nil {
 			return err
 		}
-		t.reportStolen(rate.name+"_stolen", before, readCPUUsage())
+		reportStolen(t.Report, rate.name+"_stolen", before, readCPUUsage())
 		now, err := s.job(ctx, s.keys[0], job.ID)
 		if err != nil {
 			return err
 		}
 		if now.finished() {
-			t.remark("the job was finished before the load of %d requests/s was: give more --rows", rate.perSecond)
+			t.Note("the job was finished before the load of %d requests/s was: give more --rows", rate.perSecond)
 		}
 		reportLoad(t, rate.name, count)
-		t.metric(rate.name+"_rows_per_second", ratio(float64(now.Processed-done), count.Elapsed.Seconds()), "rows/s")
-		t.atMost(rate.name+"_p50", 150)
-		t.atMost(rate.name+"_p99", 50)
-		t.atMost(rate.name+"_errors", 0)
+		t.Metric(rate.name+"_rows_per_second", ratio(float64(now.Processed-done), count.Elapsed.Seconds()), "rows/s")
+		t.AtMost(rate.name+"_p50", 150)
+		t.AtMost(rate.name+"_p99", 50)
+		t.AtMost(rate.name+"_errors", 0)
 		done = now.Processed
 	}
-	t.metric("rows", float64(t.rows), "")
+	t.Metric("rows", float64(t.rows), "")
 	t.reportPeak("peak_memory", s.peak())
-	t.Plots.Memory = []Series{memorySeries("serve", s.history())}
+	t.Plots.Memory = []report.Series{memorySeries("serve", s.history())}
 	if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
 		return err
 	}
@@ -196,10 +198,10 @@ func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies []
 
 // reportLoad reports one load under a name.
 func reportLoad(t *Trial, name string, c loadCount) {
-	t.metric(name+"_per_second", c.perSecond(), "requests/s")
-	t.metric(name+"_p50", milliseconds(c.quantile(0.5)), "ms")
-	t.metric(name+"_p99", milliseconds(c.quantile(0.99)), "ms")
-	t.metric(name+"_errors", float64(c.Errors), "")
+	t.Metric(name+"_per_second", c.perSecond(), "requests/s")
+	t.Metric(name+"_p50", milliseconds(c.Quantile(0.5)), "ms")
+	t.Metric(name+"_p99", milliseconds(c.Quantile(0.99)), "ms")
+	t.Metric(name+"_errors", float64(c.Errors), "")
 	t.Plots.Latency = append(t.Plots.Latency, c.Histogram)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"probity/bench/report"
 	"probity/bench/sim"
 	"probity/bench/sim/world"
 )
@@ -273,7 +274,7 @@ func TestSingleRunsAgainstTheStandIn(t *testing.T) {
 
 func TestMissingCommandIsReported(t *testing.T) {
 	t.Setenv(standIn, "1")
-	tr := &Trial{Options: Options{Binary: os.Args[0]}, Report: newReport("x", "", 7, Machine{})}
+	tr := &Trial{Options: Options{Binary: os.Args[0]}, Report: report.New("x", "", 7, report.Machine{})}
 	_, err := tr.output(t.Context(), "coffee", "brew")
 	require.ErrorIs(t, err, errNoCommand)
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"probity/bench/report"
 )
 
 func verifyScenario() Scenario {
@@ -31,9 +33,9 @@ func runVerify(ctx context.Context, t *Trial) error {
 		}
 		t.reportRun(g.large, t.rows, g.baseline)
 		if t.Latency == "none" {
-			t.atLeast("rows_per_second", 40_000)
+			t.AtLeast("rows_per_second", 40_000)
 		}
-		t.atMost("peak_memory", 400)
+		t.AtMost("peak_memory", 400)
 		t.reportGrowth(g)
 		return t.scoreRun(in.world, g.list, g.large)
 	})
@@ -98,8 +100,8 @@ func hasIPv6() bool {
 const throughputEvery = 500 * time.Millisecond
 
 // throughput counts recipients per second until p ends.
-func (in *internet) throughput(ctx context.Context, p *process) Series {
-	s := Series{Name: "recipients asked", Unit: "rcpt/s"}
+func (in *internet) throughput(ctx context.Context, p *process) report.Series {
+	s := report.Series{Name: "recipients asked", Unit: "rcpt/s"}
 	tick := time.NewTicker(throughputEvery)
 	defer tick.Stop()
 	seen, at := int64(-1), p.started
@@ -113,7 +115,7 @@ func (in *internet) throughput(ctx context.Context, p *process) Series {
 				continue // a gap in the plot
 			}
 			if seen >= 0 {
-				s.add(now.Sub(p.started), float64(rep.Recipients-seen)/now.Sub(at).Seconds())
+				s.Add(now.Sub(p.started), float64(rep.Recipients-seen)/now.Sub(at).Seconds())
 			}
 			seen, at = rep.Recipients, now
 		}
@@ -151,11 +153,11 @@ func runBareClient(ctx context.Context, t *Trial, in *internet, tasks []task) (c
 }
 
 func reportBaseline(t *Trial, count clientCount) {
-	t.metric("floor_recipients", float64(count.Recipients), "")
-	t.metric("floor_recipients_lost", float64(count.Lost), "")
-	t.metric("floor_connections", float64(count.Connections), "")
-	t.metric("floor_recipients_per_second", count.rate(), "rcpt/s")
-	t.metric("floor_cpu_per_recipient", perItem(count.CPU, count.Recipients), "us")
+	t.Metric("floor_recipients", float64(count.Recipients), "")
+	t.Metric("floor_recipients_lost", float64(count.Lost), "")
+	t.Metric("floor_connections", float64(count.Connections), "")
+	t.Metric("floor_recipients_per_second", count.rate(), "rcpt/s")
+	t.Metric("floor_cpu_per_recipient", perItem(count.CPU, count.Recipients), "us")
 }
 
 // perItem is the CPU time or time per item in microseconds.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"probity/bench"
+	"probity/bench/report"
 	"probity/internal/console"
 	"probity/internal/measured"
 	"probity/internal/safefile"
@@ -61,7 +62,7 @@ func (c *benchCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	var reports []*bench.Report
+	var reports []*report.Report
 	for _, s := range chosen {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -91,7 +92,7 @@ func (c *benchCmd) options(con *console.IO) (bench.Options, error) {
 		Dial: bench.BaselineDial, Conversation: measured.Conversation, Resolve: measured.Resolve, Log: con.Err}, nil
 }
 
-func (c *benchCmd) oldReports() ([]*bench.Report, error) {
+func (c *benchCmd) oldReports() ([]*report.Report, error) {
 	if c.Compare == "" {
 		return nil, nil
 	}
@@ -100,7 +101,7 @@ func (c *benchCmd) oldReports() ([]*bench.Report, error) {
 		return nil, err
 	}
 	defer f.Close()
-	old, err := bench.ReadJSON(f)
+	old, err := report.ReadJSON(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Compare, err)
 	}
@@ -108,24 +109,24 @@ func (c *benchCmd) oldReports() ([]*bench.Report, error) {
 }
 
 // report writes the outputs requested in addition to the tables. With --json the comparison goes to standard error.
-func (c *benchCmd) report(con *console.IO, reports, old []*bench.Report) error {
+func (c *benchCmd) report(con *console.IO, reports, old []*report.Report) error {
 	var errs []error
 	changes := con.Out
 	if c.JSON {
 		changes = con.Err
-		errs = append(errs, bench.WriteJSON(con.Out, reports))
+		errs = append(errs, report.WriteJSON(con.Out, reports))
 	}
 	if old != nil {
-		errs = append(errs, bench.PrintComparison(changes, old, reports))
+		errs = append(errs, report.PrintComparison(changes, old, reports))
 	}
 	if c.HTML != "" {
-		errs = append(errs, safefile.Write(c.HTML, func(w io.Writer) error { return bench.WriteHTML(w, reports, old, time.Now()) }))
+		errs = append(errs, safefile.Write(c.HTML, func(w io.Writer) error { return report.WriteHTML(w, reports, old, time.Now()) }))
 	}
 	return errors.Join(errs...)
 }
 
 // checkBars returns an error if a scenario did not finish or a bar is not met.
-func checkBars(reports []*bench.Report) error {
+func checkBars(reports []*report.Report) error {
 	for _, r := range reports {
 		if r.Error != "" {
 			return fmt.Errorf("%s: %s", r.Scenario, r.Error)

@@ -144,9 +144,7 @@ func (c simTruthCmd) Run(con *console.IO) error {
 		return err
 	}
 	defer in.Close()
-	return buffered(con.Out, func(w io.Writer) error {
-		return score.WriteTruth(w, c.world(), in)
-	})
+	return buffered(con.Out, func(w io.Writer) error { return score.WriteTruth(w, c.world(), in) })
 }
 
 type simScoreCmd struct {

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"probity/bench/sim/referee"
 )
 
 // wellFormed parses a picture as XML.
@@ -34,12 +32,12 @@ func plottedReport() *Report {
 	line := Series{Name: "rows <finished>", Unit: "rows/s"}
 	memory := Series{Name: "serve", Unit: "MB"}
 	for i := range 1500 {
-		line.add(time.Duration(i)*time.Second, float64(i%70)*1000)
-		memory.add(time.Duration(i)*time.Second, 200+float64(i%9))
+		line.Add(time.Duration(i)*time.Second, float64(i%70)*1000)
+		memory.Add(time.Duration(i)*time.Second, 200+float64(i%9))
 	}
 	h := Histogram{Name: "cached"}
 	for i := range 1000 {
-		h.add(time.Duration(i) * 10 * time.Microsecond)
+		h.Add(time.Duration(i) * 10 * time.Microsecond)
 	}
 	r.Plots = Plots{
 		Throughput: []Series{line}, Memory: []Series{memory}, Latency: []Histogram{h, h},
@@ -52,7 +50,7 @@ func plottedReport() *Report {
 
 func TestPageIsSelfContained(t *testing.T) {
 	old := sampleReport()
-	old.metric("rows_per_second", 90000, "rows/s")
+	old.Metric("rows_per_second", 90000, "rows/s")
 	failed := sampleReport()
 	failed.Scenario, failed.Error = "other", "it <ended>"
 	var b bytes.Buffer
@@ -73,7 +71,7 @@ func TestPageWithoutReports(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, WriteHTML(&b, nil, nil, time.Unix(0, 0)))
 	require.Contains(t, b.String(), "</html>")
-	require.NoError(t, WriteHTML(&b, []*Report{newReport("empty", "", 1, Machine{})}, nil, time.Unix(0, 0)))
+	require.NoError(t, WriteHTML(&b, []*Report{New("empty", "", 1, Machine{})}, nil, time.Unix(0, 0)))
 }
 
 func TestPicturesAreWellFormed(t *testing.T) {
@@ -94,7 +92,7 @@ func TestAnySeriesCanBeDrawn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Series{Name: rapid.String().Draw(t, "name"), Unit: "MB"}
 		for i, v := range rapid.SliceOfN(rapid.Float64Range(0, 1e12), 1, 50).Draw(t, "values") {
-			s.add(time.Duration(i+1)*time.Second, v)
+			s.Add(time.Duration(i+1)*time.Second, v)
 		}
 		require.NotContains(t, drawLines([]Series{s}, "x"), "NaN")
 	})
@@ -113,12 +111,4 @@ func TestConfusionRowsKeepTheUsualOrder(t *testing.T) {
 	m := confusionRows(map[string]map[string]int{"UNKNOWN": {"VALID": 1, "UNKNOWN": 3}, "VALID": {"VALID": 4}})
 	require.Equal(t, []string{"VALID", "UNKNOWN"}, m.Columns)
 	require.Equal(t, matrixRow{"UNKNOWN", []matrixCell{{1, false, 0.25}, {3, true, 0.75}}}, m.Rows[1])
-}
-
-func TestBudgetsShowTheHighestUse(t *testing.T) {
-	all := budgets(referee.Report{Peaks: []referee.Entry{
-		{Persona: "google", Source: "a", Kind: "connections", Seen: 3, Limit: 5}, {Persona: "google", Source: "b", Kind: "connections", Seen: 4, Limit: 5},
-		{Persona: "yahoo", Source: "a", Kind: "connections", Seen: 1, Limit: 5},
-	}})
-	require.Equal(t, []Budget{{"google", "connections", 4, 5}, {"yahoo", "connections", 1, 5}}, all)
 }

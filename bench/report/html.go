@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	_ "embed"
@@ -49,9 +49,9 @@ func WriteHTML(w io.Writer, reports, old []*Report, made time.Time) error {
 func formatAny(v any) (string, error) {
 	switch v := v.(type) {
 	case float64:
-		return formatNumber(v), nil
+		return FormatNumber(v), nil
 	case int:
-		return formatNumber(float64(v)), nil
+		return FormatNumber(float64(v)), nil
 	}
 	return "", fmt.Errorf("%T is no number", v)
 }
@@ -143,7 +143,7 @@ func confusionRows(confusion map[string]map[string]int) *matrix {
 		}
 		for _, given := range m.Columns {
 			n := confusion[expected][given]
-			row.Cells = append(row.Cells, matrixCell{Count: n, Right: expected == given, Share: ratio(float64(n), float64(total))})
+			row.Cells = append(row.Cells, matrixCell{Count: n, Right: expected == given, Share: share(float64(n), float64(total))})
 		}
 		m.Rows = append(m.Rows, row)
 	}

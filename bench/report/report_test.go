@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"bytes"
@@ -12,13 +12,13 @@ import (
 )
 
 func sampleReport() *Report {
-	r := newReport("verify", "a list", 7, Machine{OS: "linux", Arch: "amd64", CPU: "a processor", Cores: 2, MemoryMB: 16000, Go: "go1.26"})
-	r.metric("rows", 1000, "")
-	r.metric("rows_per_second", 45000, "rows/s")
-	r.metric("peak_memory", 312.5, "MB")
-	r.metric("false_valid", 0, "")
-	r.atLeast("rows_per_second", 40000)
-	r.atMost("peak_memory", 400)
+	r := New("verify", "a list", 7, Machine{OS: "linux", Arch: "amd64", CPU: "a processor", Cores: 2, MemoryMB: 16000, Go: "go1.26"})
+	r.Metric("rows", 1000, "")
+	r.Metric("rows_per_second", 45000, "rows/s")
+	r.Metric("peak_memory", 312.5, "MB")
+	r.Metric("false_valid", 0, "")
+	r.AtLeast("rows_per_second", 40000)
+	r.AtMost("peak_memory", 400)
 	return r
 }
 
@@ -57,10 +57,10 @@ func TestEmptyReportsAreAnArray(t *testing.T) {
 func TestUnmetBarsFailTheReport(t *testing.T) {
 	r := sampleReport()
 	require.True(t, r.OK())
-	r.atLeast("rows_per_second", 45000.5)
+	r.AtLeast("rows_per_second", 45000.5)
 	require.False(t, r.OK())
 	r = sampleReport()
-	r.atMost("unmeasured", 1)
+	r.AtMost("unmeasured", 1)
 	require.False(t, r.OK(), "what could not be measured fails")
 	r = sampleReport()
 	r.Error = "the server ended"
@@ -70,14 +70,14 @@ func TestUnmetBarsFailTheReport(t *testing.T) {
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 1: "1", -1: "-1", 12: "12", 999: "999", 1000: "1,000", 1234567.8: "1,234,568", 0.25: "0.25",
 		-1234: "-1,234", 3.14159: "3.14", 99.96: "100", 0.00001: "0.000010"} {
-		require.Equal(t, want, formatNumber(v), "%v", v)
+		require.Equal(t, want, FormatNumber(v), "%v", v)
 	}
 }
 
 func TestPrintShowsMetricsAndBars(t *testing.T) {
 	r := sampleReport()
-	r.atLeast("rows_per_second", 50_000)
-	r.remark("a %s", "note")
+	r.AtLeast("rows_per_second", 50_000)
+	r.Note("a %s", "note")
 	var b bytes.Buffer
 	require.NoError(t, r.Print(&b))
 	for _, want := range []string{"verify: a list", "45,000 rows/s", "ok rows_per_second >= 40,000, is 45,000", "FAIL rows_per_second >= 50,000", "note: a note"} {
@@ -85,33 +85,14 @@ func TestPrintShowsMetricsAndBars(t *testing.T) {
 	}
 }
 
-func TestSelect(t *testing.T) {
-	all, err := Select(nil)
-	require.NoError(t, err)
-	require.Len(t, all, len(Scenarios()))
-	some, err := Select([]string{"dns", "verify"})
-	require.NoError(t, err)
-	require.Equal(t, "dns", some[0].Name)
-	require.Equal(t, "verify", some[1].Name)
-	_, err = Select([]string{"coffee"})
-	require.ErrorIs(t, err, errUnknownScenario)
-	var b bytes.Buffer
-	require.NoError(t, PrintScenarios(&b, all))
-	for _, s := range all {
-		require.NotEmpty(t, s.Bars)
-		require.Positive(t, s.Rows)
-		require.Contains(t, b.String(), s.Name+"\n")
-	}
-}
-
 func TestCompareKnowsWhichDirectionIsBetter(t *testing.T) {
 	old, now := sampleReport(), sampleReport()
-	now.metric("rows_per_second", 30000, "rows/s")
-	now.metric("peak_memory", 200, "MB")
-	now.metric("false_valid", 2, "")
-	now.metric("floor_recipients_per_second", 1, "rcpt/s")
+	now.Metric("rows_per_second", 30000, "rows/s")
+	now.Metric("peak_memory", 200, "MB")
+	now.Metric("false_valid", 2, "")
+	now.Metric("floor_recipients_per_second", 1, "rcpt/s")
 	trends := map[string]Trend{}
-	for _, c := range Compare([]*Report{old}, []*Report{now, newReport("other", "", 1, Machine{})}) {
+	for _, c := range Compare([]*Report{old}, []*Report{now, New("other", "", 1, Machine{})}) {
 		trends[c.Name] = c.Trend
 	}
 	require.Equal(t, map[string]Trend{"rows": Same, "rows_per_second": Worse, "peak_memory": Better, "false_valid": Worse}, trends)
@@ -147,7 +128,7 @@ func TestComparisonWarnsOfDifferentRuns(t *testing.T) {
 	old.Seed = 8
 	require.Contains(t, comparisonWarnings([]*Report{old}, []*Report{now})[0], "seed 8")
 	old = sampleReport()
-	old.metric("rows", 5, "")
+	old.Metric("rows", 5, "")
 	require.Contains(t, comparisonWarnings([]*Report{old}, []*Report{now})[0], "5 rows")
 	require.Contains(t, comparisonWarnings(nil, []*Report{now})[0], "not in the old report")
 	require.Empty(t, comparisonWarnings([]*Report{sampleReport()}, []*Report{now}))
@@ -155,18 +136,18 @@ func TestComparisonWarnsOfDifferentRuns(t *testing.T) {
 
 func TestHistogram(t *testing.T) {
 	var h Histogram
-	require.Zero(t, h.quantile(0.5))
+	require.Zero(t, h.Quantile(0.5))
 	for i := range 100 {
-		h.add(time.Duration(i+1) * time.Millisecond)
+		h.Add(time.Duration(i+1) * time.Millisecond)
 	}
-	require.InEpsilon(t, 50*time.Millisecond, h.quantile(0.5), 0.023)
-	require.GreaterOrEqual(t, h.quantile(0.5), 50*time.Millisecond, "it is an upper bound")
-	require.Equal(t, 100*time.Millisecond, h.quantile(1))
+	require.InEpsilon(t, 50*time.Millisecond, h.Quantile(0.5), 0.023)
+	require.GreaterOrEqual(t, h.Quantile(0.5), 50*time.Millisecond, "it is an upper bound")
+	require.Equal(t, 100*time.Millisecond, h.Quantile(1))
 	var both Histogram
-	both.merge(&h)
-	both.merge(&h)
+	both.Merge(&h)
+	both.Merge(&h)
 	require.Equal(t, 200, both.Total)
-	require.Equal(t, h.quantile(0.99), both.quantile(0.99))
+	require.Equal(t, h.Quantile(0.99), both.Quantile(0.99))
 }
 
 func TestDurationsAreWithinTheirBuckets(t *testing.T) {

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -62,8 +62,8 @@ func (c *canvas) axes(maxX, maxY float64, unitX, unitY string) axes {
 	return a
 }
 
-func (a axes) x(v float64) float64 { return padLeft + plotWidth*ratio(v, a.maxX) }
-func (a axes) y(v float64) float64 { return padTop + plotHeight*(1-ratio(v, a.maxY)) }
+func (a axes) x(v float64) float64 { return padLeft + plotWidth*share(v, a.maxX) }
+func (a axes) y(v float64) float64 { return padTop + plotHeight*(1-share(v, a.maxY)) }
 
 // roundUp is the next value that divides well by four.
 func roundUp(v float64) float64 {
@@ -126,4 +126,12 @@ func drawLines(all []Series, label string) template.HTML {
 		c.add(`"/>`)
 	}
 	return c.done()
+}
+
+// share is a/b, and 0 if b is 0.
+func share(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
 }

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ func drawHistograms(all []Histogram) template.HTML {
 				low, high, most = min(low, i), max(high, i), max(most, share)
 			}
 		}
-		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, groupDigits(strconv.Itoa(h.Total)), shortTime(h.quantile(0.5)), shortTime(h.quantile(0.99))))
+		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, groupDigits(strconv.Itoa(h.Total)), shortTime(h.Quantile(0.5)), shortTime(h.Quantile(0.99))))
 	}
 	if high < 0 {
 		return ""
@@ -60,7 +60,7 @@ func (h *Histogram) share(step int) float64 {
 	for _, n := range h.Counts[step*bucketsPerStep : (step+1)*bucketsPerStep] {
 		calls += n
 	}
-	return 100 * ratio(float64(calls), float64(h.Total))
+	return 100 * share(float64(calls), float64(h.Total))
 }
 
 // stepAxes places the steps from low to high, and shares of up to top per cent.
@@ -139,7 +139,7 @@ func drawBudgets(all []Budget) template.HTML {
 	return c.done()
 }
 
-func (b Budget) use() float64 { return ratio(float64(b.Seen), float64(b.Limit)) }
+func (b Budget) use() float64 { return share(float64(b.Seen), float64(b.Limit)) }
 
 // shortKind shortens the referee's name of a limit to fit next to a bar.
 func shortKind(kind string) string {

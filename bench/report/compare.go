@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -99,7 +99,7 @@ func PrintComparison(w io.Writer, old, now []*Report) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "scenario\tmetric\tthen\tnow\tchange\t\t\n")
 	for _, c := range Compare(old, now) {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t %s\t\n", c.Scenario, c.Name, formatNumber(c.Old), formatNumber(c.New), percent(c.Old, c.New), c.Trend)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t %s\t\n", c.Scenario, c.Name, FormatNumber(c.Old), FormatNumber(c.New), percent(c.Old, c.New), c.Trend)
 	}
 	return table.Flush()
 }
@@ -127,7 +127,7 @@ func comparisonWarnings(old, now []*Report) (why []string) {
 		case o.Seed != r.Seed:
 			why = append(why, fmt.Sprintf("%s ran with seed %d then", r.Scenario, o.Seed))
 		case o.Metrics["rows"].Value != r.Metrics["rows"].Value:
-			why = append(why, fmt.Sprintf("%s ran with %s rows then", r.Scenario, formatNumber(o.Metrics["rows"].Value)))
+			why = append(why, fmt.Sprintf("%s ran with %s rows then", r.Scenario, FormatNumber(o.Metrics["rows"].Value)))
 		}
 	}
 	return why

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"encoding/json"
@@ -37,8 +37,8 @@ type Report struct {
 	Remark []string `json:"-"` // sentences for the reader
 }
 
-// newReport makes an empty report whose JSON has every key.
-func newReport(scenario, what string, seed uint64, machine Machine) *Report {
+// New makes an empty report whose JSON has every key.
+func New(scenario, what string, seed uint64, machine Machine) *Report {
 	return &Report{Scenario: scenario, What: what, Seed: seed, Machine: machine, Metrics: map[string]Metric{}, Bars: []Bar{}}
 }
 
@@ -52,26 +52,26 @@ func (r *Report) OK() bool {
 	return r.Error == ""
 }
 
-// metric records a value. A name that is measured again keeps its place.
-func (r *Report) metric(name string, value float64, unit string) {
+// Metric records a value. A name that is measured again keeps its place.
+func (r *Report) Metric(name string, value float64, unit string) {
 	if _, known := r.Metrics[name]; !known {
 		r.Order = append(r.Order, name)
 	}
 	r.Metrics[name] = Metric{Value: value, Unit: unit}
 }
 
-// atMost and atLeast add a bar for a metric of the report. A missing metric fails it.
-func (r *Report) atMost(name string, limit float64)  { r.bar(name, "<=", limit) }
-func (r *Report) atLeast(name string, limit float64) { r.bar(name, ">=", limit) }
+// AtMost and atLeast add a bar for a metric of the report. A missing metric fails it.
+func (r *Report) AtMost(name string, limit float64)  { r.bar(name, "<=", limit) }
+func (r *Report) AtLeast(name string, limit float64) { r.bar(name, ">=", limit) }
 
 func (r *Report) bar(name, op string, limit float64) {
 	m, known := r.Metrics[name]
 	ok := known && (op == "<=" && m.Value <= limit || op == ">=" && m.Value >= limit)
-	r.Bars = append(r.Bars, Bar{Name: name, Value: m.Value, Want: op + " " + formatNumber(limit), OK: ok})
+	r.Bars = append(r.Bars, Bar{Name: name, Value: m.Value, Want: op + " " + FormatNumber(limit), OK: ok})
 }
 
-// remark adds a sentence for the reader of the table and the page.
-func (r *Report) remark(format string, args ...any) {
+// Note adds a sentence for the reader of the table and the page.
+func (r *Report) Note(format string, args ...any) {
 	r.Remark = append(r.Remark, fmt.Sprintf(format, args...))
 }
 
@@ -100,8 +100,8 @@ func ReadJSON(r io.Reader) ([]*Report, error) {
 	return reports, nil
 }
 
-// formatNumber writes a value with three significant digits, and whole numbers in full with grouped thousands.
-func formatNumber(v float64) string {
+// FormatNumber writes a value with three significant digits, and whole numbers in full with grouped thousands.
+func FormatNumber(v float64) string {
 	if v >= 1000 || v <= -1000 || v == float64(int64(v)) {
 		return groupDigits(strconv.FormatFloat(v, 'f', 0, 64))
 	}

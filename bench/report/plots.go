@@ -1,8 +1,6 @@
-package bench
+package report
 
-import (
-	"time"
-)
+import "time"
 
 // Plots is the data of the page's plots. Every part may be empty.
 type Plots struct {
@@ -21,18 +19,9 @@ type Series struct {
 	Values     []float64
 }
 
-func (s *Series) add(at time.Duration, v float64) {
+func (s *Series) Add(at time.Duration, v float64) {
 	s.Seconds = append(s.Seconds, at.Seconds())
 	s.Values = append(s.Values, v)
-}
-
-// memorySeries is the resident memory of a process.
-func memorySeries(name string, samples []Sample) Series {
-	s := Series{Name: name, Unit: "MB"}
-	for _, p := range samples {
-		s.add(p.At, float64(p.RSS)/1e6)
-	}
-	return s
 }
 
 // Stage is a part of the work, with the CPU time of each process in it.
@@ -69,15 +58,15 @@ type Histogram struct {
 	Max    time.Duration
 }
 
-// add counts one duration.
-func (h *Histogram) add(d time.Duration) {
+// Add counts one duration.
+func (h *Histogram) Add(d time.Duration) {
 	h.Counts[bucketOf(d)]++
 	h.Total++
 	h.Max = max(h.Max, d)
 }
 
-// merge adds the counts of another.
-func (h *Histogram) merge(o *Histogram) {
+// Merge adds the counts of another.
+func (h *Histogram) Merge(o *Histogram) {
 	for i, n := range o.Counts {
 		h.Counts[i] += n
 	}
@@ -85,8 +74,8 @@ func (h *Histogram) merge(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// quantile is an upper bound of the q-quantile, at most 2.2 % too high; 0 when empty.
-func (h *Histogram) quantile(q float64) time.Duration {
+// Quantile is an upper bound of the q-quantile, at most 2.2 % too high; 0 when empty.
+func (h *Histogram) Quantile(q float64) time.Duration {
 	want := q * float64(h.Total)
 	sum := 0
 	for i, n := range h.Counts {

@@ -1,43 +1,12 @@
 package bench
 
 import (
-	"os"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"probity/bench/report"
 )
-
-// Machine describes where a report was made. Numbers of different machines must not be compared.
-type Machine struct {
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
-	CPU      string `json:"cpu"`
-	Cores    int    `json:"cores"`
-	MemoryMB int    `json:"memory_mb"` // 0 if unknown
-	Kernel   string `json:"kernel"`
-	Go       string `json:"go"`
-}
-
-// thisMachine reads the data of this system.
-func thisMachine() Machine {
-	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
-	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.Kernel = strings.TrimSpace(string(kernel))
-	}
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return m
-	}
-	if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
-		m.CPU = cpus[0].ModelName
-	}
-	if mem, err := fs.Meminfo(); err == nil && mem.MemTotalBytes != nil {
-		m.MemoryMB = int(*mem.MemTotalBytes >> 20)
-	}
-	return m
-}
 
 // cpuUsage is the CPU time used up to a moment.
 type cpuUsage struct {
@@ -71,24 +40,24 @@ func busySoFar() (busy, stolen time.Duration) {
 const notableOtherCores = 0.25
 
 // reportOthers reports how many cores the rest of the machine used since before.
-func (r *Report) reportOthers(before, now cpuUsage) {
+func reportOthers(r *report.Report, before, now cpuUsage) {
 	passed := now.at.Sub(before.at)
 	if before.busy == 0 || now.busy == 0 || passed <= 0 {
 		return
 	}
 	cores := max(0, float64(now.busy-before.busy-(now.own-before.own))/float64(passed))
-	r.metric("cores_used_by_others", cores, "")
+	r.Metric("cores_used_by_others", cores, "")
 	if cores > notableOtherCores {
-		r.remark("others used %.2f of this machine's %d cores meanwhile: what is counted in seconds is slower than it need be, and a ratio "+
+		r.Note("others used %.2f of this machine's %d cores meanwhile: what is counted in seconds is slower than it need be, and a ratio "+
 			"of two times says less than that of two CPU times", cores, r.Machine.Cores)
 	}
 }
 
 // reportStolen reports the steal time of a virtual machine since before: a late answer may have waited for the
 // host.
-func (r *Report) reportStolen(name string, before, now cpuUsage) {
+func reportStolen(r *report.Report, name string, before, now cpuUsage) {
 	if before.busy == 0 || now.busy == 0 {
 		return
 	}
-	r.metric(name, milliseconds(now.stolen-before.stolen), "ms")
+	r.Metric(name, milliseconds(now.stolen-before.stolen), "ms")
 }

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ func (r *Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s\n", r.Scenario, r.What)
 	for _, name := range r.names() {
 		m := r.Metrics[name]
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %30s %14s %s", name, formatNumber(m.Value), m.Unit), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %30s %14s %s", name, FormatNumber(m.Value), m.Unit), " "))
 	}
 	for _, b := range r.Bars {
-		fmt.Fprintf(w, "  %s %s %s, is %s\n", barMark(b.OK), b.Name, b.Want, formatNumber(b.Value))
+		fmt.Fprintf(w, "  %s %s %s, is %s\n", barMark(b.OK), b.Name, b.Want, FormatNumber(b.Value))
 	}
 	for _, s := range r.Remark {
 		fmt.Fprintf(w, "  note: %s\n", s)
@@ -41,14 +41,4 @@ func (r *Report) names() []string {
 		return r.Order
 	}
 	return slices.Sorted(maps.Keys(r.Metrics))
-}
-
-// PrintScenarios lists scenarios with their bars.
-func PrintScenarios(w io.Writer, all []Scenario) error {
-	for _, s := range all {
-		if _, err := fmt.Fprintf(w, "%s\n    %s\n    bars: %s\n    rows: %s\n", s.Name, s.What, s.Bars, formatNumber(float64(s.Rows))); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -35,10 +35,8 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
 	"bench: antique words":             1,
-	"bench: lines":                     5276,
-	"cmd/probity: lines":               4897,
-	"cmd/probity.localAdmin: methods":  26,
-	"coordinator.Callbacks: methods":   29,
+	"bench: lines":                     4366,
+	"cmd/probity: lines":               4896,
 	"coordinator.Coordinator: methods": 116,
 	"coordinator/fleet.Fleet: methods": 34,
 	"coordinator: lines":               7607,

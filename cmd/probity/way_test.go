@@ -40,7 +40,7 @@ var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/resul
 
 // The most steps that an address may pass, from the request to its answer. The aim is 60.
 const (
-	maxWayOfSingle = 115
+	maxWayOfSingle = 118
 	maxWayOfRow    = 218
 )
 

@@ -46,7 +46,7 @@ var overLimit = map[string]int{
 	"cmd/probity: lines":               8529,
 	"coordinator.Coordinator: methods": 116,
 	"coordinator/fleet.Fleet: methods": 34,
-	"coordinator: lines":               7607,
+	"coordinator: lines":               7242,
 	"engine/smtp.Session: methods":     40,
 	"engine: lines":                    5253,
 	"prober.Prober: methods":           69,

@@ -36,6 +36,7 @@ var importRules = map[string][]string{
 	"coordinator/plan":     {"engine"},
 	"coordinator/jobfiles": {"engine", "coordinator/csvfile"},
 	"coordinator/callback": {"store"},
+	"coordinator/chunks":   {"engine", "internal/pipeline", "prober/wire/..."},
 	"coordinator/results":  {"engine", "coordinator/csvfile", "coordinator/jobfiles", "internal/jsontext", "internal/pipeline", "prober/wire/press", "store"},
 	"coordinator/fleet":    {"engine", "coordinator/cluster", "coordinator/shard", "internal/wholefile", "prober/wire/..."},
 	"internal/wholefile":   {},

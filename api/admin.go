@@ -45,9 +45,7 @@ func (c *call) userOfQuery() (store.User, error) {
 }
 
 // actor is who acts and from where, for the audit log.
-func (c *call) actor() string {
-	return store.AuditActor(c.identity.User.ID, c.clientIPText())
-}
+func (c *call) actor() string { return store.AuditActor(c.identity.User.ID, c.clientIPText()) }
 
 // clientIPText is the client's address, empty if it is not known.
 func (c *call) clientIPText() string {

@@ -61,9 +61,7 @@ func NewReceipt(e store.Erasure, expires func(job string) time.Time) Receipt {
 }
 
 // receipt is NewReceipt with the jobs of this server.
-func (s *Server) receipt(e store.Erasure) Receipt {
-	return NewReceipt(e, s.deps.Coordinator.ExpiresAt)
-}
+func (s *Server) receipt(e store.Erasure) Receipt { return NewReceipt(e, s.deps.Coordinator.ExpiresAt) }
 
 // erase erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
 func (c *call) erase() error {

@@ -73,6 +73,7 @@ var importRules = map[string][]string{
 	"api/usage":             {"engine", "store"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":          {},
+	"coordinator/chunks":    {"engine", "internal/pipeline", "prober/wire/..."},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator/chunks"
 )
 
 // chunk describes rows of a running job that wait to be sent; the rows are in the job's scratch file. A chunk exists until
@@ -46,7 +48,7 @@ func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
 
 // pendingChunk is rows that will be written as one chunk.
 type pendingChunk struct {
-	rows    *chunkBuilder
+	rows    *chunks.Builder
 	subset  []uint32 // positions in rows; nil: all
 	class   string
 	source  string
@@ -61,9 +63,9 @@ func (f *chunkFile) write(batches []pendingChunk, buf *buffer) ([]chunk, error) 
 	for _, b := range batches {
 		cut := b.subset
 		if cut == nil {
-			cut = b.rows.rows
+			cut = b.rows.Rows
 		}
-		buf.b = b.rows.appendChunk(buf.b[:0], cut, rng)
+		buf.b = b.rows.AppendChunk(buf.b[:0], cut, rng)
 		number, at, err := f.add(buf.b)
 		if err != nil {
 			return nil, err
@@ -72,7 +74,7 @@ func (f *chunkFile) write(batches []pendingChunk, buf *buffer) ([]chunk, error) 
 			notBefore: b.due, class: b.class, source: b.source})
 	}
 	for _, b := range batches {
-		b.rows.release() // chunks may share one builder: a second call does nothing
+		b.rows.Release() // chunks may share one builder: a second call does nothing
 	}
 	return made, nil
 }
@@ -94,7 +96,7 @@ func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
 func (f *chunkFile) read(c chunk, buf *buffer) ([]byte, error) {
 	b := buf.resize(int(c.length))
 	if n, err := f.f.ReadAt(b, c.offset); n < len(b) {
-		return nil, fmt.Errorf("chunk file: %d of %d bytes at %d: %w", n, len(b), c.offset, errors.Join(errScratch, err))
+		return nil, fmt.Errorf("chunk file: %d of %d bytes at %d: %w", n, len(b), c.offset, errors.Join(chunks.ErrDamaged, err))
 	}
 	return b, nil
 }

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"math/bits"
 	"time"
+
+	"probity/coordinator/chunks"
 )
 
 // commitReturned ends a dispatched chunk and makes chunks of its unfinished rows.
@@ -45,9 +47,9 @@ func (f *dispatchedChunk) canResend(now time.Time) bool {
 	if len(f.unfinished) == 0 {
 		return false
 	}
-	waitTogether := f.chunk.class != classTail && 2*f.answered < f.rows.len()
+	waitTogether := f.chunk.class != classTail && 2*f.answered < f.rows.Len()
 	for _, r := range f.unfinished {
-		a := &f.rows.batch[r.index]
+		a := &f.rows.Batch[r.index]
 		if r.due.After(now) && !waitTogether || r.attempt != a.Attempt || r.source != f.chunk.source {
 			return false
 		}
@@ -75,7 +77,7 @@ func (f *dispatchedChunk) resentChunk(now time.Time) chunk {
 func (f *dispatchedChunk) budgetPause() time.Time {
 	var at time.Time
 	for _, r := range f.unfinished {
-		if r.attempt != f.rows.batch[r.index].Attempt || r.due.IsZero() {
+		if r.attempt != f.rows.Batch[r.index].Attempt || r.due.IsZero() {
 			return time.Time{}
 		}
 		if at.IsZero() || r.due.Before(at) {
@@ -94,20 +96,20 @@ func (f *dispatchedChunk) resplit(now time.Time) []pendingChunk {
 	groups := map[group]int{}
 	var out []pendingChunk
 	for _, r := range f.unfinished {
-		a := f.rows.rowAt(r.index)
+		a := f.rows.RowAt(r.index)
 		a.Attempt = r.attempt
 		g := group{roundDue(now, r.due), r.source}
 		i, ok := groups[g]
 		if !ok {
 			i = len(out)
 			groups[g] = i
-			b := pendingChunk{rows: &chunkBuilder{}, class: f.chunk.class, source: r.source}
+			b := pendingChunk{rows: &chunks.Builder{}, class: f.chunk.class, source: r.source}
 			if g.due > 0 {
 				b.due = time.UnixMilli(g.due).UTC()
 			}
 			out = append(out, b)
 		}
-		out[i].rows.add(&a)
+		out[i].rows.Add(&a)
 		out[i].attempt = max(out[i].attempt, a.Attempt)
 	}
 	return out

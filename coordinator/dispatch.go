@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"probity/coordinator/chunks"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/pipeline"
@@ -21,7 +22,7 @@ type dispatchedChunk struct {
 	chunk      chunk
 	interval   int // of the in-flight limit, when it was sent
 	epoch      uint32
-	rows       *chunkRows
+	rows       *chunks.Rows
 	byRow      []uint64 // row number and index, sorted
 	lastIndex  int      // index of the last row found: results tend to arrive in batch order
 	unanswered int      // rows without a result
@@ -84,7 +85,7 @@ func (f *dispatchedChunk) sendToProber() error {
 	}
 	batch := &wire.Batch{
 		Job: job.record.ID, Chunk: f.chunk.number, Epoch: f.epoch, Class: f.chunk.class, Egress: f.chunk.source,
-		MaxAge: job.record.MaxAge, NoSMTP: job.record.NoSMTP, Short: job.c.scheduler.isShort(job), LongBacklog: job.c.scheduler.longBacklog(job, f.chunk.class), Started: job.record.StartedAt, Rows: f.rows.batch,
+		MaxAge: job.record.MaxAge, NoSMTP: job.record.NoSMTP, Short: job.c.scheduler.isShort(job), LongBacklog: job.c.scheduler.longBacklog(job, f.chunk.class), Started: job.record.StartedAt, Rows: f.rows.Batch,
 	}
 	err := job.c.cfg.Prober.Verify(job.ctx, batch, job.c.cfg.Hold, f.collect)
 	if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
@@ -102,25 +103,25 @@ func (f *dispatchedChunk) readRows() error {
 	if err != nil {
 		return err
 	}
-	if f.rows, err = unpackChunk(b, f.job.c.table.Load(), f.job.answered.Has); err != nil {
+	if f.rows, err = chunks.Unpack(b, f.job.c.table.Load(), f.job.answered.Has); err != nil {
 		return fmt.Errorf("chunk %d: %w", f.chunk.number, err)
 	}
 	return nil
 }
 
 func (f *dispatchedChunk) indexRows() {
-	f.unanswered = f.rows.len()
+	f.unanswered = f.rows.Len()
 	f.done = make([]bool, f.unanswered)
 	f.byRow = make([]uint64, f.unanswered)
-	for i := range f.rows.batch {
-		f.byRow[i] = uint64(f.rows.batch[i].Number)<<32 | uint64(i)
+	for i := range f.rows.Batch {
+		f.byRow[i] = uint64(f.rows.Batch[i].Number)<<32 | uint64(i)
 	}
 	slices.Sort(f.byRow)
 }
 
 // indexOf returns the index of a row in the batch, or -1.
 func (f *dispatchedChunk) indexOf(row uint32) int {
-	if next := f.lastIndex + 1; next < f.rows.len() && f.rows.batch[next].Number == row {
+	if next := f.lastIndex + 1; next < f.rows.Len() && f.rows.Batch[next].Number == row {
 		f.lastIndex = next
 		return next
 	}
@@ -168,7 +169,7 @@ func (f *dispatchedChunk) collect(r wire.Results) {
 
 // recordResult records one result.
 func (f *dispatchedChunk) recordResult(p int, res *wire.Result, now time.Time) {
-	a := f.rows.rowAt(p)
+	a := f.rows.RowAt(p)
 	f.progressed = f.progressed || res.Outcome != wire.Returned
 	if res.Outcome != wire.Settled {
 		r := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
@@ -190,14 +191,14 @@ func (f *dispatchedChunk) recordResult(p int, res *wire.Result, now time.Time) {
 	f.answered++
 	f.job.progress.count(res.Verdict.Reason)
 	f.job.c.metrics.rows[res.Verdict.Status].Add(1)
-	f.logRows = append(f.logRows, a.answer(jobfiles.Final, &res.Verdict, now))
+	f.logRows = append(f.logRows, logRow(&a, jobfiles.Final, &res.Verdict, now))
 }
 
 // recordDeferral logs that a row is probed again later, with its provisional verdict.
-func (f *dispatchedChunk) recordDeferral(a *chunkRow, r unfinishedRow, res *wire.Result, now time.Time) {
+func (f *dispatchedChunk) recordDeferral(a *chunks.Row, r unfinishedRow, res *wire.Result, now time.Time) {
 	row := jobfiles.Row{Number: a.Number}
 	if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
-		row = a.answer(jobfiles.Provisional, &res.Verdict, now)
+		row = logRow(a, jobfiles.Provisional, &res.Verdict, now)
 	}
 	row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: r.due, Attempt: r.attempt, Source: r.source}
 	f.logRows = append(f.logRows, row)
@@ -207,7 +208,7 @@ func (f *dispatchedChunk) recordDeferral(a *chunkRow, r unfinishedRow, res *wire
 func (f *dispatchedChunk) markUnfinished() {
 	for p := range f.done {
 		if !f.done[p] {
-			f.unfinished = append(f.unfinished, unfinishedRow{index: p, attempt: f.rows.batch[p].Attempt, source: f.chunk.source})
+			f.unfinished = append(f.unfinished, unfinishedRow{index: p, attempt: f.rows.Batch[p].Attempt, source: f.chunk.source})
 		}
 	}
 }

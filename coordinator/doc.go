@@ -13,11 +13,11 @@
 //	result-…       the finished file; it never changes
 //	callback       rows as they are sent to the callback's receiver; deleted when no attempt is due any more
 //
-// Package jobfiles has the formats of upload, rows and answers. The job's record names its upload, answers and result. Other
-// objects in the folder are left from a crash; they are removed before each step of the job, at each start, and each hour.
+// Package jobfiles has the formats of upload, rows and answers, chunks that of chunks; results joins answers with rows. The job's
+// record names its upload, answers and result. Other objects in the folder are left from a crash; they are removed before each step
+// of the job, at each start, and each hour.
 //
-// Rows go to a wire.Prober: the one of this process, or a fleet, which is all nodes of a cluster. The coordinator does not
-// know which.
+// Rows go to a wire.Prober: the one of this process, or a fleet: all nodes of a cluster. The coordinator does not know which.
 //
 // Invariants:
 //  1. Accept returns a job only after its files and its record are durable; a refused or broken upload leaves nothing.

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"probity/coordinator/chunks"
 	"probity/engine"
 )
 
 // domain is what the splitter knows of one domain.
 type domain struct {
 	name          string
-	route         rowRoute
+	route         chunks.Route
 	resolved      bool       // the route is known
 	mxSet         bool       // route.mx is set
 	suggests      triState   // whether the lists suggest another domain

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"probity/coordinator/chunks"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -31,7 +32,7 @@ func (e *erasure) answerErasedRow(j *store.Job) error {
 	now := time.Now()
 	v := engine.VerdictFor(engine.ReasonSMTPNotChecked, ruleErased, 0, now)
 	log.Start()
-	err = log.Add([]jobfiles.Row{(&chunkRow{Number: uint32(e.row)}).answer(jobfiles.Final, &v, now)})
+	err = log.Add([]jobfiles.Row{logRow(&chunks.Row{Number: uint32(e.row)}, jobfiles.Final, &v, now)})
 	return errors.Join(err, log.Close())
 }
 

@@ -2,15 +2,12 @@ package coordinator
 
 import (
 	"encoding/binary"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
-	"pgregory.net/rapid"
 
-	"probity/engine"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -63,43 +60,4 @@ func oldIndexOf(preamble string, frames ...oldFrame) []byte {
 		at, row = at+f.packed, row+f.rows
 	}
 	return b
-}
-
-func FuzzUnpackChunk(f *testing.F) {
-	p := &chunkBuilder{}
-	p.add(&chunkRow{Number: 1, Route: &rowRoute{Route: table().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
-	f.Add(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))))
-	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackChunk(b, table(), func(uint32) bool { return false }) })
-}
-
-func TestChunkRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rowRoutes := []*rowRoute{
-			{Route: table().NewRoute([]engine.MX{{Preference: 1, Host: "mx2.x.example"}, {Preference: 2, Host: "mx1.x.example"}}), mx: "mx1.x.example mx2.x.example"},
-			{Route: table().ImplicitRoute("y.example")},
-		}
-		suggestions := []string{"", "u@y.example", ""}
-		var p chunkBuilder
-		want := map[uint32]chunkRow{}
-		for i := range rapid.IntRange(0, 50).Draw(t, "rows") {
-			a := chunkRow{Number: uint32(i * 3), Attempt: rapid.Uint8().Draw(t, "attempt"), Flags: engine.FlagRole, Suggestion: suggestions[i%len(suggestions)],
-				Route: rowRoutes[rapid.IntRange(0, 1).Draw(t, "via")], Mailbox: "u@x.example"}
-			want[a.Number] = a
-			p.add(&a)
-		}
-		got, err := unpackChunk(p.appendChunk(nil, p.rows, rand.New(rand.NewPCG(1, 2))), table(), func(row uint32) bool { return row == 0 })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.len() != max(0, len(want)-1) {
-			t.Fatalf("%d rows, want %d", got.len(), len(want)-1)
-		}
-		for i := range got.len() {
-			a := got.rowAt(i)
-			w := want[a.Number]
-			if a.Route.Key != w.Route.Key || a.Route.mx != w.Route.mx || a.Route.Fact != w.Route.Fact || a.Attempt != w.Attempt || a.Suggestion != w.Suggestion || a.Flags != w.Flags || a.Mailbox != w.Mailbox {
-				t.Fatalf("row %d: got %+v, want %+v", a.Number, a, w)
-			}
-		}
-	})
 }

@@ -3,27 +3,28 @@ package coordinator
 import (
 	"time"
 
+	"probity/coordinator/chunks"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/store"
 )
 
 // bufferRow adds a row to the open chunk of its class, source and due time.
-func (s *splitter) bufferRow(a *chunkRow) error {
+func (s *splitter) bufferRow(a *chunks.Row) error {
 	now := time.Now()
 	deferral := s.job.deferred.get(a.Number)
 	a.Attempt = deferral.Attempt
 	k := openChunkKey{class: s.classOf(&a.Route.Route), source: deferral.Source, due: roundDue(now, deferral.Due)}
 	p := s.openChunks[k]
 	if p == nil {
-		p = &openChunk{chunkBuilder: chunkBuilder{pool: &s.job.c.pools.rows}, since: now}
+		p = &openChunk{Builder: chunks.Builder{Pool: &s.job.c.pools.rows}, since: now}
 		s.openChunks[k] = p
 	}
 	p.attempt = max(p.attempt, a.Attempt)
-	before := p.size()
-	p.add(a)
-	s.openBytes += p.size() - before
-	if p.len() >= maxBufferedRows || p.len() >= wire.MaxRows && !p.manyHosts() {
+	before := p.Size()
+	p.Add(a)
+	s.openBytes += p.Size() - before
+	if p.Len() >= maxBufferedRows || p.Len() >= wire.MaxRows && !p.ManyHosts() {
 		if err := s.flushChunk(k); err != nil || !s.job.wantsMore.Load() {
 			return err
 		}
@@ -62,9 +63,9 @@ func (s *splitter) classOf(r *engine.Route) string {
 func (s *splitter) flushChunk(k openChunkKey) error {
 	p := s.openChunks[k]
 	delete(s.openChunks, k)
-	s.openBytes -= p.size()
-	for _, cut := range p.splitRows(s.job.c.chunkRows(k.class)) {
-		s.flushed = append(s.flushed, pendingChunk{rows: &p.chunkBuilder, subset: cut, class: k.class, source: k.source, attempt: p.attempt, due: k.dueTime()})
+	s.openBytes -= p.Size()
+	for _, cut := range p.SplitRows(s.job.c.chunkRows(k.class)) {
+		s.flushed = append(s.flushed, pendingChunk{rows: &p.Builder, subset: cut, class: k.class, source: k.source, attempt: p.attempt, due: k.dueTime()})
 	}
 	if len(s.flushed) >= flushBatch {
 		return s.enqueueFlushed()
@@ -78,7 +79,7 @@ func (s *splitter) flushFullest() error {
 		var fullest openChunkKey
 		most := -1
 		for k, p := range s.openChunks {
-			if n := p.size(); n > most {
+			if n := p.Size(); n > most {
 				fullest, most = k, n
 			}
 		}

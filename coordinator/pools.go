@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"probity/coordinator/chunks"
 	"probity/coordinator/csvfile"
 	"probity/internal/pipeline"
 )
@@ -9,7 +10,7 @@ import (
 type bufferPools struct {
 	received pipeline.Pool[receivedBlock]
 	frames   pipeline.Pool[splitFrame]
-	rows     pipeline.Pool[rowBlock]
+	rows     pipeline.Pool[chunks.Block]
 	counts   pipeline.Pool[countBuffer]
 	buffers  pipeline.Pool[buffer]
 }

@@ -1,6 +1,10 @@
 package coordinator
 
-import "time"
+import (
+	"time"
+
+	"probity/coordinator/chunks"
+)
 
 const (
 	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose rows come
@@ -53,7 +57,7 @@ func (k *openChunkKey) dueTime() time.Time {
 
 // openChunk is rows of one key that are not flushed yet.
 type openChunk struct {
-	chunkBuilder
+	chunks.Builder
 	since   time.Time // when its first row came
 	attempt uint8     // highest attempt of its rows
 }
@@ -87,9 +91,9 @@ func (g *openChunk) isDue(has backlogLevel, idle bool, now time.Time) bool {
 	switch {
 	case has == backlogReady:
 		return false
-	case has == backlogUnanswered || g.manyHosts() && !idle:
+	case has == backlogUnanswered || g.ManyHosts() && !idle:
 		least = bufferWaitBusy
-	case g.manyHosts() || !idle:
+	case g.ManyHosts() || !idle:
 		least = bufferWait
 	}
 	return now.Sub(g.since) >= least

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/chunks"
 	"probity/engine"
 )
 
@@ -14,12 +15,12 @@ import (
 func openChunkOf(rows, hosts int) *openChunk {
 	table := engine.DefaultTable()
 	g := &openChunk{since: time.Now()}
-	rowRoutes := make([]rowRoute, hosts)
+	rowRoutes := make([]chunks.Route, hosts)
 	for i := range rowRoutes {
 		rowRoutes[i].Route = table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.tenant.example", i)}})
 	}
 	for i := range uint32(rows) {
-		g.add(&chunkRow{Number: i, Route: &rowRoutes[int(i)%hosts], Mailbox: "user"})
+		g.Add(&chunks.Row{Number: i, Route: &rowRoutes[int(i)%hosts], Mailbox: "user"})
 	}
 	return g
 }
@@ -77,7 +78,7 @@ func TestBacklogLevels(t *testing.T) {
 	has(map[string]backlogLevel{"google": backlogReady}, true)
 	next, _ := c.scheduler.pick(time.Now())
 	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
-	f := &dispatchedChunk{job: job, queue: next.queue, chunk: next.chunk, interval: next.interval, rows: &chunkRows{}}
+	f := &dispatchedChunk{job: job, queue: next.queue, chunk: next.chunk, interval: next.interval, rows: &chunks.Rows{}}
 	c.scheduler.answered(f, 500)
 	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
 	c.scheduler.answered(f, 1)

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"time"
 
+	"probity/coordinator/chunks"
 	"probity/coordinator/fleet"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
@@ -12,7 +13,7 @@ import (
 func (s *splitter) routeRow(r splitRow, d *domain) error {
 	d.setMX()
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
-	a := chunkRow{Number: r.number, Flags: r.flags, Route: &d.route, Suggestion: s.suggestion(r.addr, d)}
+	a := chunks.Row{Number: r.number, Flags: r.flags, Route: &d.route, Suggestion: s.suggestion(r.addr, d)}
 	now := time.Now()
 	if engine.Next(&ev, s.policy, now).Kind != engine.StepAsk {
 		v := engine.Judge(&ev, s.policy, now)
@@ -27,7 +28,7 @@ func (s *splitter) routeRow(r splitRow, d *domain) error {
 func (d *domain) setMX() {
 	if !d.mxSet {
 		d.mxSet = true
-		d.route.mx = joinMX(d.route.MX)
+		d.route.Mx = joinMX(d.route.MX)
 	}
 }
 
@@ -50,7 +51,7 @@ func (s *splitter) suppressed(a engine.Address) bool {
 // answerUnrouted answers a row that needs no route: bad syntax, a test key, or a suppressed address.
 func (s *splitter) answerUnrouted(r splitRow) error {
 	now := time.Now()
-	a := chunkRow{Number: r.number, Flags: r.flags, Suggestion: r.suggestion}
+	a := chunks.Row{Number: r.number, Flags: r.flags, Suggestion: r.suggestion}
 	var v engine.Verdict
 	switch {
 	case r.invalid:
@@ -64,13 +65,13 @@ func (s *splitter) answerUnrouted(r splitRow) error {
 	return s.answerRow(&a, &v, now)
 }
 
-func (s *splitter) answerRow(a *chunkRow, v *engine.Verdict, now time.Time) error {
+func (s *splitter) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) error {
 	if !s.job.answered.Add(a.Number) {
 		return nil
 	}
 	s.job.progress.count(v.Reason)
 	s.job.c.metrics.rows[v.Status].Add(1)
-	s.answers = append(s.answers, a.answer(jobfiles.Final, v, now))
+	s.answers = append(s.answers, logRow(a, jobfiles.Final, v, now))
 	if len(s.answers) >= answerBatch {
 		return s.logAnswers()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"probity/coordinator/chunks"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -65,14 +66,14 @@ func (c *Coordinator) recordDamage(job string, end jobfiles.LogEnd) error {
 	return err
 }
 
-// answer returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a cache.
-func (a *chunkRow) answer(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
+// logRow returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a cache.
+func logRow(a *chunks.Row, k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
 	v.Flags = a.Flags
 	setVerifiedAt(v, now)
 	v.Score = engine.Score(v, now)
 	r := jobfiles.Row{Number: a.Number, Kind: k, Verdict: v, Suggestion: a.Suggestion}
 	if a.Route != nil {
-		r.MX = a.Route.mx
+		r.MX = a.Route.Mx
 	}
 	return r
 }

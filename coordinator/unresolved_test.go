@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"probity/coordinator/chunks"
 	"probity/engine"
 )
 
@@ -94,7 +95,7 @@ func TestJobShowsRowsWaitingForDNS(t *testing.T) {
 func TestUnresolvedDomainsCountRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, f, all := time.Now(), &unresolvedDomains{}, []*domain{}
-		failed := rowRoute{Route: engine.Route{Fact: engine.FactServFail}}
+		failed := chunks.Route{Route: engine.Route{Fact: engine.FactServFail}}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:

@@ -1,4 +1,4 @@
-package coordinator
+package chunks
 
 import (
 	"encoding/binary"
@@ -12,19 +12,19 @@ import (
 	"probity/prober/wire/press"
 )
 
-// rowRoute is a route with its MX set as results show it. The rows of a domain share it.
-type rowRoute struct {
+// Route is a route with its MX set as results show it. The rows of a domain share it.
+type Route struct {
 	engine.Route
-	mx string
+	Mx string
 }
 
-// chunkRow is one row that a prober must verify.
-type chunkRow struct {
+// Row is one row that a prober must verify.
+type Row struct {
 	Number     uint32
 	Attempt    uint8
 	Flags      engine.Flags
 	Suggestion string
-	Route      *rowRoute
+	Route      *Route
 	Mailbox    string
 }
 
@@ -35,12 +35,12 @@ const (
 	rowHeaderBytes = 4 + 1 + 1 + 2 + 2 + 2
 )
 
-// errScratch means a damaged chunk. The file is only scratch: the next try of the step makes all chunks again.
-var errScratch = errors.New("the scratch file of chunks is damaged")
+// ErrDamaged means a damaged chunk. The file is only scratch: the next try of the step makes all chunks again.
+var ErrDamaged = errors.New("the scratch file of chunks is damaged")
 
-func appendRoute(dst []byte, v *rowRoute) []byte {
+func appendRoute(dst []byte, v *Route) []byte {
 	dst = append(dst, byte(v.Fact), byte(len(v.Hosts)))
-	mx := v.mx[:min(len(v.mx), maxMXBytes)]
+	mx := v.Mx[:min(len(v.Mx), maxMXBytes)]
 	dst = append(binary.LittleEndian.AppendUint16(dst, uint16(len(mx))), mx...)
 	for _, h := range v.Hosts {
 		dst = append(dst, byte(min(len(h), 255)))
@@ -49,59 +49,60 @@ func appendRoute(dst []byte, v *rowRoute) []byte {
 	return dst
 }
 
-// chunkRows is a chunk read from the file. It stays in memory until its last row has an answer.
-type chunkRows struct {
-	batch       []wire.Row // in the order in which they are sent
+// Rows is a chunk read from the file. It stays in memory until its last row has an answer.
+type Rows struct {
+	Batch       []wire.Row // in the order in which they are sent
 	extra       []rowExtra // for each row, what is not sent to the prober
-	routes      []*rowRoute
+	routes      []*Route
 	suggestions []string // of its rows; the first is empty
 }
 
 type rowExtra struct {
-	suggestion uint32 // index in chunkRows.suggestions
+	suggestion uint32 // index in Rows.suggestions
 	route      uint16
 }
 
-func (r *chunkRows) len() int { return len(r.batch) }
+// Len returns the number of rows.
+func (r *Rows) Len() int { return len(r.Batch) }
 
-// rowAt returns a row as it was added to the chunk.
-func (r *chunkRows) rowAt(i int) chunkRow {
-	row, own := &r.batch[i], r.extra[i]
-	return chunkRow{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Route: r.routes[own.route], Mailbox: row.Address.Mailbox()}
+// RowAt returns a row as it was added to the chunk.
+func (r *Rows) RowAt(i int) Row {
+	row, own := &r.Batch[i], r.extra[i]
+	return Row{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Route: r.routes[own.route], Mailbox: row.Address.Mailbox()}
 }
 
-// unpackChunk reads a chunk without the rows for which skip is true: they are answered already.
-func unpackChunk(b []byte, t *engine.Table, skip func(uint32) bool) (*chunkRows, error) {
+// Unpack reads a chunk without the rows for which skip is true: they are answered already.
+func Unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 	le := binary.LittleEndian
 	if len(b) < chunkHeader || le.Uint32(b) != chunkMagic || le.Uint64(b[12:]) != xxh3.Hash(b[chunkHeader:]) {
-		return nil, errScratch
+		return nil, ErrDamaged
 	}
 	rows, routes := int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))
 	if rows > wire.MaxRows || routes > rows {
-		return nil, errScratch
+		return nil, ErrDamaged
 	}
 	b = b[chunkHeader:]
-	rowRoutes := make([]*rowRoute, routes)
-	r := chunkReader{rest: b}
+	rowRoutes := make([]*Route, routes)
+	r := reader{rest: b}
 	for i := range rowRoutes {
 		press.Yield(i)
 		if rowRoutes[i] = r.route(t); r.short {
-			return nil, errScratch
+			return nil, ErrDamaged
 		}
 	}
-	out := &chunkRows{batch: make([]wire.Row, 0, rows), extra: make([]rowExtra, 0, rows), routes: rowRoutes, suggestions: []string{""}}
+	out := &Rows{Batch: make([]wire.Row, 0, rows), extra: make([]rowExtra, 0, rows), routes: rowRoutes, suggestions: []string{""}}
 	var group textGroup
 	for range rows {
 		f := r.next(rowHeaderBytes)
 		mailbox := r.next(int(le.Uint16(f[mailboxAt:])))
 		suggestion := r.next(int(le.Uint16(f[suggestionAt:])))
 		if r.short || int(le.Uint16(f[routeAt:])) >= len(rowRoutes) {
-			return nil, errScratch
+			return nil, ErrDamaged
 		}
 		if skip(le.Uint32(f)) {
 			continue
 		}
-		press.Yield(out.len() + len(group.rows))
+		press.Yield(out.Len() + len(group.rows))
 		if group.add(f, mailbox, out.addSuggestion(suggestion)); len(group.rows) < textRows {
 			continue
 		}
@@ -137,7 +138,7 @@ func (g *textGroup) add(fixed, mailbox []byte, suggestion uint32) {
 }
 
 // addSuggestion adds a suggestion and returns its index, 0 for none. Few rows have one, so equal ones are not merged.
-func (r *chunkRows) addSuggestion(text []byte) uint32 {
+func (r *Rows) addSuggestion(text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
 	}
@@ -146,7 +147,7 @@ func (r *chunkRows) addSuggestion(text []byte) uint32 {
 }
 
 // addRows adds the rows of a group and empties the group.
-func (r *chunkRows) addRows(g *textGroup) error {
+func (r *Rows) addRows(g *textGroup) error {
 	le := binary.LittleEndian
 	text, from := string(g.text), 0
 	for _, row := range g.rows {
@@ -154,24 +155,24 @@ func (r *chunkRows) addRows(g *textGroup) error {
 		number, route := le.Uint32(f), le.Uint16(f[routeAt:])
 		addr, err := engine.Parse(text[from:row.end])
 		if err != nil {
-			return fmt.Errorf("chunk row %d: %w: %w", number, errScratch, err)
+			return fmt.Errorf("chunk row %d: %w: %w", number, ErrDamaged, err)
 		}
 		from = row.end
-		r.batch = append(r.batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr, Route: &r.routes[route].Route})
+		r.Batch = append(r.Batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr, Route: &r.routes[route].Route})
 		r.extra = append(r.extra, rowExtra{row.suggestion, route})
 	}
 	g.rows, g.text = g.rows[:0], g.text[:0]
 	return nil
 }
 
-// chunkReader reads a chunk piece by piece. The checksum covers the pieces, but not the counts in the header.
-type chunkReader struct {
+// reader reads a chunk piece by piece. The checksum covers the pieces, but not the counts in the header.
+type reader struct {
 	rest  []byte
 	short bool // a read went past the end
 }
 
 // next returns the next n bytes, or n zeros past the end.
-func (r *chunkReader) next(n int) []byte {
+func (r *reader) next(n int) []byte {
 	if n > len(r.rest) {
 		r.rest, r.short = nil, true
 		return make([]byte, n)
@@ -182,10 +183,10 @@ func (r *chunkReader) next(n int) []byte {
 }
 
 // route builds a route from its hosts with the current table.
-func (r *chunkReader) route(t *engine.Table) *rowRoute {
+func (r *reader) route(t *engine.Table) *Route {
 	f := r.next(2 + 2)
 	fact, n := engine.Fact(f[0]), int(f[1])
-	v := &rowRoute{mx: string(r.next(int(binary.LittleEndian.Uint16(f[2:]))))}
+	v := &Route{Mx: string(r.next(int(binary.LittleEndian.Uint16(f[2:]))))}
 	records := make([]engine.MX, n)
 	for i := range records {
 		records[i] = engine.MX{Preference: uint16(i), Host: string(r.next(int(r.next(1)[0])))}

@@ -1,4 +1,4 @@
-package coordinator
+package chunks
 
 import (
 	"encoding/binary"
@@ -12,14 +12,14 @@ import (
 	"probity/prober/wire/press"
 )
 
-// chunkBuilder collects rows and makes chunks of them. Rows are in blocks that never move: a growing slice would leave five
+// Builder collects rows and makes chunks of them. Rows are in blocks that never move: a growing slice would leave five
 // times its size as garbage (BenchmarkChunkBuilder).
-type chunkBuilder struct {
-	pool        *pipeline.Pool[rowBlock]
-	routes      []*rowRoute
-	routeIndex  map[*rowRoute]uint16
+type Builder struct {
+	Pool        *pipeline.Pool[Block]
+	routes      []*Route
+	routeIndex  map[*Route]uint16
 	blocks      [][]byte
-	rows        []uint32 // position of each row: block number, then offset in the block
+	Rows        []uint32 // position of each row: block number, then offset in the block
 	chunkRoutes []uint16 // while a chunk is written: for each route its number in the chunk plus one
 }
 
@@ -28,24 +28,27 @@ const (
 	rowBlockSize  = 1 << rowOffsetBits
 )
 
-type rowBlock [rowBlockSize]byte
+// Block is the memory of some rows.
+type Block [rowBlockSize]byte
 
-func (p *chunkBuilder) len() int { return len(p.rows) }
+// Len returns the number of rows.
+func (p *Builder) Len() int { return len(p.Rows) }
 
-// size estimates the memory that it uses, in bytes.
-func (p *chunkBuilder) size() int {
-	return rowBlockSize*len(p.blocks) + 4*cap(p.rows) + 64*len(p.routes)
+// Size estimates the memory that it uses, in bytes.
+func (p *Builder) Size() int {
+	return rowBlockSize*len(p.blocks) + 4*cap(p.Rows) + 64*len(p.routes)
 }
 
-func (p *chunkBuilder) add(a *chunkRow) {
+// Add adds a row.
+func (p *Builder) Add(a *Row) {
 	at := p.routeNumber(a.Route)
 	le := binary.LittleEndian
 	suggestion := a.Suggestion[:min(len(a.Suggestion), maxSuggestionBytes)]
 	b := p.blockFor(rowHeaderBytes + len(a.Mailbox) + len(suggestion))
-	if len(p.rows) == cap(p.rows) {
-		p.rows = slices.Grow(p.rows, max(16, len(p.rows)))
+	if len(p.Rows) == cap(p.Rows) {
+		p.Rows = slices.Grow(p.Rows, max(16, len(p.Rows)))
 	}
-	p.rows = append(p.rows, uint32(len(p.blocks)-1)<<rowOffsetBits|uint32(len(*b)))
+	p.Rows = append(p.Rows, uint32(len(p.blocks)-1)<<rowOffsetBits|uint32(len(*b)))
 	*b = le.AppendUint32(*b, a.Number)
 	*b = append(*b, a.Attempt, byte(a.Flags))
 	*b = le.AppendUint16(*b, at)                      // at routeAt
@@ -55,21 +58,21 @@ func (p *chunkBuilder) add(a *chunkRow) {
 }
 
 // blockFor returns the block for the next row, of n bytes. A row longer than a block gets a block of its own.
-func (p *chunkBuilder) blockFor(n int) *[]byte {
+func (p *Builder) blockFor(n int) *[]byte {
 	if last := len(p.blocks) - 1; last < 0 || len(p.blocks[last])+n > rowBlockSize {
-		p.blocks = append(p.blocks, slices.Grow(p.pool.Get()[:0], n))
+		p.blocks = append(p.blocks, slices.Grow(p.Pool.Get()[:0], n))
 	}
 	return &p.blocks[len(p.blocks)-1]
 }
 
-// release returns the blocks to the pool, once the rows are written.
-func (p *chunkBuilder) release() {
+// Release returns the blocks to the pool, once the rows are written.
+func (p *Builder) Release() {
 	for _, b := range p.blocks {
 		if cap(b) == rowBlockSize {
-			p.pool.Put((*rowBlock)(b[:rowBlockSize]))
+			p.Pool.Put((*Block)(b[:rowBlockSize]))
 		}
 	}
-	p.blocks, p.rows = nil, nil
+	p.blocks, p.Rows = nil, nil
 }
 
 // Offsets in a row of its route number, the length of its mailbox and the length of its suggestion.
@@ -81,11 +84,11 @@ const (
 )
 
 // routeNumber returns the number of a route, and adds the route if it is new.
-func (p *chunkBuilder) routeNumber(v *rowRoute) uint16 {
+func (p *Builder) routeNumber(v *Route) uint16 {
 	at, ok := p.routeIndex[v]
 	if !ok {
 		if p.routeIndex == nil {
-			p.routeIndex = map[*rowRoute]uint16{}
+			p.routeIndex = map[*Route]uint16{}
 		}
 		at = uint16(len(p.routes))
 		p.routeIndex[v] = at
@@ -94,42 +97,42 @@ func (p *chunkBuilder) routeNumber(v *rowRoute) uint16 {
 	return at
 }
 
-// manyHosts reports rows of so many routes that a chunk would have few rows of each. Each route may be another host, which
+// ManyHosts reports rows of so many routes that a chunk would have few rows of each. Each route may be another host, which
 // would need a connection for every chunk.
-func (p *chunkBuilder) manyHosts() bool {
+func (p *Builder) ManyHosts() bool {
 	const few = 32
-	return p.len() < few*len(p.routes)
+	return p.Len() < few*len(p.routes)
 }
 
-// splitRows distributes the rows to chunks of at most most rows. Rows are shuffled, so that a run of bad addresses in the list
+// SplitRows distributes the rows to chunks of at most most rows. Rows are shuffled, so that a run of bad addresses in the list
 // does not become one bad chunk. If chunks may be full (wire.MaxRows), rows of a route stay together: only a chunk's
 // boundary may split them.
-func (p *chunkBuilder) splitRows(most int) [][]uint32 {
-	if p.len() <= most {
-		return [][]uint32{p.rows}
+func (p *Builder) SplitRows(most int) [][]uint32 {
+	if p.Len() <= most {
+		return [][]uint32{p.Rows}
 	}
-	rand.Shuffle(len(p.rows), func(i, j int) {
+	rand.Shuffle(len(p.Rows), func(i, j int) {
 		press.Yield(i)
-		p.rows[i], p.rows[j] = p.rows[j], p.rows[i]
+		p.Rows[i], p.Rows[j] = p.Rows[j], p.Rows[i]
 	})
 	if most >= wire.MaxRows {
-		p.rows = p.byRoute()
+		p.Rows = p.byRoute()
 	}
-	return slices.Collect(slices.Chunk(p.rows, most))
+	return slices.Collect(slices.Chunk(p.Rows, most))
 }
 
 // byRoute groups the rows by route, in random order of routes.
-func (p *chunkBuilder) byRoute() []uint32 {
+func (p *Builder) byRoute() []uint32 {
 	next := make([]int, len(p.routes)) // first the rows of each route, then the position of its next row
-	for _, at := range p.rows {
+	for _, at := range p.Rows {
 		next[p.routeOf(at)]++
 	}
 	at := 0
 	for _, v := range rand.Perm(len(next)) {
 		next[v], at = at, at+next[v]
 	}
-	sorted := make([]uint32, len(p.rows))
-	for i, at := range p.rows {
+	sorted := make([]uint32, len(p.Rows))
+	for i, at := range p.Rows {
 		press.Yield(i)
 		v := p.routeOf(at)
 		sorted[next[v]] = at
@@ -139,18 +142,18 @@ func (p *chunkBuilder) byRoute() []uint32 {
 }
 
 // routeOf returns the route number of the row at a position.
-func (p *chunkBuilder) routeOf(at uint32) uint16 {
+func (p *Builder) routeOf(at uint32) uint16 {
 	return binary.LittleEndian.Uint16(p.row(at)[routeAt:])
 }
 
 // row returns the row at a position.
-func (p *chunkBuilder) row(at uint32) []byte {
+func (p *Builder) row(at uint32) []byte {
 	b := p.blocks[at>>rowOffsetBits][at&(rowBlockSize-1):]
 	return b[:rowHeaderBytes+int(binary.LittleEndian.Uint16(b[mailboxAt:]))+int(binary.LittleEndian.Uint16(b[suggestionAt:]))]
 }
 
-// appendChunk appends a chunk of some of the rows. It shuffles them, so that a run of bad addresses does not use up a budget.
-func (p *chunkBuilder) appendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
+// AppendChunk appends a chunk of some of the rows. It shuffles them, so that a run of bad addresses does not use up a budget.
+func (p *Builder) AppendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	le := binary.LittleEndian
 	head := len(dst)

@@ -1,0 +1,51 @@
+package chunks
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"probity/engine"
+)
+
+func FuzzUnpackChunk(f *testing.F) {
+	p := &Builder{}
+	p.Add(&Row{Number: 1, Route: &Route{Route: engine.DefaultTable().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
+	f.Add(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = Unpack(b, engine.DefaultTable(), func(uint32) bool { return false })
+	})
+}
+
+func TestChunkRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rowRoutes := []*Route{
+			{Route: engine.DefaultTable().NewRoute([]engine.MX{{Preference: 1, Host: "mx2.x.example"}, {Preference: 2, Host: "mx1.x.example"}}), Mx: "mx1.x.example mx2.x.example"},
+			{Route: engine.DefaultTable().ImplicitRoute("y.example")},
+		}
+		suggestions := []string{"", "u@y.example", ""}
+		var p Builder
+		want := map[uint32]Row{}
+		for i := range rapid.IntRange(0, 50).Draw(t, "rows") {
+			a := Row{Number: uint32(i * 3), Attempt: rapid.Uint8().Draw(t, "attempt"), Flags: engine.FlagRole, Suggestion: suggestions[i%len(suggestions)],
+				Route: rowRoutes[rapid.IntRange(0, 1).Draw(t, "via")], Mailbox: "u@x.example"}
+			want[a.Number] = a
+			p.Add(&a)
+		}
+		got, err := Unpack(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))), engine.DefaultTable(), func(row uint32) bool { return row == 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Len() != max(0, len(want)-1) {
+			t.Fatalf("%d rows, want %d", got.Len(), len(want)-1)
+		}
+		for i := range got.Len() {
+			a := got.RowAt(i)
+			w := want[a.Number]
+			if a.Route.Key != w.Route.Key || a.Route.Mx != w.Route.Mx || a.Route.Fact != w.Route.Fact || a.Attempt != w.Attempt || a.Suggestion != w.Suggestion || a.Flags != w.Flags || a.Mailbox != w.Mailbox {
+				t.Fatalf("row %d: got %+v, want %+v", a.Number, a, w)
+			}
+		}
+	})
+}

@@ -1,15 +1,8 @@
 // Package prober runs one node. It schedules SMTP probes within each receiver's limits and reports one result per row.
 //
-<<<<<<< HEAD
-// It owns queues, sessions and the order of probes. What follows from data and time alone is in packages below: budget, source,
-// admission, rtt, trace. It does not judge: engine.Next decides the next
-// step, engine.Judge the verdict, and the provider table the meaning of a reply. It opens sockets and files only through its
-// Config, and starts nothing before Run.
-=======
 // It owns queues, sessions and the order of probes; what follows from data and time alone is in packages below. It does not judge:
 // engine.Next decides the next step, engine.Judge the verdict, and the provider table the meaning of a reply. It opens sockets
 // and files only through its Config, and starts nothing before Run.
->>>>>>> budget
 //
 // Terms: a ready queue is one route asked from one egress source, with its waiting probes, sessions and budget. A domain queue
 // is one domain at one host. A host queue is all domain queues of one host of one MX set. An address pool is the connections to

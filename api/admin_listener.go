@@ -24,13 +24,13 @@ type AdminListener struct {
 }
 
 // Handler serves metrics, pprof, debug pages and health.
-func (b AdminListener) Handler() http.Handler {
+func (al AdminListener) Handler() http.Handler {
 	mux := http.NewServeMux()
 	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError} // a metric that fails does not hide the others
-	if b.Log != nil {
-		metrics.ErrorLog = slog.NewLogLogger(b.Log.Handler(), slog.LevelError)
+	if al.Log != nil {
+		metrics.ErrorLog = slog.NewLogLogger(al.Log.Handler(), slog.LevelError)
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, metrics))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(al.Metrics, metrics))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, os.Args[0]) // the arguments may have a proxy's password
@@ -41,12 +41,12 @@ func (b AdminListener) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ok"}`))
 	})
-	mux.HandleFunc("GET /readyz", b.readiness)
-	if b.Config != nil {
-		mux.HandleFunc("GET /debug/config", b.config)
+	mux.HandleFunc("GET /readyz", al.readiness)
+	if al.Config != nil {
+		mux.HandleFunc("GET /debug/config", al.config)
 	}
-	if b.Probes != nil {
-		mux.Handle("GET /debug/probes", b.Probes)
+	if al.Probes != nil {
+		mux.Handle("GET /debug/probes", al.Probes)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		httpd.WriteRefusal(w, httpd.Refuse(httpd.NotFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
@@ -54,9 +54,9 @@ func (b AdminListener) Handler() http.Handler {
 	return mux
 }
 
-func (b AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
-	if b.Server != nil {
-		if err := b.Server.readiness(); err != nil {
+func (al AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
+	if al.Server != nil {
+		if err := al.Server.readiness(); err != nil {
 			httpd.WriteRefusal(w, refusalOf(err))
 			return
 		}
@@ -64,8 +64,8 @@ func (b AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
 	httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ready"}`))
 }
 
-func (b AdminListener) config(w http.ResponseWriter, _ *http.Request) {
-	body, err := json.MarshalIndent(b.Config(), "", "  ")
+func (al AdminListener) config(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(al.Config(), "", "  ")
 	if err != nil {
 		httpd.WriteRefusal(w, refusalOf(err))
 		return

@@ -33,31 +33,31 @@ type eventStreams struct {
 
 // add registers a stream; false if there are too many. One too many of an account stops its oldest, whose page has most
 // likely been closed: that shows only when something is written to it.
-func (f *eventStreams) add(account string, one *eventStream) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.count >= maxEventStreams {
+func (es *eventStreams) add(account string, one *eventStream) bool {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if es.count >= maxEventStreams {
 		return false
 	}
-	if f.byAccount == nil {
-		f.byAccount = make(map[string][]*eventStream)
+	if es.byAccount == nil {
+		es.byAccount = make(map[string][]*eventStream)
 	}
-	open := f.byAccount[account]
+	open := es.byAccount[account]
 	if len(open) >= streamsPerAccount {
 		open[len(open)-streamsPerAccount].stop()
 	}
-	f.count++
-	f.byAccount[account] = append(open, one)
+	es.count++
+	es.byAccount[account] = append(open, one)
 	return true
 }
 
-func (f *eventStreams) remove(account string, one *eventStream) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.count--
-	f.byAccount[account] = slices.DeleteFunc(f.byAccount[account], func(o *eventStream) bool { return o == one })
-	if len(f.byAccount[account]) == 0 {
-		delete(f.byAccount, account)
+func (es *eventStreams) remove(account string, one *eventStream) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	es.count--
+	es.byAccount[account] = slices.DeleteFunc(es.byAccount[account], func(o *eventStream) bool { return o == one })
+	if len(es.byAccount[account]) == 0 {
+		delete(es.byAccount, account)
 	}
 }
 
@@ -77,19 +77,19 @@ type eventStream struct {
 func getEvents(c *call) error {
 	s, account := c.srv, c.identity.User.ID
 	r, w := io.Pipe()
-	f := &eventStream{srv: s, account: account, token: c.session.token, w: w}
-	f.ctx, f.stop = context.WithCancel(s.http.DrainContext())
-	if !s.dashboard.streams.add(account, f) {
-		f.stop()
+	es := &eventStream{srv: s, account: account, token: c.session.token, w: w}
+	es.ctx, es.stop = context.WithCancel(s.http.DrainContext())
+	if !s.dashboard.streams.add(account, es) {
+		es.stop()
 		return httpd.Busy("There are too many event streams open")
 	}
 	h := &c.Ctx.Response.Header
 	h.SetContentType("text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // tells nginx not to buffer events
 	s.http.Stream(func() {
-		defer s.dashboard.streams.remove(account, f)
-		defer f.stop()
-		_ = w.CloseWithError(f.run())
+		defer s.dashboard.streams.remove(account, es)
+		defer es.stop()
+		_ = w.CloseWithError(es.run())
 	})
 	c.Ctx.Response.SetBodyStream(r, -1)
 	return nil
@@ -97,19 +97,19 @@ func getEvents(c *call) error {
 
 // run writes events until it is stopped, the session has ended or the client has disconnected. It returns io.EOF if the
 // stream should end normally.
-func (f *eventStream) run() error {
+func (es *eventStream) run() error {
 	tick := time.NewTicker(streamInterval)
 	defer tick.Stop()
 	for {
-		if _, _, err := f.srv.deps.Store.Session(f.token, f.srv.now()); err != nil {
-			_, err := io.WriteString(f.w, "event: ended\ndata: {}\n\n")
+		if _, _, err := es.srv.deps.Store.Session(es.token, es.srv.now()); err != nil {
+			_, err := io.WriteString(es.w, "event: ended\ndata: {}\n\n")
 			return err
 		}
-		if err := f.sendIfChanged(); err != nil {
+		if err := es.sendIfChanged(); err != nil {
 			return err
 		}
 		select {
-		case <-f.ctx.Done():
+		case <-es.ctx.Done():
 			return io.EOF
 		case <-tick.C:
 		}
@@ -117,34 +117,34 @@ func (f *eventStream) run() error {
 }
 
 // sendIfChanged sends the state if it differs from what was sent last.
-func (f *eventStream) sendIfChanged() error {
-	now, err := f.state()
+func (es *eventStream) sendIfChanged() error {
+	now, err := es.state()
 	if err != nil {
 		return err
 	}
-	if f.quietTicks++; bytes.Equal(now, f.last) {
-		if f.quietTicks < keepAliveTicks {
+	if es.quietTicks++; bytes.Equal(now, es.last) {
+		if es.quietTicks < keepAliveTicks {
 			return nil
 		}
-		f.quietTicks = 0
-		_, err := io.WriteString(f.w, ": still here\n\n")
+		es.quietTicks = 0
+		_, err := io.WriteString(es.w, ": still here\n\n")
 		return err
 	}
-	f.last, f.quietTicks = now, 0
-	_, err = fmt.Fprintf(f.w, "event: state\ndata: %s\n\n", now)
+	es.last, es.quietTicks = now, 0
+	_, err = fmt.Fprintf(es.w, "event: state\ndata: %s\n\n", now)
 	return err
 }
 
-func (f *eventStream) state() ([]byte, error) {
-	c, err := f.srv.deps.Store.Credits(f.account)
+func (es *eventStream) state() ([]byte, error) {
+	c, err := es.srv.deps.Store.Credits(es.account)
 	if err != nil {
 		return nil, err
 	}
-	jobs, _, err := f.srv.deps.Coordinator.Jobs(f.account, "", streamJobs, "")
+	jobs, _, err := es.srv.deps.Coordinator.Jobs(es.account, "", streamJobs, "")
 	if err != nil {
 		return nil, err
 	}
-	records, err := f.srv.loadJobs(jobs)
+	records, err := es.srv.loadJobs(jobs)
 	if err != nil {
 		return nil, err
 	}

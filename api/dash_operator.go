@@ -315,20 +315,20 @@ func rememberSingle(c *call, a *results.Single) {
 	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
 }
 
-func (g *summaries) add(one *recentSingle) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ring[g.n%maxSummaries] = *one
-	g.n++
+func (s *summaries) add(one *recentSingle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring[s.n%maxSummaries] = *one
+	s.n++
 }
 
 // newest lists the kept verifications, newest first.
-func (g *summaries) newest() []summary {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	list := make([]summary, 0, min(g.n, maxSummaries))
-	for i := g.n - 1; i >= max(0, g.n-maxSummaries); i-- {
-		list = append(list, g.ring[i%maxSummaries].summary())
+func (s *summaries) newest() []summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]summary, 0, min(s.n, maxSummaries))
+	for i := s.n - 1; i >= max(0, s.n-maxSummaries); i-- {
+		list = append(list, s.ring[i%maxSummaries].summary())
 	}
 	return list
 }

@@ -47,32 +47,32 @@ func HasDashboard() bool {
 }
 
 func newWebApp() (*webApp, error) {
-	s := &webApp{assets: make(map[string]asset)}
+	wa := &webApp{assets: make(map[string]asset)}
 	var err error
-	if s.index, err = webFiles.ReadFile("web/dist/index.html"); err != nil {
-		s.index, err = webFiles.ReadFile("web/dist/fallback.html")
-		return s, err
+	if wa.index, err = webFiles.ReadFile("web/dist/index.html"); err != nil {
+		wa.index, err = webFiles.ReadFile("web/dist/fallback.html")
+		return wa, err
 	}
-	s.built = true
+	wa.built = true
 	entries, err := fs.ReadDir(webFiles, "web/dist/assets")
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	for _, e := range entries {
-		if err := s.add(e.Name()); err != nil {
+		if err := wa.add(e.Name()); err != nil {
 			return nil, fmt.Errorf("dashboard: %w", err)
 		}
 	}
-	return s, nil
+	return wa, nil
 }
 
-func (s *webApp) add(name string) error {
+func (wa *webApp) add(name string) error {
 	b, err := webFiles.ReadFile("web/dist/assets/" + name)
 	if err != nil {
 		return err
 	}
 	plain, packed := strings.CutSuffix(name, ".gz")
-	a := s.assets[plain]
+	a := wa.assets[plain]
 	if packed {
 		a.gzipped = b
 	} else {
@@ -82,7 +82,7 @@ func (s *webApp) add(name string) error {
 		}
 		a.Page = httpd.NewPage(b, kind)
 	}
-	s.assets[plain] = a
+	wa.assets[plain] = a
 	return nil
 }
 

@@ -149,26 +149,26 @@ type providerTableCache struct {
 	order  []string
 }
 
-func (k *providerTableCache) get(id string) (providerTable, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t, ok := k.tables[id]
+func (pt *providerTableCache) get(id string) (providerTable, bool) {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	t, ok := pt.tables[id]
 	return t, ok
 }
 
-func (k *providerTableCache) put(id string, t providerTable) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.tables == nil {
-		k.tables = make(map[string]providerTable)
+func (pt *providerTableCache) put(id string, t providerTable) {
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	if pt.tables == nil {
+		pt.tables = make(map[string]providerTable)
 	}
-	if _, exists := k.tables[id]; !exists {
-		k.order = append(k.order, id)
+	if _, exists := pt.tables[id]; !exists {
+		pt.order = append(pt.order, id)
 	}
-	k.tables[id] = t
-	if len(k.order) > maxProviderTables {
-		delete(k.tables, k.order[0])
-		k.order = k.order[1:]
+	pt.tables[id] = t
+	if len(pt.order) > maxProviderTables {
+		delete(pt.tables, pt.order[0])
+		pt.order = pt.order[1:]
 	}
 }
 

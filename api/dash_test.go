@@ -345,10 +345,10 @@ func TestEventStreamSendsChanges(t *testing.T) {
 func TestEventStreamsAreBounded(t *testing.T) {
 	var all eventStreams
 	open := func(account string) *eventStream {
-		f := new(eventStream)
-		f.ctx, f.stop = context.WithCancel(t.Context())
-		require.True(t, all.add(account, f))
-		return f
+		es := new(eventStream)
+		es.ctx, es.stop = context.WithCancel(t.Context())
+		require.True(t, all.add(account, es))
+		return es
 	}
 	oldest, next := open("a"), open("a")
 	for range streamsPerAccount - 2 {

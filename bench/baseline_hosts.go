@@ -16,23 +16,23 @@ type hostResolver struct {
 }
 
 // lookup returns the first IPv4 address of a host.
-func (b *hostResolver) lookup(ctx context.Context, host string) (netip.Addr, error) {
-	if a, ok := b.known[host]; ok {
+func (hr *hostResolver) lookup(ctx context.Context, host string) (netip.Addr, error) {
+	if a, ok := hr.known[host]; ok {
 		return a, nil
 	}
-	a, err := b.query(ctx, host)
+	a, err := hr.query(ctx, host)
 	if err != nil {
 		return a, fmt.Errorf("%s: %w", host, err)
 	}
-	if b.known == nil {
-		b.known = map[string]netip.Addr{}
+	if hr.known == nil {
+		hr.known = map[string]netip.Addr{}
 	}
-	b.known[host] = a
+	hr.known[host] = a
 	return a, nil
 }
 
-func (b *hostResolver) query(ctx context.Context, host string) (netip.Addr, error) {
-	conn, err := b.dial(ctx, "udp", b.server.String())
+func (hr *hostResolver) query(ctx context.Context, host string) (netip.Addr, error) {
+	conn, err := hr.dial(ctx, "udp", hr.server.String())
 	if err != nil {
 		return netip.Addr{}, err
 	}

@@ -60,22 +60,22 @@ type workerPool struct {
 	runTask func(ctx context.Context, i int) clientCount // the i-th task
 }
 
-func (f smtpBaseline) pool(tasks []task) workerPool {
-	return workerPool{f.connections, func(ctx context.Context, i int) clientCount { return f.runTask(ctx, tasks[i]) }}
+func (sb smtpBaseline) pool(tasks []task) workerPool {
+	return workerPool{sb.connections, func(ctx context.Context, i int) clientCount { return sb.runTask(ctx, tasks[i]) }}
 }
 
 // run runs the tasks.
-func (h workerPool) run(ctx context.Context, tasks int) (total clientCount, err error) {
+func (wp workerPool) run(ctx context.Context, tasks int) (total clientCount, err error) {
 	start, before := time.Now(), ownCPU()
 	var (
 		workers sync.WaitGroup
 		mu      sync.Mutex // guards total
 	)
 	next := make(chan int)
-	for range max(1, h.workers) {
+	for range max(1, wp.workers) {
 		workers.Go(func() {
 			for i := range next {
-				count := h.runTask(ctx, i)
+				count := wp.runTask(ctx, i)
 				mu.Lock()
 				total.add(count)
 				mu.Unlock()
@@ -101,10 +101,10 @@ const (
 )
 
 // repeat repeats the tasks until there is enough to measure.
-func (h workerPool) repeat(ctx context.Context, tasks int) (total clientCount, err error) {
+func (wp workerPool) repeat(ctx context.Context, tasks int) (total clientCount, err error) {
 	for round := 0; round < maxRounds && total.Elapsed < minMeasureTime && err == nil; round++ {
 		var count clientCount
-		count, err = h.run(ctx, tasks)
+		count, err = wp.run(ctx, tasks)
 		total.add(count)
 	}
 	return total, err
@@ -114,11 +114,11 @@ func (h workerPool) repeat(ctx context.Context, tasks int) (total clientCount, e
 const maxFailedConnections = 2
 
 // runTask runs one task over as many connections as its host requires.
-func (f smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) {
+func (sb smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) {
 	e.transactions = slices.Clone(e.transactions) // it is consumed, and the caller may run the task again
 	for failed := 0; len(e.transactions) > 0 && failed < maxFailedConnections && ctx.Err() == nil; {
 		count.Connections++
-		done, accepted := f.converse(ctx, &e)
+		done, accepted := sb.converse(ctx, &e)
 		count.Recipients += done
 		count.Accepted += accepted
 		if failed++; done > 0 {
@@ -130,18 +130,18 @@ func (f smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) {
 }
 
 // converse sends recipients over one connection, and leaves the unsent ones in e.
-func (f smtpBaseline) converse(ctx context.Context, e *task) (done, accepted int) {
-	conn, err := f.dial(ctx, "tcp", netip.AddrPortFrom(e.host, uint16(f.port)).String())
+func (sb smtpBaseline) converse(ctx context.Context, e *task) (done, accepted int) {
+	conn, err := sb.dial(ctx, "tcp", netip.AddrPortFrom(e.host, uint16(sb.port)).String())
 	if err != nil {
 		return 0, 0
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	s := bareSession{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: f.timeout}
-	burst, err := s.greet(f.ehlo)
+	s := bareSession{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: sb.timeout}
+	burst, err := s.greet(sb.ehlo)
 	for err == nil && len(e.transactions) > 0 {
 		var n, ok int
-		n, ok, err = s.ask(f.from, &e.transactions, burst)
+		n, ok, err = s.ask(sb.from, &e.transactions, burst)
 		done, accepted = done+n, accepted+ok
 	}
 	return done, accepted

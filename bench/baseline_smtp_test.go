@@ -47,8 +47,8 @@ func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
 	for _, e := range tasks {
 		want += e.recipients()
 	}
-	f := smtpBaseline{dial: network.Dial, port: int(server.SMTPPort), connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
-	count, err := f.pool(tasks).run(t.Context(), len(tasks))
+	sb := smtpBaseline{dial: network.Dial, port: int(server.SMTPPort), connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
+	count, err := sb.pool(tasks).run(t.Context(), len(tasks))
 	require.NoError(t, err)
 	require.Equal(t, want, count.Recipients+count.Lost)
 	require.Less(t, count.Lost, want/50)
@@ -61,8 +61,8 @@ func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
 
 func TestSMTPBaselineFailsWithoutReplies(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
-	f := smtpBaseline{dial: refused, port: 25, connections: 2, timeout: time.Second, ehlo: "a.example", from: "a@a.example"}
-	count, err := f.pool([]task{{host: netip.MustParseAddr("127.0.0.1"), transactions: [][]string{{"b@b.example"}}}}).run(t.Context(), 1)
+	sb := smtpBaseline{dial: refused, port: 25, connections: 2, timeout: time.Second, ehlo: "a.example", from: "a@a.example"}
+	count, err := sb.pool([]task{{host: netip.MustParseAddr("127.0.0.1"), transactions: [][]string{{"b@b.example"}}}}).run(t.Context(), 1)
 	require.Error(t, err)
 	require.Equal(t, 1, count.Lost)
 }

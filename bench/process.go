@@ -195,44 +195,44 @@ type outputTail struct {
 }
 
 // Write never fails.
-func (w *outputTail) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	w.tail = append(w.tail, b...)
-	if over := len(w.tail) - maxOutput; over > 0 {
-		w.tail = append(w.tail[:0], w.tail[over:]...)
+func (ot *outputTail) Write(b []byte) (int, error) {
+	ot.mu.Lock()
+	ot.tail = append(ot.tail, b...)
+	if over := len(ot.tail) - maxOutput; over > 0 {
+		ot.tail = append(ot.tail[:0], ot.tail[over:]...)
 	}
-	lines := w.split(b)
-	w.mu.Unlock()
+	lines := ot.split(b)
+	ot.mu.Unlock()
 	for _, l := range lines {
-		w.line(l)
+		ot.line(l)
 	}
 	return len(b), nil
 }
 
 // split returns the lines that b completes. Holds w.mu.
-func (w *outputTail) split(b []byte) (lines []string) {
-	if w.line == nil {
+func (ot *outputTail) split(b []byte) (lines []string) {
+	if ot.line == nil {
 		return nil
 	}
-	w.partial = append(w.partial, b...)
+	ot.partial = append(ot.partial, b...)
 	for {
-		n := bytes.IndexByte(w.partial, '\n')
+		n := bytes.IndexByte(ot.partial, '\n')
 		if n < 0 {
 			break
 		}
-		lines = append(lines, string(bytes.TrimRight(w.partial[:n], "\r")))
-		w.partial = w.partial[n+1:]
+		lines = append(lines, string(bytes.TrimRight(ot.partial[:n], "\r")))
+		ot.partial = ot.partial[n+1:]
 	}
-	if len(w.partial) > maxOutput {
-		w.partial = w.partial[:0]
+	if len(ot.partial) > maxOutput {
+		ot.partial = ot.partial[:0]
 	}
 	return lines
 }
 
 // lastLine is the last line that is not blank.
-func (w *outputTail) lastLine() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(w.tail)), "\n")
+func (ot *outputTail) lastLine() string {
+	ot.mu.Lock()
+	defer ot.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(ot.tail)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }

@@ -63,16 +63,16 @@ func TestScenarioHasATimeLimit(t *testing.T) {
 
 func TestOutputTailIsBounded(t *testing.T) {
 	var lines []string
-	w := outputTail{line: func(l string) { lines = append(lines, l) }}
+	ot := outputTail{line: func(l string) { lines = append(lines, l) }}
 	for _, part := range []string{"one\ntw", "o\r\n", strings.Repeat("x", 3*maxOutput), "\n", "end\n\n"} {
-		n, err := w.Write([]byte(part))
+		n, err := ot.Write([]byte(part))
 		require.NoError(t, err)
 		require.Equal(t, len(part), n)
 	}
 	require.Equal(t, []string{"one", "two"}, lines[:2])
-	require.Equal(t, "end", w.lastLine())
-	require.LessOrEqual(t, len(w.tail), maxOutput)
-	require.LessOrEqual(t, len(w.partial), maxOutput)
+	require.Equal(t, "end", ot.lastLine())
+	require.LessOrEqual(t, len(ot.tail), maxOutput)
+	require.LessOrEqual(t, len(ot.partial), maxOutput)
 	require.Empty(t, (&outputTail{}).lastLine())
 }
 

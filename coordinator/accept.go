@@ -138,25 +138,25 @@ type receivedBlock struct {
 	domains        []string // of its addresses
 }
 
-func (x *receivedBlock) clearForReuse() bool {
-	clear(x.domains[:cap(x.domains)]) // they refer to the block's text
-	return max(cap(x.block.Buf), cap(x.packed)) <= csvfile.MaxPooledBytes
+func (rb *receivedBlock) clearForReuse() bool {
+	clear(rb.domains[:cap(rb.domains)]) // they refer to the block's text
+	return max(cap(rb.block.Buf), cap(rb.packed)) <= csvfile.MaxPooledBytes
 }
 
 // writeFrames reads the file to its end. Blocks are compressed and hashed in parallel.
 func (c *Coordinator) writeFrames(r *csvfile.Reader, w *jobfiles.UploadWriter, count *duplicateCounter) error {
-	fill := func(x *receivedBlock) error { return r.Next(&x.block) }
-	work := func(x *receivedBlock) error {
-		x.packed = c.encoder.EncodeAll(x.block.Buf, x.packed[:0])
-		x.hashes, x.domains = count.appendHashes(x.hashes[:0], x.domains[:0], &x.block)
+	fill := func(rb *receivedBlock) error { return r.Next(&rb.block) }
+	work := func(rb *receivedBlock) error {
+		rb.packed = c.encoder.EncodeAll(rb.block.Buf, rb.packed[:0])
+		rb.hashes, rb.domains = count.appendHashes(rb.hashes[:0], rb.domains[:0], &rb.block)
 		return nil
 	}
-	take := func(x *receivedBlock) error {
-		if err := count.add(x.hashes, x.domains, len(x.block.Rows)); err != nil {
+	take := func(rb *receivedBlock) error {
+		if err := count.add(rb.hashes, rb.domains, len(rb.block.Rows)); err != nil {
 			return err
 		}
-		b := &x.block
-		return w.AddFrame(x.packed, jobfiles.Frame{Line: b.Line, Rows: uint32(len(b.Rows)), Raw: uint32(len(b.Buf))})
+		b := &rb.block
+		return w.AddFrame(rb.packed, jobfiles.Frame{Line: b.Line, Rows: uint32(len(b.Rows)), Raw: uint32(len(b.Buf))})
 	}
 	return pipeline.Run(&c.pools.received, c.workers, fill, work, take)
 }

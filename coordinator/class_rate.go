@@ -10,12 +10,12 @@ type classRate struct {
 
 // rateOf returns the rate of a class, which begins with its first chunk. The scheduler is locked.
 func (job *runningJob) rateOf(class string, now time.Time) *classRate {
-	p := job.rates[class]
-	if p == nil {
-		p = &classRate{since: now}
-		job.rates[class] = p
+	cr := job.rates[class]
+	if cr == nil {
+		cr = &classRate{since: now}
+		job.rates[class] = cr
 	}
-	return p
+	return cr
 }
 
 // expectedWeight is the weight, in rows, of the rate expected from the budgets: with few answered rows the measured rate says
@@ -36,14 +36,14 @@ func (c *Coordinator) expectedRate(class string) float64 {
 
 // eta estimates how long rows more rows take. While a class waits for a budget, the rate counts up to until, the end of that
 // wait; zero: it does not wait.
-func (p *classRate) eta(rows int64, until, now time.Time, expected float64) time.Duration {
-	if p == nil || p.answered == 0 {
+func (cr *classRate) eta(rows int64, until, now time.Time, expected float64) time.Duration {
+	if cr == nil || cr.answered == 0 {
 		return 0
 	}
 	if until.Before(now) {
 		until = now
 	}
-	took, answered := float64(until.Sub(p.since)), float64(p.answered)
+	took, answered := float64(until.Sub(cr.since)), float64(cr.answered)
 	if expected > 0 {
 		took, answered = took+expectedWeight/expected*float64(time.Hour), answered+expectedWeight
 	}

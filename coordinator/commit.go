@@ -8,21 +8,21 @@ import (
 )
 
 // commitReturned ends a dispatched chunk and makes chunks of its unfinished rows.
-func (f *dispatchedChunk) commitReturned() error {
-	job, now := f.job, time.Now()
+func (dc *dispatchedChunk) commitReturned() error {
+	job, now := dc.job, time.Now()
 	if job.ctx.Err() != nil { // the chunk file is removed anyway
 		return nil
 	}
 	var made []chunk
 	var err error
-	if f.canResend(now) {
-		made = []chunk{f.resentChunk(now)}
-	} else if batches := f.resplit(now); len(batches) > 0 {
+	if dc.canResend(now) {
+		made = []chunk{dc.resentChunk(now)}
+	} else if batches := dc.resplit(now); len(batches) > 0 {
 		buf := job.c.pools.buffers.Get()
 		made, err = job.chunks.write(batches, buf)
 		job.c.pools.buffers.Put(buf)
 	}
-	f.release()
+	dc.release()
 	if err != nil {
 		return err
 	}
@@ -33,24 +33,24 @@ func (f *dispatchedChunk) commitReturned() error {
 }
 
 // countUnanswered is how many rows still count against the scheduler's in-flight limit.
-func (f *dispatchedChunk) countUnanswered() int {
-	if f.rows == nil {
-		return int(f.chunk.rows)
+func (dc *dispatchedChunk) countUnanswered() int {
+	if dc.rows == nil {
+		return int(dc.chunk.rows)
 	}
-	return f.unanswered
+	return dc.unanswered
 }
 
 // canResend reports whether the chunk can be sent again as it is; its answered rows are then skipped. Rows that wait for the
 // budgets of one receiver wait together while they are most of their chunk: so a class of which only a few rows are answered
 // each minute is not rewritten each minute.
-func (f *dispatchedChunk) canResend(now time.Time) bool {
-	if len(f.unfinished) == 0 {
+func (dc *dispatchedChunk) canResend(now time.Time) bool {
+	if len(dc.unfinished) == 0 {
 		return false
 	}
-	waitTogether := f.chunk.class != classTail && 2*f.answered < f.rows.Len()
-	for _, r := range f.unfinished {
-		a := &f.rows.Batch[r.index]
-		if r.due.After(now) && !waitTogether || r.attempt != a.Attempt || r.source != f.chunk.source {
+	waitTogether := dc.chunk.class != classTail && 2*dc.answered < dc.rows.Len()
+	for _, r := range dc.unfinished {
+		a := &dc.rows.Batch[r.index]
+		if r.due.After(now) && !waitTogether || r.attempt != a.Attempt || r.source != dc.chunk.source {
 			return false
 		}
 	}
@@ -58,26 +58,26 @@ func (f *dispatchedChunk) canResend(now time.Time) bool {
 }
 
 // resentChunk returns the chunk to send again, due when the first of its unfinished rows is.
-func (f *dispatchedChunk) resentChunk(now time.Time) chunk {
-	c, due := f.chunk, f.unfinished[0].due
-	for _, r := range f.unfinished {
+func (dc *dispatchedChunk) resentChunk(now time.Time) chunk {
+	c, due := dc.chunk, dc.unfinished[0].due
+	for _, r := range dc.unfinished {
 		if r.due.Before(due) {
 			due = r.due
 		}
 	}
-	if least := now.Add(resendPause); f.answered == 0 && due.Before(least) {
+	if least := now.Add(resendPause); dc.answered == 0 && due.Before(least) {
 		due = least
 	}
-	c.rows, c.notBefore = uint32(len(f.unfinished)), due
+	c.rows, c.notBefore = uint32(len(dc.unfinished)), due
 	return c
 }
 
 // budgetPause returns when the class's budget allows more, according to the prober; zero unless all unfinished rows wait for a
 // budget.
-func (f *dispatchedChunk) budgetPause() time.Time {
+func (dc *dispatchedChunk) budgetPause() time.Time {
 	var at time.Time
-	for _, r := range f.unfinished {
-		if r.attempt != f.rows.Batch[r.index].Attempt || r.due.IsZero() {
+	for _, r := range dc.unfinished {
+		if r.attempt != dc.rows.Batch[r.index].Attempt || r.due.IsZero() {
 			return time.Time{}
 		}
 		if at.IsZero() || r.due.Before(at) {
@@ -88,22 +88,22 @@ func (f *dispatchedChunk) budgetPause() time.Time {
 }
 
 // resplit makes chunks of the unfinished rows, grouped by due time and egress source.
-func (f *dispatchedChunk) resplit(now time.Time) []pendingChunk {
+func (dc *dispatchedChunk) resplit(now time.Time) []pendingChunk {
 	type group struct {
 		due    int64
 		source string
 	}
 	groups := map[group]int{}
 	var out []pendingChunk
-	for _, r := range f.unfinished {
-		a := f.rows.RowAt(r.index)
+	for _, r := range dc.unfinished {
+		a := dc.rows.RowAt(r.index)
 		a.Attempt = r.attempt
 		g := group{roundDue(now, r.due), r.source}
 		i, ok := groups[g]
 		if !ok {
 			i = len(out)
 			groups[g] = i
-			b := pendingChunk{rows: &chunks.Builder{}, class: f.chunk.class, source: r.source}
+			b := pendingChunk{rows: &chunks.Builder{}, class: dc.chunk.class, source: r.source}
 			if g.due > 0 {
 				b.due = time.UnixMilli(g.due).UTC()
 			}

@@ -166,38 +166,38 @@ type firstRow struct {
 	row    uint32
 }
 
-func (m *firstRows) reset() {
-	m.keys = m.keys[:0]
-	clear(m.slots)
+func (fr *firstRows) reset() {
+	fr.keys = fr.keys[:0]
+	clear(fr.slots)
 }
 
 // put returns the first row of a key, and whether that is an earlier one.
-func (m *firstRows) put(hi, lo uint64, row uint32) (uint32, bool) {
-	if 2*len(m.keys) >= len(m.slots) {
-		m.grow()
+func (fr *firstRows) put(hi, lo uint64, row uint32) (uint32, bool) {
+	if 2*len(fr.keys) >= len(fr.slots) {
+		fr.grow()
 	}
-	mask := uint64(len(m.slots) - 1)
+	mask := uint64(len(fr.slots) - 1)
 	for i := lo & mask; ; i = (i + 1) & mask {
-		n := m.slots[i]
+		n := fr.slots[i]
 		if n == 0 {
-			m.keys = append(m.keys, firstRow{hi, lo, row})
-			m.slots[i] = int32(len(m.keys))
+			fr.keys = append(fr.keys, firstRow{hi, lo, row})
+			fr.slots[i] = int32(len(fr.keys))
 			return row, false
 		}
-		if k := &m.keys[n-1]; k.hi == hi && k.lo == lo {
+		if k := &fr.keys[n-1]; k.hi == hi && k.lo == lo {
 			return k.row, true
 		}
 	}
 }
 
-func (m *firstRows) grow() {
-	m.slots = make([]int32, max(1024, 2*len(m.slots)))
-	mask := uint64(len(m.slots) - 1)
-	for n, k := range m.keys {
+func (fr *firstRows) grow() {
+	fr.slots = make([]int32, max(1024, 2*len(fr.slots)))
+	mask := uint64(len(fr.slots) - 1)
+	for n, k := range fr.keys {
 		i := k.lo & mask
-		for m.slots[i] != 0 {
+		for fr.slots[i] != 0 {
 			i = (i + 1) & mask
 		}
-		m.slots[i] = int32(n + 1)
+		fr.slots[i] = int32(n + 1)
 	}
 }

@@ -82,50 +82,50 @@ type resultFiles struct {
 }
 
 // setOn sets the files in the job's record.
-func (m *resultFiles) setOn(j *store.Job) {
-	if m.answers != nil {
-		j.Answers = m.answers
+func (rf *resultFiles) setOn(j *store.Job) {
+	if rf.answers != nil {
+		j.Answers = rf.answers
 	}
-	j.Result, j.ResultSHA, j.ResultBytes = m.result, m.sha, m.bytes
+	j.Result, j.ResultSHA, j.ResultBytes = rf.result, rf.sha, rf.bytes
 }
 
 // makeResults makes the result file of a job, and its answers file if there is none, and counts their rows. No record refers to
 // them yet.
-func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (m resultFiles, err error) {
+func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (rf resultFiles, err error) {
 	a, err := c.openAssembly(j, results.Filter{Form: c.cfg.Stored})
 	if err != nil {
-		return m, err
+		return rf, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if a.Unanswered > 0 && c.mayResume(j) {
-		return m, errUnanswered
+		return rf, errUnanswered
 	}
 	var answers *results.AnswersWriter
 	if j.Answers == nil {
 		if answers, err = c.createAnswers(j.ID); err != nil {
-			return m, err
+			return rf, err
 		}
 		defer func() { err = errors.Join(err, answers.Abort()) }()
 		a.WriteAnswers(answers)
 	}
 	result, err := c.objects.Create(j.ID, kindResult)
 	if err != nil {
-		return m, err
+		return rf, err
 	}
 	defer func() { err = errors.Join(err, result.Abort()) }()
 	w := &hashingWriter{w: result, sum: sha256.New()}
 	if err := a.Write(ctx, w); err != nil {
-		return m, err
+		return rf, err
 	}
 	if answers != nil {
 		if err := answers.Finish(); err != nil {
-			return m, err
+			return rf, err
 		}
-		m.answers = &answers.File
+		rf.answers = &answers.File
 	}
-	m.result, m.sha, m.bytes = result.Name(), hex.EncodeToString(w.sum.Sum(nil)), w.n
-	m.Totals, m.damaged = a.Totals, a.Damaged
-	return m, result.Commit()
+	rf.result, rf.sha, rf.bytes = result.Name(), hex.EncodeToString(w.sum.Sum(nil)), w.n
+	rf.Totals, rf.damaged = a.Totals, a.Damaged
+	return rf, result.Commit()
 }
 
 // failJob ends a job as failed, without a charge.

@@ -19,43 +19,43 @@ type inFlightLimit struct {
 }
 
 // advance begins the interval of now.
-func (r *inFlightLimit) advance(now time.Time) {
-	if now.Before(r.intervalEnd) {
+func (i *inFlightLimit) advance(now time.Time) {
+	if now.Before(i.intervalEnd) {
 		return
 	}
-	if now.Sub(r.intervalEnd) >= recentInterval {
-		r.recentRows = [2]int{}
-		r.interval++
+	if now.Sub(i.intervalEnd) >= recentInterval {
+		i.recentRows = [2]int{}
+		i.interval++
 	}
-	r.interval++
-	r.recentRows[r.interval%2] = 0
-	r.intervalEnd = now.Add(recentInterval)
+	i.interval++
+	i.recentRows[i.interval%2] = 0
+	i.intervalEnd = now.Add(recentInterval)
 }
 
 // add counts the rows of a chunk that is sent, and returns its interval.
-func (r *inFlightLimit) add(rows int, now time.Time) (interval int) {
-	r.advance(now)
-	r.unanswered += rows
-	r.recentRows[r.interval%2] += rows
-	return r.interval
+func (i *inFlightLimit) add(rows int, now time.Time) (interval int) {
+	i.advance(now)
+	i.unanswered += rows
+	i.recentRows[i.interval%2] += rows
+	return i.interval
 }
 
 // answered counts answers to rows that were sent in an interval.
-func (r *inFlightLimit) answered(interval, rows int) {
-	r.unanswered -= rows
-	if r.interval-interval < len(r.recentRows) {
-		r.recentRows[interval%2] -= rows
+func (i *inFlightLimit) answered(interval, rows int) {
+	i.unanswered -= rows
+	if i.interval-interval < len(i.recentRows) {
+		i.recentRows[interval%2] -= rows
 	}
 }
 
 // full reports whether no more rows may be sent, and for how long at most if none is answered; -1: until one is answered.
-func (r *inFlightLimit) full(now time.Time) (full bool, wait time.Duration) {
-	r.advance(now)
+func (i *inFlightLimit) full(now time.Time) (full bool, wait time.Duration) {
+	i.advance(now)
 	switch {
-	case r.unanswered >= maxUnanswered:
+	case i.unanswered >= maxUnanswered:
 		return true, -1
-	case r.recentRows[0]+r.recentRows[1] >= r.recentMax:
-		return true, r.intervalEnd.Sub(now)
+	case i.recentRows[0]+i.recentRows[1] >= i.recentMax:
+		return true, i.intervalEnd.Sub(now)
 	}
 	return false, -1
 }

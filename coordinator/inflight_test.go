@@ -12,59 +12,59 @@ import (
 
 func TestAnswersFreeTheInFlightLimit(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	r := inFlightLimit{recentMax: 1000}
-	full := func() bool { is, _ := r.full(now); return is }
-	interval := r.add(999, now)
+	i := inFlightLimit{recentMax: 1000}
+	full := func() bool { is, _ := i.full(now); return is }
+	interval := i.add(999, now)
 	require.False(t, full())
-	last := r.add(1, now)
-	is, wait := r.full(now)
+	last := i.add(1, now)
+	is, wait := i.full(now)
 	require.True(t, is)
 	require.Equal(t, recentInterval, wait)
-	r.answered(last, 1)
+	i.answered(last, 1)
 	require.False(t, full())
-	r.answered(interval, 999)
-	require.Zero(t, r.unanswered)
-	require.Equal(t, [2]int{}, r.recentRows)
+	i.answered(interval, 999)
+	require.Zero(t, i.unanswered)
+	require.Equal(t, [2]int{}, i.recentRows)
 }
 
 // TestOldRowsLeaveTheRecentLimit: rows that are not answered soon stop counting as recent; others are sent, up to maxUnanswered.
 func TestOldRowsLeaveTheRecentLimit(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	r := inFlightLimit{recentMax: maxUnanswered / 4}
+	i := inFlightLimit{recentMax: maxUnanswered / 4}
 	var spans []int
 	for range 4 {
-		for is, wait := r.full(now); is; is, wait = r.full(now) {
+		for is, wait := i.full(now); is; is, wait = i.full(now) {
 			require.Positive(t, wait)
 			now = now.Add(wait)
 		}
-		spans = append(spans, r.add(maxUnanswered/4, now))
+		spans = append(spans, i.add(maxUnanswered/4, now))
 	}
-	is, wait := r.full(now)
+	is, wait := i.full(now)
 	require.True(t, is)
 	require.Negative(t, wait, "only an answer makes room")
 	now = now.Add(time.Hour)
-	is, _ = r.full(now)
+	is, _ = i.full(now)
 	require.True(t, is)
 	for _, interval := range spans {
-		r.answered(interval, maxUnanswered/4)
+		i.answered(interval, maxUnanswered/4)
 	}
-	require.Zero(t, r.unanswered)
-	require.Equal(t, [2]int{}, r.recentRows)
+	require.Zero(t, i.unanswered)
+	require.Equal(t, [2]int{}, i.recentRows)
 }
 
 // TestHeldRowsDoNotBlockQuickRows: rows that wait for budgets do not delay those that are answered at once.
 func TestHeldRowsDoNotBlockQuickRows(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	r := inFlightLimit{recentMax: 1000}
-	r.add(1500, now)
+	i := inFlightLimit{recentMax: 1000}
+	i.add(1500, now)
 	now = now.Add(2 * recentInterval)
 	for range 100 {
-		is, _ := r.full(now)
+		is, _ := i.full(now)
 		require.False(t, is)
-		r.answered(r.add(999, now), 999)
+		i.answered(i.add(999, now), 999)
 		now = now.Add(recentInterval / 7)
 	}
-	require.Equal(t, 1500, r.unanswered)
+	require.Equal(t, 1500, i.unanswered)
 }
 
 // newTestScheduler makes a scheduler with a limit of recent rows, and a job with chunks of 100 rows.
@@ -89,10 +89,10 @@ func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
 		require.Nil(t, none.job)
 		require.Equal(t, recentInterval, wait)
 
-		f := &dispatchedChunk{job: job, queue: first.queue, chunk: first.chunk, interval: first.interval}
-		c.scheduler.answered(f, 50)
+		dc := &dispatchedChunk{job: job, queue: first.queue, chunk: first.chunk, interval: first.interval}
+		c.scheduler.answered(dc, 50)
 		require.Empty(t, c.scheduler.wake, "150 are not answered")
-		c.scheduler.answered(f, 1)
+		c.scheduler.answered(dc, 1)
 		require.Len(t, c.scheduler.wake, 1)
 		third, _ := c.scheduler.pick(time.Now())
 		require.NotNil(t, third.job)

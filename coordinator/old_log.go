@@ -121,24 +121,24 @@ type oldNames struct {
 
 const oldNamesKept = 64 << 10
 
-func (r *oldNames) readName(ref uint32) (string, error) {
-	if s, ok := r.seen[ref]; ok || ref == 0 {
+func (on *oldNames) readName(ref uint32) (string, error) {
+	if s, ok := on.seen[ref]; ok || ref == 0 {
 		return s, nil
 	}
 	at := int64(ref) * oldNameAlign
 	var head [binary.MaxVarintLen16]byte
-	got, err := r.f.ReadAt(head[:], at)
+	got, err := on.f.ReadAt(head[:], at)
 	n, used := binary.Uvarint(head[:got])
 	if used <= 0 || n > oldNameMaxBytes {
 		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: nothing at %d: %w", at, errDamaged))
 	}
 	text := make([]byte, n)
-	if got, err := r.f.ReadAt(text, at+int64(used)); got < len(text) {
+	if got, err := on.f.ReadAt(text, at+int64(used)); got < len(text) {
 		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: it ends early at %d: %w", at, errDamaged))
 	}
-	if len(r.seen) >= oldNamesKept {
-		clear(r.seen)
+	if len(on.seen) >= oldNamesKept {
+		clear(on.seen)
 	}
-	r.seen[ref] = string(text)
+	on.seen[ref] = string(text)
 	return string(text), nil
 }

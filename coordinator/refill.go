@@ -73,8 +73,8 @@ func (s *splitter) refill() error {
 		return s.flushAll()
 	}
 	has, idle := s.job.c.scheduler.backlogLevels(s.job)
-	for k, g := range s.openChunks {
-		if !g.isDue(has[k.class], idle, now) {
+	for k, oc := range s.openChunks {
+		if !oc.isDue(has[k.class], idle, now) {
 			continue
 		}
 		if err := s.flushChunk(k); err != nil {
@@ -86,15 +86,15 @@ func (s *splitter) refill() error {
 
 // isDue reports whether the chunk is better sent now than buffered further, by the backlog level of its class. While the scheduler
 // has work of other jobs, rows are buffered longer: only their own job waits for them.
-func (g *openChunk) isDue(has backlogLevel, idle bool, now time.Time) bool {
+func (oc *openChunk) isDue(has backlogLevel, idle bool, now time.Time) bool {
 	var least time.Duration
 	switch {
 	case has == backlogReady:
 		return false
-	case has == backlogUnanswered || g.ManyHosts() && !idle:
+	case has == backlogUnanswered || oc.ManyHosts() && !idle:
 		least = bufferWaitBusy
-	case g.ManyHosts() || !idle:
+	case oc.ManyHosts() || !idle:
 		least = bufferWait
 	}
-	return now.Sub(g.since) >= least
+	return now.Sub(oc.since) >= least
 }

@@ -14,15 +14,15 @@ import (
 // openChunkOf makes an open chunk with rows of so many hosts.
 func openChunkOf(rows, hosts int) *openChunk {
 	table := engine.DefaultTable()
-	g := &openChunk{since: time.Now()}
+	oc := &openChunk{since: time.Now()}
 	rowRoutes := make([]chunks.Route, hosts)
 	for i := range rowRoutes {
 		rowRoutes[i].Route = table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.tenant.example", i)}})
 	}
 	for i := range uint32(rows) {
-		g.Add(&chunks.Row{Number: i, Route: &rowRoutes[int(i)%hosts], Mailbox: "user"})
+		oc.Add(&chunks.Row{Number: i, Route: &rowRoutes[int(i)%hosts], Mailbox: "user"})
 	}
-	return g
+	return oc
 }
 
 // TestIdleSchedulerIsRefilled: which rows are sent though their chunk is not full. Rows of few hosts once few of their class are in
@@ -78,13 +78,13 @@ func TestBacklogLevels(t *testing.T) {
 	has(map[string]backlogLevel{"google": backlogReady}, true)
 	next, _ := c.scheduler.pick(time.Now())
 	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
-	f := &dispatchedChunk{job: job, queue: next.queue, chunk: next.chunk, interval: next.interval, rows: &chunks.Rows{}}
-	c.scheduler.answered(f, 500)
+	dc := &dispatchedChunk{job: job, queue: next.queue, chunk: next.chunk, interval: next.interval, rows: &chunks.Rows{}}
+	c.scheduler.answered(dc, 500)
 	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
-	c.scheduler.answered(f, 1)
+	c.scheduler.answered(dc, 1)
 	has(none, false)
-	f.unanswered = 499
-	c.scheduler.chunkReturned(f)
+	dc.unanswered = 499
+	c.scheduler.chunkReturned(dc)
 	require.Zero(t, c.scheduler.inFlight.unanswered)
 	require.Empty(t, job.queues)
 	c.scheduler.pick(time.Now())

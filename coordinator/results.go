@@ -260,20 +260,20 @@ const (
 	maxVerified = 64
 )
 
-func (w *verifiedFiles) has(sum string, now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at, ok := w.at[sum]
+func (vf *verifiedFiles) has(sum string, now time.Time) bool {
+	vf.mu.Lock()
+	defer vf.mu.Unlock()
+	at, ok := vf.at[sum]
 	return ok && now.Sub(at) < verifiedFor
 }
 
-func (w *verifiedFiles) add(sum string, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.at == nil || len(w.at) >= maxVerified {
-		w.at = map[string]time.Time{}
+func (vf *verifiedFiles) add(sum string, now time.Time) {
+	vf.mu.Lock()
+	defer vf.mu.Unlock()
+	if vf.at == nil || len(vf.at) >= maxVerified {
+		vf.at = map[string]time.Time{}
 	}
-	w.at[sum] = now
+	vf.at[sum] = now
 }
 
 // copyStored writes the stored file, decompressed if unpack.

@@ -156,11 +156,11 @@ func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
 }
 
 // answered stops counting n rows of a chunk that a prober has finished.
-func (d *scheduler) answered(f *dispatchedChunk, n int) {
-	job, q := f.job, f.queue
+func (d *scheduler) answered(dc *dispatchedChunk, n int) {
+	job, q := dc.job, dc.queue
 	d.mu.Lock()
 	now := time.Now()
-	d.inFlight.answered(f.interval, n)
+	d.inFlight.answered(dc.interval, n)
 	q.unanswered -= n
 	full, _ := d.inFlight.full(now)
 	wasEligible := q.eligible
@@ -173,30 +173,30 @@ func (d *scheduler) answered(f *dispatchedChunk, n int) {
 }
 
 // setHeld records which rows of a chunk wait for a budget at the prober.
-func (d *scheduler) setHeld(f *dispatchedChunk, held wire.Held) {
+func (d *scheduler) setHeld(dc *dispatchedChunk, held wire.Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f.queue.held.Rows += held.Rows - f.held.Rows
+	dc.queue.held.Rows += held.Rows - dc.held.Rows
 	if held.Rows > 0 {
-		f.queue.held.Until = held.Until
+		dc.queue.held.Until = held.Until
 	}
-	f.held = held
-	f.job.markEligible(f.queue, time.Now())
+	dc.held = held
+	dc.job.markEligible(dc.queue, time.Now())
 	d.notify()
 }
 
 // chunkReturned stops counting a chunk. Its class pauses until the budget allows more, according to the prober.
-func (d *scheduler) chunkReturned(f *dispatchedChunk) {
-	job, q, left, until := f.job, f.queue, f.countUnanswered(), f.budgetPause()
+func (d *scheduler) chunkReturned(dc *dispatchedChunk) {
+	job, q, left, until := dc.job, dc.queue, dc.countUnanswered(), dc.budgetPause()
 	d.mu.Lock()
-	job.rateOf(q.class, time.Now()).answered += f.answered
-	d.dispatchedRows -= int(f.chunk.rows)
-	d.inFlight.answered(f.interval, left)
+	job.rateOf(q.class, time.Now()).answered += dc.answered
+	d.dispatchedRows -= int(dc.chunk.rows)
+	d.inFlight.answered(dc.interval, left)
 	d.dispatchedChunks--
-	q.dispatchedRows -= int(f.chunk.rows)
+	q.dispatchedRows -= int(dc.chunk.rows)
 	q.unanswered -= left
-	q.held.Rows -= f.held.Rows
-	f.held = wire.Held{}
+	q.held.Rows -= dc.held.Rows
+	dc.held = wire.Held{}
 	q.dispatched--
 	now := time.Now()
 	until = boundedDue(until, longestWait(job.c.table.Load()), now)

@@ -160,10 +160,10 @@ func (job *runningJob) eta(least time.Duration, classes map[string]*WaitingClass
 	average := job.progress.eta(left, now)
 	end, known, stalled := max(least, average), left == 0 || average > 0, job.progress.stalled(now)
 	for class, one := range classes {
-		switch p := job.rates[class]; {
+		switch cr := job.rates[class]; {
 		case class == classDNS:
-		case p != nil && p.answered > 0:
-			one.ETA = p.eta(one.Rows+one.asked, one.Until, now, job.c.expectedRate(class))
+		case cr != nil && cr.answered > 0:
+			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now, job.c.expectedRate(class))
 		case one.budget == 0:
 			one.ETA = average
 		}

@@ -40,24 +40,24 @@ type scheduledRetry struct {
 	at     time.Time
 }
 
-func (f *unresolvedDomains) held() int { return len(f.undecided) + len(f.scheduled) }
+func (ud *unresolvedDomains) held() int { return len(ud.undecided) + len(ud.scheduled) }
 
 // isIdle reports that no domain is held and no resolver check is in progress.
-func (f *unresolvedDomains) isIdle() bool { return !f.checking && f.held() == 0 }
+func (ud *unresolvedDomains) isIdle() bool { return !ud.checking && ud.held() == 0 }
 
 // setHeld marks a domain as held or not, and counts its rows.
-func (f *unresolvedDomains) setHeld(x *domain, held bool) {
+func (ud *unresolvedDomains) setHeld(x *domain, held bool) {
 	if x.held = held; held {
-		f.rows += int64(len(x.waitingRows))
+		ud.rows += int64(len(x.waitingRows))
 	} else {
-		f.rows -= int64(len(x.waitingRows))
+		ud.rows -= int64(len(x.waitingRows))
 	}
 }
 
 // addRow adds a row to those that wait for a domain, held or not.
-func (f *unresolvedDomains) addRow(x *domain, r splitRow) {
+func (ud *unresolvedDomains) addRow(x *domain, r splitRow) {
 	if x.waitingRows = append(x.waitingRows, r); x.held {
-		f.rows++
+		ud.rows++
 	}
 }
 
@@ -67,89 +67,89 @@ func isUnresolved(x *domain) bool {
 }
 
 // handleAnswer handles the result of a lookup. True: the domain's rows can go on; false: the domain is held.
-func (f *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
+func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	if !isUnresolved(x) {
-		f.failuresInRow = 0
+		ud.failuresInRow = 0
 		return true
 	}
-	f.failuresInRow++
+	ud.failuresInRow++
 	if x.retries == len(retryDelays) {
 		return true
 	}
-	f.setHeld(x, true)
-	if now.Before(f.suspectUntil) {
-		f.scheduleRetry(x, now)
+	ud.setHeld(x, true)
+	if now.Before(ud.suspectUntil) {
+		ud.scheduleRetry(x, now)
 		return false
 	}
-	if len(f.undecided) == 0 {
-		f.undecidedSince = now
+	if len(ud.undecided) == 0 {
+		ud.undecidedSince = now
 	}
-	f.undecided = append(f.undecided, x)
+	ud.undecided = append(ud.undecided, x)
 	return false
 }
 
 // wantsCheck reports whether enough lookups failed in a row to check the resolver.
-func (f *unresolvedDomains) wantsCheck(now time.Time) bool {
-	return f.failuresInRow >= failuresForCheck && !f.checking && !now.Before(f.suspectUntil)
+func (ud *unresolvedDomains) wantsCheck(now time.Time) bool {
+	return ud.failuresInRow >= failuresForCheck && !ud.checking && !now.Before(ud.suspectUntil)
 }
 
 // checkDone handles the result of the resolver check; working: the resolver answered.
-func (f *unresolvedDomains) checkDone(working bool, now time.Time) {
-	f.checking = false
-	isolated := f.failuresInRow < outageFailures && (f.checkFailedAt.IsZero() || now.Sub(f.checkFailedAt) >= unhealthyFor)
+func (ud *unresolvedDomains) checkDone(working bool, now time.Time) {
+	ud.checking = false
+	isolated := ud.failuresInRow < outageFailures && (ud.checkFailedAt.IsZero() || now.Sub(ud.checkFailedAt) >= unhealthyFor)
 	if working {
-		f.failuresInRow, f.undecidedSince = 0, time.Time{}
+		ud.failuresInRow, ud.undecidedSince = 0, time.Time{}
 	} else {
-		f.checkFailedAt, f.suspectUntil = now, now.Add(suspectFor)
+		ud.checkFailedAt, ud.suspectUntil = now, now.Add(suspectFor)
 	}
 	if working && isolated {
 		return
 	}
-	again := f.undecided
-	f.undecided = nil
+	again := ud.undecided
+	ud.undecided = nil
 	for _, u := range again {
-		f.scheduleRetry(u, now)
+		ud.scheduleRetry(u, now)
 	}
 }
 
-func (f *unresolvedDomains) scheduleRetry(x *domain, now time.Time) {
+func (ud *unresolvedDomains) scheduleRetry(x *domain, now time.Time) {
 	p := scheduledRetry{x, now.Add(retryDelays[x.retries])}
 	x.retries++
-	i, _ := slices.BinarySearchFunc(f.scheduled, p, func(a, b scheduledRetry) int {
+	i, _ := slices.BinarySearchFunc(ud.scheduled, p, func(a, b scheduledRetry) int {
 		if a.at.After(b.at) {
 			return 1
 		}
 		return -1 // after those of the same time
 	})
-	f.scheduled = slices.Insert(f.scheduled, i, p)
+	ud.scheduled = slices.Insert(ud.scheduled, i, p)
 }
 
 // nextDue takes a domain whose retry is due, or nil.
-func (f *unresolvedDomains) nextDue(now time.Time) *domain {
-	if len(f.scheduled) == 0 || now.Before(f.scheduled[0].at) {
+func (ud *unresolvedDomains) nextDue(now time.Time) *domain {
+	if len(ud.scheduled) == 0 || now.Before(ud.scheduled[0].at) {
 		return nil
 	}
-	x := f.scheduled[0].domain
-	f.scheduled = f.scheduled[1:]
-	f.setHeld(x, false)
+	x := ud.scheduled[0].domain
+	ud.scheduled = ud.scheduled[1:]
+	ud.setHeld(x, false)
 	return x
 }
 
 // release takes a domain that is itself broken, or nil: another domain was found since, or no other lookup is pending.
-func (f *unresolvedDomains) release(idle bool, now time.Time) *domain {
-	if len(f.undecided) == 0 || f.checking || !idle && (f.failuresInRow > 0 || now.Before(f.undecidedSince.Add(undecidedFor))) {
+func (ud *unresolvedDomains) release(idle bool, now time.Time) *domain {
+	if len(ud.undecided) == 0 || ud.checking || !idle && (ud.failuresInRow > 0 || now.Before(ud.undecidedSince.Add(undecidedFor))) {
 		return nil
 	}
-	x := f.undecided[0]
-	f.undecided = f.undecided[1:]
-	f.setHeld(x, false)
+	x := ud.undecided[0]
+	ud.undecided = ud.undecided[1:]
+	ud.setHeld(x, false)
 	return x
 }
 
 // wait returns how long to wait for a result at most.
-func (f *unresolvedDomains) wait(until, now time.Time) time.Duration {
-	if len(f.scheduled) > 0 && f.scheduled[0].at.Before(until) {
-		until = f.scheduled[0].at
+func (ud *unresolvedDomains) wait(until, now time.Time) time.Duration {
+	if len(ud.scheduled) > 0 && ud.scheduled[0].at.Before(until) {
+		until = ud.scheduled[0].at
 	}
 	return until.Sub(now)
 }

@@ -94,37 +94,37 @@ func TestJobShowsRowsWaitingForDNS(t *testing.T) {
 // TestUnresolvedDomainsCountRows: domains fail, wait, are retried and released in any order; rows counts those of held domains.
 func TestUnresolvedDomainsCountRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now, f, all := time.Now(), &unresolvedDomains{}, []*domain{}
+		now, ud, all := time.Now(), &unresolvedDomains{}, []*domain{}
 		failed := chunks.Route{Route: engine.Route{Fact: engine.FactServFail}}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
 				x := &domain{route: failed, waitingRows: make([]splitRow, rapid.IntRange(1, 9).Draw(t, "rows"))}
 				all = append(all, x)
-				f.handleAnswer(x, now)
+				ud.handleAnswer(x, now)
 			case 1:
 				if len(all) > 0 {
-					f.addRow(rapid.SampledFrom(all).Draw(t, "domain"), splitRow{})
+					ud.addRow(rapid.SampledFrom(all).Draw(t, "domain"), splitRow{})
 				}
 			case 2:
-				f.checkDone(rapid.Bool().Draw(t, "alive"), now)
+				ud.checkDone(rapid.Bool().Draw(t, "alive"), now)
 			case 3:
-				for x := f.nextDue(now); x != nil; x = f.nextDue(now) {
-					f.handleAnswer(x, now)
+				for x := ud.nextDue(now); x != nil; x = ud.nextDue(now) {
+					ud.handleAnswer(x, now)
 				}
 			case 4:
-				f.release(rapid.Bool().Draw(t, "idle"), now)
+				ud.release(rapid.Bool().Draw(t, "idle"), now)
 			default:
 				now = now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "wait"))
 			}
 			held := int64(0)
-			for _, x := range f.undecided {
+			for _, x := range ud.undecided {
 				held += int64(len(x.waitingRows))
 			}
-			for _, p := range f.scheduled {
+			for _, p := range ud.scheduled {
 				held += int64(len(p.domain.waitingRows))
 			}
-			require.Equal(t, held, f.rows)
+			require.Equal(t, held, ud.rows)
 		}
 	})
 }

@@ -68,13 +68,13 @@ func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	}
 	first := pick()
 	require.Len(t, first, windowsInFlight)
-	f := &dispatchedChunk{job: job, queue: first[0].queue, chunk: first[0].chunk, interval: first[0].interval}
-	c.scheduler.setHeld(f, wire.Held{Rows: wire.MaxRows / 2})
+	dc := &dispatchedChunk{job: job, queue: first[0].queue, chunk: first[0].chunk, interval: first[0].interval}
+	c.scheduler.setHeld(dc, wire.Held{Rows: wire.MaxRows / 2})
 	require.Len(t, pick(), 1)
 	require.Empty(t, pick())
-	c.scheduler.setHeld(f, wire.Held{})
+	c.scheduler.setHeld(dc, wire.Held{})
 	require.Empty(t, pick(), "they are asked now")
-	c.scheduler.answered(f, wire.MaxRows)
+	c.scheduler.answered(dc, wire.MaxRows)
 	require.Empty(t, pick(), "two chunks are there still")
 	c.scheduler.answered(&dispatchedChunk{job: job, queue: first[1].queue, chunk: first[1].chunk, interval: first[1].interval}, 1)
 	require.Len(t, pick(), 1)

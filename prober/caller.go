@@ -26,7 +26,7 @@ type doneRow struct {
 	store   bool // this caller stores it in the cache
 }
 
-func newCaller(s *bufferPool) *caller { return &caller{buffers: s, wake: make(chan struct{}, 1)} }
+func newCaller(bp *bufferPool) *caller { return &caller{buffers: bp, wake: make(chan struct{}, 1)} }
 
 // isSingle reports a single call.
 func (c *caller) isSingle() bool { return c.buffers == nil }

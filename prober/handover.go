@@ -70,11 +70,11 @@ func (p *Prober) resetUnwanted(q *readyQueue) {
 	waits, recipients := q.probes, map[*session][]*probe{}
 	for _, s := range q.working {
 		recipients[s] = nil
-		for _, a := range s.recipients {
-			if a.probe != nil {
+		for _, r := range s.recipients {
+			if r.probe != nil {
 				waits--
-				recipients[s] = append(recipients[s], a.probe)
-			} else if first := a.domainQueue.decoy.waiting.first; first != nil {
+				recipients[s] = append(recipients[s], r.probe)
+			} else if first := r.domainQueue.decoy.waiting.first; first != nil {
 				recipients[s] = append(recipients[s], first)
 			}
 		}

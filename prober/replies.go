@@ -97,8 +97,8 @@ func (rh *replyHandler) handleReplies() {
 	rh.s.hostQueue.markReplied(rh.s)
 	rh.updateSuspicion()
 	rh.confirmSuspects()
-	for _, a := range rh.s.recipients {
-		a.domainQueue.inFlight--
+	for _, r := range rh.s.recipients {
+		r.domainQueue.inFlight--
 	}
 	switch {
 	case !rh.refusedAtMail():
@@ -110,8 +110,8 @@ func (rh *replyHandler) handleReplies() {
 		rh.handleUsedUp()
 	}
 	rh.resolveUnconfirmed()
-	for _, a := range rh.s.recipients {
-		rh.l.removeIfEmpty(a.domainQueue)
+	for _, r := range rh.s.recipients {
+		rh.l.removeIfEmpty(r.domainQueue)
 	}
 }
 
@@ -134,9 +134,9 @@ func (rh *replyHandler) handleMailRefused() {
 		f = smtp.Fault{Stage: engine.StageMail, Reply: rh.o.Mail}
 	}
 	s.closing = true
-	for _, a := range s.recipients {
-		if a.probe == nil {
-			rh.decoyUnanswered(a.domainQueue, f.Event, !s.progress)
+	for _, r := range s.recipients {
+		if r.probe == nil {
+			rh.decoyUnanswered(r.domainQueue, f.Event, !s.progress)
 		}
 	}
 	if s.progress || f.Event == engine.EventInternal {
@@ -144,10 +144,10 @@ func (rh *replyHandler) handleMailRefused() {
 		return
 	}
 	seen := s.sighting(f, rh.now)
-	for _, a := range s.recipients {
-		if a.probe != nil {
-			a.probe.ev.Append(seen)
-			rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+	for _, r := range s.recipients {
+		if r.probe != nil {
+			r.probe.ev.Append(seen)
+			rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
 		}
 	}
 	rh.finished = rh.l.handleFailure(s, f, seen, rh.now, rh.finished)
@@ -179,9 +179,9 @@ func (rh *replyHandler) requeueAll(f smtp.Fault) {
 			s.recipients[0].probe.ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.host, At: rh.now})
 		}
 	}
-	for _, a := range slices.Backward(s.recipients) {
-		if a.probe != nil {
-			rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+	for _, r := range slices.Backward(s.recipients) {
+		if r.probe != nil {
+			rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
 		}
 	}
 }
@@ -291,9 +291,9 @@ func (rh *replyHandler) deliver(a answer) {
 // dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it
 // may not be final: the same connection accepted another recipient from this sender, or the refusal is temporary and its
 // recipient will be asked again, when a callout to our domain may be complete.
-func (a recipient) dueFinding(seen *engine.Sighting) engine.Finding {
+func (r recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 	f := seen.Finding
-	again := seen.Deferred() && (a.probe == nil || a.probe.ev.Attempts < len(a.probe.policy.Schedule))
+	again := seen.Deferred() && (r.probe == nil || r.probe.ev.Attempts < len(r.probe.policy.Schedule))
 	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.NeighbourAccepted) {
 		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
 		if seen.Reply.Code == 421 {
@@ -314,9 +314,9 @@ func (rh *replyHandler) deliverDecoy(dq *domainQueue, seen engine.Sighting) {
 	}
 }
 
-func (rh *replyHandler) deliverTarget(a recipient, seen engine.Sighting) {
-	rh.l.prober.buffers.appendSeen(a.probe, seen)
-	rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+func (rh *replyHandler) deliverTarget(r recipient, seen engine.Sighting) {
+	rh.l.prober.buffers.appendSeen(r.probe, seen)
+	rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
 }
 
 // decoyUnanswered requests a decoy again, up to a bound; then the waiting probes get that it was not answered. If the queue may
@@ -357,18 +357,18 @@ func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 		if delivered[i] {
 			continue
 		}
-		a := s.recipients[i]
+		r := s.recipients[i]
 		evidence := whole || i == silent
-		if a.probe == nil {
-			rh.decoyUnanswered(a.domainQueue, f.Event, evidence)
+		if r.probe == nil {
+			rh.decoyUnanswered(r.domainQueue, f.Event, evidence)
 			continue
 		}
 		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
-			a.probe.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.host, At: rh.now,
-				NeighbourAccepted: s.acceptedDomains[a.domainQueue.domain]})
-			a.probe.noteConnectionLoss(f.Event)
+			r.probe.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.host, At: rh.now,
+				NeighbourAccepted: s.acceptedDomains[r.domainQueue.domain]})
+			r.probe.noteConnectionLoss(f.Event)
 		}
-		rh.finished = rh.l.advance(a.probe, rh.now, true, rh.finished)
+		rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
 	}
 }
 

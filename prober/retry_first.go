@@ -32,18 +32,18 @@ func (hq *hostQueue) pendingDecoyCount() int {
 
 // addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports one that
 // goes alone.
-func (f *transactionBuilder) addRetryFirst(rooms [budget.NumClasses]int, now time.Time) (isolated bool) {
-	hq := f.s.hostQueue
-	if f.s.used.Transactions > 0 {
+func (tb *transactionBuilder) addRetryFirst(rooms [budget.NumClasses]int, now time.Time) (isolated bool) {
+	hq := tb.s.hostQueue
+	if tb.s.used.Transactions > 0 {
 		return false
 	}
 	for hq.retryFirst.n > 0 {
 		p := hq.retryFirst.first
 		late := p.connectionLosses >= isolateAfter
-		if len(f.s.recipients) >= rooms[p.priority] || !f.domainFits(p.domainQueue.domain) || late && len(f.s.recipients) > 0 {
+		if len(tb.s.recipients) >= rooms[p.priority] || !tb.domainFits(p.domainQueue.domain) || late && len(tb.s.recipients) > 0 {
 			break
 		}
-		if f.addProbe(p); late {
+		if tb.addProbe(p); late {
 			return true
 		}
 	}
@@ -51,11 +51,11 @@ func (f *transactionBuilder) addRetryFirst(rooms [budget.NumClasses]int, now tim
 		r := &hq.retryDecoys[class]
 		for looked := r.n; looked > 0; looked-- {
 			late := r.peek().decoy.tries >= isolateAfter
-			if late && len(f.s.recipients) > 0 {
+			if late && len(tb.s.recipients) > 0 {
 				return false
 			}
-			before := len(f.s.recipients)
-			if f.addDecoys(r, 1, rooms[class], now); late && len(f.s.recipients) > before {
+			before := len(tb.s.recipients)
+			if tb.addDecoys(r, 1, rooms[class], now); late && len(tb.s.recipients) > before {
 				return true
 			}
 		}

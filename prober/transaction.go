@@ -65,17 +65,17 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 // it would be empty.
 func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, now time.Time) bool {
 	hq, from := s.hostQueue, len(s.recipients)
-	f := transactionBuilder{l: q, s: s, oneDomain: q.provider.OneDomain || s.oneDomain || hq.oneDomain}
+	tb := transactionBuilder{l: q, s: s, oneDomain: q.provider.OneDomain || s.oneDomain || hq.oneDomain}
 	for class := range rooms {
 		rooms[class] += from
 	}
 	switch {
 	case s.lastTransaction:
-		f.addAllDecoys(rooms, now)
-	case !f.addRetryFirst(rooms, now):
-		f.addProbes(&hq.domains[budget.Single], budget.Single, rooms[budget.Single])
-		f.addAllDecoys(rooms, now)
-		f.addJobRows(rooms)
+		tb.addAllDecoys(rooms, now)
+	case !tb.addRetryFirst(rooms, now):
+		tb.addProbes(&hq.domains[budget.Single], budget.Single, rooms[budget.Single])
+		tb.addAllDecoys(rooms, now)
+		tb.addJobRows(rooms)
 	}
 	n := len(s.recipients) - from
 	if n == 0 {
@@ -105,12 +105,12 @@ type transactionBuilder struct {
 }
 
 // domainFits reports that a domain may be in this transaction.
-func (f *transactionBuilder) domainFits(domain string) bool {
-	return !f.oneDomain || f.domain == "" || f.domain == domain
+func (tb *transactionBuilder) domainFits(domain string) bool {
+	return !tb.oneDomain || tb.domain == "" || tb.domain == domain
 }
 
-func (f *transactionBuilder) addRecipient(p *probe, dq *domainQueue) {
-	f.domain = dq.domain
+func (tb *transactionBuilder) addRecipient(p *probe, dq *domainQueue) {
+	tb.domain = dq.domain
 	dq.inFlight++
 	class := budget.LongJob
 	if p != nil {
@@ -118,79 +118,79 @@ func (f *transactionBuilder) addRecipient(p *probe, dq *domainQueue) {
 	} else {
 		class = dq.decoy.priority()
 	}
-	f.s.recipients = append(f.s.recipients, recipient{p, dq, class == budget.LongJob})
+	tb.s.recipients = append(tb.s.recipients, recipient{p, dq, class == budget.LongJob})
 	if p != nil {
-		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: dq.domain})
+		tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: dq.domain})
 	}
 }
 
 // addProbe takes a probe out of its queue.
-func (f *transactionBuilder) addProbe(p *probe) {
-	f.l.dequeue(p)
+func (tb *transactionBuilder) addProbe(p *probe) {
+	tb.l.dequeue(p)
 	p.sends++
-	f.addRecipient(p, p.domainQueue)
+	tb.addRecipient(p, p.domainQueue)
 }
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain queue that has more goes to the ring's end,
 // so that no domain keeps the others waiting.
-func (f *transactionBuilder) addProbes(r *ring[*domainQueue], class budget.Class, room int) {
-	for looked := r.n; looked > 0 && len(f.s.recipients) < room; looked-- {
+func (tb *transactionBuilder) addProbes(r *ring[*domainQueue], class budget.Class, room int) {
+	for looked := r.n; looked > 0 && len(tb.s.recipients) < room; looked-- {
 		dq := r.pop()
 		list := &dq.queues[class]
-		for fits := f.domainFits(dq.domain); fits && list.n > 0 && len(f.s.recipients) < room; {
-			f.addProbe(list.first)
+		for fits := tb.domainFits(dq.domain); fits && list.n > 0 && len(tb.s.recipients) < room; {
+			tb.addProbe(list.first)
 		}
 		if list.n > 0 {
 			r.push(dq)
 		} else {
 			dq.scheduled[class] = false
-			f.l.removeIfEmpty(dq)
+			tb.l.removeIfEmpty(dq)
 		}
 	}
 }
 
 // addJobRows adds rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
-func (f *transactionBuilder) addJobRows(rooms [budget.NumClasses]int) {
-	q, hq := f.l, f.s.hostQueue
+func (tb *transactionBuilder) addJobRows(rooms [budget.NumClasses]int) {
+	q, hq := tb.l, tb.s.hostQueue
 	both := q.queued[budget.ShortJob] > 0 && q.queued[budget.LongJob] > 0
 	first, then := budget.ShortJob, budget.LongJob
 	if q.recipientTurns.Next(both, q.queued[budget.ShortJob] > 0) == budget.LongJob {
 		first, then = budget.LongJob, budget.ShortJob
 	}
 	for _, class := range [...]budget.Class{first, then} {
-		before := len(f.s.recipients)
-		f.addProbes(&hq.domains[class], class, rooms[class])
+		before := len(tb.s.recipients)
+		tb.addProbes(&hq.domains[class], class, rooms[class])
 		if both {
-			q.recipientTurns.Record(class, len(f.s.recipients)-before)
+			q.recipientTurns.Record(class, len(tb.s.recipients)-before)
 		}
 	}
 }
 
 // addAllDecoys adds the pending decoys, those of the highest priority first.
-func (f *transactionBuilder) addAllDecoys(rooms [budget.NumClasses]int, now time.Time) {
+func (tb *transactionBuilder) addAllDecoys(rooms [budget.NumClasses]int, now time.Time) {
 	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		r := &f.s.hostQueue.pendingDecoys[class]
-		f.addDecoys(r, r.n, rooms[class], now)
+		r := &tb.s.hostQueue.pendingDecoys[class]
+		tb.addDecoys(r, r.n, rooms[class], now)
 	}
 }
 
 // addDecoys adds pending decoys of one priority, looking at so many at most, while the transaction holds fewer than room.
-func (f *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, now time.Time) {
-	for looked := min(look, r.n); looked > 0 && len(f.s.recipients) < room; looked-- {
+func (tb *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, now time.Time) {
+	for looked := min(look, r.n); looked > 0 && len(tb.s.recipients) < room; looked-- {
 		dq := r.pop()
 		if dq.decoy.waiting.n == 0 { // no probe waits for it any more
 			dq.decoy.state = decoyUnknown
-			f.l.removeIfEmpty(dq)
+			tb.l.removeIfEmpty(dq)
 			continue
 		}
-		if !f.domainFits(dq.domain) {
+		if !tb.domainFits(dq.domain) {
 			r.push(dq)
 			continue
 		}
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
-		f.addRecipient(nil, dq)
-		f.s.rcpts = append(f.s.rcpts, smtp.Rcpt{Local: decoyLocalPart(f.s.keyer, dq.domain, now), Domain: dq.domain})
+		tb.addRecipient(nil, dq)
+		tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: decoyLocalPart(tb.s.keyer, dq.domain, now), Domain: dq.domain})
 	}
 }
 

@@ -93,7 +93,7 @@ const (
 )
 
 // forEngine is the same as the engine's type.
-func (m suspicion) forEngine() engine.Suspicion { return engine.Suspicion(m) }
+func (s suspicion) forEngine() engine.Suspicion { return engine.Suspicion(s) }
 
 func (hq *hostQueue) suspicion() suspicion {
 	switch {

@@ -142,11 +142,11 @@ func checkSameEntry(old, e Entry) error {
 
 // writeRecord adds a record to the batch, and the balance after it.
 func writeRecord(b *pebble.Batch, account string, r *record) error {
-	var s ledgerWriter
-	if err := s.write(b, account, r); err != nil {
+	var lw ledgerWriter
+	if err := lw.write(b, account, r); err != nil {
 		return err
 	}
-	return s.writeBalance(b, account, Credits{r.Balance, r.Reserved}, r.Number)
+	return lw.writeBalance(b, account, Credits{r.Balance, r.Reserved}, r.Number)
 }
 
 // entryByID returns the entry of an id. The id of a single call's settlement is its cause.

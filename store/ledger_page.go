@@ -28,33 +28,33 @@ const pageSpan = 1 << 12
 const pageForm = 2
 
 // fits reports whether a settlement whose name has number n may be added to the page.
-func (s *ledgerPage) fits(n uint64) bool {
-	return len(s.records) == 0 || max(s.last, n)-min(s.first, n) < pageSpan
+func (lp *ledgerPage) fits(n uint64) bool {
+	return len(lp.records) == 0 || max(lp.last, n)-min(lp.first, n) < pageSpan
 }
 
-func (s *ledgerPage) add(r *record, n uint64) {
-	if len(s.records) == 0 {
-		s.first, s.last = n, n
+func (lp *ledgerPage) add(r *record, n uint64) {
+	if len(lp.records) == 0 {
+		lp.first, lp.last = n, n
 	}
-	s.first, s.last = min(s.first, n), max(s.last, n)
-	s.records = append(s.records, r)
+	lp.first, lp.last = min(lp.first, n), max(lp.last, n)
+	lp.records = append(lp.records, r)
 }
 
 // reset empties the ledger page, and keeps its memory for reuse.
-func (s *ledgerPage) reset() {
-	clear(s.records)
-	s.records = s.records[:0]
+func (lp *ledgerPage) reset() {
+	clear(lp.records)
+	lp.records = lp.records[:0]
 }
 
-func (s *ledgerPage) appendTo(dst []byte) []byte {
-	last := s.records[len(s.records)-1]
+func (lp *ledgerPage) appendTo(dst []byte) []byte {
+	last := lp.records[len(lp.records)-1]
 	dst = append(dst, pageForm)
-	for _, n := range [...]uint64{uint64(len(s.records)), last.Number, uint64(last.Balance), uint64(last.Reserved)} {
+	for _, n := range [...]uint64{uint64(len(lp.records)), last.Number, uint64(last.Balance), uint64(last.Reserved)} {
 		dst = binary.AppendUvarint(dst, n)
 	}
-	at, name := s.records[0].At, ""
+	at, name := lp.records[0].At, ""
 	dst = appendUint64(dst, uint64(at.UnixNano()))
-	for _, r := range s.records {
+	for _, r := range lp.records {
 		released := uint64(0)
 		if r.Kind == Release {
 			released = 1
@@ -199,23 +199,23 @@ func appendPageKey(dst []byte, account string, process [processBytes]byte, name 
 }
 
 // writePage adds a ledger page to the batch, and empties it. A page with one settlement is written as a record.
-func (s *ledgerWriter) writePage(b *pebble.Batch, account string, process [processBytes]byte, page *ledgerPage) error {
+func (lw *ledgerWriter) writePage(b *pebble.Batch, account string, process [processBytes]byte, page *ledgerPage) error {
 	defer page.reset()
 	switch len(page.records) {
 	case 0:
 		return nil
 	case 1:
-		return s.write(b, account, page.records[0])
+		return lw.write(b, account, page.records[0])
 	}
 	number := page.records[len(page.records)-1].Number
-	s.k = appendKeyNumber(s.k[:0], tableLedger, account, number)
-	s.v = page.appendTo(s.v[:0])
-	if err := b.Set(s.k, s.v, nil); err != nil {
+	lw.k = appendKeyNumber(lw.k[:0], tableLedger, account, number)
+	lw.v = page.appendTo(lw.v[:0])
+	if err := b.Set(lw.k, lw.v, nil); err != nil {
 		return err
 	}
-	s.k = appendPageKey(s.k[:0], account, process, page.first)
-	s.v = appendUint64(appendUint64(s.v[:0], number), page.last)
-	return b.Set(s.k, s.v, nil)
+	lw.k = appendPageKey(lw.k[:0], account, process, page.first)
+	lw.v = appendUint64(appendUint64(lw.v[:0], number), page.last)
+	return b.Set(lw.k, lw.v, nil)
 }
 
 // findSingle finds the settlement of a single call on the ledger pages of its process that may have it: those whose first name is at

@@ -143,22 +143,22 @@ func appendCauseKey(dst []byte, account, id string) []byte {
 type ledgerWriter struct{ k, v []byte }
 
 // write adds a record of the account and its id to the batch; the caller writes the balance.
-func (s *ledgerWriter) write(b *pebble.Batch, account string, r *record) error {
-	s.k = appendKeyNumber(s.k[:0], tableLedger, account, r.Number)
+func (lw *ledgerWriter) write(b *pebble.Batch, account string, r *record) error {
+	lw.k = appendKeyNumber(lw.k[:0], tableLedger, account, r.Number)
 	var err error
-	if s.v, err = r.appendTo(s.v[:0]); err != nil {
+	if lw.v, err = r.appendTo(lw.v[:0]); err != nil {
 		return err
 	}
-	if err := b.Set(s.k, s.v, nil); err != nil {
+	if err := b.Set(lw.k, lw.v, nil); err != nil {
 		return err
 	}
-	s.k = appendCauseKey(s.k[:0], account, r.lookupID())
-	s.v = appendUint64(s.v[:0], r.Number)
-	return b.Set(s.k, s.v, nil)
+	lw.k = appendCauseKey(lw.k[:0], account, r.lookupID())
+	lw.v = appendUint64(lw.v[:0], r.Number)
+	return b.Set(lw.k, lw.v, nil)
 }
 
-func (s *ledgerWriter) writeBalance(b *pebble.Batch, account string, c Credits, last uint64) error {
-	s.k = append(append(s.k[:0], tableBalance), account...)
-	s.v = appendBalance(s.v[:0], c, last)
-	return b.Set(s.k, s.v, nil)
+func (lw *ledgerWriter) writeBalance(b *pebble.Batch, account string, c Credits, last uint64) error {
+	lw.k = append(append(lw.k[:0], tableBalance), account...)
+	lw.v = appendBalance(lw.v[:0], c, last)
+	return b.Set(lw.k, lw.v, nil)
 }

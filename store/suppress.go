@@ -139,9 +139,9 @@ func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time)
 }
 
 // loadSuppressions reads the list again and replaces the one in memory.
-func (l *accountCache) loadSuppressions(s *Store) error {
-	l.suppressedMu.Lock()
-	defer l.suppressedMu.Unlock()
+func (ac *accountCache) loadSuppressions(s *Store) error {
+	ac.suppressedMu.Lock()
+	defer ac.suppressedMu.Unlock()
 	next := &suppressionList{map[string]Suppression{}, map[string]Suppression{}, map[string]Suppression{}}
 	err := scan(s.db, []byte{tableSuppression}, nil, func(_, v []byte) error {
 		var x Suppression
@@ -154,7 +154,7 @@ func (l *accountCache) loadSuppressions(s *Store) error {
 		return nil
 	})
 	if err == nil {
-		l.suppressed.Store(next)
+		ac.suppressed.Store(next)
 	}
 	return err
 }

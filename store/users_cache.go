@@ -45,7 +45,7 @@ type cachedKey struct {
 }
 
 func newAccountCache() *accountCache {
-	l := &accountCache{
+	ac := &accountCache{
 		passwords: newPasswords(defaultCost),
 		attempts:  newLoginAttempts(),
 		users:     make(map[string]User),
@@ -53,12 +53,12 @@ func newAccountCache() *accountCache {
 		byID:      make(map[string]*cachedKey),
 		byAccount: make(map[string][]*cachedKey),
 	}
-	l.suppressed.Store(&suppressionList{})
-	return l
+	ac.suppressed.Store(&suppressionList{})
+	return ac
 }
 
 // load fills the cache from the store, at Open.
-func (l *accountCache) load(s *Store) error {
+func (ac *accountCache) load(s *Store) error {
 	var ids []string
 	err := scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error {
 		ids = append(ids, string(k[1:]))
@@ -68,32 +68,32 @@ func (l *accountCache) load(s *Store) error {
 		return err
 	}
 	for _, id := range ids {
-		if err := l.refresh(s, id); err != nil {
+		if err := ac.refresh(s, id); err != nil {
 			return err
 		}
 	}
-	return l.loadSuppressions(s)
+	return ac.loadSuppressions(s)
 }
 
 // refresh reads an account and its keys again, and replaces them in the cache.
-func (l *accountCache) refresh(s *Store, account string) error {
-	l.refreshMu.Lock()
-	defer l.refreshMu.Unlock()
+func (ac *accountCache) refresh(s *Store, account string) error {
+	ac.refreshMu.Lock()
+	defer ac.refreshMu.Unlock()
 	view := s.db.NewSnapshot()
 	defer view.Close()
 	rec, err := readUser(view, account)
 	if err != nil {
 		return fmt.Errorf("account %s: %w", account, err)
 	}
-	keys, err := l.readKeys(view, rec.User)
+	keys, err := ac.readKeys(view, rec.User)
 	if err != nil {
 		return err
 	}
-	l.replace(rec.User, keys)
+	ac.replace(rec.User, keys)
 	return nil
 }
 
-func (l *accountCache) readKeys(r pebble.Reader, owner User) ([]*cachedKey, error) {
+func (ac *accountCache) readKeys(r pebble.Reader, owner User) ([]*cachedKey, error) {
 	var keys []*cachedKey
 	err := scan(r, keyPrefix(tableAPIKey, owner.ID), nil, func(_, v []byte) error {
 		rec, err := readKeyRecord(v, owner)
@@ -118,62 +118,62 @@ func (l *accountCache) readKeys(r pebble.Reader, owner User) ([]*cachedKey, erro
 	return keys, nil
 }
 
-func (l *accountCache) replace(u User, keys []*cachedKey) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.users[u.ID] = u
-	for _, k := range l.byAccount[u.ID] {
-		delete(l.keys, k.hash)
+func (ac *accountCache) replace(u User, keys []*cachedKey) {
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
+	ac.users[u.ID] = u
+	for _, k := range ac.byAccount[u.ID] {
+		delete(ac.keys, k.hash)
 	}
 	for i, k := range keys {
-		if old := l.byID[k.id]; old != nil {
+		if old := ac.byID[k.id]; old != nil {
 			keys[i] = old // it may have a last use that is not written yet
 		}
 	}
-	for _, k := range l.byAccount[u.ID] {
-		delete(l.byID, k.id)
+	for _, k := range ac.byAccount[u.ID] {
+		delete(ac.byID, k.id)
 	}
 	for _, k := range keys {
-		l.keys[k.hash] = k
-		l.byID[k.id] = k
+		ac.keys[k.hash] = k
+		ac.byID[k.id] = k
 	}
-	l.byAccount[u.ID] = keys
+	ac.byAccount[u.ID] = keys
 }
 
-func (l *accountCache) user(account string) (User, bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	u, ok := l.users[account]
+func (ac *accountCache) user(account string) (User, bool) {
+	ac.mu.RLock()
+	defer ac.mu.RUnlock()
+	u, ok := ac.users[account]
 	return u, ok
 }
 
-func (l *accountCache) allUsers() []User {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	users := make([]User, 0, len(l.users))
-	for _, u := range l.users {
+func (ac *accountCache) allUsers() []User {
+	ac.mu.RLock()
+	defer ac.mu.RUnlock()
+	users := make([]User, 0, len(ac.users))
+	for _, u := range ac.users {
 		users = append(users, u)
 	}
 	return users
 }
 
 // keyWithOwner returns the key with a hash, and its account.
-func (l *accountCache) keyWithOwner(h KeyHash) (*cachedKey, User, bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	k, ok := l.keys[h]
+func (ac *accountCache) keyWithOwner(h KeyHash) (*cachedKey, User, bool) {
+	ac.mu.RLock()
+	defer ac.mu.RUnlock()
+	k, ok := ac.keys[h]
 	if !ok {
 		return nil, User{}, false
 	}
-	return k, l.users[k.account], true
+	return k, ac.users[k.account], true
 }
 
 // allKeys returns the keys of all accounts.
-func (l *accountCache) allKeys() []*cachedKey {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	keys := make([]*cachedKey, 0, len(l.keys))
-	for _, k := range l.keys {
+func (ac *accountCache) allKeys() []*cachedKey {
+	ac.mu.RLock()
+	defer ac.mu.RUnlock()
+	keys := make([]*cachedKey, 0, len(ac.keys))
+	for _, k := range ac.keys {
 		keys = append(keys, k)
 	}
 	return keys

@@ -54,35 +54,35 @@ func newConnectionLimiter(ln net.Listener, c Config) *connectionLimiter {
 }
 
 // Accept returns the next connection within the limits.
-func (d *connectionLimiter) Accept() (net.Conn, error) {
+func (cl *connectionLimiter) Accept() (net.Conn, error) {
 	for {
-		c, err := d.Listener.Accept()
+		c, err := cl.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		cc := &clientConn{Conn: c, raw: c, limiter: d}
-		if d.tls != nil {
-			cc.Conn = tls.Server(c, d.tls) // the handshake is at the first read, under the deadline of a header
+		cc := &clientConn{Conn: c, raw: c, limiter: cl}
+		if cl.tls != nil {
+			cc.Conn = tls.Server(c, cl.tls) // the handshake is at the first read, under the deadline of a header
 		}
-		if reason := d.admit(cc, addrOf(c.RemoteAddr())); reason != nil {
-			d.reject(c, reason)
+		if reason := cl.admit(cc, addrOf(c.RemoteAddr())); reason != nil {
+			cl.reject(c, reason)
 			continue
 		}
 		return cc, nil
 	}
 }
 
-func (d *connectionLimiter) admit(c *clientConn, from netip.Addr) *Refusal {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.conns) >= d.maxConns {
+func (cl *connectionLimiter) admit(c *clientConn, from netip.Addr) *Refusal {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if len(cl.conns) >= cl.maxConns {
 		return Busy("The server has too many connections")
 	}
-	if from.IsValid() && !d.isTrusted(from) {
+	if from.IsValid() && !cl.isTrusted(from) {
 		nets := clientNets(from)
-		limit := d.maxPerIP
+		limit := cl.maxPerIP
 		for _, n := range nets {
-			if d.perNetwork[n] >= limit {
+			if cl.perNetwork[n] >= limit {
 				r := Refuse(TooMany, "Too many open connections from this IP address or its network %s (%d): close some, or use them again.", n, limit)
 				r.Retry = time.Second
 				return r
@@ -90,38 +90,38 @@ func (d *connectionLimiter) admit(c *clientConn, from netip.Addr) *Refusal {
 			limit *= siteMultiple
 		}
 		for _, n := range nets {
-			d.perNetwork[n]++
+			cl.perNetwork[n]++
 		}
 		c.nets = nets
 	}
-	d.conns[c] = struct{}{}
+	cl.conns[c] = struct{}{}
 	return nil
 }
 
-func (d *connectionLimiter) release(c *clientConn) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.conns, c)
+func (cl *connectionLimiter) release(c *clientConn) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	delete(cl.conns, c)
 	for _, n := range c.nets {
-		if d.perNetwork[n]--; d.perNetwork[n] == 0 {
-			delete(d.perNetwork, n)
+		if cl.perNetwork[n]--; cl.perNetwork[n] == 0 {
+			delete(cl.perNetwork, n)
 		}
 	}
 }
 
 // closeAll closes all connections, even with requests in progress.
-func (d *connectionLimiter) closeAll() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for c := range d.conns {
+func (cl *connectionLimiter) closeAll() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for c := range cl.conns {
 		_ = c.raw.Close() // TLS would send close_notify first, and wait for a client that does not read it
 	}
 }
 
 // reject answers without reading, and closes. It must not block the listener: the answer fits any send buffer. Over TLS there
 // is no answer: a client that waits for a handshake would not understand it.
-func (d *connectionLimiter) reject(c net.Conn, reason *Refusal) {
-	if d.tls == nil {
+func (cl *connectionLimiter) reject(c net.Conn, reason *Refusal) {
+	if cl.tls == nil {
 		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 		_, _ = c.Write(rawRefusal(reason))
 	}

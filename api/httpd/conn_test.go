@@ -78,13 +78,13 @@ func (p fakeConn) RemoteAddr() net.Addr { return p.from }
 func TestConnectionsPerNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ln := make(fakeListener)
-		d := newConnectionLimiter(ln, Config{MaxConns: 100, MaxConnsPerIP: 2, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("2001:db8:ffff::/48")}}.WithDefaults())
+		cl := newConnectionLimiter(ln, Config{MaxConns: 100, MaxConnsPerIP: 2, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("2001:db8:ffff::/48")}}.WithDefaults())
 		accepted := make(chan net.Conn, 1)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for {
-				c, err := d.Accept()
+				c, err := cl.Accept()
 				if err != nil {
 					return
 				}
@@ -120,7 +120,7 @@ func TestConnectionsPerNetwork(t *testing.T) {
 		require.NoError(t, first.Close())
 		require.NotNil(t, connect("[2001:db8:1:1::9]:1"), "there is room again")
 
-		d.closeAll()
+		cl.closeAll()
 		require.NoError(t, ln.Close())
 		<-done
 	})
@@ -131,10 +131,10 @@ func connPair(t *testing.T) (server *clientConn, peer *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	d := newConnectionLimiter(ln, Config{}.WithDefaults())
+	cl := newConnectionLimiter(ln, Config{}.WithDefaults())
 	raw, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(t, err)
-	c, err := d.Accept()
+	c, err := cl.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, c.Close())

@@ -101,9 +101,9 @@ func (discardLogger) Printf(string, ...any) {}
 // Serve answers the requests of a listener until ctx ends; then it drains: requests in progress may finish within
 // drainTimeout, new ones are refused. It returns when no request is in progress. A drained server cannot serve again.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.Duration) error {
-	d := newConnectionLimiter(ln, s.cfg)
+	cl := newConnectionLimiter(ln, s.cfg)
 	served := make(chan error, 1)
-	go func() { served <- s.fast.Serve(d) }()
+	go func() { served <- s.fast.Serve(cl) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("listener %s: %w", ln.Addr(), err)
@@ -113,9 +113,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.D
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	late := s.fast.ShutdownWithContext(soon)
-	_ = d.Close() // ShutdownWithContext does not close it if the server has not begun to accept
+	_ = cl.Close() // ShutdownWithContext does not close it if the server has not begun to accept
 	s.stop()
-	d.closeAll()
+	cl.closeAll()
 	err := <-served
 	s.bodies.Wait()
 	s.waitForConnections()

@@ -64,11 +64,11 @@ func NewReceipt(e store.Erasure, expires func(job string) time.Time) Receipt {
 }
 
 // String names the copy and its end.
-func (a expiringCopy) String() string {
-	if a.Until == nil {
-		return a.What
+func (ec expiringCopy) String() string {
+	if ec.Until == nil {
+		return ec.What
 	}
-	return a.What + " by " + time.Time(*a.Until).UTC().Format(time.RFC3339)
+	return ec.What + " by " + time.Time(*ec.Until).UTC().Format(time.RFC3339)
 }
 
 // IsAnswerAbout reports whether a kept answer to a verification is about an address, given in folded form.

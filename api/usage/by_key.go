@@ -21,9 +21,9 @@ type KeyDay struct {
 }
 
 // byKey lists the days of each key with usage: the newest first, the busiest key of a day first.
-func (u *reader) byKey(keys []store.APIKey) []KeyDay {
-	list := make([]KeyDay, 0, len(u.keys))
-	for at, d := range u.keys {
+func (r *reader) byKey(keys []store.APIKey) []KeyDay {
+	list := make([]KeyDay, 0, len(r.keys))
+	for at, d := range r.keys {
 		one := KeyDay{Key: at.key, Day: *d}
 		for i := range keys {
 			if keys[i].ID == at.key {

@@ -39,18 +39,18 @@ type Report struct {
 
 // Read makes the report of an account's last days, today included.
 func Read(state State, jobs Jobs, account string, days int, now time.Time) (Report, error) {
-	u := newReader(account, days, now)
-	if err := errors.Join(u.readLedger(state), u.readJobs(jobs)); err != nil {
+	r := newReader(account, days, now)
+	if err := errors.Join(r.readLedger(state), r.readJobs(jobs)); err != nil {
 		return Report{}, err
 	}
-	for _, c := range u.jobs { // of jobs that have been deleted
-		u.keyUsage(c.day, keyDeleted).Used += c.used
+	for _, c := range r.jobs { // of jobs that have been deleted
+		r.keyUsage(c.day, keyDeleted).Used += c.used
 	}
 	keys, err := state.Keys(account)
 	if err != nil {
 		return Report{}, err
 	}
-	return Report{Days: u.days, ByKey: u.byKey(keys), Complete: u.complete}, nil
+	return Report{Days: r.days, ByKey: r.byKey(keys), Complete: r.complete}, nil
 }
 
 // Day is the usage of an account on one day (UTC).
@@ -89,62 +89,62 @@ const (
 
 func newReader(account string, days int, now time.Time) *reader {
 	today := now.UTC().Truncate(24 * time.Hour)
-	u := &reader{account: account, from: today.AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
+	r := &reader{account: account, from: today.AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
 		keys: make(map[keyDay]*Day), jobs: make(map[string]jobCharge)}
-	for i := range u.days {
-		u.days[i] = Day{Date: u.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
+	for i := range r.days {
+		r.days[i] = Day{Date: r.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
 		for status := engine.Unknown; status <= engine.Invalid; status++ {
-			u.days[i].Counts[status.String()] = 0
+			r.days[i].Counts[status.String()] = 0
 		}
 	}
-	return u
+	return r
 }
 
 // day is the day that a time counts for; nil if it is not in the report.
-func (u *reader) day(t time.Time) *Day {
-	i := int(t.Sub(u.from) / (24 * time.Hour))
-	if t.Before(u.from) || i >= len(u.days) {
+func (r *reader) day(t time.Time) *Day {
+	i := int(t.Sub(r.from) / (24 * time.Hour))
+	if t.Before(r.from) || i >= len(r.days) {
 		return nil
 	}
-	return &u.days[i]
+	return &r.days[i]
 }
 
-func (u *reader) readLedger(state State) error {
+func (r *reader) readLedger(state State) error {
 	var before uint64
 	for range maxEntries / store.MaxPage {
-		entries, err := state.Ledger(u.account, before, store.MaxPage)
+		entries, err := state.Ledger(r.account, before, store.MaxPage)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			d := u.day(e.At)
+			d := r.day(e.At)
 			if d == nil {
 				return nil
 			}
-			u.add(d, &e)
+			r.add(d, &e)
 			before = e.Number
 		}
 		if len(entries) < store.MaxPage {
 			return nil
 		}
 	}
-	u.complete = false
+	r.complete = false
 	return nil
 }
 
 // add counts a ledger entry. A single verification without a verdict has none.
-func (u *reader) add(d *Day, e *store.Entry) {
+func (r *reader) add(d *Day, e *store.Entry) {
 	switch e.Kind {
 	case store.Grant:
 		d.Granted += e.Credits
 	case store.Charge:
 		d.Used += e.Credits
 		if id, ok := strings.CutPrefix(e.Cause, "job "); ok {
-			u.jobs[id] = jobCharge{d, e.Credits}
+			r.jobs[id] = jobCharge{d, e.Credits}
 			return
 		}
 		_, key := e.CutKey()
-		k := u.keyUsage(d, key)
+		k := r.keyUsage(d, key)
 		d.Singles++
 		k.Singles++
 		k.Used += e.Credits
@@ -152,44 +152,44 @@ func (u *reader) add(d *Day, e *store.Entry) {
 }
 
 // keyUsage is the usage of a key on a day.
-func (u *reader) keyUsage(d *Day, key string) *Day {
+func (r *reader) keyUsage(d *Day, key string) *Day {
 	at := keyDay{d.Date, key}
-	if u.keys[at] == nil {
-		u.keys[at] = &Day{Date: d.Date, Counts: make(map[string]int64, 4)}
+	if r.keys[at] == nil {
+		r.keys[at] = &Day{Date: d.Date, Counts: make(map[string]int64, 4)}
 	}
-	return u.keys[at]
+	return r.keys[at]
 }
 
-func (u *reader) readJobs(from Jobs) error {
+func (r *reader) readJobs(from Jobs) error {
 	cursor := ""
 	for range maxJobs / jobsOfPage {
-		jobs, next, err := from.Jobs(u.account, "", jobsOfPage, cursor)
+		jobs, next, err := from.Jobs(r.account, "", jobsOfPage, cursor)
 		if err != nil {
 			return err
 		}
 		for _, j := range jobs {
-			if d := u.day(j.FinishedAt); d != nil && !j.Test {
-				u.addJob(d, j)
+			if d := r.day(j.FinishedAt); d != nil && !j.Test {
+				r.addJob(d, j)
 			}
 		}
-		if next == "" || jobs[len(jobs)-1].CreatedAt.Before(u.from.AddDate(0, 0, -14)) {
+		if next == "" || jobs[len(jobs)-1].CreatedAt.Before(r.from.AddDate(0, 0, -14)) {
 			return nil // no job runs longer than that: 72 hours, and seven days of pause
 		}
 		cursor = next
 	}
-	u.complete = false
+	r.complete = false
 	return nil
 }
 
 // addJob counts a job on the day of its end.
-func (u *reader) addJob(d *Day, j *store.Job) {
-	k := u.keyUsage(d, j.Key)
+func (r *reader) addJob(d *Day, j *store.Job) {
+	k := r.keyUsage(d, j.Key)
 	for status, n := range j.Counts {
 		d.Counts[status] += n
 		k.Counts[status] += n
 	}
-	if c, ok := u.jobs[j.ID]; ok {
-		u.keyUsage(c.day, j.Key).Used += c.used
-		delete(u.jobs, j.ID)
+	if c, ok := r.jobs[j.ID]; ok {
+		r.keyUsage(c.day, j.Key).Used += c.used
+		delete(r.jobs, j.ID)
 	}
 }

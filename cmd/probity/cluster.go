@@ -151,19 +151,19 @@ type rateMeter struct {
 }
 
 // rate returns the growth of n per second since the last measurement. Within a second it returns that measurement again.
-func (p *rateMeter) rate(n uint64) float64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (rm *rateMeter) rate(n uint64) float64 {
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
 	now := time.Now()
-	took := now.Sub(p.lastAt)
+	took := now.Sub(rm.lastAt)
 	if took < time.Second {
-		return p.lastRate
+		return rm.lastRate
 	}
-	if !p.lastAt.IsZero() && n >= p.count {
-		p.lastRate = float64(n-p.count) / took.Seconds()
+	if !rm.lastAt.IsZero() && n >= rm.count {
+		rm.lastRate = float64(n-rm.count) / took.Seconds()
 	}
-	p.count, p.lastAt = n, now
-	return p.lastRate
+	rm.count, rm.lastAt = n, now
+	return rm.lastRate
 }
 
 // setLists puts lists into force.

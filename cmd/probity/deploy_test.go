@@ -114,9 +114,9 @@ func exposed(t *testing.T) map[string]bool {
 	}
 	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, append(member, sender...)...))
 	require.NoError(t, c.Prober.setDefaults())
-	w := &proberProcess{cmd: &c.Prober, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
-	require.NoError(t, w.open())
-	require.NoError(t, w.close())
+	pp := &proberProcess{cmd: &c.Prober, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
+	require.NoError(t, pp.open())
+	require.NoError(t, pp.close())
 	return names
 }
 

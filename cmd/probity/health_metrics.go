@@ -51,39 +51,39 @@ var (
 var identityStates = [...]string{"ok", "resting", "sick", "unknown"}
 
 // Describe and Collect make it a prometheus.Collector.
-func (f *healthMetrics) Describe(to chan<- *prometheus.Desc) {
+func (hm *healthMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, backupDesc, reloadDesc, identityDesc, problemDesc} {
 		to <- d
 	}
 }
 
 // Collect queries the disk and the cluster once.
-func (f *healthMetrics) Collect(to chan<- prometheus.Metric) {
+func (hm *healthMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(buildDesc, 1, version, api.Revision(), runtime.Version())
-	if use, err := f.disk.GetDiskUsage(f.dir); err == nil {
+	if use, err := hm.disk.GetDiskUsage(hm.dir); err == nil {
 		gauge(diskFreeDesc, float64(use.AvailBytes))
 	}
-	if f.diskFloor > 0 {
-		gauge(diskFloorDesc, float64(f.diskFloor))
+	if hm.diskFloor > 0 {
+		gauge(diskFloorDesc, float64(hm.diskFloor))
 	}
-	for name, ends := range f.certExpiries {
+	for name, ends := range hm.certExpiries {
 		gauge(certExpiryDesc, float64(ends.Unix()), name)
 	}
-	if ends := f.tlsListener.Expiry(); !ends.IsZero() {
+	if ends := hm.tlsListener.Expiry(); !ends.IsZero() {
 		gauge(certExpiryDesc, float64(ends.Unix()), "public")
 	}
-	if f.backup != nil {
-		if at, err := f.backup(); err != nil {
+	if hm.backup != nil {
+		if at, err := hm.backup(); err != nil {
 			to <- prometheus.NewInvalidMetric(backupDesc, err)
 		} else {
 			gauge(backupDesc, unixOrZero(at))
 		}
 	}
-	gauge(reloadDesc, boolToFloat(f.reloadFailed.Load()))
-	f.collectCluster(gauge)
+	gauge(reloadDesc, boolToFloat(hm.reloadFailed.Load()))
+	hm.collectCluster(gauge)
 }
 
 // alertState maps a state to the one that alerts use: a source on its trial connection counts as quarantined.
@@ -94,8 +94,8 @@ func alertState(state string) string {
 	return state
 }
 
-func (f *healthMetrics) collectCluster(gauge func(*prometheus.Desc, float64, ...string)) {
-	r := f.report()
+func (hm *healthMetrics) collectCluster(gauge func(*prometheus.Desc, float64, ...string)) {
+	r := hm.report()
 	gauge(problemDesc, float64(len(r.Rivals))+boolToFloat(r.Problem != ""))
 	for i := range r.Nodes {
 		states := map[string]int{}
@@ -123,10 +123,10 @@ func unixOrZero(t time.Time) float64 {
 }
 
 // recordingFailure wraps reload so that a failure shows in the metrics.
-func (f *healthMetrics) recordingFailure(reload func() error) func() error {
+func (hm *healthMetrics) recordingFailure(reload func() error) func() error {
 	return func() error {
 		err := reload()
-		f.reloadFailed.Store(err != nil)
+		hm.reloadFailed.Store(err != nil)
 		return err
 	}
 }

@@ -14,11 +14,11 @@ import (
 // TestQuarantinedSourceIsAnAlert: the alert's metric stays 1 while a source is quarantined, trial connections included.
 func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 	for state, quarantined := range map[string]float64{"ok": 0, wire.StateQuarantined: 1, wire.StateTrial: 1, "sick": 0} {
-		f := &healthMetrics{disk: vfs.NewMem(), report: func() fleet.ClusterReport {
+		hm := &healthMetrics{disk: vfs.NewMem(), report: func() fleet.ClusterReport {
 			return fleet.ClusterReport{Nodes: []fleet.NodeReport{{Name: "p1", Identities: []fleet.IdentityReport{{Name: "a", State: state}}}}}
 		}}
 		registry := prometheus.NewRegistry()
-		require.NoError(t, registry.Register(f))
+		require.NoError(t, registry.Register(hm))
 		families, err := registry.Gather()
 		require.NoError(t, err)
 		found := -1.0

@@ -83,76 +83,76 @@ func (c *proberCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
 	if err := c.setDefaults(); err != nil {
 		return err
 	}
-	w := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
-	if err := datafolder.Restrict(c.Data, w.log); err != nil {
+	pp := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
+	if err := datafolder.Restrict(c.Data, pp.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	if err := w.open(); err != nil {
-		return errors.Join(err, w.close())
+	if err := pp.open(); err != nil {
+		return errors.Join(err, pp.close())
 	}
-	w.log.Info("ready for a coordinator", "node", c.Name, "streams", w.streamListener.Addr().String(), "gossip", c.ClusterListen, "identities", len(w.prober.ActiveSources()))
-	return errors.Join(w.run(ctx), w.close())
+	pp.log.Info("ready for a coordinator", "node", c.Name, "streams", pp.streamListener.Addr().String(), "gossip", c.ClusterListen, "identities", len(pp.prober.ActiveSources()))
+	return errors.Join(pp.run(ctx), pp.close())
 }
 
 // open opens the cache and the sockets, and connects the components.
-func (w *proberProcess) open() (err error) {
-	c := w.cmd
-	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+func (pp *proberProcess) open() (err error) {
+	c := pp.cmd
+	pp.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	table, err := c.table()
 	if err != nil {
 		return err
 	}
-	w.ownTable.Store(table)
-	w.table.Store(table)
-	if w.resolver, err = c.resolver(table); err != nil {
+	pp.ownTable.Store(table)
+	pp.table.Store(table)
+	if pp.resolver, err = c.resolver(table); err != nil {
 		return err
 	}
-	if w.cache, err = cache.Open(cache.Config{FS: w.disk, Dir: filepath.Join(c.Data, "cache"), Log: w.log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
+	if pp.cache, err = cache.Open(cache.Config{FS: pp.disk, Dir: filepath.Join(c.Data, "cache"), Log: pp.log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
 		return err
 	}
-	cfg, err := c.proberConfig(table, w.log)
+	cfg, err := c.proberConfig(table, pp.log)
 	if err != nil {
 		return err
 	}
-	cfg.Node, cfg.Resolver, cfg.Cache, cfg.Log, cfg.Metrics = c.Name, w.resolver, w.cache, w.log, w.registry
-	if w.prober, err = prober.New(cfg); err != nil {
+	cfg.Node, cfg.Resolver, cfg.Cache, cfg.Log, cfg.Metrics = c.Name, pp.resolver, pp.cache, pp.log, pp.registry
+	if pp.prober, err = prober.New(cfg); err != nil {
 		return err
 	}
-	if w.audit, err = c.newSelfAudit(table, c.Data, w.log, w.registry); err != nil {
+	if pp.audit, err = c.newSelfAudit(table, c.Data, pp.log, pp.registry); err != nil {
 		return err
 	}
-	if w.streamListener, err = net.Listen("tcp", c.NodeListen); err != nil {
+	if pp.streamListener, err = net.Listen("tcp", c.NodeListen); err != nil {
 		return fmt.Errorf("--node-listen: %w", err)
 	}
-	if w.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
+	if pp.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
 		return fmt.Errorf("--admin-listen: %w", err)
 	}
-	if err := w.joinCluster(); err != nil {
+	if err := pp.joinCluster(); err != nil {
 		return err
 	}
-	w.healthMetrics = &healthMetrics{disk: w.disk, dir: c.Data, report: w.report, certExpiries: c.certExpiries()}
-	w.registry.MustRegister(w.healthMetrics, w.resolver, w.cache)
+	pp.healthMetrics = &healthMetrics{disk: pp.disk, dir: c.Data, report: pp.report, certExpiries: c.certExpiries()}
+	pp.registry.MustRegister(pp.healthMetrics, pp.resolver, pp.cache)
 	return nil
 }
 
 // joinCluster makes this node's stream server and its membership of the cluster.
-func (w *proberProcess) joinCluster() error {
-	c := w.cmd
+func (pp *proberProcess) joinCluster() error {
+	c := pp.cmd
 	own, authority, err := c.loadTLS(x509.ExtKeyUsageServerAuth, "prober node")
 	if err != nil {
 		return err
 	}
-	w.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(w.prober), Table: w.ownTable.Load, UseTable: w.useTable,
-		Prober: w.prober, Credentials: wire.ServerTLS(own, authority, w.log), Window: w.prober.Window, Fresh: w.prober.Fresh, SetIsolated: w.prober.SetIsolated,
-		Status: w.status, Views: w.prober, Forget: w.prober.Forget, Log: w.log})
+	pp.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(pp.prober), Table: pp.ownTable.Load, UseTable: pp.useTable,
+		Prober: pp.prober, Credentials: wire.ServerTLS(own, authority, pp.log), Window: pp.prober.Window, Fresh: pp.prober.Fresh, SetIsolated: pp.prober.SetIsolated,
+		Status: pp.status, Views: pp.prober, Forget: pp.prober.Forget, Log: pp.log})
 	if err != nil {
 		return err
 	}
-	gossip, transport, err := c.newGossip(cluster.RoleProber, c.streamAddress(w.streamListener), w.log)
+	gossip, transport, err := c.newGossip(cluster.RoleProber, c.streamAddress(pp.streamListener), pp.log)
 	if err != nil {
 		return err
 	}
-	w.cluster, w.closeSockets = gossip, transport.Shutdown
+	pp.cluster, pp.closeSockets = gossip, transport.Shutdown
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (c *proberCmd) streamAddress(streams net.Listener) string {
 }
 
 // run runs everything until ctx ends or a part fails. The rows are returned first, then the sessions close (QUIT).
-func (w *proberProcess) run(ctx context.Context) error {
+func (pp *proberProcess) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	resolverCtx, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
@@ -174,20 +174,20 @@ func (w *proberProcess) run(ctx context.Context) error {
 	defer stopProber()
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
-	w.closeSockets = nil // from here on Run closes the sockets
+	pp.closeSockets = nil // from here on Run closes the sockets
 	var frontend, backend sync.WaitGroup
 	var errs [6]error
-	frontend.Go(onHangup(ctx, w.log, w.healthMetrics.recordingFailure(w.reload)))
-	if w.audit != nil {
-		backend.Go(func() { errs[5] = w.audit.Run(resolverCtx) })
+	frontend.Go(onHangup(ctx, pp.log, pp.healthMetrics.recordingFailure(pp.reload)))
+	if pp.audit != nil {
+		backend.Go(func() { errs[5] = pp.audit.Run(resolverCtx) })
 	}
-	backend.Go(func() { errs[0] = w.resolver.Run(resolverCtx); stop() })
-	backend.Go(func() { logResolverHealth(resolverCtx, w.resolver, w.log) })
+	backend.Go(func() { errs[0] = pp.resolver.Run(resolverCtx); stop() })
+	backend.Go(func() { logResolverHealth(resolverCtx, pp.resolver, pp.log) })
 	proberDone := make(chan struct{})
-	backend.Go(func() { defer close(proberDone); errs[1] = w.prober.Run(proberCtx); stop() })
-	frontend.Go(func() { errs[2] = w.server.Run(ctx, w.streamListener); stop() })
-	frontend.Go(func() { errs[3] = w.cluster.Run(ctx); stop() })
-	frontend.Go(func() { errs[4] = serveAdminHTTP(ctx, w.adminListener, w.adminHandler()); stop() })
+	backend.Go(func() { defer close(proberDone); errs[1] = pp.prober.Run(proberCtx); stop() })
+	frontend.Go(func() { errs[2] = pp.server.Run(ctx, pp.streamListener); stop() })
+	frontend.Go(func() { errs[3] = pp.cluster.Run(ctx); stop() })
+	frontend.Go(func() { errs[4] = serveAdminHTTP(ctx, pp.adminListener, pp.adminHandler()); stop() })
 	frontend.Wait()
 	stopProber()
 	<-proberDone
@@ -197,58 +197,58 @@ func (w *proberProcess) run(ctx context.Context) error {
 }
 
 // status is the state of this node.
-func (w *proberProcess) status() wire.Status { return audited(w.prober.Status(), w.audit) }
+func (pp *proberProcess) status() wire.Status { return audited(pp.prober.Status(), pp.audit) }
 
-func (w *proberProcess) adminHandler() http.Handler {
+func (pp *proberProcess) adminHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", api.AdminListener{Log: w.log, Metrics: w.registry, Config: func() any { return w.cmd }, Probes: w.prober.Recent()}.Handler())
-	mux.HandleFunc("GET /debug/cluster", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, w.report()) })
+	mux.Handle("/", api.AdminListener{Log: pp.log, Metrics: pp.registry, Config: func() any { return pp.cmd }, Probes: pp.prober.Recent()}.Handler())
+	mux.HandleFunc("GET /debug/cluster", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, pp.report()) })
 	return mux
 }
 
 // useTable puts a table into force: the coordinator's, or our own if the coordinator cannot send one.
-func (w *proberProcess) useTable(t *engine.Table) error {
-	if w.cmd.RespectTerms && !t.RespectsTerms() {
+func (pp *proberProcess) useTable(t *engine.Table) error {
+	if pp.cmd.RespectTerms && !t.RespectsTerms() {
 		return errors.New("it asks receivers whose terms forbid to verify addresses, and this prober has --respect-terms; give the coordinator --respect-terms too")
 	}
-	logTable(w.log, w.table.Load(), t)
-	w.table.Store(t)
-	w.resolver.SetTable(t)
-	w.prober.SetTable(t)
+	logTable(pp.log, pp.table.Load(), t)
+	pp.table.Store(t)
+	pp.resolver.SetTable(t)
+	pp.prober.SetTable(t)
 	return nil
 }
 
 // reload reads the provider table and the gossip keys again, and uses them if they are valid. Our own table is used only without
 // a coordinator, which sends its own.
-func (w *proberProcess) reload() error {
-	table, err := w.cmd.table()
+func (pp *proberProcess) reload() error {
+	table, err := pp.cmd.table()
 	if err != nil {
 		return err
 	}
-	if err := w.cmd.reloadKeys(w.cluster); err != nil {
+	if err := pp.cmd.reloadKeys(pp.cluster); err != nil {
 		return err
 	}
-	w.ownTable.Store(table)
-	if !w.server.TableChanged() {
-		w.log.Info("the coordinator's provider table stays in force; give the file to the coordinator to change that", "table", tableName(w.table.Load()), "ours", tableName(table))
+	pp.ownTable.Store(table)
+	if !pp.server.TableChanged() {
+		pp.log.Info("the coordinator's provider table stays in force; give the file to the coordinator to change that", "table", tableName(pp.table.Load()), "ours", tableName(table))
 	}
 	return nil
 }
 
 // report is what probity cluster shows of a prober: this node, and what it knows from gossip.
-func (w *proberProcess) report() fleet.ClusterReport {
-	self, view := selfReport(w.status(), w.prober, &w.rowRate), w.cluster.View()
-	self.Name, self.Address, self.Since = w.cmd.Name, w.streamListener.Addr().String(), w.startedAt
+func (pp *proberProcess) report() fleet.ClusterReport {
+	self, view := selfReport(pp.status(), pp.prober, &pp.rowRate), pp.cluster.View()
+	self.Name, self.Address, self.Since = pp.cmd.Name, pp.streamListener.Addr().String(), pp.startedAt
 	return fleet.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem, Nodes: []fleet.NodeReport{self}}
 }
 
-func (w *proberProcess) close() error {
-	errs := []error{closeListeners(w.streamListener, w.adminListener)}
-	if w.closeSockets != nil {
-		errs = append(errs, w.closeSockets())
+func (pp *proberProcess) close() error {
+	errs := []error{closeListeners(pp.streamListener, pp.adminListener)}
+	if pp.closeSockets != nil {
+		errs = append(errs, pp.closeSockets())
 	}
-	if w.cache != nil {
-		errs = append(errs, w.cache.Close())
+	if pp.cache != nil {
+		errs = append(errs, pp.cache.Close())
 	}
 	return errors.Join(errs...)
 }

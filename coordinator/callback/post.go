@@ -39,44 +39,44 @@ type timedConn struct {
 	stalled        bool // a write deadline has passed
 }
 
-func (s *timedConn) Write(p []byte) (n int, err error) {
+func (tc *timedConn) Write(p []byte) (n int, err error) {
 	for n < len(p) {
-		if !s.begin() {
+		if !tc.begin() {
 			return n, net.ErrClosed
 		}
-		m, err := s.Conn.Write(p[n:min(len(p), n+sendPiece)])
+		m, err := tc.Conn.Write(p[n:min(len(p), n+sendPiece)])
 		if n += m; err != nil {
-			s.failed(err)
+			tc.failed(err)
 			return n, err
 		}
 	}
 	return n, nil
 }
 
-func (s *timedConn) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.writingStopped && s.Conn.SetWriteDeadline(time.Now().Add(stallTimeout)) == nil
+func (tc *timedConn) begin() bool {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	return !tc.writingStopped && tc.Conn.SetWriteDeadline(time.Now().Add(stallTimeout)) == nil
 }
 
-func (s *timedConn) failed(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stalled = !s.writingStopped && errors.Is(err, os.ErrDeadlineExceeded)
+func (tc *timedConn) failed(err error) {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	tc.stalled = !tc.writingStopped && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // stopWriting ends the current write and refuses later ones.
-func (s *timedConn) stopWriting() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.writingStopped = true
-	s.Conn.SetWriteDeadline(time.Unix(1, 0))
+func (tc *timedConn) stopWriting() {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	tc.writingStopped = true
+	tc.Conn.SetWriteDeadline(time.Unix(1, 0))
 }
 
-func (s *timedConn) hasStalled() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stalled
+func (tc *timedConn) hasStalled() bool {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	return tc.stalled
 }
 
 // post sends the event and reads the answer, which may arrive before the body is sent. It implements HTTP/1.1 itself
@@ -210,11 +210,11 @@ type countingWriter struct {
 	err error
 }
 
-func (k *countingWriter) Write(p []byte) (int, error) {
-	n, err := k.w.Write(p)
-	k.n += int64(n)
+func (cw *countingWriter) Write(p []byte) (int, error) {
+	n, err := cw.w.Write(p)
+	cw.n += int64(n)
 	if err != nil {
-		k.err = err
+		cw.err = err
 	}
 	return n, err
 }
@@ -255,11 +255,11 @@ type countingReader struct {
 	err error
 }
 
-func (k *countingReader) Read(p []byte) (int, error) {
-	n, err := k.r.Read(p)
-	k.n += int64(n)
+func (cr *countingReader) Read(p []byte) (int, error) {
+	n, err := cr.r.Read(p)
+	cr.n += int64(n)
 	if err != nil {
-		k.err = err
+		cr.err = err
 	}
 	return n, err
 }

@@ -14,50 +14,50 @@ import (
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestNodeStates(t *testing.T) {
-	b := newRegistry()
+	r := newRegistry()
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	check := func(s float64, state State, usable bool, shares int) {
 		t.Helper()
-		v := b.view(at(s))
+		v := r.view(at(s))
 		n, ok := v.Node("a")
 		require.True(t, ok)
 		require.Equal(t, []any{state, usable, shares}, []any{n.State, n.Usable, len(v.Shares)})
 	}
-	require.True(t, b.setGossip("a", "10.0.0.2:1", meta{Role: RoleProber, Listen: "l"}, at(0)))
+	require.True(t, r.setGossip("a", "10.0.0.2:1", meta{Role: RoleProber, Listen: "l"}, at(0)))
 	check(1, Suspect, false, 0)
-	b.setStream("a", liveStream(1, 2), at(2))
+	r.setStream("a", liveStream(1, 2), at(2))
 	check(2, Alive, true, 2)
-	b.removeGossip("a", at(3))
+	r.removeGossip("a", at(3))
 	check(4, Alive, true, 2)
-	b.setStream("a", Stream{Usable: true, Problem: "broken"}, at(10)) // lost, but still usable
+	r.setStream("a", Stream{Usable: true, Problem: "broken"}, at(10)) // lost, but still usable
 	check(11, Suspect, true, 2)
-	b.setStream("a", Stream{Problem: "silent"}, at(25))
+	r.setStream("a", Stream{Problem: "silent"}, at(25))
 	check(26, Suspect, false, 2)
 	check(69.9, Suspect, false, 2)
 	check(70, Gone, false, 0)
-	b.setStream("a", liveStream(1, 2), at(80))
+	r.setStream("a", liveStream(1, 2), at(80))
 	check(80, Alive, true, 2)
 	s := liveStream(1, 2)
 	s.Draining = true
-	b.setStream("a", s, at(90))
+	r.setStream("a", s, at(90))
 	check(90, Draining, false, 0)
-	b.setStream("a", Stream{Draining: true}, at(95))
+	r.setStream("a", Stream{Draining: true}, at(95))
 	check(96, Draining, false, 0)
 	check(155, Gone, false, 0)
-	b.view(at(95).Add(forgetAfter))
-	require.Empty(t, b.view(at(95).Add(forgetAfter)).Nodes)
+	r.view(at(95).Add(forgetAfter))
+	require.Empty(t, r.view(at(95).Add(forgetAfter)).Nodes)
 }
 
 func TestIdentityBelongsToOneNode(t *testing.T) {
-	b := newRegistry()
+	r := newRegistry()
 	for _, name := range []string{"a", "b", "c"} {
-		b.setGossip(name, "x", meta{Role: RoleProber}, start)
+		r.setGossip(name, "x", meta{Role: RoleProber}, start)
 	}
-	b.setStream("b", liveStream(1, 2), start)
-	b.view(start)
-	b.setStream("a", liveStream(2, 3), start)
-	b.setStream("c", liveStream(4, 4), start)
-	v := b.view(start)
+	r.setStream("b", liveStream(1, 2), start)
+	r.view(start)
+	r.setStream("a", liveStream(2, 3), start)
+	r.setStream("c", liveStream(4, 4), start)
+	v := r.view(start)
 	require.Equal(t, []Share{{identity(1), "b", true}, {identity(2), "b", true}}, v.Shares)
 	n, _ := v.Node("a")
 	require.False(t, n.Usable)
@@ -65,56 +65,56 @@ func TestIdentityBelongsToOneNode(t *testing.T) {
 	n, _ = v.Node("c")
 	require.Equal(t, "two of its identities are named 192.0.2.4", n.Problem)
 
-	b.setStream("b", Stream{}, start)
-	require.Len(t, b.view(start.Add(KeepShare-1)).Shares, 2, "what b has is kept while its share is")
-	v = b.view(start.Add(KeepShare))
+	r.setStream("b", Stream{}, start)
+	require.Len(t, r.view(start.Add(KeepShare-1)).Shares, 2, "what b has is kept while its share is")
+	v = r.view(start.Add(KeepShare))
 	require.Equal(t, []Share{{identity(2), "a", true}, {identity(3), "a", true}}, v.Shares)
 }
 
 func TestNodesAreBounded(t *testing.T) {
-	b := newRegistry()
+	r := newRegistry()
 	for i := range MaxNodes {
-		require.True(t, b.setGossip(fmt.Sprint(i), "x", meta{Role: RoleProber}, start))
+		require.True(t, r.setGossip(fmt.Sprint(i), "x", meta{Role: RoleProber}, start))
 	}
-	require.False(t, b.setGossip("more", "x", meta{Role: RoleProber}, start))
-	require.Len(t, b.view(start).Nodes, MaxNodes)
+	require.False(t, r.setGossip("more", "x", meta{Role: RoleProber}, start))
+	require.Len(t, r.view(start).Nodes, MaxNodes)
 }
 
 // Whatever the order of events: shares are unique and sorted, they are those of nodes that are alive or absent for less than a
 // minute, and a node without a stream is never usable for long.
 func TestViewInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b, now := newRegistry(), start
+		r, now := newRegistry(), start
 		lastLive := map[string]time.Time{} // last time that the stream was live
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
 			for name := range lastLive {
-				if e := b.nodes[name]; e != nil && e.stream.Live {
+				if e := r.nodes[name]; e != nil && e.stream.Live {
 					lastLive[name] = now
 				}
 			}
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				b.setGossip(name, "x", meta{Role: RoleProber}, now)
+				r.setGossip(name, "x", meta{Role: RoleProber}, now)
 			case 1:
-				b.removeGossip(name, now)
+				r.removeGossip(name, now)
 			case 2:
-				if b.nodes[name] != nil {
+				if r.nodes[name] != nil {
 					lastLive[name] = now
 				}
-				b.setStream(name, liveStream(rapid.IntRange(1, 4).Draw(t, "id")), now)
+				r.setStream(name, liveStream(rapid.IntRange(1, 4).Draw(t, "id")), now)
 			case 3:
-				b.setStream(name, Stream{}, now)
+				r.setStream(name, Stream{}, now)
 			}
-			v := b.view(now)
+			v := r.view(now)
 			require.True(t, slices.IsSortedFunc(v.Shares, func(x, y Share) int { return strings.Compare(x.Name, y.Name) }))
 			for i, s := range v.Shares {
 				require.True(t, i == 0 || v.Shares[i-1].Name != s.Name, "one identity, two shares")
 				require.Less(t, now.Sub(lastLive[s.Node]), KeepShare)
 				n, _ := v.Node(s.Node)
 				require.Contains(t, n.Identities, s.Identity)
-				require.Equal(t, b.nodes[s.Node].stream.Usable, s.Usable)
+				require.Equal(t, r.nodes[s.Node].stream.Usable, s.Usable)
 			}
 		}
 	})

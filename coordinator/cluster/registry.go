@@ -52,18 +52,18 @@ func newRegistry() *registry {
 }
 
 // node finds or makes an entry; nil when there are too many.
-func (b *registry) node(name string, now time.Time) *entry {
-	e := b.nodes[name]
-	if e == nil && len(b.nodes) < MaxNodes {
+func (r *registry) node(name string, now time.Time) *entry {
+	e := r.nodes[name]
+	if e == nil && len(r.nodes) < MaxNodes {
 		e = &entry{name: name, since: now, gossipLost: now}
-		b.nodes[name] = e
+		r.nodes[name] = e
 	}
 	return e
 }
 
 // restore adds a node that had a share before the start and is missing now.
-func (b *registry) restore(name, listen string, identities []Identity, now time.Time) {
-	if e := b.node(name, now); e != nil && !e.stream.Live && len(e.stream.Identities) == 0 {
+func (r *registry) restore(name, listen string, identities []Identity, now time.Time) {
+	if e := r.node(name, now); e != nil && !e.stream.Live && len(e.stream.Identities) == 0 {
 		e.streamLost, e.stream.Identities = now, identities
 		if e.gossip == "" {
 			e.meta = meta{Protocol: Protocol, Role: RoleProber, Listen: listen}
@@ -72,12 +72,12 @@ func (b *registry) restore(name, listen string, identities []Identity, now time.
 }
 
 // setGossip records what gossip says of a node; false if there are too many nodes.
-func (b *registry) setGossip(name, address string, m meta, now time.Time) bool {
+func (r *registry) setGossip(name, address string, m meta, now time.Time) bool {
 	if m.Role != RoleProber {
-		b.rivals[name] = address
+		r.rivals[name] = address
 		return true
 	}
-	e := b.node(name, now)
+	e := r.node(name, now)
 	if e == nil {
 		return false
 	}
@@ -86,16 +86,16 @@ func (b *registry) setGossip(name, address string, m meta, now time.Time) bool {
 }
 
 // removeGossip records that gossip has lost a node.
-func (b *registry) removeGossip(name string, now time.Time) {
-	delete(b.rivals, name)
-	if e := b.nodes[name]; e != nil {
+func (r *registry) removeGossip(name string, now time.Time) {
+	delete(r.rivals, name)
+	if e := r.nodes[name]; e != nil {
 		e.gossip, e.gossipLost = "", now
 	}
 }
 
 // setStream sets the state of a node's stream. A node that gossip never named has none.
-func (b *registry) setStream(name string, s Stream, now time.Time) {
-	e := b.nodes[name]
+func (r *registry) setStream(name string, s Stream, now time.Time) {
+	e := r.nodes[name]
 	if e == nil {
 		return
 	}
@@ -112,17 +112,17 @@ func (b *registry) setStream(name string, s Stream, now time.Time) {
 }
 
 // view applies the passing of time and derives the View.
-func (b *registry) view(now time.Time) *View {
-	v := &View{Problem: b.problem}
-	b.removeExpired(now)
-	for _, e := range b.nodes {
+func (r *registry) view(now time.Time) *View {
+	v := &View{Problem: r.problem}
+	r.removeExpired(now)
+	for _, e := range r.nodes {
 		if s := e.stateAt(now); s != e.state {
 			e.state, e.since = s, now
 		}
 	}
-	b.assignIdentities()
-	for _, e := range b.nodes {
-		n, keepsShare := b.nodeView(e)
+	r.assignIdentities()
+	for _, e := range r.nodes {
+		n, keepsShare := r.nodeView(e)
 		v.Nodes = append(v.Nodes, n)
 		if keepsShare {
 			for _, id := range n.Identities {
@@ -130,7 +130,7 @@ func (b *registry) view(now time.Time) *View {
 			}
 		}
 	}
-	for name, address := range b.rivals {
+	for name, address := range r.rivals {
 		v.Rivals = append(v.Rivals, name+" at "+address)
 	}
 	slices.SortFunc(v.Nodes, func(x, y Node) int { return strings.Compare(x.Name, y.Name) })
@@ -160,43 +160,43 @@ func (e *entry) keepsShare() bool {
 }
 
 // removeExpired drops nodes that have been gone for forgetAfter.
-func (b *registry) removeExpired(now time.Time) {
-	for name, e := range b.nodes {
+func (r *registry) removeExpired(now time.Time) {
+	for name, e := range r.nodes {
 		if e.gossip == "" && !e.stream.Live && now.Sub(e.streamLost) >= forgetAfter && now.Sub(e.gossipLost) >= forgetAfter {
-			delete(b.nodes, name)
+			delete(r.nodes, name)
 		}
 	}
 }
 
 // assignIdentities assigns each identity to the node that had it, else to the first node by name that claims it.
-func (b *registry) assignIdentities() {
-	for id, owner := range b.owners {
-		e := b.nodes[owner]
+func (r *registry) assignIdentities() {
+	for id, owner := range r.owners {
+		e := r.nodes[owner]
 		if e == nil || !e.keepsShare() || !slices.ContainsFunc(e.stream.Identities, func(i Identity) bool { return i.Name == id }) {
-			delete(b.owners, id)
+			delete(r.owners, id)
 		}
 	}
-	names := make([]string, 0, len(b.nodes))
-	for name := range b.nodes {
+	names := make([]string, 0, len(r.nodes))
+	for name := range r.nodes {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		e := b.nodes[name]
-		if !e.keepsShare() || b.conflict(e) != "" {
+		e := r.nodes[name]
+		if !e.keepsShare() || r.conflict(e) != "" {
 			continue
 		}
 		for _, id := range e.stream.Identities {
-			b.owners[id.Name] = name
+			r.owners[id.Name] = name
 		}
 	}
 }
 
 // conflict says which identity of the node belongs to another; empty if none.
-func (b *registry) conflict(e *entry) string {
+func (r *registry) conflict(e *entry) string {
 	seen := map[string]bool{}
 	for _, id := range e.stream.Identities {
-		if owner, ok := b.owners[id.Name]; ok && owner != e.name {
+		if owner, ok := r.owners[id.Name]; ok && owner != e.name {
 			return fmt.Sprintf("identity %s is node %s's; give each address to one node", id.Name, owner)
 		}
 		if seen[id.Name] {
@@ -208,14 +208,14 @@ func (b *registry) conflict(e *entry) string {
 }
 
 // nodeView returns the node for a View, and whether it keeps a share.
-func (b *registry) nodeView(e *entry) (Node, bool) {
+func (r *registry) nodeView(e *entry) (Node, bool) {
 	n := Node{Name: e.name, Gossip: e.gossip, Listen: e.meta.Listen, Version: e.meta.Version, State: e.state, Since: e.since,
 		Usable: e.stream.Usable && !e.stream.Draining, Identities: slices.Clone(e.stream.Identities), Problem: e.stream.Problem}
 	if e.stream.Version != "" {
 		n.Version = e.stream.Version
 	}
 	keepsShare := e.keepsShare()
-	if reason := b.conflict(e); keepsShare && reason != "" {
+	if reason := r.conflict(e); keepsShare && reason != "" {
 		n.Usable, n.Problem, keepsShare = false, reason, false
 	}
 	if n.Problem == "" && !e.stream.Live {

@@ -58,12 +58,12 @@ type packingReader struct {
 	src    *bufio.Reader
 }
 
-func (f *packingReader) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
+func (pr *packingReader) Read(p []byte) (int, error) {
+	n, err := pr.r.Read(p)
 	if err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return n, err
 	}
-	return n, packingError(f.src, f.format, err)
+	return n, packingError(pr.src, pr.format, err)
 }
 
 // packingError is the error of reading the upload if that fails still, else a refusal of the compressed data.

@@ -249,11 +249,11 @@ type appendFile struct {
 }
 
 // add writes b at the end and returns its offset.
-func (t *appendFile) add(b []byte) (int64, error) {
-	at := t.end
-	if _, err := t.f.WriteAt(b, at); err != nil {
+func (af *appendFile) add(b []byte) (int64, error) {
+	at := af.end
+	if _, err := af.f.WriteAt(b, at); err != nil {
 		return 0, err
 	}
-	t.end += int64(len(b))
+	af.end += int64(len(b))
 	return at, nil
 }

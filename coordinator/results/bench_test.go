@@ -15,11 +15,11 @@ func BenchmarkAnswer(b *testing.B) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	v := engine.VerdictFor(engine.ReasonTimeout, "rule", engine.FlagRole, at)
 	v.ProviderName, v.MX = "other", []string{"mx1.shop.test", "mx2.shop.test"}
-	a := Single{Email: "cached@shop.test", Verdict: v, Credits: 1}
+	s := Single{Email: "cached@shop.test", Verdict: v, Credits: 1}
 	var text []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		text = a.AppendJSON(text[:0], at)
+		text = s.AppendJSON(text[:0], at)
 	}
 }
 

@@ -23,13 +23,13 @@ type Single struct {
 }
 
 // AppendJSON appends the verification result of the API: 15 keys, or 16 with details. The score is as of now.
-func (a *Single) AppendJSON(dst []byte, now time.Time) []byte {
-	v := a.Verdict
+func (s *Single) AppendJSON(dst []byte, now time.Time) []byte {
+	v := s.Verdict
 	v.Score = engine.Score(&v, now)
-	r := row{email: a.Email, verdict: &v, provider: v.ProviderName, mx: v.MX, credits: a.Credits}
+	r := row{email: s.Email, verdict: &v, provider: v.ProviderName, mx: v.MX, credits: s.Credits}
 	dst = r.appendKeys(append(dst, '{'))
-	if a.Details {
-		dst = a.appendDetails(append(dst, `,"details":`...), &v, now)
+	if s.Details {
+		dst = s.appendDetails(append(dst, `,"details":`...), &v, now)
 	}
 	return append(dst, '}')
 }
@@ -73,10 +73,10 @@ func (r *row) appendKeys(dst []byte) []byte {
 	return jsontext.AppendTime(append(dst, `,"verified_at":`...), v.VerifiedAt)
 }
 
-func (a *Single) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
+func (s *Single) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	d := &v.Details
-	dst = jsontext.AppendStringOrNull(append(dst, `{"normalized_email":`...), a.Normalized)
-	dst = jsontext.AppendStringOrNull(append(dst, `,"did_you_mean":`...), a.DidYouMean)
+	dst = jsontext.AppendStringOrNull(append(dst, `{"normalized_email":`...), s.Normalized)
+	dst = jsontext.AppendStringOrNull(append(dst, `,"did_you_mean":`...), s.DidYouMean)
 	dst = appendTri(append(dst, `,"is_catch_all":`...), d.CatchAll)
 	dst = strconv.AppendBool(append(dst, `,"mailbox_full":`...), d.Full)
 	dst = strconv.AppendBool(append(dst, `,"mailbox_disabled":`...), d.Disabled)
@@ -86,9 +86,9 @@ func (a *Single) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []b
 	dst = jsontext.AppendStringOrNull(append(dst, `,"smtp_message":`...), d.Message)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"stage":`...), stageText(d))
 	dst = strconv.AppendInt(append(dst, `,"attempts":`...), int64(d.Attempts), 10)
-	dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), a.Took.Milliseconds(), 10)
+	dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), s.Took.Milliseconds(), 10)
 	dst = jsontext.AppendNumberOrNull(append(dst, `,"retry_after":`...), secondsUntil(d.NextRetry, now))
-	dst = jsontext.AppendStringOrNull(append(dst, `,"checked_by":`...), a.Node)
+	dst = jsontext.AppendStringOrNull(append(dst, `,"checked_by":`...), s.Node)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"rule":`...), v.Rule)
 	dst = appendScoreParts(append(dst, `,"score_parts":`...), engine.ScoreParts(v, now))
 	return append(strconv.AppendBool(append(dst, `,"is_alias":`...), v.Flags.Has(engine.FlagAlias)), '}')

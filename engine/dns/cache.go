@@ -33,25 +33,25 @@ type cacheEntry[V any] struct {
 }
 
 func newCache[V any](size int) *cache[V] {
-	m := &cache[V]{seed: maphash.MakeSeed(), capacity: max(size/cacheShards/2, 1)}
-	for i := range m.shards {
-		m.shards[i].young, m.shards[i].old = map[string]*cacheEntry[V]{}, map[string]*cacheEntry[V]{}
-		m.shards[i].inFlight = map[string]*cacheEntry[V]{}
+	c := &cache[V]{seed: maphash.MakeSeed(), capacity: max(size/cacheShards/2, 1)}
+	for i := range c.shards {
+		c.shards[i].young, c.shards[i].old = map[string]*cacheEntry[V]{}, map[string]*cacheEntry[V]{}
+		c.shards[i].inFlight = map[string]*cacheEntry[V]{}
 	}
-	return m
+	return c
 }
 
-func (m *cache[V]) shard(key string) *cacheShard[V] {
-	return &m.shards[maphash.String(m.seed, key)%cacheShards]
+func (c *cache[V]) shard(key string) *cacheShard[V] {
+	return &c.shards[maphash.String(c.seed, key)%cacheShards]
 }
 
 // get returns the value of key: kept, being fetched by another caller, or fetched now in this goroutine.
 // It returns false when ctx ended first; what fetch returned after that is neither kept nor given to another caller.
-func (m *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Duration)) (V, bool) {
-	s := m.shard(key)
+func (c *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Duration)) (V, bool) {
+	s := c.shard(key)
 	for {
 		s.mu.Lock()
-		if k := s.find(key, m.capacity); k != nil && time.Now().Before(k.until) {
+		if k := s.find(key, c.capacity); k != nil && time.Now().Before(k.until) {
 			s.mu.Unlock()
 			return k.value, true
 		}
@@ -60,7 +60,7 @@ func (m *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Du
 			f = &cacheEntry[V]{}
 			s.inFlight[key] = f
 			s.mu.Unlock()
-			return m.load(ctx, s, key, f, fetch)
+			return c.load(ctx, s, key, f, fetch)
 		}
 		if f.done == nil {
 			f.done = make(chan struct{})
@@ -80,7 +80,7 @@ func (m *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Du
 }
 
 // load fetches the value of an entry and wakes the callers that wait for it.
-func (m *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *cacheEntry[V], fetch func() (V, time.Duration)) (V, bool) {
+func (c *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *cacheEntry[V], fetch func() (V, time.Duration)) (V, bool) {
 	var ttl time.Duration
 	defer func() {
 		s.mu.Lock()
@@ -88,7 +88,7 @@ func (m *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *ca
 		delete(s.inFlight, key)
 		if f.ok && ttl > 0 {
 			f.until = time.Now().Add(ttl)
-			s.put(key, f, m.capacity) // an entry of the key in old has expired and is not found again
+			s.put(key, f, c.capacity) // an entry of the key in old has expired and is not found again
 		}
 		if f.done != nil {
 			close(f.done)
@@ -123,18 +123,18 @@ func (s *cacheShard[V]) put(key string, k *cacheEntry[V], capacity int) {
 }
 
 // forget drops the kept entry of a key.
-func (m *cache[V]) forget(key string) {
-	s := m.shard(key)
+func (c *cache[V]) forget(key string) {
+	s := c.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.young, key)
 	delete(s.old, key)
 }
 
-func (m *cache[V]) len() int {
+func (c *cache[V]) len() int {
 	n := 0
-	for i := range m.shards {
-		s := &m.shards[i]
+	for i := range c.shards {
+		s := &c.shards[i]
 		s.mu.Lock()
 		n += len(s.young) + len(s.old)
 		s.mu.Unlock()

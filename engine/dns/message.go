@@ -108,26 +108,26 @@ type reply struct {
 }
 
 // readReply parses a message; false if it has no header or question. Errors in the additional section do not matter.
-func readReply(msg []byte) (m reply, ok bool) {
-	err := m.Unpack(msg)
-	if len(msg) < headerLen || err != nil && m.Question == nil {
-		return m, false
+func readReply(msg []byte) (r reply, ok bool) {
+	err := r.Unpack(msg)
+	if len(msg) < headerLen || err != nil && r.Question == nil {
+		return r, false
 	}
-	m.whole = len(m.Answer) == int(binary.BigEndian.Uint16(msg[6:])) && len(m.Ns) == int(binary.BigEndian.Uint16(msg[8:]))
-	return m, true
+	r.whole = len(r.Answer) == int(binary.BigEndian.Uint16(msg[6:])) && len(r.Ns) == int(binary.BigEndian.Uint16(msg[8:]))
+	return r, true
 }
 
 // answers reports whether m is a reply to q (RFC 5452 section 9.1). The caller has compared the id.
 // A server that could not read the query may leave the question out.
-func (m *reply) answers(q question) bool {
-	if !m.Response || m.Opcode != dns.OpcodeQuery {
+func (r *reply) answers(q question) bool {
+	if !r.Response || r.Opcode != dns.OpcodeQuery {
 		return false
 	}
-	switch len(m.Question) {
+	switch len(r.Question) {
 	case 0:
-		return m.Rcode == dns.RcodeFormatError || m.Rcode == dns.RcodeNotImplemented
+		return r.Rcode == dns.RcodeFormatError || r.Rcode == dns.RcodeNotImplemented
 	case 1:
-		asked := m.Question[0]
+		asked := r.Question[0]
 		return same(asked.Name, q.name) && asked.Qtype == q.kind && asked.Qclass == dns.ClassINET
 	}
 	return false
@@ -139,8 +139,8 @@ func same(name, plain string) bool {
 }
 
 // parse reads the answer from a reply; answers(q) holds.
-func (m *reply) parse(q question) answer {
-	switch m.Rcode {
+func (r *reply) parse(q question) answer {
+	switch r.Rcode {
 	case dns.RcodeFormatError, dns.RcodeNotImplemented, dns.RcodeBadVers:
 		return answer{outcome: noEDNS}
 	case dns.RcodeServerFailure:
@@ -150,21 +150,21 @@ func (m *reply) parse(q question) answer {
 		return answer{}
 	}
 	switch {
-	case m.Truncated:
+	case r.Truncated:
 		return answer{outcome: truncated}
-	case !m.whole:
+	case !r.whole:
 		return answer{}
-	case m.Rcode == dns.RcodeNameError:
-		return m.negative(nxDomain)
+	case r.Rcode == dns.RcodeNameError:
+		return r.negative(nxDomain)
 	}
-	return m.positive(q)
+	return r.positive(q)
 }
 
 // positive reads a reply without an error code.
-func (m *reply) positive(q question) answer {
+func (r *reply) positive(q question) answer {
 	owner, a := q.name, answer{ttl: math.MaxUint32}
 	for hops := 0; ; hops++ {
-		alias := m.aliasOf(owner)
+		alias := r.aliasOf(owner)
 		if alias == nil {
 			break
 		}
@@ -175,7 +175,7 @@ func (m *reply) positive(q question) answer {
 		owner, a.ttl = target, min(a.ttl, ttlOf(alias))
 	}
 	aliasTTL := a.ttl
-	for _, rr := range m.Answer {
+	for _, rr := range r.Answer {
 		if h := rr.Header(); h.Rrtype == q.kind && h.Class == dns.ClassINET && same(h.Name, owner) && !a.addRecord(rr) {
 			return answer{}
 		}
@@ -184,15 +184,15 @@ func (m *reply) positive(q question) answer {
 		a.outcome = found
 		return a
 	}
-	negative := m.negative(noData)
+	negative := r.negative(noData)
 	if owner != q.name && negative.ttl == 0 && !negative.outcome.failed() {
 		return answer{outcome: found, alias: owner, ttl: aliasTTL}
 	}
 	return negative
 }
 
-func (m *reply) aliasOf(name string) *dns.CNAME {
-	for _, rr := range m.Answer {
+func (r *reply) aliasOf(name string) *dns.CNAME {
+	for _, rr := range r.Answer {
 		if c, ok := rr.(*dns.CNAME); ok && c.Hdr.Class == dns.ClassINET && same(c.Hdr.Name, name) {
 			return c
 		}
@@ -254,9 +254,9 @@ func (a *answer) addMX(preference uint16, name string) {
 
 // negative finds the TTL of a negative answer: the lower of the SOA's own TTL and its MINIMUM (RFC 2308 section 5).
 // Without a SOA it is not cached. A NODATA that only names other servers is a lame server's referral (RFC 2308 section 2.2).
-func (m *reply) negative(o outcome) answer {
+func (r *reply) negative(o outcome) answer {
 	referral := false
-	for _, rr := range m.Ns {
+	for _, rr := range r.Ns {
 		switch rr := rr.(type) {
 		case *dns.SOA:
 			return answer{outcome: o, ttl: min(ttlOf(rr), rr.Minttl)}
@@ -264,7 +264,7 @@ func (m *reply) negative(o outcome) answer {
 			referral = true
 		}
 	}
-	if o == noData && referral && !m.Authoritative && !m.RecursionAvailable {
+	if o == noData && referral && !r.Authoritative && !r.RecursionAvailable {
 		return answer{}
 	}
 	return answer{outcome: o}

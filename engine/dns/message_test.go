@@ -51,11 +51,11 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		m, ok := readReply(msg)
-		if !ok || !m.answers(q) {
+		r, ok := readReply(msg)
+		if !ok || !r.answers(q) {
 			return
 		}
-		a := m.parse(q)
+		a := r.parse(q)
 		if len(a.mx) > maxMX || len(a.addrs) > maxAddrs || a.outcome > nxDomain {
 			t.Fatalf("%+v", a)
 		}
@@ -91,7 +91,7 @@ func BenchmarkParse(b *testing.B) {
 	msg := parseZone(examples).handle(q, false)
 	b.ReportAllocs()
 	for b.Loop() {
-		if m, ok := readReply(msg); !ok || m.parse(question{"plain.example", typeMX}).outcome != found {
+		if r, ok := readReply(msg); !ok || r.parse(question{"plain.example", typeMX}).outcome != found {
 			b.Fatal("not read")
 		}
 	}

@@ -100,9 +100,9 @@ func (q *queries) remove(p *pending) {
 }
 
 // match finds the query that a reply answers: id, server and question must all match. nil for none.
-func (q *queries) match(m *reply, from netip.AddrPort) *pending {
-	p := q.byID[m.Id]
-	if p == nil || p.server.addr != from || !m.answers(p.question) {
+func (q *queries) match(r *reply, from netip.AddrPort) *pending {
+	p := q.byID[r.Id]
+	if p == nil || p.server.addr != from || !r.answers(p.question) {
 		return nil
 	}
 	return p

@@ -216,11 +216,11 @@ func TestMXOrderIsCanonical(t *testing.T) {
 		}
 		q := new(dns.Msg).SetQuestion("x.example.", dns.TypeMX)
 		msg := z.handle(q, true)
-		m, ok := readReply(msg)
+		r, ok := readReply(msg)
 		if !ok {
 			t.Fatal("not read")
 		}
-		a := m.parse(question{"x.example", typeMX})
+		a := r.parse(question{"x.example", typeMX})
 		var got []string
 		for _, m := range a.mx {
 			got = append(got, m.Host)

@@ -21,14 +21,14 @@ type queuedQuery struct {
 	to  *server
 }
 
-func (o *sendQueue) add(p *pending) {
-	o.text = append(o.text, packQuery(o.text[len(o.text):cap(o.text)], p.id, p.question, p.edns)...)
-	o.ready = append(o.ready, queuedQuery{len(o.text), p.id, p, p.server})
+func (sq *sendQueue) add(p *pending) {
+	sq.text = append(sq.text, packQuery(sq.text[len(sq.text):cap(sq.text)], p.id, p.question, p.edns)...)
+	sq.ready = append(sq.ready, queuedQuery{len(sq.text), p.id, p, p.server})
 }
 
-func (o *sendQueue) reset() {
-	clear(o.ready)
-	o.text, o.ready = o.text[:0], o.ready[:0]
+func (sq *sendQueue) reset() {
+	clear(sq.ready)
+	sq.text, sq.ready = sq.text[:0], sq.ready[:0]
 }
 
 // batchSize is how many datagrams one system call sends or receives at most.
@@ -55,23 +55,23 @@ func newPackets(conn net.PacketConn) *packets {
 }
 
 // send sends the queries of a send queue, and calls failed with each that could not be sent.
-func (p *packets) send(o *sendQueue, failed func(*queuedQuery)) {
+func (p *packets) send(sq *sendQueue, failed func(*queuedQuery)) {
 	if p.batch == nil {
-		p.sendEach(o, failed)
+		p.sendEach(sq, failed)
 		return
 	}
-	for from, k := 0, 0; k < len(o.ready); {
+	for from, k := 0, 0; k < len(sq.ready); {
 		n := 0
-		for ; n < batchSize && k+n < len(o.ready); n++ {
-			g := &o.ready[k+n]
-			p.out[n].Buffers[0], p.out[n].Addr = o.text[from:g.end], g.to.udp
+		for ; n < batchSize && k+n < len(sq.ready); n++ {
+			g := &sq.ready[k+n]
+			p.out[n].Buffers[0], p.out[n].Addr = sq.text[from:g.end], g.to.udp
 			from = g.end
 		}
 		for msgs := p.out[:n]; len(msgs) > 0; {
 			sent, err := p.batch.WriteBatch(msgs, 0)
 			if err != nil { // the error is that of the first that was not sent
 				sent = max(sent, 0)
-				failed(&o.ready[k+n-len(msgs)+sent])
+				failed(&sq.ready[k+n-len(msgs)+sent])
 				sent++
 			}
 			msgs = msgs[min(sent, len(msgs)):]
@@ -80,11 +80,11 @@ func (p *packets) send(o *sendQueue, failed func(*queuedQuery)) {
 	}
 }
 
-func (p *packets) sendEach(o *sendQueue, failed func(*queuedQuery)) {
+func (p *packets) sendEach(sq *sendQueue, failed func(*queuedQuery)) {
 	from := 0
-	for i := range o.ready {
-		g := &o.ready[i]
-		msg := append([]byte(nil), o.text[from:g.end]...) // an in-memory network keeps it
+	for i := range sq.ready {
+		g := &sq.ready[i]
+		msg := append([]byte(nil), sq.text[from:g.end]...) // an in-memory network keeps it
 		from = g.end
 		if _, err := p.conn.WriteTo(msg, g.to.udp); err != nil {
 			failed(g)

@@ -181,10 +181,10 @@ func (s *socket) cancel(p *pending) {
 }
 
 // claim removes the query that a reply answers from the list. A reply that matches none is dropped; the query goes on waiting.
-func (s *socket) claim(m *reply, from netip.AddrPort) *pending {
+func (s *socket) claim(r *reply, from netip.AddrPort) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.waiting.match(m, from)
+	p := s.waiting.match(r, from)
 	if p != nil {
 		s.waiting.remove(p)
 		s.lastReply = time.Now()
@@ -215,12 +215,12 @@ func (s *socket) read() error {
 }
 
 func (s *socket) deliverReply(msg []byte, from net.Addr) {
-	m, ok := readReply(msg)
+	r, ok := readReply(msg)
 	if !ok {
 		return
 	}
-	if p := s.claim(&m, addrPortOf(from)); p != nil {
-		p.done <- m.parse(p.question)
+	if p := s.claim(&r, addrPortOf(from)); p != nil {
+		p.done <- r.parse(p.question)
 	}
 }
 

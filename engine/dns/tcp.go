@@ -58,9 +58,9 @@ func exchangeOn(conn net.Conn, q question) (answer, error) {
 	if _, err := io.ReadFull(conn, msg); err != nil {
 		return answer{}, err
 	}
-	m, ok := readReply(msg)
-	if !ok || m.Id != id || !m.answers(q) {
+	r, ok := readReply(msg)
+	if !ok || r.Id != id || !r.answers(q) {
 		return answer{}, nil
 	}
-	return m.parse(q), nil
+	return r.parse(q), nil
 }

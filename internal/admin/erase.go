@@ -96,7 +96,7 @@ func NewEraser(s *store.Store, jobs *coordinator.Coordinator, caches coordinator
 type LocalCache struct{ *cache.Cache }
 
 // Forget implements coordinator.Caches.
-func (k LocalCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+func (lc LocalCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
 	if done(console.HostName()) {
 		return nil, nil, nil
 	}
@@ -104,11 +104,11 @@ func (k LocalCache) Forget(_ context.Context, folded string, done func(string) b
 	if err != nil {
 		return nil, nil, err
 	}
-	key, verdicts := k.Keyer().Key(a), 0
-	if _, cached := k.Get(key, time.Now()); cached {
+	key, verdicts := lc.Keyer().Key(a), 0
+	if _, cached := lc.Get(key, time.Now()); cached {
 		verdicts = 1
 	}
-	if err := k.Delete(key); err != nil {
+	if err := lc.Delete(key); err != nil {
 		return nil, nil, err
 	}
 	return map[string]int{console.HostName(): verdicts}, nil, nil

@@ -17,9 +17,9 @@ type IO struct {
 }
 
 // Files is the file system of this machine, unless a test sets another.
-func (c *IO) Files() vfs.FS {
-	if c.Disk != nil {
-		return c.Disk
+func (i *IO) Files() vfs.FS {
+	if i.Disk != nil {
+		return i.Disk
 	}
 	return vfs.Default
 }

@@ -38,35 +38,35 @@ func New(h slog.Handler) slog.Handler {
 }
 
 // WithAttrs counts with f: a message is the same whatever its attributes are.
-func (f limiter) WithAttrs(a []slog.Attr) slog.Handler {
-	return limiter{f.Handler.WithAttrs(a), f.counters}
+func (l limiter) WithAttrs(a []slog.Attr) slog.Handler {
+	return limiter{l.Handler.WithAttrs(a), l.counters}
 }
 
 // WithGroup counts with f too.
-func (f limiter) WithGroup(name string) slog.Handler {
-	return limiter{f.Handler.WithGroup(name), f.counters}
+func (l limiter) WithGroup(name string) slog.Handler {
+	return limiter{l.Handler.WithGroup(name), l.counters}
 }
 
 // Handle logs a record, or counts it.
-func (f limiter) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn || f.allows(r) {
-		return f.Handler.Handle(ctx, r)
+func (l limiter) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn || l.allows(r) {
+		return l.Handler.Handle(ctx, r)
 	}
 	return nil
 }
 
-func (f limiter) allows(r slog.Record) bool {
-	f.counters.mu.Lock()
-	defer f.counters.mu.Unlock()
+func (l limiter) allows(r slog.Record) bool {
+	l.counters.mu.Lock()
+	defer l.counters.mu.Unlock()
 	now, message := time.Now(), r.Message
-	k := f.counters.byMessage[message]
-	if k == nil && len(f.counters.byMessage) >= maxMessages {
+	k := l.counters.byMessage[message]
+	if k == nil && len(l.counters.byMessage) >= maxMessages {
 		message = "other messages"
-		k = f.counters.byMessage[message]
+		k = l.counters.byMessage[message]
 	}
 	if k == nil {
 		k = new(messageCounter)
-		f.counters.byMessage[message] = k
+		l.counters.byMessage[message] = k
 	}
 	if k.dropped == 0 && now.Sub(k.periodStart) >= period {
 		k.periodStart, k.logged = now, 0
@@ -76,18 +76,18 @@ func (f limiter) allows(r slog.Record) bool {
 		return true
 	}
 	if k.dropped++; k.dropped == 1 {
-		time.AfterFunc(k.periodStart.Add(period).Sub(now), func() { f.logDropped(k, r.Level, message) })
+		time.AfterFunc(k.periodStart.Add(period).Sub(now), func() { l.logDropped(k, r.Level, message) })
 	}
 	return false
 }
 
 // logDropped logs how many lines of a message were left out.
-func (f limiter) logDropped(k *messageCounter, level slog.Level, message string) {
-	f.counters.mu.Lock()
+func (l limiter) logDropped(k *messageCounter, level slog.Level, message string) {
+	l.counters.mu.Lock()
 	left := k.dropped
 	k.dropped = 0
-	f.counters.mu.Unlock()
+	l.counters.mu.Unlock()
 	r := slog.NewRecord(time.Now(), level, "more lines of the same message were left out", 0)
 	r.Add("message", message, "lines", left)
-	_ = f.Handler.Handle(context.Background(), r) // as in slog itself, a failing log cannot be reported
+	_ = l.Handler.Handle(context.Background(), r) // as in slog itself, a failing log cannot be reported
 }

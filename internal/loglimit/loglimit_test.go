@@ -57,14 +57,14 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 func TestKindsOfLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		f := New(slog.NewTextHandler(&out, nil)).(limiter)
-		log := slog.New(f)
+		l := New(slog.NewTextHandler(&out, nil)).(limiter)
+		log := slog.New(l)
 		for i := range 10 * maxMessages {
 			log.Warn(fmt.Sprint("message ", i))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.LessOrEqual(t, len(f.counters.byMessage), maxMessages+1)
+		require.LessOrEqual(t, len(l.counters.byMessage), maxMessages+1)
 		require.Equal(t, maxMessages+maxLines+1, strings.Count(out.String(), "\n"))
 	})
 }

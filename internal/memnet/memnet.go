@@ -233,34 +233,34 @@ type deadlineCond struct {
 func newDeadlineCond(l sync.Locker) deadlineCond { return deadlineCond{cond: sync.NewCond(l)} }
 
 // set moves the deadline. The caller holds the lock.
-func (w *deadlineCond) set(t time.Time) {
-	w.deadline = t
-	w.cond.Broadcast()
+func (dc *deadlineCond) set(t time.Time) {
+	dc.deadline = t
+	dc.cond.Broadcast()
 }
 
-func (w *deadlineCond) expired() bool {
-	return !w.deadline.IsZero() && !time.Now().Before(w.deadline)
+func (dc *deadlineCond) expired() bool {
+	return !dc.deadline.IsZero() && !time.Now().Before(dc.deadline)
 }
 
 // wait waits for a broadcast or the deadline, and may return for neither. The
 // caller holds the lock, as for sync.Cond. The timer runs only during a wait.
-func (w *deadlineCond) wait() {
-	if w.deadline.IsZero() {
-		w.cond.Wait()
+func (dc *deadlineCond) wait() {
+	if dc.deadline.IsZero() {
+		dc.cond.Wait()
 		return
 	}
-	if w.timer == nil {
-		w.timer = time.AfterFunc(time.Until(w.deadline), w.wake)
+	if dc.timer == nil {
+		dc.timer = time.AfterFunc(time.Until(dc.deadline), dc.wake)
 	} else {
-		w.timer.Reset(time.Until(w.deadline))
+		dc.timer.Reset(time.Until(dc.deadline))
 	}
-	w.cond.Wait()
-	w.timer.Stop()
+	dc.cond.Wait()
+	dc.timer.Stop()
 }
 
 // wake takes the lock first, so that it cannot come between a check and its wait.
-func (w *deadlineCond) wake() {
-	w.cond.L.Lock()
-	defer w.cond.L.Unlock()
-	w.cond.Broadcast()
+func (dc *deadlineCond) wake() {
+	dc.cond.L.Lock()
+	defer dc.cond.L.Unlock()
+	dc.cond.Broadcast()
 }

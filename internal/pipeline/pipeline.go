@@ -10,16 +10,16 @@ import (
 // gets them in the order in which they were made. Items are reused; there are workers+2 of them, which bounds the memory.
 // The first error or panic in item order ends the pipeline. All its goroutines have ended when it returns.
 func Run[T any](items *Pool[T], workers int, fill, work, take func(*T) error) error {
-	p := newRunner(items, workers+2)
+	r := newRunner(items, workers+2)
 	var all sync.WaitGroup
 	for range workers {
-		all.Go(func() { p.runWorker(work) })
+		all.Go(func() { r.runWorker(work) })
 	}
 	var ended error
-	all.Go(func() { ended = p.fill(fill) })
-	failed := p.drain(take)
+	all.Go(func() { ended = r.fill(fill) })
+	failed := r.drain(take)
 	all.Wait()
-	p.releaseItems(items)
+	r.releaseItems(items)
 	switch {
 	case failed != nil:
 		return failed
@@ -43,50 +43,50 @@ type slot[T any] struct {
 }
 
 func newRunner[T any](items *Pool[T], slots int) *runner[T] {
-	p := &runner[T]{free: make(chan slot[T], slots), work: make(chan slot[T], slots), results: make(chan slot[T], slots), stop: make(chan struct{})}
+	r := &runner[T]{free: make(chan slot[T], slots), work: make(chan slot[T], slots), results: make(chan slot[T], slots), stop: make(chan struct{})}
 	for range slots {
 		item := items.Get()
-		p.items = append(p.items, item)
-		p.free <- slot[T]{item, make(chan error, 1)}
+		r.items = append(r.items, item)
+		r.free <- slot[T]{item, make(chan error, 1)}
 	}
-	return p
+	return r
 }
 
 // releaseItems returns the items to the pool, after all goroutines of the pipeline have ended.
-func (p *runner[T]) releaseItems(items *Pool[T]) {
-	for _, item := range p.items {
+func (r *runner[T]) releaseItems(items *Pool[T]) {
+	for _, item := range r.items {
 		items.Put(item)
 	}
 }
 
 // fill fills items until the fill function returns an error (io.EOF at the end) or the pipeline stops.
-func (p *runner[T]) fill(fill func(*T) error) error {
-	defer close(p.results)
-	defer close(p.work)
+func (r *runner[T]) fill(fill func(*T) error) error {
+	defer close(r.results)
+	defer close(r.work)
 	for {
 		var s slot[T]
 		select {
-		case s = <-p.free:
-		case <-p.stop:
+		case s = <-r.free:
+		case <-r.stop:
 			return nil
 		}
 		if err := Contain(func() error { return fill(s.item) }); err != nil {
 			return err
 		}
-		p.results <- s
-		p.work <- s
+		r.results <- s
+		r.work <- s
 	}
 }
 
-func (p *runner[T]) runWorker(work func(*T) error) {
-	for s := range p.work {
+func (r *runner[T]) runWorker(work func(*T) error) {
+	for s := range r.work {
 		s.done <- Contain(func() error { return work(s.item) })
 	}
 }
 
 // drain takes items in order until there are no more or one has failed; then it only waits for the remaining ones.
-func (p *runner[T]) drain(take func(*T) error) (failed error) {
-	for s := range p.results {
+func (r *runner[T]) drain(take func(*T) error) (failed error) {
+	for s := range r.results {
 		err := <-s.done
 		if failed != nil {
 			continue
@@ -96,10 +96,10 @@ func (p *runner[T]) drain(take func(*T) error) (failed error) {
 		}
 		if err != nil {
 			failed = err
-			close(p.stop)
+			close(r.stop)
 			continue
 		}
-		p.free <- s
+		r.free <- s
 	}
 	return failed
 }

@@ -10,9 +10,9 @@ type Pool[T any] struct {
 }
 
 // Get returns a kept value, or a new one.
-func (s *Pool[T]) Get() *T {
-	if s != nil {
-		if x, ok := s.pool.Get().(*T); ok {
+func (p *Pool[T]) Get() *T {
+	if p != nil {
+		if x, ok := p.pool.Get().(*T); ok {
 			return x
 		}
 	}
@@ -20,8 +20,8 @@ func (s *Pool[T]) Get() *T {
 }
 
 // Put returns a value that is not used any more.
-func (s *Pool[T]) Put(x *T) {
-	if s != nil && (s.Reset == nil || s.Reset(x)) {
-		s.pool.Put(x)
+func (p *Pool[T]) Put(x *T) {
+	if p != nil && (p.Reset == nil || p.Reset(x)) {
+		p.pool.Put(x)
 	}
 }

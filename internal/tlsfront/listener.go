@@ -81,57 +81,57 @@ func serverTLS(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Co
 }
 
 // readPair reads the files, and refuses a certificate that no client would accept.
-func (f *Listener) readPair() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(f.flags.TLSCert, f.flags.TLSKey)
+func (l *Listener) readPair() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(l.flags.TLSCert, l.flags.TLSKey)
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert %s with --tls-key %s: %w", f.flags.TLSCert, f.flags.TLSKey, err)
+		return nil, fmt.Errorf("--tls-cert %s with --tls-key %s: %w", l.flags.TLSCert, l.flags.TLSKey, err)
 	}
 	if now := time.Now(); now.After(pair.Leaf.NotAfter) {
-		return nil, fmt.Errorf("--tls-cert %s ended on %s: get a new one", f.flags.TLSCert, pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
+		return nil, fmt.Errorf("--tls-cert %s ended on %s: get a new one", l.flags.TLSCert, pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
 	return &pair, nil
 }
 
 // Reread reads the files again, for use. It returns nil without files.
-func (f *Listener) Reread() (*tls.Certificate, error) {
-	if f == nil || f.pair.Load() == nil {
+func (l *Listener) Reread() (*tls.Certificate, error) {
+	if l == nil || l.pair.Load() == nil {
 		return nil, nil
 	}
-	return f.readPair()
+	return l.readPair()
 }
 
 // Use serves a pair that Reread returned, from the next connection on.
-func (f *Listener) Use(pair *tls.Certificate) {
+func (l *Listener) Use(pair *tls.Certificate) {
 	if pair != nil {
-		f.pair.Store(pair)
+		l.pair.Store(pair)
 	}
 }
 
 // Config is the configuration of the listener; nil without TLS.
-func (f *Listener) Config() *tls.Config {
-	if f == nil {
+func (l *Listener) Config() *tls.Config {
+	if l == nil {
 		return nil
 	}
-	return f.config
+	return l.config
 }
 
 // Scheme is the scheme of the listener's URLs.
-func (f *Listener) Scheme() string {
-	if f == nil {
+func (l *Listener) Scheme() string {
+	if l == nil {
 		return "http"
 	}
 	return "https"
 }
 
 // Expiry is when the current certificate expires; zero if unknown, as with ACME, which renews by itself.
-func (f *Listener) Expiry() time.Time {
-	if f == nil || f.pair.Load() == nil {
+func (l *Listener) Expiry() time.Time {
+	if l == nil || l.pair.Load() == nil {
 		return time.Time{}
 	}
-	return f.pair.Load().Leaf.NotAfter
+	return l.pair.Load().Leaf.NotAfter
 }
 
 // Contradicts reports a public URL whose scheme the listener does not serve.
-func (f *Listener) Contradicts(publicURL string) bool {
-	return f != nil && strings.HasPrefix(publicURL, "http://")
+func (l *Listener) Contradicts(publicURL string) bool {
+	return l != nil && strings.HasPrefix(publicURL, "http://")
 }

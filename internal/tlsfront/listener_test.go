@@ -47,28 +47,28 @@ func TestFrontServesAPairOnceItIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	flags := Flags{TLSCert: filepath.Join(dir, "front.crt"), TLSKey: filepath.Join(dir, "front.key")}
 	writeSelfSigned(t, flags.TLSCert, flags.TLSKey, time.Hour)
-	f, err := New(&flags, dir)
+	l, err := New(&flags, dir)
 	require.NoError(t, err)
 	served := func() []byte {
-		pair, err := f.Config().GetCertificate(nil)
+		pair, err := l.Config().GetCertificate(nil)
 		require.NoError(t, err)
 		return pair.Certificate[0]
 	}
-	first, until := served(), f.Expiry()
+	first, until := served(), l.Expiry()
 	require.WithinDuration(t, time.Now().Add(time.Hour), until, time.Minute)
 	writeSelfSigned(t, flags.TLSCert, flags.TLSKey, 2*time.Hour)
-	pair, err := f.Reread()
+	pair, err := l.Reread()
 	require.NoError(t, err)
 	require.Equal(t, first, served())
-	f.Use(pair)
+	l.Use(pair)
 	require.NotEqual(t, first, served())
-	require.True(t, f.Expiry().After(until))
+	require.True(t, l.Expiry().After(until))
 	require.NoError(t, os.Truncate(flags.TLSCert, 100))
-	_, err = f.Reread()
+	_, err = l.Reread()
 	require.Error(t, err)
-	require.True(t, f.Contradicts("http://front.test"))
-	require.False(t, f.Contradicts("https://front.test"))
-	require.Equal(t, "https", f.Scheme())
+	require.True(t, l.Contradicts("http://front.test"))
+	require.False(t, l.Contradicts("https://front.test"))
+	require.Equal(t, "https", l.Scheme())
 }
 
 func TestFrontRefusals(t *testing.T) {
@@ -99,11 +99,11 @@ func TestFrontFromAuthority(t *testing.T) {
 	ca := newACMEAuthority(t, ln.Addr().String())
 	flags := Flags{ACMEDomain: []string{"front.test"}, ACMEEmail: "ops@front.test", ACMEDirectory: ca.url + "/directory"}
 	dir := t.TempDir()
-	f, err := New(&flags, dir)
+	l, err := New(&flags, dir)
 	require.NoError(t, err)
-	server := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: f.Config()}
+	server := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: l.Config()}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(tls.NewListener(ln, f.Config())) }()
+	go func() { served <- server.Serve(tls.NewListener(ln, l.Config())) }()
 	t.Cleanup(func() {
 		require.NoError(t, server.Close())
 		<-served

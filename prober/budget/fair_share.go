@@ -9,20 +9,20 @@ const (
 )
 
 // Next returns the next class: ShortJob or LongJob. While only one of them wants it, that one gets it, and nothing is owed afterwards.
-func (t *FairShare) Next(both, shorts bool) Class {
+func (fs *FairShare) Next(both, shorts bool) Class {
 	if !both {
-		t.shortsAhead = 0
+		fs.shortsAhead = 0
 	}
-	if both && t.shortsAhead <= 0 || !both && shorts {
+	if both && fs.shortsAhead <= 0 || !both && shorts {
 		return ShortJob
 	}
 	return LongJob
 }
 
 // Record counts n for a class while both want it.
-func (t *FairShare) Record(class Class, n int) {
+func (fs *FairShare) Record(class Class, n int) {
 	if class == LongJob {
 		n *= -shortWeight
 	}
-	t.shortsAhead = max(-maxLead, min(t.shortsAhead+n, maxLead))
+	fs.shortsAhead = max(-maxLead, min(fs.shortsAhead+n, maxLead))
 }

@@ -51,10 +51,10 @@ func contextOf(header, key string) (keyContext, bool) {
 }
 
 // text is the context without the neighbour of that key.
-func (s keyContext) text(key string) string {
+func (kc keyContext) text(key string) string {
 	var b strings.Builder
-	b.WriteString(s.headers)
-	for _, n := range s.keys {
+	b.WriteString(kc.headers)
+	for _, n := range kc.keys {
 		if n.key != key {
 			b.WriteString(n.line + "\n")
 		}

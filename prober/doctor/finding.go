@@ -20,10 +20,10 @@ const (
 
 var severityNames = [...]string{"unknown", "ok", "warn", "fail"}
 
-func (l Severity) String() string { return severityNames[l] }
+func (s Severity) String() string { return severityNames[s] }
 
 // MarshalJSON writes the name.
-func (l Severity) MarshalJSON() ([]byte, error) { return json.Marshal(l.String()) }
+func (s Severity) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 // Finding is one thing looked at.
 type Finding struct {
@@ -78,17 +78,17 @@ func (r *Report) Worst() Severity {
 }
 
 // Count is how many findings have that severity.
-func (r *Report) Count(l Severity) int {
+func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {
-		if f.Severity == l {
+		if f.Severity == s {
 			n++
 		}
 	}
 	return n
 }
 
-func (l Severity) rank() int { return [...]int{Unknown: 1, OK: 0, Warn: 2, Fail: 3}[l] }
+func (s Severity) rank() int { return [...]int{Unknown: 1, OK: 0, Warn: 2, Fail: 3}[s] }
 
 // subject is one thing that a check looks at.
 type subject struct{ check, name string }

@@ -33,76 +33,76 @@ const (
 // RecordConnect updates the set-up time: the least measured one, or the sum of its round trips if that is less. A queue's first
 // connections begin all at once and keep the processor busy with handshakes, and later there may be none; without the second
 // value the estimate would stay too high.
-func (d *Latency) RecordConnect(took, wait, rtt time.Duration) {
+func (l *Latency) RecordConnect(took, wait, rtt time.Duration) {
 	least := func(old *time.Duration, d time.Duration) {
 		if d = max(d, 1); *old == 0 || d < *old {
 			*old = d
 		}
 	}
-	least(&d.leastSetup, took)
-	least(&d.leastWait, wait)
-	least(&d.leastRTT, rtt)
-	d.setup = min(d.leastSetup, d.leastWait+setupTrips*d.leastRTT)
+	least(&l.leastSetup, took)
+	least(&l.leastWait, wait)
+	least(&l.leastRTT, rtt)
+	l.setup = min(l.leastSetup, l.leastWait+setupTrips*l.leastRTT)
 }
 
 // IsHigh reports hosts with a long round trip.
-func (d *Latency) IsHigh() bool { return d.setup >= highSetupTime }
+func (l *Latency) IsHigh() bool { return l.setup >= highSetupTime }
 
 // RecordTransaction records the recipients of a transaction and its time beyond one round trip. The least of the last ones
 // counts, because a busy processor makes nearly all of them long.
-func (d *Latency) RecordTransaction(took time.Duration, n int) {
+func (l *Latency) RecordTransaction(took time.Duration, n int) {
 	if n == 0 {
 		return
 	}
 	each := max(took/time.Duration(n), 1)
-	if d.n == 0 || each < d.leastPerRecipient {
-		d.leastPerRecipient = each
+	if l.n == 0 || each < l.leastPerRecipient {
+		l.leastPerRecipient = each
 	}
-	if d.perRecipient == 0 || each < d.perRecipient {
-		d.perRecipient = each
+	if l.perRecipient == 0 || each < l.perRecipient {
+		l.perRecipient = each
 	}
-	if d.n++; d.n == transactionSamples {
-		d.perRecipient, d.n = d.leastPerRecipient, 0
+	if l.n++; l.n == transactionSamples {
+		l.perRecipient, l.n = l.leastPerRecipient, 0
 	}
 }
 
 // WorthConnection is how many waiting recipients justify one more connection: those that are asked in two set-up times, as a
 // set-up also costs a TLS handshake. For low latency, and before the time per recipient is known, it is near.
-func (d *Latency) WorthConnection(near int) int {
+func (l *Latency) WorthConnection(near int) int {
 	switch {
-	case !d.IsHigh():
+	case !l.IsHigh():
 		return near
-	case d.perRecipient <= 0:
+	case l.perRecipient <= 0:
 		return near
 	}
-	return min(near, max(1, int(2*d.setup/d.perRecipient)))
+	return min(near, max(1, int(2*l.setup/l.perRecipient)))
 }
 
 // PipelineLimit is how many recipients a group of transactions may hold, at most `most`; 0 before the time per recipient is known.
-func (d *Latency) PipelineLimit(most int) int {
-	if d.perRecipient <= 0 {
+func (l *Latency) PipelineLimit(most int) int {
+	if l.perRecipient <= 0 {
 		return 0
 	}
-	return min(most, int((pipelineTime+2*d.setup)/d.perRecipient))
+	return min(most, int((pipelineTime+2*l.setup)/l.perRecipient))
 }
 
 // ConnectionCap is how many connections the queue may have before one more is opened to a host that has `has` of them; the node
 // may have `all`. A host without any gets one while the queue's share lasts: thousands of tenants have a host each.
-func (d *Latency) ConnectionCap(near, all, has int) int {
+func (l *Latency) ConnectionCap(near, all, has int) int {
 	share := max(near, all/highLatencyShare)
 	switch {
-	case !d.IsHigh():
+	case !l.IsHigh():
 		return near
 	case has == 0:
 		return share
 	}
-	return min(share, max(near, near*int(d.setup/(highSetupTime/2))))
+	return min(share, max(near, near*int(l.setup/(highSetupTime/2))))
 }
 
 // TransactionLimit is how many recipients a transaction may hold, at most `most`: as many as justify a connection.
-func (d *Latency) TransactionLimit(most int) int {
-	if d.IsHigh() && d.perRecipient <= 0 {
+func (l *Latency) TransactionLimit(most int) int {
+	if l.IsHigh() && l.perRecipient <= 0 {
 		return firstTransaction
 	}
-	return d.WorthConnection(most)
+	return l.WorthConnection(most)
 }

@@ -23,17 +23,17 @@ func TestLatencyDecidesHowManyConnectionsMayOpen(t *testing.T) {
 		"far, slower than set-up":   {100 * time.Millisecond, time.Second, 1, 1, 64},
 		"farther than any share is": {10 * time.Second, time.Second, 1, 20, all / highLatencyShare},
 	} {
-		var d Latency
+		var l Latency
 		if c.setup > 0 {
-			d.RecordConnect(2*c.setup, c.setup, c.setup)
-			d.RecordConnect(c.setup, c.setup, c.setup)
-			d.RecordConnect(3*c.setup, c.setup, c.setup)
+			l.RecordConnect(2*c.setup, c.setup, c.setup)
+			l.RecordConnect(c.setup, c.setup, c.setup)
+			l.RecordConnect(3*c.setup, c.setup, c.setup)
 		}
-		d.RecordTransaction(c.transaction, c.recipients)
-		require.Equal(t, c.worth, d.WorthConnection(near), what)
-		require.Equal(t, c.cap, d.ConnectionCap(limit, all, 1), what)
-		if d.IsHigh() {
-			require.Equal(t, all/highLatencyShare, d.ConnectionCap(limit, all, 0), what+": a host's first")
+		l.RecordTransaction(c.transaction, c.recipients)
+		require.Equal(t, c.worth, l.WorthConnection(near), what)
+		require.Equal(t, c.cap, l.ConnectionCap(limit, all, 1), what)
+		if l.IsHigh() {
+			require.Equal(t, all/highLatencyShare, l.ConnectionCap(limit, all, 0), what+": a host's first")
 		}
 	}
 }
@@ -41,36 +41,36 @@ func TestLatencyDecidesHowManyConnectionsMayOpen(t *testing.T) {
 // TestBusyProcessorDoesNotLengthenTheSetupEstimate: a queue's first connections make their handshakes all at once.
 func TestBusyProcessorDoesNotLengthenTheSetupEstimate(t *testing.T) {
 	const trip = 50 * time.Millisecond
-	var d Latency
-	d.RecordConnect(2*time.Second, 300*time.Millisecond, 2*trip)
-	require.Equal(t, 800*time.Millisecond, d.setup)
-	d.RecordConnect(time.Second, 2*trip, trip)
-	require.Equal(t, 350*time.Millisecond, d.setup)
-	d.RecordConnect(6*trip, 2*trip, 2*trip)
-	require.Equal(t, 6*trip, d.setup, "took no longer")
-	d = Latency{}
-	d.RecordConnect(20*time.Second, 19*time.Second, trip)
-	require.Equal(t, 19*time.Second+5*trip, d.setup, "one who lets wait for the banner")
+	var l Latency
+	l.RecordConnect(2*time.Second, 300*time.Millisecond, 2*trip)
+	require.Equal(t, 800*time.Millisecond, l.setup)
+	l.RecordConnect(time.Second, 2*trip, trip)
+	require.Equal(t, 350*time.Millisecond, l.setup)
+	l.RecordConnect(6*trip, 2*trip, 2*trip)
+	require.Equal(t, 6*trip, l.setup, "took no longer")
+	l = Latency{}
+	l.RecordConnect(20*time.Second, 19*time.Second, trip)
+	require.Equal(t, 19*time.Second+5*trip, l.setup, "one who lets wait for the banner")
 }
 
 // TestFirstTransactionOfAHighLatencyHostIsSmall: without PIPELINING each recipient is a round trip.
 func TestFirstTransactionOfAHighLatencyHostIsSmall(t *testing.T) {
 	const most = 100
-	d := Latency{setup: highSetupTime - 1}
-	require.Equal(t, most, d.TransactionLimit(most), "near")
-	d.setup = highSetupTime
-	require.Equal(t, firstTransaction, d.TransactionLimit(most), "far")
-	d.RecordTransaction(time.Millisecond, 10)
-	require.Equal(t, most, d.TransactionLimit(most), "known to be quick")
+	l := Latency{setup: highSetupTime - 1}
+	require.Equal(t, most, l.TransactionLimit(most), "near")
+	l.setup = highSetupTime
+	require.Equal(t, firstTransaction, l.TransactionLimit(most), "far")
+	l.RecordTransaction(time.Millisecond, 10)
+	require.Equal(t, most, l.TransactionLimit(most), "known to be quick")
 }
 
 func TestLatencyFollowsTheTimePerRecipient(t *testing.T) {
-	var d Latency
+	var l Latency
 	for range 100 {
-		d.RecordTransaction(50*time.Millisecond, 1)
+		l.RecordTransaction(50*time.Millisecond, 1)
 	}
 	for range 100 {
-		d.RecordTransaction(50*time.Millisecond, 50)
+		l.RecordTransaction(50*time.Millisecond, 50)
 	}
-	require.InDelta(t, time.Millisecond, d.perRecipient, float64(100*time.Microsecond))
+	require.InDelta(t, time.Millisecond, l.perRecipient, float64(100*time.Microsecond))
 }

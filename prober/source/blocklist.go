@@ -113,11 +113,11 @@ func (src *Source) LeaveQuarantine(now time.Time) bool {
 }
 
 // OtherAvailable reports that a wide provider may be asked from another source of this node.
-func (a *Set) OtherAvailable(p *engine.Provider, except *Source, now time.Time) bool {
+func (s *Set) OtherAvailable(p *engine.Provider, except *Source, now time.Time) bool {
 	if p.Kind != engine.KindWide {
 		return false
 	}
-	for _, src := range a.List {
+	for _, src := range s.List {
 		if src != except && src.mayProbe(p.ID, now) {
 			return true
 		}

@@ -116,9 +116,9 @@ func New(ids []Identity, mailFrom string) (Set, error) {
 // Choose finds the source that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route; at
 // wide providers of the domain, or of the address at their consumer domains, among the sources that are not quarantined there;
 // at providers with tenants of the domain, among as many sources as may ask there. It is nil if every candidate is quarantined.
-func (a *Set) Choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *Source {
-	if len(a.List) == 1 {
-		return a.List[0].unlessQuarantined(route, addr, now)
+func (s *Set) Choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *Source {
+	if len(s.List) == 1 {
+		return s.List[0].unlessQuarantined(route, addr, now)
 	}
 	p, key := route.Provider, route.Key
 	wide := p.Kind == engine.KindWide
@@ -130,10 +130,10 @@ func (a *Set) Choose(route *engine.Route, addr engine.Address, pinned string, no
 	}
 	var best, open *Source
 	var weight, availableWeight uint64
-	if i := slices.IndexFunc(a.List, func(src *Source) bool { return src.Name == pinned }); i >= 0 {
-		return a.List[i].unlessQuarantined(route, addr, now)
+	if i := slices.IndexFunc(s.List, func(src *Source) bool { return src.Name == pinned }); i >= 0 {
+		return s.List[i].unlessQuarantined(route, addr, now)
 	}
-	for _, src := range a.eligible(p) {
+	for _, src := range s.eligible(p) {
 		w := src.weight(key)
 		if best == nil || w > weight {
 			best, weight = src, w
@@ -154,12 +154,12 @@ func (src *Source) weight(key string) uint64 {
 }
 
 // eligible lists the sources that may ask a provider.
-func (a *Set) eligible(p *engine.Provider) []*Source {
+func (s *Set) eligible(p *engine.Provider) []*Source {
 	n := p.FleetSources
-	if n == 0 || n >= len(a.List) {
-		return a.List
+	if n == 0 || n >= len(s.List) {
+		return s.List
 	}
-	ranked := slices.Clone(a.List)
+	ranked := slices.Clone(s.List)
 	slices.SortFunc(ranked, func(a, b *Source) int { return cmp.Compare(b.weight(p.ID), a.weight(p.ID)) })
 	return ranked[:n]
 }

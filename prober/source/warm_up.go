@@ -21,8 +21,8 @@ const (
 
 // LoadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is new. Sources
 // that are not on the internet are warm.
-func (a *Set) LoadFirstUses(c *cache.Cache, now time.Time) error {
-	for _, src := range a.List {
+func (s *Set) LoadFirstUses(c *cache.Cache, now time.Time) error {
+	for _, src := range s.List {
 		if !src.mayBePublic() {
 			continue
 		}
@@ -92,8 +92,8 @@ func (src *Source) WarmUpLimits(l engine.Limits, now time.Time) engine.Limits {
 }
 
 // WarmingUp reports that a source is not warm yet: its budgets grow each day.
-func (a *Set) WarmingUp(now time.Time) bool {
-	for _, src := range a.List {
+func (s *Set) WarmingUp(now time.Time) bool {
+	for _, src := range s.List {
 		if src.warmUpShare(now) < 1 {
 			return true
 		}

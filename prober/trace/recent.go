@@ -163,19 +163,19 @@ type traceRing struct {
 	next  int // the oldest, once it is full
 }
 
-func (m *traceRing) add(t *trace) {
-	if len(m.items) < m.size {
-		m.items = append(m.items, t)
+func (tr *traceRing) add(t *trace) {
+	if len(tr.items) < tr.size {
+		tr.items = append(tr.items, t)
 		return
 	}
-	m.items[m.next] = t
-	m.next = (m.next + 1) % m.size
+	tr.items[tr.next] = t
+	tr.next = (tr.next + 1) % tr.size
 }
 
-func (m *traceRing) newest() []*trace {
-	list := make([]*trace, 0, len(m.items))
-	for i := range m.items {
-		list = append(list, m.items[(m.next+len(m.items)-1-i)%len(m.items)])
+func (tr *traceRing) newest() []*trace {
+	list := make([]*trace, 0, len(tr.items))
+	for i := range tr.items {
+		list = append(list, tr.items[(tr.next+len(tr.items)-1-i)%len(tr.items)])
 	}
 	return list
 }

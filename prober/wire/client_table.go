@@ -57,17 +57,17 @@ func (c *Client) advanceTable() {
 
 // recallOtherTables cancels batches of another table than that of the hash. It reports that the node has such a batch. The caller holds mu.
 func (c *Client) recallOtherTables(l *clientStream, hash [8]byte) (found bool) {
-	for _, k := range c.batches {
+	for _, pb := range c.batches {
 		switch {
-		case k.table == hash:
-		case k.posted && k.recalled == l:
+		case pb.table == hash:
+		case pb.posted && pb.recalled == l:
 			found = true
-		case k.posted:
-			found, k.recalled = true, l
-			l.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: k.number}}})
-			k.signal()
+		case pb.posted:
+			found, pb.recalled = true, l
+			l.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: pb.number}}})
+			pb.signal()
 		default:
-			k.fail(errRecalled)
+			pb.fail(errRecalled)
 		}
 	}
 	return found
@@ -78,9 +78,9 @@ func (c *Client) startWork(l *clientStream) {
 	first := !c.state.Live
 	l.acceptsWork = true
 	c.state.Live, c.state.Usable, c.state.Problem = true, true, ""
-	for _, k := range c.batches {
-		if !k.posted {
-			c.postOrReturn(k)
+	for _, pb := range c.batches {
+		if !pb.posted {
+			c.postOrReturn(pb)
 		}
 	}
 	c.credit.open()
@@ -92,11 +92,11 @@ func (c *Client) startWork(l *clientStream) {
 	c.wakeWatch()
 }
 
-func (c *Client) postOrReturn(k *pendingBatch) {
-	if k.table == c.table {
-		c.post(k)
+func (c *Client) postOrReturn(pb *pendingBatch) {
+	if pb.table == c.table {
+		c.post(pb)
 	} else {
-		k.fail(errRecalled)
+		pb.fail(errRecalled)
 	}
 }
 

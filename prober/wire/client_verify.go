@@ -38,28 +38,28 @@ type pendingBatch struct {
 
 // accept takes the next results. Each message brings rows that the batch still waits for, is the last, or says how many rows
 // the node holds; of those the newest is kept. So no node makes us keep more than its batch needs.
-func (k *pendingBatch) accept(f *ResultsFrame) error {
+func (pb *pendingBatch) accept(f *ResultsFrame) error {
 	rows := f.GetRow()
 	if size := proto.Size(f); size > maxResults+len(rows)*maxResult {
 		return malformed("results of %d rows have %d bytes", len(rows), size)
 	}
-	if k.done {
+	if pb.done {
 		return malformed("results after the last")
 	}
-	if n := len(k.inbox); n > 0 && k.inbox[n-1].heldOnly() && f.heldOnly() {
-		k.inbox[n-1] = f // the newest report without rows is enough
+	if n := len(pb.inbox); n > 0 && pb.inbox[n-1].heldOnly() && f.heldOnly() {
+		pb.inbox[n-1] = f // the newest report without rows is enough
 		return nil
 	}
 	for _, row := range rows {
-		if returned, ok := k.received[row]; !ok || returned {
+		if returned, ok := pb.received[row]; !ok || returned {
 			return malformed("results of row %d, which the batch does not wait for", row)
 		}
-		k.received[row] = true
-		k.receivedCount++
+		pb.received[row] = true
+		pb.receivedCount++
 	}
-	k.inbox = append(k.inbox, f)
-	k.done = f.GetDone()
-	k.signal()
+	pb.inbox = append(pb.inbox, f)
+	pb.done = f.GetDone()
+	pb.signal()
 	return nil
 }
 
@@ -67,16 +67,16 @@ func (k *pendingBatch) accept(f *ResultsFrame) error {
 func (f *ResultsFrame) heldOnly() bool { return len(f.GetRow()) == 0 && !f.GetDone() }
 
 // complete reports that nothing more is to come.
-func (k *pendingBatch) complete() bool { return k.done || k.receivedCount == len(k.batch.Rows) }
+func (pb *pendingBatch) complete() bool { return pb.done || pb.receivedCount == len(pb.batch.Rows) }
 
-func (k *pendingBatch) fail(err error) {
-	k.failed = err
-	k.signal()
+func (pb *pendingBatch) fail(err error) {
+	pb.failed = err
+	pb.signal()
 }
 
-func (k *pendingBatch) signal() {
+func (pb *pendingBatch) signal() {
 	select {
-	case k.wake <- struct{}{}:
+	case pb.wake <- struct{}{}:
 	default:
 	}
 }
@@ -103,18 +103,18 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 		return err
 	}
 	defer c.release(b)
-	k := c.open(b, until)
-	if k == nil {
+	pb := c.open(b, until)
+	if pb == nil {
 		return c.unusableError()
 	}
-	defer c.closeBatch(k)
-	err = c.follow(ctx, k, emit)
+	defer c.closeBatch(pb)
+	err = c.follow(ctx, pb, emit)
 	if errors.Is(err, errRecalled) {
-		emit(returnedResults(b, k.waiting))
+		emit(returnedResults(b, pb.waiting))
 		return nil
 	}
 	if err != nil {
-		return &Lost{Err: err, Rows: k.waiting}
+		return &Lost{Err: err, Rows: pb.waiting}
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ type Lost struct {
 	Rows map[uint32]int
 }
 
-func (e *Lost) Error() string { return e.Err.Error() }
-func (e *Lost) Unwrap() error { return e.Err }
+func (l *Lost) Error() string { return l.Err.Error() }
+func (l *Lost) Unwrap() error { return l.Err }
 
 func allRows(b *Batch) map[uint32]int {
 	rows := make(map[uint32]int, len(b.Rows))
@@ -157,64 +157,64 @@ func (c *Client) open(b *Batch, until time.Time) *pendingBatch {
 		return nil
 	}
 	c.last++
-	k := &pendingBatch{number: c.last, batch: b, table: b.table(), until: until, wake: make(chan struct{}, 1), received: make(map[uint32]bool, len(b.Rows)), waiting: allRows(b)}
+	pb := &pendingBatch{number: c.last, batch: b, table: b.table(), until: until, wake: make(chan struct{}, 1), received: make(map[uint32]bool, len(b.Rows)), waiting: allRows(b)}
 	for i := range b.Rows {
-		k.received[b.Rows[i].Number] = false
+		pb.received[b.Rows[i].Number] = false
 	}
-	c.batches[k.number] = k
+	c.batches[pb.number] = pb
 	if c.stream != nil && c.stream.acceptsWork {
-		c.postOrReturn(k)
+		c.postOrReturn(pb)
 	}
-	return k
+	return pb
 }
 
 // post sends the rows of a batch that have no result; numbering of its results begins again. The caller holds mu.
-func (c *Client) post(k *pendingBatch) {
-	k.posted, k.seq = true, 0
-	left := max(time.Until(k.until), time.Second)
-	f := k.batch.toFrame(k.number, left, func(r *Row) bool { return !k.received[r.Number] })
-	f.Table = c.tableForPeer(k.table)
+func (c *Client) post(pb *pendingBatch) {
+	pb.posted, pb.seq = true, 0
+	left := max(time.Until(pb.until), time.Second)
+	f := pb.batch.toFrame(pb.number, left, func(r *Row) bool { return !pb.received[r.Number] })
+	f.Table = c.tableForPeer(pb.table)
 	c.stream.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}})
 }
 
 // closeBatch forgets a batch. Results that the node still sends are acknowledged and dropped.
-func (c *Client) closeBatch(k *pendingBatch) {
+func (c *Client) closeBatch(pb *pendingBatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.batches, k.number)
+	delete(c.batches, pb.number)
 	c.advanceTable()
 }
 
 // cancel asks the node to return what it has not finished.
-func (c *Client) cancel(k *pendingBatch) {
+func (c *Client) cancel(pb *pendingBatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream != nil {
-		c.stream.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: k.number}}})
+		c.stream.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: pb.number}}})
 	}
 }
 
 // follow emits until the last row has its result, or the time that a node may take is over.
-func (c *Client) follow(ctx context.Context, k *pendingBatch, emit func(Results)) error {
-	timer := time.NewTimer(time.Until(k.until) + Grace)
+func (c *Client) follow(ctx context.Context, pb *pendingBatch, emit func(Results)) error {
+	timer := time.NewTimer(time.Until(pb.until) + Grace)
 	defer timer.Stop()
 	cancelled, recalled := ctx.Done(), false
 	for {
 		select {
-		case <-k.wake:
+		case <-pb.wake:
 		case <-cancelled:
 			cancelled = nil
-			c.cancel(k)
+			c.cancel(pb)
 			timer.Reset(Grace)
 		case <-timer.C:
-			c.cancel(k)
-			c.cfg.Log.Warn("batch not returned in time", "rows", len(k.waiting))
-			emit(returnedResults(k.batch, k.waiting))
+			c.cancel(pb)
+			c.cfg.Log.Warn("batch not returned in time", "rows", len(pb.waiting))
+			emit(returnedResults(pb.batch, pb.waiting))
 			return nil
 		}
-		frames, failed, returning := c.inbox(k)
+		frames, failed, returning := c.inbox(pb)
 		for _, f := range frames {
-			if done, err := k.emit(f, emit); done || err != nil {
+			if done, err := pb.emit(f, emit); done || err != nil {
 				return c.nodeError(err)
 			}
 		}
@@ -235,34 +235,34 @@ func (c *Client) nodeError(err error) error {
 	return fmt.Errorf("node %s: %w", c.cfg.Node, err)
 }
 
-func (c *Client) inbox(k *pendingBatch) (frames []*ResultsFrame, failed error, returning bool) {
+func (c *Client) inbox(pb *pendingBatch) (frames []*ResultsFrame, failed error, returning bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	frames, k.inbox = k.inbox, nil
-	return frames, k.failed, k.recalled != nil
+	frames, pb.inbox = pb.inbox, nil
+	return frames, pb.failed, pb.recalled != nil
 }
 
 // emit passes on the rows of a message that the caller has not had yet. It reports the end of the batch.
-func (k *pendingBatch) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) {
+func (pb *pendingBatch) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) {
 	rows, err := f.rows(make([]Result, 0, len(f.GetRow())))
 	if err != nil {
 		return false, err
 	}
 	kept := rows[:0]
 	for _, r := range rows {
-		i, ok := k.waiting[r.Row]
+		i, ok := pb.waiting[r.Row]
 		if !ok {
 			continue
 		}
-		delete(k.waiting, r.Row)
+		delete(pb.waiting, r.Row)
 		if r.Outcome == Settled {
-			r.Verdict.MX = k.batch.Rows[i].Route.MX
+			r.Verdict.MX = pb.batch.Rows[i].Route.MX
 		}
 		kept = append(kept, r)
 	}
-	done = len(k.waiting) == 0
+	done = len(pb.waiting) == 0
 	if len(kept) > 0 || done || len(rows) == 0 {
-		emit(Results{Job: k.batch.Job, Chunk: k.batch.Chunk, Epoch: k.batch.Epoch, Rows: kept, Held: f.heldRows(), Done: done})
+		emit(Results{Job: pb.batch.Job, Chunk: pb.batch.Chunk, Epoch: pb.batch.Epoch, Rows: kept, Held: f.heldRows(), Done: done})
 	}
 	switch {
 	case done || !f.GetDone():
@@ -270,19 +270,19 @@ func (k *pendingBatch) emit(f *ResultsFrame, emit func(Results)) (done bool, err
 	case f.GetFailed() != "":
 		return true, errors.New(f.GetFailed())
 	}
-	return true, malformed("the last results came, and %d rows have none", len(k.waiting))
+	return true, malformed("the last results came, and %d rows have none", len(pb.waiting))
 }
 
 // Single asks the node at once, or when it works by the table that the route is of. At the deadline of ctx the answer is
 // UNKNOWN/timeout, whatever is late. A route of a table that is no longer ours is ErrOtherTable.
-func (c *Client) Single(ctx context.Context, a SingleRequest) (Answer, error) {
-	table, err := c.awaitTable(ctx, a.Route)
+func (c *Client) Single(ctx context.Context, sr SingleRequest) (Answer, error) {
+	table, err := c.awaitTable(ctx, sr.Route)
 	if err != nil {
-		return c.unanswered(ctx, &a, err)
+		return c.unanswered(ctx, &sr, err)
 	}
 	c.mu.Lock()
 	node, usable := c.single, c.state.Usable && !c.state.Draining
-	f := a.toFrame(budget(ctx))
+	f := sr.toFrame(budget(ctx))
 	f.Coordinator, f.Table = c.idFrame(), c.tableForPeer(table)
 	c.mu.Unlock()
 	if node == nil || !usable {
@@ -290,7 +290,7 @@ func (c *Client) Single(ctx context.Context, a SingleRequest) (Answer, error) {
 	}
 	answer, err := node.Single(ctx, f)
 	if err != nil {
-		return c.unanswered(ctx, &a, err)
+		return c.unanswered(ctx, &sr, err)
 	}
 	v, err := answer.GetVerdict().verdict()
 	if err != nil {
@@ -309,13 +309,13 @@ func budget(ctx context.Context) time.Duration {
 	return max(left-min(left/10, 50*time.Millisecond), time.Millisecond)
 }
 
-func (c *Client) unanswered(ctx context.Context, a *SingleRequest, err error) (Answer, error) {
+func (c *Client) unanswered(ctx context.Context, sr *SingleRequest, err error) (Answer, error) {
 	deadline, ok := ctx.Deadline()
 	late := ok && !time.Now().Before(deadline)
 	switch {
 	case late:
-		v := engine.VerdictFor(engine.ReasonTimeout, "wire/timeout", a.Flags, time.Now())
-		v.ProviderID, v.ProviderName, v.MX = a.Route.Provider.ID, a.Route.Provider.Name, a.Route.MX
+		v := engine.VerdictFor(engine.ReasonTimeout, "wire/timeout", sr.Flags, time.Now())
+		v.ProviderID, v.ProviderName, v.MX = sr.Route.Provider.ID, sr.Route.Provider.Name, sr.Route.MX
 		return Answer{Verdict: v, Node: c.cfg.Node}, nil
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err()

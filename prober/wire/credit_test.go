@@ -99,9 +99,9 @@ func TestSingleAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
 		for name, single := range map[string]func(context.Context, SingleRequest) (Answer, error){
-			"the node is in time": func(ctx context.Context, a SingleRequest) (Answer, error) {
+			"the node is in time": func(ctx context.Context, sr SingleRequest) (Answer, error) {
 				<-ctx.Done()
-				return Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "node", a.Flags, time.Now()), Node: "n1"}, nil
+				return Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "node", sr.Flags, time.Now()), Node: "n1"}, nil
 			},
 			"the node is not": func(ctx context.Context, _ SingleRequest) (Answer, error) {
 				<-ctx.Done()

@@ -130,14 +130,14 @@ func TestResultsRoundTrip(t *testing.T) {
 
 func TestSinglesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := SingleRequest{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")), Route: drawRoute(t),
+		sr := SingleRequest{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")), Route: drawRoute(t),
 			MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Low: rapid.Bool().Draw(t, "low")}
-		got, err := roundTrip(t, a.toFrame(time.Second), &AskFrame{}).request(defaultTable)
+		got, err := roundTrip(t, sr.toFrame(time.Second), &AskFrame{}).request(defaultTable)
 		require.NoError(t, err)
-		require.Equal(t, a, got)
+		require.Equal(t, sr, got)
 
 		v := drawVerdict(t)
-		v.MX = a.Route.MX
+		v.MX = sr.Route.MX
 		v.Details.Host, v.Details.Message = rapid.String().Draw(t, "host"), string(rapid.SliceOf(rapid.Byte()).Draw(t, "message"))
 		v.Details.Code, v.Details.Attempts = rapid.IntRange(0, 599).Draw(t, "code"), rapid.IntRange(0, 5).Draw(t, "attempts")
 		v.Details.Stage = engine.Stage(rapid.IntRange(0, int(engine.StageSession)).Draw(t, "stage"))

@@ -187,10 +187,10 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 
 // A node that tells again and again how many rows it holds makes us keep the newest message only.
 func TestOnlyNewestHeldCountIsKept(t *testing.T) {
-	k := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1), received: map[uint32]bool{0: false}}
+	pb := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1), received: map[uint32]bool{0: false}}
 	for seq := range uint64(1000) {
-		require.NoError(t, k.accept(resultsFrame(1, seq, Results{Held: Held{Rows: int(seq)}})))
+		require.NoError(t, pb.accept(resultsFrame(1, seq, Results{Held: Held{Rows: int(seq)}})))
 	}
-	require.Len(t, k.inbox, 1)
-	require.Equal(t, 999, k.inbox[0].heldRows().Rows)
+	require.Len(t, pb.inbox, 1)
+	require.Equal(t, 999, pb.inbox[0].heldRows().Rows)
 }

@@ -196,11 +196,11 @@ func (p *slowProber) probe(row *Row) {
 	p.rows[row.Number]++
 }
 
-func (p *slowProber) Single(ctx context.Context, a SingleRequest) (Answer, error) {
+func (p *slowProber) Single(ctx context.Context, sr SingleRequest) (Answer, error) {
 	if single := p.single.Load(); single != nil {
-		return (*single)(ctx, a)
+		return (*single)(ctx, sr)
 	}
-	return Answer{Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "test", a.Flags, time.Now()), Node: "n1"}, nil
+	return Answer{Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "test", sr.Flags, time.Now()), Node: "n1"}, nil
 }
 
 // testNode is one node and its coordinator on a flaky network, in a bubble.

@@ -8,9 +8,9 @@ import (
 )
 
 // toFrame makes the message of a single call. budget is how long an answer is of use; 0 is without limit.
-func (a *SingleRequest) toFrame(budget time.Duration) *AskFrame {
-	return &AskFrame{Mailbox: a.Address.Mailbox(), Flags: uint32(a.Flags), Route: a.UsedByOthers.addTo(routeFrame(a.Route)), MaxAgeNs: int64(a.MaxAge),
-		NoSmtp: a.NoSMTP, Low: a.Low, BudgetNs: int64(budget), Egress: a.Egress}
+func (sr *SingleRequest) toFrame(budget time.Duration) *AskFrame {
+	return &AskFrame{Mailbox: sr.Address.Mailbox(), Flags: uint32(sr.Flags), Route: sr.UsedByOthers.addTo(routeFrame(sr.Route)), MaxAgeNs: int64(sr.MaxAge),
+		NoSmtp: sr.NoSMTP, Low: sr.Low, BudgetNs: int64(budget), Egress: sr.Egress}
 }
 
 func (f *AskFrame) request(table *engine.Table) (SingleRequest, error) {

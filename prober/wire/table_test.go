@@ -183,7 +183,7 @@ func TestSingleIsJudgedByOneTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, next := newTableTest(t, time.Second, defaultTable), otherTable(t)
 		asked, answer := make(chan struct{}), make(chan struct{})
-		slow := func(ctx context.Context, a SingleRequest) (Answer, error) {
+		slow := func(ctx context.Context, sr SingleRequest) (Answer, error) {
 			close(asked)
 			<-answer
 			return Answer{}, nil

@@ -31,16 +31,16 @@ type loggedHandshakes struct {
 	log *slog.Logger
 }
 
-func (c loggedHandshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	secured, info, err := c.TransportCredentials.ServerHandshake(conn)
-	if err != nil && c.log != nil {
-		c.log.Warn("refused a connection to this node", "from", conn.RemoteAddr().String(), "why", err)
+func (lh loggedHandshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := lh.TransportCredentials.ServerHandshake(conn)
+	if err != nil && lh.log != nil {
+		lh.log.Warn("refused a connection to this node", "from", conn.RemoteAddr().String(), "why", err)
 	}
 	return secured, info, err
 }
 
-func (c loggedHandshakes) Clone() credentials.TransportCredentials {
-	return loggedHandshakes{c.TransportCredentials.Clone(), c.log}
+func (lh loggedHandshakes) Clone() credentials.TransportCredentials {
+	return loggedHandshakes{lh.TransportCredentials.Clone(), lh.log}
 }
 
 // heardHandshakes wait for the server's first octet. In TLS 1.3 a client is done before the server has looked at its
@@ -50,8 +50,8 @@ type heardHandshakes struct {
 	credentials.TransportCredentials
 }
 
-func (c heardHandshakes) ClientHandshake(ctx context.Context, name string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, name, raw)
+func (hh heardHandshakes) ClientHandshake(ctx context.Context, name string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := hh.TransportCredentials.ClientHandshake(ctx, name, raw)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,8 +70,8 @@ func (c heardHandshakes) ClientHandshake(ctx context.Context, name string, raw n
 	return heard, info, nil
 }
 
-func (c heardHandshakes) Clone() credentials.TransportCredentials {
-	return heardHandshakes{c.TransportCredentials.Clone()}
+func (hh heardHandshakes) Clone() credentials.TransportCredentials {
+	return heardHandshakes{hh.TransportCredentials.Clone()}
 }
 
 // heardConn gives back the octet that was read ahead.

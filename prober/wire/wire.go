@@ -99,5 +99,5 @@ type Prober interface {
 	Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error
 	// Single answers one address before ctx ends; at the deadline it answers UNKNOWN/timeout
 	// and goes on in the background.
-	Single(ctx context.Context, a SingleRequest) (Answer, error)
+	Single(ctx context.Context, sr SingleRequest) (Answer, error)
 }

@@ -128,18 +128,18 @@ type slogLogger struct {
 
 func (slogLogger) Infof(string, ...any) {}
 
-func (q slogLogger) Errorf(format string, args ...any) {
-	if q.log == nil {
+func (sl slogLogger) Errorf(format string, args ...any) {
+	if sl.log == nil {
 		return
 	}
 	level := slog.LevelError
-	if q.health != nil && q.health.damaged() {
+	if sl.health != nil && sl.health.damaged() {
 		level = slog.LevelDebug
 	}
-	q.log.Log(context.Background(), level, "cache database", "error", fmt.Sprintf(format, args...))
+	sl.log.Log(context.Background(), level, "cache database", "error", fmt.Sprintf(format, args...))
 }
 
-func (q slogLogger) Fatalf(format string, args ...any) {
+func (sl slogLogger) Fatalf(format string, args ...any) {
 	panic(Lost(fmt.Sprintf(format, args...)))
 }
 

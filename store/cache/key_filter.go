@@ -19,20 +19,20 @@ import (
 type keyFilter []atomic.Uint64
 
 // locate returns the word and the bits of a key, taken from the HMAC of the address, which is uniformly distributed.
-func (s keyFilter) locate(k *Key) (word *atomic.Uint64, bits uint64) {
+func (kf keyFilter) locate(k *Key) (word *atomic.Uint64, bits uint64) {
 	h := binary.LittleEndian.Uint64(k[8:])
-	return &s[h>>32%uint64(len(s))], 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
+	return &kf[h>>32%uint64(len(kf))], 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
 }
 
-func (s keyFilter) add(k *Key) {
-	word, bits := s.locate(k)
+func (kf keyFilter) add(k *Key) {
+	word, bits := kf.locate(k)
 	if word.Load()&bits != bits {
 		word.Or(bits)
 	}
 }
 
-func (s keyFilter) mayContain(k *Key) bool {
-	word, bits := s.locate(k)
+func (kf keyFilter) mayContain(k *Key) bool {
+	word, bits := kf.locate(k)
 	return word.Load()&bits == bits
 }
 
@@ -67,9 +67,9 @@ func (s *keyFilters) addThenWrite(entries []Entry, write func() error) error {
 	return write()
 }
 
-func (s keyFilter) addAll(entries []Entry) {
+func (kf keyFilter) addAll(entries []Entry) {
 	for i := range entries {
-		s.add(&entries[i].Key)
+		kf.add(&entries[i].Key)
 	}
 }
 

@@ -28,19 +28,19 @@ func (c keySource) key() (k Key) {
 func TestKeyFilterFalsePositives(t *testing.T) {
 	for keys, atMost := range map[int]float64{5_000: 0.002, 13_000: 0.02, 40_000: 0.26} {
 		r := keySource{rand.New(rand.NewPCG(1, uint64(keys)))}
-		s := make(keyFilter, 1<<21/1000)
+		kf := make(keyFilter, 1<<21/1000)
 		added := make([]Key, keys)
 		for i := range added {
 			added[i] = r.key()
-			s.add(&added[i])
+			kf.add(&added[i])
 		}
 		for i := range added {
-			require.True(t, s.mayContain(&added[i]))
+			require.True(t, kf.mayContain(&added[i]))
 		}
 		falsePositives := 0
 		for range 100_000 {
 			k := r.key()
-			if s.mayContain(&k) {
+			if kf.mayContain(&k) {
 				falsePositives++
 			}
 		}

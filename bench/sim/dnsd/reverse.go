@@ -9,13 +9,13 @@ import (
 )
 
 // reverse answers a PTR query for the address of a host.
-func (n *Server) reverse(m *dns.Msg, q dns.Question) {
+func (s *Server) reverse(m *dns.Msg, q dns.Question) {
 	addr, ok := fromReverse(strings.ToLower(q.Name))
 	if !ok {
 		m.Rcode = dns.RcodeNameError
 		return
 	}
-	h, known := n.world.HostAt(addr)
+	h, known := s.world.HostAt(addr)
 	if !known {
 		m.Rcode = dns.RcodeNameError
 		return

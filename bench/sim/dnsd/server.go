@@ -32,9 +32,9 @@ func New(w *world.World) *Server {
 }
 
 // Serve answers on both sockets until ctx is done, and closes them.
-func (n *Server) Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error {
-	udp := &dns.Server{PacketConn: packets, Handler: n}
-	tcp := &dns.Server{Listener: listener, Handler: n}
+func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error {
+	udp := &dns.Server{PacketConn: packets, Handler: s}
+	tcp := &dns.Server{Listener: listener, Handler: s}
 	ended := make(chan error, 2)
 	go func() { ended <- udp.ActivateAndServe() }()
 	go func() { ended <- tcp.ActivateAndServe() }()
@@ -65,18 +65,18 @@ func shutdown(s *dns.Server, socket io.Closer) {
 }
 
 // ServeDNS answers one query.
-func (n *Server) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
-	if n.delay > 0 {
-		time.Sleep(n.delay)
+func (s *Server) ServeDNS(rw dns.ResponseWriter, query *dns.Msg) {
+	if s.delay > 0 {
+		time.Sleep(s.delay)
 	}
 	_, udp := rw.RemoteAddr().(*net.UDPAddr)
-	answer := n.answer(query, udp)
+	answer := s.answer(query, udp)
 	// The client may have gone away.
 	_ = rw.WriteMsg(answer)
 }
 
 // answer is the whole reply to a query.
-func (n *Server) answer(query *dns.Msg, udp bool) *dns.Msg {
+func (s *Server) answer(query *dns.Msg, udp bool) *dns.Msg {
 	m := new(dns.Msg).SetReply(query)
 	m.RecursionAvailable = true
 	if len(query.Question) != 1 || query.Opcode != dns.OpcodeQuery {
@@ -85,9 +85,9 @@ func (n *Server) answer(query *dns.Msg, udp bool) *dns.Msg {
 	}
 	q := query.Question[0]
 	if reversed := strings.HasSuffix(strings.ToLower(q.Name), ".arpa."); reversed && q.Qtype == dns.TypePTR {
-		n.reverse(m, q)
+		s.reverse(m, q)
 	} else {
-		n.forward(m, q, udp)
+		s.forward(m, q, udp)
 	}
 	if m.Rcode == dns.RcodeSuccess || m.Rcode == dns.RcodeNameError {
 		if len(m.Answer) == 0 && !m.Truncated {
@@ -102,14 +102,14 @@ func (n *Server) answer(query *dns.Msg, udp bool) *dns.Msg {
 
 // forward follows aliases (RFC 1034 section 3.6.2). It ends a loop with
 // SERVFAIL, as resolvers do.
-func (n *Server) forward(m *dns.Msg, q dns.Question, udp bool) {
+func (s *Server) forward(m *dns.Msg, q dns.Question, udp bool) {
 	owner := q.Name
 	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 	for range 8 {
-		r, known := n.world.RecordsOf(name)
+		r, known := s.world.RecordsOf(name)
 		switch {
 		case !known:
-			m.Rcode = n.absentCode(name)
+			m.Rcode = s.absentCode(name)
 			return
 		case r.ServFail:
 			m.Rcode, m.Answer = dns.RcodeServerFailure, nil
@@ -129,8 +129,8 @@ func (n *Server) forward(m *dns.Msg, q dns.Question, udp bool) {
 
 // absentCode is the code for a name without records: NOERROR if names exist
 // below it (RFC 8020), else NXDOMAIN.
-func (n *Server) absentCode(name string) int {
-	if n.world.IsEmptyNonTerminal(name) {
+func (s *Server) absentCode(name string) int {
+	if s.world.IsEmptyNonTerminal(name) {
 		return dns.RcodeSuccess
 	}
 	return dns.RcodeNameError

@@ -30,10 +30,10 @@ const foreignRatio = 1000
 // WriteList writes a CSV list of rows addresses of w. The same world, rows and
 // seed give the same bytes. Memory does not grow with rows.
 func WriteList(out io.Writer, w *World, rows int, seed uint64) error {
-	l := rowGenerator{World: w, seed: mixBits(seed ^ w.config.Seed<<1)}
+	rg := rowGenerator{World: w, seed: mixBits(seed ^ w.config.Seed<<1)}
 	buf := append(make([]byte, 0, flushAt+4096), ListHeader+"\n"...)
 	for i := range rows {
-		buf = l.appendRow(buf, i)
+		buf = rg.appendRow(buf, i)
 		if len(buf) < flushAt {
 			continue
 		}
@@ -48,16 +48,16 @@ func WriteList(out io.Writer, w *World, rows int, seed uint64) error {
 
 // WriteHomes writes a CSV list with one address of each of the first rows domains of Config.Homes, or of all if there are fewer.
 func WriteHomes(out io.Writer, w *World, rows int) error {
-	l := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString("homes"))}
+	rg := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString("homes"))}
 	b := bufio.NewWriterSize(out, flushAt)
 	if _, err := b.WriteString(ListHeader + "\n"); err != nil {
 		return err
 	}
 	var line []byte
 	for i := range min(rows, w.config.Homes) {
-		p := l.personAt(i)
+		p := rg.personAt(i)
 		p.domain = w.byName[homeName(i)]
-		line = l.appendCells(line[:0], i, p, func(b []byte) []byte { return appendAddress(b, p) })
+		line = rg.appendCells(line[:0], i, p, func(b []byte) []byte { return appendAddress(b, p) })
 		if _, err := b.Write(line); err != nil {
 			return err
 		}
@@ -79,12 +79,12 @@ type person struct {
 	random uint64
 }
 
-func (l *rowGenerator) personAt(i int) person {
-	h := mixBits(l.seed ^ uint64(i))
+func (rg *rowGenerator) personAt(i int) person {
+	h := mixBits(rg.seed ^ uint64(i))
 	return person{
 		first:  pick(firstNames, h>>40),
 		last:   lastName(h),
-		domain: &l.domains[l.rowDomains[mixBits(h^1)%rowsInTable]],
+		domain: &rg.domains[rg.rowDomains[mixBits(h^1)%rowsInTable]],
 		random: mixBits(h ^ 2),
 	}
 }
@@ -100,13 +100,13 @@ func lastName(random uint64) (name [6]byte) {
 func pick(words []string, random uint64) string { return words[random%uint64(len(words))] }
 
 // appendRow appends line i: seven cells and a line feed.
-func (l *rowGenerator) appendRow(b []byte, i int) []byte {
-	p := l.personAt(i)
-	return l.appendCells(b, i, p, func(b []byte) []byte { return l.appendEmail(b, i, p) })
+func (rg *rowGenerator) appendRow(b []byte, i int) []byte {
+	p := rg.personAt(i)
+	return rg.appendCells(b, i, p, func(b []byte) []byte { return rg.appendEmail(b, i, p) })
 }
 
 // appendCells appends a line of p; email appends its e-mail cell.
-func (l *rowGenerator) appendCells(b []byte, i int, p person, email func([]byte) []byte) []byte {
+func (rg *rowGenerator) appendCells(b []byte, i int, p person, email func([]byte) []byte) []byte {
 	b = strconv.AppendInt(b, int64(i)+1, 10)
 	b = appendTitle(append(b, ','), p.first)
 	b = appendTitle(append(b, ','), string(p.last[:]))
@@ -118,7 +118,7 @@ func (l *rowGenerator) appendCells(b []byte, i int, p person, email func([]byte)
 }
 
 // appendEmail appends the e-mail cell of row i.
-func (l *rowGenerator) appendEmail(b []byte, i int, p person) []byte {
+func (rg *rowGenerator) appendEmail(b []byte, i int, p person) []byte {
 	kind := int(mixBits(p.random) % 1000)
 	if kind -= junkPerMille; kind < 0 {
 		return appendJunk(b, p)
@@ -127,7 +127,7 @@ func (l *rowGenerator) appendEmail(b []byte, i int, p person) []byte {
 		return append(b, [...]string{"", "", " "}[p.random%3]...)
 	}
 	if kind -= duplicatePerMille; kind < 0 && i > 0 {
-		return appendVariant(b, l.personAt(int(mixBits(p.random^3)%uint64(i))), p.random)
+		return appendVariant(b, rg.personAt(int(mixBits(p.random^3)%uint64(i))), p.random)
 	}
 	if kind -= spacedPerMille; kind < 0 {
 		return append(appendAddress(append(b, ' '), p), ' ')
@@ -237,7 +237,7 @@ func appendTitle(b []byte, word string) []byte {
 // Addresses returns the first n addresses of a persona's domains, all different, in the mix of a list; the same for the same
 // world. It returns none for an unknown persona.
 func (w *World) Addresses(persona string, n int) []string {
-	l := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString(persona))}
+	rg := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString(persona))}
 	var mailDomains []*Domain
 	for i := range w.domains {
 		if w.domains[i].Persona.Name == persona {
@@ -247,7 +247,7 @@ func (w *World) Addresses(persona string, n int) []string {
 	seen := map[string]bool{}
 	var all []string
 	for i := 0; len(all) < n && len(mailDomains) > 0; i++ {
-		p := l.personAt(i)
+		p := rg.personAt(i)
 		p.domain = mailDomains[i%len(mailDomains)]
 		if a := string(appendAddress(nil, p)); !seen[a] {
 			seen[a] = true

@@ -76,10 +76,10 @@ func TestListMix(t *testing.T) {
 // The state that the generator asks for is the state that the world has.
 func TestListMailboxesHaveTheirState(t *testing.T) {
 	w := New(Config{})
-	l := rowGenerator{World: w, seed: 1}
+	rg := rowGenerator{World: w, seed: 1}
 	counts := [persona.MailboxStates]int{}
 	for i := range 20_000 {
-		p := l.personAt(i)
+		p := rg.personAt(i)
 		local := appendLocal(nil, p)
 		m := w.MailboxOf(p.domain, local)
 		counts[m]++

@@ -48,6 +48,7 @@ func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr,
 		return d
 	}
 	d := &addressLimit{key: k}
+	// The name is stored: a budget that is not found counts as unused.
 	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(limits, &p.singleCalls, now), &d.mu, d.onRoom)
 	if err := d.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)

@@ -109,6 +109,7 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 		q.pools = map[netip.Addr]*addressPool{}
 	}
 	wake := q.onWake
+	// The name is stored: a budget that is not found counts as unused.
 	q.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.WarmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, wake)
 	q.slot = admission.NewWaiter(wake)
 	return q

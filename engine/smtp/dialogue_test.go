@@ -161,7 +161,7 @@ func (d *dialogue) ask(ctx context.Context, s *Session, words string) {
 	if len(o.NoUTF8) > 0 {
 		noUTF8 = fmt.Sprintf(", need SMTPUTF8: %v", o.NoUTF8)
 	}
-	d.say("ask: mail %d, %d of %d answered%s, %s, botched: %v", o.Mail.Code, o.Answered, len(rcpts), noUTF8, describe(o.Fault), s.Unusable())
+	d.say("ask: mail %d, %d of %d answered%s, %s, unusable: %v", o.Mail.Code, o.Answered, len(rcpts), noUTF8, describe(o.Fault), s.Unusable())
 }
 
 var eventNames = map[engine.Event]string{

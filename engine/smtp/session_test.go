@@ -100,7 +100,7 @@ func cancelDuring(t *testing.T, hangs string) {
 	if s != nil {
 		f = s.Transaction(ctx, manyRcpts(100), func(int, engine.Reply) {}).Fault
 		if !s.Unusable() {
-			t.Error("not botched")
+			t.Error("still usable")
 		}
 		s.Quit(ctx)
 	}

@@ -37,7 +37,7 @@ type Outcome struct {
 func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int, r engine.Reply)) Outcome {
 	var o Outcome
 	if s.unusable {
-		o.Fault = ourFault(engine.StageMail, "the session is botched")
+		o.Fault = ourFault(engine.StageMail, "the session is unusable after a fault")
 		return o
 	}
 	asked, ok := s.selectRcpts(rcpts, &o)
@@ -244,7 +244,7 @@ func (s *Session) keepReply(rcpts []Rcpt, asked []pendingRcpt, k int, r engine.R
 // Reset sends RSET, which ends the transaction (RFC 5321 section 4.1.1.5).
 func (s *Session) Reset(ctx context.Context) Fault {
 	if s.unusable {
-		return ourFault(engine.StageReset, "the session is botched")
+		return ourFault(engine.StageReset, "the session is unusable after a fault")
 	}
 	defer s.begin(ctx, 0)()
 	return s.reset()

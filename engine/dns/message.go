@@ -80,25 +80,31 @@ func (a *answer) fact() engine.Fact {
 	return engine.FactServFail
 }
 
-// query makes a recursive query, with EDNS0 if edns is set. q.name is valid.
-func query(id uint16, q question, edns bool) *dns.Msg {
-	m := &dns.Msg{
-		MsgHdr:   dns.MsgHdr{Id: id, RecursionDesired: true},
-		Question: []dns.Question{{Name: dns.Fqdn(q.name), Qtype: q.kind, Qclass: dns.ClassINET}},
-	}
-	if edns {
-		m.SetEdns0(udpSize, false)
-	}
-	return m
+// queryPacker packs queries. It uses one message again and again, so that a query costs little.
+type queryPacker struct {
+	msg  dns.Msg
+	edns []dns.RR
 }
 
-// packQuery packs a query, into buf if it is large enough. It panics for a name that is not valid.
-func packQuery(buf []byte, id uint16, q question, edns bool) []byte {
-	packed, err := query(id, q, edns).PackBuffer(buf)
+func newQueryPacker() *queryPacker {
+	return &queryPacker{
+		msg:  dns.Msg{MsgHdr: dns.MsgHdr{RecursionDesired: true}, Question: []dns.Question{{Qclass: dns.ClassINET}}},
+		edns: new(dns.Msg).SetEdns0(udpSize, false).Extra,
+	}
+}
+
+// append appends a recursive query, with EDNS0 if edns is set. q.name is valid: it panics for another.
+func (qp *queryPacker) append(dst []byte, id uint16, q question, edns bool) []byte {
+	qp.msg.Id, qp.msg.Extra = id, nil
+	if edns {
+		qp.msg.Extra = qp.edns
+	}
+	qp.msg.Question[0].Name, qp.msg.Question[0].Qtype = dns.Fqdn(q.name), q.kind
+	packed, err := qp.msg.PackBuffer(dst[len(dst):cap(dst)]) // in place if there is room
 	if err != nil {
 		panic("BUG: dns: a query for " + q.name + ": " + err.Error())
 	}
-	return packed
+	return append(dst, packed...)
 }
 
 // reply is a parsed message.
@@ -107,14 +113,15 @@ type reply struct {
 	whole bool // its answer and authority sections are as long as its header says
 }
 
-// readReply parses a message; false if it has no header or question. Errors in the additional section do not matter.
-func readReply(msg []byte) (r reply, ok bool) {
+// read parses a message; false if it has no header or question. Errors in the additional section do not matter.
+func (r *reply) read(msg []byte) bool {
+	*r = reply{}
 	err := r.Unpack(msg)
 	if len(msg) < headerLen || err != nil && r.Question == nil {
-		return r, false
+		return false
 	}
 	r.whole = len(r.Answer) == int(binary.BigEndian.Uint16(msg[6:])) && len(r.Ns) == int(binary.BigEndian.Uint16(msg[8:]))
-	return r, true
+	return true
 }
 
 // answers reports whether m is a reply to q (RFC 5452 section 9.1). The caller has compared the id.

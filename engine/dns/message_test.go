@@ -15,7 +15,7 @@ func TestQueryIsReadBack(t *testing.T) {
 		id := rapid.Uint16().Draw(t, "id")
 		edns := rapid.Bool().Draw(t, "edns")
 		var m dns.Msg
-		if err := m.Unpack(packQuery(nil, id, question{name, typeMX}, edns)); err != nil {
+		if err := m.Unpack(newQueryPacker().append(nil, id, question{name, typeMX}, edns)); err != nil {
 			t.Fatal(err)
 		}
 		if m.Id != id || m.Response || !m.RecursionDesired || len(m.Question) != 1 ||
@@ -51,8 +51,8 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		r, ok := readReply(msg)
-		if !ok || !r.answers(q) {
+		var r reply
+		if !r.read(msg) || !r.answers(q) {
 			return
 		}
 		a := r.parse(q)
@@ -89,9 +89,10 @@ func questionOf(msg []byte) (question, bool) {
 func BenchmarkParse(b *testing.B) {
 	q := new(dns.Msg).SetQuestion("plain.example.", dns.TypeMX)
 	msg := parseZone(examples).handle(q, false)
+	var r reply
 	b.ReportAllocs()
 	for b.Loop() {
-		if r, ok := readReply(msg); !ok || r.parse(question{"plain.example", typeMX}).outcome != found {
+		if !r.read(msg) || r.parse(question{"plain.example", typeMX}).outcome != found {
 			b.Fatal("not read")
 		}
 	}

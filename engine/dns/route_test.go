@@ -216,8 +216,8 @@ func TestMXOrderIsCanonical(t *testing.T) {
 		}
 		q := new(dns.Msg).SetQuestion("x.example.", dns.TypeMX)
 		msg := z.handle(q, true)
-		r, ok := readReply(msg)
-		if !ok {
+		var r reply
+		if !r.read(msg) {
 			t.Fatal("not read")
 		}
 		a := r.parse(question{"x.example", typeMX})

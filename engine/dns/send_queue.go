@@ -21,8 +21,8 @@ type queuedQuery struct {
 	to  *server
 }
 
-func (sq *sendQueue) add(p *pending) {
-	sq.text = append(sq.text, packQuery(sq.text[len(sq.text):cap(sq.text)], p.id, p.question, p.edns)...)
+func (sq *sendQueue) add(p *pending, qp *queryPacker) {
+	sq.text = qp.append(sq.text, p.id, p.question, p.edns)
 	sq.ready = append(sq.ready, queuedQuery{len(sq.text), p.id, p, p.server})
 }
 

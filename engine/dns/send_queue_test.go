@@ -38,13 +38,14 @@ func requireOthersSent(t *testing.T, sender *packets) {
 	good := newServer(receiver.LocalAddr().(*net.UDPAddr).AddrPort())
 	bad := newServer(netip.MustParseAddrPort("127.0.0.1:0"))
 	var out sendQueue
+	packer := newQueryPacker()
 	for i := range 3*batchSize + 1 {
 		p := &pending{question: question{fmt.Sprintf("d%d.example", i), typeMX}, server: good, id: uint16(i)}
 		if i%5 == 2 {
 			p.server = bad
 		}
 		p.edns = true
-		out.add(p)
+		out.add(p, packer)
 	}
 	failed := map[uint16]bool{}
 	sender.send(&out, func(g *queuedQuery) { failed[g.id] = true })

@@ -21,11 +21,13 @@ type socket struct {
 	sent    *atomic.Int64 // counts the queries
 	wake    chan struct{} // for the writer; buffered
 	quit    chan struct{} // closed with the socket
+	reply   reply         // of the reader
 
 	mu        sync.Mutex // guards what follows
 	waiting   queries
 	delayed   list // queries over the burst, not sent yet; at most MaxInFlight
 	queue     sendQueue
+	packer    *queryPacker
 	lastReply time.Time // when the last answer arrived
 	woken     bool      // the writer has been woken and will empty the send queue
 	closed    bool
@@ -49,7 +51,7 @@ func newSocket(conn net.PacketConn, timeout time.Duration, share int, sent *atom
 		_ = b.SetReadBuffer(readBuffer) // a smaller one works too, with more losses
 	}
 	return &socket{packets: newPackets(conn), timeout: timeout, burst: share, sent: sent, waiting: queries{byID: map[uint16]*pending{}},
-		wake: make(chan struct{}, 1), quit: make(chan struct{})}
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), packer: newQueryPacker()}
 }
 
 // send queues a query, to be sent now or when the burst allows it. It returns false if no id is free or the socket is closed. A
@@ -75,7 +77,7 @@ func (s *socket) sendNow(p *pending) bool {
 	if !s.waiting.add(p) {
 		return false
 	}
-	s.queue.add(p)
+	s.queue.add(p, s.packer)
 	s.sent.Add(1)
 	s.wakeWriter()
 	return true
@@ -215,12 +217,11 @@ func (s *socket) read() error {
 }
 
 func (s *socket) deliverReply(msg []byte, from net.Addr) {
-	r, ok := readReply(msg)
-	if !ok {
+	if !s.reply.read(msg) {
 		return
 	}
-	if p := s.claim(&r, addrPortOf(from)); p != nil {
-		p.done <- r.parse(p.question)
+	if p := s.claim(&s.reply, addrPortOf(from)); p != nil {
+		p.done <- s.reply.parse(p.question)
 	}
 }
 

@@ -45,8 +45,8 @@ func tcpFailure(ctx context.Context, err error) answer {
 // exchangeOn sends one query and reads one answer, each after its length (RFC 1035 section 4.2.2).
 func exchangeOn(conn net.Conn, q question) (answer, error) {
 	id := uint16(rand.Uint32())
-	packed := packQuery(nil, id, q, true)
-	msg := append(binary.BigEndian.AppendUint16(nil, uint16(len(packed))), packed...)
+	msg := newQueryPacker().append(make([]byte, 2), id, q, true)
+	binary.BigEndian.PutUint16(msg, uint16(len(msg)-2))
 	if _, err := conn.Write(msg); err != nil {
 		return answer{}, err
 	}
@@ -58,8 +58,8 @@ func exchangeOn(conn net.Conn, q question) (answer, error) {
 	if _, err := io.ReadFull(conn, msg); err != nil {
 		return answer{}, err
 	}
-	r, ok := readReply(msg)
-	if !ok || r.Id != id || !r.answers(q) {
+	var r reply
+	if !r.read(msg) || r.Id != id || !r.answers(q) {
 		return answer{}, nil
 	}
 	return r.parse(q), nil

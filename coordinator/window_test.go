@@ -106,7 +106,7 @@ func TestLongBacklog(t *testing.T) {
 		{"many routes", []*runningJob{job(1e9, true, map[string]int{classTail: 1e9})}, classTail, false},
 		{"a tenth is split", []*runningJob{job(10*outlook, false, map[string]int{"outlook": outlook / 10, classTail: outlook - outlook/10})}, "outlook", true},
 		{"a tenth is split, of less", []*runningJob{job(9*outlook, false, map[string]int{"outlook": outlook / 10, classTail: outlook - outlook/10})}, "outlook", false},
-		{"many routes beside a day", []*runningJob{job(outlook, true, map[string]int{"outlook": outlook, classTail: 1e9})}, classTail, true},
+		{"many routes next to one of a day", []*runningJob{job(outlook, true, map[string]int{"outlook": outlook, classTail: 1e9})}, classTail, true},
 		{"few rows beside a day", []*runningJob{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 23})}, "mx.slow.example", true},
 		{"more rows beside a day", []*runningJob{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 24})}, "mx.slow.example", false},
 		{"no row", []*runningJob{job(outlook, true, map[string]int{"outlook": outlook})}, "google", false},

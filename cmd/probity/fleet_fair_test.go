@@ -65,13 +65,13 @@ func TestFleetIsFair(t *testing.T) {
 		if rows > 0 {
 			s, err := f.coord.coordinator.Snapshot(id)
 			require.NoError(t, err)
-			t.Logf("the long job has %d rows, of which %d are answered; %d rows of the mix in %s alone, %s beside it (%.2f times); %s of CPU time", job.Rows,
+			t.Logf("the long job has %d rows, of which %d are answered; %d rows of the mix in %s alone, %s next to it (%.2f times); %s of CPU time", job.Rows,
 				s.Answered, fairSmallRows, smallUnloaded, smallConcurrent, smallConcurrent.Seconds()/smallUnloaded.Seconds(), cpuTime().Round(time.Second))
 			if smallConcurrent.Seconds() > 2*smallUnloaded.Seconds() {
 				t.Error("the small list of the mix waits for the long one")
 			}
 		}
-		t.Logf("%d rows in %s alone, %s beside it (%.2f times)", fairShortRows, unloaded, concurrent, concurrent.Seconds()/unloaded.Seconds())
+		t.Logf("%d rows in %s alone, %s next to it (%.2f times)", fairShortRows, unloaded, concurrent, concurrent.Seconds()/unloaded.Seconds())
 		requireWithinLimits(t, f.internet.Referee.Report())
 		if loaded > 3*idle/2 {
 			t.Error("singles wait for the long job")

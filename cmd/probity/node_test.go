@@ -23,7 +23,7 @@ func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 	n, err := openNode(&flags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: slog.New(slog.DiscardHandler), metrics: metrics})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()
-	reported := errors.New("nobody was asked")
+	reported := errors.New("no host was asked")
 	for tries := 0; reported != nil && tries < 10; tries++ { // on a slow machine the load may have ended before the metric is read
 		for range 100 * press.Least {
 			_, err := n.coordinator.Single(t.Context(), coordinator.Request{Email: "nobody", NoSuggestion: true})

@@ -147,6 +147,15 @@ func (k *supervisor) checkLine(line string) {
 	}
 }
 
+// logFailures logs what was forbidden in its log, if the test failed.
+func (k *supervisor) logFailures(t *testing.T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.Failed() && len(k.failures) > 0 {
+		t.Log(strings.Join(k.failures, "\n"))
+	}
+}
+
 func (k *supervisor) recordFailure(line string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

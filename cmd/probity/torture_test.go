@@ -123,6 +123,11 @@ func newServeTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
 // runStage runs one stage.
 func (k tortureRun) runStage(t *testing.T, stage uint64, lasts time.Duration, create func(*testing.T, tortureRun, uint64) *testbed) {
 	p := create(t, k, stage)
+	t.Cleanup(func() {
+		for _, one := range p.supervisors {
+			one.logFailures(t)
+		}
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), lasts+tortureSettleTime)
 	defer cancel()
 	p.warmUp(ctx)

@@ -16,6 +16,10 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	if o.EventListener == nil {
 		o.EventListener = &pebble.EventListener{}
 	}
+	// One compaction at a time: the next is granted when one ends. Pebble's own scheduler also looks ten times a second whether more
+	// may run, for the whole life of a database; with a constant number that finds nothing.
+	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
+	o.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	full := make(chan error, 1)
 	o.EventListener.BackgroundError = func(err error) {
 		o.Logger.Errorf("background error: %s", err)

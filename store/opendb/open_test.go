@@ -1,6 +1,9 @@
 package opendb
 
 import (
+	"crypto/rand"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -9,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,7 +27,7 @@ func TestOpenOnAFullDiskFails(t *testing.T) {
 	disk := vfs.NewMem()
 	db, err := Open("db", &pebble.Options{FS: disk, Logger: discardLogger{}})
 	require.NoError(t, err)
-	require.NoError(t, db.Set([]byte("k"), []byte("v"), pebble.Sync))
+	assert.NoError(t, db.Set([]byte("k"), []byte("v"), pebble.Sync))
 	require.NoError(t, db.Close())
 	var full atomic.Bool
 	full.Store(true)
@@ -46,4 +50,31 @@ func TestOpenOnAFullDiskFails(t *testing.T) {
 		t.Fatal("it hangs")
 	}
 	full.Store(false) // so that Pebble's goroutines end
+}
+
+// TestCompactionsKeepUp writes from several goroutines until there are many tables. They are merged until none is left that needs it,
+// although nothing is written any more.
+func TestCompactionsKeepUp(t *testing.T) {
+	o := &pebble.Options{FS: vfs.NewMem(), Logger: discardLogger{}, MemTableSize: 64 << 10, L0CompactionThreshold: 4}
+	db, err := Open("db", o)
+	require.NoError(t, err)
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			value := make([]byte, 1000)
+			for i := range 1000 {
+				_, _ = rand.Read(value)
+				key := fmt.Sprintf("%d-%d", i*7919%1000, w)
+				assert.NoError(t, db.Set([]byte(key), value, pebble.NoSync))
+			}
+		})
+	}
+	writers.Wait()
+	require.NoError(t, db.Flush())
+	require.Eventually(t, func() bool {
+		m := db.Metrics()
+		return m.Compact.NumInProgress == 0 && m.Levels[0].Sublevels < int32(o.L0CompactionThreshold)
+	}, 20*time.Second, 10*time.Millisecond)
+	require.Greater(t, db.Metrics().Compact.Count, int64(10))
+	require.NoError(t, db.Close())
 }

@@ -28,7 +28,9 @@ DETECTOR = $(shell $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
 # virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
-CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetSurvives|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands)$$
+CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands)$$
+# What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
+NIGHTLY := ^TestFleetSurvives$$
 CALMLY := ./cmd/probity ./internal/admin ./coordinator ./coordinator/callback ./prober ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
@@ -90,7 +92,7 @@ test: build
 # processors, with one state of the race detector for both, which then dies of it (golang/go#78156). The detector looks for what is not
 # ordered, not for what happens at once: it sees fewer interleavings so, and still tells the races in them.
 test-race:
-	$(GO) test -v $(DETECTOR) -cpu 1 -timeout 40m -skip '$(CALM)' $(RACE)
+	$(GO) test -v $(DETECTOR) -cpu 1 -timeout 40m -skip '$(CALM)|$(NIGHTLY)' $(RACE)
 
 test-calm:
 	$(GO) test -v -timeout 40m -run '$(CALM)' $(CALMLY)

@@ -54,7 +54,7 @@ var importRules = map[string][]string{
 	"internal/wholefile":    {},
 	"internal/pipeline":     {},
 	"coordinator":           {"internal/pipeline", "internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/...", "internal/jsontext"},
-	"api":                   {"coordinator/...", "store", "engine/...", "internal/jsontext", "api/..."},
+	"api":                   {"coordinator/...", "store", "engine/...", "internal/jsontext", "internal/pipeline", "api/..."},
 	"bench/sim/persona":     {},
 	"bench/sim/world":       {"bench/sim/persona"},
 	"bench/sim/referee":     {"bench/sim/persona", "bench/sim/world"},

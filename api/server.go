@@ -15,6 +15,7 @@ import (
 	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -105,8 +106,8 @@ func (s *Server) clock(now time.Time) time.Time {
 
 // isFatal reports a panic after which the state on disk is unknown: the process must end, and the next start reads it again.
 func isFatal(panicked any) bool {
-	_, lost := panicked.(store.Lost)
-	return lost
+	_, fatal := panicked.(pipeline.Fatal)
+	return fatal
 }
 
 // Serve answers the requests of a listener until ctx ends; then it drains: requests in progress may finish within

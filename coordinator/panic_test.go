@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,12 +15,15 @@ import (
 	"probity/store"
 )
 
-// brokenLists panics at one address.
-type brokenLists struct{ fakeLists }
+// brokenLists panics with value at one address.
+type brokenLists struct {
+	fakeLists
+	value any
+}
 
 func (l brokenLists) Flags(a engine.Address) engine.Flags {
 	if a.Local() == "boom" {
-		panic("an address that the lists do not bear")
+		panic(l.value)
 	}
 	return l.fakeLists.Flags(a)
 }
@@ -26,7 +31,7 @@ func (l brokenLists) Flags(a engine.Address) engine.Flags {
 // TestPanicFailsOnlyItsJob, in whatever part of the job's work it comes.
 func TestPanicFailsOnlyItsJob(t *testing.T) {
 	for part, broken := range map[string]func(*testEnv, *Config){
-		"split": func(_ *testEnv, cfg *Config) { cfg.Lists = brokenLists{} },
+		"split": func(_ *testEnv, cfg *Config) { cfg.Lists = brokenLists{value: "an address that the lists do not bear"} },
 		"flight": func(w *testEnv, _ *Config) {
 			w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 				if r.Address.Local() == "boom" {
@@ -55,4 +60,21 @@ func TestPanicFailsOnlyItsJob(t *testing.T) {
 			require.NoError(t, w.close(t))
 		})
 	}
+}
+
+// TestLostStoreEndsTheProcess in the middle of a job: its database keeps its locks, and what it has on disk is unknown.
+func TestLostStoreEndsTheProcess(t *testing.T) {
+	const child = "PROBITY_TEST_LOST_STORE"
+	if os.Getenv(child) == "" {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		c.Env = append(os.Environ(), child+"=1")
+		out, err := c.CombinedOutput()
+		require.Error(t, err, string(out))
+		require.Contains(t, string(out), "panic: state store cannot go on: a sync failed")
+		return
+	}
+	w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, cfg *Config) { cfg.Lists = brokenLists{value: store.Lost("a sync failed")} })
+	w.run()
+	w.finish(t, w.accept(t, "email\nboom@shop.example\n").ID)
+	require.NoError(t, w.close(t))
 }

@@ -263,11 +263,11 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// Lost is the value with which the store panics when a write or a sync of a commit failed, so that the state of the disk is unknown.
-// Code that recovers from panics must let this one end the process; the next start reads what is on the disk.
+// Lost is the value with which the store panics when a write or a sync of a commit failed: the next start reads what is on the disk.
 type Lost string
 
 func (l Lost) Error() string { return "state store cannot go on: " + string(l) }
+func (Lost) EndsProcess()    {} // implements pipeline.Fatal
 
 // discardLogger drops the database's log: its errors are returned by the calls.
 type discardLogger struct{}

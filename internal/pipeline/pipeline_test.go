@@ -122,3 +122,13 @@ func TestPoolKeepsOnlyWhatResetAllows(t *testing.T) {
 	none.Put(&item{number: 1})
 	require.Zero(t, *none.Get(), "a nil pool is always empty")
 }
+
+type fatal struct{ error }
+
+func (fatal) EndsProcess() {}
+
+func TestPanicThatMustEndTheProcessIsNotContained(t *testing.T) {
+	lost := fatal{errors.New("a write was lost")}
+	require.PanicsWithValue(t, lost, func() { _ = Contain(func() error { panic(lost) }) })
+	require.ErrorIs(t, Contain(func() error { panic(errors.New("another one")) }), ErrPanic)
+}

@@ -148,6 +148,7 @@ func (sl slogLogger) Fatalf(format string, args ...any) {
 type Lost string
 
 func (l Lost) Error() string { return "cache cannot go on: " + string(l) }
+func (Lost) EndsProcess()    {} // implements pipeline.Fatal
 
 // panicAsLost turns a panic of the database on a failing disk (for example, it cannot start another log) into Lost.
 func panicAsLost() {

@@ -50,13 +50,14 @@ func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
 		return nil, malformed("a batch whose columns have %d, %d, %d, %d and %d rows; at most %d are allowed", n, len(f.GetAttempt()),
 			len(f.GetFlags()), len(f.GetRoute()), len(f.GetMailbox()), MaxRows)
 	}
-	routes, err := readRoutes(f.GetRoutes(), table)
-	if err != nil {
-		return nil, err
-	}
 	b := &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
 		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]Row, n)}
-	for _, r := range f.GetRoutes() {
+	routes := make([]*engine.Route, len(f.GetRoutes()))
+	for i, r := range f.GetRoutes() {
+		var err error
+		if routes[i], err = r.read(table); err != nil {
+			return nil, err
+		}
 		if e := r.usedByOthers(); e.Used > 0 {
 			if b.UsedByOthers == nil {
 				b.UsedByOthers = map[string]UsedByOthers{}
@@ -66,10 +67,15 @@ func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
 	}
 	seen := make(map[uint32]struct{}, n)
 	for i := range b.Rows {
-		if b.Rows[i], err = f.readRow(i, routes); err != nil {
-			return nil, err
+		if int64(f.Route[i]) >= int64(len(routes)) {
+			return nil, malformed("row %d takes route %d of %d", i, f.Route[i], len(routes))
 		}
-		seen[b.Rows[i].Number] = struct{}{}
+		a, err := engine.Parse(f.Mailbox[i])
+		if err != nil {
+			return nil, malformed("row %d is no address", i)
+		}
+		b.Rows[i] = Row{Number: f.Number[i], Attempt: f.Attempt[i], Flags: engine.Flags(f.Flags[i]), Address: a, Route: routes[f.Route[i]]}
+		seen[f.Number[i]] = struct{}{}
 	}
 	if len(seen) != n {
 		return nil, malformed("a batch that names a row twice")
@@ -90,25 +96,12 @@ func (f *BatchFrame) returnable() *Batch {
 	return b
 }
 
-// table is the hash of the provider table that the routes are of: one table, because they are made together.
-func (b *Batch) table() [8]byte { return tableOf(b.Rows[0].Route) }
-
+// tableOf is the hash of the provider table that a route is of.
 func tableOf(r *engine.Route) [8]byte {
 	if r.Provider == nil {
 		return [8]byte{}
 	}
 	return r.Provider.Table()
-}
-
-func (f *BatchFrame) readRow(i int, routes []*engine.Route) (Row, error) {
-	if int64(f.Route[i]) >= int64(len(routes)) {
-		return Row{}, malformed("row %d takes route %d of %d", i, f.Route[i], len(routes))
-	}
-	a, err := engine.Parse(f.Mailbox[i])
-	if err != nil {
-		return Row{}, malformed("row %d is no address", i)
-	}
-	return Row{Number: f.Number[i], Attempt: f.Attempt[i], Flags: engine.Flags(f.Flags[i]), Address: a, Route: routes[f.Route[i]]}, nil
 }
 
 func routeFrame(r *engine.Route) *RouteFrame {
@@ -122,18 +115,6 @@ func routeFrame(r *engine.Route) *RouteFrame {
 		f.Mx = r.MX
 	}
 	return f
-}
-
-func readRoutes(frames []*RouteFrame, table *engine.Table) ([]*engine.Route, error) {
-	routes := make([]*engine.Route, len(frames))
-	for i, f := range frames {
-		r, err := f.read(table)
-		if err != nil {
-			return nil, err
-		}
-		routes[i] = r
-	}
-	return routes, nil
 }
 
 // read makes the route. Its provider is looked up in the table that both sides have, so that no peer can give a receiver the

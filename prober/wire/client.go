@@ -50,8 +50,9 @@ type State struct {
 // Client is a Prober at another node. It is usable while Run runs and has a stream.
 type Client struct {
 	cfg     ClientConfig
+	id      *CoordinatorIDFrame // in each request
 	session uint64
-	wake    chan struct{} // wakes watch; holds one
+	wake    wakeup // of watch
 
 	mu            sync.Mutex // guards what follows
 	state         State
@@ -79,23 +80,28 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		cfg.Changed = func(State) {}
 	}
 	cfg.Log = orDiscard(cfg.Log).With("node", cfg.Node)
-	return &Client{cfg: cfg, session: rand.Uint64(), tableSwitched: make(chan struct{}), wake: make(chan struct{}, 1), batches: map[uint64]*pendingBatch{}}, nil
+	return &Client{cfg: cfg, id: &CoordinatorIDFrame{Id: cfg.Coordinator.ID, Term: cfg.Coordinator.Term}, session: rand.Uint64(),
+		tableSwitched: make(chan struct{}), wake: newWakeup(), batches: map[uint64]*pendingBatch{}}, nil
 }
 
 // State is what is known now.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stateNow()
-}
-
-func (c *Client) stateNow() State {
 	s := c.state
 	s.Rows = c.credit.rows
 	return s
 }
 
-// Run attaches to the node, again whenever the stream breaks, until ctx ends.
+// Status is the node's newest status; zero if the last stream brought none.
+func (c *Client) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+// Run attaches to the node, again whenever the stream breaks, until ctx ends. Waits between tries double from minRetryWait to
+// maxRetryWait, with jitter, so that a node that comes back does not get all connections at once. After a refusal it waits refusedRetryWait.
 func (c *Client) Run(ctx context.Context) error {
 	bulk, err := c.conn()
 	if err != nil {
@@ -113,8 +119,38 @@ func (c *Client) Run(ctx context.Context) error {
 
 	var work sync.WaitGroup
 	work.Go(func() { c.watch(ctx) })
-	c.attachLoop(ctx, bulk)
+	for wait := minRetryWait; ctx.Err() == nil; {
+		bulk.ResetConnectBackoff()
+		began := time.Now()
+		err := c.attach(ctx, NewNodeClient(bulk))
+		if ctx.Err() != nil {
+			break
+		}
+		reason := "the stream ended"
+		if err != nil {
+			reason = status.Convert(err).Message()
+		}
+		c.mu.Lock()
+		c.recordProblem(reason)
+		c.mu.Unlock()
+		c.wake.signal()
+		var own refusedError
+		switch {
+		case errors.As(err, &own), status.Code(err) == codes.FailedPrecondition:
+			wait = refusedRetryWait
+		case time.Since(began) > maxRetryWait:
+			wait = minRetryWait
+		default:
+			wait = min(2*wait, maxRetryWait)
+		}
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-ctx.Done():
+		}
+	}
+	c.mu.Lock()
 	c.giveUp("we are stopping")
+	c.mu.Unlock()
 	work.Wait()
 	return nil
 }
@@ -132,71 +168,17 @@ func (c *Client) conn() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// attachLoop makes one stream after another. Waits between tries double from minRetryWait to maxRetryWait, with jitter, so that
-// a node that comes back does not get all connections at once. After a refusal it waits refusedRetryWait.
-func (c *Client) attachLoop(ctx context.Context, conn *grpc.ClientConn) {
-	wait := minRetryWait
-	for ctx.Err() == nil {
-		conn.ResetConnectBackoff()
-		began := time.Now()
-		err := c.attach(ctx, NewNodeClient(conn))
-		if ctx.Err() != nil {
-			return
-		}
-		c.recordProblem(err)
-		switch {
-		case refused(err):
-			wait = refusedRetryWait
-		case time.Since(began) > maxRetryWait:
-			wait = minRetryWait
-		default:
-			wait = min(2*wait, maxRetryWait)
-		}
-		pause(ctx, wait/2+rand.N(wait/2))
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 // refusedError is our own refusal of a node.
 type refusedError struct{ reason string }
 
 func (e refusedError) Error() string { return e.reason }
 
-// refused reports that one side refused the other.
-func refused(err error) bool {
-	var own refusedError
-	return errors.As(err, &own) || status.Code(err) == codes.FailedPrecondition
-}
-
-// recordProblem keeps why there is no stream, and logs it once.
-func (c *Client) recordProblem(err error) {
-	reason := "the stream ended"
-	if err != nil {
-		reason = status.Convert(err).Message()
-	}
-	c.mu.Lock()
-	changed := c.state.Problem != reason
-	c.state.Problem = reason
-	c.mu.Unlock()
-	if changed {
+// recordProblem keeps why there is no stream, and logs it once. The caller holds mu.
+func (c *Client) recordProblem(reason string) {
+	if c.state.Problem != reason {
 		c.cfg.Log.Warn("not attached to the node", "why", reason)
 	}
-	c.wakeWatch()
-}
-
-func (c *Client) wakeWatch() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.state.Problem = reason
 }
 
 // watch gives the node up when it has been silent for NodeTimeout, and reports each new State.
@@ -205,12 +187,20 @@ func (c *Client) watch(ctx context.Context) {
 	timer := time.NewTimer(NodeTimeout)
 	defer timer.Stop()
 	for {
-		state, next := c.applyTime(time.Now())
-		if !sameState(reported, state) {
+		c.mu.Lock()
+		left := time.Until(c.state.LastHeard.Add(NodeTimeout))
+		if c.state.Usable && left <= 0 {
+			c.giveUp(fmt.Sprintf("silent for %v", NodeTimeout))
+		}
+		c.mu.Unlock()
+		if state := c.State(); !sameState(reported, state) {
 			reported = state
 			c.cfg.Changed(state)
 		}
-		timer.Reset(next)
+		if left <= 0 {
+			left = NodeTimeout
+		}
+		timer.Reset(left)
 		select {
 		case <-timer.C:
 		case <-c.wake:
@@ -220,35 +210,14 @@ func (c *Client) watch(ctx context.Context) {
 	}
 }
 
-// applyTime applies the passing of time, and says when to look again.
-func (c *Client) applyTime(now time.Time) (State, time.Duration) {
-	c.mu.Lock()
-	left := c.state.LastHeard.Add(NodeTimeout).Sub(now)
-	late := c.state.Usable && left <= 0
-	c.mu.Unlock()
-	if late {
-		c.giveUp(fmt.Sprintf("silent for %v", NodeTimeout))
-	}
-	if left <= 0 {
-		left = NodeTimeout
-	}
-	return c.State(), left
-}
-
 // sameState compares states without what changes all the time.
 func sameState(a, b State) bool {
 	return a.Live == b.Live && a.Usable == b.Usable && a.Draining == b.Draining && a.Problem == b.Problem &&
 		a.Hello.Version == b.Hello.Version && slices.Equal(a.Hello.Identities, b.Hello.Identities)
 }
 
-// giveUp ends the stream and fails every batch: the node counts as gone until there is a new stream.
+// giveUp ends the stream and fails every batch: the node counts as gone until there is a new stream. The caller holds mu.
 func (c *Client) giveUp(reason string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.giveUpLocked(reason)
-}
-
-func (c *Client) giveUpLocked(reason string) {
 	if c.state.Problem != "" {
 		reason = c.state.Problem // which says why there is no stream
 	}
@@ -260,14 +229,30 @@ func (c *Client) giveUpLocked(reason string) {
 		c.stream.cancel()
 		c.stream = nil
 	}
-	for _, pending := range c.batches {
-		pending.fail(fmt.Errorf("node %s: %s: %w", c.cfg.Node, reason, ErrGone))
+	gone := fmt.Errorf("node %s: %s: %w", c.cfg.Node, reason, ErrGone)
+	for _, pb := range c.batches {
+		pb.fail(gone)
 	}
 	clear(c.batches)
-	c.credit.rejectAll(c.goneError())
+	c.credit.rejectAll(gone)
 	c.wakeTableWaiters()
 }
 
-func (c *Client) goneError() error {
-	return fmt.Errorf("node %s: %s: %w", c.cfg.Node, c.state.Problem, ErrGone)
+// unusable says why the node cannot be given work; nil where it can. The caller holds mu.
+func (c *Client) unusable() error {
+	switch {
+	case c.state.Draining:
+		return fmt.Errorf("node %s: it is stopping: %w", c.cfg.Node, ErrGone)
+	case !c.state.Usable:
+		return fmt.Errorf("node %s: %s: %w", c.cfg.Node, c.state.Problem, ErrGone)
+	}
+	return nil
+}
+
+// nodeError names the node in an error.
+func (c *Client) nodeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("node %s: %w", c.cfg.Node, err)
 }

@@ -11,7 +11,8 @@ import (
 // clientStream is one stream to the node. Our requests, a batch and its cancellation, are bounded by the credit of the node. The queue of
 // answers to the node has at most maxAnswers messages: a newer pong, or acknowledgement of the same batch, replaces a queued one.
 type clientStream struct {
-	wake   chan struct{} // the queue has something; holds one
+	c      *Client
+	wake   wakeup // the queue has something
 	cancel context.CancelFunc
 
 	// The client's mutex guards these.
@@ -34,68 +35,18 @@ func (l *clientStream) push(f *CoordinatorFrame) {
 	l.mu.Lock()
 	l.queue = append(l.queue, f)
 	l.mu.Unlock()
-	l.signal()
+	l.wake.signal()
 }
 
-func (l *clientStream) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// answer queues a message that the node asked for.
+// answer queues a message that the node asked for. The caller holds mu.
 func (l *clientStream) answer(f *CoordinatorFrame) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.answerLocked(f)
-}
-
-func (l *clientStream) answerLocked(f *CoordinatorFrame) error {
 	if l.answers >= maxAnswers {
 		return malformed("%d answers wait for a node that does not read them", l.answers)
 	}
 	l.answers++
 	l.queue = append(l.queue, f)
-	l.signal()
+	l.wake.signal()
 	return nil
-}
-
-// answerPing answers the newest ping.
-func (l *clientStream) answerPing(ping *PingFrame) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.pong != nil {
-		l.pong.Kind = &CoordinatorFrame_Pong{Pong: ping}
-		return nil
-	}
-	l.pong = &CoordinatorFrame{Kind: &CoordinatorFrame_Pong{Pong: ping}}
-	return l.answerLocked(l.pong)
-}
-
-// acknowledge tells the node that the results of a batch came, up to seq. It reports whether no older acknowledgement of it was queued.
-func (l *clientStream) acknowledge(batch, seq uint64) (first bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ack := l.acks[batch]; ack != nil {
-		ack.Seq = max(ack.Seq, seq)
-		return false, nil
-	}
-	ack := &AckFrame{Batch: batch, Seq: seq}
-	if l.acks == nil {
-		l.acks = make(map[uint64]*AckFrame)
-	}
-	l.acks[batch] = ack
-	return true, l.answerLocked(&CoordinatorFrame{Kind: &CoordinatorFrame_Ack{Ack: ack}})
-}
-
-func (l *clientStream) takeQueue() []*CoordinatorFrame {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	q := l.queue
-	l.queue, l.answers, l.pong = nil, 0, nil
-	clear(l.acks)
-	return q
 }
 
 // attach makes a stream, sends the hello, and handles the node's messages until the stream ends.
@@ -108,7 +59,17 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(c.hello()); err != nil {
+	c.mu.Lock()
+	table := c.cfg.Table().Hash()
+	hello := &CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: c.cfg.Version, Coordinator: c.id,
+		Table: table[:], Node: c.cfg.Node, Session: c.session}
+	for number, pb := range c.batches {
+		if pb.posted {
+			hello.Open = append(hello.Open, &OpenFrame{Batch: number, Seq: pb.seq})
+		}
+	}
+	c.mu.Unlock()
+	if err := stream.Send(&CoordinatorFrame{Kind: &CoordinatorFrame_Hello{Hello: hello}}); err != nil {
 		_, err = stream.Recv() // which knows why
 		return err
 	}
@@ -117,13 +78,19 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 		return err
 	}
 	timer.Stop()
-	if reason := c.refusalReason(first.GetHello()); reason != "" {
+	reason, h := "the first message must be a hello", first.GetHello()
+	if h != nil {
+		table = c.cfg.Table().Hash() // it may have changed
+		reason = mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), table[:], c.cfg.Node},
+			peer{"the node", h.GetVersion(), peerVersions(h), h.GetTable(), h.GetNode()})
+	}
+	if reason != "" {
 		_ = stream.Send(refusalFrame(reason)) // if that fails, Recv fails too
 		return awaitRefusedEnd(stream, reason, cancel)
 	}
-	l := &clientStream{wake: make(chan struct{}, 1), cancel: cancel}
-	c.attached(l, first.GetHello())
-	defer c.detached(l)
+	l := &clientStream{c: c, wake: newWakeup(), cancel: cancel, running: map[uint64]bool{}, acks: map[uint64]*AckFrame{}}
+	l.begin(h)
+	defer l.end()
 
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -134,7 +101,7 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 		if err != nil {
 			return err
 		}
-		if err := c.handleFrame(l, f); err != nil {
+		if err := l.handleFrame(f); err != nil {
 			l.push(refusalFrame(err.Error())) // only l.write may send now
 			return awaitRefusedEnd(stream, err.Error(), cancel)
 		}
@@ -144,7 +111,12 @@ func (c *Client) attach(ctx context.Context, node NodeClient) error {
 // write sends what is queued until the stream ends; Recv reports why.
 func (l *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame]) {
 	for {
-		for _, f := range l.takeQueue() {
+		l.mu.Lock()
+		queue := l.queue
+		l.queue, l.answers, l.pong = nil, 0, nil
+		clear(l.acks)
+		l.mu.Unlock()
+		for _, f := range queue {
 			if stream.Send(f) != nil {
 				l.cancel()
 				return
@@ -175,57 +147,31 @@ func awaitRefusedEnd(stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame
 	return refusedError{reason}
 }
 
-// hello is our hello, with the batches that wait for results.
-func (c *Client) hello() *CoordinatorFrame {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	table := c.cfg.Table().Hash()
-	h := &CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: c.cfg.Version, Coordinator: c.idFrame(),
-		Table: table[:], Node: c.cfg.Node, Session: c.session}
-	for number, pending := range c.batches {
-		if pending.posted {
-			h.Open = append(h.Open, &OpenFrame{Batch: number, Seq: pending.seq})
-		}
-	}
-	return &CoordinatorFrame{Kind: &CoordinatorFrame_Hello{Hello: h}}
-}
-
-func (c *Client) idFrame() *CoordinatorIDFrame {
-	return &CoordinatorIDFrame{Id: c.cfg.Coordinator.ID, Term: c.cfg.Coordinator.Term}
-}
-
-// refusalReason says why we will not work with the node; empty where we will.
-func (c *Client) refusalReason(h *NodeHelloFrame) string {
-	if h == nil {
-		return "the first message must be a hello"
-	}
-	table := c.cfg.Table().Hash()
-	return mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), table[:], c.cfg.Node},
-		peer{"the node", h.GetVersion(), peerVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()})
-}
-
-// attached makes l the stream. The node takes work on it once it works by our table.
-func (c *Client) attached(l *clientStream, h *NodeHelloFrame) {
+// begin makes this the client's stream. The node takes work on it once it works by our table.
+func (l *clientStream) begin(h *NodeHelloFrame) {
+	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stream = l
-	c.protocol = ownVersions().common(peerVersions(h.GetProtocol(), h.GetProtocolMost()))
+	c.protocol = ownVersions().common(peerVersions(h))
 	c.table = tableHash(h.GetTable())
 	c.status, c.statusAt = Status{}, time.Time{}
 	c.state.Draining, c.state.LastHeard = h.GetDraining(), time.Now()
 	c.state.Hello = Hello{Version: h.GetVersion(), Identities: readIdentities(h.GetIdentities()), Fresh: h.GetFresh()}
-	l.running = map[uint64]bool{}
 	for _, number := range h.GetRunning() {
 		l.running[number] = true
 	}
-	for number, pending := range c.batches {
-		pending.posted = pending.posted && (l.running[number] || pending.complete())
+	for number, pb := range c.batches {
+		nothingToCome := pb.done || pb.receivedCount == len(pb.batch.Rows)
+		pb.posted = pb.posted && (l.running[number] || nothingToCome)
 	}
 	c.credit.setBounds(int(h.GetTotal()), int(h.GetWindow()))
-	c.advanceTable()
+	l.advanceTable()
 }
 
-func (c *Client) detached(l *clientStream) {
+// end leaves the client without a stream.
+func (l *clientStream) end() {
+	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.tableTimer != nil {
@@ -236,56 +182,80 @@ func (c *Client) detached(l *clientStream) {
 		c.state.Live = false
 		c.credit.close()
 	}
-	c.wakeWatch()
+	c.wake.signal()
 }
 
 // handleFrame applies one message. An error is a breach of the protocol.
-func (c *Client) handleFrame(l *clientStream, f *NodeFrame) error {
+func (l *clientStream) handleFrame(f *NodeFrame) error {
+	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream != l {
 		return nil
 	}
-	c.state.LastHeard = time.Now()
+	now := time.Now()
+	c.state.LastHeard = now
 	switch k := f.GetKind().(type) {
 	case *NodeFrame_Ping:
-		return l.answerPing(k.Ping)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		pong := &CoordinatorFrame_Pong{Pong: k.Ping}
+		if l.pong != nil {
+			l.pong.Kind = pong
+			return nil
+		}
+		l.pong = &CoordinatorFrame{Kind: pong}
+		return l.answer(l.pong)
 	case *NodeFrame_Results:
-		return c.handleResults(l, k.Results)
+		return l.handleResults(k.Results)
 	case *NodeFrame_Credit:
 		if len(k.Credit.GetClass()) > maxClassName {
 			return malformed("a class with a name of %d bytes", len(k.Credit.GetClass()))
 		}
 		c.credit.set(k.Credit.GetClass(), int(k.Credit.GetRows()))
 	case *NodeFrame_Status:
-		c.handleStatus(k.Status, c.state.LastHeard)
+		s := k.Status.status()
+		if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {
+			s.RowsPerSecond = float64(s.Answered-c.status.Answered) / took
+		}
+		c.status, c.statusAt = s, now
 	case *NodeFrame_Table:
-		return c.handleTableTaken(l, k.Table)
+		return l.handleTableTaken(k.Table)
 	case *NodeFrame_Draining:
 		c.state.Draining = true
-		c.credit.rejectAll(c.drainingError())
-		c.wakeWatch()
+		c.credit.rejectAll(c.unusable())
+		c.wake.signal()
 	}
 	return nil
 }
 
-// handleResults hands a message to the batch that waits for it. The caller holds mu.
-func (c *Client) handleResults(l *clientStream, f *ResultsFrame) error {
-	pending := c.batches[f.GetBatch()]
-	if pending != nil {
+// handleResults hands a message to the batch that waits for it, and acknowledges it. Results that no batch waits for are asked no more
+// of. The caller holds the client's mutex.
+func (l *clientStream) handleResults(f *ResultsFrame) error {
+	number, seq := f.GetBatch(), f.GetSeq()
+	pb := l.c.batches[number]
+	if pb != nil {
 		switch {
-		case f.GetSeq() > pending.seq+1:
-			return malformed("results %d of a batch came after %d", f.GetSeq(), pending.seq)
-		case f.GetSeq() == pending.seq+1:
-			if err := pending.accept(f); err != nil {
+		case seq > pb.seq+1:
+			return malformed("results %d of a batch came after %d", seq, pb.seq)
+		case seq == pb.seq+1:
+			if err := pb.accept(f); err != nil {
 				return err
 			}
-			pending.seq = f.GetSeq()
+			pb.seq = seq
 		}
 	}
-	first, err := l.acknowledge(f.GetBatch(), f.GetSeq())
-	if err == nil && first && pending == nil && !f.GetDone() {
-		err = l.answer(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: f.GetBatch()}}})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ack := l.acks[number]; ack != nil {
+		ack.Seq = max(ack.Seq, seq)
+		return nil
+	}
+	ack := &AckFrame{Batch: number, Seq: seq}
+	l.acks[number] = ack
+	err := l.answer(&CoordinatorFrame{Kind: &CoordinatorFrame_Ack{Ack: ack}})
+	if err == nil && pb == nil && !f.GetDone() {
+		err = l.answer(cancelFrame(number))
 	}
 	return err
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-
-	"probity/engine"
 )
 
 // DefaultHold is how long a batch is held if its sender sets no time.
@@ -18,10 +15,11 @@ const DefaultHold = 60 * time.Second
 
 // pendingBatch is one batch under way. The client's mutex guards all but what Verify alone uses.
 type pendingBatch struct {
+	c      *Client
 	number uint64
 	batch  *Batch
-	until  time.Time     // end of the hold
-	wake   chan struct{} // inbox or failed has changed; holds one
+	until  time.Time // end of the hold
+	wake   wakeup    // the inbox or failed has changed
 
 	table         [8]byte         // that the routes of the batch are of
 	recalled      *clientStream   // on which the node was told that our table is another one now: unanswered rows are returned
@@ -46,7 +44,7 @@ func (pb *pendingBatch) accept(f *ResultsFrame) error {
 	if pb.done {
 		return malformed("results after the last")
 	}
-	if n := len(pb.inbox); n > 0 && pb.inbox[n-1].heldOnly() && f.heldOnly() {
+	if n := len(pb.inbox); n > 0 && heldOnly(pb.inbox[n-1]) && heldOnly(f) {
 		pb.inbox[n-1] = f // the newest report without rows is enough
 		return nil
 	}
@@ -59,26 +57,16 @@ func (pb *pendingBatch) accept(f *ResultsFrame) error {
 	}
 	pb.inbox = append(pb.inbox, f)
 	pb.done = f.GetDone()
-	pb.signal()
+	pb.wake.signal()
 	return nil
 }
 
 // heldOnly reports a message without rows that is not the last.
-func (f *ResultsFrame) heldOnly() bool { return len(f.GetRow()) == 0 && !f.GetDone() }
-
-// complete reports that nothing more is to come.
-func (pb *pendingBatch) complete() bool { return pb.done || pb.receivedCount == len(pb.batch.Rows) }
+func heldOnly(f *ResultsFrame) bool { return len(f.GetRow()) == 0 && !f.GetDone() }
 
 func (pb *pendingBatch) fail(err error) {
 	pb.failed = err
-	pb.signal()
-}
-
-func (pb *pendingBatch) signal() {
-	select {
-	case pb.wake <- struct{}{}:
-	default:
-	}
+	pb.wake.signal()
 }
 
 // Verify sends the batch when the node's credit allows it and emits what is returned. Its error is the node's: ErrGone if the
@@ -93,27 +81,21 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 	case hold <= 0:
 		hold = DefaultHold
 	}
-	until := time.Now().Add(hold)
-	err := c.admit(ctx, b, until)
-	if errors.Is(err, errNoCredit) {
+	pb, err := c.admit(ctx, b, time.Now().Add(hold))
+	switch {
+	case errors.Is(err, errNoCredit):
 		emit(returnedResults(b, allRows(b)))
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	defer c.release(b)
-	pb := c.open(b, until)
-	if pb == nil {
-		return c.unusableError()
-	}
-	defer c.closeBatch(pb)
-	err = c.follow(ctx, pb, emit)
-	if errors.Is(err, errRecalled) {
+	defer pb.close()
+	err = pb.follow(ctx, emit)
+	switch {
+	case errors.Is(err, errRecalled):
 		emit(returnedResults(b, pb.waiting))
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return &Lost{Err: err, Rows: pb.waiting}
 	}
 	return nil
@@ -140,62 +122,102 @@ func allRows(b *Batch) map[uint32]int {
 func returnedResults(b *Batch, waiting map[uint32]int) Results {
 	r := Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Done: true}
 	for i := range b.Rows {
-		if row := &b.Rows[i]; isWaiting(waiting, row.Number) {
+		row := &b.Rows[i]
+		if _, ok := waiting[row.Number]; ok {
 			r.Rows = append(r.Rows, Result{Row: row.Number, Outcome: Returned, Attempt: row.Attempt, Egress: b.Egress})
 		}
 	}
 	return r
 }
 
-func isWaiting(waiting map[uint32]int, row uint32) bool { _, ok := waiting[row]; return ok }
+// admit waits for credit and sends the batch: until the hold is over or ctx ends, with errNoCredit, or until the node is gone.
+func (c *Client) admit(ctx context.Context, b *Batch, until time.Time) (*pendingBatch, error) {
+	w := &waiter{class: b.Class, rows: len(b.Rows), served: make(chan struct{})}
+	c.mu.Lock()
+	if err := c.unusable(); err != nil {
+		c.mu.Unlock()
+		return nil, err
+	}
+	c.credit.queue = append(c.credit.queue, w)
+	c.credit.grant()
+	c.mu.Unlock()
 
-// open registers the batch and sends it; nil where the node has gone meanwhile.
-func (c *Client) open(b *Batch, until time.Time) *pendingBatch {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-w.served:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.state.Usable || c.state.Draining {
-		return nil
+	if i := slices.Index(c.credit.queue, w); i >= 0 {
+		c.credit.queue = slices.Delete(c.credit.queue, i, i+1)
+		c.credit.grant() // a batch that waited behind it may fit
+		return nil, errNoCredit
+	}
+	if w.rejected != nil {
+		return nil, w.rejected
+	}
+	if err := c.unusable(); err != nil { // it has gone since it had credit
+		c.credit.end(b.Class, len(b.Rows))
+		return nil, err
 	}
 	c.last++
-	pb := &pendingBatch{number: c.last, batch: b, table: b.table(), until: until, wake: make(chan struct{}, 1), received: make(map[uint32]bool, len(b.Rows)), waiting: allRows(b)}
-	for i := range b.Rows {
-		pb.received[b.Rows[i].Number] = false
+	pb := &pendingBatch{c: c, number: c.last, batch: b, until: until, wake: newWakeup(), received: make(map[uint32]bool, len(b.Rows)), waiting: allRows(b),
+		table: tableOf(b.Rows[0].Route)} // its routes are made together, of one table
+	for row := range pb.waiting {
+		pb.received[row] = false
 	}
 	c.batches[pb.number] = pb
 	if c.stream != nil && c.stream.acceptsWork {
-		c.postOrReturn(pb)
+		c.stream.sendBatch(pb)
 	}
-	return pb
+	return pb, nil
 }
 
-// post sends the rows of a batch that have no result; numbering of its results begins again. The caller holds mu.
-func (c *Client) post(pb *pendingBatch) {
+// sendBatch sends the rows of a batch that have no result; numbering of its results begins again. A batch of another table than the
+// node's is returned. The caller holds the client's mutex.
+func (l *clientStream) sendBatch(pb *pendingBatch) {
+	if pb.table != l.c.table {
+		pb.fail(errRecalled)
+		return
+	}
 	pb.posted, pb.seq = true, 0
 	left := max(time.Until(pb.until), time.Second)
 	f := pb.batch.toFrame(pb.number, left, func(r *Row) bool { return !pb.received[r.Number] })
-	f.Table = c.tableForPeer(pb.table)
-	c.stream.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}})
+	f.Table = l.c.tableForPeer(pb.table)
+	l.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}})
 }
 
-// closeBatch forgets a batch. Results that the node still sends are acknowledged and dropped.
-func (c *Client) closeBatch(pb *pendingBatch) {
+// close forgets the batch and gives its credit back. Results that the node still sends are acknowledged and dropped.
+func (pb *pendingBatch) close() {
+	c := pb.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.batches, pb.number)
-	c.advanceTable()
+	if c.stream != nil {
+		c.stream.advanceTable()
+	}
+	c.credit.end(pb.batch.Class, len(pb.batch.Rows))
 }
 
 // cancel asks the node to return what it has not finished.
-func (c *Client) cancel(pb *pendingBatch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stream != nil {
-		c.stream.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: pb.number}}})
+func (pb *pendingBatch) cancel() {
+	pb.c.mu.Lock()
+	defer pb.c.mu.Unlock()
+	if pb.c.stream != nil {
+		pb.c.stream.push(cancelFrame(pb.number))
 	}
 }
 
+func cancelFrame(number uint64) *CoordinatorFrame {
+	return &CoordinatorFrame{Kind: &CoordinatorFrame_Cancel{Cancel: &CancelFrame{Batch: number}}}
+}
+
 // follow emits until the last row has its result, or the time that a node may take is over.
-func (c *Client) follow(ctx context.Context, pb *pendingBatch, emit func(Results)) error {
+func (pb *pendingBatch) follow(ctx context.Context, emit func(Results)) error {
+	c := pb.c
 	timer := time.NewTimer(time.Until(pb.until) + Grace)
 	defer timer.Stop()
 	cancelled, recalled := ctx.Done(), false
@@ -204,15 +226,18 @@ func (c *Client) follow(ctx context.Context, pb *pendingBatch, emit func(Results
 		case <-pb.wake:
 		case <-cancelled:
 			cancelled = nil
-			c.cancel(pb)
+			pb.cancel()
 			timer.Reset(Grace)
 		case <-timer.C:
-			c.cancel(pb)
+			pb.cancel()
 			c.cfg.Log.Warn("batch not returned in time", "rows", len(pb.waiting))
 			emit(returnedResults(pb.batch, pb.waiting))
 			return nil
 		}
-		frames, failed, returning := c.inbox(pb)
+		c.mu.Lock()
+		frames, failed, returning := pb.inbox, pb.failed, pb.recalled != nil
+		pb.inbox = nil
+		c.mu.Unlock()
 		for _, f := range frames {
 			if done, err := pb.emit(f, emit); done || err != nil {
 				return c.nodeError(err)
@@ -228,27 +253,14 @@ func (c *Client) follow(ctx context.Context, pb *pendingBatch, emit func(Results
 	}
 }
 
-func (c *Client) nodeError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("node %s: %w", c.cfg.Node, err)
-}
-
-func (c *Client) inbox(pb *pendingBatch) (frames []*ResultsFrame, failed error, returning bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	frames, pb.inbox = pb.inbox, nil
-	return frames, pb.failed, pb.recalled != nil
-}
-
 // emit passes on the rows of a message that the caller has not had yet. It reports the end of the batch.
 func (pb *pendingBatch) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) {
-	rows, err := f.rows(make([]Result, 0, len(f.GetRow())))
+	part, err := f.results()
 	if err != nil {
 		return false, err
 	}
-	kept := rows[:0]
+	rows := part.Rows
+	part.Job, part.Chunk, part.Epoch, part.Rows = pb.batch.Job, pb.batch.Chunk, pb.batch.Epoch, rows[:0]
 	for _, r := range rows {
 		i, ok := pb.waiting[r.Row]
 		if !ok {
@@ -258,86 +270,18 @@ func (pb *pendingBatch) emit(f *ResultsFrame, emit func(Results)) (done bool, er
 		if r.Outcome == Settled {
 			r.Verdict.MX = pb.batch.Rows[i].Route.MX
 		}
-		kept = append(kept, r)
+		part.Rows = append(part.Rows, r)
 	}
-	done = len(pb.waiting) == 0
-	if len(kept) > 0 || done || len(rows) == 0 {
-		emit(Results{Job: pb.batch.Job, Chunk: pb.batch.Chunk, Epoch: pb.batch.Epoch, Rows: kept, Held: f.heldRows(), Done: done})
+	last := part.Done
+	part.Done = len(pb.waiting) == 0
+	if len(part.Rows) > 0 || part.Done || len(rows) == 0 {
+		emit(part)
 	}
 	switch {
-	case done || !f.GetDone():
-		return done, nil
+	case part.Done || !last:
+		return part.Done, nil
 	case f.GetFailed() != "":
 		return true, errors.New(f.GetFailed())
 	}
 	return true, malformed("the last results came, and %d rows have none", len(pb.waiting))
-}
-
-// Single asks the node at once, or when it works by the table that the route is of. At the deadline of ctx the answer is
-// UNKNOWN/timeout, whatever is late. A route of a table that is no longer ours is ErrOtherTable.
-func (c *Client) Single(ctx context.Context, sr SingleRequest) (Answer, error) {
-	table, err := c.awaitTable(ctx, sr.Route)
-	if err != nil {
-		return c.unanswered(ctx, &sr, err)
-	}
-	c.mu.Lock()
-	node, usable := c.single, c.state.Usable && !c.state.Draining
-	f := sr.toFrame(budget(ctx))
-	f.Coordinator, f.Table = c.idFrame(), c.tableForPeer(table)
-	c.mu.Unlock()
-	if node == nil || !usable {
-		return Answer{}, c.unusableError()
-	}
-	answer, err := node.Single(ctx, f)
-	if err != nil {
-		return c.unanswered(ctx, &sr, err)
-	}
-	v, err := answer.GetVerdict().verdict()
-	if err != nil {
-		return Answer{}, c.nodeError(err)
-	}
-	return Answer{Verdict: v, Node: answer.GetNode()}, nil
-}
-
-// budget is the time that the node may take: what ctx leaves, less what the way back may cost.
-func budget(ctx context.Context) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return 0
-	}
-	left := time.Until(deadline)
-	return max(left-min(left/10, 50*time.Millisecond), time.Millisecond)
-}
-
-func (c *Client) unanswered(ctx context.Context, sr *SingleRequest, err error) (Answer, error) {
-	deadline, ok := ctx.Deadline()
-	late := ok && !time.Now().Before(deadline)
-	switch {
-	case late:
-		v := engine.VerdictFor(engine.ReasonTimeout, "wire/timeout", sr.Flags, time.Now())
-		v.ProviderID, v.ProviderName, v.MX = sr.Route.Provider.ID, sr.Route.Provider.Name, sr.Route.MX
-		return Answer{Verdict: v, Node: c.cfg.Node}, nil
-	case ctx.Err() != nil:
-		return Answer{}, ctx.Err()
-	case status.Code(err) == codes.Aborted:
-		return Answer{}, fmt.Errorf("node %s: %s: %w", c.cfg.Node, status.Convert(err).Message(), ErrOtherTable)
-	case errors.Is(err, ErrOtherTable):
-		return Answer{}, err
-	case status.Code(err) == codes.Unavailable:
-		return Answer{}, fmt.Errorf("node %s: %s: %w", c.cfg.Node, status.Convert(err).Message(), ErrGone)
-	}
-	return Answer{}, c.nodeError(errors.New(status.Convert(err).Message()))
-}
-
-func (c *Client) unusableError() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.Draining {
-		return c.drainingError()
-	}
-	return c.goneError()
-}
-
-func (c *Client) drainingError() error {
-	return fmt.Errorf("node %s: it is stopping: %w", c.cfg.Node, ErrGone)
 }

@@ -1,13 +1,30 @@
 package wire
 
-import (
-	"context"
-	"errors"
-	"time"
-)
+import "errors"
 
 // errNoCredit ends a wait for credit whose batch has to be returned.
 var errNoCredit = errors.New("no credit in time")
+
+// rowCount counts rows under way, in all and by class. The zero value has none.
+type rowCount struct {
+	rows    int
+	classes map[string]int
+}
+
+func (n *rowCount) add(class string, rows int) {
+	if n.classes == nil {
+		n.classes = map[string]int{}
+	}
+	n.rows += rows
+	n.classes[class] += rows
+}
+
+func (n *rowCount) remove(class string, rows int) {
+	n.rows -= rows
+	if n.classes[class] -= rows; n.classes[class] <= 0 {
+		delete(n.classes, class)
+	}
+}
 
 // credit is how many rows a node allows under way, and the batches that wait for it: first come, first served within a class,
 // and a class that has no room is passed over. The zero value lets nothing begin. The client's mutex guards it.
@@ -17,15 +34,16 @@ type credit struct {
 	window  int // of classes that have none of their own
 	windows map[string]int
 
-	rows    int // under way
-	classes map[string]int
-	queue   []*waiter // bounded by the callers of Verify
+	rowCount           // under way
+	queue    []*waiter // bounded by the callers of Verify
 }
 
+// waiter is a batch that waits for credit. It is served when it leaves the queue, with its rows under way or rejected.
 type waiter struct {
-	class string
-	rows  int
-	ready chan error // holds one
+	class    string
+	rows     int
+	served   chan struct{} // closed then
+	rejected error
 }
 
 // setBounds takes the bounds that a stream begins with, and grants nothing yet.
@@ -46,7 +64,8 @@ func (c *credit) close() { c.isOpen = false }
 func (c *credit) rejectAll(err error) {
 	c.isOpen = false
 	for _, w := range c.queue {
-		w.ready <- err
+		w.rejected = err
+		close(w.served)
 	}
 	c.queue = nil
 }
@@ -85,73 +104,17 @@ func (c *credit) grant() {
 			kept = append(kept, w)
 			continue
 		}
-		c.begin(w.class, w.rows)
-		w.ready <- nil
+		c.add(w.class, w.rows)
+		close(w.served)
 	}
 	clear(c.queue[len(kept):])
 	c.queue = kept
 }
 
-func (c *credit) begin(class string, rows int) {
-	if c.classes == nil {
-		c.classes = map[string]int{}
-	}
-	c.rows += rows
-	c.classes[class] += rows
-}
-
+// end gives back the credit of a batch.
 func (c *credit) end(class string, rows int) {
-	c.rows -= rows
-	if c.classes[class] -= rows; c.classes[class] <= 0 {
-		delete(c.classes, class)
-	}
+	c.remove(class, rows)
 	c.grant()
-}
-
-// removeWaiter takes a waiter out of the queue; false where it was served meanwhile.
-func (c *credit) removeWaiter(w *waiter) bool {
-	for i := range c.queue {
-		if c.queue[i] == w {
-			c.queue = append(c.queue[:i], c.queue[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
-// admit waits for credit: until the hold is over or ctx ends, with errNoCredit, or until the node is gone.
-func (c *Client) admit(ctx context.Context, b *Batch, until time.Time) error {
-	w := &waiter{class: b.Class, rows: len(b.Rows), ready: make(chan error, 1)}
-	c.mu.Lock()
-	if !c.state.Usable || c.state.Draining {
-		c.mu.Unlock()
-		return c.unusableError()
-	}
-	c.credit.queue = append(c.credit.queue, w)
-	c.credit.grant()
-	c.mu.Unlock()
-
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case err := <-w.ready:
-		return err
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.credit.removeWaiter(w) {
-		c.credit.grant() // a batch that waited behind it may fit
-		return errNoCredit
-	}
-	return <-w.ready
-}
-
-func (c *Client) release(b *Batch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.credit.end(b.Class, len(b.Rows))
 }
 
 // CreditLeft is how many rows of a class the node would take at once. Verify of more waits.

@@ -120,9 +120,9 @@ func TestResultsRoundTrip(t *testing.T) {
 		sent := Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done"),
 			Held: Held{Rows: rapid.IntRange(0, MaxRows).Draw(t, "held"), Until: drawTime(t, "until", 1)}}
 		f := roundTrip(t, resultsFrame(3, 9, sent), &ResultsFrame{})
-		got, err := f.rows(nil)
+		got, err := f.results()
 		require.NoError(t, err)
-		require.Equal(t, Results{Rows: sent.Rows, Held: sent.Held, Done: sent.Done}, Results{Rows: append([]Result{}, got...), Held: f.heldRows(), Done: f.GetDone()})
+		require.Equal(t, sent, got)
 		require.EqualValues(t, 3, f.GetBatch())
 		require.EqualValues(t, 9, f.GetSeq())
 	})
@@ -215,14 +215,14 @@ func FuzzResultsFrame(f *testing.F) {
 		if proto.Unmarshal(data, &m) != nil {
 			return
 		}
-		rows, err := m.rows(nil)
+		got, err := m.results()
 		if err != nil {
 			require.ErrorIs(t, err, ErrFrame)
 			return
 		}
-		again, err := resultsFrame(1, 1, Results{Rows: rows}).rows(nil)
+		again, err := resultsFrame(1, 1, Results{Rows: got.Rows}).results()
 		require.NoError(t, err)
-		require.Equal(t, rows, again)
+		require.Equal(t, got.Rows, again.Rows)
 	})
 }
 
@@ -267,7 +267,7 @@ func BenchmarkRowRoundTrip(b *testing.B) {
 		if _, err := roundTrip(b, batch.toFrame(1, 0, func(*Row) bool { return true }), &BatchFrame{}).batch(defaultTable); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := roundTrip(b, resultsFrame(1, 1, part), &ResultsFrame{}).rows(nil); err != nil {
+		if _, err := roundTrip(b, resultsFrame(1, 1, part), &ResultsFrame{}).results(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -28,7 +28,12 @@ type versions struct{ lowest, highest uint32 }
 func ownVersions() versions { return versions{minProtocol, Protocol} }
 
 // peerVersions are those of a peer's hello; without a greatest version it speaks only one.
-func peerVersions(lowest, most uint32) versions { return versions{lowest, max(lowest, most)} }
+func peerVersions(hello interface {
+	GetProtocol() uint32
+	GetProtocolMost() uint32
+}) versions {
+	return versions{hello.GetProtocol(), max(hello.GetProtocol(), hello.GetProtocolMost())}
+}
 
 // common is the greatest protocol that both speak; 0 where there is none.
 func (v versions) common(o versions) uint32 {

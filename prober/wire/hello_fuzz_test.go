@@ -19,7 +19,7 @@ func FuzzHello(f *testing.F) {
 		var c CoordinatorFrame
 		if proto.Unmarshal(ours, &c) == nil {
 			h := c.GetHello()
-			_ = mismatch(peer{role: "us", version: "1", protocols: ownVersions()}, peer{role: "them", version: h.GetVersion(), protocols: peerVersions(h.GetProtocol(), h.GetProtocolMost()), table: h.GetTable()})
+			_ = mismatch(peer{role: "us", version: "1", protocols: ownVersions()}, peer{role: "them", version: h.GetVersion(), protocols: peerVersions(h), table: h.GetTable()})
 		}
 		var n NodeHelloFrame
 		if proto.Unmarshal(theirs, &n) == nil {

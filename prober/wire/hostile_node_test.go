@@ -192,5 +192,7 @@ func TestOnlyNewestHeldCountIsKept(t *testing.T) {
 		require.NoError(t, pb.accept(resultsFrame(1, seq, Results{Held: Held{Rows: int(seq)}})))
 	}
 	require.Len(t, pb.inbox, 1)
-	require.Equal(t, 999, pb.inbox[0].heldRows().Rows)
+	part, err := pb.inbox[0].results()
+	require.NoError(t, err)
+	require.Equal(t, 999, part.Held.Rows)
 }

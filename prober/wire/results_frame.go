@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"time"
-
-	"probity/engine"
-)
+import "probity/engine"
 
 // resultsFrame makes the message of a part of the answer to a batch. It copies what it takes. MX and the strings of Details are
 // not sent: the coordinator has the MX of each row, and keeps no details of batches.
@@ -18,7 +14,11 @@ func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
 		row := &r.Rows[i]
 		v := &row.Verdict
 		f.Row[i], f.Outcome[i], f.Attempt[i] = row.Row, byte(row.Outcome), row.Attempt
-		f.Core = appendCore(f.Core, v)
+		if v.Status == engine.Unknown && v.Reason == engine.ReasonNone {
+			f.Core = append(f.Core, noVerdict[:]...)
+		} else {
+			f.Core = engine.AppendCore(f.Core, v)
+		}
 		f.Egress[i], f.Rule[i] = names.index(row.Egress), names.index(v.Rule)
 		f.Provider[i], f.ProviderName[i] = names.index(v.ProviderID), names.index(v.ProviderName)
 		if !row.Due.IsZero() {
@@ -36,21 +36,6 @@ func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
 // VALID has no reason.
 var noVerdict [engine.CoreSize]byte
 
-func appendCore(dst []byte, v *engine.Verdict) []byte {
-	if v.Status == engine.Unknown && v.Reason == engine.ReasonNone {
-		return append(dst, noVerdict[:]...)
-	}
-	return engine.AppendCore(dst, v)
-}
-
-// readCore reads what appendCore wrote. Only a settled row must have a verdict.
-func readCore(b []byte, o Outcome) (engine.Verdict, error) {
-	if o != Settled && [engine.CoreSize]byte(b) == noVerdict {
-		return engine.Verdict{}, nil
-	}
-	return engine.ReadCore(b)
-}
-
 // nameTable numbers strings that repeat.
 type nameTable struct {
 	at   map[string]uint32
@@ -66,48 +51,40 @@ func (t *nameTable) index(s string) uint32 {
 	return i
 }
 
-// heldRows is what the message says of rows that wait for budgets.
-func (f *ResultsFrame) heldRows() Held {
-	return Held{Rows: int(min(f.GetHeld(), MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}
-}
-
-// rows appends the results of the message to dst.
-func (f *ResultsFrame) rows(dst []Result) ([]Result, error) {
+// results reads the message. Each row has a verdict if it is settled.
+func (f *ResultsFrame) results() (Results, error) {
 	n := len(f.GetRow())
 	if n > MaxRows || len(f.Outcome) != n || len(f.Attempt) != n || len(f.Core) != n*engine.CoreSize || len(f.DueNs) != 0 && len(f.DueNs) != n {
-		return dst, malformed("results whose columns differ in length")
+		return Results{}, malformed("results whose columns differ in length")
 	}
 	for _, column := range [...][]uint32{f.Egress, f.Provider, f.ProviderName, f.Rule} {
 		if len(column) != n {
-			return dst, malformed("results whose columns differ in length")
+			return Results{}, malformed("results whose columns differ in length")
 		}
 		for _, i := range column {
 			if int64(i) >= int64(len(f.Names)) {
-				return dst, malformed("a result names string %d of %d", i, len(f.Names))
+				return Results{}, malformed("a result names string %d of %d", i, len(f.Names))
 			}
 		}
 	}
-	for i := range n {
-		r, err := f.result(i)
-		if err != nil {
-			return dst, err
+	r := Results{Rows: make([]Result, n), Done: f.GetDone(), Held: Held{Rows: int(min(f.GetHeld(), MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		*row = Result{Row: f.Row[i], Outcome: Outcome(f.Outcome[i]), Attempt: f.Attempt[i], Egress: f.Names[f.Egress[i]]}
+		v, core := &row.Verdict, f.Core[i*engine.CoreSize:(i+1)*engine.CoreSize]
+		if row.Outcome == Settled || [engine.CoreSize]byte(core) != noVerdict {
+			var err error
+			if *v, err = engine.ReadCore(core); err != nil {
+				return Results{}, malformed("result %d has no verdict", i)
+			}
 		}
-		dst = append(dst, r)
+		if row.Outcome > Deferred {
+			return Results{}, malformed("result %d has no verdict", i)
+		}
+		v.Rule, v.ProviderID, v.ProviderName = f.Names[f.Rule[i]], f.Names[f.Provider[i]], f.Names[f.ProviderName[i]]
+		if f.DueNs != nil {
+			row.Due = fromUnixNano(f.DueNs[i])
+		}
 	}
-	return dst, nil
-}
-
-// result is row i of a message whose columns have been checked.
-func (f *ResultsFrame) result(i int) (Result, error) {
-	outcome := Outcome(f.Outcome[i])
-	v, err := readCore(f.Core[i*engine.CoreSize:(i+1)*engine.CoreSize], outcome)
-	if err != nil || outcome > Deferred {
-		return Result{}, malformed("result %d has no verdict", i)
-	}
-	v.Rule, v.ProviderID, v.ProviderName = f.Names[f.Rule[i]], f.Names[f.Provider[i]], f.Names[f.ProviderName[i]]
-	var due time.Time
-	if f.DueNs != nil {
-		due = fromUnixNano(f.DueNs[i])
-	}
-	return Result{Row: f.Row[i], Outcome: outcome, Attempt: f.Attempt[i], Egress: f.Names[f.Egress[i]], Due: due, Verdict: v}, nil
+	return r, nil
 }

@@ -48,7 +48,7 @@ type ServerConfig struct {
 // Server makes a Prober reachable to one coordinator.
 type Server struct {
 	cfg  ServerConfig
-	wake chan struct{} // wakes watch when a lease came; holds one
+	wake wakeup // of watch, when a lease came
 	work sync.WaitGroup
 
 	tableMu sync.Mutex // held while the table changes; taken before mu
@@ -66,9 +66,8 @@ type Server struct {
 	draining       bool // nothing new is taken
 	stopped        bool // no coordinator may attach any more
 	batches        map[uint64]*runningBatch
-	rows           int            // of all batches
-	classes        map[string]int // rows of the batches of a class
-	idle           chan struct{}  // closed when the last batch ends; nil while not draining, and after
+	rowCount                     // of all batches
+	idle           chan struct{} // closed when the last batch ends; nil while not draining, and after
 }
 
 // attachedCoordinator is the coordinator that the node works for.
@@ -98,7 +97,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cfg.UseTable = func(*engine.Table) error { return nil }
 	}
 	cfg.Log = orDiscard(cfg.Log)
-	return &Server{cfg: cfg, table: cfg.Table(), wake: make(chan struct{}, 1), isolated: true, batches: map[uint64]*runningBatch{}, classes: map[string]int{}}, nil
+	return &Server{cfg: cfg, table: cfg.Table(), wake: newWakeup(), isolated: true, batches: map[uint64]*runningBatch{}}, nil
 }
 
 // Run serves until ctx ends. Then it takes no new batches, returns unfinished rows, and returns within 25 seconds.
@@ -124,36 +123,36 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 		s.drain()
 	}
-	s.shutdown()
-	stopGracefully(g)
+	s.mu.Lock()
+	s.draining, s.stopped = true, true
+	if s.stream != nil {
+		s.stream.close(errStopped)
+	}
+	for _, r := range s.batches {
+		r.cancel()
+	}
+	s.mu.Unlock()
+	late := time.AfterFunc(3*time.Second, g.Stop) // single calls that are under way have so long
+	g.GracefulStop()
+	late.Stop()
 	stop()
 	s.work.Wait()
 	return err
 }
 
-// stopGracefully gives single calls that are under way three seconds.
-func stopGracefully(g *grpc.Server) {
-	timer := time.AfterFunc(3*time.Second, g.Stop)
-	defer timer.Stop()
-	g.GracefulStop()
-}
+// drainCheck is how often a drain looks for a stream. maxUnattachedChecks without one end it: a running coordinator attaches sooner.
+const (
+	drainCheck          = 500 * time.Millisecond
+	maxUnattachedChecks = 2 * int(maxRetryWait/time.Second)
+)
 
-// drain returns all rows and waits until the coordinator has them, for DrainTime at most, and not for a coordinator that is
-// gone.
+// drain takes nothing more, returns all rows, and waits until the coordinator has them: for DrainTime at most, and not for a
+// coordinator that is gone.
 func (s *Server) drain() {
-	if !s.waitReturned(s.beginDrain()) {
-		s.cfg.Log.Warn("drain: some rows not returned")
-	}
-}
-
-// beginDrain takes nothing more and ends what is under way. The channel is closed when the last of it was returned.
-func (s *Server) beginDrain() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cfg.Log.Info("draining", "batches", len(s.batches), "rows", s.rows)
-	s.draining = true
 	returned := make(chan struct{})
-	s.idle = returned
+	s.mu.Lock()
+	s.cfg.Log.Info("draining", "batches", len(s.batches), "rows", s.rows)
+	s.draining, s.idle = true, returned
 	s.signalIdle()
 	for _, r := range s.batches {
 		r.cancel()
@@ -161,7 +160,24 @@ func (s *Server) beginDrain() <-chan struct{} {
 	if s.stream != nil {
 		s.stream.push(&NodeFrame{Kind: &NodeFrame_Draining{Draining: &DrainingFrame{}}})
 	}
-	return returned
+	s.mu.Unlock()
+
+	end, check := time.Now().Add(DrainTime), time.NewTicker(drainCheck)
+	defer check.Stop()
+	for unattached := 0; unattached < maxUnattachedChecks && time.Now().Before(end); {
+		select {
+		case <-returned:
+			return
+		case <-check.C:
+			unattached++
+			s.mu.Lock()
+			if s.stream != nil {
+				unattached = 0
+			}
+			s.mu.Unlock()
+		}
+	}
+	s.cfg.Log.Warn("drain: some rows not returned")
 }
 
 // signalIdle closes idle, once, when nothing is under way. The caller holds mu.
@@ -172,47 +188,6 @@ func (s *Server) signalIdle() {
 	}
 }
 
-func (s *Server) waitReturned(returned <-chan struct{}) bool {
-	end, check := time.NewTimer(DrainTime), time.NewTicker(500*time.Millisecond)
-	defer end.Stop()
-	defer check.Stop()
-	for unattached := 0; unattached < maxUnattachedChecks; {
-		select {
-		case <-returned:
-			return true
-		case <-end.C:
-			return false
-		case <-check.C:
-			unattached = s.countUnattached(unattached)
-		}
-	}
-	return false
-}
-
-// maxUnattachedChecks without a stream, half a second apart, end a drain: a running coordinator attaches sooner.
-const maxUnattachedChecks = 2 * int(maxRetryWait/time.Second)
-
-func (s *Server) countUnattached(before int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stream != nil {
-		return 0
-	}
-	return before + 1
-}
-
-func (s *Server) shutdown() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.draining, s.stopped = true, true
-	if s.stream != nil {
-		s.stream.close(errStopped)
-	}
-	for _, r := range s.batches {
-		r.cancel()
-	}
-}
-
 // watch ends what is under way when the lease does, and forgets a coordinator that stays away.
 func (s *Server) watch(ctx context.Context) {
 	reported := true
@@ -220,58 +195,39 @@ func (s *Server) watch(ctx context.Context) {
 	timer := time.NewTimer(Lease)
 	defer timer.Stop()
 	for {
-		isolated, next := s.applyTime(time.Now())
+		s.mu.Lock()
+		now := time.Now()
+		left := s.leaseStart.Add(Lease).Sub(now)
+		if !s.isolated && left <= 0 {
+			s.isolated = true
+			s.cfg.Log.Warn("coordinator silent: no new probes until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
+			for _, r := range s.batches {
+				r.cancel()
+			}
+			if s.stream != nil {
+				s.stream.close(errSilent) // it may be reachable in one direction only: let the coordinator know
+			}
+		}
+		if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= CoordinatorTimeout {
+			s.cfg.Log.Info("the coordinator's lease expired: any coordinator may attach", "coordinator", s.coordinator.ID)
+			s.coordinator = attachedCoordinator{}
+			s.dropBatches(func(*runningBatch) bool { return true })
+		}
+		isolated := s.isolated
+		s.mu.Unlock()
+		if isolated {
+			left = time.Second
+		}
 		if isolated != reported {
 			reported = isolated
 			s.cfg.SetIsolated(reported)
 		}
-		timer.Reset(next)
+		timer.Reset(left)
 		select {
 		case <-timer.C:
 		case <-s.wake:
 		case <-ctx.Done():
 			return
-		}
-	}
-}
-
-// applyTime applies the passing of time, and says when to look again.
-func (s *Server) applyTime(now time.Time) (isolated bool, next time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := s.leaseStart.Add(Lease).Sub(now)
-	if !s.isolated && left <= 0 {
-		s.isolated = true
-		s.cfg.Log.Warn("coordinator silent: no new probes until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
-		for _, r := range s.batches {
-			r.cancel()
-		}
-		if s.stream != nil {
-			s.stream.close(errSilent) // it may be reachable in one direction only: let the coordinator know
-		}
-	}
-	if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= CoordinatorTimeout {
-		s.cfg.Log.Info("the coordinator's lease expired: any coordinator may attach", "coordinator", s.coordinator.ID)
-		s.coordinator = attachedCoordinator{}
-		s.dropBatches(func(*runningBatch) bool { return true })
-	}
-	if s.isolated {
-		left = time.Second
-	}
-	return s.isolated, left
-}
-
-// renewLease notes that the coordinator answered what was sent at the given time. The caller holds mu.
-func (s *Server) renewLease(sent, now time.Time) {
-	s.lastHeard = now
-	if sent.After(s.leaseStart) {
-		s.leaseStart = sent
-	}
-	if s.isolated && now.Sub(s.leaseStart) < Lease {
-		s.isolated = false
-		select {
-		case s.wake <- struct{}{}:
-		default:
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +30,9 @@ type service struct {
 // serverStream is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows, credits by
 // classes, and a ping is only sent while few are unanswered; a table is answered for once, and takes longer to read than its answer.
 type serverStream struct {
-	protocol uint32        // the protocol; set before the stream is live
-	wake     chan struct{} // the queue has something; holds one
+	s        *Server
+	protocol uint32 // the protocol; set before the stream is live
+	wake     wakeup // the queue has something
 	closed   chan struct{}
 
 	mu          sync.Mutex // guards what follows; taken after the server's
@@ -51,26 +52,11 @@ type sentPing struct {
 // maxUnanswered pings are remembered: more than a lease has.
 const maxUnanswered = 2 * int(Lease/PingEvery)
 
-func newServerStream() *serverStream {
-	return &serverStream{wake: make(chan struct{}, 1), closed: make(chan struct{}), windows: map[string]uint32{}}
-}
-
 func (a *serverStream) push(f *NodeFrame) {
 	a.mu.Lock()
 	a.queue = append(a.queue, f)
 	a.mu.Unlock()
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (a *serverStream) takeQueue() []*NodeFrame {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	q := a.queue
-	a.queue = nil
-	return q
+	a.wake.signal()
 }
 
 // close ends the stream with the first reason it is given.
@@ -114,9 +100,10 @@ func (a *serverStream) answered(pong *PingFrame) time.Time {
 
 // Attach serves one stream: this goroutine writes, another reads.
 func (v service) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
-	s, a := v.s, newServerStream()
+	s := v.s
+	a := &serverStream{s: s, wake: newWakeup(), closed: make(chan struct{}), windows: map[string]uint32{}}
 	greeted := make(chan struct{})
-	s.work.Go(func() { s.read(stream, a, greeted) })
+	s.work.Go(func() { a.read(stream, greeted) })
 	timer := time.NewTimer(helloTimeout)
 	defer timer.Stop()
 	select {
@@ -126,18 +113,27 @@ func (v service) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFr
 	case <-timer.C:
 		return status.Error(codes.DeadlineExceeded, "no hello came")
 	}
-	err := s.write(stream, a)
-	s.detach(a)
+	err := a.write(stream)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream == a {
+		s.stream = nil
+		s.cfg.Log.Warn("the coordinator's stream ended", "coordinator", s.coordinator.ID)
+	}
 	return err
 }
 
 // write sends what is queued until the stream ends.
-func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *serverStream) error {
+func (a *serverStream) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
 	pings, credits := time.NewTicker(PingEvery), time.NewTicker(time.Second)
 	defer pings.Stop()
 	defer credits.Stop()
 	for {
-		for _, f := range a.takeQueue() {
+		a.mu.Lock()
+		queue := a.queue
+		a.queue = nil
+		a.mu.Unlock()
+		for _, f := range queue {
 			if err := stream.Send(f); err != nil {
 				return err
 			}
@@ -146,11 +142,11 @@ func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFra
 		case <-a.wake:
 		case <-pings.C:
 			a.ping(time.Now())
-			if s.cfg.Status != nil {
-				a.push(statusFrame(s.cfg.Status()))
+			if a.s.cfg.Status != nil {
+				a.push(statusFrame(a.s.cfg.Status()))
 			}
 		case <-credits.C:
-			s.grant(a)
+			a.sendWindows()
 		case <-a.closed:
 			return a.reason
 		case <-stream.Context().Done():
@@ -159,14 +155,32 @@ func (s *Server) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFra
 	}
 }
 
-// read handles the coordinator's messages, its hello first.
-func (s *Server) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], a *serverStream, greeted chan<- struct{}) {
-	first, err := stream.Recv()
-	if err != nil {
-		a.close(err)
-		return
+// sendWindows sends the windows that have changed, of the classes in use.
+func (a *serverStream) sendWindows() {
+	a.s.mu.Lock()
+	classes := slices.Collect(maps.Keys(a.s.classes))
+	a.s.mu.Unlock()
+	for _, class := range classes {
+		rows := count(a.s.cfg.Window(class))
+		current, ok := a.windows[class]
+		if !ok {
+			current = DefaultWindow
+		}
+		if current == rows || !ok && len(a.windows) >= maxClasses {
+			continue
+		}
+		a.windows[class] = rows
+		a.push(&NodeFrame{Kind: &NodeFrame_Credit{Credit: &CreditFrame{Class: class, Rows: rows}}})
 	}
-	if err := s.attach(a, first.GetHello(), time.Now()); err != nil {
+}
+
+// read handles the coordinator's messages, its hello first.
+func (a *serverStream) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame], greeted chan<- struct{}) {
+	first, err := stream.Recv()
+	if err == nil {
+		err = a.attach(first.GetHello(), time.Now())
+	}
+	if err != nil {
 		a.close(err)
 		return
 	}
@@ -177,21 +191,31 @@ func (s *Server) read(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFram
 			a.close(err)
 			return
 		}
-		s.handleFrame(a, f, time.Now())
+		a.handleFrame(f, time.Now())
 	}
 }
 
 // handleFrame applies one message.
-func (s *Server) handleFrame(a *serverStream, f *CoordinatorFrame, now time.Time) {
+func (a *serverStream) handleFrame(f *CoordinatorFrame, now time.Time) {
+	s := a.s
 	s.mu.Lock()
 	if s.stream != a {
 		s.mu.Unlock()
 		return
 	}
-	s.renewLease(a.answered(f.GetPong()), now)
+	s.lastHeard = now
+	if sent := a.answered(f.GetPong()); sent.After(s.leaseStart) { // the coordinator has answered: the lease is renewed
+		s.leaseStart = sent
+	}
+	if s.isolated && now.Sub(s.leaseStart) < Lease {
+		s.isolated = false
+		s.wake.signal()
+	}
 	switch k := f.GetKind().(type) {
 	case *CoordinatorFrame_Ack:
-		s.acknowledge(k.Ack.GetBatch(), k.Ack.GetSeq())
+		if r := s.batches[k.Ack.GetBatch()]; r != nil {
+			r.acknowledge(k.Ack.GetSeq())
+		}
 	case *CoordinatorFrame_Cancel:
 		if r := s.batches[k.Cancel.GetBatch()]; r != nil {
 			r.cancel()
@@ -203,22 +227,29 @@ func (s *Server) handleFrame(a *serverStream, f *CoordinatorFrame, now time.Time
 	s.mu.Unlock()
 	switch k := f.GetKind().(type) {
 	case *CoordinatorFrame_Batch:
-		s.startBatch(a, k.Batch)
+		a.startBatch(k.Batch)
 	case *CoordinatorFrame_Table:
-		s.useCoordinatorTable(a, k.Table)
+		a.takeTable(k.Table)
 	}
 }
 
-// attach makes a the live stream, if the node may work for this coordinator.
-func (s *Server) attach(a *serverStream, h *CoordinatorHelloFrame, now time.Time) error {
+// attach makes this the live stream, if the node may work for this coordinator. Batches that it still waits for go on, less what
+// it has seen; the others are dropped: all of them when it is not the one whose session they are of.
+func (a *serverStream) attach(h *CoordinatorHelloFrame, now time.Time) error {
+	s := a.s
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.protocol = ownVersions().common(peerVersions(h.GetProtocol(), h.GetProtocolMost()))
+	a.protocol = ownVersions().common(peerVersions(h))
 	reason := s.refusalReason(h, now)
-	if reason == "" && a.protocol < tableProtocol {
-		reason = s.useOwnTable()
+	if reason == "" && a.protocol < tableProtocol { // the node works by its own table, which the coordinator has too
+		s.mu.Unlock()
+		err := s.switchTable(s.cfg.Table())
+		s.mu.Lock()
+		if err != nil {
+			reason = err.Error()
+		}
 	}
 	if reason != "" {
 		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", reason)
@@ -228,9 +259,30 @@ func (s *Server) attach(a *serverStream, h *CoordinatorHelloFrame, now time.Time
 	if s.stream != nil {
 		s.stream.close(errReplaced)
 	}
-	running := s.resume(coordinator, h.GetOpen())
+	seen := map[uint64]uint64{} // of batches that it waits for
+	if coordinator == s.coordinator {
+		for _, o := range h.GetOpen() {
+			seen[o.GetBatch()] = o.GetSeq()
+		}
+	}
+	s.dropBatches(func(r *runningBatch) bool { _, ok := seen[r.number]; return !ok })
+	running := slices.Sorted(maps.Keys(s.batches))
+	for _, number := range running {
+		s.batches[number].acknowledge(seen[number])
+	}
 	s.coordinator, s.stream, s.lastHeard = coordinator, a, now
-	s.greet(a, running, now)
+	a.helloSentAt = now
+	table := s.table.Hash()
+	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
+		Identities: identityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
+	for _, number := range running {
+		if r := s.batches[number]; r != nil {
+			for _, f := range r.unacked {
+				a.push(&NodeFrame{Kind: &NodeFrame_Results{Results: f}})
+			}
+		}
+	}
+	a.ping(now)
 	s.cfg.Log.Info("attached to a coordinator", "coordinator", coordinator.ID, "term", coordinator.Term, "batches", len(running))
 	return nil
 }
@@ -242,7 +294,7 @@ func (s *Server) refusalReason(h *CoordinatorHelloFrame, now time.Time) string {
 	}
 	table := s.cfg.Table().Hash() // which counts where the coordinator cannot send its own
 	us := peer{"the node", s.cfg.Version, ownVersions(), table[:], s.cfg.Node}
-	if reason := mismatch(us, peer{"the coordinator", h.GetVersion(), peerVersions(h.GetProtocol(), h.GetProtocolMost()), h.GetTable(), h.GetNode()}); reason != "" {
+	if reason := mismatch(us, peer{"the coordinator", h.GetVersion(), peerVersions(h), h.GetTable(), h.GetNode()}); reason != "" {
 		return reason
 	}
 	coordinator := h.GetCoordinator()
@@ -259,113 +311,4 @@ func (s *Server) refusalReason(h *CoordinatorHelloFrame, now time.Time) string {
 		return fmt.Sprintf("coordinator %s was started again since (term %d, this is %d)", coordinator.GetId(), s.coordinator.Term, coordinator.GetTerm())
 	}
 	return ""
-}
-
-// resume keeps the batches that the coordinator still waits for, less what it has seen, and drops the others: all of them when
-// it is not the one whose session they are of. The caller holds mu.
-func (s *Server) resume(coordinator attachedCoordinator, open []*OpenFrame) (running []uint64) {
-	waiting := map[uint64]uint64{}
-	if coordinator == s.coordinator {
-		for _, o := range open {
-			waiting[o.GetBatch()] = o.GetSeq()
-		}
-	}
-	s.dropBatches(func(r *runningBatch) bool { _, ok := waiting[r.number]; return !ok })
-	for number, seq := range waiting {
-		if s.batches[number] != nil {
-			running = append(running, number)
-			s.acknowledge(number, seq)
-		}
-	}
-	slices.Sort(running)
-	return running
-}
-
-// greet queues our hello, what the coordinator missed, and the first ping. The caller holds mu.
-func (s *Server) greet(a *serverStream, running []uint64, now time.Time) {
-	table := s.table.Hash()
-	a.helloSentAt = now
-	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
-		Identities: identityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
-	for _, number := range running {
-		if r := s.batches[number]; r != nil {
-			for _, f := range r.unacked {
-				a.push(&NodeFrame{Kind: &NodeFrame_Results{Results: f}})
-			}
-		}
-	}
-	a.ping(now)
-}
-
-// grant sends the windows that have changed, of the classes in use.
-func (s *Server) grant(a *serverStream) {
-	s.mu.Lock()
-	classes := make([]string, 0, len(s.classes))
-	for class := range s.classes {
-		classes = append(classes, class)
-	}
-	s.mu.Unlock()
-	for _, class := range classes {
-		rows := count(s.cfg.Window(class))
-		current, ok := a.windows[class]
-		if !ok {
-			current = DefaultWindow
-		}
-		if current == rows || !ok && len(a.windows) >= maxClasses {
-			continue
-		}
-		a.windows[class] = rows
-		a.push(&NodeFrame{Kind: &NodeFrame_Credit{Credit: &CreditFrame{Class: class, Rows: rows}}})
-	}
-}
-
-func (s *Server) detach(a *serverStream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stream == a {
-		s.stream = nil
-		s.cfg.Log.Warn("the coordinator's stream ended", "coordinator", s.coordinator.ID)
-	}
-}
-
-// Single answers a single call, if it comes from the coordinator that gives the lease.
-func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) {
-	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
-		return nil, err
-	}
-	table, tableSwitches, err := v.s.tableOf(f.GetTable())
-	if err != nil {
-		return nil, err
-	}
-	request, err := f.request(table)
-	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
-	}
-	if budget := time.Duration(f.GetBudgetNs()); budget > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, budget)
-		defer cancel()
-	}
-	answer, err := v.s.cfg.Prober.Single(ctx, request)
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != tableSwitches) {
-		return nil, errTableSwitched // the table changed meanwhile: the answer may be judged by two
-	}
-	return &AnswerFrame{Node: answer.Node, Verdict: verdictFrame(&answer.Verdict)}, nil
-}
-
-func (s *Server) checkCoordinator(coordinator *CoordinatorIDFrame) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.draining:
-		return errStopped
-	case s.coordinator.ID != coordinator.GetId() || s.coordinator.Term != coordinator.GetTerm():
-		return status.Error(codes.FailedPrecondition, "node "+s.cfg.Node+" works for another coordinator")
-	case s.isolated:
-		return status.Error(codes.Unavailable, "node "+s.cfg.Node+" has no lease")
-	}
-	return nil
 }

@@ -2,12 +2,12 @@ package wire
 
 import (
 	"context"
-	"strings"
 	"time"
 )
 
-// runningBatch is one batch under way at a node. The server's mutex guards all but number, batch and cancel, which do not change.
+// runningBatch is one batch under way at a node. The server's mutex guards what may change.
 type runningBatch struct {
+	s      *Server
 	number uint64
 	batch  *Batch
 	cancel context.CancelFunc
@@ -18,8 +18,9 @@ type runningBatch struct {
 	dropped bool            // the results are not wanted any more
 }
 
-// startBatch takes a batch that came on a. A batch that cannot begin now is returned unchanged. The caller does not hold mu.
-func (s *Server) startBatch(a *serverStream, f *BatchFrame) {
+// startBatch takes a batch that came on this stream. A batch that cannot begin now is returned unchanged.
+func (a *serverStream) startBatch(f *BatchFrame) {
+	s := a.s
 	s.mu.Lock()
 	table := s.table
 	s.mu.Unlock()
@@ -29,39 +30,40 @@ func (s *Server) startBatch(a *serverStream, f *BatchFrame) {
 	if s.stream != a || s.batches[f.GetBatch()] != nil {
 		return
 	}
-	r := &runningBatch{number: f.GetBatch(), batch: batch, cancel: func() {}}
-	if err != nil {
-		r.batch = &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass()}
-	}
+	r := &runningBatch{s: s, number: f.GetBatch(), batch: batch, cancel: func() {}}
+	returned := !s.usesTable(f.GetTable())
 	switch {
-	case !s.usesTable(f.GetTable()):
+	case returned:
 		r.batch = f.returnable()
-		s.registerBatch(r)
-		s.post(r, resultsFrame(r.number, 0, returnedResults(r.batch, allRows(r.batch))))
-		return
 	case err != nil:
-		s.registerBatch(r)
-		s.finish(r, err.Error())
-		return
-	case s.draining || s.isolated || s.rows+len(batch.Rows) > s.cfg.MaxRows:
-		s.registerBatch(r)
-		s.post(r, resultsFrame(r.number, 0, returnedResults(batch, allRows(batch))))
-		return
+		r.batch = &Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass()}
+	default:
+		returned = s.draining || s.isolated || s.rows+len(batch.Rows) > s.cfg.MaxRows
 	}
-	ctx, cancel := context.WithCancel(s.baseCtx)
-	r.cancel = cancel
-	s.registerBatch(r)
-	s.work.Go(func() {
-		defer cancel()
-		s.verify(ctx, r, time.Duration(f.GetHoldNs()))
-	})
+	s.batches[r.number] = r
+	s.rowCount.add(r.batch.Class, len(r.batch.Rows))
+	switch {
+	case returned:
+		r.post(resultsFrame(r.number, 0, returnedResults(r.batch, allRows(r.batch))))
+	case err != nil:
+		r.fail(err.Error())
+	default:
+		var ctx context.Context
+		ctx, r.cancel = context.WithCancel(s.baseCtx)
+		s.work.Go(func() { r.verify(ctx, time.Duration(f.GetHoldNs())) })
+	}
 }
 
-func (s *Server) verify(ctx context.Context, r *runningBatch, hold time.Duration) {
+// verify has the prober verify the batch. Each part of the results is kept until it is acknowledged, and sent when there is a stream.
+func (r *runningBatch) verify(ctx context.Context, hold time.Duration) {
+	defer r.cancel()
 	done := false
-	err := s.cfg.Prober.Verify(ctx, r.batch, hold, func(part Results) {
+	err := r.s.cfg.Prober.Verify(ctx, r.batch, hold, func(part Results) {
 		done = part.Done
-		s.deliver(r, part)
+		f := resultsFrame(r.number, 0, part)
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		r.post(f)
 	})
 	if done {
 		return
@@ -70,26 +72,18 @@ func (s *Server) verify(ctx context.Context, r *runningBatch, hold time.Duration
 	if err != nil {
 		reason = err.Error()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.finish(r, reason)
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.fail(reason)
 }
 
-// deliver keeps a part of the results until it is acknowledged, and sends it when there is a stream.
-func (s *Server) deliver(r *runningBatch, part Results) {
-	f := resultsFrame(r.number, 0, part)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.post(r, f)
+// fail ends the batch with an error instead of results. The caller holds the server's mutex.
+func (r *runningBatch) fail(reason string) {
+	r.post(&ResultsFrame{Batch: r.number, Done: true, Failed: truncate(reason, maxResults/2)})
 }
 
-// finish ends a batch with an error instead of results. The caller holds mu.
-func (s *Server) finish(r *runningBatch, reason string) {
-	s.post(r, &ResultsFrame{Batch: r.number, Done: true, Failed: strings.ToValidUTF8(reason[:min(len(reason), maxResults/2)], "")})
-}
-
-// post numbers a message of r, keeps it and sends it. The caller holds mu.
-func (s *Server) post(r *runningBatch, f *ResultsFrame) {
+// post numbers a message, keeps it and sends it. The caller holds the server's mutex.
+func (r *runningBatch) post(f *ResultsFrame) {
 	if r.dropped || r.done {
 		return
 	}
@@ -97,42 +91,27 @@ func (s *Server) post(r *runningBatch, f *ResultsFrame) {
 	f.Seq = r.seq
 	r.done = f.GetDone()
 	r.unacked = append(r.unacked, f)
-	if s.stream != nil {
-		s.stream.push(&NodeFrame{Kind: &NodeFrame_Results{Results: f}})
+	if r.s.stream != nil {
+		r.s.stream.push(&NodeFrame{Kind: &NodeFrame_Results{Results: f}})
 	}
 }
 
-// acknowledge forgets results that the coordinator has. The caller holds mu.
-func (s *Server) acknowledge(number, seq uint64) {
-	r := s.batches[number]
-	if r == nil {
-		return
-	}
+// acknowledge forgets results that the coordinator has, and with the last of them the batch. The caller holds the server's mutex.
+func (r *runningBatch) acknowledge(seq uint64) {
 	for len(r.unacked) > 0 && r.unacked[0].GetSeq() <= seq {
 		r.unacked[0] = nil
 		r.unacked = r.unacked[1:]
 	}
 	if r.done && len(r.unacked) == 0 {
-		s.removeBatch(r)
+		r.remove()
 	}
 }
 
-// registerBatch registers a batch. The caller holds mu.
-func (s *Server) registerBatch(r *runningBatch) {
-	s.batches[r.number] = r
-	s.rows += len(r.batch.Rows)
-	s.classes[r.batch.Class] += len(r.batch.Rows)
-}
-
-// removeBatch is registerBatch undone. The caller holds mu.
-func (s *Server) removeBatch(r *runningBatch) {
-	delete(s.batches, r.number)
-	s.rows -= len(r.batch.Rows)
-	class := r.batch.Class
-	if s.classes[class] -= len(r.batch.Rows); s.classes[class] <= 0 {
-		delete(s.classes, class)
-	}
-	s.signalIdle()
+// remove takes the batch out. The caller holds the server's mutex.
+func (r *runningBatch) remove() {
+	delete(r.s.batches, r.number)
+	r.s.rowCount.remove(r.batch.Class, len(r.batch.Rows))
+	r.s.signalIdle()
 }
 
 // dropBatches ends the batches whose results are not wanted any more. The caller holds mu.
@@ -141,7 +120,7 @@ func (s *Server) dropBatches(which func(*runningBatch) bool) {
 		if which(r) {
 			r.cancel()
 			r.dropped, r.unacked = true, nil
-			s.removeBatch(r)
+			r.remove()
 		}
 	}
 }

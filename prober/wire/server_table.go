@@ -10,9 +10,10 @@ import (
 // maxProblem bounds the bytes of a node's reason why it cannot take a table.
 const maxProblem = 1024
 
-// useCoordinatorTable makes the node work by the coordinator's provider table, and answers whether it could. Until then, and
+// takeTable makes the node work by the coordinator's provider table, and answers whether it could. Until then, and
 // after a failure, the node takes no work of that table.
-func (s *Server) useCoordinatorTable(a *serverStream, f *TableFrame) {
+func (a *serverStream) takeTable(f *TableFrame) {
+	s := a.s
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
 	s.mu.Lock()
@@ -31,17 +32,6 @@ func (s *Server) useCoordinatorTable(a *serverStream, f *TableFrame) {
 		taken.Problem = truncate(err.Error(), maxProblem)
 	}
 	a.push(&NodeFrame{Kind: &NodeFrame_Table{Table: taken}})
-}
-
-// useOwnTable makes the node work by its own table, which a coordinator that cannot send one has too. It returns why it cannot.
-// The caller holds tableMu and mu; mu is free meanwhile.
-func (s *Server) useOwnTable() string {
-	s.mu.Unlock()
-	defer s.mu.Lock()
-	if err := s.switchTable(s.cfg.Table()); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // switchTable makes the node work by another table. A coordinator takes its batches back first; those that are still under way

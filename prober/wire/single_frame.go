@@ -49,23 +49,17 @@ func (f *VerdictFrame) verdict() (engine.Verdict, error) {
 	if err != nil || len(f.GetCore()) != engine.CoreSize {
 		return engine.Verdict{}, malformed("an answer without a verdict")
 	}
-	enhanced, err := readEnhanced(f.GetEnhanced())
-	if err != nil || f.GetStage() > uint32(engine.StageSession) {
+	enhanced := f.GetEnhanced()
+	if len(enhanced) == 0 {
+		enhanced = []uint32{0, 0, 0}
+	}
+	if len(enhanced) != 3 || max(enhanced[0], enhanced[1], enhanced[2]) > math.MaxUint16 || f.GetStage() > uint32(engine.StageSession) {
 		return engine.Verdict{}, malformed("an answer whose details make no sense")
 	}
 	v.ProviderID, v.ProviderName, v.Rule, v.MX = f.GetProvider(), f.GetProviderName(), f.GetRule(), f.GetMx()
 	d := &v.Details
-	d.Host, d.Code, d.Enhanced, d.Message = f.GetHost(), int(f.GetCode()), enhanced, f.GetMessage()
+	d.Host, d.Code, d.Message = f.GetHost(), int(f.GetCode()), f.GetMessage()
+	d.Enhanced = engine.Enhanced{Class: uint16(enhanced[0]), Subject: uint16(enhanced[1]), Detail: uint16(enhanced[2])}
 	d.Stage, d.Attempts, d.NextRetry = engine.Stage(f.GetStage()), int(f.GetAttempts()), fromUnixNano(f.GetNextRetryNs())
 	return v, nil
-}
-
-func readEnhanced(parts []uint32) (engine.Enhanced, error) {
-	if len(parts) == 0 {
-		return engine.Enhanced{}, nil
-	}
-	if len(parts) != 3 || max(parts[0], parts[1], parts[2]) > math.MaxUint16 {
-		return engine.Enhanced{}, ErrFrame
-	}
-	return engine.Enhanced{Class: uint16(parts[0]), Subject: uint16(parts[1]), Detail: uint16(parts[2])}, nil
 }

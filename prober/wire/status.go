@@ -57,19 +57,3 @@ func (f *StatusFrame) status() Status {
 	f.readReport(&s)
 	return s
 }
-
-// Status is the node's newest status; zero if the last stream brought none.
-func (c *Client) Status() Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.status
-}
-
-// handleStatus records a status, and the rate since the one before it. The caller holds mu.
-func (c *Client) handleStatus(f *StatusFrame, now time.Time) {
-	s := f.status()
-	if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {
-		s.RowsPerSecond = float64(s.Answered-c.status.Answered) / took
-	}
-	c.status, c.statusAt = s, now
-}

@@ -1,24 +1,16 @@
 package wire
 
 import (
-	"errors"
-	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"probity/engine"
 )
 
-// ErrFrame is returned for a message that no peer of this protocol sends.
-var ErrFrame = errors.New("malformed message")
-
-func malformed(what string, args ...any) error {
-	return fmt.Errorf("%w: "+what, append([]any{ErrFrame}, args...)...)
-}
-
-// toFrame makes the message of a batch under a number, of the rows that keep returns true for. The message shares the
+// newBatchFrame makes the message of a batch under a number, of the rows that keep returns true for. The message shares the
 // strings of the batch.
-func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool) *BatchFrame {
+func newBatchFrame(b *Batch, number uint64, hold time.Duration, keep func(*Row) bool) *BatchFrame {
 	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
 		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.LongBacklog}
 	n := len(b.Rows)
@@ -34,7 +26,7 @@ func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool)
 		if !ok {
 			at = uint32(len(f.Routes))
 			routes[row.Route] = at
-			f.Routes = append(f.Routes, b.UsedByOthers[row.Route.Key].addTo(routeFrame(row.Route)))
+			f.Routes = append(f.Routes, newRouteFrame(row.Route, b.UsedByOthers[row.Route.Key]))
 		}
 		f.Number, f.Route = append(f.Number, row.Number), append(f.Route, at)
 		f.Attempt, f.Flags = append(f.Attempt, row.Attempt), append(f.Flags, byte(row.Flags))
@@ -43,8 +35,8 @@ func (b *Batch) toFrame(number uint64, hold time.Duration, keep func(*Row) bool)
 	return f
 }
 
-// batch reads the message of a batch. Row numbers are unique in what it returns; every row has a routable route.
-func (f *BatchFrame) batch(table *engine.Table) (*Batch, error) {
+// read reads the message of a batch. Row numbers are unique in what it returns; every row has a routable route.
+func (f *BatchFrame) read(table *engine.Table) (*Batch, error) {
 	n := len(f.GetNumber())
 	if n > MaxRows || len(f.GetAttempt()) != n || len(f.GetFlags()) != n || len(f.GetRoute()) != n || len(f.GetMailbox()) != n {
 		return nil, malformed("a batch whose columns have %d, %d, %d, %d and %d rows; at most %d are allowed", n, len(f.GetAttempt()),
@@ -96,15 +88,8 @@ func (f *BatchFrame) returnable() *Batch {
 	return b
 }
 
-// tableOf is the hash of the provider table that a route is of.
-func tableOf(r *engine.Route) [8]byte {
-	if r.Provider == nil {
-		return [8]byte{}
-	}
-	return r.Provider.Table()
-}
-
-func routeFrame(r *engine.Route) *RouteFrame {
+// newRouteFrame makes the message of a route, with what other sources have used of it.
+func newRouteFrame(r *engine.Route, used UsedByOthers) *RouteFrame {
 	f := &RouteFrame{Key: r.Key, Fact: uint32(r.Fact), Hosts: r.Hosts}
 	if r.Provider != nil {
 		f.Provider = r.Provider.ID
@@ -113,6 +98,9 @@ func routeFrame(r *engine.Route) *RouteFrame {
 		f.MxIsHosts = true
 	} else {
 		f.Mx = r.MX
+	}
+	if used.Used > 0 {
+		f.Elsewhere, f.ElsewhereMs = count(used.Used), uint32(min(max(used.Left.Milliseconds(), 1), math.MaxInt32))
 	}
 	return f
 }
@@ -139,17 +127,7 @@ func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
 // maxHosts is how many hosts a route has at most.
 const maxHosts = 16
 
-// unixNano is t in nanoseconds since 1970; 0 for the zero time.
-func unixNano(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-func fromUnixNano(ns int64) time.Time {
-	if ns == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, ns).UTC()
+// usedByOthers is what other sources have used of the route; no peer can make it last longer than the hour that it is about.
+func (f *RouteFrame) usedByOthers() UsedByOthers {
+	return UsedByOthers{Used: int(f.GetElsewhere()), Left: min(time.Duration(f.GetElsewhereMs())*time.Millisecond, time.Hour)}
 }

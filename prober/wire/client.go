@@ -17,11 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"probity/engine"
+	"probity/prober/wire/timing"
 )
-
-// ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for NodeTimeout. Its
-// work may be given to another node.
-var ErrGone = errors.New("the node is gone")
 
 // ClientConfig is what a Client is made of. Node, Coordinator, Table, Dial and Credentials are needed.
 type ClientConfig struct {
@@ -101,7 +98,7 @@ func (c *Client) Status() Status {
 }
 
 // Run attaches to the node, again whenever the stream breaks, until ctx ends. Waits between tries double from minRetryWait to
-// maxRetryWait, with jitter, so that a node that comes back does not get all connections at once. After a refusal it waits refusedRetryWait.
+// MaxRetryWait, with jitter, so that a node that comes back does not get all connections at once. After a refusal it waits refusedRetryWait.
 func (c *Client) Run(ctx context.Context) error {
 	bulk, err := c.conn()
 	if err != nil {
@@ -138,10 +135,10 @@ func (c *Client) Run(ctx context.Context) error {
 		switch {
 		case errors.As(err, &own), status.Code(err) == codes.FailedPrecondition:
 			wait = refusedRetryWait
-		case time.Since(began) > maxRetryWait:
+		case time.Since(began) > timing.MaxRetryWait:
 			wait = minRetryWait
 		default:
-			wait = min(2*wait, maxRetryWait)
+			wait = min(2*wait, timing.MaxRetryWait)
 		}
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)):
@@ -184,13 +181,13 @@ func (c *Client) recordProblem(reason string) {
 // watch gives the node up when it has been silent for NodeTimeout, and reports each new State.
 func (c *Client) watch(ctx context.Context) {
 	var reported State
-	timer := time.NewTimer(NodeTimeout)
+	timer := time.NewTimer(timing.NodeTimeout)
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		left := time.Until(c.state.LastHeard.Add(NodeTimeout))
+		left := time.Until(c.state.LastHeard.Add(timing.NodeTimeout))
 		if c.state.Usable && left <= 0 {
-			c.giveUp(fmt.Sprintf("silent for %v", NodeTimeout))
+			c.giveUp(fmt.Sprintf("silent for %v", timing.NodeTimeout))
 		}
 		c.mu.Unlock()
 		if state := c.State(); !sameState(reported, state) {
@@ -198,7 +195,7 @@ func (c *Client) watch(ctx context.Context) {
 			c.cfg.Changed(state)
 		}
 		if left <= 0 {
-			left = NodeTimeout
+			left = timing.NodeTimeout
 		}
 		timer.Reset(left)
 		select {

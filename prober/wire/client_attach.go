@@ -214,7 +214,7 @@ func (l *clientStream) handleFrame(f *NodeFrame) error {
 		}
 		c.credit.set(k.Credit.GetClass(), int(k.Credit.GetRows()))
 	case *NodeFrame_Status:
-		s := k.Status.status()
+		s := k.Status.read()
 		if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {
 			s.RowsPerSecond = float64(s.Answered-c.status.Answered) / took
 		}

@@ -39,7 +39,7 @@ func (c *Client) Single(ctx context.Context, sr SingleRequest) (Answer, error) {
 		left := time.Until(deadline)
 		budget = max(left-min(left/10, 50*time.Millisecond), time.Millisecond)
 	}
-	f := sr.toFrame(budget)
+	f := newAskFrame(&sr, budget)
 	c.mu.Lock()
 	node, unusable := c.single, c.unusable()
 	f.Coordinator, f.Table = c.id, c.tableForPeer(table)
@@ -51,7 +51,7 @@ func (c *Client) Single(ctx context.Context, sr SingleRequest) (Answer, error) {
 	if err != nil {
 		return c.unanswered(ctx, &sr, err)
 	}
-	v, err := answer.GetVerdict().verdict()
+	v, err := answer.GetVerdict().read()
 	if err != nil {
 		return Answer{}, c.nodeError(err)
 	}

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// ErrOtherTable is returned for a single call whose route is not of the current provider table: find its route again, and
-// repeat the call.
-var ErrOtherTable = errors.New("the provider table has changed")
+	"probity/engine"
+)
 
 // errRecalled ends a batch whose rows are returned because they are not of our table.
 var errRecalled = errors.New("the provider table has changed: the batch was recalled")
@@ -118,4 +116,12 @@ func (c *Client) tableForPeer(hash [8]byte) []byte {
 func (c *Client) wakeTableWaiters() {
 	close(c.tableSwitched)
 	c.tableSwitched = make(chan struct{})
+}
+
+// tableOf is the hash of the provider table that a route is of.
+func tableOf(r *engine.Route) [8]byte {
+	if r.Provider == nil {
+		return [8]byte{}
+	}
+	return r.Provider.Table()
 }

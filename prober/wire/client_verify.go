@@ -101,15 +101,6 @@ func (c *Client) Verify(ctx context.Context, b *Batch, hold time.Duration, emit 
 	return nil
 }
 
-// Lost is a batch that a node failed to end. Rows are those without a result: their number and index in the batch.
-type Lost struct {
-	Err  error
-	Rows map[uint32]int
-}
-
-func (l *Lost) Error() string { return l.Err.Error() }
-func (l *Lost) Unwrap() error { return l.Err }
-
 func allRows(b *Batch) map[uint32]int {
 	rows := make(map[uint32]int, len(b.Rows))
 	for i := range b.Rows {
@@ -185,7 +176,7 @@ func (l *clientStream) sendBatch(pb *pendingBatch) {
 	}
 	pb.posted, pb.seq = true, 0
 	left := max(time.Until(pb.until), time.Second)
-	f := pb.batch.toFrame(pb.number, left, func(r *Row) bool { return !pb.received[r.Number] })
+	f := newBatchFrame(pb.batch, pb.number, left, func(r *Row) bool { return !pb.received[r.Number] })
 	f.Table = l.c.tableForPeer(pb.table)
 	l.push(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}})
 }
@@ -255,7 +246,7 @@ func (pb *pendingBatch) follow(ctx context.Context, emit func(Results)) error {
 
 // emit passes on the rows of a message that the caller has not had yet. It reports the end of the batch.
 func (pb *pendingBatch) emit(f *ResultsFrame, emit func(Results)) (done bool, err error) {
-	part, err := f.results()
+	part, err := f.read()
 	if err != nil {
 		return false, err
 	}

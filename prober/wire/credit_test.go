@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire/timing"
 )
 
 func testRequest() SingleRequest {
@@ -127,7 +128,7 @@ func TestSingleAtAnIsolatedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestNode(t, time.Second, testOptions{}).waitIdle()
 		l.network.block(toNode, fromNode)
-		time.Sleep(NodeTimeout + time.Second)
+		time.Sleep(timing.NodeTimeout + time.Second)
 		_, err := l.client.Single(t.Context(), testRequest())
 		require.ErrorIs(t, err, ErrGone)
 		l.server.mu.Lock()

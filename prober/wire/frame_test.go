@@ -70,10 +70,10 @@ func TestBatchRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
 		hold := time.Duration(rapid.Int64Min(0).Draw(t, "hold"))
-		f := roundTrip(t, b.toFrame(7, hold, func(*Row) bool { return true }), &BatchFrame{})
+		f := roundTrip(t, newBatchFrame(b, 7, hold, func(*Row) bool { return true }), &BatchFrame{})
 		require.EqualValues(t, 7, f.GetBatch())
 		require.EqualValues(t, hold, f.GetHoldNs())
-		got, err := f.batch(defaultTable)
+		got, err := f.read(defaultTable)
 		require.NoError(t, err)
 		require.Equal(t, b, got)
 	})
@@ -83,7 +83,7 @@ func TestOnlyKeptRowsAreSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
 		odd := func(r *Row) bool { return r.Number%2 == 1 }
-		got, err := roundTrip(t, b.toFrame(1, 0, odd), &BatchFrame{}).batch(defaultTable)
+		got, err := roundTrip(t, newBatchFrame(b, 1, 0, odd), &BatchFrame{}).read(defaultTable)
 		require.NoError(t, err)
 		var want []Row
 		for _, r := range b.Rows {
@@ -119,8 +119,10 @@ func TestResultsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done"),
 			Held: Held{Rows: rapid.IntRange(0, MaxRows).Draw(t, "held"), Until: drawTime(t, "until", 1)}}
-		f := roundTrip(t, resultsFrame(3, 9, sent), &ResultsFrame{})
-		got, err := f.results()
+		numbered := newResultsFrame(3, sent)
+		numbered.Seq = 9
+		f := roundTrip(t, numbered, &ResultsFrame{})
+		got, err := f.read()
 		require.NoError(t, err)
 		require.Equal(t, sent, got)
 		require.EqualValues(t, 3, f.GetBatch())
@@ -132,7 +134,7 @@ func TestSinglesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sr := SingleRequest{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")), Route: drawRoute(t),
 			MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Low: rapid.Bool().Draw(t, "low")}
-		got, err := roundTrip(t, sr.toFrame(time.Second), &AskFrame{}).request(defaultTable)
+		got, err := roundTrip(t, newAskFrame(&sr, time.Second), &AskFrame{}).read(defaultTable)
 		require.NoError(t, err)
 		require.Equal(t, sr, got)
 
@@ -143,7 +145,7 @@ func TestSinglesRoundTrip(t *testing.T) {
 		v.Details.Stage = engine.Stage(rapid.IntRange(0, int(engine.StageSession)).Draw(t, "stage"))
 		v.Details.Enhanced = engine.Enhanced{Class: rapid.Uint16().Draw(t, "class"), Subject: rapid.Uint16().Draw(t, "subject"), Detail: rapid.Uint16().Draw(t, "detail")}
 		v.Details.NextRetry = drawTime(t, "nextRetry", 1)
-		back, err := roundTrip(t, verdictFrame(&v), &VerdictFrame{}).verdict()
+		back, err := roundTrip(t, newVerdictFrame(&v), &VerdictFrame{}).read()
 		require.NoError(t, err)
 		require.Equal(t, v, back)
 	})
@@ -154,7 +156,7 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 	whole := func() *BatchFrame {
 		return &BatchFrame{Number: []uint32{1}, Attempt: []byte{0}, Flags: []byte{0}, Route: []uint32{0}, Mailbox: []string{"a@b.example"}, Routes: []*RouteFrame{route}}
 	}
-	_, err := whole().batch(defaultTable)
+	_, err := whole().read(defaultTable)
 	require.NoError(t, err)
 	for name, corrupt := range map[string]func(*BatchFrame){
 		"columns of two lengths":   func(f *BatchFrame) { f.Flags = nil },
@@ -176,7 +178,7 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 	} {
 		f := whole()
 		corrupt(f)
-		_, err := f.batch(defaultTable)
+		_, err := f.read(defaultTable)
 		require.ErrorIs(t, err, ErrFrame, name)
 	}
 }
@@ -184,19 +186,19 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 func FuzzBatchFrame(f *testing.F) {
 	a, _ := engine.Parse("ann@example.com")
 	r := defaultTable.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
-	seed, _ := proto.Marshal((&Batch{Job: "j", Rows: []Row{{Number: 1, Address: a, Route: &r}}}).toFrame(1, time.Minute, func(*Row) bool { return true }))
+	seed, _ := proto.Marshal(newBatchFrame(&Batch{Job: "j", Rows: []Row{{Number: 1, Address: a, Route: &r}}}, 1, time.Minute, func(*Row) bool { return true }))
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m BatchFrame
 		if proto.Unmarshal(data, &m) != nil {
 			return
 		}
-		b, err := m.batch(defaultTable)
+		b, err := m.read(defaultTable)
 		if err != nil {
 			require.ErrorIs(t, err, ErrFrame)
 			return
 		}
-		again, err := b.toFrame(1, 0, func(*Row) bool { return true }).batch(defaultTable)
+		again, err := newBatchFrame(b, 1, 0, func(*Row) bool { return true }).read(defaultTable)
 		require.NoError(t, err)
 		require.Equal(t, len(b.Rows), len(again.Rows))
 		for i := range b.Rows {
@@ -208,19 +210,19 @@ func FuzzBatchFrame(f *testing.F) {
 
 func FuzzResultsFrame(f *testing.F) {
 	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
-	seed, _ := proto.Marshal(resultsFrame(1, 1, Results{Rows: []Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: Returned}}, Done: true}))
+	seed, _ := proto.Marshal(newResultsFrame(1, Results{Rows: []Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: Returned}}, Done: true}))
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m ResultsFrame
 		if proto.Unmarshal(data, &m) != nil {
 			return
 		}
-		got, err := m.results()
+		got, err := m.read()
 		if err != nil {
 			require.ErrorIs(t, err, ErrFrame)
 			return
 		}
-		again, err := resultsFrame(1, 1, Results{Rows: got.Rows}).results()
+		again, err := newResultsFrame(1, Results{Rows: got.Rows}).read()
 		require.NoError(t, err)
 		require.Equal(t, got.Rows, again.Rows)
 	})
@@ -229,22 +231,22 @@ func FuzzResultsFrame(f *testing.F) {
 func FuzzSingleFrames(f *testing.F) {
 	a, _ := engine.Parse("ann@example.com")
 	r := defaultTable.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
-	request, _ := proto.Marshal((&SingleRequest{Address: a, Route: &r}).toFrame(time.Second))
+	request, _ := proto.Marshal(newAskFrame(&SingleRequest{Address: a, Route: &r}, time.Second))
 	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
-	answer, _ := proto.Marshal(verdictFrame(&v))
+	answer, _ := proto.Marshal(newVerdictFrame(&v))
 	f.Add(request, answer)
 	f.Fuzz(func(t *testing.T, request, answer []byte) {
 		var q AskFrame
 		if proto.Unmarshal(request, &q) == nil {
-			if got, err := q.request(defaultTable); err == nil {
-				_, err = got.toFrame(0).request(defaultTable)
+			if got, err := q.read(defaultTable); err == nil {
+				_, err = newAskFrame(&got, 0).read(defaultTable)
 				require.NoError(t, err)
 			}
 		}
 		var v VerdictFrame
 		if proto.Unmarshal(answer, &v) == nil {
-			if got, err := v.verdict(); err == nil {
-				back, err := verdictFrame(&got).verdict()
+			if got, err := v.read(); err == nil {
+				back, err := newVerdictFrame(&got).read()
 				require.NoError(t, err)
 				require.Equal(t, got, back)
 			}
@@ -264,10 +266,10 @@ func BenchmarkRowRoundTrip(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += MaxRows {
-		if _, err := roundTrip(b, batch.toFrame(1, 0, func(*Row) bool { return true }), &BatchFrame{}).batch(defaultTable); err != nil {
+		if _, err := roundTrip(b, newBatchFrame(batch, 1, 0, func(*Row) bool { return true }), &BatchFrame{}).read(defaultTable); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := roundTrip(b, resultsFrame(1, 1, part), &ResultsFrame{}).results(); err != nil {
+		if _, err := roundTrip(b, newResultsFrame(1, part), &ResultsFrame{}).read(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func FuzzHello(f *testing.F) {
 	hello, err := proto.Marshal(&CoordinatorFrame{Kind: &CoordinatorFrame_Hello{Hello: &CoordinatorHelloFrame{Version: "1", Protocol: Protocol}}})
 	require.NoError(f, err)
-	node, err := proto.Marshal(&NodeHelloFrame{Identities: identityFrames([]Identity{{Name: "a", EHLO: "mx.example.org"}})})
+	node, err := proto.Marshal(&NodeHelloFrame{Identities: newIdentityFrames([]Identity{{Name: "a", EHLO: "mx.example.org"}})})
 	require.NoError(f, err)
 	f.Add(hello, node)
 	f.Fuzz(func(t *testing.T, ours, theirs []byte) {
@@ -24,7 +24,7 @@ func FuzzHello(f *testing.F) {
 		var n NodeHelloFrame
 		if proto.Unmarshal(theirs, &n) == nil {
 			ids := readIdentities(n.GetIdentities())
-			require.Equal(t, ids, readIdentities(identityFrames(ids)))
+			require.Equal(t, ids, readIdentities(newIdentityFrames(ids)))
 		}
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire/timing"
 )
 
 func ignoreState(State) {}
@@ -40,7 +42,7 @@ func TestNodeChangesCoordinatorAfterAMinuteOfSilence(t *testing.T) {
 		l := newTestNode(t, time.Second, testOptions{client: func(c *ClientConfig) { c.Coordinator = Coordinator{"c0", 1} }}).waitIdle()
 		l.network.block(toNode, fromNode)
 		second := l.newClient(first, ignoreState, func(c *ClientConfig) { c.Dial = l.network.listener.DialContext })
-		time.Sleep(CoordinatorTimeout - 5*time.Second)
+		time.Sleep(timing.CoordinatorTimeout - 5*time.Second)
 		require.False(t, second.State().Live)
 		time.Sleep(30 * time.Second)
 		require.True(t, second.State().Live)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"probity/engine"
+	"probity/prober/wire/timing"
 )
 
 // hostileNode is a node with a good certificate that sends whatever a test says. It greets as it should, once, and refuses
@@ -108,7 +109,7 @@ func TestNodeThatDoesNotReadLosesItsStream(t *testing.T) {
 				<-stream.Context().Done()
 				return stream.Context().Err()
 			})
-			time.Sleep(NodeTimeout)
+			time.Sleep(timing.NodeTimeout)
 			requireProblem(t, problems(), "a node that does not read them")
 			require.True(t, ended, "%s: %d were taken", name, sent)
 		})
@@ -151,8 +152,8 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 		many[i] = uint32(i)
 	}
 	row := func(r ...uint32) *ResultsFrame {
-		f := resultsFrame(1, 1, Results{Rows: make([]Result, len(r))})
-		f.Row = r
+		f := newResultsFrame(1, Results{Rows: make([]Result, len(r))})
+		f.Seq, f.Row = 1, r
 		return f
 	}
 	long := row(1 << 16)
@@ -189,10 +190,10 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 func TestOnlyNewestHeldCountIsKept(t *testing.T) {
 	pb := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1), received: map[uint32]bool{0: false}}
 	for seq := range uint64(1000) {
-		require.NoError(t, pb.accept(resultsFrame(1, seq, Results{Held: Held{Rows: int(seq)}})))
+		require.NoError(t, pb.accept(newResultsFrame(1, Results{Held: Held{Rows: int(seq)}})))
 	}
 	require.Len(t, pb.inbox, 1)
-	part, err := pb.inbox[0].results()
+	part, err := pb.inbox[0].read()
 	require.NoError(t, err)
 	require.Equal(t, 999, part.Held.Rows)
 }

@@ -2,11 +2,11 @@ package wire
 
 import "probity/engine"
 
-// resultsFrame makes the message of a part of the answer to a batch. It copies what it takes. MX and the strings of Details are
+// newResultsFrame makes the message of a part of the answer to a batch, without its number. It copies what it takes. MX and the strings of Details are
 // not sent: the coordinator has the MX of each row, and keeps no details of batches.
-func resultsFrame(batch, seq uint64, r Results) *ResultsFrame {
+func newResultsFrame(batch uint64, r Results) *ResultsFrame {
 	n := len(r.Rows)
-	f := &ResultsFrame{Batch: batch, Seq: seq, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n), Attempt: make([]byte, n),
+	f := &ResultsFrame{Batch: batch, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n), Attempt: make([]byte, n),
 		Core: make([]byte, 0, n*engine.CoreSize), Egress: make([]uint32, n), Provider: make([]uint32, n),
 		ProviderName: make([]uint32, n), Rule: make([]uint32, n), Held: count(r.Held.Rows), HeldUntilNs: unixNano(r.Held.Until)}
 	names := nameTable{at: map[string]uint32{"": 0}, list: []string{""}}
@@ -51,8 +51,8 @@ func (t *nameTable) index(s string) uint32 {
 	return i
 }
 
-// results reads the message. Each row has a verdict if it is settled.
-func (f *ResultsFrame) results() (Results, error) {
+// read reads the message. Each row has a verdict if it is settled.
+func (f *ResultsFrame) read() (Results, error) {
 	n := len(f.GetRow())
 	if n > MaxRows || len(f.Outcome) != n || len(f.Attempt) != n || len(f.Core) != n*engine.CoreSize || len(f.DueNs) != 0 && len(f.DueNs) != n {
 		return Results{}, malformed("results whose columns differ in length")

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"probity/engine"
+	"probity/prober/wire/timing"
 )
 
 // ServerConfig is what a node's Server is made of. Node, Table, Prober and Credentials are needed.
@@ -143,7 +144,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 // drainCheck is how often a drain looks for a stream. maxUnattachedChecks without one end it: a running coordinator attaches sooner.
 const (
 	drainCheck          = 500 * time.Millisecond
-	maxUnattachedChecks = 2 * int(maxRetryWait/time.Second)
+	maxUnattachedChecks = 2 * int(timing.MaxRetryWait/time.Second)
 )
 
 // drain takes nothing more, returns all rows, and waits until the coordinator has them: for DrainTime at most, and not for a
@@ -192,12 +193,12 @@ func (s *Server) signalIdle() {
 func (s *Server) watch(ctx context.Context) {
 	reported := true
 	s.cfg.SetIsolated(reported)
-	timer := time.NewTimer(Lease)
+	timer := time.NewTimer(timing.Lease)
 	defer timer.Stop()
 	for {
 		s.mu.Lock()
 		now := time.Now()
-		left := s.leaseStart.Add(Lease).Sub(now)
+		left := s.leaseStart.Add(timing.Lease).Sub(now)
 		if !s.isolated && left <= 0 {
 			s.isolated = true
 			s.cfg.Log.Warn("coordinator silent: no new probes until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
@@ -208,7 +209,7 @@ func (s *Server) watch(ctx context.Context) {
 				s.stream.close(errSilent) // it may be reachable in one direction only: let the coordinator know
 			}
 		}
-		if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= CoordinatorTimeout {
+		if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= timing.CoordinatorTimeout {
 			s.cfg.Log.Info("the coordinator's lease expired: any coordinator may attach", "coordinator", s.coordinator.ID)
 			s.coordinator = attachedCoordinator{}
 			s.dropBatches(func(*runningBatch) bool { return true })

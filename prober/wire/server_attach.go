@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"probity/prober/wire/timing"
 )
 
 // Why a node ends a stream that was live.
@@ -50,7 +52,7 @@ type sentPing struct {
 }
 
 // maxUnanswered pings are remembered: more than a lease has.
-const maxUnanswered = 2 * int(Lease/PingEvery)
+const maxUnanswered = 2 * int(timing.Lease/timing.PingEvery)
 
 func (a *serverStream) push(f *NodeFrame) {
 	a.mu.Lock()
@@ -125,7 +127,7 @@ func (v service) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFr
 
 // write sends what is queued until the stream ends.
 func (a *serverStream) write(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error {
-	pings, credits := time.NewTicker(PingEvery), time.NewTicker(time.Second)
+	pings, credits := time.NewTicker(timing.PingEvery), time.NewTicker(time.Second)
 	defer pings.Stop()
 	defer credits.Stop()
 	for {
@@ -143,7 +145,7 @@ func (a *serverStream) write(stream grpc.BidiStreamingServer[CoordinatorFrame, N
 		case <-pings.C:
 			a.ping(time.Now())
 			if a.s.cfg.Status != nil {
-				a.push(statusFrame(a.s.cfg.Status()))
+				a.push(&NodeFrame{Kind: &NodeFrame_Status{Status: newStatusFrame(a.s.cfg.Status())}})
 			}
 		case <-credits.C:
 			a.sendWindows()
@@ -207,7 +209,7 @@ func (a *serverStream) handleFrame(f *CoordinatorFrame, now time.Time) {
 	if sent := a.answered(f.GetPong()); sent.After(s.leaseStart) { // the coordinator has answered: the lease is renewed
 		s.leaseStart = sent
 	}
-	if s.isolated && now.Sub(s.leaseStart) < Lease {
+	if s.isolated && now.Sub(s.leaseStart) < timing.Lease {
 		s.isolated = false
 		s.wake.signal()
 	}
@@ -274,7 +276,7 @@ func (a *serverStream) attach(h *CoordinatorHelloFrame, now time.Time) error {
 	a.helloSentAt = now
 	table := s.table.Hash()
 	a.push(&NodeFrame{Kind: &NodeFrame_Hello{Hello: &NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
-		Identities: identityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
+		Identities: newIdentityFrames(s.cfg.Identities), Running: running, Total: count(s.cfg.MaxRows), Window: DefaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
 	for _, number := range running {
 		if r := s.batches[number]; r != nil {
 			for _, f := range r.unacked {
@@ -304,9 +306,9 @@ func (s *Server) refusalReason(h *CoordinatorHelloFrame, now time.Time) string {
 		return "a coordinator without an id"
 	case s.stopped || s.draining && s.coordinator.Coordinator != (Coordinator{coordinator.GetId(), coordinator.GetTerm()}):
 		return "the node is stopping"
-	case s.coordinator.ID != "" && s.coordinator.ID != coordinator.GetId() && (s.stream != nil || silent < CoordinatorTimeout):
+	case s.coordinator.ID != "" && s.coordinator.ID != coordinator.GetId() && (s.stream != nil || silent < timing.CoordinatorTimeout):
 		return fmt.Sprintf("node %s works for coordinator %s, which it heard %v ago; a cluster has one coordinator: stop one of the two, the node changes after %v of silence",
-			s.cfg.Node, s.coordinator.ID, silent, CoordinatorTimeout)
+			s.cfg.Node, s.coordinator.ID, silent, timing.CoordinatorTimeout)
 	case s.coordinator.ID == coordinator.GetId() && s.coordinator.Term > coordinator.GetTerm():
 		return fmt.Sprintf("coordinator %s was started again since (term %d, this is %d)", coordinator.GetId(), s.coordinator.Term, coordinator.GetTerm())
 	}

@@ -24,7 +24,7 @@ func (a *serverStream) startBatch(f *BatchFrame) {
 	s.mu.Lock()
 	table := s.table
 	s.mu.Unlock()
-	batch, err := f.batch(table)
+	batch, err := f.read(table)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream != a || s.batches[f.GetBatch()] != nil {
@@ -44,7 +44,7 @@ func (a *serverStream) startBatch(f *BatchFrame) {
 	s.rowCount.add(r.batch.Class, len(r.batch.Rows))
 	switch {
 	case returned:
-		r.post(resultsFrame(r.number, 0, returnedResults(r.batch, allRows(r.batch))))
+		r.post(newResultsFrame(r.number, returnedResults(r.batch, allRows(r.batch))))
 	case err != nil:
 		r.fail(err.Error())
 	default:
@@ -60,7 +60,7 @@ func (r *runningBatch) verify(ctx context.Context, hold time.Duration) {
 	done := false
 	err := r.s.cfg.Prober.Verify(ctx, r.batch, hold, func(part Results) {
 		done = part.Done
-		f := resultsFrame(r.number, 0, part)
+		f := newResultsFrame(r.number, part)
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
 		r.post(f)

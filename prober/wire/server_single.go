@@ -20,7 +20,7 @@ func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) 
 	if err != nil {
 		return nil, err
 	}
-	request, err := f.request(table)
+	request, err := f.read(table)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -36,7 +36,7 @@ func (v service) Single(ctx context.Context, f *AskFrame) (*AnswerFrame, error) 
 	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != tableSwitches) {
 		return nil, errTableSwitched // the table changed meanwhile: the answer may be judged by two
 	}
-	return &AnswerFrame{Node: answer.Node, Verdict: verdictFrame(&answer.Verdict)}, nil
+	return &AnswerFrame{Node: answer.Node, Verdict: newVerdictFrame(&answer.Verdict)}, nil
 }
 
 func (s *Server) checkCoordinator(coordinator *CoordinatorIDFrame) error {

@@ -7,13 +7,13 @@ import (
 	"probity/engine"
 )
 
-// toFrame makes the message of a single call. budget is how long an answer is of use; 0 is without limit.
-func (sr *SingleRequest) toFrame(budget time.Duration) *AskFrame {
-	return &AskFrame{Mailbox: sr.Address.Mailbox(), Flags: uint32(sr.Flags), Route: sr.UsedByOthers.addTo(routeFrame(sr.Route)), MaxAgeNs: int64(sr.MaxAge),
+// newAskFrame makes the message of a single call. budget is how long an answer is of use; 0 is without limit.
+func newAskFrame(sr *SingleRequest, budget time.Duration) *AskFrame {
+	return &AskFrame{Mailbox: sr.Address.Mailbox(), Flags: uint32(sr.Flags), Route: newRouteFrame(sr.Route, sr.UsedByOthers), MaxAgeNs: int64(sr.MaxAge),
 		NoSmtp: sr.NoSMTP, Low: sr.Low, BudgetNs: int64(budget), Egress: sr.Egress}
 }
 
-func (f *AskFrame) request(table *engine.Table) (SingleRequest, error) {
+func (f *AskFrame) read(table *engine.Table) (SingleRequest, error) {
 	address, err := engine.Parse(f.GetMailbox())
 	if err != nil {
 		return SingleRequest{}, malformed("a question about no address")
@@ -32,7 +32,7 @@ func (f *AskFrame) request(table *engine.Table) (SingleRequest, error) {
 		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Egress: f.GetEgress(), UsedByOthers: f.GetRoute().usedByOthers()}, nil
 }
 
-func verdictFrame(v *engine.Verdict) *VerdictFrame {
+func newVerdictFrame(v *engine.Verdict) *VerdictFrame {
 	d := &v.Details
 	f := &VerdictFrame{Core: engine.AppendCore(make([]byte, 0, engine.CoreSize), v), Provider: v.ProviderID, ProviderName: v.ProviderName,
 		Rule: v.Rule, Mx: v.MX, Host: d.Host, Code: int32(d.Code), Message: d.Message, Stage: uint32(d.Stage), Attempts: int32(d.Attempts),
@@ -43,8 +43,8 @@ func verdictFrame(v *engine.Verdict) *VerdictFrame {
 	return f
 }
 
-// verdict reads the message of a verdict. All of it is sent; times of evidence to the millisecond, as the core keeps them.
-func (f *VerdictFrame) verdict() (engine.Verdict, error) {
+// read reads the message of a verdict. All of it is sent; times of evidence to the millisecond, as the core keeps them.
+func (f *VerdictFrame) read() (engine.Verdict, error) {
 	v, err := engine.ReadCore(f.GetCore())
 	if err != nil || len(f.GetCore()) != engine.CoreSize {
 		return engine.Verdict{}, malformed("an answer without a verdict")

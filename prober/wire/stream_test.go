@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/prober/wire/timing"
 )
 
 func TestEachRowHasOneResult(t *testing.T) {
@@ -101,16 +103,16 @@ func TestIsolatedNodeStopsBeforeItIsGivenUp(t *testing.T) {
 					require.Empty(t, l.prober.probedAt)
 				}
 				for _, at := range l.prober.probedAt {
-					require.LessOrEqual(t, at.Sub(cutAt), Lease, "%s: a probe after the lease", name)
+					require.LessOrEqual(t, at.Sub(cutAt), timing.Lease, "%s: a probe after the lease", name)
 				}
 				require.Len(t, l.givenUpAt, 1)
 				require.Len(t, l.isolations, 2)
-				require.LessOrEqual(t, l.isolations[1].Sub(cutAt), Lease)
+				require.LessOrEqual(t, l.isolations[1].Sub(cutAt), timing.Lease)
 				require.Less(t, l.isolations[1], l.givenUpAt[0])
 				if name == "to the node" {
 					cutAt = l.isolations[1] // until then it is received
 				}
-				require.LessOrEqual(t, l.givenUpAt[0].Sub(cutAt), NodeTimeout)
+				require.LessOrEqual(t, l.givenUpAt[0].Sub(cutAt), timing.NodeTimeout)
 				require.False(t, l.client.State().Usable)
 
 				time.Sleep(30 * time.Second)

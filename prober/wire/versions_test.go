@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"probity/engine"
+	"probity/prober/wire/timing"
 )
 
 // rawCoordinator is a stream to the test node whose frames the test writes.
@@ -47,7 +48,7 @@ func nextFrame(t *testing.T, stream grpc.BidiStreamingClient[CoordinatorFrame, N
 }
 
 func sendBatch(t *testing.T, stream grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], number uint64, table []byte) {
-	f := testBatch(number, "tail", 1).toFrame(number, time.Minute, func(*Row) bool { return true })
+	f := newBatchFrame(testBatch(number, "tail", 1), number, time.Minute, func(*Row) bool { return true })
 	f.Table = table
 	require.NoError(t, stream.Send(&CoordinatorFrame{Kind: &CoordinatorFrame_Batch{Batch: f}}))
 }
@@ -124,7 +125,9 @@ func (n *oldNode) Attach(stream grpc.BidiStreamingServer[CoordinatorFrame, NodeF
 		}
 		if k := f.GetCancel(); k != nil {
 			b := rows[k.GetBatch()].returnable()
-			if err := stream.Send(&NodeFrame{Kind: &NodeFrame_Results{Results: resultsFrame(k.GetBatch(), 1, returnedResults(b, allRows(b)))}}); err != nil {
+			results := newResultsFrame(k.GetBatch(), returnedResults(b, allRows(b)))
+			results.Seq = 1
+			if err := stream.Send(&NodeFrame{Kind: &NodeFrame_Results{Results: results}}); err != nil {
 				return err
 			}
 		}
@@ -163,7 +166,7 @@ func TestOldNodeIsUsed(t *testing.T) {
 		c.TableChanged()
 		l.background.Wait()
 		require.EqualValues(t, 1, (<-n.frames).GetCancel().GetBatch())
-		time.Sleep(NodeTimeout + refusedRetryWait)
+		time.Sleep(timing.NodeTimeout + refusedRetryWait)
 		require.Positive(t, n.refused.Load())
 		require.False(t, c.State().Usable)
 		n.table.Store(next)

@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// ErrFrame is returned for a message that no peer of this protocol sends.
+var ErrFrame = errors.New("malformed message")
+
+func malformed(what string, args ...any) error {
+	return fmt.Errorf("%w: "+what, append([]any{ErrFrame}, args...)...)
+}
+
+// count makes a number of rows fit the wire.
+func count(n int) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }
+
+// unixNano is t in nanoseconds since 1970; 0 for the zero time.
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func fromUnixNano(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns).UTC()
+}
+
+func newIdentityFrames(ids []Identity) []*IdentityFrame {
+	frames := make([]*IdentityFrame, len(ids))
+	for i, id := range ids {
+		frames[i] = &IdentityFrame{Name: id.Name, Local: id.Local, Public: id.Public, Ehlo: id.EHLO}
+	}
+	return frames
+}
+
+func readIdentities(frames []*IdentityFrame) []Identity {
+	ids := make([]Identity, len(frames))
+	for i, f := range frames {
+		ids[i] = Identity{Name: f.GetName(), Local: f.GetLocal(), Public: f.GetPublic(), EHLO: f.GetEhlo()}
+	}
+	return ids
+}

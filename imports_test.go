@@ -24,14 +24,16 @@ var importRules = map[string][]string{
 	"store":                 {"engine", "internal/wholefile", "store/opendb"},
 	"store/cache":           {"engine", "store/opendb"},
 	"store/opendb":          {},
-	"prober/wire":           {"engine", "prober/wire/timing"},
+	"prober/wire":           {"engine"},
+	"prober/wire/frames":    {"engine", "prober/wire"},
+	"prober/wire/stream":    {"engine", "prober/wire", "prober/wire/frames", "prober/wire/timing"},
 	"prober/wire/timing":    {},
 	"prober/wire/press":     {},
 	"prober/admission":      {"prober/budget", "prober/wire/press"},
 	"prober/budget":         {"engine", "store/cache"},
 	"prober/rtt":            {},
 	"prober/trace":          {"engine", "store/cache", "prober/wire"},
-	"prober":                {"engine/...", "store/cache", "prober/admission", "prober/budget", "prober/rtt", "prober/trace", "prober/wire/...", "prober/source"},
+	"prober":                {"engine/...", "store/cache", "prober/admission", "prober/budget", "prober/rtt", "prober/trace", "prober/source", "prober/wire", "prober/wire/press", "prober/wire/timing"},
 	"prober/doctor":         {"engine/..."},
 	"coordinator/csvfile":   {"engine"},
 	"internal/apiclient":    {"internal/safefile"},
@@ -44,7 +46,7 @@ var importRules = map[string][]string{
 	"coordinator/jobfiles":  {"engine", "coordinator/csvfile"},
 	"coordinator/callback":  {"store"},
 	"coordinator/results":   {"engine", "coordinator/csvfile", "coordinator/jobfiles", "internal/jsontext", "internal/pipeline", "prober/wire/press", "store"},
-	"coordinator/fleet":     {"engine", "coordinator/cluster", "coordinator/shard", "internal/wholefile", "prober/wire/..."},
+	"coordinator/fleet":     {"engine", "coordinator/cluster", "coordinator/shard", "internal/wholefile", "prober/wire", "prober/wire/stream", "prober/wire/timing"},
 	"internal/memlimit":     {},
 	"internal/loglimit":     {},
 	"internal/measured":     {"bench", "engine/..."},
@@ -53,7 +55,7 @@ var importRules = map[string][]string{
 	"internal/safefile":     {},
 	"internal/wholefile":    {},
 	"internal/pipeline":     {},
-	"coordinator":           {"internal/pipeline", "internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "prober/wire/...", "coordinator/...", "internal/jsontext"},
+	"coordinator":           {"internal/pipeline", "internal/wholefile", "engine", "engine/dns", "engine/lists", "store", "coordinator/...", "internal/jsontext", "prober/wire", "prober/wire/press"},
 	"api":                   {"coordinator/...", "store", "engine/...", "internal/jsontext", "internal/pipeline", "api/..."},
 	"bench/sim/persona":     {},
 	"bench/sim/world":       {"bench/sim/persona"},
@@ -73,12 +75,12 @@ var importRules = map[string][]string{
 	"api/usage":             {"engine", "store"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":          {},
-	"coordinator/chunks":    {"engine", "internal/pipeline", "prober/wire/..."},
+	"coordinator/chunks":    {"engine", "internal/pipeline", "prober/wire", "prober/wire/press"},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface
-// of a prober, so that a fake can implement it.
-var testImports = []string{"bench/sim/...", "internal/memnet", "prober/wire"}
+// of a prober, so that a fake can implement it; and the stream, whose warnings of strangers internal/loglimit counts.
+var testImports = []string{"bench/sim/...", "internal/memnet", "prober/wire", "prober/wire/stream"}
 
 func TestImportRules(t *testing.T) {
 	seen := map[string]bool{}

@@ -29,6 +29,8 @@ func findings(d *doctor.Doctor) func() any {
 	}
 }
 
+func (pp *proberProcess) status() wire.Status { return audited(pp.prober.Status(), pp.audit) }
+
 // audited adds the result of the newest audit to a node's status.
 func audited(s wire.Status, d *doctor.Doctor) wire.Status {
 	if d == nil || d.Latest() == nil {

@@ -17,6 +17,7 @@ import (
 	"probity/internal/datafolder"
 	"probity/prober"
 	"probity/prober/wire"
+	"probity/prober/wire/stream"
 )
 
 // coordinatorCmd is serve without its prober: other nodes probe.
@@ -69,7 +70,7 @@ func (f *memberFlags) newFleet(n *node, cfg nodeConfig) (*remoteProbers, error) 
 	out := &remoteProbers{members: f, cluster: gossip, closeSockets: transport.Shutdown}
 	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: term}, Version: version,
 		Table: n.activeTable.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics, Disk: cfg.fs, Dir: cfg.dir,
-		Credentials: func(node string) credentials.TransportCredentials { return wire.ClientTLS(own, authority, node) },
+		Credentials: func(node string) credentials.TransportCredentials { return stream.ClientTLS(own, authority, node) },
 		Suppressed: func(domain string, hosts []string) bool {
 			_, is := n.store.SuppressedDomain(domain, hosts)
 			return is

@@ -33,6 +33,7 @@ import (
 	"probity/prober"
 	"probity/prober/source"
 	"probity/prober/wire"
+	"probity/prober/wire/stream"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -196,7 +197,7 @@ func (s *memProber) start() {
 	p, err := prober.New(prober.Config{Node: s.name, Table: own, Resolver: resolver, Cache: s.cache, AllowPrivate: true, MailFrom: "probe@prober.example",
 		Sources: s.ids, Dial: s.dial, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
-	server, err := wire.NewServer(wire.ServerConfig{Node: s.name, Version: "1", Identities: identitiesOf(p), Table: func() *engine.Table { return own },
+	server, err := stream.NewServer(stream.ServerConfig{Node: s.name, Version: "1", Identities: identitiesOf(p), Table: func() *engine.Table { return own },
 		UseTable: func(t *engine.Table) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()

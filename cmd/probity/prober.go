@@ -27,7 +27,7 @@ import (
 	"probity/internal/datafolder"
 	"probity/prober"
 	"probity/prober/doctor"
-	"probity/prober/wire"
+	"probity/prober/wire/stream"
 	"probity/store/cache"
 )
 
@@ -70,7 +70,7 @@ type proberProcess struct {
 	resolver       *dns.Resolver
 	prober         *prober.Prober
 	audit          *doctor.Doctor // nil if there is nothing to audit
-	server         *wire.Server
+	server         *stream.Server
 	healthMetrics  *healthMetrics
 	cluster        *cluster.Cluster
 	closeSockets   func() error // closes the sockets of a cluster that never ran
@@ -142,8 +142,8 @@ func (pp *proberProcess) joinCluster() error {
 	if err != nil {
 		return err
 	}
-	pp.server, err = wire.NewServer(wire.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(pp.prober), Table: pp.ownTable.Load, UseTable: pp.useTable,
-		Prober: pp.prober, Credentials: wire.ServerTLS(own, authority, pp.log), Window: pp.prober.Window, Fresh: pp.prober.Fresh, SetIsolated: pp.prober.SetIsolated,
+	pp.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: version, Identities: identitiesOf(pp.prober), Table: pp.ownTable.Load, UseTable: pp.useTable,
+		Prober: pp.prober, Credentials: stream.ServerTLS(own, authority, pp.log), Window: pp.prober.Window, Fresh: pp.prober.Fresh, SetIsolated: pp.prober.SetIsolated,
 		Status: pp.status, Views: pp.prober, Forget: pp.prober.Forget, Log: pp.log})
 	if err != nil {
 		return err
@@ -195,9 +195,6 @@ func (pp *proberProcess) run(ctx context.Context) error {
 	backend.Wait()
 	return errors.Join(errs[:]...)
 }
-
-// status is the state of this node.
-func (pp *proberProcess) status() wire.Status { return audited(pp.prober.Status(), pp.audit) }
 
 func (pp *proberProcess) adminHandler() http.Handler {
 	mux := http.NewServeMux()

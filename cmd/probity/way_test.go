@@ -112,8 +112,8 @@ var otherCases = []string{
 	"coordinator.runningJob.replay", "coordinator.Coordinator.remakeResults", // after a restart; results that were removed
 	"coordinator.Coordinator.resumeAsking", "coordinator.Coordinator.Results", // of a paused job; of a download
 	"coordinator/fleet.Fleet.Verify", "coordinator/fleet.batchSplitter.assign", "coordinator/fleet.Fleet.verifyPart", // with a fleet
-	"coordinator/fleet.resultCollector.emitPart", "prober/wire.Client.Verify", "prober/wire.Client.follow",
-	"prober/wire.Server.startBatch", "prober/wire.Server.verify", "prober/wire.Server.deliver",
+	"coordinator/fleet.resultCollector.emitPart", "prober/wire/stream.Client.Verify", "prober/wire/stream.pendingBatch.follow",
+	"prober/wire/stream.serverStream.startBatch", "prober/wire/stream.runningBatch.verify", "prober/wire/stream.runningBatch.post",
 }
 
 type way struct {

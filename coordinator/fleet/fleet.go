@@ -20,6 +20,7 @@ import (
 	"probity/coordinator/cluster"
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/prober/wire/stream"
 	"probity/prober/wire/timing"
 )
 
@@ -86,7 +87,7 @@ type Fleet struct {
 type member struct {
 	name     string
 	listen   atomic.Pointer[string]
-	client   *wire.Client
+	client   *stream.Client
 	lastWork atomic.Int64 // when rows were last sent to it or results received from it, in nanoseconds since 1970
 	used     atomic.Bool  // this process has sent it a row or a single call
 	fresh    atomic.Bool  // it had contacted no receiver when it was last attached
@@ -186,10 +187,10 @@ func (f *Fleet) addMember(ctx context.Context, n *cluster.Node, at string, strea
 	if f.isRemembered(n.Name) {
 		m.lastWork.Store(time.Now().UnixNano()) // it may have worked until now for the process before this one
 	}
-	m.client, err = wire.NewClient(wire.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
+	m.client, err = stream.NewClient(stream.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
 		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
 		Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
-		Changed: func(s wire.State) {
+		Changed: func(s stream.State) {
 			m.fresh.Store(s.Hello.Fresh)
 			f.cfg.Cluster.Stream(m.name, streamState(s))
 		}})
@@ -220,7 +221,7 @@ func streamAddress(n *cluster.Node) string {
 }
 
 // streamState converts the state of a stream for the cluster.
-func streamState(s wire.State) cluster.Stream {
+func streamState(s stream.State) cluster.Stream {
 	out := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version, Problem: s.Problem}
 	for _, id := range s.Hello.Identities {
 		out.Identities = append(out.Identities, cluster.Identity{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/prober/wire"
+	"probity/prober/wire/stream"
 )
 
 // Unknown clients can cause a few log lines a second and a count, and hide no other messages.
@@ -22,7 +22,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		log := slog.New(New(slog.NewTextHandler(&out, nil)))
-		handshakes := wire.ServerTLS(tls.Certificate{}, x509.NewCertPool(), log.With("node", "n1"))
+		handshakes := stream.ServerTLS(tls.Certificate{}, x509.NewCertPool(), log.With("node", "n1"))
 		const unknown = 300
 		for range unknown {
 			ours, theirs := net.Pipe()

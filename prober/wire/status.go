@@ -1,6 +1,11 @@
 package wire
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
 
 // Status is the status of a node, for people and dashboards. It decides nothing but which source is asked at a wide provider.
 type Status struct {
@@ -33,43 +38,42 @@ const (
 	StateTrial       = "canary"
 )
 
-// maxIdentities bounds what is kept of a node's status.
-const maxIdentities = 1024
-
-func statusFrame(s Status) *NodeFrame {
-	f := &StatusFrame{Lanes: count(s.ReadyQueues), Sessions: count(s.Sessions), Rows: count(s.Rows), Recipients: s.Recipients, Answered: s.Answered,
-		Failing: count(s.AuditFailures), Doubtful: count(s.AuditWarnings)}
-	for _, id := range s.Identities[:min(len(s.Identities), maxIdentities)] {
-		f.Identities = append(f.Identities, &IdentityStatusFrame{Name: id.Name, State: id.State, Lanes: count(id.ReadyQueues), Resting: count(id.Quarantined), Spent: count(id.Exhausted), RestsAt: id.QuarantinedAt})
-	}
-	f.Spent = budgetUseFrames(s.BudgetUses, s.Identities)
-	f.addReport(s)
-	return &NodeFrame{Kind: &NodeFrame_Status{Status: f}}
+// Counter is a counter of a node since its start, for people: "probity_prober_actions_total{pause}", with the values of its labels in
+// the order of their names.
+type Counter struct {
+	Name  string
+	Count uint64
 }
 
-func (f *StatusFrame) status() Status {
-	s := Status{ReadyQueues: int(f.GetLanes()), Sessions: int(f.GetSessions()), Rows: int(f.GetRows()), Recipients: f.GetRecipients(), Answered: f.GetAnswered(),
-		AuditFailures: int(f.GetFailing()), AuditWarnings: int(f.GetDoubtful())}
-	for _, id := range f.GetIdentities()[:min(len(f.GetIdentities()), maxIdentities)] {
-		s.Identities = append(s.Identities, IdentityStatus{id.GetName(), id.GetState(), int(id.GetLanes()), int(id.GetResting()), int(id.GetSpent()), id.GetRestsAt()})
-	}
-	s.BudgetUses = readBudgetUses(f.GetSpent(), s.Identities)
-	f.readReport(&s)
-	return s
+// Finding is what a node's newest audit of itself says of one thing that is not OK.
+type Finding struct {
+	Check    string `json:"check"`
+	Subject  string `json:"subject"`
+	Severity string `json:"level"` // fail, warn, unknown
+	Message  string `json:"what"`
+	Advice   string `json:"do"`
 }
 
-// Status is the node's newest status; zero if the last stream brought none.
-func (c *Client) Status() Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.status
+// MarshalJSON writes the former names of keys next to their names, for one release.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	type former Finding
+	return json.Marshal(struct {
+		former
+		Severity string `json:"severity"`
+		Message  string `json:"message"`
+		Advice   string `json:"advice"`
+	}{former(f), f.Severity, f.Message, f.Advice})
 }
 
-// handleStatus records a status, and the rate since the one before it. The caller holds mu.
-func (c *Client) handleStatus(f *StatusFrame, now time.Time) {
-	s := f.status()
-	if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {
-		s.RowsPerSecond = float64(s.Answered-c.status.Answered) / took
-	}
-	c.status, c.statusAt = s, now
+// BudgetUse is what an identity has used of the refusals of an hour at one narrow route, reservations included.
+type BudgetUse struct {
+	Route  uint64 // RouteID of its key
+	Egress string
+	Used   int
 }
+
+// RouteID names a route in the budget reports of nodes.
+func RouteID(key string) uint64 { return xxh3.HashString(key) }
+
+// MaxBudgetUses bounds a node's budget report: the most used come first.
+const MaxBudgetUses = 4096

@@ -2,16 +2,11 @@ package wire
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"probity/engine"
 )
@@ -119,91 +114,4 @@ type Views interface {
 	Traces(Query) ([]Trace, error)
 	// EndQuarantine ends the quarantine of a route at an identity, of all its routes for "". It reports whether there was one.
 	EndQuarantine(egress, route string) bool
-}
-
-// ReadyQueues asks the node for its ready queues.
-func (c *Client) ReadyQueues(ctx context.Context) (queues []ReadyQueue, err error) {
-	return queues, c.fetchView(ctx, &LookFrame{Lanes: true}, &queues)
-}
-
-// Traces asks the node for recent probes.
-func (c *Client) Traces(ctx context.Context, q Query) (traces []Trace, err error) {
-	f := &LookFrame{Email: q.Email, Status: q.Status, Provider: q.Provider, Limit: count(q.Limit)}
-	return traces, c.fetchView(ctx, f, &traces)
-}
-
-func (c *Client) fetchView(ctx context.Context, f *LookFrame, into any) error {
-	node, id, err := c.nodeForRequest()
-	if err != nil {
-		return err
-	}
-	f.Coordinator = id
-	reply, err := node.Look(ctx, f)
-	if err != nil {
-		return c.nodeError(errors.New(status.Convert(err).Message()))
-	}
-	if err := json.Unmarshal(reply.GetJson(), into); err != nil {
-		return c.nodeError(fmt.Errorf("what it shows: %w", err))
-	}
-	return nil
-}
-
-// EndQuarantine asks the node to end a quarantine.
-func (c *Client) EndQuarantine(ctx context.Context, egress, route string) (was bool, err error) {
-	node, id, err := c.nodeForRequest()
-	if err != nil {
-		return false, err
-	}
-	done, err := node.Release(ctx, &ReleaseFrame{Coordinator: id, Egress: egress, Route: route})
-	if err != nil {
-		return false, c.nodeError(errors.New(status.Convert(err).Message()))
-	}
-	return done.GetWas(), nil
-}
-
-// nodeForRequest is the node on the connection for single calls.
-func (c *Client) nodeForRequest() (NodeClient, *CoordinatorIDFrame, error) {
-	c.mu.Lock()
-	node, live, id := c.single, c.state.Live, c.idFrame()
-	c.mu.Unlock()
-	if node == nil || !live {
-		return nil, nil, fmt.Errorf("node %s cannot be reached: %w", c.cfg.Node, ErrGone)
-	}
-	return node, id, nil
-}
-
-// Look serves the views to the coordinator's operators.
-func (v service) Look(_ context.Context, f *LookFrame) (*SightFrame, error) {
-	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
-		return nil, err
-	}
-	if v.s.cfg.Views == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" has no views")
-	}
-	var seen any
-	if f.GetLanes() {
-		seen = v.s.cfg.Views.ReadyQueues()
-	} else {
-		traces, err := v.s.cfg.Views.Traces(Query{Email: f.GetEmail(), Status: f.GetStatus(), Provider: f.GetProvider(), Limit: int(f.GetLimit())})
-		if err != nil {
-			return nil, status.Error(codes.InvalidArgument, err.Error())
-		}
-		seen = traces
-	}
-	body, err := json.Marshal(seen)
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return &SightFrame{Json: body}, nil
-}
-
-// Release ends a quarantine for the coordinator's operators.
-func (v service) Release(_ context.Context, f *ReleaseFrame) (*ReleasedFrame, error) {
-	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
-		return nil, err
-	}
-	if v.s.cfg.Views == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" cannot end quarantines")
-	}
-	return &ReleasedFrame{Was: v.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
 }

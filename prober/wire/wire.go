@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"probity/engine"
@@ -34,6 +35,13 @@ type Batch struct {
 	Rows        []Row
 	// UsedByOthers is what other sources have used of narrow routes among the rows, by route key.
 	UsedByOthers map[string]UsedByOthers
+}
+
+// UsedByOthers is what other sources have used of the refusals of an hour at a narrow route. A source that takes it over has so
+// much less.
+type UsedByOthers struct {
+	Used int
+	Left time.Duration // until all of it is over an hour old
 }
 
 // Outcome says what became of a row.
@@ -101,3 +109,20 @@ type Prober interface {
 	// and goes on in the background.
 	Single(ctx context.Context, sr SingleRequest) (Answer, error)
 }
+
+// ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for NodeTimeout. Its
+// work may be given to another node.
+var ErrGone = errors.New("the node is gone")
+
+// ErrOtherTable is returned for a single call whose route is not of the current provider table: find its route again, and
+// repeat the call.
+var ErrOtherTable = errors.New("the provider table has changed")
+
+// Lost is a batch that a node failed to end. Rows are those without a result: their number and index in the batch.
+type Lost struct {
+	Err  error
+	Rows map[uint32]int
+}
+
+func (l *Lost) Error() string { return l.Err.Error() }
+func (l *Lost) Unwrap() error { return l.Err }

@@ -1,0 +1,264 @@
+package stream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"probity/prober/wire"
+	"probity/prober/wire/frames"
+)
+
+// clientStream is one stream to the node. Our requests, a batch and its cancellation, are bounded by the credit of the node. The queue of
+// answers to the node has at most maxAnswers messages: a newer pong, or acknowledgement of the same batch, replaces a queued one.
+type clientStream struct {
+	c      *Client
+	wake   wakeup // the queue has something
+	cancel context.CancelFunc
+
+	// The client's mutex guards these.
+	acceptsWork bool            // the node works by our table
+	sentTable   *[8]byte        // the table that it was sent; nil when it has answered for that
+	tableTimer  *time.Timer     // ends the stream of a node that does not answer; nil before a table was sent
+	running     map[uint64]bool // batches that the node had at its hello
+
+	mu      sync.Mutex // guards what follows; taken after the client's
+	queue   []*frames.CoordinatorFrame
+	answers int                         // of queue
+	pong    *frames.CoordinatorFrame    // in queue; nil for none
+	acks    map[uint64]*frames.AckFrame // in queue, by batch
+}
+
+// maxAnswers bounds the queue for a node that sends and does not read.
+const maxAnswers = 1 << 15
+
+func (l *clientStream) push(f *frames.CoordinatorFrame) {
+	l.mu.Lock()
+	l.queue = append(l.queue, f)
+	l.mu.Unlock()
+	l.wake.signal()
+}
+
+// answer queues a message that the node asked for. The caller holds mu.
+func (l *clientStream) answer(f *frames.CoordinatorFrame) error {
+	if l.answers >= maxAnswers {
+		return frames.Malformed("%d answers wait for a node that does not read them", l.answers)
+	}
+	l.answers++
+	l.queue = append(l.queue, f)
+	l.wake.signal()
+	return nil
+}
+
+// attach makes a stream, sends the hello, and handles the node's messages until the stream ends.
+func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.AfterFunc(helloTimeout, cancel)
+	defer timer.Stop()
+	stream, err := node.Attach(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	table := c.cfg.Table().Hash()
+	hello := &frames.CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: c.cfg.Version, Coordinator: c.id,
+		Table: table[:], Node: c.cfg.Node, Session: c.session}
+	for number, pb := range c.batches {
+		if pb.posted {
+			hello.Open = append(hello.Open, &frames.OpenFrame{Batch: number, Seq: pb.seq})
+		}
+	}
+	c.mu.Unlock()
+	if err := stream.Send(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Hello{Hello: hello}}); err != nil {
+		_, err = stream.Recv() // which knows why
+		return err
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	timer.Stop()
+	reason, h := "the first message must be a hello", first.GetHello()
+	if h != nil {
+		table = c.cfg.Table().Hash() // it may have changed
+		reason = mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), table[:], c.cfg.Node},
+			peer{"the node", h.GetVersion(), peerVersions(h), h.GetTable(), h.GetNode()})
+	}
+	if reason != "" {
+		_ = stream.Send(refusalFrame(reason)) // if that fails, Recv fails too
+		return awaitRefusedEnd(stream, reason, cancel)
+	}
+	l := &clientStream{c: c, wake: newWakeup(), cancel: cancel, running: map[uint64]bool{}, acks: map[uint64]*frames.AckFrame{}}
+	l.begin(h)
+	defer l.end()
+
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	work.Go(func() { l.write(ctx, stream) })
+	for {
+		f, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if err := l.handleFrame(f); err != nil {
+			l.push(refusalFrame(err.Error())) // only l.write may send now
+			return awaitRefusedEnd(stream, err.Error(), cancel)
+		}
+	}
+}
+
+// write sends what is queued until the stream ends; Recv reports why.
+func (l *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame]) {
+	for {
+		l.mu.Lock()
+		queue := l.queue
+		l.queue, l.answers, l.pong = nil, 0, nil
+		clear(l.acks)
+		l.mu.Unlock()
+		for _, f := range queue {
+			if stream.Send(f) != nil {
+				l.cancel()
+				return
+			}
+		}
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func refusalFrame(reason string) *frames.CoordinatorFrame {
+	return &frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Refusal{Refusal: &frames.RefusalFrame{Words: reason}}}
+}
+
+// awaitRefusedEnd waits a little until a refused node closes the stream, so that the reason arrives. A node that keeps sending
+// is cut off.
+func awaitRefusedEnd(stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame], reason string, cancel context.CancelFunc) error {
+	timer := time.AfterFunc(2*time.Second, cancel)
+	defer timer.Stop()
+	for range maxAnswers {
+		if _, err := stream.Recv(); err != nil {
+			break
+		}
+	}
+	return refusedError{reason}
+}
+
+// begin makes this the client's stream. The node takes work on it once it works by our table.
+func (l *clientStream) begin(h *frames.NodeHelloFrame) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stream = l
+	c.protocol = ownVersions().common(peerVersions(h))
+	c.table = tableHash(h.GetTable())
+	c.status, c.statusAt = wire.Status{}, time.Time{}
+	c.state.Draining, c.state.LastHeard = h.GetDraining(), time.Now()
+	c.state.Hello = wire.Hello{Version: h.GetVersion(), Identities: frames.ReadIdentities(h.GetIdentities()), Fresh: h.GetFresh()}
+	for _, number := range h.GetRunning() {
+		l.running[number] = true
+	}
+	for number, pb := range c.batches {
+		nothingToCome := pb.done || pb.receivedCount == len(pb.batch.Rows)
+		pb.posted = pb.posted && (l.running[number] || nothingToCome)
+	}
+	c.credit.setBounds(int(h.GetTotal()), int(h.GetWindow()))
+	l.advanceTable()
+}
+
+// end leaves the client without a stream.
+func (l *clientStream) end() {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.tableTimer != nil {
+		l.tableTimer.Stop()
+	}
+	if c.stream == l {
+		c.stream = nil
+		c.state.Live = false
+		c.credit.close()
+	}
+	c.wake.signal()
+}
+
+// handleFrame applies one message. An error is a breach of the protocol.
+func (l *clientStream) handleFrame(f *frames.NodeFrame) error {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stream != l {
+		return nil
+	}
+	now := time.Now()
+	c.state.LastHeard = now
+	switch k := f.GetKind().(type) {
+	case *frames.NodeFrame_Ping:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		pong := &frames.CoordinatorFrame_Pong{Pong: k.Ping}
+		if l.pong != nil {
+			l.pong.Kind = pong
+			return nil
+		}
+		l.pong = &frames.CoordinatorFrame{Kind: pong}
+		return l.answer(l.pong)
+	case *frames.NodeFrame_Results:
+		return l.handleResults(k.Results)
+	case *frames.NodeFrame_Credit:
+		if len(k.Credit.GetClass()) > maxClassName {
+			return frames.Malformed("a class with a name of %d bytes", len(k.Credit.GetClass()))
+		}
+		c.credit.set(k.Credit.GetClass(), int(k.Credit.GetRows()))
+	case *frames.NodeFrame_Status:
+		s := k.Status.Read()
+		if took := now.Sub(c.statusAt).Seconds(); !c.statusAt.IsZero() && took > 0 && s.Answered >= c.status.Answered {
+			s.RowsPerSecond = float64(s.Answered-c.status.Answered) / took
+		}
+		c.status, c.statusAt = s, now
+	case *frames.NodeFrame_Table:
+		return l.handleTableTaken(k.Table)
+	case *frames.NodeFrame_Draining:
+		c.state.Draining = true
+		c.credit.rejectAll(c.unusable())
+		c.wake.signal()
+	}
+	return nil
+}
+
+// handleResults hands a message to the batch that waits for it, and acknowledges it. Results that no batch waits for are asked no more
+// of. The caller holds the client's mutex.
+func (l *clientStream) handleResults(f *frames.ResultsFrame) error {
+	number, seq := f.GetBatch(), f.GetSeq()
+	pb := l.c.batches[number]
+	if pb != nil {
+		switch {
+		case seq > pb.seq+1:
+			return frames.Malformed("results %d of a batch came after %d", seq, pb.seq)
+		case seq == pb.seq+1:
+			if err := pb.accept(f); err != nil {
+				return err
+			}
+			pb.seq = seq
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ack := l.acks[number]; ack != nil {
+		ack.Seq = max(ack.Seq, seq)
+		return nil
+	}
+	ack := &frames.AckFrame{Batch: number, Seq: seq}
+	l.acks[number] = ack
+	err := l.answer(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Ack{Ack: ack}})
+	if err == nil && pb == nil && !f.GetDone() {
+		err = l.answer(cancelFrame(number))
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"probity/engine"
+	"probity/prober/wire/frames"
+)
+
+// errRecalled ends a batch whose rows are returned because they are not of our table.
+var errRecalled = errors.New("the provider table has changed: the batch was recalled")
+
+// TableChanged tells the client that Table returns another table now. Batches of the old one are returned; the node takes the
+// new table, and then batches again. A node of protocol 2 cannot take it: it goes on when it has the new table itself.
+func (c *Client) TableChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stream != nil {
+		c.stream.advanceTable()
+	}
+}
+
+// advanceTable goes on towards the state in which the node works by our table and takes work. It is called whenever one of its steps may be
+// done. The caller holds the client's mutex.
+func (l *clientStream) advanceTable() {
+	c, table := l.c, l.c.cfg.Table()
+	hash := table.Hash()
+	switch {
+	case l.sentTable != nil:
+		return // the node has not answered for the last table
+	case c.table == hash:
+		if !l.acceptsWork {
+			l.startWork()
+		}
+		return
+	}
+	l.acceptsWork = false
+	c.credit.close()
+	underWay := false // a batch of another table is at the node
+	for _, pb := range c.batches {
+		switch {
+		case pb.table == hash:
+		case !pb.posted:
+			pb.fail(errRecalled)
+		default:
+			underWay = true
+			if pb.recalled != l {
+				pb.recalled = l
+				l.push(cancelFrame(pb.number))
+				pb.wake.signal()
+			}
+		}
+	}
+	if underWay {
+		return // the end of its Verify goes on from here
+	}
+	if c.protocol < tableProtocol {
+		l.cancel() // the next hello compares the tables
+		return
+	}
+	l.sentTable, l.tableTimer = &hash, time.AfterFunc(helloTimeout, l.cancel)
+	l.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: hash[:], Layers: table.Layers()}}})
+}
+
+// startWork sends the batches that the node does not have, and lets others begin. The caller holds the client's mutex.
+func (l *clientStream) startWork() {
+	c := l.c
+	first := !c.state.Live
+	l.acceptsWork = true
+	c.state.Live, c.state.Usable, c.state.Problem = true, true, ""
+	for _, pb := range c.batches {
+		if !pb.posted {
+			l.sendBatch(pb)
+		}
+	}
+	c.credit.open()
+	c.wakeTableWaiters()
+	if first {
+		h := c.state.Hello
+		c.cfg.Log.Info("attached to the node", "version", h.Version, "protocol", c.protocol, "identities", len(h.Identities), "batches", len(l.running))
+	}
+	c.wake.signal()
+}
+
+// handleTableTaken handles the node's answer that it took a table, or why not. The caller holds the client's mutex.
+func (l *clientStream) handleTableTaken(f *frames.TableTakenFrame) error {
+	c, hash := l.c, tableHash(f.GetHash())
+	if l.sentTable == nil || *l.sentTable != hash {
+		return frames.Malformed("the answer for a provider table, which it was not asked to take")
+	}
+	l.sentTable = nil
+	l.tableTimer.Stop()
+	switch {
+	case f.GetProblem() == "":
+		c.table = hash
+	case hash == c.cfg.Table().Hash():
+		reason := fmt.Sprintf("the node (probity %s) cannot work by the coordinator's provider table %x: %s", c.state.Hello.Version, hash, frames.Clip(f.GetProblem(), maxProblem))
+		c.recordProblem(reason)
+		c.giveUp(reason) // it has nothing of ours
+		return errors.New(reason)
+	}
+	l.advanceTable()
+	return nil
+}
+
+// tableForPeer is the hash of a table for the node; nil for a node that does not read it. The caller holds mu.
+func (c *Client) tableForPeer(hash [8]byte) []byte {
+	if c.protocol < tableProtocol {
+		return nil
+	}
+	return hash[:]
+}
+
+// wakeTableWaiters wakes single calls that wait for the node's table. The caller holds mu.
+func (c *Client) wakeTableWaiters() {
+	close(c.tableSwitched)
+	c.tableSwitched = make(chan struct{})
+}
+
+// tableOf is the hash of the provider table that a route is of.
+func tableOf(r *engine.Route) [8]byte {
+	if r.Provider == nil {
+		return [8]byte{}
+	}
+	return r.Provider.Table()
+}

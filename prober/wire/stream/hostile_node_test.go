@@ -1,0 +1,201 @@
+package stream
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/prober/wire/frames"
+	"probity/prober/wire/timing"
+)
+
+// hostileNode is a node with a good certificate that sends whatever a test says. It greets as it should, once, and refuses
+// every later stream.
+type hostileNode struct {
+	frames.UnimplementedNodeServer
+	attached atomic.Bool
+	serve    func(grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error
+}
+
+func (r *hostileNode) Attach(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+	if r.attached.Swap(true) {
+		return status.Error(codes.FailedPrecondition, "once is enough")
+	}
+	if _, err := stream.Recv(); err != nil {
+		return err
+	}
+	table := defaultTable.Hash()
+	hello := &frames.NodeHelloFrame{Protocol: wire.Protocol, Version: "1.2.3", Node: "n1", Table: table[:], Total: defaultMaxRows, Window: defaultWindow}
+	if err := stream.Send(&frames.NodeFrame{Kind: &frames.NodeFrame_Hello{Hello: hello}}); err != nil {
+		return err
+	}
+	return r.serve(stream)
+}
+
+// attachToHostileNode attaches a client to a hostile node, within a bubble. The problems are those that the client reported, in
+// order.
+func attachToHostileNode(t *testing.T, serve func(grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error, with ...func(*ClientConfig)) (c *Client, problems func() []string) {
+	listener := bufconn.Listen(1 << 16)
+	g := grpc.NewServer(grpc.Creds(insecure.NewCredentials()), grpc.MaxSendMsgSize(maxMessage))
+	frames.RegisterNodeServer(g, &hostileNode{serve: serve})
+	go func() { _ = g.Serve(listener) }()
+	var seen []string
+	cfg := ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: wire.Coordinator{ID: "c1", Term: 1}, Table: func() *engine.Table { return defaultTable },
+		Dial:        func(ctx context.Context) (net.Conn, error) { return listener.DialContext(ctx) },
+		Credentials: insecure.NewCredentials(), Changed: func(s State) { seen = append(seen, s.Problem) }}
+	for _, option := range with {
+		option(&cfg)
+	}
+	c, err := NewClient(cfg)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		require.NoError(t, c.Run(ctx))
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		g.Stop()
+	})
+	return c, func() []string {
+		synctest.Wait()
+		return seen
+	}
+}
+
+func requireProblem(t *testing.T, problems []string, want string) {
+	t.Helper()
+	for _, p := range problems {
+		if p != "" {
+			require.Contains(t, p, want)
+			return
+		}
+	}
+	t.Fatalf("no problem was told: %q", problems)
+}
+
+// A node that talks and does not read makes the coordinator keep a bounded number of answers, and then loses its stream.
+func TestNodeThatDoesNotReadLosesItsStream(t *testing.T) {
+	for name, frame := range map[string]func(i int) *frames.NodeFrame{
+		"results of batches that are not": func(i int) *frames.NodeFrame {
+			return &frames.NodeFrame{Kind: &frames.NodeFrame_Results{Results: &frames.ResultsFrame{Batch: uint64(1000 + i), Seq: 1}}}
+		},
+		"last results of batches that are not": func(i int) *frames.NodeFrame {
+			return &frames.NodeFrame{Kind: &frames.NodeFrame_Results{Results: &frames.ResultsFrame{Batch: uint64(1000 + i), Seq: 1, Done: true}}}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sent, ended := 0, false
+			_, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+				for sent < 20*maxAnswers {
+					if stream.Send(frame(sent)) != nil {
+						ended = true
+						break
+					}
+					sent++
+				}
+				<-stream.Context().Done()
+				return stream.Context().Err()
+			})
+			time.Sleep(timing.NodeTimeout)
+			requireProblem(t, problems(), "a node that does not read them")
+			require.True(t, ended, "%s: %d were taken", name, sent)
+		})
+	}
+}
+
+// Pings, and results of one batch again and again, need one answer that is not yet sent.
+func TestQueuedAnswersAreMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live int
+		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+			for i := range uint64(3 * maxAnswers) {
+				for _, f := range []*frames.NodeFrame{{Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: i}}}, {Kind: &frames.NodeFrame_Results{Results: &frames.ResultsFrame{Batch: 9, Seq: i}}}} {
+					if err := stream.Send(f); err != nil {
+						return err
+					}
+				}
+			}
+			<-stream.Context().Done()
+			return stream.Context().Err()
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		c.mu.Lock()
+		if l := c.stream; l != nil {
+			l.mu.Lock()
+			live = len(l.queue)
+			l.mu.Unlock()
+		}
+		c.mu.Unlock()
+		require.LessOrEqual(t, live, 3)
+		require.Equal(t, []string{""}, problems(), "the stream lives")
+	})
+}
+
+// Results bring rows that their batch waits for, in messages of their size, or cost the node its stream.
+func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
+	many := make([]uint32, 1_000_000)
+	for i := range many {
+		many[i] = uint32(i)
+	}
+	row := func(r ...uint32) *frames.ResultsFrame {
+		f := frames.NewResultsFrame(1, wire.Results{Rows: make([]wire.Result, len(r))})
+		f.Seq, f.Row = 1, r
+		return f
+	}
+	long := row(1 << 16)
+	long.Names = []string{"", string(make([]byte, 1<<20))}
+	for reason, f := range map[string]*frames.ResultsFrame{
+		"which the batch does not wait for": row(77),
+		"results of row 65536":              row(1<<16, 1<<16),
+		"results of row 0":                  {Batch: 1, Seq: 1, Row: many},
+		"results of 1 rows have 10":         long,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+				for { // its batch
+					got, err := stream.Recv()
+					if err != nil {
+						return err
+					}
+					if got.GetBatch() != nil {
+						if err := stream.Send(&frames.NodeFrame{Kind: &frames.NodeFrame_Results{Results: f}}); err != nil {
+							return err
+						}
+					}
+				}
+			})
+			synctest.Wait()
+			err := c.Verify(t.Context(), testBatch(1, "tail", 4), time.Minute, func(wire.Results) {})
+			require.ErrorIs(t, err, wire.ErrGone)
+			requireProblem(t, problems(), reason)
+		})
+	}
+}
+
+// A node that tells again and again how many rows it holds makes us keep the newest message only.
+func TestOnlyNewestHeldCountIsKept(t *testing.T) {
+	pb := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1), received: map[uint32]bool{0: false}}
+	for seq := range uint64(1000) {
+		require.NoError(t, pb.accept(frames.NewResultsFrame(1, wire.Results{Held: wire.Held{Rows: int(seq)}})))
+	}
+	require.Len(t, pb.inbox, 1)
+	part, err := pb.inbox[0].Read()
+	require.NoError(t, err)
+	require.Equal(t, 999, part.Held.Rows)
+}

@@ -1,0 +1,111 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"probity/engine"
+	"probity/prober/wire"
+	"probity/prober/wire/frames"
+)
+
+// Single answers a single call, if it comes from the coordinator that gives the lease.
+func (v service) Single(ctx context.Context, f *frames.AskFrame) (*frames.AnswerFrame, error) {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	table, tableSwitches, err := v.s.tableOf(f.GetTable())
+	if err != nil {
+		return nil, err
+	}
+	request, err := f.Read(table)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if budget := time.Duration(f.GetBudgetNs()); budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, budget)
+		defer cancel()
+	}
+	answer, err := v.s.cfg.Prober.Single(ctx, request)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != tableSwitches) {
+		return nil, errTableSwitched // the table changed meanwhile: the answer may be judged by two
+	}
+	return &frames.AnswerFrame{Node: answer.Node, Verdict: frames.NewVerdictFrame(&answer.Verdict)}, nil
+}
+
+func (s *Server) checkCoordinator(coordinator *frames.CoordinatorIDFrame) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return errStopped
+	case s.coordinator.ID != coordinator.GetId() || s.coordinator.Term != coordinator.GetTerm():
+		return status.Error(codes.FailedPrecondition, "node "+s.cfg.Node+" works for another coordinator")
+	case s.isolated:
+		return status.Error(codes.Unavailable, "node "+s.cfg.Node+" has no lease")
+	}
+	return nil
+}
+
+// Look serves the views to the coordinator's operators.
+func (v service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFrame, error) {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	if v.s.cfg.Views == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" has no views")
+	}
+	var seen any
+	if f.GetLanes() {
+		seen = v.s.cfg.Views.ReadyQueues()
+	} else {
+		traces, err := v.s.cfg.Views.Traces(wire.Query{Email: f.GetEmail(), Status: f.GetStatus(), Provider: f.GetProvider(), Limit: int(f.GetLimit())})
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		seen = traces
+	}
+	body, err := json.Marshal(seen)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &frames.SightFrame{Json: body}, nil
+}
+
+// Release ends a quarantine for the coordinator's operators.
+func (v service) Release(_ context.Context, f *frames.ReleaseFrame) (*frames.ReleasedFrame, error) {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	if v.s.cfg.Views == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" cannot end quarantines")
+	}
+	return &frames.ReleasedFrame{Was: v.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
+}
+
+// Forget deletes what is kept of an address for the coordinator.
+func (v service) Forget(_ context.Context, f *frames.ForgetFrame) (*frames.ForgottenFrame, error) {
+	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+		return nil, err
+	}
+	if v.s.cfg.Forget == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" has no cache")
+	}
+	a, err := engine.Parse(f.GetEmail())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, "not an address")
+	}
+	was, err := v.s.cfg.Forget(a)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &frames.ForgottenFrame{Was: was}, nil
+}

@@ -1,0 +1,97 @@
+package stream
+
+import (
+	"fmt"
+
+	"probity/engine"
+	"probity/prober/wire/frames"
+)
+
+// maxProblem bounds the bytes of a node's reason why it cannot take a table.
+const maxProblem = 1024
+
+// takeTable makes the node work by the coordinator's provider table, and answers whether it could. Until then, and
+// after a failure, the node takes no work of that table.
+func (a *serverStream) takeTable(f *frames.TableFrame) {
+	s := a.s
+	s.tableMu.Lock()
+	defer s.tableMu.Unlock()
+	s.mu.Lock()
+	live := s.stream == a
+	s.mu.Unlock()
+	if !live {
+		return
+	}
+	taken := &frames.TableTakenFrame{Hash: f.GetHash()}
+	table, err := engine.ReadLayers(tableHash(f.GetHash()), f.GetLayers())
+	if err == nil {
+		err = s.switchTable(table)
+	}
+	if err != nil {
+		s.cfg.Log.Error("the coordinator's provider table cannot be used; taking no work", "table", fmt.Sprintf("%x", f.GetHash()), "error", err)
+		taken.Problem = frames.Clip(err.Error(), maxProblem)
+	}
+	a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Table{Table: taken}})
+}
+
+// switchTable makes the node work by another table. A coordinator takes its batches back first; those that are still under way
+// are dropped, and asked again by the new table: no result is of two. The caller holds tableMu, and not mu.
+func (s *Server) switchTable(table *engine.Table) error {
+	s.mu.Lock()
+	same := s.table.Hash() == table.Hash()
+	if !same {
+		s.switchingTable = true
+		s.dropBatches(func(*runningBatch) bool { return true })
+	}
+	s.mu.Unlock()
+	if same {
+		return nil
+	}
+	err := s.cfg.UseTable(table)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.switchingTable = false
+	if err == nil {
+		s.table = table
+		s.tableSwitches++
+	}
+	return err
+}
+
+// tableOf is the table by which a single call that names its hash is judged, and how often the table has changed.
+func (s *Server) tableOf(hash []byte) (table *engine.Table, tableSwitches int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.usesTable(hash) {
+		return nil, 0, errTableSwitched
+	}
+	return s.table, s.tableSwitches, nil
+}
+
+// usesTable reports the table that the node works by; a coordinator of protocol 2 names none. The caller holds mu.
+func (s *Server) usesTable(hash []byte) bool {
+	own := s.table.Hash()
+	return !s.switchingTable && (len(hash) == 0 || string(hash) == string(own[:]))
+}
+
+// TableChanged tells the server that Table returns another table now. A table that the attached coordinator has sent stays. A
+// coordinator that cannot send its own is disconnected, and attaches again if it has the new table too.
+func (s *Server) TableChanged() (taken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream != nil && s.stream.protocol >= tableProtocol {
+		return false
+	}
+	if s.stream != nil {
+		s.stream.close(errOwnTable)
+	}
+	return true
+}
+
+// tableHash reads a hash; other bytes are the hash of no table.
+func tableHash(b []byte) (hash [8]byte) {
+	if len(b) == len(hash) {
+		copy(hash[:], b)
+	}
+	return hash
+}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -58,70 +57,58 @@ const maxLabel = 100
 
 // CreateKey creates a key for the account. Only this call returns the secret.
 func (s *Store) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
-	if err := n.check(now); err != nil {
-		return "", APIKey{}, err
+	switch {
+	case n.Name == "" || len(n.Name) > maxLabel:
+		return "", APIKey{}, ErrBadName
+	case !n.Expires.IsZero() && !n.Expires.After(now):
+		return "", APIKey{}, ErrBadExpiry
+	case n.Test && n.Scopes&ScopeAdmin != 0:
+		return "", APIKey{}, fmt.Errorf("%w: admin is for live keys", ErrBadScopes)
 	}
 	secret = generateKey(n.Test)
 	k = APIKey{ID: newID("k_"), Account: account, Name: n.Name, Test: n.Test, Last4: secret[len(secret)-4:], Created: now.UTC(),
 		Scopes: cmp.Or(n.Scopes, DefaultScopes), Expires: n.Expires.UTC().Truncate(time.Second), Networks: n.Networks}
-	rec := apiKeyRecord{k, hashSecret(secret)}
+	insert := func(b *pebble.Batch) error {
+		owner, err := readUser(b, account)
+		if err != nil {
+			return fmt.Errorf("account %s: %w", account, err)
+		}
+		if k.Scopes&ScopeAdmin != 0 && owner.Role != Admin {
+			return fmt.Errorf("%w: admin is for accounts with the role admin", ErrBadScopes)
+		}
+		has, err := count(b, keyPrefix(tableAPIKey, account))
+		if err != nil {
+			return err
+		}
+		if has >= MaxKeys {
+			return ErrTooManyKeys
+		}
+		return setJSON(b, subKey(tableAPIKey, account, k.ID), apiKeyRecord{k, hashSecret(secret)})
+	}
 	event := AuditEvent{At: now, By: by, Action: "key create", Target: k.ID, Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.describe())}
-	if err := s.commitUser(account, rec.insert, event.write); err != nil {
+	if err := s.commitUser(account, insert, event.write); err != nil {
 		return "", APIKey{}, err
 	}
 	return secret, k, nil
 }
 
-func (rec apiKeyRecord) insert(b *pebble.Batch) error {
-	owner, err := readUser(b, rec.Account)
-	if err != nil {
-		return fmt.Errorf("account %s: %w", rec.Account, err)
-	}
-	if rec.Scopes&ScopeAdmin != 0 && owner.Role != Admin {
-		return fmt.Errorf("%w: admin is for accounts with the role admin", ErrBadScopes)
-	}
-	n := 0
-	err = scan(b, keyPrefix(tableAPIKey, rec.Account), nil, func(_, _ []byte) error {
-		n++
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if n >= MaxKeys {
-		return ErrTooManyKeys
-	}
-	return setJSON(b, apiKeyKey(rec.Account, rec.ID), rec)
-}
-
-func apiKeyKey(account, id string) []byte { return append(keyPrefix(tableAPIKey, account), id...) }
-
-func keyUsedKey(account, id string) []byte { return append(keyPrefix(tableKeyUsed, account), id...) }
-
 // RevokeKey revokes a key: no request that starts after it returns is accepted with it. account may be empty for an admin,
 // who knows only the id; ErrNotFound if there is no such key (of that account).
 func (s *Store) RevokeKey(account, id, by string, now time.Time) error {
-	owner, ok := s.keyOwner(id)
-	if !ok || (account != "" && account != owner) {
+	s.accountCache.mu.RLock()
+	k, ok := s.accountCache.byID[id]
+	s.accountCache.mu.RUnlock()
+	if !ok || (account != "" && account != k.account) {
 		return fmt.Errorf("API key %s: %w", id, ErrNotFound)
 	}
+	stored := subKey(tableAPIKey, k.account, id)
 	drop := func(b *pebble.Batch) error {
-		if _, err := get(b, apiKeyKey(owner, id)); err != nil {
+		if _, err := get(b, stored); err != nil {
 			return fmt.Errorf("API key %s: %w", id, err)
 		}
-		return errors.Join(b.Delete(apiKeyKey(owner, id), nil), b.Delete(keyUsedKey(owner, id), nil))
+		return errors.Join(b.Delete(stored, nil), b.Delete(subKey(tableKeyUsed, k.account, id), nil))
 	}
-	return s.commitUser(owner, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: owner}.write)
-}
-
-func (s *Store) keyOwner(id string) (string, bool) {
-	s.accountCache.mu.RLock()
-	defer s.accountCache.mu.RUnlock()
-	k, ok := s.accountCache.byID[id]
-	if !ok {
-		return "", false
-	}
-	return k.account, true
+	return s.commitUser(k.account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: k.account}.write)
 }
 
 // Keys lists the account's keys, or those of all accounts if account is empty.
@@ -132,7 +119,7 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 	}
 	var keys []APIKey
 	err := scan(s.db, prefix, nil, func(k, v []byte) error {
-		account, _, _ := splitKeyName(k)
+		account, _ := splitKeyName(k)
 		owner, _ := s.accountCache.user(account)
 		rec, err := readKeyRecord(v, owner)
 		if err != nil {
@@ -171,17 +158,18 @@ const lastUsedEvery = 60
 // the store calls it about once a minute; it is cheap if no key was used.
 func (s *Store) WriteLastUsed() error {
 	var stale []*cachedKey
-	for _, k := range s.accountCache.allKeys() {
+	s.accountCache.mu.RLock()
+	for _, k := range s.accountCache.keys {
 		if k.used.Load() >= k.written.Load()+lastUsedEvery {
 			stale = append(stale, k)
 		}
 	}
+	s.accountCache.mu.RUnlock()
 	wrote := make([]int64, len(stale))
 	err := s.Commit("", func(b *pebble.Batch) error {
 		for i, k := range stale {
 			wrote[i] = k.used.Load()
-			at := binary.BigEndian.AppendUint64(nil, uint64(wrote[i]))
-			if err := b.Set(keyUsedKey(k.account, k.id), at, nil); err != nil {
+			if err := b.Set(subKey(tableKeyUsed, k.account, k.id), appendUint64(nil, uint64(wrote[i])), nil); err != nil {
 				return err
 			}
 		}
@@ -194,15 +182,4 @@ func (s *Store) WriteLastUsed() error {
 		k.written.Store(wrote[i])
 	}
 	return nil
-}
-
-func readLastUsed(r pebble.Reader, account, id string) (int64, error) {
-	v, err := get(r, keyUsedKey(account, id))
-	if err != nil {
-		return 0, err
-	}
-	if len(v) != 8 {
-		return 0, fmt.Errorf("last use of API key %s has %d bytes, want 8", id, len(v))
-	}
-	return int64(binary.BigEndian.Uint64(v)), nil
 }

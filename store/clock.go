@@ -1,8 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -11,18 +9,15 @@ import (
 // SaveClock stores the time of the wall clock.
 func (s *Store) SaveClock(now time.Time) error {
 	return s.Commit("", func(b *pebble.Batch) error {
-		return b.Set(key(tableMeta, "clock"), binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil)
+		return b.Set(key(tableMeta, "clock"), appendUint64(nil, uint64(now.UnixMilli())), nil)
 	})
 }
 
 // SavedClock returns the time that SaveClock stored last; zero for never.
 func (s *Store) SavedClock() (time.Time, error) {
-	v, err := get(s.db, key(tableMeta, "clock"))
-	if errors.Is(err, ErrNotFound) {
-		return time.Time{}, nil
+	n, err := getUint64(s.db, key(tableMeta, "clock"), "clock record")
+	if err != nil || n == 0 {
+		return time.Time{}, err
 	}
-	if err != nil || len(v) != 8 {
-		return time.Time{}, errors.Join(err, errors.New("clock record"))
-	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(v))), nil
+	return time.UnixMilli(int64(n)), nil
 }

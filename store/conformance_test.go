@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
@@ -72,7 +73,6 @@ type accountStore interface {
 	DropCallback(account, job string) error
 	Callback(job string) (store.Callback, error)
 	DueCallbacks(now time.Time, from store.DueCursor, limit int) ([]store.Callback, store.DueCursor, error)
-	NextCallback() (time.Time, bool, error)
 	RecordAttempt(job string, a store.Attempt, o store.Outcome, now time.Time) (store.Callback, error)
 	ResendCallback(job string, now time.Time) (store.Callback, error)
 	CallbackLog(job string) ([]store.Attempt, error)
@@ -158,7 +158,15 @@ func (e *storeAdapter) Settle(account, request string, used int64, now time.Time
 }
 
 func (e *storeAdapter) Charge(account, request string, used int64, now time.Time) error {
-	return e.ChargeSingle(account, request, used, now)
+	return e.chargeSingle(account, request, used, now, func(*pebble.Batch) error { return nil })
+}
+
+// chargeSingle makes a single call that needs no work: its charge is in the commit of the other parts.
+func (e *storeAdapter) chargeSingle(account, request string, used int64, now time.Time, with store.Part) error {
+	if err := e.ReserveSingle(account, request, used, now); err != nil {
+		return err
+	}
+	return e.SettleSingle(account, request, used, now, with)
 }
 
 func (e *storeAdapter) SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error {

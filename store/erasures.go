@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -68,8 +66,8 @@ func (s *Store) RequestErasure(folded, by string, now time.Time) (e Erasure, err
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		open := 0
-		if err := scan(b, []byte{tableOpenErasure}, nil, func(_, _ []byte) error { open++; return nil }); err != nil {
+		open, err := count(b, []byte{tableOpenErasure})
+		if err != nil {
 			return err
 		}
 		if open >= MaxErasures {
@@ -94,15 +92,14 @@ func (s *Store) SaveErasure(e *Erasure) error {
 
 // Erasure returns an erasure by id, or ErrNotFound.
 func (s *Store) Erasure(id string) (e Erasure, err error) {
-	return e, getJSON(s.db, erasureKey(id), &e)
+	err = getJSON(s.db, erasureKey(id), &e)
+	return e, err
 }
 
 // OpenErasures returns the ids of the open erasures.
 func (s *Store) OpenErasures() (ids []string, err error) {
-	return ids, scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error {
-		ids = append(ids, string(v))
-		return nil
-	})
+	err = scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error { ids = append(ids, string(v)); return nil })
+	return ids, err
 }
 
 // erasureIDLen is the length of the id of an erasure in hex digits: its time and four random bytes.
@@ -117,41 +114,32 @@ func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
 		}
 		upper = erasureKey(below)
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableErasure}, UpperBound: upper})
-	if err != nil {
-		return nil, wrapBroken(err)
-	}
-	for ok := it.Last(); ok && err == nil && len(list) < pageSize(limit); ok = it.Prev() {
+	err = walk(s.db, []byte{tableErasure}, upper, true, func(k, v []byte) error {
 		var e Erasure
-		err = json.Unmarshal(it.Value(), &e)
-		list = append(list, e)
-	}
-	return list, cmp.Or(err, it.Error(), it.Close())
+		if err := decodeJSON(k, v, &e); err != nil {
+			return err
+		}
+		if list = append(list, e); len(list) == pageSize(limit) {
+			return errStop
+		}
+		return nil
+	})
+	return list, err
 }
 
 // SweepErasures deletes receipts that are over 400 days old, and returns their number.
 func (s *Store) SweepErasures(now time.Time) (n int, err error) {
-	var old [][]byte
-	err = scan(s.db, []byte{tableErasure}, nil, func(k, v []byte) error {
+	return s.sweep([]byte{tableErasure}, func(k, v []byte) (*deletion, error) {
 		var e Erasure
-		if err := json.Unmarshal(v, &e); err != nil {
-			return fmt.Errorf("erasure: %w", err)
+		if err := decodeJSON(k, v, &e); err != nil {
+			return nil, err
 		}
-		if now.Sub(e.Requested) < receiptTTL || len(old) == sweepBatch {
-			return errStop
+		if now.Sub(e.Requested) < receiptTTL {
+			return nil, errStop
 		}
-		if !e.Open() {
-			old = append(old, append([]byte(nil), k...))
+		if e.Open() {
+			return nil, nil
 		}
-		return nil
-	})
-	if err != nil || len(old) == 0 {
-		return 0, err
-	}
-	return len(old), s.Commit("", func(b *pebble.Batch) (err error) {
-		for _, k := range old {
-			err = errors.Join(err, b.Delete(k, nil))
-		}
-		return err
+		return &deletion{}, nil
 	})
 }

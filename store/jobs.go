@@ -1,10 +1,8 @@
 package store
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -99,7 +97,7 @@ func (s *Store) AcceptJob(j *Job, extra ...Part) error {
 		if err := b.Set(ownerKey(j), nil, nil); err != nil {
 			return err
 		}
-		return setJob(b, j)
+		return setJSON(b, key(tableJob, j.ID), j)
 	}
 	return s.Commit(j.Account, append([]Part{put}, extra...)...)
 }
@@ -119,7 +117,7 @@ func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*J
 		if err := change(now); err != nil {
 			return err
 		}
-		return setJob(b, now)
+		return setJSON(b, key(tableJob, id), now)
 	}
 	if err := s.Commit(was.Account, append([]Part{update}, extra...)...); err != nil {
 		return nil, err
@@ -132,9 +130,9 @@ func (s *Store) Job(id string) (*Job, error) { return readJob(s.db, id) }
 
 // AllJobs calls visit with every job, by id.
 func (s *Store) AllJobs(visit func(*Job) error) error {
-	return scan(s.db, key(tableJob, ""), nil, func(_, v []byte) error {
-		j, err := decodeJob(v)
-		if err != nil {
+	return scan(s.db, []byte{tableJob}, nil, func(k, v []byte) error {
+		j := new(Job)
+		if err := decodeJSON(k, v, j); err != nil {
 			return err
 		}
 		return visit(j)
@@ -145,7 +143,7 @@ func (s *Store) AllJobs(visit func(*Job) error) error {
 // cursor is empty if there are no more.
 func (s *Store) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
 	prefix := keyPrefix(tableOwner, account)
-	start := append(append([]byte(nil), prefix...), cursor...)
+	start := subKey(tableOwner, account, cursor)
 	err = scan(s.db, prefix, start, func(k, _ []byte) error {
 		id := string(k[len(prefix)+8:])
 		j, err := readJob(s.db, id)
@@ -178,39 +176,19 @@ func (s *Store) DeleteJob(id string) error {
 		return err
 	}
 	return s.Commit(j.Account, DropCallback(id), func(b *pebble.Batch) error {
-		if err := b.Delete(ownerKey(j), nil); err != nil {
-			return err
-		}
-		return b.Delete(key(tableJob, id), nil)
+		return errors.Join(b.Delete(ownerKey(j), nil), b.Delete(key(tableJob, id), nil))
 	})
 }
 
 // ownerKey orders the jobs of an account by time, newest first.
 func ownerKey(j *Job) []byte {
-	k := binary.BigEndian.AppendUint64(keyPrefix(tableOwner, j.Account), ^uint64(j.CreatedAt.UnixNano()))
-	return append(k, j.ID...)
-}
-
-func setJob(b *pebble.Batch, j *Job) error {
-	v, err := json.Marshal(j)
-	if err != nil {
-		return err
-	}
-	return b.Set(key(tableJob, j.ID), v, nil)
+	return append(numberedKey(tableOwner, j.Account, ^uint64(j.CreatedAt.UnixNano())), j.ID...)
 }
 
 func readJob(r pebble.Reader, id string) (*Job, error) {
-	v, err := get(r, key(tableJob, id))
-	if err != nil {
-		return nil, err
-	}
-	return decodeJob(v)
-}
-
-func decodeJob(v []byte) (*Job, error) {
 	j := new(Job)
-	if err := json.Unmarshal(v, j); err != nil {
-		return nil, fmt.Errorf("job record: %w", err)
+	if err := getJSON(r, key(tableJob, id), j); err != nil {
+		return nil, err
 	}
 	return j, nil
 }

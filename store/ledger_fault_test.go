@@ -45,7 +45,7 @@ func faultSteps(account string) []func(e *storeAdapter) error {
 		},
 		func(e *storeAdapter) error { return e.ReserveJob(account, "j1", 50, noon) },
 		func(e *storeAdapter) error {
-			return e.ChargeSingle(account, "r1", 1, noon, store.KeepAnswer(r, store.Answer{Status: 200}, noon))
+			return e.chargeSingle(account, "r1", 1, noon, store.KeepAnswer(r, store.Answer{Status: 200}, noon))
 		},
 		func(e *storeAdapter) error {
 			return e.Commit(account, store.SettleJob(account, "j1", 20, noon), store.ScheduleCallback(account, "j1", noon))

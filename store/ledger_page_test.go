@@ -141,7 +141,8 @@ func TestSinglesOfACommitShareAPage(t *testing.T) {
 			require.Equal(t, singleCause+name, e.Cause)
 			require.NoError(t, s.SettleSingle(ann, name, 1, evening))
 			require.ErrorIs(t, s.SettleSingle(ann, name, 0, evening), ErrLedgerConflict)
-			require.NoError(t, s.ChargeSingle(ann, name, 1, evening))
+			require.NoError(t, s.ReserveSingle(ann, name, 1, evening))
+			require.NoError(t, s.SettleSingle(ann, name, 1, evening, nothing))
 		}
 		_, err = entryByID(s.db, ann, singleCause+a+"/k_3")
 		require.ErrorIs(t, err, ErrNotFound)

@@ -37,11 +37,27 @@ func (s *Store) ReserveSingle(account, request string, credits int64, now time.T
 	}
 }
 
+// loadBalance syncs the log and loads a balance from the ledger, unless that was done.
 func (s *Store) loadBalance(p *balance) error {
 	mu := &s.stripeLocks[p.stripe]
 	mu.Lock()
 	defer mu.Unlock()
-	return p.loadFrom(s.db)
+	if p.ledgerKnown {
+		return nil
+	}
+	defer panicAsLost()
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		panic(Lost(err.Error()))
+	}
+	c, last, err := readBalance(s.db, p.account)
+	if err != nil {
+		return err
+	}
+	p.ledger, p.last, p.ledgerKnown = c, last, true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free, p.freeKnown = c.Balance, true
+	return nil
 }
 
 // SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. When it returns nil, the settlement
@@ -58,28 +74,23 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 		}
 	}
 	if errors.Is(err, ErrNotFound) {
-		inspect := func(b *pebble.Batch) error { return paidWork{account, workSingle, request}.checkSettled(b, used) }
+		cause := singleCause + request // and the id by which its charge or release is found
+		inspect := func(b *pebble.Batch) error { return checkSettled(b, account, cause, cause, used) }
 		return s.Commit(account, append([]Part{inspect}, extra...)...)
 	}
 	if err != nil {
 		return err
 	}
-	r := settlementRecord(request, used, one.held, now)
-	if len(extra) == 0 {
-		return s.settle(one, r, used)
+	p, r := one.balance, settlementRecord(request, used, one.held, now)
+	if len(extra) > 0 {
+		if err := s.commit(account, one.held, append([]Part{s.enterSingle(account, request, r)}, extra...)); err != nil {
+			p.unclaim(one)
+			return err
+		}
+		p.dropHold(one, 0) // the commit has freed the unused rest
+		return nil
 	}
-	if err := s.commit(account, one.held, append([]Part{s.enterSingle(account, request, r)}, extra...)); err != nil {
-		one.balance.unclaim(one)
-		return err
-	}
-	one.balance.dropHold(one, 0) // the commit has freed the unused rest
-	return nil
-}
-
-// settle puts the settlement of a claimed single in the journal.
-func (s *Store) settle(one *single, r record, used int64) error {
-	p := one.balance
-	exists, err := s.singleEntered(s.db, p.account, one.request, &r)
+	exists, err := s.singleEntered(s.db, account, request, &r)
 	switch {
 	case err != nil:
 		p.unclaim(one)
@@ -91,21 +102,6 @@ func (s *Store) settle(one *single, r record, used int64) error {
 		s.journalSettlement(one)
 	}
 	return err
-}
-
-// ChargeSingle reserves and charges in one commit, for an answer that needs no work.
-func (s *Store) ChargeSingle(account, request string, used int64, now time.Time, extra ...Part) error {
-	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
-		return err
-	}
-	if used < 0 || used > MaxCredits {
-		return ErrCreditsRange
-	}
-	if used == 0 {
-		return s.Commit(account, extra...)
-	}
-	s.mergePending() // it may have been settled
-	return s.Commit(account, append([]Part{s.enterSingle(account, request, settlementRecord(request, used, used, now))}, extra...)...)
 }
 
 // singleEntered reports whether the ledger already has the settlement of a single call; it is an error if that differs.

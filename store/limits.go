@@ -75,34 +75,27 @@ func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d
 	if err != nil {
 		return Decision{}, err
 	}
-	limits := append(l.windowsOf(client, secret), namedLimit{"public/all", Limit{l.GlobalPerDay, day}})
+	client = client.Unmap().WithZone("")
+	var limits []namedLimit
+	add := func(bits, times int) {
+		p, _ := client.Prefix(bits) // an invalid address has the zero prefix: all such clients share one window
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(p.String()))
+		name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
+		limits = append(limits, namedLimit{name + "/d", Limit{l.PerDay * times, day}}, namedLimit{name + "/w", Limit{l.PerWeek * times, 7 * day}})
+	}
+	if client.Is6() {
+		add(64, 1)
+		add(48, l.NetworkTimes)
+	} else {
+		add(client.BitLen(), 1)
+	}
+	limits = append(limits, namedLimit{"public/all", Limit{l.GlobalPerDay, day}})
 	err = s.Commit(publicLock, func(b *pebble.Batch) error {
 		d, err = allowAll(b, limits, now)
 		return err
 	})
 	return d, err
-}
-
-// windowsOf returns the windows that count a client's address.
-func (l PublicLimits) windowsOf(client netip.Addr, secret []byte) []namedLimit {
-	client = client.Unmap().WithZone("")
-	own, wide := client.BitLen(), 0
-	if client.Is6() {
-		own, wide = 64, 48
-	}
-	limits := l.windowsOfPrefix(client, own, 1, secret)
-	if wide > 0 {
-		limits = append(limits, l.windowsOfPrefix(client, wide, l.NetworkTimes, secret)...)
-	}
-	return limits
-}
-
-func (l PublicLimits) windowsOfPrefix(client netip.Addr, bits, times int, secret []byte) []namedLimit {
-	p, _ := client.Prefix(bits) // an invalid address has the zero prefix: all such clients share one window
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(p.String()))
-	name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
-	return []namedLimit{{name + "/d", Limit{l.PerDay * times, day}}, {name + "/w", Limit{l.PerWeek * times, 7 * day}}}
 }
 
 // namedLimit is a stored window and its limit.
@@ -131,7 +124,7 @@ func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, er
 	}
 	for i, l := range limits {
 		windows[i].add(l.Limit, now)
-		v := appendExpiry(nil, now.Add(l.Per))
+		v := appendUint64(nil, uint64(now.Add(l.Per).UnixNano()))
 		if err := b.Set(key(tableWindow, l.name), windows[i].appendTo(v), nil); err != nil {
 			return Decision{}, err
 		}
@@ -161,10 +154,13 @@ func readStoredWindow(r pebble.Reader, name string) (window, error) {
 // SweepWindows deletes the stored windows that are empty by now, and returns their number. The process that runs the store
 // calls it about once an hour.
 func (s *Store) SweepWindows(now time.Time) (int, error) {
-	return s.sweep([]byte{tableWindow}, now, func(k, _ []byte) expiredRecord {
-		if account, ok := strings.CutPrefix(string(k[1:]), bulkWindow); ok {
-			return expiredRecord{lock: account}
+	return s.sweep([]byte{tableWindow}, func(k, v []byte) (*deletion, error) {
+		if !hasExpired(v, now) {
+			return nil, nil
 		}
-		return expiredRecord{lock: publicLock}
+		if account, ok := strings.CutPrefix(string(k[1:]), bulkWindow); ok {
+			return &deletion{lock: account}, nil
+		}
+		return &deletion{lock: publicLock}, nil
 	})
 }

@@ -38,14 +38,6 @@ type window struct {
 	total int // of all marks
 }
 
-// granularity is the span in nanoseconds whose events share a mark; 0 if each event has its own.
-func (l Limit) granularity() int64 {
-	if l.N <= maxExactMarks {
-		return 0
-	}
-	return int64(l.Per) / maxExactMarks
-}
-
 // prune drops the marks that have left the window at now, and moves marks from the future (the clock was set back) to now, so
 // that none lasts longer than a span.
 func (w *window) prune(l Limit, now int64) {
@@ -62,14 +54,11 @@ func (w *window) prune(l Limit, now int64) {
 	}
 }
 
-// count is the number of events in the window as last pruned.
-func (w *window) count() int { return w.total }
-
 // peek checks one event at now without counting it.
 func (w *window) peek(l Limit, now time.Time) Decision {
 	at := now.UnixNano()
 	w.prune(l, at)
-	used := w.count()
+	used := w.total
 	d := Decision{OK: used < l.N, Limit: l.N, Remaining: max(l.N-used-1, 0)}
 	if d.OK {
 		d.Reset = l.Per
@@ -98,8 +87,8 @@ func (w *window) add(l Limit, now time.Time) {
 	at := now.UnixNano()
 	w.total++
 	if last := len(w.marks) - 1; last >= 0 {
-		m := &w.marks[last]
-		if granularity := l.granularity(); at-m.at <= 0 || (granularity > 0 && at/granularity == m.at/granularity) {
+		m, shared := &w.marks[last], int64(l.Per)/maxExactMarks
+		if at <= m.at || (l.N > maxExactMarks && at/shared == m.at/shared) {
 			m.n++
 			m.at = max(m.at, at)
 			return

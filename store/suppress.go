@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,24 +39,8 @@ var (
 	ErrSuppressionsFull = fmt.Errorf("the suppression list holds at most %d entries", MaxSuppressions)
 )
 
-// suppressionList is the list for look-ups. It is immutable and replaced as a whole.
-type suppressionList struct {
-	domains, hosts, addresses map[string]Suppression
-}
-
-func (l *suppressionList) size() int { return len(l.domains) + len(l.hosts) + len(l.addresses) }
-
-func (l *suppressionList) byKind(kind SuppressionKind) map[string]Suppression {
-	switch kind {
-	case SuppressionDomain:
-		return l.domains
-	case SuppressionMX:
-		return l.hosts
-	case SuppressionAddress:
-		return l.addresses
-	}
-	return nil
-}
+// suppressionList is the list for look-ups, by kind and name. It is immutable and replaced as a whole.
+type suppressionList map[SuppressionKind]map[string]Suppression
 
 // normalize validates a suppression and normalises its name.
 func (x *Suppression) normalize() error {
@@ -93,13 +76,17 @@ func (x Suppression) auditNote() string {
 // suppressionKey has the hash of the name: no key contains an address in clear.
 func suppressionKey(kind SuppressionKind, name string) []byte {
 	hash := hashSecret(name)
-	return append(keyPrefix(tableSuppression, string(kind)), hash[:]...)
+	return subKey(tableSuppression, string(kind), hash[:])
 }
 
 // Suppress adds suppressions, all or none. They are in force when it returns. Adding one again replaces its note.
 func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
-		if s.accountCache.suppressed.Load().size()+len(suppressions) > MaxSuppressions {
+		size := len(suppressions)
+		for _, names := range *s.accountCache.suppressed.Load() {
+			size += len(names)
+		}
+		if size > MaxSuppressions {
 			return ErrSuppressionsFull
 		}
 		return nil
@@ -109,7 +96,8 @@ func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
 			return fmt.Errorf("%s %q: %w", x.Kind, x.Name, err)
 		}
 		event := AuditEvent{At: now, By: x.By, Action: "suppress", Target: string(x.Kind), Note: x.auditNote()}
-		x.Since, x.By = now.UTC(), actorName(x.By)
+		x.Since = now.UTC()
+		x.By, _, _ = strings.Cut(x.By, actorSeparator)
 		set := func(b *pebble.Batch) error { return setJSON(b, suppressionKey(x.Kind, x.Name), x) }
 		parts = append(parts, set, event.write)
 	}
@@ -142,32 +130,24 @@ func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time)
 func (ac *accountCache) loadSuppressions(s *Store) error {
 	ac.suppressedMu.Lock()
 	defer ac.suppressedMu.Unlock()
-	next := &suppressionList{map[string]Suppression{}, map[string]Suppression{}, map[string]Suppression{}}
-	err := scan(s.db, []byte{tableSuppression}, nil, func(_, v []byte) error {
-		var x Suppression
-		if err := json.Unmarshal(v, &x); err != nil {
-			return fmt.Errorf("suppress list: %w", err)
-		}
-		if table := next.byKind(x.Kind); table != nil {
-			table[x.Name] = x
-		}
-		return nil
-	})
-	if err == nil {
-		ac.suppressed.Store(next)
+	all, err := s.Suppressions()
+	if err != nil {
+		return err
 	}
-	return err
+	next := suppressionList{}
+	for _, x := range all {
+		if next[x.Kind] == nil {
+			next[x.Kind] = make(map[string]Suppression)
+		}
+		next[x.Kind][x.Name] = x
+	}
+	ac.suppressed.Store(&next)
+	return nil
 }
 
 // Suppressions lists the suppressions by kind and name.
 func (s *Store) Suppressions() ([]Suppression, error) {
-	var all []Suppression
-	err := scan(s.db, []byte{tableSuppression}, nil, func(_, v []byte) error {
-		var x Suppression
-		err := json.Unmarshal(v, &x)
-		all = append(all, x)
-		return err
-	})
+	all, err := listJSON[Suppression](s.db, []byte{tableSuppression})
 	slices.SortFunc(all, func(a, b Suppression) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
@@ -177,12 +157,12 @@ func (s *Store) Suppressions() ([]Suppression, error) {
 // SuppressedDomain finds the suppression of a domain or of one of its MX hosts. All names are in lower case and without final
 // dots, as the engine has them. It reads only memory.
 func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
-	l := s.accountCache.suppressed.Load()
-	if x, ok := findWithParents(l.domains, domain); ok {
+	l := *s.accountCache.suppressed.Load()
+	if x, ok := findWithParents(l[SuppressionDomain], domain); ok {
 		return x, true
 	}
 	for _, h := range hosts {
-		if x, ok := findWithParents(l.hosts, h); ok {
+		if x, ok := findWithParents(l[SuppressionMX], h); ok {
 			return x, true
 		}
 	}
@@ -191,7 +171,7 @@ func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bo
 
 // SuppressedAddress finds the suppression of one folded address. It reads only memory.
 func (s *Store) SuppressedAddress(folded string) (Suppression, bool) {
-	x, ok := s.accountCache.suppressed.Load().addresses[folded]
+	x, ok := (*s.accountCache.suppressed.Load())[SuppressionAddress][folded]
 	return x, ok
 }
 

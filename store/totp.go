@@ -77,7 +77,14 @@ func normalizeCode(code string) string {
 func (f *secondFactor) useCode(code string, now time.Time) bool {
 	code = normalizeCode(code)
 	if len(code) == totpDigits {
-		return f.useStep(code, now.Unix()/totpStep)
+		present := now.Unix() / totpStep
+		for step := max(present-totpSkew, f.Step+1); step <= present+totpSkew; step++ {
+			if subtle.ConstantTimeCompare([]byte(totpCode(f.Secret, step, totpDigits)), []byte(code)) == 1 {
+				f.Step = step
+				return true
+			}
+		}
+		return false
 	}
 	sent := hashSecret(code)
 	i := slices.IndexFunc(f.Recovery, func(h KeyHash) bool { return subtle.ConstantTimeCompare(h[:], sent[:]) == 1 })
@@ -86,14 +93,4 @@ func (f *secondFactor) useCode(code string, now time.Time) bool {
 	}
 	f.Recovery = slices.Delete(f.Recovery, i, i+1)
 	return true
-}
-
-func (f *secondFactor) useStep(code string, present int64) bool {
-	for step := max(present-totpSkew, f.Step+1); step <= present+totpSkew; step++ {
-		if subtle.ConstantTimeCompare([]byte(totpCode(f.Secret, step, totpDigits)), []byte(code)) == 1 {
-			f.Step = step
-			return true
-		}
-	}
-	return false
 }

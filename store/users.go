@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -102,48 +103,36 @@ func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits 
 var errNotFirst = errors.New("there are accounts already")
 
 func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time, first Part) (User, string, error) {
-	rec, password, err := s.newRecord(ctx, n, now)
-	if err != nil {
-		return User{}, "", err
-	}
-	parts := []Part{first, rec.insert,
-		AuditEvent{At: now, By: by, Action: "user add", Target: rec.ID, Note: string(rec.Role) + " " + rec.Email}.write}
-	if n.Credits != 0 {
-		parts = append(parts, grantPart(rec.ID, "initial", n.Credits, "initial credits", now))
-	}
-	if err := s.Commit(usersLock, parts...); err != nil {
-		return User{}, "", err
-	}
-	return rec.User, password, s.accountCache.refresh(s, rec.ID)
-}
-
-// newRecord validates the new user and hashes the password, before any lock is taken.
-func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRecord, string, error) {
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
 	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
-		return userRecord{}, "", err
+		return User{}, "", err
 	}
-	hash, err := s.accountCache.passwords.hash(ctx, n.Password)
+	hash, err := s.accountCache.passwords.hash(ctx, n.Password) // before any lock is taken
 	if err != nil {
-		return userRecord{}, "", err
+		return User{}, "", err
 	}
 	u := User{ID: newID("u_"), Email: email, Role: n.Role, Created: now.UTC(), Limits: n.Limits}
-	return userRecord{User: u, Password: hash}, n.Password, nil
-}
-
-func (rec userRecord) insert(b *pebble.Batch) error {
-	k := emailKey(rec.Email)
-	if _, err := get(b, k); err == nil {
-		return ErrEmailTaken
-	} else if !errors.Is(err, ErrNotFound) {
-		return err
+	insert := func(b *pebble.Batch) error {
+		if _, err := get(b, emailKey(email)); err == nil {
+			return ErrEmailTaken
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if err := b.Set(emailKey(email), []byte(u.ID), nil); err != nil {
+			return err
+		}
+		return setJSON(b, key(tableUser, u.ID), userRecord{User: u, Password: hash})
 	}
-	if err := b.Set(k, []byte(rec.ID), nil); err != nil {
-		return err
+	parts := []Part{first, insert, AuditEvent{At: now, By: by, Action: "user add", Target: u.ID, Note: string(u.Role) + " " + email}.write}
+	if n.Credits != 0 {
+		parts = append(parts, grantPart(u.ID, "initial", n.Credits, "initial credits", now))
 	}
-	return setJSON(b, key(tableUser, rec.ID), rec)
+	if err := s.Commit(usersLock, parts...); err != nil {
+		return User{}, "", err
+	}
+	return u, n.Password, s.accountCache.refresh(s, u.ID)
 }
 
 func readUser(r pebble.Reader, account string) (userRecord, error) {
@@ -153,13 +142,15 @@ func readUser(r pebble.Reader, account string) (userRecord, error) {
 }
 
 // changeUser is the part that reads an account, changes it and writes it back.
-func changeUser(account string, change func(*userRecord)) Part {
+func changeUser(account string, change func(*userRecord) error) Part {
 	return func(b *pebble.Batch) error {
 		rec, err := readUser(b, account)
 		if err != nil {
 			return fmt.Errorf("account %s: %w", account, err)
 		}
-		change(&rec)
+		if err := change(&rec); err != nil {
+			return err
+		}
 		return setJSON(b, key(tableUser, account), rec)
 	}
 }
@@ -175,14 +166,14 @@ func (s *Store) commitUser(account string, parts ...Part) error {
 // DisableUser disables the account's keys and ends its sessions. Its jobs finish.
 func (s *Store) DisableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
-		changeUser(account, func(rec *userRecord) { rec.Disabled = true }), dropSessions(account, ""),
+		changeUser(account, func(rec *userRecord) error { rec.Disabled = true; return nil }), dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 
 // EnableUser enables a disabled account; its sessions stay ended.
 func (s *Store) EnableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
-		changeUser(account, func(rec *userRecord) { rec.Disabled = false }),
+		changeUser(account, func(rec *userRecord) error { rec.Disabled = false; return nil }),
 		AuditEvent{At: now, By: by, Action: "user enable", Target: account}.write)
 }
 
@@ -192,7 +183,7 @@ func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) er
 		return err
 	}
 	return s.commitUser(account,
-		changeUser(account, func(rec *userRecord) { rec.Limits = l }),
+		changeUser(account, func(rec *userRecord) error { rec.Limits = l; return nil }),
 		AuditEvent{At: now, By: by, Action: "user limits", Target: account, Note: fmt.Sprintf("%d/min %d/h", l.SinglePerMinute, l.BulkPerHour)}.write)
 }
 
@@ -215,7 +206,9 @@ func (s *Store) UserByEmail(email string) (User, error) {
 
 // Users lists all accounts by e-mail address.
 func (s *Store) Users() []User {
-	users := s.accountCache.allUsers()
+	s.accountCache.mu.RLock()
+	users := slices.Collect(maps.Values(s.accountCache.users))
+	s.accountCache.mu.RUnlock()
 	slices.SortFunc(users, func(a, b User) int {
 		return cmp.Or(strings.Compare(foldEmail(a.Email), foldEmail(b.Email)), strings.Compare(a.ID, b.ID))
 	})

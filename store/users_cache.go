@@ -1,14 +1,11 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // accountCache keeps in memory what every request needs of accounts. It is updated before the method that changed an account
@@ -85,59 +82,40 @@ func (ac *accountCache) refresh(s *Store, account string) error {
 	if err != nil {
 		return fmt.Errorf("account %s: %w", account, err)
 	}
-	keys, err := ac.readKeys(view, rec.User)
-	if err != nil {
-		return err
-	}
-	ac.replace(rec.User, keys)
-	return nil
-}
-
-func (ac *accountCache) readKeys(r pebble.Reader, owner User) ([]*cachedKey, error) {
 	var keys []*cachedKey
-	err := scan(r, keyPrefix(tableAPIKey, owner.ID), nil, func(_, v []byte) error {
-		rec, err := readKeyRecord(v, owner)
+	err = scan(view, keyPrefix(tableAPIKey, account), nil, func(_, v []byte) error {
+		rec, err := readKeyRecord(v, rec.User)
 		if err != nil {
 			return err
 		}
-		keys = append(keys, &cachedKey{account: owner.ID, id: rec.ID, hash: rec.Hash, test: rec.Test,
-			scopes: rec.Scopes, expires: rec.Expires, networks: rec.Networks})
-		return nil
+		k := &cachedKey{account: account, id: rec.ID, hash: rec.Hash, test: rec.Test, scopes: rec.Scopes, expires: rec.Expires, networks: rec.Networks}
+		at, err := getUint64(view, subKey(tableKeyUsed, account, k.id), "last use of API key "+k.id)
+		k.used.Store(int64(at))
+		k.written.Store(int64(at))
+		keys = append(keys, k)
+		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, k := range keys {
-		at, err := readLastUsed(r, owner.ID, k.id)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, err
-		}
-		k.used.Store(at)
-		k.written.Store(at)
-	}
-	return keys, nil
-}
-
-func (ac *accountCache) replace(u User, keys []*cachedKey) {
 	ac.mu.Lock()
 	defer ac.mu.Unlock()
-	ac.users[u.ID] = u
-	for _, k := range ac.byAccount[u.ID] {
-		delete(ac.keys, k.hash)
-	}
+	ac.users[account] = rec.User
 	for i, k := range keys {
 		if old := ac.byID[k.id]; old != nil {
 			keys[i] = old // it may have a last use that is not written yet
 		}
 	}
-	for _, k := range ac.byAccount[u.ID] {
+	for _, k := range ac.byAccount[account] {
+		delete(ac.keys, k.hash)
 		delete(ac.byID, k.id)
 	}
 	for _, k := range keys {
 		ac.keys[k.hash] = k
 		ac.byID[k.id] = k
 	}
-	ac.byAccount[u.ID] = keys
+	ac.byAccount[account] = keys
+	return nil
 }
 
 func (ac *accountCache) user(account string) (User, bool) {
@@ -145,16 +123,6 @@ func (ac *accountCache) user(account string) (User, bool) {
 	defer ac.mu.RUnlock()
 	u, ok := ac.users[account]
 	return u, ok
-}
-
-func (ac *accountCache) allUsers() []User {
-	ac.mu.RLock()
-	defer ac.mu.RUnlock()
-	users := make([]User, 0, len(ac.users))
-	for _, u := range ac.users {
-		users = append(users, u)
-	}
-	return users
 }
 
 // keyWithOwner returns the key with a hash, and its account.
@@ -166,15 +134,4 @@ func (ac *accountCache) keyWithOwner(h KeyHash) (*cachedKey, User, bool) {
 		return nil, User{}, false
 	}
 	return k, ac.users[k.account], true
-}
-
-// allKeys returns the keys of all accounts.
-func (ac *accountCache) allKeys() []*cachedKey {
-	ac.mu.RLock()
-	defer ac.mu.RUnlock()
-	keys := make([]*cachedKey, 0, len(ac.keys))
-	for _, k := range ac.keys {
-		keys = append(keys, k)
-	}
-	return keys
 }

@@ -105,9 +105,13 @@ func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (user
 	if err := s.accountCache.attempts.countAttempt(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
-	rec, err := s.userByLogin(l.Email)
-	if errors.Is(err, ErrNotFound) {
-		s.accountCache.passwords.constantTimeMiss(l.Password)
+	var rec userRecord
+	id, err := get(s.db, emailKey(l.Email))
+	if err == nil {
+		rec, err = readUser(s.db, string(id))
+	}
+	if errors.Is(err, ErrNotFound) { // it takes the time of a comparison: an unknown address is not answered faster than a known one
+		s.accountCache.passwords.cost.derive(l.Password, make([]byte, 16), 32)
 		return userRecord{}, ErrBadCredentials
 	}
 	if err != nil {
@@ -121,14 +125,6 @@ func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (user
 		return userRecord{}, ErrBadCredentials
 	}
 	return rec, nil
-}
-
-func (s *Store) userByLogin(email string) (userRecord, error) {
-	id, err := get(s.db, emailKey(email))
-	if err != nil {
-		return userRecord{}, err
-	}
-	return readUser(s.db, string(id))
 }
 
 // NewPassword is a new password for an account.
@@ -155,7 +151,10 @@ func (s *Store) setPassword(ctx context.Context, account string, p NewPassword, 
 	}
 	var email string
 	err = s.Commit(account, allowed,
-		changeUser(account, func(rec *userRecord) { rec.Password, rec.Reset, email = hash, nil, rec.Email }),
+		changeUser(account, func(rec *userRecord) error {
+			rec.Password, rec.Reset, email = hash, nil, rec.Email
+			return nil
+		}),
 		dropSessions(account, p.Keep),
 		AuditEvent{At: now, By: p.By, Action: "user password", Target: account}.write)
 	if err == nil {

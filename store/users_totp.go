@@ -67,21 +67,20 @@ func (s *Store) useCode(account string, l Login, now time.Time) error {
 // TOTPOn is called with a code of it; a newer one replaces it.
 func (s *Store) NewTOTP(account string) (secret string, err error) {
 	second := newSecondFactor()
-	err = s.changeFactor(account, nil, func(rec *userRecord) error {
+	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if rec.TOTP {
 			return ErrTOTPOn
 		}
 		rec.Second = second
 		return nil
-	})
+	}))
 	return base32Text.EncodeToString(second.Secret), err
 }
 
 // TOTPOn switches TOTP on if the code belongs to the last secret, ends the account's sessions except keep, and returns the recovery
 // codes, which are stored only as hashes.
 func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
-	done := []Part{dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp on", Target: account}.write}
-	err = s.changeFactor(account, done, func(rec *userRecord) error {
+	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		switch {
 		case rec.TOTP:
 			return ErrTOTPOn
@@ -92,21 +91,20 @@ func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery 
 		}
 		rec.TOTP, recovery = true, rec.Second.renewRecovery()
 		return nil
-	})
+	}), dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp on", Target: account}.write)
 	return recovery, err
 }
 
 // TOTPOff switches TOTP off, deletes the secret and the recovery codes, and ends the account's sessions except keep. If TOTP is off
 // already, it changes nothing and returns ErrTOTPOff.
 func (s *Store) TOTPOff(account, keep, by string, now time.Time) error {
-	done := []Part{dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp off", Target: account}.write}
-	return s.changeFactor(account, done, func(rec *userRecord) error {
+	return s.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if !rec.TOTP {
 			return ErrTOTPOff
 		}
 		rec.TOTP, rec.Second = false, nil
 		return nil
-	})
+	}), dropSessions(account, keep), AuditEvent{At: now, By: by, Action: "totp off", Target: account}.write)
 }
 
 // RecoveryLeft returns the number of unused recovery codes of the account.
@@ -116,19 +114,4 @@ func (s *Store) RecoveryLeft(account string) (int, error) {
 		return 0, err
 	}
 	return len(rec.Second.Recovery), nil
-}
-
-// changeFactor commits a change of an account's second factor with the extra parts, unless change returns an error.
-func (s *Store) changeFactor(account string, extra []Part, change func(*userRecord) error) error {
-	part := func(b *pebble.Batch) error {
-		rec, err := readUser(b, account)
-		if err != nil {
-			return fmt.Errorf("account %s: %w", account, err)
-		}
-		if err := change(&rec); err != nil {
-			return err
-		}
-		return setJSON(b, key(tableUser, account), rec)
-	}
-	return s.commitUser(account, append([]Part{part}, extra...)...)
 }

@@ -143,8 +143,16 @@ func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
 	if _, ok := WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
 	}
-	k, u, ok := s.accountCache.keyWithOwner(hashSecret(secret))
-	if !ok || u.Disabled || (!k.expires.IsZero() && !now.Before(k.expires)) {
+	ac, hash := s.accountCache, hashSecret(secret)
+	ac.mu.RLock()
+	k := ac.keys[hash]
+	if k == nil {
+		ac.mu.RUnlock()
+		return Identity{}, ErrBadKey
+	}
+	u := ac.users[k.account]
+	ac.mu.RUnlock()
+	if u.Disabled || (!k.expires.IsZero() && !now.Before(k.expires)) {
 		return Identity{}, ErrBadKey
 	}
 	k.used.Store(now.Unix())

@@ -104,9 +104,6 @@ func (f *inFlight) claim(r Request) error {
 	case len(f.digests) >= maxInFlight:
 		return ErrTooManyInFlight
 	}
-	if f.digests == nil {
-		f.digests = make(map[KeyHash]KeyHash)
-	}
 	f.digests[r.id()] = r.Digest
 	return nil
 }
@@ -132,8 +129,7 @@ func KeepAnswer(r Request, a Answer, now time.Time) Part {
 	}
 }
 
-// SweepAnswers deletes the answers that are over a day old, and returns their number. The process that runs the store calls it
-// about once an hour.
+// SweepAnswers deletes the answers that are over a day old, and returns their number.
 func (s *Store) SweepAnswers(now time.Time) (int, error) {
 	return s.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
 		if !hasExpired(v, now) {

@@ -15,7 +15,7 @@ const Format = 5
 //
 //	table           key after the first byte            value                 file
 const (
-	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, clock.go
+	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, settings.go
 	tableJob   = 'j' // job id                            Job as JSON           jobs.go
 	tableChunk = 'c' // chunks of jobs until format 4; dropped when such a store is opened
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go

@@ -11,7 +11,7 @@ import (
 // ReserveSingle sets credits aside for one single call, in memory only: nothing is charged before SettleSingle, even if the
 // process ends. request must be from NewRequest and new for every call. It must not be one that a client can choose, because
 // an identifier is charged only once.
-func (s *Store) ReserveSingle(account, request string, credits int64, now time.Time) error {
+func (s *Store) ReserveSingle(account, request string, credits int64) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
 	}
@@ -83,7 +83,21 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 	}
 	p, r := one.balance, settlementRecord(request, used, one.held, now)
 	if len(extra) > 0 {
-		if err := s.commit(account, one.held, append([]Part{s.enterSingle(account, request, r)}, extra...)); err != nil {
+		enter := func(b *pebble.Batch) error {
+			if exists, err := s.singleEntered(b, account, request, &r); exists || err != nil {
+				return err
+			}
+			have, last, err := readBalance(b, account)
+			if err != nil {
+				return err
+			}
+			if have.Balance < r.Credits {
+				return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
+			}
+			r.applyAfter(have, last)
+			return writeRecord(b, account, &r)
+		}
+		if err := s.commit(account, one.held, append([]Part{enter}, extra...)); err != nil {
 			p.unclaim(one)
 			return err
 		}
@@ -117,22 +131,4 @@ func (s *Store) singleEntered(in pebble.Reader, account, request string, r *reco
 		return false, err
 	}
 	return true, checkSameEntry(old, r.Entry)
-}
-
-// enterSingle is the part that enters a settlement into the ledger, once.
-func (s *Store) enterSingle(account, request string, r record) Part {
-	return func(b *pebble.Batch) error {
-		if exists, err := s.singleEntered(b, account, request, &r); exists || err != nil {
-			return err
-		}
-		have, last, err := readBalance(b, account)
-		if err != nil {
-			return err
-		}
-		if have.Balance < r.Credits {
-			return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
-		}
-		r.applyAfter(have, last)
-		return writeRecord(b, account, &r)
-	}
 }

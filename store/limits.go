@@ -15,17 +15,11 @@ import (
 
 const day = 24 * time.Hour
 
-// PublicLimits are the limits of the anonymous endpoint.
-type PublicLimits struct {
-	PerDay, PerWeek int // of a client address: an IPv4 address, or an IPv6 /64
-	NetworkTimes    int // factor of these limits for an IPv6 /48
-	GlobalPerDay    int // of all clients together
-}
-
-// DefaultPublicLimits returns the default limits.
-func DefaultPublicLimits() PublicLimits {
-	return PublicLimits{PerDay: 3, PerWeek: 10, NetworkTimes: 10, GlobalPerDay: 1000}
-}
+// The limits of the anonymous endpoint, of a client address: an IPv4 address, or an IPv6 /64.
+const (
+	publicPerDay, publicPerWeek = 3, 10
+	networkTimes                = 10 // factor of these limits for an IPv6 /48
+)
 
 // singleWindows are the minute windows of accounts. They are only in memory: a restart loses a minute. There is at most one
 // window for each account, of at most maxExactMarks+1 marks.
@@ -43,9 +37,6 @@ func (s *Store) AllowSingle(account string, now time.Time) Decision {
 	w := sw.byAccount[account]
 	if w == nil {
 		w = new(window)
-		if sw.byAccount == nil {
-			sw.byAccount = make(map[string]*window)
-		}
 		sw.byAccount[account] = w
 	}
 	return w.allow(Limit{u.SinglePerMinute(), time.Minute}, now)
@@ -69,8 +60,8 @@ func (s *Store) AllowBulk(account string, now time.Time) (d Decision, err error)
 const publicLock = "\x00public"
 
 // AllowPublic checks and counts one anonymous request from a client address: by address, by network and globally. A refused
-// request is not counted. Addresses are stored only as HMAC.
-func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d Decision, err error) {
+// request is not counted. Addresses are stored only as HMAC. perDay is the limit of all clients together.
+func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (d Decision, err error) {
 	secret, err := s.Secret("client addresses")
 	if err != nil {
 		return Decision{}, err
@@ -82,15 +73,15 @@ func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d
 		mac := hmac.New(sha256.New, secret)
 		mac.Write([]byte(p.String()))
 		name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
-		limits = append(limits, namedLimit{name + "/d", Limit{l.PerDay * times, day}}, namedLimit{name + "/w", Limit{l.PerWeek * times, 7 * day}})
+		limits = append(limits, namedLimit{name + "/d", Limit{publicPerDay * times, day}}, namedLimit{name + "/w", Limit{publicPerWeek * times, 7 * day}})
 	}
 	if client.Is6() {
 		add(64, 1)
-		add(48, l.NetworkTimes)
+		add(48, networkTimes)
 	} else {
 		add(client.BitLen(), 1)
 	}
-	limits = append(limits, namedLimit{"public/all", Limit{l.GlobalPerDay, day}})
+	limits = append(limits, namedLimit{"public/all", Limit{perDay, day}})
 	err = s.Commit(publicLock, func(b *pebble.Batch) error {
 		d, err = allowAll(b, limits, now)
 		return err
@@ -151,8 +142,7 @@ func readStoredWindow(r pebble.Reader, name string) (window, error) {
 	return w, nil
 }
 
-// SweepWindows deletes the stored windows that are empty by now, and returns their number. The process that runs the store
-// calls it about once an hour.
+// SweepWindows deletes the stored windows that are empty by now, and returns their number.
 func (s *Store) SweepWindows(now time.Time) (int, error) {
 	return s.sweep([]byte{tableWindow}, func(k, v []byte) (*deletion, error) {
 		if !hasExpired(v, now) {

@@ -168,8 +168,7 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 	}
 }
 
-// SweepSessions deletes the expired sessions, and returns their number. The process that runs the store calls it about once an
-// hour.
+// SweepSessions deletes the expired sessions, and returns their number.
 func (s *Store) SweepSessions(now time.Time) (int, error) {
 	return s.sweep([]byte{tableSession}, func(k, v []byte) (*deletion, error) {
 		var one Session

@@ -80,29 +80,9 @@ var (
 // usersLock serialises the creation of accounts, so that an e-mail address is used once.
 const usersLock = "\x00users"
 
-// AddUser creates an account with its first credits, and returns its password, which is never shown again.
-func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time) (User, string, error) {
-	return s.addUser(ctx, n, by, now, func(*pebble.Batch) error { return nil })
-}
-
-// FirstAdmin creates an admin with that password if there is no account, and reports whether it did.
-func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
-	if len(s.Users()) > 0 {
-		return User{}, false, nil
-	}
-	none := func(b *pebble.Batch) error {
-		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
-	}
-	u, _, err := s.addUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
-	if errors.Is(err, errNotFirst) {
-		return User{}, false, nil
-	}
-	return u, err == nil, err
-}
-
-var errNotFirst = errors.New("there are accounts already")
-
-func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time, first Part) (User, string, error) {
+// AddUser creates an account with its first credits, unless a part of first, in the same commit, returns an error. It returns the
+// account's password, which is never shown again.
+func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time, first ...Part) (User, string, error) {
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
@@ -125,7 +105,7 @@ func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time
 		}
 		return setJSON(b, key(tableUser, u.ID), userRecord{User: u, Password: hash})
 	}
-	parts := []Part{first, insert, AuditEvent{At: now, By: by, Action: "user add", Target: u.ID, Note: string(u.Role) + " " + email}.write}
+	parts := append(first, insert, AuditEvent{At: now, By: by, Action: "user add", Target: u.ID, Note: string(u.Role) + " " + email}.write)
 	if n.Credits != 0 {
 		parts = append(parts, grantPart(u.ID, "initial", n.Credits, "initial credits", now))
 	}
@@ -134,6 +114,23 @@ func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time
 	}
 	return u, n.Password, s.accountCache.refresh(s, u.ID)
 }
+
+// FirstAdmin creates an admin with that password if there is no account, and reports whether it did.
+func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
+	if len(s.Users()) > 0 {
+		return User{}, false, nil
+	}
+	none := func(b *pebble.Batch) error {
+		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
+	}
+	u, _, err := s.AddUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
+	if errors.Is(err, errNotFirst) {
+		return User{}, false, nil
+	}
+	return u, err == nil, err
+}
+
+var errNotFirst = errors.New("there are accounts already")
 
 func readUser(r pebble.Reader, account string) (userRecord, error) {
 	var rec userRecord

@@ -45,6 +45,8 @@ func newAccountCache() *accountCache {
 	ac := &accountCache{
 		passwords: newPasswords(defaultCost),
 		attempts:  newLoginAttempts(),
+		singles:   singleWindows{byAccount: make(map[string]*window)},
+		inFlight:  inFlight{digests: make(map[KeyHash]KeyHash)},
 		users:     make(map[string]User),
 		keys:      make(map[KeyHash]*cachedKey),
 		byID:      make(map[string]*cachedKey),
@@ -56,18 +58,9 @@ func newAccountCache() *accountCache {
 
 // load fills the cache from the store, at Open.
 func (ac *accountCache) load(s *Store) error {
-	var ids []string
-	err := scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error {
-		ids = append(ids, string(k[1:]))
-		return nil
-	})
+	err := scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error { return ac.refresh(s, string(k[1:])) })
 	if err != nil {
 		return err
-	}
-	for _, id := range ids {
-		if err := ac.refresh(s, id); err != nil {
-			return err
-		}
 	}
 	return ac.loadSuppressions(s)
 }
@@ -123,15 +116,4 @@ func (ac *accountCache) user(account string) (User, bool) {
 	defer ac.mu.RUnlock()
 	u, ok := ac.users[account]
 	return u, ok
-}
-
-// keyWithOwner returns the key with a hash, and its account.
-func (ac *accountCache) keyWithOwner(h KeyHash) (*cachedKey, User, bool) {
-	ac.mu.RLock()
-	defer ac.mu.RUnlock()
-	k, ok := ac.keys[h]
-	if !ok {
-		return nil, User{}, false
-	}
-	return k, ac.users[k.account], true
 }

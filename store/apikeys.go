@@ -56,7 +56,7 @@ var (
 const maxLabel = 100
 
 // CreateKey creates a key for the account. Only this call returns the secret.
-func (s *Store) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
+func (s *Accounts) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
 	switch {
 	case n.Name == "" || len(n.Name) > maxLabel:
 		return "", APIKey{}, ErrBadName
@@ -94,10 +94,10 @@ func (s *Store) CreateKey(account string, n NewKey, by string, now time.Time) (s
 
 // RevokeKey revokes a key: no request that starts after it returns is accepted with it. account may be empty for an admin,
 // who knows only the id; ErrNotFound if there is no such key (of that account).
-func (s *Store) RevokeKey(account, id, by string, now time.Time) error {
-	s.accountCache.mu.RLock()
-	k, ok := s.accountCache.byID[id]
-	s.accountCache.mu.RUnlock()
+func (s *Accounts) RevokeKey(account, id, by string, now time.Time) error {
+	s.mu.RLock()
+	k, ok := s.byID[id]
+	s.mu.RUnlock()
 	if !ok || (account != "" && account != k.account) {
 		return fmt.Errorf("API key %s: %w", id, ErrNotFound)
 	}
@@ -112,7 +112,7 @@ func (s *Store) RevokeKey(account, id, by string, now time.Time) error {
 }
 
 // Keys lists the account's keys, or those of all accounts if account is empty.
-func (s *Store) Keys(account string) ([]APIKey, error) {
+func (s *Accounts) Keys(account string) ([]APIKey, error) {
 	prefix := []byte{tableAPIKey}
 	if account != "" {
 		prefix = keyPrefix(tableAPIKey, account)
@@ -120,7 +120,7 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 	var keys []APIKey
 	err := scan(s.db, prefix, nil, func(k, v []byte) error {
 		account, _ := splitKeyName(k)
-		owner, _ := s.accountCache.user(account)
+		owner, _ := s.user(account)
 		rec, err := readKeyRecord(v, owner)
 		if err != nil {
 			return err
@@ -128,10 +128,10 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 		keys = append(keys, rec.APIKey)
 		return nil
 	})
-	s.accountCache.mu.RLock()
-	defer s.accountCache.mu.RUnlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for i, k := range keys {
-		if k, ok := s.accountCache.byID[k.ID]; ok && k.used.Load() > 0 {
+		if k, ok := s.byID[k.ID]; ok && k.used.Load() > 0 {
 			keys[i].LastUsed = time.Unix(k.used.Load(), 0).UTC()
 		}
 	}
@@ -139,19 +139,19 @@ func (s *Store) Keys(account string) ([]APIKey, error) {
 }
 
 // Authenticate returns the identity of a key. It reads only memory, and refuses a wrong checksum before that.
-func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
+func (s *Accounts) Authenticate(secret string, now time.Time) (Identity, error) {
 	if _, ok := WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
 	}
-	ac, hash := s.accountCache, hashSecret(secret)
-	ac.mu.RLock()
-	k := ac.keys[hash]
+	hash := hashSecret(secret)
+	s.mu.RLock()
+	k := s.keys[hash]
 	if k == nil {
-		ac.mu.RUnlock()
+		s.mu.RUnlock()
 		return Identity{}, ErrBadKey
 	}
-	u := ac.users[k.account]
-	ac.mu.RUnlock()
+	u := s.users[k.account]
+	s.mu.RUnlock()
 	if u.Disabled || (!k.expires.IsZero() && !now.Before(k.expires)) {
 		return Identity{}, ErrBadKey
 	}
@@ -164,15 +164,15 @@ const lastUsedEvery = 60
 
 // WriteLastUsed stores the last uses that are a minute or more later than the stored ones, in one commit. The process that runs
 // the store calls it about once a minute; it is cheap if no key was used.
-func (s *Store) WriteLastUsed() error {
+func (s *Accounts) WriteLastUsed() error {
 	var stale []*cachedKey
-	s.accountCache.mu.RLock()
-	for _, k := range s.accountCache.keys {
+	s.mu.RLock()
+	for _, k := range s.keys {
 		if k.used.Load() >= k.written.Load()+lastUsedEvery {
 			stale = append(stale, k)
 		}
 	}
-	s.accountCache.mu.RUnlock()
+	s.mu.RUnlock()
 	wrote := make([]int64, len(stale))
 	err := s.Commit("", func(b *pebble.Batch) error {
 		for i, k := range stale {

@@ -47,7 +47,7 @@ func TestKeysWithoutScopesKeepTheirRights(t *testing.T) {
 		require.Equal(t, want[k.ID], k.Scopes, k.ID)
 		require.Zero(t, k.Expires)
 		require.Empty(t, k.Networks)
-		live, ok := s.accountCache.keys[KeyHash([]byte(repeat(byte(i+1), 32)))]
+		live, ok := s.keys[KeyHash([]byte(repeat(byte(i+1), 32)))]
 		require.True(t, ok)
 		require.Equal(t, want[k.ID], live.scopes)
 	}

@@ -98,7 +98,7 @@ func dueKey(c Callback) []byte {
 }
 
 // Callback returns a job's callback, or ErrNoCallback.
-func (s *Store) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
+func (s *Jobs) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
 
 // DueCursor is a position in the order of due times; the zero value is its start.
 type DueCursor struct{ key string }
@@ -106,7 +106,7 @@ type DueCursor struct{ key string }
 // DueCallbacks lists the callbacks that are due at now after a cursor, the longest due first, at most limit and MaxPage of them,
 // and the next cursor, which is zero if there are no more. Callbacks that are being attempted are listed too: the caller knows
 // them, and after a crash the attempt is repeated.
-func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
+func (s *Jobs) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
 	var start []byte
 	if from.key != "" {
 		start = []byte(from.key + "\x00") // the key after it
@@ -133,7 +133,7 @@ func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Ca
 
 // RecordAttempt logs an attempt and updates the schedule, in one commit. The attempt's number must be Attempts+1 of the
 // callback before it; a smaller one was recorded already and has no effect.
-func (s *Store) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (Callback, error) {
+func (s *Jobs) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (Callback, error) {
 	return s.changeCallback(job, func(b *pebble.Batch, c *Callback) error {
 		if a.Number <= c.Attempts {
 			return nil
@@ -167,7 +167,7 @@ func (s *Store) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (
 }
 
 // ResendCallback makes a job's callback due again in any state, with a new round of tries.
-func (s *Store) ResendCallback(job string, now time.Time) (Callback, error) {
+func (s *Jobs) ResendCallback(job string, now time.Time) (Callback, error) {
 	return s.changeCallback(job, func(_ *pebble.Batch, c *Callback) error {
 		c.State, c.Tries, c.Next = CallbackPending, 0, now.UTC()
 		return nil
@@ -175,7 +175,7 @@ func (s *Store) ResendCallback(job string, now time.Time) (Callback, error) {
 }
 
 // changeCallback reads a callback, calls change, and writes it, if it has changed, with its new place in the order of due times.
-func (s *Store) changeCallback(job string, change func(*pebble.Batch, *Callback) error) (c Callback, err error) {
+func (s *Jobs) changeCallback(job string, change func(*pebble.Batch, *Callback) error) (c Callback, err error) {
 	at, err := readCallback(s.db, job)
 	if err != nil {
 		return c, err
@@ -199,7 +199,7 @@ func (s *Store) changeCallback(job string, change func(*pebble.Batch, *Callback)
 }
 
 // CallbackLog lists the logged attempts, oldest first.
-func (s *Store) CallbackLog(job string) ([]Attempt, error) {
+func (s *Jobs) CallbackLog(job string) ([]Attempt, error) {
 	return listJSON[Attempt](s.db, keyPrefix(tableAttempt, job))
 }
 

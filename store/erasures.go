@@ -56,7 +56,7 @@ func openErasureKey(hash string) []byte { return key(tableOpenErasure, hash) }
 
 // RequestErasure stores a request, with its audit event, which does not name the address. If the address has an open request, it
 // returns that one.
-func (s *Store) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
+func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
 	hash := hashSecret(folded)
 	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Requested: now.UTC()}
 	e.ID = fmt.Sprintf("%016x%s", now.UnixNano(), newID("")[:8])
@@ -80,7 +80,7 @@ func (s *Store) RequestErasure(folded, by string, now time.Time) (e Erasure, err
 }
 
 // SaveErasure stores the progress of an open erasure. One that is done loses the address and the names of jobs.
-func (s *Store) SaveErasure(e *Erasure) error {
+func (s *Privacy) SaveErasure(e *Erasure) error {
 	return s.Commit("", func(b *pebble.Batch) error {
 		if e.Open() {
 			return setJSON(b, erasureKey(e.ID), e)
@@ -91,13 +91,13 @@ func (s *Store) SaveErasure(e *Erasure) error {
 }
 
 // Erasure returns an erasure by id, or ErrNotFound.
-func (s *Store) Erasure(id string) (e Erasure, err error) {
+func (s *Privacy) Erasure(id string) (e Erasure, err error) {
 	err = getJSON(s.db, erasureKey(id), &e)
 	return e, err
 }
 
 // OpenErasures returns the ids of the open erasures.
-func (s *Store) OpenErasures() (ids []string, err error) {
+func (s *Privacy) OpenErasures() (ids []string, err error) {
 	err = scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error { ids = append(ids, string(v)); return nil })
 	return ids, err
 }
@@ -106,7 +106,7 @@ func (s *Store) OpenErasures() (ids []string, err error) {
 const erasureIDLen = 24
 
 // Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage of them.
-func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
+func (s *Privacy) Erasures(below string, limit int) (list []Erasure, err error) {
 	upper := prefixEnd([]byte{tableErasure})
 	if below != "" {
 		if _, err := hex.DecodeString(below); err != nil || len(below) != erasureIDLen {
@@ -128,7 +128,7 @@ func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
 }
 
 // SweepErasures deletes receipts that are over 400 days old, and returns their number.
-func (s *Store) SweepErasures(now time.Time) (n int, err error) {
+func (s *Privacy) SweepErasures(now time.Time) (n int, err error) {
 	return s.sweep([]byte{tableErasure}, func(k, v []byte) (*deletion, error) {
 		var e Erasure
 		if err := decodeJSON(k, v, &e); err != nil {

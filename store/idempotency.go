@@ -68,7 +68,7 @@ func (s *Store) BeginRequest(r Request, now time.Time) (a Answer, kept bool, err
 	if r.Key == "" || len(r.Key) > MaxName {
 		return Answer{}, false, ErrIdempotencyKey
 	}
-	if err := s.accountCache.inFlight.claim(r); err != nil {
+	if err := s.inFlight.claim(r); err != nil {
 		return Answer{}, false, err
 	}
 	defer func() {
@@ -111,7 +111,7 @@ func (f *inFlight) claim(r Request) error {
 // EndRequest releases a key that BeginRequest claimed. If KeepAnswer was committed, the answer is found from now on; else the
 // key is free.
 func (s *Store) EndRequest(r Request) {
-	f := &s.accountCache.inFlight
+	f := &s.inFlight
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.digests, r.id())

@@ -81,12 +81,15 @@ type AnswersFile struct {
 	Sum   uint64 `json:"sum"`  // its last checksum, which covers the whole file
 }
 
+// Jobs are the records of jobs and of their callbacks.
+type Jobs struct{ *DB }
+
 // ErrJobExists is returned when a job is accepted under an id that is taken.
 var ErrJobExists = errors.New("a job of this id exists")
 
 // AcceptJob creates a job, in one commit with the other parts of its acceptance (reservation, idempotency). A part's error
 // abandons the commit and is returned as it is.
-func (s *Store) AcceptJob(j *Job, extra ...Part) error {
+func (s *Jobs) AcceptJob(j *Job, extra ...Part) error {
 	if err := checkName("job id", j.ID); err != nil {
 		return err
 	}
@@ -104,7 +107,7 @@ func (s *Store) AcceptJob(j *Job, extra ...Part) error {
 
 // UpdateJob changes a job in one commit with other parts, and returns the changed job. An error of change abandons the commit
 // and is returned as it is.
-func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
+func (s *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
 	was, err := s.Job(id)
 	if err != nil {
 		return nil, err
@@ -126,10 +129,10 @@ func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*J
 }
 
 // Job returns a job by id, or ErrNotFound.
-func (s *Store) Job(id string) (*Job, error) { return readJob(s.db, id) }
+func (s *Jobs) Job(id string) (*Job, error) { return readJob(s.db, id) }
 
 // AllJobs calls visit with every job, by id.
-func (s *Store) AllJobs(visit func(*Job) error) error {
+func (s *Jobs) AllJobs(visit func(*Job) error) error {
 	return scan(s.db, []byte{tableJob}, nil, func(k, v []byte) error {
 		j := new(Job)
 		if err := decodeJSON(k, v, j); err != nil {
@@ -141,7 +144,7 @@ func (s *Store) AllJobs(visit func(*Job) error) error {
 
 // JobsOf returns at most limit jobs of an account, newest first, in the given state ("" for any), from cursor on. The next
 // cursor is empty if there are no more.
-func (s *Store) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
+func (s *Jobs) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
 	prefix := keyPrefix(tableOwner, account)
 	start := subKey(tableOwner, account, cursor)
 	err = scan(s.db, prefix, start, func(k, _ []byte) error {
@@ -167,7 +170,7 @@ func (s *Store) JobsOf(account string, state JobState, limit int, cursor string)
 }
 
 // DeleteJob deletes a job, its callback and the callback's log. Its files must be deleted before.
-func (s *Store) DeleteJob(id string) error {
+func (s *Jobs) DeleteJob(id string) error {
 	j, err := s.Job(id)
 	if errors.Is(err, ErrNotFound) {
 		return nil

@@ -207,7 +207,7 @@ func (p *balance) correctShortfall(err error) error {
 }
 
 // Held is the part of the account's balance that its single calls hold.
-func (s *Store) Held(account string) (n int64) {
+func (s *Billing) Held(account string) (n int64) {
 	p := s.balances.find(account)
 	if p == nil {
 		return 0

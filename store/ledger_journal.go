@@ -130,7 +130,7 @@ func readJournalEntry(body []byte) (e journalEntry, ok bool) {
 }
 
 // openJournal replays the journal that the process before left, and starts a new one.
-func (s *Store) openJournal(fs vfs.FS, dir string) error {
+func (s *DB) openJournal(fs vfs.FS, dir string) error {
 	f, err := fs.OpenReadWrite(fs.PathJoin(dir, journalName), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 const maxGroup = 256
 
 // journalSettlement writes a settlement to the journal. It merges the journal if that is full.
-func (s *Store) journalSettlement(one *single) {
+func (s *DB) journalSettlement(one *single) {
 	for {
 		entered, first := s.journal.appendSingle(one)
 		if first {
@@ -32,7 +32,7 @@ func (s *Store) journalSettlement(one *single) {
 }
 
 // mergePending returns when the ledger has all settlements made before the call.
-func (s *Store) mergePending() {
+func (s *DB) mergePending() {
 	s.journal.mu.Lock()
 	pending := s.journal.last != s.journal.merged
 	s.journal.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Store) mergePending() {
 
 // mergeJournal moves the settlements of the journal into the ledger, in as many commits as needed and one sync. If it fails, the process
 // must end: the calls have been answered.
-func (s *Store) mergeJournal() {
+func (s *DB) mergeJournal() {
 	j := &s.journal
 	j.mergeMu.Lock()
 	defer j.mergeMu.Unlock()
@@ -76,7 +76,7 @@ func (s *Store) mergeJournal() {
 }
 
 // mergeGroup commits the settlements up to j.applied. The last commit of a merge is synced, and makes the earlier ones durable too.
-func (s *Store) mergeGroup(group []*single, last bool) {
+func (s *DB) mergeGroup(group []*single, last bool) {
 	b := s.db.NewBatch()
 	defer b.Close()
 	err := s.applyGroup(b, group, last)
@@ -93,7 +93,7 @@ var keyMerged = key(tableMeta, "folded")
 
 // replayJournal enters the settlements that the process before left in the journal and not in the ledger. It stops at a gap, which a
 // power failure may leave, because later settlements may depend on the missing one, and at one that the balance does not cover.
-func (s *Store) replayJournal(left []journalEntry) (err error) {
+func (s *DB) replayJournal(left []journalEntry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			lost, ok := p.(Lost)
@@ -131,7 +131,7 @@ func (s *Store) replayJournal(left []journalEntry) (err error) {
 }
 
 // replayEntry makes a journal entry pending again.
-func (s *Store) replayEntry(e journalEntry) error {
+func (s *DB) replayEntry(e journalEntry) error {
 	p := s.balances.getOrCreate(e.account, s.stripeOf(e.account))
 	if err := s.loadBalance(p); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *Store) replayEntry(e journalEntry) error {
 }
 
 // applyGroup puts the commit of a group in the log, under the locks of its accounts.
-func (s *Store) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
+func (s *DB) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 	var locks uint64
 	for _, one := range all {
 		locks |= 1 << one.balance.stripe
@@ -196,7 +196,7 @@ func (s *Store) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 
 // stageSettlement adds one settlement to the staged balance, and puts it on the staged ledger page or, if it does not fit there, into
 // the batch after that page. The caller holds the stripe of its account.
-func (s *Store) stageSettlement(b *pebble.Batch, one *single) error {
+func (s *DB) stageSettlement(b *pebble.Batch, one *single) error {
 	p, r, writer := one.balance, &one.record, &s.journal.writer
 	d := &p.staged
 	if !d.active {

@@ -11,6 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
+// Billing is the credits of accounts: their ledgers, and the reservations and settlements of single calls.
+type Billing struct{ *DB }
+
 // MaxPage is the greatest number of items in one listing.
 const MaxPage = 1000
 
@@ -22,7 +25,7 @@ func pageSize(limit int) int {
 }
 
 // Credits returns the account's credits; zero for an account without a ledger.
-func (s *Store) Credits(account string) (Credits, error) {
+func (s *Billing) Credits(account string) (Credits, error) {
 	s.mergePending()
 	c, _, err := readBalance(s.db, account)
 	return c, err
@@ -30,7 +33,7 @@ func (s *Store) Credits(account string) (Credits, error) {
 
 // Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
 // MaxPage of them.
-func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error) {
+func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, error) {
 	s.mergePending()
 	prefix := keyPrefix(tableLedger, account)
 	upper := prefixEnd(prefix)
@@ -69,7 +72,7 @@ type CreditGrant struct {
 }
 
 // GrantCredits adds a grant to the account's balance, with an audit event.
-func (s *Store) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
+func (s *Billing) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
 	if g.ID == "" {
 		g.ID = newID("g_")
 	}
@@ -96,7 +99,7 @@ func grantPart(account, id string, credits int64, note string, now time.Time) Pa
 
 // CheckLedger verifies the account's ledger and returns what is wrong, if anything: the balance must be the sum of the
 // entries and not negative after any of them, and reserved must be the sum of the open reservations.
-func (s *Store) CheckLedger(account string) error {
+func (s *Billing) CheckLedger(account string) error {
 	s.mergePending()
 	view := s.db.NewSnapshot()
 	defer view.Close()

@@ -11,7 +11,7 @@ import (
 // ReserveSingle sets credits aside for one single call, in memory only: nothing is charged before SettleSingle, even if the
 // process ends. request must be from NewRequest and new for every call. It must not be one that a client can choose, because
 // an identifier is charged only once.
-func (s *Store) ReserveSingle(account, request string, credits int64) error {
+func (s *Billing) ReserveSingle(account, request string, credits int64) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Store) ReserveSingle(account, request string, credits int64) error {
 }
 
 // loadBalance syncs the log and loads a balance from the ledger, unless that was done.
-func (s *Store) loadBalance(p *balance) error {
+func (s *DB) loadBalance(p *balance) error {
 	mu := &s.stripeLocks[p.stripe]
 	mu.Lock()
 	defer mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Store) loadBalance(p *balance) error {
 // survives the end of the process, but may be lost in a power failure within mergeDelay and a sync. With further parts, such as
 // KeepAnswer, it is one synced commit with them. After an error the reservation is unchanged. Repeating a settlement that has
 // returned has no effect.
-func (s *Store) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
+func (s *Billing) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
 	var one *single
 	err := ErrNotFound
 	if p := s.balances.find(account); p != nil {
@@ -119,7 +119,7 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 }
 
 // singleEntered reports whether the ledger already has the settlement of a single call; it is an error if that differs.
-func (s *Store) singleEntered(in pebble.Reader, account, request string, r *record) (bool, error) {
+func (s *Billing) singleEntered(in pebble.Reader, account, request string, r *record) (bool, error) {
 	if s.requests.markUsed(request) {
 		return false, nil
 	}

@@ -29,9 +29,9 @@ type singleWindows struct {
 }
 
 // AllowSingle checks and counts one request of the account to the single endpoint.
-func (s *Store) AllowSingle(account string, now time.Time) Decision {
-	u, _ := s.accountCache.user(account)
-	sw := &s.accountCache.singles
+func (s *Accounts) AllowSingle(account string, now time.Time) Decision {
+	u, _ := s.user(account)
+	sw := &s.singles
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	w := sw.byAccount[account]
@@ -46,8 +46,8 @@ func (s *Store) AllowSingle(account string, now time.Time) Decision {
 const bulkWindow = "bulk/"
 
 // AllowBulk checks and counts one request of the account to the bulk endpoint; the window survives a restart.
-func (s *Store) AllowBulk(account string, now time.Time) (d Decision, err error) {
-	u, _ := s.accountCache.user(account)
+func (s *Accounts) AllowBulk(account string, now time.Time) (d Decision, err error) {
+	u, _ := s.user(account)
 	limits := []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}
 	err = s.Commit(account, func(b *pebble.Batch) error {
 		d, err = allowAll(b, limits, now)

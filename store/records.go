@@ -152,7 +152,7 @@ type deletion struct {
 
 // sweep deletes the records under prefix for which match returns a deletion, and returns their number. It finds them without a
 // lock, and deletes each under the lock of its account if it still matches then. match sets no key; it returns errStop to end early.
-func (s *Store) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n int, err error) {
+func (s *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n int, err error) {
 	for start := prefix; ; {
 		found, byLock := 0, make(map[string][]*deletion)
 		err := scan(s.db, prefix, start, func(k, v []byte) error {

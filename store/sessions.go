@@ -36,7 +36,7 @@ const tokenLength = 43
 
 // CreateSession logs the account in for ttl and returns the token of its cookie. It ends the account's expired sessions, and its
 // oldest ones until there is room for one more.
-func (s *Store) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
+func (s *Logins) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
 	token = randomBase62(tokenLength)
 	hash := hashSecret(token)
 	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), 200)], Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
@@ -86,7 +86,7 @@ func readSession(r pebble.Reader, hash KeyHash) (one Session, err error) {
 }
 
 // Session returns the session of a token, and its account.
-func (s *Store) Session(token string, now time.Time) (Session, User, error) {
+func (s *Logins) Session(token string, now time.Time) (Session, User, error) {
 	if len(token) != tokenLength {
 		return Session{}, User{}, ErrNoSession
 	}
@@ -97,7 +97,7 @@ func (s *Store) Session(token string, now time.Time) (Session, User, error) {
 	if err != nil {
 		return Session{}, User{}, fmt.Errorf("session: %w", err)
 	}
-	u, ok := s.accountCache.user(one.Account)
+	u, ok := s.user(one.Account)
 	if !ok || u.Disabled {
 		return Session{}, User{}, ErrNoSession
 	}
@@ -105,7 +105,7 @@ func (s *Store) Session(token string, now time.Time) (Session, User, error) {
 }
 
 // Sessions lists the account's open sessions, newest first.
-func (s *Store) Sessions(account string, now time.Time) ([]Session, error) {
+func (s *Logins) Sessions(account string, now time.Time) ([]Session, error) {
 	all, err := allSessions(s.db, account)
 	return slices.DeleteFunc(all, func(one Session) bool { return !now.Before(one.Expires) }), err
 }
@@ -129,7 +129,7 @@ func allSessions(r pebble.Reader, account string) (all []Session, err error) {
 }
 
 // EndSession ends the account's session with an id, or returns ErrNoSession.
-func (s *Store) EndSession(account, id string) error {
+func (s *Logins) EndSession(account, id string) error {
 	found := false
 	err := s.Commit(account, dropSessionsIf(account, func(one Session) bool {
 		found = found || one.ID == id
@@ -142,7 +142,7 @@ func (s *Store) EndSession(account, id string) error {
 }
 
 // EndSessions ends the account's sessions except the one with the id keep (all if it is empty).
-func (s *Store) EndSessions(account, keep string) error {
+func (s *Logins) EndSessions(account, keep string) error {
 	return s.Commit(account, dropSessions(account, keep))
 }
 
@@ -169,7 +169,7 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 }
 
 // SweepSessions deletes the expired sessions, and returns their number.
-func (s *Store) SweepSessions(now time.Time) (int, error) {
+func (s *Logins) SweepSessions(now time.Time) (int, error) {
 	return s.sweep([]byte{tableSession}, func(k, v []byte) (*deletion, error) {
 		var one Session
 		if !hasExpired(v, now) {

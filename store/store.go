@@ -23,10 +23,22 @@ const (
 	stripes       = 64       // locks over all accounts
 )
 
-// Store is an open state database. Its methods may be called from any goroutine.
+// Store is an open state database. Its methods may be called from any goroutine. It embeds its parts, each of which has its state
+// and its locks.
 type Store struct {
-	db           *pebble.DB
-	accountCache *accountCache // accounts in memory, for requests
+	*DB
+	*Accounts
+	Billing
+	Jobs
+	Logins
+	Privacy
+	inFlight inFlight
+}
+
+// DB is the database and its commits. Each commit leaves the holds of single calls covered, and the journal of their settlements is
+// merged by commits, so both are here.
+type DB struct {
+	db *pebble.DB
 	// Single calls under way, and their journal.
 	balances balances
 	journal  journal
@@ -55,13 +67,19 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
-	s := &Store{db: db, accountCache: newAccountCache(), seed: maphash.MakeSeed()}
+	d := &DB{db: db, seed: maphash.MakeSeed()}
+	a := newAccounts(d)
+	s := &Store{DB: d, Accounts: a, Billing: Billing{d}, Jobs: Jobs{d}, Logins: Logins{Accounts: a, attempts: newLoginAttempts()},
+		Privacy: Privacy{DB: d}, inFlight: inFlight{digests: make(map[KeyHash]KeyHash)}}
 	s.requests.newProcess()
 	if err = s.checkFormat(); err == nil {
 		err = s.openJournal(fs, dir)
 	}
 	if err == nil {
-		err = s.accountCache.load(s)
+		err = s.load()
+	}
+	if err == nil {
+		err = s.loadSuppressions()
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), s.journal.close(), db.Close())
@@ -70,13 +88,13 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 }
 
 // Close merges the journal and closes the database. No call may be under way.
-func (s *Store) Close() error {
+func (s *DB) Close() error {
 	s.mergePending()
 	return errors.Join(s.journal.close(), s.db.Close())
 }
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
-func (s *Store) Checkpoint(dir string) error {
+func (s *DB) Checkpoint(dir string) error {
 	s.mergePending()
 	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
@@ -87,12 +105,12 @@ type Part func(*pebble.Batch) error
 
 // Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial; account is "" for a
 // commit that concerns no account.
-func (s *Store) Commit(account string, parts ...Part) error {
+func (s *DB) Commit(account string, parts ...Part) error {
 	return s.commit(account, 0, parts)
 }
 
 // commit is Commit. claimed is the account's hold that ends with this commit, in credits.
-func (s *Store) commit(account string, claimed int64, parts []Part) error {
+func (s *DB) commit(account string, claimed int64, parts []Part) error {
 	if p := s.balances.find(account); p != nil && p.hasPendingRelease() {
 		s.mergeJournal()
 	}
@@ -117,7 +135,7 @@ func (s *Store) commit(account string, claimed int64, parts []Part) error {
 // that the commits of a busy account share one. A later commit may build on one that is not durable yet, but it is later in the log
 // too, so it is durable only with that one. If a sync fails, the process must end. back is the number of credits that the commit
 // frees for single calls once it is durable.
-func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Part) (back int64, err error) {
+func (s *DB) apply(account string, claimed int64, b *pebble.Batch, parts []Part) (back int64, err error) {
 	mu := &s.stripeLocks[s.stripeOf(account)]
 	mu.Lock()
 	defer mu.Unlock()
@@ -151,7 +169,7 @@ func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Pa
 }
 
 // put puts a batch in the log. The caller waits for the sync, if there is one.
-func (s *Store) put(b *pebble.Batch, sync bool) error {
+func (s *DB) put(b *pebble.Batch, sync bool) error {
 	if b.Empty() {
 		return nil
 	}
@@ -171,7 +189,7 @@ func panicAsLost() {
 }
 
 // stripeOf is the index of an account's lock.
-func (s *Store) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
+func (s *DB) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
 
 // ErrBroken is wrapped by errors of a database that cannot be read or written, as opposed to errors of a request.
 var ErrBroken = errors.New("the state store fails")
@@ -183,7 +201,7 @@ func wrapBroken(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-func (s *Store) checkFormat() error {
+func (s *DB) checkFormat() error {
 	k := key(tableMeta, "format")
 	v, err := get(s.db, k)
 	switch {

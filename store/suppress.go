@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -41,6 +43,13 @@ var (
 
 // suppressionList is the list for look-ups, by kind and name. It is immutable and replaced as a whole.
 type suppressionList map[SuppressionKind]map[string]Suppression
+
+// Privacy is what must not be probed, and what is erased.
+type Privacy struct {
+	*DB
+	suppressed   atomic.Pointer[suppressionList]
+	suppressedMu sync.Mutex // serialises loadSuppressions
+}
 
 // normalize validates a suppression and normalises its name.
 func (x *Suppression) normalize() error {
@@ -80,10 +89,10 @@ func suppressionKey(kind SuppressionKind, name string) []byte {
 }
 
 // Suppress adds suppressions, all or none. They are in force when it returns. Adding one again replaces its note.
-func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
+func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
 		size := len(suppressions)
-		for _, names := range *s.accountCache.suppressed.Load() {
+		for _, names := range *s.suppressed.Load() {
 			size += len(names)
 		}
 		if size > MaxSuppressions {
@@ -104,11 +113,11 @@ func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
 	if err := s.Commit("", parts...); err != nil {
 		return err
 	}
-	return s.accountCache.loadSuppressions(s)
+	return s.loadSuppressions()
 }
 
 // Unsuppress removes a suppression, or returns ErrNotFound.
-func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time) error {
+func (s *Privacy) Unsuppress(kind SuppressionKind, name, by string, now time.Time) error {
 	x := Suppression{Kind: kind, Name: name}
 	if err := x.normalize(); err != nil {
 		return err
@@ -123,13 +132,13 @@ func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time)
 	if err := s.Commit("", drop, event.write); err != nil {
 		return err
 	}
-	return s.accountCache.loadSuppressions(s)
+	return s.loadSuppressions()
 }
 
 // loadSuppressions reads the list again and replaces the one in memory.
-func (ac *accountCache) loadSuppressions(s *Store) error {
-	ac.suppressedMu.Lock()
-	defer ac.suppressedMu.Unlock()
+func (s *Privacy) loadSuppressions() error {
+	s.suppressedMu.Lock()
+	defer s.suppressedMu.Unlock()
 	all, err := s.Suppressions()
 	if err != nil {
 		return err
@@ -141,12 +150,12 @@ func (ac *accountCache) loadSuppressions(s *Store) error {
 		}
 		next[x.Kind][x.Name] = x
 	}
-	ac.suppressed.Store(&next)
+	s.suppressed.Store(&next)
 	return nil
 }
 
 // Suppressions lists the suppressions by kind and name.
-func (s *Store) Suppressions() ([]Suppression, error) {
+func (s *Privacy) Suppressions() ([]Suppression, error) {
 	all, err := listJSON[Suppression](s.db, []byte{tableSuppression})
 	slices.SortFunc(all, func(a, b Suppression) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -156,8 +165,8 @@ func (s *Store) Suppressions() ([]Suppression, error) {
 
 // SuppressedDomain finds the suppression of a domain or of one of its MX hosts. All names are in lower case and without final
 // dots, as the engine has them. It reads only memory.
-func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
-	l := *s.accountCache.suppressed.Load()
+func (s *Privacy) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
+	l := *s.suppressed.Load()
 	if x, ok := findWithParents(l[SuppressionDomain], domain); ok {
 		return x, true
 	}
@@ -170,8 +179,8 @@ func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bo
 }
 
 // SuppressedAddress finds the suppression of one folded address. It reads only memory.
-func (s *Store) SuppressedAddress(folded string) (Suppression, bool) {
-	x, ok := (*s.accountCache.suppressed.Load())[SuppressionAddress][folded]
+func (s *Privacy) SuppressedAddress(folded string) (Suppression, bool) {
+	x, ok := (*s.suppressed.Load())[SuppressionAddress][folded]
 	return x, ok
 }
 

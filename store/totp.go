@@ -111,7 +111,7 @@ var (
 // LogIn is CheckPassword for a new session: an account with TOTP also needs a code, and ErrCodeNeeded is returned only after the
 // right password. An attempt without a code counts as a failure until one with a code succeeds. Wrong codes are also counted by
 // account, over all networks: their sender knows the password, and could try a million codes from a thousand networks.
-func (s *Store) LogIn(ctx context.Context, l Login, now time.Time) (User, error) {
+func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error) {
 	rec, err := s.matchPassword(ctx, l, now)
 	if err != nil {
 		return User{}, err
@@ -120,19 +120,19 @@ func (s *Store) LogIn(ctx context.Context, l Login, now time.Time) (User, error)
 		if l.Code == "" {
 			return User{}, ErrCodeNeeded
 		}
-		if err := s.accountCache.attempts.countAttempt(l.codeKey(), now); err != nil {
+		if err := s.attempts.countAttempt(l.codeKey(), now); err != nil {
 			return User{}, err
 		}
 		if err := s.useCode(rec.ID, l, now); err != nil {
 			return User{}, err
 		}
-		s.accountCache.attempts.succeed(l.codeKey())
+		s.attempts.succeed(l.codeKey())
 	}
 	return s.finishLogin(l, rec)
 }
 
 // useCode uses up a code. That is durable before the login goes on, so that no crash makes a code valid again.
-func (s *Store) useCode(account string, l Login, now time.Time) error {
+func (s *Logins) useCode(account string, l Login, now time.Time) error {
 	return s.Commit(account, func(b *pebble.Batch) error {
 		rec, err := readUser(b, account)
 		if err != nil || !rec.TOTP {
@@ -155,7 +155,7 @@ func (s *Store) useCode(account string, l Login, now time.Time) error {
 
 // NewTOTP makes the secret for an authenticator app, as text to type into it. Only this call returns it. It has no effect until
 // TOTPOn is called with a code of it; a newer one replaces it.
-func (s *Store) NewTOTP(account string) (secret string, err error) {
+func (s *Logins) NewTOTP(account string) (secret string, err error) {
 	second := newSecondFactor()
 	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if rec.TOTP {
@@ -169,7 +169,7 @@ func (s *Store) NewTOTP(account string) (secret string, err error) {
 
 // TOTPOn switches TOTP on if the code belongs to the last secret, ends the account's sessions except keep, and returns the recovery
 // codes, which are stored only as hashes.
-func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
+func (s *Logins) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
 	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		switch {
 		case rec.TOTP:
@@ -187,7 +187,7 @@ func (s *Store) TOTPOn(account, code, keep, by string, now time.Time) (recovery 
 
 // TOTPOff switches TOTP off, deletes the secret and the recovery codes, and ends the account's sessions except keep. If TOTP is off
 // already, it changes nothing and returns ErrTOTPOff.
-func (s *Store) TOTPOff(account, keep, by string, now time.Time) error {
+func (s *Logins) TOTPOff(account, keep, by string, now time.Time) error {
 	return s.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if !rec.TOTP {
 			return ErrTOTPOff
@@ -198,7 +198,7 @@ func (s *Store) TOTPOff(account, keep, by string, now time.Time) error {
 }
 
 // RecoveryLeft returns the number of unused recovery codes of the account.
-func (s *Store) RecoveryLeft(account string) (int, error) {
+func (s *Logins) RecoveryLeft(account string) (int, error) {
 	rec, err := readUser(s.db, account)
 	if err != nil || !rec.TOTP {
 		return 0, err

@@ -82,14 +82,14 @@ const usersLock = "\x00users"
 
 // AddUser creates an account with its first credits, unless a part of first, in the same commit, returns an error. It returns the
 // account's password, which is never shown again.
-func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time, first ...Part) (User, string, error) {
+func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.Time, first ...Part) (User, string, error) {
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
 	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return User{}, "", err
 	}
-	hash, err := s.accountCache.passwords.hash(ctx, n.Password) // before any lock is taken
+	hash, err := s.passwords.hash(ctx, n.Password) // before any lock is taken
 	if err != nil {
 		return User{}, "", err
 	}
@@ -112,11 +112,11 @@ func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time
 	if err := s.Commit(usersLock, parts...); err != nil {
 		return User{}, "", err
 	}
-	return u, n.Password, s.accountCache.refresh(s, u.ID)
+	return u, n.Password, s.refresh(u.ID)
 }
 
 // FirstAdmin creates an admin with that password if there is no account, and reports whether it did.
-func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
+func (s *Accounts) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
 	if len(s.Users()) > 0 {
 		return User{}, false, nil
 	}
@@ -153,29 +153,29 @@ func changeUser(account string, change func(*userRecord) error) Part {
 }
 
 // commitUser commits a change of an account and updates the cache, so that every later request sees it.
-func (s *Store) commitUser(account string, parts ...Part) error {
+func (s *Accounts) commitUser(account string, parts ...Part) error {
 	if err := s.Commit(account, parts...); err != nil {
 		return err
 	}
-	return s.accountCache.refresh(s, account)
+	return s.refresh(account)
 }
 
 // DisableUser disables the account's keys and ends its sessions. Its jobs finish.
-func (s *Store) DisableUser(account, by string, now time.Time) error {
+func (s *Accounts) DisableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) error { rec.Disabled = true; return nil }), dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 
 // EnableUser enables a disabled account; its sessions stay ended.
-func (s *Store) EnableUser(account, by string, now time.Time) error {
+func (s *Accounts) EnableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) error { rec.Disabled = false; return nil }),
 		AuditEvent{At: now, By: by, Action: "user enable", Target: account}.write)
 }
 
 // SetLimits sets the account's own limits.
-func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) error {
+func (s *Accounts) SetLimits(account string, l Limits, by string, now time.Time) error {
 	if err := l.check(); err != nil {
 		return err
 	}
@@ -185,15 +185,15 @@ func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) er
 }
 
 // User returns an account by id, or ErrNotFound.
-func (s *Store) User(account string) (User, error) {
-	if u, ok := s.accountCache.user(account); ok {
+func (s *Accounts) User(account string) (User, error) {
+	if u, ok := s.user(account); ok {
 		return u, nil
 	}
 	return User{}, fmt.Errorf("account %s: %w", account, ErrNotFound)
 }
 
 // UserByEmail returns the account with a login e-mail address, or ErrNotFound.
-func (s *Store) UserByEmail(email string) (User, error) {
+func (s *Accounts) UserByEmail(email string) (User, error) {
 	id, err := get(s.db, emailKey(email))
 	if err != nil {
 		return User{}, fmt.Errorf("account of that e-mail address: %w", err)
@@ -202,10 +202,10 @@ func (s *Store) UserByEmail(email string) (User, error) {
 }
 
 // Users lists all accounts by e-mail address.
-func (s *Store) Users() []User {
-	s.accountCache.mu.RLock()
-	users := slices.Collect(maps.Values(s.accountCache.users))
-	s.accountCache.mu.RUnlock()
+func (s *Accounts) Users() []User {
+	s.mu.RLock()
+	users := slices.Collect(maps.Values(s.users))
+	s.mu.RUnlock()
 	slices.SortFunc(users, func(a, b User) int {
 		return cmp.Or(strings.Compare(foldEmail(a.Email), foldEmail(b.Email)), strings.Compare(a.ID, b.ID))
 	})

@@ -109,8 +109,8 @@ func (a *loginAttempts) forgetAddress(email string) {
 }
 
 // AllowLogin checks and counts one attempt to log in from a client's address.
-func (s *Store) AllowLogin(from netip.Addr, now time.Time) Decision {
-	a, network := s.accountCache.attempts, networkOf(from)
+func (s *Logins) AllowLogin(from netip.Addr, now time.Time) Decision {
+	a, network := s.attempts, networkOf(from)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w := new(window)

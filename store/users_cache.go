@@ -8,15 +8,12 @@ import (
 	"time"
 )
 
-// accountCache keeps in memory what every request needs of accounts. It is updated before the method that changed an account
-// returns. It has one entry for each account (admins create those), with at most MaxKeys keys.
-type accountCache struct {
-	passwords    *passwords
-	attempts     *loginAttempts
-	singles      singleWindows
-	inFlight     inFlight
-	suppressed   atomic.Pointer[suppressionList]
-	suppressedMu sync.Mutex // serialises loadSuppressions
+// Accounts are the accounts and their API keys. It keeps in memory what every request needs of them, and updates that before the
+// method that changed an account returns: one entry for each account (admins create those), with at most MaxKeys keys.
+type Accounts struct {
+	*DB
+	passwords *passwords
+	singles   singleWindows
 
 	refreshMu sync.Mutex // serialises refresh, so that the last to finish has read the last commit
 	mu        sync.RWMutex
@@ -41,34 +38,27 @@ type cachedKey struct {
 	written atomic.Int64 // the last use that is in the store
 }
 
-func newAccountCache() *accountCache {
-	ac := &accountCache{
+func newAccounts(db *DB) *Accounts {
+	return &Accounts{
+		DB:        db,
 		passwords: newPasswords(defaultCost),
-		attempts:  newLoginAttempts(),
 		singles:   singleWindows{byAccount: make(map[string]*window)},
-		inFlight:  inFlight{digests: make(map[KeyHash]KeyHash)},
 		users:     make(map[string]User),
 		keys:      make(map[KeyHash]*cachedKey),
 		byID:      make(map[string]*cachedKey),
 		byAccount: make(map[string][]*cachedKey),
 	}
-	ac.suppressed.Store(&suppressionList{})
-	return ac
 }
 
-// load fills the cache from the store, at Open.
-func (ac *accountCache) load(s *Store) error {
-	err := scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error { return ac.refresh(s, string(k[1:])) })
-	if err != nil {
-		return err
-	}
-	return ac.loadSuppressions(s)
+// load fills the memory from the database, at Open.
+func (s *Accounts) load() error {
+	return scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error { return s.refresh(string(k[1:])) })
 }
 
 // refresh reads an account and its keys again, and replaces them in the cache.
-func (ac *accountCache) refresh(s *Store, account string) error {
-	ac.refreshMu.Lock()
-	defer ac.refreshMu.Unlock()
+func (s *Accounts) refresh(account string) error {
+	s.refreshMu.Lock()
+	defer s.refreshMu.Unlock()
 	view := s.db.NewSnapshot()
 	defer view.Close()
 	rec, err := readUser(view, account)
@@ -91,29 +81,29 @@ func (ac *accountCache) refresh(s *Store, account string) error {
 	if err != nil {
 		return err
 	}
-	ac.mu.Lock()
-	defer ac.mu.Unlock()
-	ac.users[account] = rec.User
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users[account] = rec.User
 	for i, k := range keys {
-		if old := ac.byID[k.id]; old != nil {
+		if old := s.byID[k.id]; old != nil {
 			keys[i] = old // it may have a last use that is not written yet
 		}
 	}
-	for _, k := range ac.byAccount[account] {
-		delete(ac.keys, k.hash)
-		delete(ac.byID, k.id)
+	for _, k := range s.byAccount[account] {
+		delete(s.keys, k.hash)
+		delete(s.byID, k.id)
 	}
 	for _, k := range keys {
-		ac.keys[k.hash] = k
-		ac.byID[k.id] = k
+		s.keys[k.hash] = k
+		s.byID[k.id] = k
 	}
-	ac.byAccount[account] = keys
+	s.byAccount[account] = keys
 	return nil
 }
 
-func (ac *accountCache) user(account string) (User, bool) {
-	ac.mu.RLock()
-	defer ac.mu.RUnlock()
-	u, ok := ac.users[account]
+func (s *Accounts) user(account string) (User, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	u, ok := s.users[account]
 	return u, ok
 }

@@ -62,6 +62,12 @@ func lockoutTime(failures int) time.Duration {
 	return min(firstLockout<<min(failures-freeAttempts, 10), maxLockout)
 }
 
+// Logins are the passwords, second factors and sessions of accounts.
+type Logins struct {
+	*Accounts
+	attempts *loginAttempts
+}
+
 // Login is an attempt to log in.
 type Login struct {
 	Email, Password string
@@ -73,7 +79,7 @@ type Login struct {
 // known one with a wrong password: it takes about the same time and is locked out alike, so that a client cannot find out whether
 // the account exists. The lock-out holds only for the network of the failures: the owner can still log in from another.
 // ErrDisabled is returned only after the right password.
-func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User, error) {
+func (s *Logins) CheckPassword(ctx context.Context, l Login, now time.Time) (User, error) {
 	rec, err := s.matchPassword(ctx, l, now)
 	if err != nil {
 		return User{}, err
@@ -82,8 +88,8 @@ func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User
 }
 
 // finishLogin ends an attempt with the right credentials.
-func (s *Store) finishLogin(l Login, rec userRecord) (User, error) {
-	s.accountCache.attempts.succeed(l.key())
+func (s *Logins) finishLogin(l Login, rec userRecord) (User, error) {
+	s.attempts.succeed(l.key())
 	if rec.Disabled {
 		return User{}, ErrDisabled
 	}
@@ -91,20 +97,20 @@ func (s *Store) finishLogin(l Login, rec userRecord) (User, error) {
 }
 
 // matchPassword returns the account of an address and a password. It counts the attempt as a failure, until succeed.
-func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (userRecord, error) {
+func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (userRecord, error) {
 	if len(l.Password) > MaxPassword {
 		return userRecord{}, ErrBadCredentials
 	}
-	if err := s.accountCache.attempts.checkLocked(l.key(), now); err != nil {
+	if err := s.attempts.checkLocked(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
-	done, err := s.accountCache.passwords.acquire(ctx)
+	done, err := s.passwords.acquire(ctx)
 	if err != nil {
 		return userRecord{}, err
 	}
 	defer done()
 	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a slot.
-	if err := s.accountCache.attempts.countAttempt(l.key(), now); err != nil {
+	if err := s.attempts.countAttempt(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
 	var rec userRecord
@@ -113,13 +119,13 @@ func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (user
 		rec, err = readUser(s.db, string(id))
 	}
 	if errors.Is(err, ErrNotFound) { // it takes the time of a comparison: an unknown address is not answered faster than a known one
-		s.accountCache.passwords.cost.derive(l.Password, make([]byte, 16), 32)
+		s.passwords.cost.derive(l.Password, make([]byte, 16), 32)
 		return userRecord{}, ErrBadCredentials
 	}
 	if err != nil {
 		return userRecord{}, err
 	}
-	ok, err := s.accountCache.passwords.matches(rec.Password, l.Password)
+	ok, err := s.passwords.matches(rec.Password, l.Password)
 	if err != nil {
 		return userRecord{}, fmt.Errorf("password of %s: %w", rec.ID, err)
 	}
@@ -138,11 +144,11 @@ type NewPassword struct {
 
 // SetPassword replaces the account's password, ends its sessions except the one to keep, lifts a lock-out, and deletes a reset
 // token, unless a part of allowed, in the same commit, returns an error.
-func (s *Store) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed ...Part) error {
+func (s *Logins) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed ...Part) error {
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err
 	}
-	hash, err := s.accountCache.passwords.hash(ctx, p.Password)
+	hash, err := s.passwords.hash(ctx, p.Password)
 	if err != nil {
 		return err
 	}
@@ -155,7 +161,7 @@ func (s *Store) SetPassword(ctx context.Context, account string, p NewPassword, 
 		dropSessions(account, p.Keep),
 		AuditEvent{At: now, By: p.By, Action: "user password", Target: account}.write)...)
 	if err == nil {
-		s.accountCache.attempts.forgetAddress(email)
+		s.attempts.forgetAddress(email)
 	}
 	return err
 }
@@ -174,7 +180,7 @@ type reset struct {
 
 // NewReset makes a token that is valid once, within an hour, to set a new password for the account. It replaces an earlier token. Only
 // this call returns it.
-func (s *Store) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
+func (s *Logins) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
 	secret := randomBase62(tokenLength)
 	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
 	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error { rec.Reset = &one; return nil }),
@@ -186,7 +192,7 @@ func (s *Store) NewReset(account, by string, now time.Time) (token string, expir
 }
 
 // ResetPassword uses up a token: it replaces the password, lifts a lock-out, and ends all sessions. from is the client's address.
-func (s *Store) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
+func (s *Logins) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
 	account, secret, _ := strings.Cut(token, ".")
 	if checkName("account", account) != nil {
 		return ErrNoReset

@@ -75,10 +75,9 @@ func ScheduleCallback(account, job string, now time.Time) Part {
 }
 
 func readCallback(r pebble.Reader, job string) (Callback, error) {
-	var c Callback
-	err := getJSON(r, key(tableCallback, job), &c)
+	c, err := readJSON[Callback](r, key(tableCallback, job))
 	if errors.Is(err, ErrNotFound) {
-		return c, fmt.Errorf("job %s: %w", job, ErrNoCallback)
+		err = fmt.Errorf("job %s: %w", job, ErrNoCallback)
 	}
 	return c, err
 }

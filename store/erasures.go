@@ -49,11 +49,6 @@ const (
 // ErrErasuresFull refuses a request beyond the bound.
 var ErrErasuresFull = fmt.Errorf("%d erasures are not finished and no more can wait: bring the nodes back that they wait for", MaxErasures)
 
-func erasureKey(id string) []byte { return key(tableErasure, id) }
-
-// openErasureKey is the key by which an open erasure is found by the hash of its address.
-func openErasureKey(hash string) []byte { return key(tableOpenErasure, hash) }
-
 // RequestErasure stores a request, with its audit event, which does not name the address. If the address has an open request, it
 // returns that one.
 func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
@@ -61,8 +56,8 @@ func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Requested: now.UTC()}
 	e.ID = fmt.Sprintf("%016x%s", now.UnixNano(), newID("")[:8])
 	insert := func(b *pebble.Batch) error {
-		if id, err := get(b, openErasureKey(e.Hash)); err == nil {
-			return getJSON(b, erasureKey(string(id)), &e)
+		if id, err := get(b, key(tableOpenErasure, e.Hash)); err == nil {
+			return getJSON(b, key(tableErasure, string(id)), &e)
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -73,7 +68,7 @@ func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 		if open >= MaxErasures {
 			return ErrErasuresFull
 		}
-		return errors.Join(b.Set(openErasureKey(e.Hash), []byte(e.ID), nil), setJSON(b, erasureKey(e.ID), e))
+		return errors.Join(b.Set(key(tableOpenErasure, e.Hash), []byte(e.ID), nil), setJSON(b, key(tableErasure, e.ID), e))
 	}
 	err = s.Commit("", insert, AuditEvent{At: now, By: by, Action: "erase", Target: "an address"}.write)
 	return e, err
@@ -83,17 +78,16 @@ func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 func (s *Privacy) SaveErasure(e *Erasure) error {
 	return s.Commit("", func(b *pebble.Batch) error {
 		if e.Open() {
-			return setJSON(b, erasureKey(e.ID), e)
+			return setJSON(b, key(tableErasure, e.ID), e)
 		}
 		e.Address, e.Jobs, e.JobsLeft, e.Fault = "", nil, nil, ""
-		return errors.Join(b.Delete(openErasureKey(e.Hash), nil), setJSON(b, erasureKey(e.ID), e))
+		return errors.Join(b.Delete(key(tableOpenErasure, e.Hash), nil), setJSON(b, key(tableErasure, e.ID), e))
 	})
 }
 
 // Erasure returns an erasure by id, or ErrNotFound.
-func (s *Privacy) Erasure(id string) (e Erasure, err error) {
-	err = getJSON(s.db, erasureKey(id), &e)
-	return e, err
+func (s *Privacy) Erasure(id string) (Erasure, error) {
+	return readJSON[Erasure](s.db, key(tableErasure, id))
 }
 
 // OpenErasures returns the ids of the open erasures.
@@ -106,25 +100,15 @@ func (s *Privacy) OpenErasures() (ids []string, err error) {
 const erasureIDLen = 24
 
 // Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage of them.
-func (s *Privacy) Erasures(below string, limit int) (list []Erasure, err error) {
+func (s *Privacy) Erasures(below string, limit int) ([]Erasure, error) {
 	upper := prefixEnd([]byte{tableErasure})
 	if below != "" {
 		if _, err := hex.DecodeString(below); err != nil || len(below) != erasureIDLen {
 			return nil, fmt.Errorf("%w: %q", ErrBadCursor, below)
 		}
-		upper = erasureKey(below)
+		upper = key(tableErasure, below)
 	}
-	err = walk(s.db, []byte{tableErasure}, upper, true, func(k, v []byte) error {
-		var e Erasure
-		if err := decodeJSON(k, v, &e); err != nil {
-			return err
-		}
-		if list = append(list, e); len(list) == pageSize(limit) {
-			return errStop
-		}
-		return nil
-	})
-	return list, err
+	return newestJSON(s.db, []byte{tableErasure}, upper, limit, func([]byte, *Erasure) {})
 }
 
 // SweepErasures deletes receipts that are over 400 days old, and returns their number.

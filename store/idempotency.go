@@ -111,10 +111,9 @@ func (f *inFlight) claim(r Request) error {
 // EndRequest releases a key that BeginRequest claimed. If KeepAnswer was committed, the answer is found from now on; else the
 // key is free.
 func (s *Store) EndRequest(r Request) {
-	f := &s.inFlight
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.digests, r.id())
+	s.inFlight.mu.Lock()
+	defer s.inFlight.mu.Unlock()
+	delete(s.inFlight.digests, r.id())
 }
 
 // KeepAnswer is the part of a settlement or an acceptance that stores its answer for a day. It is in the commit of the charge,

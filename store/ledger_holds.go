@@ -146,17 +146,6 @@ func (p *balance) settle(one *single, used int64) {
 	one.held = used
 }
 
-// finishMerged removes the hold of a single whose settlement is durable in the ledger.
-func (p *balance) finishMerged(one *single) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.holds, one.request)
-	if one.record.Kind == Release {
-		p.pendingRelease -= one.held
-		p.free += one.held
-	}
-}
-
 // hasPendingRelease reports whether the next merge frees credits.
 func (p *balance) hasPendingRelease() bool {
 	p.mu.Lock()

@@ -69,7 +69,14 @@ func (s *DB) mergeJournal() {
 	j.merged = end
 	j.mu.Unlock()
 	for _, one := range all { // after the sync: released credits may be spent at once, and a crash must not lose only the release
-		one.balance.finishMerged(one)
+		p := one.balance
+		p.mu.Lock()
+		delete(p.holds, one.request)
+		if one.record.Kind == Release {
+			p.pendingRelease -= one.held
+			p.free += one.held
+		}
+		p.mu.Unlock()
 		*one = single{} // nothing refers to it: the holds do not have it, and the ledger page with its record was written and emptied
 		s.balances.pool.Put(one)
 	}

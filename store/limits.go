@@ -46,14 +46,9 @@ func (s *Accounts) AllowSingle(account string, now time.Time) Decision {
 const bulkWindow = "bulk/"
 
 // AllowBulk checks and counts one request of the account to the bulk endpoint; the window survives a restart.
-func (s *Accounts) AllowBulk(account string, now time.Time) (d Decision, err error) {
+func (s *Accounts) AllowBulk(account string, now time.Time) (Decision, error) {
 	u, _ := s.user(account)
-	limits := []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}
-	err = s.Commit(account, func(b *pebble.Batch) error {
-		d, err = allowAll(b, limits, now)
-		return err
-	})
-	return d, err
+	return s.allowAll(account, []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}, now)
 }
 
 // publicLock serialises the counting of anonymous requests.
@@ -61,7 +56,7 @@ const publicLock = "\x00public"
 
 // AllowPublic checks and counts one anonymous request from a client address: by address, by network and globally. A refused
 // request is not counted. Addresses are stored only as HMAC. perDay is the limit of all clients together.
-func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (d Decision, err error) {
+func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decision, error) {
 	secret, err := s.Secret("client addresses")
 	if err != nil {
 		return Decision{}, err
@@ -81,12 +76,7 @@ func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (d Dec
 	} else {
 		add(client.BitLen(), 1)
 	}
-	limits = append(limits, namedLimit{"public/all", Limit{perDay, day}})
-	err = s.Commit(publicLock, func(b *pebble.Batch) error {
-		d, err = allowAll(b, limits, now)
-		return err
-	})
-	return d, err
+	return s.allowAll(publicLock, append(limits, namedLimit{"public/all", Limit{perDay, day}}), now)
 }
 
 // namedLimit is a stored window and its limit.
@@ -95,32 +85,33 @@ type namedLimit struct {
 	Limit
 }
 
-// allowAll checks one event against all limits, and counts it for each if all of them allow it.
-func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, error) {
-	windows := make([]window, len(limits))
-	var d Decision
-	for i, l := range limits {
-		w, err := readStoredWindow(b, l.name)
-		if err != nil {
-			return Decision{}, err
+// allowAll checks one event against all limits, and counts it for each if all of them allow it, in one commit under the account's
+// lock.
+func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decision, err error) {
+	err = s.Commit(lock, func(b *pebble.Batch) error {
+		windows := make([]window, len(limits))
+		for i, l := range limits {
+			if windows[i], err = readStoredWindow(b, l.name); err != nil {
+				return err
+			}
+			one := windows[i].peek(l.Limit, now)
+			if d = stricter(d, one); i == 0 {
+				d = one
+			}
 		}
-		one := w.peek(l.Limit, now)
-		if d = stricter(d, one); i == 0 {
-			d = one
+		if !d.OK {
+			return nil
 		}
-		windows[i] = w
-	}
-	if !d.OK {
-		return d, nil
-	}
-	for i, l := range limits {
-		windows[i].add(l.Limit, now)
-		v := appendUint64(nil, uint64(now.Add(l.Per).UnixNano()))
-		if err := b.Set(key(tableWindow, l.name), windows[i].appendTo(v), nil); err != nil {
-			return Decision{}, err
+		for i, l := range limits {
+			windows[i].add(l.Limit, now)
+			v := appendUint64(nil, uint64(now.Add(l.Per).UnixNano()))
+			if err := b.Set(key(tableWindow, l.name), windows[i].appendTo(v), nil); err != nil {
+				return err
+			}
 		}
-	}
-	return d, nil
+		return nil
+	})
+	return d, err
 }
 
 // readStoredWindow reads a window: eight bytes with the time at which its last mark leaves it, then the marks.

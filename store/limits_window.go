@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -38,26 +39,19 @@ type window struct {
 	total int // of all marks
 }
 
-// prune drops the marks that have left the window at now, and moves marks from the future (the clock was set back) to now, so
-// that none lasts longer than a span.
-func (w *window) prune(l Limit, now int64) {
-	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > now; i-- {
-		w.marks[i].at = now
+// peek checks one event at now without counting it. It drops the marks that have left the window, and moves marks from the future (the
+// clock was set back) to now, so that none lasts longer than a span.
+func (w *window) peek(l Limit, now time.Time) Decision {
+	at := now.UnixNano()
+	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > at; i-- {
+		w.marks[i].at = at
 	}
 	out := 0
-	for out < len(w.marks) && w.marks[out].at+int64(l.Per) <= now {
+	for out < len(w.marks) && w.marks[out].at+int64(l.Per) <= at {
 		w.total -= int(w.marks[out].n)
 		out++
 	}
-	if out > 0 {
-		w.marks = append(w.marks[:0], w.marks[out:]...)
-	}
-}
-
-// peek checks one event at now without counting it.
-func (w *window) peek(l Limit, now time.Time) Decision {
-	at := now.UnixNano()
-	w.prune(l, at)
+	w.marks = slices.Delete(w.marks, 0, out)
 	used := w.total
 	d := Decision{OK: used < l.N, Limit: l.N, Remaining: max(l.N-used-1, 0)}
 	if d.OK {

@@ -63,6 +63,12 @@ func getJSON(r pebble.Reader, k []byte, record any) error {
 	return decodeJSON(k, v, record)
 }
 
+// readJSON is getJSON of a new record.
+func readJSON[T any](r pebble.Reader, k []byte) (record T, err error) {
+	err = getJSON(r, k, &record)
+	return record, err
+}
+
 func decodeJSON(k, v []byte, record any) error {
 	if err := json.Unmarshal(v, record); err != nil {
 		return fmt.Errorf("record of table %q: %w", k[0], err)
@@ -77,6 +83,22 @@ func listJSON[T any](r pebble.Reader, prefix []byte) (all []T, err error) {
 		err := decodeJSON(k, v, &one)
 		all = append(all, one)
 		return err
+	})
+	return all, err
+}
+
+// newestJSON reads the last records under prefix, from below upper, at most limit and MaxPage of them, and passes each to visit.
+func newestJSON[T any](r pebble.Reader, prefix, upper []byte, limit int, visit func(k []byte, one *T)) (all []T, err error) {
+	err = walk(r, prefix, upper, true, func(k, v []byte) error {
+		var one T
+		if err := decodeJSON(k, v, &one); err != nil {
+			return err
+		}
+		visit(k, &one)
+		if all = append(all, one); len(all) == pageSize(limit) {
+			return errStop
+		}
+		return nil
 	})
 	return all, err
 }

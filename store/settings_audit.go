@@ -118,16 +118,5 @@ func (s *Store) AuditEvents(cursor string, limit int) ([]AuditEvent, error) {
 		}
 		upper = append([]byte{tableAudit}, raw...)
 	}
-	var events []AuditEvent
-	err := walk(s.db, []byte{tableAudit}, upper, true, func(k, v []byte) error {
-		a := AuditEvent{Cursor: hex.EncodeToString(k[1:])}
-		if err := json.Unmarshal(v, &a); err != nil {
-			return fmt.Errorf("audit log: %w", err)
-		}
-		if events = append(events, a); len(events) == pageSize(limit) {
-			return errStop
-		}
-		return nil
-	})
-	return events, err
+	return newestJSON(s.db, []byte{tableAudit}, upper, limit, func(k []byte, a *AuditEvent) { a.Cursor = hex.EncodeToString(k[1:]) })
 }

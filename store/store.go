@@ -53,13 +53,7 @@ type DB struct {
 func Open(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
-	o := &pebble.Options{
-		FS:                 preallocFS{fs},
-		Cache:              cache,
-		MemTableSize:       memtableBytes,
-		FormatMajorVersion: pebble.FormatNewest,
-		Logger:             discardLogger{},
-	}
+	o := &pebble.Options{FS: preallocFS{fs}, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
 	for i := range o.Levels { // the most frequent look-up, which mostly finds nothing, is whether a ledger id exists
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}

@@ -125,16 +125,14 @@ func (s *Accounts) Keys(account string) ([]APIKey, error) {
 		if err != nil {
 			return err
 		}
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		if k := s.byID[rec.ID]; k != nil && k.used.Load() > 0 {
+			rec.LastUsed = time.Unix(k.used.Load(), 0).UTC()
+		}
 		keys = append(keys, rec.APIKey)
 		return nil
 	})
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for i, k := range keys {
-		if k, ok := s.byID[k.ID]; ok && k.used.Load() > 0 {
-			keys[i].LastUsed = time.Unix(k.used.Load(), 0).UTC()
-		}
-	}
 	return keys, err
 }
 
@@ -165,19 +163,17 @@ const lastUsedEvery = 60
 // WriteLastUsed stores the last uses that are a minute or more later than the stored ones, in one commit. The process that runs
 // the store calls it about once a minute; it is cheap if no key was used.
 func (s *Accounts) WriteLastUsed() error {
-	var stale []*cachedKey
+	stale := make(map[*cachedKey]int64)
 	s.mu.RLock()
 	for _, k := range s.keys {
-		if k.used.Load() >= k.written.Load()+lastUsedEvery {
-			stale = append(stale, k)
+		if used := k.used.Load(); used >= k.written.Load()+lastUsedEvery {
+			stale[k] = used
 		}
 	}
 	s.mu.RUnlock()
-	wrote := make([]int64, len(stale))
 	err := s.Commit("", func(b *pebble.Batch) error {
-		for i, k := range stale {
-			wrote[i] = k.used.Load()
-			if err := b.Set(subKey(tableKeyUsed, k.account, k.id), appendUint64(nil, uint64(wrote[i])), nil); err != nil {
+		for k, used := range stale {
+			if err := b.Set(subKey(tableKeyUsed, k.account, k.id), appendUint64(nil, uint64(used)), nil); err != nil {
 				return err
 			}
 		}
@@ -186,8 +182,8 @@ func (s *Accounts) WriteLastUsed() error {
 	if err != nil {
 		return fmt.Errorf("last uses of API keys: %w", err)
 	}
-	for i, k := range stale {
-		k.written.Store(wrote[i])
+	for k, used := range stale {
+		k.written.Store(used)
 	}
 	return nil
 }

@@ -61,8 +61,13 @@ func WellFormedKey(s string) (test, ok bool) {
 			return false, false
 		}
 	}
-	if len(rest) != keyRandom+keyChecksum || strings.Trim(rest, base62) != "" {
+	if len(rest) != keyRandom+keyChecksum {
 		return false, false
+	}
+	for i := range len(rest) {
+		if c := rest[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false, false
+		}
 	}
 	cut := len(s) - keyChecksum
 	sum := checksumDigits(s[:cut])

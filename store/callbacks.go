@@ -84,12 +84,11 @@ func readCallback(r pebble.Reader, job string) (Callback, error) {
 
 // write stores the callback and, if it is pending, its key in the order of due times.
 func (c Callback) write(b *pebble.Batch) error {
+	err := setJSON(b, key(tableCallback, c.Job), c)
 	if c.State == CallbackPending {
-		if err := b.Set(dueKey(c), nil, nil); err != nil {
-			return err
-		}
+		err = errors.Join(err, b.Set(dueKey(c), nil, nil))
 	}
-	return setJSON(b, key(tableCallback, c.Job), c)
+	return err
 }
 
 func dueKey(c Callback) []byte {

@@ -97,10 +97,7 @@ func (s *Jobs) AcceptJob(j *Job, extra ...Part) error {
 		if _, err := get(b, key(tableJob, j.ID)); !errors.Is(err, ErrNotFound) {
 			return errors.Join(err, ErrJobExists)
 		}
-		if err := b.Set(ownerKey(j), nil, nil); err != nil {
-			return err
-		}
-		return setJSON(b, key(tableJob, j.ID), j)
+		return errors.Join(b.Set(ownerKey(j), nil, nil), setJSON(b, key(tableJob, j.ID), j))
 	}
 	return s.Commit(j.Account, append([]Part{put}, extra...)...)
 }

@@ -83,6 +83,7 @@ func (s *Billing) SettleSingle(account, request string, used int64, now time.Tim
 	}
 	p, r := one.balance, settlementRecord(request, used, one.held, now)
 	if len(extra) > 0 {
+		r := r // so that only this way moves it to the heap
 		enter := func(b *pebble.Batch) error {
 			if exists, err := s.singleEntered(b, account, request, &r); exists || err != nil {
 				return err

@@ -196,25 +196,10 @@ func (s *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n
 		for lock, records := range byLock {
 			err := s.Commit(lock, func(b *pebble.Batch) error {
 				for _, one := range records {
-					v, err := get(b, one.key)
-					if errors.Is(err, ErrNotFound) {
-						continue
-					}
-					if err != nil {
+					if deleted, err := one.delete(b, match); err != nil {
 						return err
-					}
-					if still, err := match(one.key, v); still == nil || err != nil {
-						continue
-					}
-					n++
-					if err := b.Delete(one.key, nil); err != nil {
-						return err
-					}
-					if one.secondKey == nil {
-						continue
-					}
-					if err := b.Delete(one.secondKey, nil); err != nil {
-						return err
+					} else if deleted {
+						n++
 					}
 				}
 				return nil
@@ -224,4 +209,23 @@ func (s *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n
 			}
 		}
 	}
+}
+
+// delete deletes a record that still matches, and reports whether it did.
+func (one *deletion) delete(b *pebble.Batch, match func(k, v []byte) (*deletion, error)) (bool, error) {
+	v, err := get(b, one.key)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if still, err := match(one.key, v); still == nil || err != nil {
+		return false, err
+	}
+	err = b.Delete(one.key, nil)
+	if one.secondKey != nil {
+		err = errors.Join(err, b.Delete(one.secondKey, nil))
+	}
+	return true, err
 }

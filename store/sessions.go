@@ -59,10 +59,7 @@ func (s *Logins) CreateSession(account, agent string, ttl time.Duration, now tim
 		if rec.Disabled {
 			return ErrDisabled
 		}
-		if err := setExpiring(b, sessionKey(hash), one.Expires, one); err != nil {
-			return err
-		}
-		return b.Set(subKey(tableAccountSession, account, hash[:]), nil, nil)
+		return errors.Join(setExpiring(b, sessionKey(hash), one.Expires, one), b.Set(subKey(tableAccountSession, account, hash[:]), nil, nil))
 	})
 	if err != nil {
 		return "", Session{}, err

@@ -110,10 +110,7 @@ func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 		set := func(b *pebble.Batch) error { return setJSON(b, suppressionKey(x.Kind, x.Name), x) }
 		parts = append(parts, set, event.write)
 	}
-	if err := s.Commit("", parts...); err != nil {
-		return err
-	}
-	return s.loadSuppressions()
+	return s.commitSuppressions(parts...)
 }
 
 // Unsuppress removes a suppression, or returns ErrNotFound.
@@ -129,7 +126,11 @@ func (s *Privacy) Unsuppress(kind SuppressionKind, name, by string, now time.Tim
 		return b.Delete(suppressionKey(x.Kind, x.Name), nil)
 	}
 	event := AuditEvent{At: now, By: by, Action: "unsuppress", Target: string(kind), Note: x.auditNote()}
-	if err := s.Commit("", drop, event.write); err != nil {
+	return s.commitSuppressions(drop, event.write)
+}
+
+func (s *Privacy) commitSuppressions(parts ...Part) error {
+	if err := s.Commit("", parts...); err != nil {
 		return err
 	}
 	return s.loadSuppressions()

@@ -203,10 +203,7 @@ func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		if err := b.Set(emailKey(email), []byte(u.ID), nil); err != nil {
-			return err
-		}
-		return setJSON(b, key(tableUser, u.ID), userRecord{User: u, Password: hash})
+		return errors.Join(b.Set(emailKey(email), []byte(u.ID), nil), setJSON(b, key(tableUser, u.ID), userRecord{User: u, Password: hash}))
 	}
 	parts := append(first, insert, AuditEvent{At: now, By: by, Action: "user add", Target: u.ID, Note: string(u.Role) + " " + email}.write)
 	if n.Credits != 0 {

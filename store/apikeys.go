@@ -98,17 +98,17 @@ func (s *Accounts) RevokeKey(account, id, by string, now time.Time) error {
 	s.mu.RLock()
 	k, ok := s.byID[id]
 	s.mu.RUnlock()
-	if !ok || (account != "" && account != k.account) {
+	if !ok || (account != "" && account != k.Account) {
 		return fmt.Errorf("API key %s: %w", id, ErrNotFound)
 	}
-	stored := subKey(tableAPIKey, k.account, id)
+	stored := subKey(tableAPIKey, k.Account, id)
 	drop := func(b *pebble.Batch) error {
 		if _, err := get(b, stored); err != nil {
 			return fmt.Errorf("API key %s: %w", id, err)
 		}
-		return errors.Join(b.Delete(stored, nil), b.Delete(subKey(tableKeyUsed, k.account, id), nil))
+		return errors.Join(b.Delete(stored, nil), b.Delete(subKey(tableKeyUsed, k.Account, id), nil))
 	}
-	return s.commitUser(k.account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: k.account}.write)
+	return s.commitUser(k.Account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: k.Account}.write)
 }
 
 // Keys lists the account's keys, or those of all accounts if account is empty.
@@ -148,13 +148,13 @@ func (s *Accounts) Authenticate(secret string, now time.Time) (Identity, error) 
 		s.mu.RUnlock()
 		return Identity{}, ErrBadKey
 	}
-	u := s.users[k.account]
+	u := s.users[k.Account]
 	s.mu.RUnlock()
-	if u.Disabled || (!k.expires.IsZero() && !now.Before(k.expires)) {
+	if u.Disabled || (!k.Expires.IsZero() && !now.Before(k.Expires)) {
 		return Identity{}, ErrBadKey
 	}
 	k.used.Store(now.Unix())
-	return Identity{User: u, Key: k.id, Test: k.test, Scopes: k.scopes, Networks: k.networks}, nil
+	return Identity{User: u, Key: k.ID, Test: k.Test, Scopes: k.Scopes, Networks: k.Networks}, nil
 }
 
 // lastUsedEvery is by how many seconds the stored last use of a key may be late.
@@ -173,7 +173,7 @@ func (s *Accounts) WriteLastUsed() error {
 	s.mu.RUnlock()
 	err := s.Commit("", func(b *pebble.Batch) error {
 		for k, used := range stale {
-			if err := b.Set(subKey(tableKeyUsed, k.account, k.id), appendUint64(nil, uint64(used)), nil); err != nil {
+			if err := b.Set(subKey(tableKeyUsed, k.Account, k.ID), appendUint64(nil, uint64(used)), nil); err != nil {
 				return err
 			}
 		}

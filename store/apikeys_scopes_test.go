@@ -49,7 +49,7 @@ func TestKeysWithoutScopesKeepTheirRights(t *testing.T) {
 		require.Empty(t, k.Networks)
 		live, ok := s.keys[KeyHash([]byte(repeat(byte(i+1), 32)))]
 		require.True(t, ok)
-		require.Equal(t, want[k.ID], live.scopes)
+		require.Equal(t, want[k.ID], live.Scopes)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -97,15 +96,7 @@ type Accounts struct {
 
 // cachedKey is one API key.
 type cachedKey struct {
-	account string
-	id      string
-	hash    KeyHash
-	test    bool
-
-	scopes   Scopes
-	expires  time.Time // zero: never
-	networks []netip.Prefix
-
+	apiKeyRecord
 	used    atomic.Int64 // unix seconds of the last use, 0 for never
 	written atomic.Int64 // the last use that is in the store
 }
@@ -143,8 +134,8 @@ func (s *Accounts) refresh(account string) error {
 		if err != nil {
 			return err
 		}
-		k := &cachedKey{account: account, id: rec.ID, hash: rec.Hash, test: rec.Test, scopes: rec.Scopes, expires: rec.Expires, networks: rec.Networks}
-		at, err := getUint64(view, subKey(tableKeyUsed, account, k.id), "last use of API key "+k.id)
+		k := &cachedKey{apiKeyRecord: rec}
+		at, err := getUint64(view, subKey(tableKeyUsed, account, k.ID), "last use of API key "+k.ID)
 		k.used.Store(int64(at))
 		k.written.Store(int64(at))
 		keys = append(keys, k)
@@ -157,17 +148,17 @@ func (s *Accounts) refresh(account string) error {
 	defer s.mu.Unlock()
 	s.users[account] = rec.User
 	for i, k := range keys {
-		if old := s.byID[k.id]; old != nil {
+		if old := s.byID[k.ID]; old != nil {
 			keys[i] = old // it may have a last use that is not written yet
 		}
 	}
 	for _, k := range s.byAccount[account] {
-		delete(s.keys, k.hash)
-		delete(s.byID, k.id)
+		delete(s.keys, k.Hash)
+		delete(s.byID, k.ID)
 	}
 	for _, k := range keys {
-		s.keys[k.hash] = k
-		s.byID[k.id] = k
+		s.keys[k.Hash] = k
+		s.byID[k.ID] = k
 	}
 	s.byAccount[account] = keys
 	return nil

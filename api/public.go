@@ -9,7 +9,6 @@ import (
 
 	"probity/api/httpd"
 	"probity/coordinator"
-	"probity/store"
 )
 
 // verifyPublic serves the anonymous endpoint. Only a well-formed request counts against its client's address.
@@ -22,9 +21,7 @@ func verifyPublic(c *call) error {
 	if err != nil {
 		return err
 	}
-	limits := store.DefaultPublicLimits()
-	limits.GlobalPerDay = c.srv.cfg.PublicPerDay
-	decision, err := c.srv.deps.Store.AllowPublic(c.ClientIP(), limits, c.srv.now())
+	decision, err := c.srv.deps.Store.AllowPublic(c.ClientIP(), c.srv.cfg.PublicPerDay, c.srv.now())
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func reserve(c *call, ref string) error {
 	if c.identity.Test {
 		return nil
 	}
-	return c.srv.deps.Store.ReserveSingle(c.identity.User.ID, ref, 1, c.clockTime)
+	return c.srv.deps.Store.ReserveSingle(c.identity.User.ID, ref, 1)
 }
 
 // settle charges what was used and releases the rest.

@@ -210,7 +210,7 @@ func TestRefusedUploadLeavesNoFiles(t *testing.T) {
 	now := time.Now()
 	admin, _, err := w.store.FirstAdmin(t.Context(), "admin@x.example", "a long enough password", 3, now)
 	require.NoError(t, err)
-	require.NoError(t, w.store.ReserveSingle(admin.ID, "r", 2, now))
+	require.NoError(t, w.store.ReserveSingle(admin.ID, "r", 2))
 	_, err = w.c.Accept(t.Context(), Upload{Body: strings.NewReader("email\na@x.example\nb@x.example\n"), Options: Options{Account: admin.ID,
 		Parts: func(j *store.Job) []store.Part { return []store.Part{store.ReserveJob(admin.ID, j.ID, j.Unique, now)} }}})
 	var short *store.ErrInsufficientCredits

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -57,111 +56,105 @@ var (
 const maxLabel = 100
 
 // CreateKey creates a key for the account. Only this call returns the secret.
-func (s *Store) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
-	if err := n.check(now); err != nil {
-		return "", APIKey{}, err
+func (s *Accounts) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
+	switch {
+	case n.Name == "" || len(n.Name) > maxLabel:
+		return "", APIKey{}, ErrBadName
+	case !n.Expires.IsZero() && !n.Expires.After(now):
+		return "", APIKey{}, ErrBadExpiry
+	case n.Test && n.Scopes&ScopeAdmin != 0:
+		return "", APIKey{}, fmt.Errorf("%w: admin is for live keys", ErrBadScopes)
 	}
 	secret = generateKey(n.Test)
 	k = APIKey{ID: newID("k_"), Account: account, Name: n.Name, Test: n.Test, Last4: secret[len(secret)-4:], Created: now.UTC(),
 		Scopes: cmp.Or(n.Scopes, DefaultScopes), Expires: n.Expires.UTC().Truncate(time.Second), Networks: n.Networks}
-	rec := apiKeyRecord{k, hashSecret(secret)}
+	insert := func(b *pebble.Batch) error {
+		owner, err := readUser(b, account)
+		if err != nil {
+			return fmt.Errorf("account %s: %w", account, err)
+		}
+		if k.Scopes&ScopeAdmin != 0 && owner.Role != Admin {
+			return fmt.Errorf("%w: admin is for accounts with the role admin", ErrBadScopes)
+		}
+		has, err := count(b, keyPrefix(tableAPIKey, account))
+		if err != nil {
+			return err
+		}
+		if has >= MaxKeys {
+			return ErrTooManyKeys
+		}
+		return setJSON(b, subKey(tableAPIKey, account, k.ID), apiKeyRecord{k, hashSecret(secret)})
+	}
 	event := AuditEvent{At: now, By: by, Action: "key create", Target: k.ID, Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.describe())}
-	if err := s.commitUser(account, rec.insert, event.write); err != nil {
+	if err := s.commitUser(account, insert, event.write); err != nil {
 		return "", APIKey{}, err
 	}
 	return secret, k, nil
 }
 
-func (rec apiKeyRecord) insert(b *pebble.Batch) error {
-	owner, err := readUser(b, rec.Account)
-	if err != nil {
-		return fmt.Errorf("account %s: %w", rec.Account, err)
-	}
-	if rec.Scopes&ScopeAdmin != 0 && owner.Role != Admin {
-		return fmt.Errorf("%w: admin is for accounts with the role admin", ErrBadScopes)
-	}
-	n := 0
-	err = scan(b, keyPrefix(tableAPIKey, rec.Account), nil, func(_, _ []byte) error {
-		n++
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if n >= MaxKeys {
-		return ErrTooManyKeys
-	}
-	return setJSON(b, apiKeyKey(rec.Account, rec.ID), rec)
-}
-
-func apiKeyKey(account, id string) []byte { return append(keyPrefix(tableAPIKey, account), id...) }
-
-func keyUsedKey(account, id string) []byte { return append(keyPrefix(tableKeyUsed, account), id...) }
-
 // RevokeKey revokes a key: no request that starts after it returns is accepted with it. account may be empty for an admin,
 // who knows only the id; ErrNotFound if there is no such key (of that account).
-func (s *Store) RevokeKey(account, id, by string, now time.Time) error {
-	owner, ok := s.keyOwner(id)
-	if !ok || (account != "" && account != owner) {
+func (s *Accounts) RevokeKey(account, id, by string, now time.Time) error {
+	s.mu.RLock()
+	k, ok := s.byID[id]
+	s.mu.RUnlock()
+	if !ok || (account != "" && account != k.Account) {
 		return fmt.Errorf("API key %s: %w", id, ErrNotFound)
 	}
+	stored := subKey(tableAPIKey, k.Account, id)
 	drop := func(b *pebble.Batch) error {
-		if _, err := get(b, apiKeyKey(owner, id)); err != nil {
+		if _, err := get(b, stored); err != nil {
 			return fmt.Errorf("API key %s: %w", id, err)
 		}
-		return errors.Join(b.Delete(apiKeyKey(owner, id), nil), b.Delete(keyUsedKey(owner, id), nil))
+		return errors.Join(b.Delete(stored, nil), b.Delete(subKey(tableKeyUsed, k.Account, id), nil))
 	}
-	return s.commitUser(owner, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: owner}.write)
-}
-
-func (s *Store) keyOwner(id string) (string, bool) {
-	s.accountCache.mu.RLock()
-	defer s.accountCache.mu.RUnlock()
-	k, ok := s.accountCache.byID[id]
-	if !ok {
-		return "", false
-	}
-	return k.account, true
+	return s.commitUser(k.Account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: k.Account}.write)
 }
 
 // Keys lists the account's keys, or those of all accounts if account is empty.
-func (s *Store) Keys(account string) ([]APIKey, error) {
+func (s *Accounts) Keys(account string) ([]APIKey, error) {
 	prefix := []byte{tableAPIKey}
 	if account != "" {
 		prefix = keyPrefix(tableAPIKey, account)
 	}
 	var keys []APIKey
 	err := scan(s.db, prefix, nil, func(k, v []byte) error {
-		account, _, _ := splitKeyName(k)
-		owner, _ := s.accountCache.user(account)
+		account, _ := splitKeyName(k)
+		owner, _ := s.user(account)
 		rec, err := readKeyRecord(v, owner)
 		if err != nil {
 			return err
 		}
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		if k := s.byID[rec.ID]; k != nil && k.used.Load() > 0 {
+			rec.LastUsed = time.Unix(k.used.Load(), 0).UTC()
+		}
 		keys = append(keys, rec.APIKey)
 		return nil
 	})
-	s.accountCache.mu.RLock()
-	defer s.accountCache.mu.RUnlock()
-	for i, k := range keys {
-		if k, ok := s.accountCache.byID[k.ID]; ok && k.used.Load() > 0 {
-			keys[i].LastUsed = time.Unix(k.used.Load(), 0).UTC()
-		}
-	}
 	return keys, err
 }
 
 // Authenticate returns the identity of a key. It reads only memory, and refuses a wrong checksum before that.
-func (s *Store) Authenticate(secret string, now time.Time) (Identity, error) {
+func (s *Accounts) Authenticate(secret string, now time.Time) (Identity, error) {
 	if _, ok := WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
 	}
-	k, u, ok := s.accountCache.keyWithOwner(hashSecret(secret))
-	if !ok || u.Disabled || (!k.expires.IsZero() && !now.Before(k.expires)) {
+	hash := hashSecret(secret)
+	s.mu.RLock()
+	k := s.keys[hash]
+	if k == nil {
+		s.mu.RUnlock()
+		return Identity{}, ErrBadKey
+	}
+	u := s.users[k.Account]
+	s.mu.RUnlock()
+	if u.Disabled || (!k.Expires.IsZero() && !now.Before(k.Expires)) {
 		return Identity{}, ErrBadKey
 	}
 	k.used.Store(now.Unix())
-	return Identity{User: u, Key: k.id, Test: k.test, Scopes: k.scopes, Networks: k.networks}, nil
+	return Identity{User: u, Key: k.ID, Test: k.Test, Scopes: k.Scopes, Networks: k.Networks}, nil
 }
 
 // lastUsedEvery is by how many seconds the stored last use of a key may be late.
@@ -169,19 +162,18 @@ const lastUsedEvery = 60
 
 // WriteLastUsed stores the last uses that are a minute or more later than the stored ones, in one commit. The process that runs
 // the store calls it about once a minute; it is cheap if no key was used.
-func (s *Store) WriteLastUsed() error {
-	var stale []*cachedKey
-	for _, k := range s.accountCache.allKeys() {
-		if k.used.Load() >= k.written.Load()+lastUsedEvery {
-			stale = append(stale, k)
+func (s *Accounts) WriteLastUsed() error {
+	stale := make(map[*cachedKey]int64)
+	s.mu.RLock()
+	for _, k := range s.keys {
+		if used := k.used.Load(); used >= k.written.Load()+lastUsedEvery {
+			stale[k] = used
 		}
 	}
-	wrote := make([]int64, len(stale))
+	s.mu.RUnlock()
 	err := s.Commit("", func(b *pebble.Batch) error {
-		for i, k := range stale {
-			wrote[i] = k.used.Load()
-			at := binary.BigEndian.AppendUint64(nil, uint64(wrote[i]))
-			if err := b.Set(keyUsedKey(k.account, k.id), at, nil); err != nil {
+		for k, used := range stale {
+			if err := b.Set(subKey(tableKeyUsed, k.Account, k.ID), appendUint64(nil, uint64(used)), nil); err != nil {
 				return err
 			}
 		}
@@ -190,19 +182,8 @@ func (s *Store) WriteLastUsed() error {
 	if err != nil {
 		return fmt.Errorf("last uses of API keys: %w", err)
 	}
-	for i, k := range stale {
-		k.written.Store(wrote[i])
+	for k, used := range stale {
+		k.written.Store(used)
 	}
 	return nil
-}
-
-func readLastUsed(r pebble.Reader, account, id string) (int64, error) {
-	v, err := get(r, keyUsedKey(account, id))
-	if err != nil {
-		return 0, err
-	}
-	if len(v) != 8 {
-		return 0, fmt.Errorf("last use of API key %s has %d bytes, want 8", id, len(v))
-	}
-	return int64(binary.BigEndian.Uint64(v)), nil
 }

@@ -49,7 +49,8 @@ func generateKey(test bool) string {
 		prefix = TestPrefix
 	}
 	body := prefix + randomBase62(keyRandom)
-	return body + keySum(body)
+	sum := checksumDigits(body)
+	return body + string(sum[:])
 }
 
 // WellFormedKey reports whether s has the form and the checksum of an API key, and whether it is a test key.
@@ -64,7 +65,7 @@ func WellFormedKey(s string) (test, ok bool) {
 		return false, false
 	}
 	for i := range len(rest) {
-		if !isBase62(rest[i]) {
+		if c := rest[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
 			return false, false
 		}
 	}
@@ -73,18 +74,8 @@ func WellFormedKey(s string) (test, ok bool) {
 	return test, string(sum[:]) == s[cut:]
 }
 
-func isBase62(c byte) bool {
-	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
-}
-
-// keySum is the CRC-32 (IEEE) of body in six base62 digits, most significant first; 62^6 holds every CRC.
-func keySum(body string) string {
-	digits := checksumDigits(body)
-	return string(digits[:])
-}
-
-// checksumDigits is keySum without a string. It computes the CRC byte by byte: the library's function would need a copy of the key on
-// the heap (BenchmarkWellFormedKey).
+// checksumDigits is the CRC-32 (IEEE) of body in base62, most significant digit first; 62^6 holds every CRC. It computes the CRC byte
+// by byte: the library's function would need a copy of the key on the heap (BenchmarkWellFormedKey).
 func checksumDigits(body string) (out [keyChecksum]byte) {
 	n := ^uint32(0)
 	for i := range len(body) {

@@ -121,18 +121,6 @@ func (k APIKey) describe() string {
 	return text
 }
 
-func (n NewKey) check(now time.Time) error {
-	switch {
-	case n.Name == "" || len(n.Name) > maxLabel:
-		return ErrBadName
-	case !n.Expires.IsZero() && !n.Expires.After(now):
-		return ErrBadExpiry
-	case n.Test && n.Scopes&ScopeAdmin != 0:
-		return fmt.Errorf("%w: admin is for live keys", ErrBadScopes)
-	}
-	return nil
-}
-
 // MayUse reports whether the key of a request has one of these scopes.
 func (id Identity) MayUse(any Scopes) bool { return id.Scopes&any != 0 }
 

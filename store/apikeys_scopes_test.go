@@ -23,14 +23,14 @@ func TestKeysWithoutScopesKeepTheirRights(t *testing.T) {
 	s, err := Open(fs, "state")
 	require.NoError(t, err)
 	for k, v := range map[string]string{
-		string(key(tableUser, "u_ann")):     `{"id":"u_ann","email":"ann@example.com","role":"customer","created":"2026-03-01T12:00:00Z","limits":{},"password":""}`,
-		string(key(tableUser, "u_root")):    `{"id":"u_root","email":"root@example.com","role":"admin","created":"2026-03-01T12:00:00Z","limits":{},"password":""}`,
-		string(apiKeyKey("u_ann", "k_1")):   oldCustomerKey,
-		string(apiKeyKey("u_root", "k_2")):  oldAdminKey,
-		string(apiKeyKey("u_root", "k_3")):  oldTestKey,
-		string(key(tableMeta, "format")):    "\x00\x00\x00\x03",
-		string(keyUsedKey("u_ann", "k_1")):  "\x00\x00\x00\x00\x60\x00\x00\x00",
-		string(keyUsedKey("u_root", "k_2")): "\x00\x00\x00\x00\x60\x00\x00\x00",
+		string(key(tableUser, "u_ann")):               `{"id":"u_ann","email":"ann@example.com","role":"customer","created":"2026-03-01T12:00:00Z","limits":{},"password":""}`,
+		string(key(tableUser, "u_root")):              `{"id":"u_root","email":"root@example.com","role":"admin","created":"2026-03-01T12:00:00Z","limits":{},"password":""}`,
+		string(subKey(tableAPIKey, "u_ann", "k_1")):   oldCustomerKey,
+		string(subKey(tableAPIKey, "u_root", "k_2")):  oldAdminKey,
+		string(subKey(tableAPIKey, "u_root", "k_3")):  oldTestKey,
+		string(key(tableMeta, "format")):              "\x00\x00\x00\x03",
+		string(subKey(tableKeyUsed, "u_ann", "k_1")):  "\x00\x00\x00\x00\x60\x00\x00\x00",
+		string(subKey(tableKeyUsed, "u_root", "k_2")): "\x00\x00\x00\x00\x60\x00\x00\x00",
 	} {
 		require.NoError(t, s.db.Set([]byte(k), []byte(v), pebble.Sync))
 	}
@@ -47,9 +47,9 @@ func TestKeysWithoutScopesKeepTheirRights(t *testing.T) {
 		require.Equal(t, want[k.ID], k.Scopes, k.ID)
 		require.Zero(t, k.Expires)
 		require.Empty(t, k.Networks)
-		live, _, ok := s.accountCache.keyWithOwner(KeyHash([]byte(repeat(byte(i+1), 32))))
+		live, ok := s.keys[KeyHash([]byte(repeat(byte(i+1), 32)))]
 		require.True(t, ok)
-		require.Equal(t, want[k.ID], live.scopes)
+		require.Equal(t, want[k.ID], live.Scopes)
 	}
 }
 

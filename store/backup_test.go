@@ -16,7 +16,7 @@ func TestCheckpointOpensAsStore(t *testing.T) {
 	ann := newCustomer(t, s, "ann@example.com", 10)
 	secret, _, err := s.CreateKey(ann, store.NewKey{Name: "shop"}, "test", noon)
 	require.NoError(t, err)
-	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
+	require.NoError(t, s.ReserveSingle(ann, "r1", 1))
 	require.NoError(t, s.ReserveJob(ann, "j1", 4, noon))
 	require.NoError(t, s.Checkpoint("backup"))
 	require.Error(t, s.Checkpoint("backup"), "nothing is overwritten")

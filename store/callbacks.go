@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -57,18 +56,9 @@ const MaxAttempts = 50
 // ErrNoCallback: the job has no callback.
 var ErrNoCallback = errors.New("the job has no callback")
 
-// callbackDelays are the delays after the first attempt and after each retry but the last.
+// callbackDelays are the delays after the first try and after each further one but the last.
 var callbackDelays = [...]time.Duration{
 	5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
-}
-
-// CallbackDelay returns the delay after the given number of tries (1 or more), and whether there is a next try.
-func CallbackDelay(tries int, jitter float64) (time.Duration, bool) {
-	if tries < 1 || tries > len(callbackDelays) {
-		return 0, false
-	}
-	d := callbackDelays[tries-1]
-	return d + time.Duration(float64(d)/5*min(max(jitter, 0), 1)), true
 }
 
 // ScheduleCallback is the part of a job's end that makes its callback due at once. A repetition has no effect.
@@ -85,31 +75,28 @@ func ScheduleCallback(account, job string, now time.Time) Part {
 }
 
 func readCallback(r pebble.Reader, job string) (Callback, error) {
-	var c Callback
-	err := getJSON(r, key(tableCallback, job), &c)
+	c, err := readJSON[Callback](r, key(tableCallback, job))
 	if errors.Is(err, ErrNotFound) {
-		return c, fmt.Errorf("job %s: %w", job, ErrNoCallback)
+		err = fmt.Errorf("job %s: %w", job, ErrNoCallback)
 	}
 	return c, err
 }
 
 // write stores the callback and, if it is pending, its key in the order of due times.
 func (c Callback) write(b *pebble.Batch) error {
+	err := setJSON(b, key(tableCallback, c.Job), c)
 	if c.State == CallbackPending {
-		if err := b.Set(dueKey(c), nil, nil); err != nil {
-			return err
-		}
+		err = errors.Join(err, b.Set(dueKey(c), nil, nil))
 	}
-	return setJSON(b, key(tableCallback, c.Job), c)
+	return err
 }
 
 func dueKey(c Callback) []byte {
-	k := binary.BigEndian.AppendUint64([]byte{tableCallbackDue}, uint64(c.Next.UnixNano()))
-	return append(k, c.Job...)
+	return append(appendUint64([]byte{tableCallbackDue}, uint64(c.Next.UnixNano())), c.Job...)
 }
 
 // Callback returns a job's callback, or ErrNoCallback.
-func (s *Store) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
+func (s *Jobs) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
 
 // DueCursor is a position in the order of due times; the zero value is its start.
 type DueCursor struct{ key string }
@@ -117,14 +104,14 @@ type DueCursor struct{ key string }
 // DueCallbacks lists the callbacks that are due at now after a cursor, the longest due first, at most limit and MaxPage of them,
 // and the next cursor, which is zero if there are no more. Callbacks that are being attempted are listed too: the caller knows
 // them, and after a crash the attempt is repeated.
-func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
+func (s *Jobs) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
 	var start []byte
 	if from.key != "" {
 		start = []byte(from.key + "\x00") // the key after it
 	}
 	var last string
 	err = scan(s.db, []byte{tableCallbackDue}, start, func(k, _ []byte) error {
-		if at, ok := dueTime(k); !ok || at.After(now) {
+		if len(k) < 9 || time.Unix(0, int64(binary.BigEndian.Uint64(k[1:]))).After(now) {
 			return errStop
 		}
 		if len(due) == pageSize(limit) {
@@ -142,101 +129,61 @@ func (s *Store) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Ca
 	return due, next, err
 }
 
-// NextCallback returns when the next callback is due; ok is false if none is scheduled.
-func (s *Store) NextCallback() (at time.Time, ok bool, err error) {
-	err = scan(s.db, []byte{tableCallbackDue}, nil, func(k, _ []byte) error {
-		at, ok = dueTime(k)
-		return errStop
-	})
-	return at, ok, err
-}
-
-func dueTime(k []byte) (time.Time, bool) {
-	if len(k) < 9 {
-		return time.Time{}, false
-	}
-	return time.Unix(0, int64(binary.BigEndian.Uint64(k[1:]))).UTC(), true
-}
-
 // RecordAttempt logs an attempt and updates the schedule, in one commit. The attempt's number must be Attempts+1 of the
 // callback before it; a smaller one was recorded already and has no effect.
-func (s *Store) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (c Callback, err error) {
-	err = s.changeCallback(job, func(b *pebble.Batch, was *Callback) error {
-		if a.Number <= was.Attempts {
-			c = *was
-			return errNoChange
+func (s *Jobs) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (Callback, error) {
+	return s.changeCallback(job, func(b *pebble.Batch, c *Callback) error {
+		if a.Number <= c.Attempts {
+			return nil
 		}
-		if a.Number != was.Attempts+1 {
-			return fmt.Errorf("callback attempt %d of job %s after %d", a.Number, job, was.Attempts)
+		if a.Number != c.Attempts+1 {
+			return fmt.Errorf("callback attempt %d of job %s after %d", a.Number, job, c.Attempts)
 		}
-		a.At = a.At.UTC()
-		if err := logAttempt(b, job, a); err != nil {
+		a.At, a.Error = a.At.UTC(), a.Error[:min(len(a.Error), maxNote)]
+		if err := setJSON(b, numberedKey(tableAttempt, job, uint64(a.Number)), a); err != nil {
 			return err
 		}
-		*was = was.afterAttempt(o, now)
-		c = *was
+		if a.Number > MaxAttempts {
+			if err := b.Delete(numberedKey(tableAttempt, job, uint64(a.Number-MaxAttempts)), nil); err != nil {
+				return err
+			}
+		}
+		c.Attempts++
+		c.Tries++
+		c.Link = c.Link || o.Link
+		c.State, c.Next = o.State, time.Time{}
+		switch {
+		case o.State != CallbackPending:
+		case c.Tries > len(callbackDelays):
+			c.State = CallbackFailed
+		default:
+			d := callbackDelays[c.Tries-1]
+			c.Next = now.Add(d + time.Duration(float64(d)/5*min(max(o.Jitter, 0), 1))).UTC()
+		}
 		return nil
 	})
-	return c, err
-}
-
-// afterAttempt returns the callback after an attempt.
-func (c Callback) afterAttempt(o Outcome, now time.Time) Callback {
-	c.Attempts++
-	c.Tries++
-	c.Link = c.Link || o.Link
-	c.State, c.Next = o.State, time.Time{}
-	if o.State != CallbackPending {
-		return c
-	}
-	delay, again := CallbackDelay(c.Tries, o.Jitter)
-	if !again {
-		c.State = CallbackFailed
-		return c
-	}
-	c.Next = now.Add(delay).UTC()
-	return c
-}
-
-func logAttempt(b *pebble.Batch, job string, a Attempt) error {
-	if len(a.Error) > maxNote {
-		a.Error = a.Error[:maxNote]
-	}
-	if err := setJSON(b, numberedKey(tableAttempt, job, uint64(a.Number)), a); err != nil {
-		return err
-	}
-	if a.Number <= MaxAttempts {
-		return nil
-	}
-	return b.Delete(numberedKey(tableAttempt, job, uint64(a.Number-MaxAttempts)), nil)
 }
 
 // ResendCallback makes a job's callback due again in any state, with a new round of tries.
-func (s *Store) ResendCallback(job string, now time.Time) (c Callback, err error) {
-	err = s.changeCallback(job, func(_ *pebble.Batch, was *Callback) error {
-		was.State, was.Tries, was.Next = CallbackPending, 0, now.UTC()
-		c = *was
+func (s *Jobs) ResendCallback(job string, now time.Time) (Callback, error) {
+	return s.changeCallback(job, func(_ *pebble.Batch, c *Callback) error {
+		c.State, c.Tries, c.Next = CallbackPending, 0, now.UTC()
 		return nil
 	})
-	return c, err
 }
 
-// errNoChange ends a change without a write.
-var errNoChange = errors.New("no change")
-
-// changeCallback reads a callback, calls change, and writes it with its new place in the order of due times.
-func (s *Store) changeCallback(job string, change func(*pebble.Batch, *Callback) error) error {
+// changeCallback reads a callback, calls change, and writes it, if it has changed, with its new place in the order of due times.
+func (s *Jobs) changeCallback(job string, change func(*pebble.Batch, *Callback) error) (c Callback, err error) {
 	at, err := readCallback(s.db, job)
 	if err != nil {
-		return err
+		return c, err
 	}
 	err = s.Commit(at.Account, func(b *pebble.Batch) error {
-		c, err := readCallback(b, job)
-		if err != nil {
+		if c, err = readCallback(b, job); err != nil {
 			return err
 		}
 		was := c
-		if err := change(b, &c); err != nil {
+		if err := change(b, &c); err != nil || c == was {
 			return err
 		}
 		if was.State == CallbackPending {
@@ -246,22 +193,12 @@ func (s *Store) changeCallback(job string, change func(*pebble.Batch, *Callback)
 		}
 		return c.write(b)
 	})
-	if errors.Is(err, errNoChange) {
-		return nil
-	}
-	return err
+	return c, err
 }
 
 // CallbackLog lists the logged attempts, oldest first.
-func (s *Store) CallbackLog(job string) ([]Attempt, error) {
-	var log []Attempt
-	err := scan(s.db, keyPrefix(tableAttempt, job), nil, func(_, v []byte) error {
-		var a Attempt
-		err := json.Unmarshal(v, &a)
-		log = append(log, a)
-		return err
-	})
-	return log, err
+func (s *Jobs) CallbackLog(job string) ([]Attempt, error) {
+	return listJSON[Attempt](s.db, keyPrefix(tableAttempt, job))
 }
 
 // DropCallback is the part of a job's deletion that deletes its callback and the log.

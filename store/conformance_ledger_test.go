@@ -44,11 +44,11 @@ func requireCreditsHeld(t require.TestingT, s accountStore, account string, bala
 func conformLedger(t *testing.T, s accountStore) {
 	ann := newCustomer(t, s, "ann@example.com", 10)
 	requireCredits(t, s, ann, 10, 0)
-	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
+	require.NoError(t, s.ReserveSingle(ann, "r1", 1))
 	requireCreditsHeld(t, s, ann, 10, 0, 1)
 	require.NoError(t, s.Settle(ann, "r1", 1, noon))
 	requireCredits(t, s, ann, 9, 0)
-	require.NoError(t, s.ReserveSingle(ann, "r2", 1, noon))
+	require.NoError(t, s.ReserveSingle(ann, "r2", 1))
 	require.NoError(t, s.Settle(ann, "r2", 0, noon))
 	requireCredits(t, s, ann, 9, 0)
 	require.NoError(t, s.Charge(ann, "r3", 1, noon))
@@ -76,7 +76,7 @@ func conformLedger(t *testing.T, s accountStore) {
 		require.Equal(t, told[8-before:9-before], page)
 	}
 
-	require.NoError(t, s.ReserveSingle(ann, "held", 2, noon))
+	require.NoError(t, s.ReserveSingle(ann, "held", 2))
 	var less *store.ErrInsufficientCredits
 	_, err = s.GrantCredits(ann, store.CreditGrant{Credits: -7, By: "test", Note: "more than is free"}, noon)
 	require.ErrorAs(t, err, &less)
@@ -85,7 +85,7 @@ func conformLedger(t *testing.T, s accountStore) {
 	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
 	require.ErrorAs(t, s.Charge(ann, "r0", 9, noon), &less)
 	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 9}, *less)
-	require.ErrorAs(t, s.ReserveSingle(ann, "r0", 7, noon), &less)
+	require.ErrorAs(t, s.ReserveSingle(ann, "r0", 7), &less)
 	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
 	require.ErrorIs(t, s.Settle(ann, "held", 3, noon), store.ErrOverspent)
 	requireCreditsHeld(t, s, ann, 8, 0, 2)
@@ -96,7 +96,7 @@ func conformLedger(t *testing.T, s accountStore) {
 	requireCredits(t, s, ann, 0, 8)
 	var short *store.ErrInsufficientCredits
 	for _, err := range []error{
-		s.ReserveSingle(ann, "r4", 1, noon), s.Charge(ann, "r5", 1, noon), s.ReserveJob(ann, "j2", 1, noon),
+		s.ReserveSingle(ann, "r4", 1), s.Charge(ann, "r5", 1, noon), s.ReserveJob(ann, "j2", 1, noon),
 	} {
 		require.ErrorAs(t, err, &short)
 		require.Equal(t, store.ErrInsufficientCredits{Balance: 0, Needed: 1}, *short)
@@ -141,7 +141,7 @@ func conformSettlingAgain(t *testing.T, s accountStore) {
 		_, err := s.GrantCredits(ann, store.CreditGrant{ID: "voucher", Credits: 50, By: "test"}, noon)
 		require.NoError(t, err)
 		require.NoError(t, s.ReserveJob(ann, "j1", 60, noon))
-		require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
+		require.NoError(t, s.ReserveSingle(ann, "r1", 1))
 	}
 	requireCreditsHeld(t, s, ann, 90, 60, 1)
 	_, err := s.GrantCredits(ann, store.CreditGrant{ID: "voucher", Credits: 51, By: "test"}, noon)
@@ -157,21 +157,21 @@ func conformSettlingAgain(t *testing.T, s accountStore) {
 	require.ErrorIs(t, s.SettleJob(ann, "j1", 21, noon), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
 	require.NoError(t, s.ReserveJob(ann, "j1", 60, noon), "its acceptance repeated after its end")
-	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon), "a single repeated after its end")
+	require.NoError(t, s.ReserveSingle(ann, "r1", 1), "a single repeated after its end")
 	require.NoError(t, s.Settle(ann, "r1", 1, noon))
 	requireCredits(t, s, ann, 128, 0)
-	require.NoError(t, s.ReserveSingle(ann, "r1", 2, noon))
-	require.ErrorIs(t, s.ReserveSingle(ann, "r1", 1, noon), store.ErrLedgerConflict)
+	require.NoError(t, s.ReserveSingle(ann, "r1", 2))
+	require.ErrorIs(t, s.ReserveSingle(ann, "r1", 1), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 2, noon), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
 	requireCreditsHeld(t, s, ann, 128, 0, 2)
 	require.NoError(t, s.Settle(ann, "r1", 1, noon), "as it was settled at first")
 	requireCredits(t, s, ann, 128, 0)
 	for range 2 {
-		require.NoError(t, s.ReserveSingle(ann, "r3", 1, noon))
+		require.NoError(t, s.ReserveSingle(ann, "r3", 1))
 		require.NoError(t, s.Settle(ann, "r3", 0, noon))
 	}
-	require.NoError(t, s.ReserveSingle(ann, "r3", 1, noon))
+	require.NoError(t, s.ReserveSingle(ann, "r3", 1))
 	require.ErrorIs(t, s.Settle(ann, "r3", 1, noon), store.ErrLedgerConflict, "it was released")
 	require.NoError(t, s.Settle(ann, "r3", 0, noon))
 	requireCredits(t, s, ann, 128, 0)
@@ -188,11 +188,11 @@ func conformNames(t *testing.T, s accountStore) {
 	one, two, three := s.NewRequest(), s.NewRequest(), s.NewRequest()
 	for range 3 {
 		for range 2 {
-			require.NoError(t, s.ReserveSingle(ann, one, 1, noon))
+			require.NoError(t, s.ReserveSingle(ann, one, 1))
 			require.NoError(t, s.Settle(ann, one, 1, noon))
 			require.NoError(t, s.Settle(ann, one, 1, noon))
 			require.NoError(t, s.Charge(ann, two, 1, noon))
-			require.NoError(t, s.ReserveSingle(ann, three, 1, noon))
+			require.NoError(t, s.ReserveSingle(ann, three, 1))
 			require.NoError(t, s.Settle(ann, three, 0, noon))
 			require.ErrorIs(t, s.Settle(ann, one, 0, noon), store.ErrLedgerConflict)
 			require.ErrorIs(t, s.Settle(ann, three, 1, noon), store.ErrLedgerConflict)
@@ -203,7 +203,7 @@ func conformNames(t *testing.T, s accountStore) {
 	}
 	r := store.Request{Account: ann, Endpoint: "single", Key: "k"}
 	four := s.NewRequest()
-	require.NoError(t, s.ReserveSingle(ann, four, 1, noon))
+	require.NoError(t, s.ReserveSingle(ann, four, 1))
 	require.ErrorIs(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 500}, noon), store.ErrAnswer)
 	requireCreditsHeld(t, s, ann, 98, 0, 1)
 	for range 2 {
@@ -215,9 +215,9 @@ func conformNames(t *testing.T, s accountStore) {
 func conformDeadSingles(t *testing.T, s accountStore) {
 	ann, bob := newCustomer(t, s, "ann@example.com", 1000), newCustomer(t, s, "bob@example.com", 5)
 	for i := range 600 {
-		require.NoError(t, s.ReserveSingle(ann, "r"+string(rune('0'+i)), 1, noon))
+		require.NoError(t, s.ReserveSingle(ann, "r"+string(rune('0'+i)), 1))
 	}
-	require.NoError(t, s.ReserveSingle(bob, "r1", 1, noon))
+	require.NoError(t, s.ReserveSingle(bob, "r1", 1))
 	require.NoError(t, s.ReserveJob(bob, "j1", 3, noon))
 	requireCreditsHeld(t, s, ann, 1000, 0, 600)
 	requireCreditsHeld(t, s, bob, 2, 3, 1)

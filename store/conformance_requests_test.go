@@ -48,10 +48,10 @@ func conformAccountLimits(t *testing.T, s accountStore) {
 }
 
 func conformPublicLimits(t *testing.T, s accountStore) {
-	l := store.DefaultPublicLimits()
+	perDay := 1000
 	allow := func(client string, at time.Time) store.Decision {
 		t.Helper()
-		d, err := s.AllowPublic(netip.MustParseAddr(client), l, at)
+		d, err := s.AllowPublic(netip.MustParseAddr(client), perDay, at)
 		require.NoError(t, err)
 		return d
 	}
@@ -88,7 +88,7 @@ func conformPublicLimits(t *testing.T, s accountStore) {
 	require.False(t, allow("2001:db8:1:eeee::1", noon).OK, "the /48 is used up")
 	require.True(t, allow("2001:db8:2::1", noon).OK)
 
-	l.GlobalPerDay = 40
+	perDay = 40
 	later := noon.Add(30 * 24 * time.Hour)
 	for i := range 40 {
 		require.True(t, allow(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}).String(), later).OK)
@@ -129,7 +129,7 @@ func conformIdempotency(t *testing.T, s accountStore) {
 	claimed(r, noon) // the process that claimed it is dead
 
 	answer := store.Answer{Status: 200, Location: "/x", Body: []byte(`{"status":"VALID"}`)}
-	require.NoError(t, s.ReserveSingle(ann, "r1", 1, noon))
+	require.NoError(t, s.ReserveSingle(ann, "r1", 1))
 	bad := store.Answer{Status: 402}
 	require.ErrorIs(t, s.SettleAndKeep(ann, "r1", 1, r, bad, noon), store.ErrAnswer)
 	requireCreditsHeld(t, s, ann, 10, 0, 1)
@@ -153,7 +153,7 @@ func conformIdempotency(t *testing.T, s accountStore) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 
-	require.NoError(t, s.ReserveSingle(bob, "r2", 1, noon))
+	require.NoError(t, s.ReserveSingle(bob, "r2", 1))
 	r.Account = bob
 	require.NoError(t, s.SettleAndKeep(bob, "r2", 1, r, answer, noon))
 	n, err = s.EraseAnswers(func(body []byte) bool { return string(body) == "another" })
@@ -318,10 +318,9 @@ func conformCallbacks(t *testing.T, s accountStore) {
 	require.NoError(t, err)
 	require.Equal(t, store.CallbackFailed, c.State)
 	require.Equal(t, []string{"j2"}, due(now.Add(1000*time.Hour)))
-	next, ok, err := s.NextCallback()
+	c, err = s.Callback("j2")
 	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, noon.Add(time.Second), next)
+	require.Equal(t, noon.Add(time.Second), c.Next)
 
 	c, err = s.ResendCallback("j1", now)
 	require.NoError(t, err)
@@ -348,9 +347,7 @@ func conformCallbacks(t *testing.T, s accountStore) {
 	for _, job := range []string{"j1", "j2", "j2"} {
 		require.NoError(t, s.DropCallback(ann, job))
 	}
-	_, ok, err = s.NextCallback()
-	require.NoError(t, err)
-	require.False(t, ok)
+	require.Empty(t, due(now.Add(1000*time.Hour)))
 	log, err = s.CallbackLog("j1")
 	require.NoError(t, err)
 	require.Empty(t, log)

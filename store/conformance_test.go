@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
@@ -15,10 +16,10 @@ import (
 // accountStore is the interface of the account methods. It is declared here because the program itself has one
 // implementation and needs no interface. Parts of another commit appear as methods of their own.
 type accountStore interface {
-	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time) (store.User, string, error)
+	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time, first ...store.Part) (store.User, string, error)
 	FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (store.User, bool, error)
 	CheckPassword(ctx context.Context, l store.Login, now time.Time) (store.User, error)
-	SetPassword(ctx context.Context, account string, p store.NewPassword, now time.Time) error
+	SetPassword(ctx context.Context, account string, p store.NewPassword, now time.Time, allowed ...store.Part) error
 	DisableUser(account, by string, now time.Time) error
 	EnableUser(account, by string, now time.Time) error
 	SetLimits(account string, l store.Limits, by string, now time.Time) error
@@ -38,7 +39,7 @@ type accountStore interface {
 	CheckLedger(account string) error
 	Held(account string) int64
 	NewRequest() string
-	ReserveSingle(account, request string, credits int64, now time.Time) error
+	ReserveSingle(account, request string, credits int64) error
 	Settle(account, request string, used int64, now time.Time) error
 	Charge(account, request string, used int64, now time.Time) error
 	SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error
@@ -47,7 +48,7 @@ type accountStore interface {
 
 	AllowSingle(account string, now time.Time) store.Decision
 	AllowBulk(account string, now time.Time) (store.Decision, error)
-	AllowPublic(client netip.Addr, l store.PublicLimits, now time.Time) (store.Decision, error)
+	AllowPublic(client netip.Addr, perDay int, now time.Time) (store.Decision, error)
 	SweepWindows(now time.Time) (int, error)
 
 	BeginRequest(r store.Request, now time.Time) (store.Answer, bool, error)
@@ -72,7 +73,6 @@ type accountStore interface {
 	DropCallback(account, job string) error
 	Callback(job string) (store.Callback, error)
 	DueCallbacks(now time.Time, from store.DueCursor, limit int) ([]store.Callback, store.DueCursor, error)
-	NextCallback() (time.Time, bool, error)
 	RecordAttempt(job string, a store.Attempt, o store.Outcome, now time.Time) (store.Callback, error)
 	ResendCallback(job string, now time.Time) (store.Callback, error)
 	CallbackLog(job string) ([]store.Attempt, error)
@@ -158,7 +158,15 @@ func (e *storeAdapter) Settle(account, request string, used int64, now time.Time
 }
 
 func (e *storeAdapter) Charge(account, request string, used int64, now time.Time) error {
-	return e.ChargeSingle(account, request, used, now)
+	return e.chargeSingle(account, request, used, now, func(*pebble.Batch) error { return nil })
+}
+
+// chargeSingle makes a single call that needs no work: its charge is in the commit of the other parts.
+func (e *storeAdapter) chargeSingle(account, request string, used int64, now time.Time, with store.Part) error {
+	if err := e.ReserveSingle(account, request, used); err != nil {
+		return err
+	}
+	return e.SettleSingle(account, request, used, now, with)
 }
 
 func (e *storeAdapter) SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error {

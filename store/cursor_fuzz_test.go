@@ -44,13 +44,14 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte(`{"id":"j","account":"a","state":"queued"}`))
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 9})
 	f.Fuzz(func(t *testing.T, v []byte) {
-		if j, err := decodeJob(v); err == nil {
+		var j Job
+		if decodeJSON([]byte{tableJob}, v, &j) == nil {
 			_, err := json.Marshal(j)
 			require.NoError(t, err)
 		}
-		_, err := decodeReserved(v)
+		_, err := decodeUint64(v, "a reservation")
 		require.Equal(t, len(v) == 8, err == nil)
-		if _, err := readPair(v); err != nil {
+		if _, err := readRecord(append([]byte{pairForm}, v...)); err != nil {
 			require.False(t, errors.Is(err, ErrNotFound))
 		}
 	})

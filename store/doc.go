@@ -1,6 +1,10 @@
 // Package store stores the state of a coordinator: one Pebble database, "state", whose commits are synced, and a journal of
 // single calls that are settled but not yet in the ledger.
 //
+// A Store is made of parts: DB (commits, and the journal), Accounts (with their API keys and limits), Logins (passwords, codes,
+// sessions), Billing (credits), Jobs (with their callbacks) and Privacy (erasures, suppressions). It embeds them, so that callers
+// need not know the part; the answers, settings and the audit log are its own.
+//
 // It knows keys, records and commits, but no HTTP, no SMTP and no policy. The large files of a job (uploads, rows, results)
 // are next to the database and belong to the coordinator.
 //

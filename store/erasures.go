@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -51,107 +49,81 @@ const (
 // ErrErasuresFull refuses a request beyond the bound.
 var ErrErasuresFull = fmt.Errorf("%d erasures are not finished and no more can wait: bring the nodes back that they wait for", MaxErasures)
 
-func erasureKey(id string) []byte { return key(tableErasure, id) }
-
-// openErasureKey is the key by which an open erasure is found by the hash of its address.
-func openErasureKey(hash string) []byte { return key(tableOpenErasure, hash) }
-
 // RequestErasure stores a request, with its audit event, which does not name the address. If the address has an open request, it
 // returns that one.
-func (s *Store) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
+func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
 	hash := hashSecret(folded)
 	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Requested: now.UTC()}
 	e.ID = fmt.Sprintf("%016x%s", now.UnixNano(), newID("")[:8])
 	insert := func(b *pebble.Batch) error {
-		if id, err := get(b, openErasureKey(e.Hash)); err == nil {
-			return getJSON(b, erasureKey(string(id)), &e)
+		if id, err := get(b, key(tableOpenErasure, e.Hash)); err == nil {
+			return getJSON(b, key(tableErasure, string(id)), &e)
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		open := 0
-		if err := scan(b, []byte{tableOpenErasure}, nil, func(_, _ []byte) error { open++; return nil }); err != nil {
+		open, err := count(b, []byte{tableOpenErasure})
+		if err != nil {
 			return err
 		}
 		if open >= MaxErasures {
 			return ErrErasuresFull
 		}
-		return errors.Join(b.Set(openErasureKey(e.Hash), []byte(e.ID), nil), setJSON(b, erasureKey(e.ID), e))
+		return errors.Join(b.Set(key(tableOpenErasure, e.Hash), []byte(e.ID), nil), setJSON(b, key(tableErasure, e.ID), e))
 	}
 	err = s.Commit("", insert, AuditEvent{At: now, By: by, Action: "erase", Target: "an address"}.write)
 	return e, err
 }
 
 // SaveErasure stores the progress of an open erasure. One that is done loses the address and the names of jobs.
-func (s *Store) SaveErasure(e *Erasure) error {
+func (s *Privacy) SaveErasure(e *Erasure) error {
 	return s.Commit("", func(b *pebble.Batch) error {
 		if e.Open() {
-			return setJSON(b, erasureKey(e.ID), e)
+			return setJSON(b, key(tableErasure, e.ID), e)
 		}
 		e.Address, e.Jobs, e.JobsLeft, e.Fault = "", nil, nil, ""
-		return errors.Join(b.Delete(openErasureKey(e.Hash), nil), setJSON(b, erasureKey(e.ID), e))
+		return errors.Join(b.Delete(key(tableOpenErasure, e.Hash), nil), setJSON(b, key(tableErasure, e.ID), e))
 	})
 }
 
 // Erasure returns an erasure by id, or ErrNotFound.
-func (s *Store) Erasure(id string) (e Erasure, err error) {
-	return e, getJSON(s.db, erasureKey(id), &e)
+func (s *Privacy) Erasure(id string) (Erasure, error) {
+	return readJSON[Erasure](s.db, key(tableErasure, id))
 }
 
 // OpenErasures returns the ids of the open erasures.
-func (s *Store) OpenErasures() (ids []string, err error) {
-	return ids, scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error {
-		ids = append(ids, string(v))
-		return nil
-	})
+func (s *Privacy) OpenErasures() (ids []string, err error) {
+	err = scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error { ids = append(ids, string(v)); return nil })
+	return ids, err
 }
 
 // erasureIDLen is the length of the id of an erasure in hex digits: its time and four random bytes.
 const erasureIDLen = 24
 
 // Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage of them.
-func (s *Store) Erasures(below string, limit int) (list []Erasure, err error) {
+func (s *Privacy) Erasures(below string, limit int) ([]Erasure, error) {
 	upper := prefixEnd([]byte{tableErasure})
 	if below != "" {
 		if _, err := hex.DecodeString(below); err != nil || len(below) != erasureIDLen {
 			return nil, fmt.Errorf("%w: %q", ErrBadCursor, below)
 		}
-		upper = erasureKey(below)
+		upper = key(tableErasure, below)
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableErasure}, UpperBound: upper})
-	if err != nil {
-		return nil, wrapBroken(err)
-	}
-	for ok := it.Last(); ok && err == nil && len(list) < pageSize(limit); ok = it.Prev() {
-		var e Erasure
-		err = json.Unmarshal(it.Value(), &e)
-		list = append(list, e)
-	}
-	return list, cmp.Or(err, it.Error(), it.Close())
+	return newestJSON(s.db, []byte{tableErasure}, upper, limit, func([]byte, *Erasure) {})
 }
 
 // SweepErasures deletes receipts that are over 400 days old, and returns their number.
-func (s *Store) SweepErasures(now time.Time) (n int, err error) {
-	var old [][]byte
-	err = scan(s.db, []byte{tableErasure}, nil, func(k, v []byte) error {
+func (s *Privacy) SweepErasures(now time.Time) (n int, err error) {
+	return s.sweep([]byte{tableErasure}, func(k, v []byte) (*deletion, error) {
 		var e Erasure
-		if err := json.Unmarshal(v, &e); err != nil {
-			return fmt.Errorf("erasure: %w", err)
+		if err := decodeJSON(k, v, &e); err != nil {
+			return nil, err
 		}
-		if now.Sub(e.Requested) < receiptTTL || len(old) == sweepBatch {
-			return errStop
+		if now.Sub(e.Requested) < receiptTTL {
+			return nil, errStop
 		}
-		if !e.Open() {
-			old = append(old, append([]byte(nil), k...))
+		if e.Open() {
+			return nil, nil
 		}
-		return nil
-	})
-	if err != nil || len(old) == 0 {
-		return 0, err
-	}
-	return len(old), s.Commit("", func(b *pebble.Batch) (err error) {
-		for _, k := range old {
-			err = errors.Join(err, b.Delete(k, nil))
-		}
-		return err
+		return &deletion{}, nil
 	})
 }

@@ -23,7 +23,7 @@ func TestErasuresAreBoundedAndDropTheAddress(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Commit("", func(b *pebble.Batch) (err error) { // as many of others
 		for i := range MaxErasures - 1 {
-			err = errors.Join(err, b.Set(openErasureKey(fmt.Sprintf("hash %d", i)), []byte("id"), nil))
+			err = errors.Join(err, b.Set(key(tableOpenErasure, fmt.Sprintf("hash %d", i)), []byte("id"), nil))
 		}
 		return err
 	}))

@@ -59,7 +59,7 @@ func (r Request) id() KeyHash {
 
 func (r Request) key() []byte {
 	id := r.id()
-	return append(keyPrefix(tableAnswer, r.Account), id[:]...)
+	return subKey(tableAnswer, r.Account, id[:])
 }
 
 // BeginRequest claims the key. If kept is true, the request was answered before, a is that answer, and nothing is claimed.
@@ -68,14 +68,28 @@ func (s *Store) BeginRequest(r Request, now time.Time) (a Answer, kept bool, err
 	if r.Key == "" || len(r.Key) > MaxName {
 		return Answer{}, false, ErrIdempotencyKey
 	}
-	if err := s.accountCache.inFlight.claim(r); err != nil {
+	if err := s.inFlight.claim(r); err != nil {
 		return Answer{}, false, err
 	}
-	a, kept, err = s.loadAnswer(r, now)
-	if err != nil || kept {
-		s.EndRequest(r)
+	defer func() {
+		if err != nil || kept {
+			s.EndRequest(r)
+		}
+	}()
+	v, err := get(s.db, r.key())
+	if errors.Is(err, ErrNotFound) || (err == nil && hasExpired(v, now)) {
+		return Answer{}, false, nil
 	}
-	return a, kept, err
+	if err != nil {
+		return Answer{}, false, err
+	}
+	if err := json.Unmarshal(v[expirySize:], &a); err != nil {
+		return Answer{}, false, fmt.Errorf("kept answer: %w", err)
+	}
+	if a.Digest != r.Digest {
+		return Answer{}, false, ErrMismatch
+	}
+	return a, true, nil
 }
 
 func (f *inFlight) claim(r Request) error {
@@ -90,38 +104,16 @@ func (f *inFlight) claim(r Request) error {
 	case len(f.digests) >= maxInFlight:
 		return ErrTooManyInFlight
 	}
-	if f.digests == nil {
-		f.digests = make(map[KeyHash]KeyHash)
-	}
 	f.digests[r.id()] = r.Digest
 	return nil
-}
-
-func (s *Store) loadAnswer(r Request, now time.Time) (Answer, bool, error) {
-	v, err := get(s.db, r.key())
-	if errors.Is(err, ErrNotFound) || (err == nil && hasExpired(v, now)) {
-		return Answer{}, false, nil
-	}
-	if err != nil {
-		return Answer{}, false, err
-	}
-	var a Answer
-	if err := json.Unmarshal(v[expirySize:], &a); err != nil {
-		return Answer{}, false, fmt.Errorf("kept answer: %w", err)
-	}
-	if a.Digest != r.Digest {
-		return Answer{}, false, ErrMismatch
-	}
-	return a, true, nil
 }
 
 // EndRequest releases a key that BeginRequest claimed. If KeepAnswer was committed, the answer is found from now on; else the
 // key is free.
 func (s *Store) EndRequest(r Request) {
-	f := &s.accountCache.inFlight
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.digests, r.id())
+	s.inFlight.mu.Lock()
+	defer s.inFlight.mu.Unlock()
+	delete(s.inFlight.digests, r.id())
 }
 
 // KeepAnswer is the part of a settlement or an acceptance that stores its answer for a day. It is in the commit of the charge,
@@ -132,49 +124,30 @@ func KeepAnswer(r Request, a Answer, now time.Time) Part {
 			return ErrAnswer
 		}
 		a.Digest = r.Digest
-		body, err := json.Marshal(a)
-		if err != nil {
-			return err
-		}
-		return b.Set(r.key(), append(appendExpiry(nil, now.Add(answerTTL)), body...), nil)
+		return setExpiring(b, r.key(), now.Add(answerTTL), a)
 	}
 }
 
-// SweepAnswers deletes the answers that are over a day old, and returns their number. The process that runs the store calls it
-// about once an hour.
+// SweepAnswers deletes the answers that are over a day old, and returns their number.
 func (s *Store) SweepAnswers(now time.Time) (int, error) {
-	return s.sweep([]byte{tableAnswer}, now, func(k, _ []byte) expiredRecord {
-		account, _, _ := splitKeyName(k)
-		return expiredRecord{lock: account}
+	return s.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
+		if !hasExpired(v, now) {
+			return nil, nil
+		}
+		account, _ := splitKeyName(k)
+		return &deletion{lock: account}, nil
 	})
 }
 
 // EraseAnswers deletes the stored answers that match, and returns their number: the answer to a single call contains the
 // address in clear. The body is valid until match returns. A request whose answer was deleted is a new request.
 func (s *Store) EraseAnswers(match func(body []byte) bool) (n int, err error) {
-	found := make(map[string][][]byte)
-	err = scan(s.db, []byte{tableAnswer}, nil, func(k, v []byte) error {
+	return s.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
 		var a Answer
 		if len(v) < expirySize || json.Unmarshal(v[expirySize:], &a) != nil || !match(a.Body) {
-			return nil
+			return nil, nil
 		}
-		account, _, _ := splitKeyName(k)
-		found[account] = append(found[account], append([]byte(nil), k...))
-		return nil
+		account, _ := splitKeyName(k)
+		return &deletion{lock: account}, nil
 	})
-	for account, keys := range found {
-		if err != nil {
-			break
-		}
-		err = s.Commit(account, func(b *pebble.Batch) error {
-			for _, k := range keys {
-				if err := b.Delete(k, nil); err != nil {
-					return err
-				}
-			}
-			n += len(keys)
-			return nil
-		})
-	}
-	return n, err
 }

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -83,12 +81,15 @@ type AnswersFile struct {
 	Sum   uint64 `json:"sum"`  // its last checksum, which covers the whole file
 }
 
+// Jobs are the records of jobs and of their callbacks.
+type Jobs struct{ *DB }
+
 // ErrJobExists is returned when a job is accepted under an id that is taken.
 var ErrJobExists = errors.New("a job of this id exists")
 
 // AcceptJob creates a job, in one commit with the other parts of its acceptance (reservation, idempotency). A part's error
 // abandons the commit and is returned as it is.
-func (s *Store) AcceptJob(j *Job, extra ...Part) error {
+func (s *Jobs) AcceptJob(j *Job, extra ...Part) error {
 	if err := checkName("job id", j.ID); err != nil {
 		return err
 	}
@@ -96,17 +97,14 @@ func (s *Store) AcceptJob(j *Job, extra ...Part) error {
 		if _, err := get(b, key(tableJob, j.ID)); !errors.Is(err, ErrNotFound) {
 			return errors.Join(err, ErrJobExists)
 		}
-		if err := b.Set(ownerKey(j), nil, nil); err != nil {
-			return err
-		}
-		return setJob(b, j)
+		return errors.Join(b.Set(ownerKey(j), nil, nil), setJSON(b, key(tableJob, j.ID), j))
 	}
 	return s.Commit(j.Account, append([]Part{put}, extra...)...)
 }
 
 // UpdateJob changes a job in one commit with other parts, and returns the changed job. An error of change abandons the commit
 // and is returned as it is.
-func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
+func (s *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
 	was, err := s.Job(id)
 	if err != nil {
 		return nil, err
@@ -119,7 +117,7 @@ func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*J
 		if err := change(now); err != nil {
 			return err
 		}
-		return setJob(b, now)
+		return setJSON(b, key(tableJob, id), now)
 	}
 	if err := s.Commit(was.Account, append([]Part{update}, extra...)...); err != nil {
 		return nil, err
@@ -128,13 +126,13 @@ func (s *Store) UpdateJob(id string, change func(*Job) error, extra ...Part) (*J
 }
 
 // Job returns a job by id, or ErrNotFound.
-func (s *Store) Job(id string) (*Job, error) { return readJob(s.db, id) }
+func (s *Jobs) Job(id string) (*Job, error) { return readJob(s.db, id) }
 
 // AllJobs calls visit with every job, by id.
-func (s *Store) AllJobs(visit func(*Job) error) error {
-	return scan(s.db, key(tableJob, ""), nil, func(_, v []byte) error {
-		j, err := decodeJob(v)
-		if err != nil {
+func (s *Jobs) AllJobs(visit func(*Job) error) error {
+	return scan(s.db, []byte{tableJob}, nil, func(k, v []byte) error {
+		j := new(Job)
+		if err := decodeJSON(k, v, j); err != nil {
 			return err
 		}
 		return visit(j)
@@ -143,9 +141,9 @@ func (s *Store) AllJobs(visit func(*Job) error) error {
 
 // JobsOf returns at most limit jobs of an account, newest first, in the given state ("" for any), from cursor on. The next
 // cursor is empty if there are no more.
-func (s *Store) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
+func (s *Jobs) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
 	prefix := keyPrefix(tableOwner, account)
-	start := append(append([]byte(nil), prefix...), cursor...)
+	start := subKey(tableOwner, account, cursor)
 	err = scan(s.db, prefix, start, func(k, _ []byte) error {
 		id := string(k[len(prefix)+8:])
 		j, err := readJob(s.db, id)
@@ -169,7 +167,7 @@ func (s *Store) JobsOf(account string, state JobState, limit int, cursor string)
 }
 
 // DeleteJob deletes a job, its callback and the callback's log. Its files must be deleted before.
-func (s *Store) DeleteJob(id string) error {
+func (s *Jobs) DeleteJob(id string) error {
 	j, err := s.Job(id)
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -178,39 +176,19 @@ func (s *Store) DeleteJob(id string) error {
 		return err
 	}
 	return s.Commit(j.Account, DropCallback(id), func(b *pebble.Batch) error {
-		if err := b.Delete(ownerKey(j), nil); err != nil {
-			return err
-		}
-		return b.Delete(key(tableJob, id), nil)
+		return errors.Join(b.Delete(ownerKey(j), nil), b.Delete(key(tableJob, id), nil))
 	})
 }
 
 // ownerKey orders the jobs of an account by time, newest first.
 func ownerKey(j *Job) []byte {
-	k := binary.BigEndian.AppendUint64(keyPrefix(tableOwner, j.Account), ^uint64(j.CreatedAt.UnixNano()))
-	return append(k, j.ID...)
-}
-
-func setJob(b *pebble.Batch, j *Job) error {
-	v, err := json.Marshal(j)
-	if err != nil {
-		return err
-	}
-	return b.Set(key(tableJob, j.ID), v, nil)
+	return append(numberedKey(tableOwner, j.Account, ^uint64(j.CreatedAt.UnixNano())), j.ID...)
 }
 
 func readJob(r pebble.Reader, id string) (*Job, error) {
-	v, err := get(r, key(tableJob, id))
-	if err != nil {
-		return nil, err
-	}
-	return decodeJob(v)
-}
-
-func decodeJob(v []byte) (*Job, error) {
 	j := new(Job)
-	if err := json.Unmarshal(v, j); err != nil {
-		return nil, fmt.Errorf("job record: %w", err)
+	if err := getJSON(r, key(tableJob, id), j); err != nil {
+		return nil, err
 	}
 	return j, nil
 }

@@ -1,8 +1,8 @@
 package store
 
 import (
-	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // Format is the version of this schema. A store with a later one is refused; one with an earlier one is read and then marked with
@@ -15,7 +15,7 @@ const Format = 5
 //
 //	table           key after the first byte            value                 file
 const (
-	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, clock.go
+	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, settings.go
 	tableJob   = 'j' // job id                            Job as JSON           jobs.go
 	tableChunk = 'c' // chunks of jobs until format 4; dropped when such a store is opened
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
@@ -57,9 +57,14 @@ func keyPrefix(table byte, name string) []byte {
 	return append(key(table, name), 0)
 }
 
+// subKey is the key of rest under a name.
+func subKey[T string | []byte](table byte, name string, rest T) []byte {
+	return append(keyPrefix(table, name), rest...)
+}
+
 // numberedKey is a key that orders by n under a name.
 func numberedKey(table byte, name string, n uint64) []byte {
-	return binary.BigEndian.AppendUint64(keyPrefix(table, name), n)
+	return appendUint64(keyPrefix(table, name), n)
 }
 
 // prefixEnd is the least key greater than every key that begins with prefix.
@@ -78,10 +83,8 @@ func checkName(what, s string) error {
 	if s == "" || len(s) > MaxName {
 		return fmt.Errorf("%s: %d bytes, want 1 to %d", what, len(s), MaxName)
 	}
-	for i := range len(s) {
-		if s[i] == 0 {
-			return fmt.Errorf("%s contains a zero byte", what)
-		}
+	if strings.IndexByte(s, 0) >= 0 {
+		return fmt.Errorf("%s contains a zero byte", what)
 	}
 	return nil
 }

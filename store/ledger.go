@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -151,17 +150,15 @@ func writeRecord(b *pebble.Batch, account string, r *record) error {
 
 // entryByID returns the entry of an id. The id of a single call's settlement is its cause.
 func entryByID(r pebble.Reader, account, id string) (Entry, error) {
-	v, err := get(r, appendCauseKey(nil, account, id))
-	if errors.Is(err, ErrNotFound) && strings.HasPrefix(id, singleCause) {
-		return findSingle(r, account, id)
-	}
+	number, err := getUint64(r, appendCauseKey(nil, account, id), "the number of ledger entry "+id)
 	if err != nil {
 		return Entry{}, err
 	}
-	if len(v) != 8 {
-		return Entry{}, fmt.Errorf("ledger entry %s of %s: its number has %d bytes", id, account, len(v))
+	if number == 0 && strings.HasPrefix(id, singleCause) {
+		return findSingle(r, account, id)
 	}
-	if v, err = get(r, numberedKey(tableLedger, account, binary.BigEndian.Uint64(v))); err != nil {
+	v, err := get(r, numberedKey(tableLedger, account, number))
+	if err != nil {
 		return Entry{}, err
 	}
 	rec, err := readRecord(v)
@@ -170,14 +167,6 @@ func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 
 // balanceSize is balance, reserved and the number of the last entry, eight bytes each.
 const balanceSize = 24
-
-func appendBalance(dst []byte, c Credits, last uint64) []byte {
-	dst = appendUint64(dst, uint64(c.Balance))
-	dst = appendUint64(dst, uint64(c.Reserved))
-	return appendUint64(dst, last)
-}
-
-func appendUint64(dst []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(dst, n) }
 
 // readBalance returns the account's credits and the number of its last entry; both are zero for an account without a ledger.
 func readBalance(r pebble.Reader, account string) (c Credits, last uint64, err error) {
@@ -194,25 +183,4 @@ func readBalance(r pebble.Reader, account string) (c Credits, last uint64, err e
 	c.Balance = int64(binary.BigEndian.Uint64(v))
 	c.Reserved = int64(binary.BigEndian.Uint64(v[8:]))
 	return c, binary.BigEndian.Uint64(v[16:]), nil
-}
-
-// setJSON writes a record as JSON into the batch.
-func setJSON(b *pebble.Batch, k []byte, record any) error {
-	v, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	return b.Set(k, v, nil)
-}
-
-// getJSON reads a record that setJSON wrote, or ErrNotFound.
-func getJSON(r pebble.Reader, k []byte, record any) error {
-	v, err := get(r, k)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(v, record); err != nil {
-		return fmt.Errorf("record of table %q: %w", k[0], err)
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ func BenchmarkSinglesOfOneAccount(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			ref := s.NewRequest()
-			if err := s.ReserveSingle(u.ID, ref, 1, noon); err != nil {
+			if err := s.ReserveSingle(u.ID, ref, 1); err != nil {
 				b.Error(err)
 			}
 			if err := s.SettleSingle(u.ID, ref, 1, noon); err != nil {

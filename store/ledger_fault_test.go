@@ -45,7 +45,7 @@ func faultSteps(account string) []func(e *storeAdapter) error {
 		},
 		func(e *storeAdapter) error { return e.ReserveJob(account, "j1", 50, noon) },
 		func(e *storeAdapter) error {
-			return e.ChargeSingle(account, "r1", 1, noon, store.KeepAnswer(r, store.Answer{Status: 200}, noon))
+			return e.chargeSingle(account, "r1", 1, noon, store.KeepAnswer(r, store.Answer{Status: 200}, noon))
 		},
 		func(e *storeAdapter) error {
 			return e.Commit(account, store.SettleJob(account, "j1", 20, noon), store.ScheduleCallback(account, "j1", noon))
@@ -155,7 +155,7 @@ func TestSettlementFailure(t *testing.T) {
 			disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
 			e := openOn(t, disk.fs())
 			account := newCustomer(t, e, "ann@example.com", 10)
-			require.NoError(t, e.ReserveSingle(account, "r1", 1, noon))
+			require.NoError(t, e.ReserveSingle(account, "r1", 1))
 			disk.armed.Store(true)
 			r := store.Request{Account: account, Endpoint: "single", Key: "k"}
 			err := runStep(e, func(e *storeAdapter) error {
@@ -192,7 +192,7 @@ func TestMergeFailure(t *testing.T) {
 				if names[i] = fmt.Sprint("r", i); i%4 < 2 {
 					names[i] = e.NewRequest()
 				}
-				require.NoError(t, e.ReserveSingle(customers[i%2], names[i], 1, noon))
+				require.NoError(t, e.ReserveSingle(customers[i%2], names[i], 1))
 			}
 			disk.armed.Store(true)
 			for i := range calls {
@@ -207,7 +207,7 @@ func TestMergeFailure(t *testing.T) {
 			}
 			for i := range calls { // repeated from the start
 				customer, ref := customers[i%2], names[i]
-				require.NoError(t, after.ReserveSingle(customer, ref, 1, noon))
+				require.NoError(t, after.ReserveSingle(customer, ref, 1))
 				require.NoError(t, after.Settle(customer, ref, 1, noon))
 			}
 			requireCredits(t, after, customers[0], calls/2, 0)
@@ -227,7 +227,7 @@ func TestJournalWriteFailure(t *testing.T) {
 		return nil
 	})))
 	ann := newCustomer(t, e, "ann@example.com", 10)
-	require.NoError(t, e.ReserveSingle(ann, "r1", 1, noon))
+	require.NoError(t, e.ReserveSingle(ann, "r1", 1))
 	broken.Store(true)
 	for range 2 {
 		require.Error(t, runStep(e, func(e *storeAdapter) error { return e.Settle(ann, "r1", 1, noon) }))

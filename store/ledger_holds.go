@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // balances has an entry for each account that has made single calls.
@@ -99,26 +97,13 @@ func (p *balance) hold(request string, n int64) error {
 		return &ErrInsufficientCredits{Balance: p.free, Needed: n}
 	}
 	p.free -= n
-	one := p.parent.newSingle()
+	one, ok := p.parent.pool.Get().(*single)
+	if !ok {
+		one = new(single)
+	}
 	one.balance, one.request, one.held = p, request, n
 	p.holds[request] = one
 	return nil
-}
-
-// newSingle returns a single from the pool, or a new one.
-func (ps *balances) newSingle() *single {
-	if one, ok := ps.pool.Get().(*single); ok {
-		return one
-	}
-	return new(single)
-}
-
-// recycle returns a single to the pool once the ledger has it. Nothing refers to it then: it is not in its balance's holds any more, and
-// the ledger page with its record was written and emptied.
-func (one *single) recycle() {
-	pool := &one.balance.parent.pool
-	*one = single{}
-	pool.Put(one)
 }
 
 // claim finds the hold of a request. Only the caller may settle it until unclaim, settle or dropHold.
@@ -161,17 +146,6 @@ func (p *balance) settle(one *single, used int64) {
 	one.held = used
 }
 
-// finishMerged removes the hold of a single whose settlement is durable in the ledger.
-func (p *balance) finishMerged(one *single) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.holds, one.request)
-	if one.record.Kind == Release {
-		p.pendingRelease -= one.held
-		p.free += one.held
-	}
-}
-
 // hasPendingRelease reports whether the next merge frees credits.
 func (p *balance) hasPendingRelease() bool {
 	p.mu.Lock()
@@ -192,37 +166,6 @@ func (p *balance) addFree(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free += n
-}
-
-func (p *balance) held() (n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, one := range p.holds {
-		if !one.settled {
-			n += one.held
-		}
-	}
-	return n
-}
-
-// loadFrom syncs the log and loads the balance from the ledger. The caller holds the account's stripe.
-func (p *balance) loadFrom(db *pebble.DB) error {
-	if p.ledgerKnown {
-		return nil
-	}
-	defer panicAsLost()
-	if err := db.LogData(nil, pebble.Sync); err != nil {
-		panic(Lost(err.Error()))
-	}
-	c, last, err := readBalance(db, p.account)
-	if err != nil {
-		return err
-	}
-	p.ledger, p.last, p.ledgerKnown = c, last, true
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free, p.freeKnown = c.Balance, true
-	return nil
 }
 
 // takeForCommit checks that free credits cover a commit that moves the ledger to now and ends a hold of claimed credits. Credits
@@ -253,9 +196,17 @@ func (p *balance) correctShortfall(err error) error {
 }
 
 // Held is the part of the account's balance that its single calls hold.
-func (s *Store) Held(account string) int64 {
-	if p := s.balances.find(account); p != nil {
-		return p.held()
+func (s *Billing) Held(account string) (n int64) {
+	p := s.balances.find(account)
+	if p == nil {
+		return 0
 	}
-	return 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.holds {
+		if !one.settled {
+			n += one.held
+		}
+	}
+	return n
 }

@@ -115,13 +115,13 @@ func (a *ledgerActions) grant(rt *rapid.T) {
 
 func (a *ledgerActions) reserve(rt *rapid.T) {
 	single, n := rapid.Bool().Draw(rt, "single"), int64(rapid.IntRange(1, 12).Draw(rt, "credits"))
-	ref, verb := a.ref(), a.s.ReserveJob
+	ref, verb := a.ref(), func(account, job string, n int64) error { return a.s.ReserveJob(account, job, n, noon) }
 	if single {
 		verb = a.s.ReserveSingle
 	}
 	covered := a.m.reserve(ref, n, single)
 	for range rapid.IntRange(1, 2).Draw(rt, "times") {
-		err := verb(a.account, ref, n, noon)
+		err := verb(a.account, ref, n)
 		var short *store.ErrInsufficientCredits
 		require.Equal(rt, !covered, errors.As(err, &short))
 		if covered {
@@ -183,7 +183,7 @@ func (a *ledgerActions) settleTogether(rt *rapid.T) {
 	for range n {
 		ref, used := a.s.NewRequest(), int64(rapid.IntRange(0, 1).Draw(rt, "used"))
 		require.True(rt, a.m.reserve(ref, 1, true))
-		require.NoError(rt, a.s.ReserveSingle(a.account, ref, 1, noon))
+		require.NoError(rt, a.s.ReserveSingle(a.account, ref, 1))
 		a.m.settle(ref, used)
 		all.Go(func() { require.NoError(rt, a.s.Settle(a.account, ref, used, noon)) })
 	}
@@ -208,7 +208,7 @@ func TestLedgerUnderContention(t *testing.T) {
 		wg.Go(func() {
 			for i := range 30 {
 				ref, name := fmt.Sprint(g, " ", i), s.NewRequest()
-				if s.ReserveSingle(customer, name, 2, noon) == nil && s.Settle(customer, name, int64(i%3), noon) == nil {
+				if s.ReserveSingle(customer, name, 2) == nil && s.Settle(customer, name, int64(i%3), noon) == nil {
 					charged[g%2].Add(int64(i % 3))
 				}
 				if s.ReserveJob(customer, ref, 3, noon) == nil && s.SettleJob(customer, ref, 1, noon) == nil {
@@ -238,14 +238,14 @@ func TestSettlementsShareSyncs(t *testing.T) {
 	s := openMem(t, disk)
 	store.DelayMerge(s.Store)
 	ann := newCustomer(t, s, "ann@example.com", calls)
-	require.NoError(t, s.ReserveSingle(ann, "0", 1, noon)) // the first waits until the credits are durable
+	require.NoError(t, s.ReserveSingle(ann, "0", 1)) // the first waits until the credits are durable
 	disk.closed.Store(true)
 	before := disk.syncs.Load()
 	for i := range calls {
-		require.NoError(t, s.ReserveSingle(ann, fmt.Sprint(i), 1, noon))
+		require.NoError(t, s.ReserveSingle(ann, fmt.Sprint(i), 1))
 		require.NoError(t, s.Settle(ann, fmt.Sprint(i), 1, noon))
 	}
-	require.Error(t, s.ReserveSingle(ann, "one more", 1, noon), "what is settled is spent")
+	require.Error(t, s.ReserveSingle(ann, "one more", 1), "what is settled is spent")
 	require.Equal(t, before, disk.syncs.Load())
 	close(disk.gate)
 	requireCredits(t, s, ann, 0, 0)

@@ -102,8 +102,8 @@ func readJournalEntries(half []byte, process [processBytes]byte) (ends []journal
 		if size > len(rest) || checksum(process, rest[:size]) != sum {
 			break
 		}
-		e, err := readJournalEntry(rest[:size])
-		if err != nil || (len(ends) > 0 && e.number != ends[len(ends)-1].number+1) {
+		e, ok := readJournalEntry(rest[:size])
+		if !ok || (len(ends) > 0 && e.number != ends[len(ends)-1].number+1) {
 			break
 		}
 		ends, half = append(ends, e), rest[size:]
@@ -111,88 +111,67 @@ func readJournalEntries(half []byte, process [processBytes]byte) (ends []journal
 	return ends
 }
 
-func readJournalEntry(body []byte) (journalEntry, error) {
+func readJournalEntry(body []byte) (e journalEntry, ok bool) {
 	r := &reader{v: body}
 	number, kind := r.bytes(8), r.bytes(1)
 	credits := int64(r.uvarint(uint64(MaxCredits)))
 	at := r.bytes(8)
-	account := string(r.bytes(int(r.uvarint(MaxName))))
+	e.account = string(r.bytes(int(r.uvarint(MaxName))))
 	if r.failed || credits == 0 || len(r.v) == 0 || len(r.v) > MaxName {
-		return journalEntry{}, errBadRecord
+		return e, false
 	}
 	used := credits
 	if kind[0] == Release[0] {
 		used = 0
 	}
-	e := journalEntry{number: binary.BigEndian.Uint64(number), account: account}
+	e.number = binary.BigEndian.Uint64(number)
 	e.record = settlementRecord(string(r.v), used, credits, time.Unix(0, int64(binary.BigEndian.Uint64(at))))
-	if e.record.Kind[0] != kind[0] {
-		return journalEntry{}, errBadRecord
-	}
-	return e, nil
+	return e, e.record.Kind[0] == kind[0]
 }
 
 // openJournal replays the journal that the process before left, and starts a new one.
-func (s *Store) openJournal(fs vfs.FS, dir string) error {
+func (s *DB) openJournal(fs vfs.FS, dir string) error {
 	f, err := fs.OpenReadWrite(fs.PathJoin(dir, journalName), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	j := &s.journal
 	j.file, j.process, j.delay = f, s.requests.process, mergeDelay
-	left, err := j.read()
-	if err != nil {
+	b := make([]byte, journalSize)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
+	}
+	var left []journalEntry
+	if n == journalSize { // else incomplete: a crash while the file was made
+		process := [processBytes]byte(b)
+		left = append(readJournalEntries(b[journalHeaderSize:journalHeaderSize+journalHalfSize], process),
+			readJournalEntries(b[journalHeaderSize+journalHalfSize:], process)...)
+		slices.SortFunc(left, func(a, b journalEntry) int { return cmp.Compare(a.number, b.number) })
 	}
 	if err := s.replayJournal(left); err != nil {
 		return fmt.Errorf("%s: %w; without that file the store opens, and the charges of its last moment are lost", journalName, err)
 	}
-	return j.open(fs, dir)
-}
-
-// read returns the entries of the file in order.
-func (j *journal) read() ([]journalEntry, error) {
-	b := make([]byte, journalSize)
-	n, err := j.file.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if n < journalSize {
-		return nil, nil // incomplete: a crash while the file was made
-	}
-	process := [processBytes]byte(b)
-	first := readJournalEntries(b[journalHeaderSize:journalHeaderSize+journalHalfSize], process)
-	second := readJournalEntries(b[journalHeaderSize+journalHalfSize:], process)
-	all := append(first, second...)
-	slices.SortFunc(all, func(a, b journalEntry) int { return cmp.Compare(a.number, b.number) })
-	return all, nil
-}
-
-// initFile writes the id of this process into the file, which it makes if necessary.
-func (j *journal) initFile(fs vfs.FS, dir string) error {
+	// The id of this process, synced, so that a power failure cannot make the entries of the process before valid again.
 	head := make([]byte, journalSize)
 	copy(head, j.process[:])
-	if info, err := j.file.Stat(); err == nil && info.Size() == journalSize {
-		if _, err := j.file.WriteAt(head[:processBytes], 0); err != nil {
+	info, err := f.Stat()
+	complete := err == nil && info.Size() == journalSize
+	if complete {
+		head = head[:processBytes]
+	}
+	if _, err := f.WriteAt(head, 0); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if !complete {
+		if err := wholefile.SyncDir(fs, dir); err != nil {
 			return err
 		}
-		return j.file.Sync() // so that a power failure cannot make the entries of the process before valid again
 	}
-	if _, err := j.file.WriteAt(head, 0); err != nil {
-		return err
-	}
-	if err := j.file.Sync(); err != nil {
-		return err
-	}
-	return wholefile.SyncDir(fs, dir)
-}
-
-// open initialises the file for this process, and maps it.
-func (j *journal) open(fs vfs.FS, dir string) (err error) {
-	if err := j.initFile(fs, dir); err != nil {
-		return err
-	}
-	j.mapped, err = mapFile(j.file, journalSize)
+	j.mapped, err = mapFile(f, journalSize)
 	return err
 }
 
@@ -201,15 +180,6 @@ func (j *journal) close() error {
 		return nil
 	}
 	return errors.Join(unmapFile(j.mapped), j.file.Close())
-}
-
-func (j *journal) write(p []byte, at int) error {
-	if j.mapped != nil {
-		copy(j.mapped[at:], p)
-		return nil
-	}
-	_, err := j.file.WriteAt(p, int64(at))
-	return err
 }
 
 // appendSingle writes an entry, unless both halves are full of entries that are not yet synced in the ledger. first reports that no
@@ -228,7 +198,10 @@ func (j *journal) appendSingle(one *single) (entered, first bool) {
 		}
 		j.activeHalf, j.offset = 1-j.activeHalf, 0
 	}
-	if err := j.write(j.buf, journalHeaderSize+j.activeHalf*journalHalfSize+j.offset); err != nil {
+	at := journalHeaderSize + j.activeHalf*journalHalfSize + j.offset
+	if j.mapped != nil {
+		copy(j.mapped[at:], j.buf)
+	} else if _, err := j.file.WriteAt(j.buf, int64(at)); err != nil {
 		j.broken = true
 		panic(Lost(err.Error()))
 	}
@@ -250,32 +223,4 @@ func (j *journal) takeWaiting() []*single {
 	all := j.waiting
 	j.waiting, j.spareSlice = j.spareSlice[:0], all
 	return all
-}
-
-// timerFired is called before the merge that appendSingle scheduled.
-func (j *journal) timerFired() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.timerSet = false
-}
-
-// markMerged records that the entries up to a number are durable in the ledger.
-func (j *journal) markMerged(last uint64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.merged = last
-}
-
-// markBroken records that a merge has failed.
-func (j *journal) markBroken() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.broken = true
-}
-
-// empty reports that all settlements are durable in the ledger.
-func (j *journal) empty() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.last == j.merged
 }

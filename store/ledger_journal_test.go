@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -136,17 +137,21 @@ func TestMappedJournal(t *testing.T) {
 	require.NoError(t, after.Close())
 }
 
+// nothing is a part that makes a settlement a commit of its own.
+func nothing(*pebble.Batch) error { return nil }
+
 // TestSettlingTwiceIsHarmless: a settlement that is not yet in the ledger cannot be made twice either.
 func TestSettlingTwiceIsHarmless(t *testing.T) {
 	s := open(t, vfs.NewMem())
 	DelayMerge(s)
 	ann := userWithCredits(t, s)
 	settleOne(t, s, ann, "r1", 1)
-	require.NoError(t, s.ChargeSingle(ann, "r1", 1, evening))
 	require.NoError(t, s.SettleSingle(ann, "r1", 1, evening))
 	require.ErrorIs(t, s.SettleSingle(ann, "r1", 0, evening), ErrLedgerConflict)
+	require.NoError(t, s.ReserveSingle(ann, "r1", 1))
+	require.NoError(t, s.SettleSingle(ann, "r1", 1, evening, nothing))
 	settleOne(t, s, ann, "r2", 0)
-	require.NoError(t, s.ReserveSingle(ann, "r2", 1, evening), "as a new one")
+	require.NoError(t, s.ReserveSingle(ann, "r2", 1), "as a new one")
 	require.EqualValues(t, 1, s.Held(ann))
 	require.ErrorIs(t, s.SettleSingle(ann, "r2", 1, evening), ErrLedgerConflict)
 	require.NoError(t, s.SettleSingle(ann, "r2", 0, evening))

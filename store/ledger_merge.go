@@ -1,10 +1,8 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -15,11 +13,16 @@ import (
 const maxGroup = 256
 
 // journalSettlement writes a settlement to the journal. It merges the journal if that is full.
-func (s *Store) journalSettlement(one *single) {
+func (s *DB) journalSettlement(one *single) {
 	for {
 		entered, first := s.journal.appendSingle(one)
 		if first {
-			time.AfterFunc(s.journal.delay, s.mergeOnTimer)
+			time.AfterFunc(s.journal.delay, func() {
+				s.journal.mu.Lock()
+				s.journal.timerSet = false
+				s.journal.mu.Unlock()
+				s.mergeJournal()
+			})
 		}
 		if entered {
 			return
@@ -28,21 +31,19 @@ func (s *Store) journalSettlement(one *single) {
 	}
 }
 
-func (s *Store) mergeOnTimer() {
-	s.journal.timerFired()
-	s.mergeJournal()
-}
-
 // mergePending returns when the ledger has all settlements made before the call.
-func (s *Store) mergePending() {
-	if !s.journal.empty() {
+func (s *DB) mergePending() {
+	s.journal.mu.Lock()
+	pending := s.journal.last != s.journal.merged
+	s.journal.mu.Unlock()
+	if pending {
 		s.mergeJournal()
 	}
 }
 
 // mergeJournal moves the settlements of the journal into the ledger, in as many commits as needed and one sync. If it fails, the process
 // must end: the calls have been answered.
-func (s *Store) mergeJournal() {
+func (s *DB) mergeJournal() {
 	j := &s.journal
 	j.mergeMu.Lock()
 	defer j.mergeMu.Unlock()
@@ -53,7 +54,9 @@ func (s *Store) mergeJournal() {
 	complete := false
 	defer func() {
 		if !complete {
-			j.markBroken()
+			j.mu.Lock()
+			j.broken = true
+			j.mu.Unlock()
 		}
 	}()
 	end := j.applied + uint64(len(all))
@@ -62,15 +65,25 @@ func (s *Store) mergeJournal() {
 		s.mergeGroup(group, j.applied == end)
 	}
 	complete = true
-	j.markMerged(end)
+	j.mu.Lock()
+	j.merged = end
+	j.mu.Unlock()
 	for _, one := range all { // after the sync: released credits may be spent at once, and a crash must not lose only the release
-		one.balance.finishMerged(one)
-		one.recycle()
+		p := one.balance
+		p.mu.Lock()
+		delete(p.holds, one.request)
+		if one.record.Kind == Release {
+			p.pendingRelease -= one.held
+			p.free += one.held
+		}
+		p.mu.Unlock()
+		*one = single{} // nothing refers to it: the holds do not have it, and the ledger page with its record was written and emptied
+		s.balances.pool.Put(one)
 	}
 }
 
 // mergeGroup commits the settlements up to j.applied. The last commit of a merge is synced, and makes the earlier ones durable too.
-func (s *Store) mergeGroup(group []*single, last bool) {
+func (s *DB) mergeGroup(group []*single, last bool) {
 	b := s.db.NewBatch()
 	defer b.Close()
 	err := s.applyGroup(b, group, last)
@@ -85,23 +98,9 @@ func (s *Store) mergeGroup(group []*single, last bool) {
 // keyMerged is the key of the number of the last journal entry that is in the ledger.
 var keyMerged = key(tableMeta, "folded")
 
-func readMerged(r pebble.Reader) (uint64, error) {
-	v, err := get(r, keyMerged)
-	if errors.Is(err, ErrNotFound) {
-		return 0, nil
-	}
-	if err == nil && len(v) != 8 {
-		err = fmt.Errorf("the number of the last single has %d bytes, want 8", len(v))
-	}
-	if err != nil {
-		return 0, err
-	}
-	return binary.BigEndian.Uint64(v), nil
-}
-
 // replayJournal enters the settlements that the process before left in the journal and not in the ledger. It stops at a gap, which a
 // power failure may leave, because later settlements may depend on the missing one, and at one that the balance does not cover.
-func (s *Store) replayJournal(left []journalEntry) (err error) {
+func (s *DB) replayJournal(left []journalEntry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			lost, ok := p.(Lost)
@@ -111,7 +110,7 @@ func (s *Store) replayJournal(left []journalEntry) (err error) {
 			err = lost
 		}
 	}()
-	folded, err := readMerged(s.db)
+	folded, err := getUint64(s.db, keyMerged, "the number of the last single")
 	if err != nil {
 		return err
 	}
@@ -139,7 +138,7 @@ func (s *Store) replayJournal(left []journalEntry) (err error) {
 }
 
 // replayEntry makes a journal entry pending again.
-func (s *Store) replayEntry(e journalEntry) error {
+func (s *DB) replayEntry(e journalEntry) error {
 	p := s.balances.getOrCreate(e.account, s.stripeOf(e.account))
 	if err := s.loadBalance(p); err != nil {
 		return err
@@ -160,17 +159,30 @@ func (s *Store) replayEntry(e journalEntry) error {
 }
 
 // applyGroup puts the commit of a group in the log, under the locks of its accounts.
-func (s *Store) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
-	defer s.unlockStripes(s.lockStripes(all))
+func (s *DB) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
+	var locks uint64
+	for _, one := range all {
+		locks |= 1 << one.balance.stripe
+	}
+	for i := range s.stripeLocks { // in order, so that two callers cannot deadlock
+		if locks>>i&1 == 1 {
+			s.stripeLocks[i].Lock()
+			defer s.stripeLocks[i].Unlock()
+		}
+	}
 	for _, one := range all {
 		if err := s.stageSettlement(b, one); err != nil {
 			return err
 		}
 	}
-	for _, one := range all {
+	writer := &s.journal.writer
+	for _, one := range all { // the rest of each balance's staged page, and the balance after it
 		if p := one.balance; p.staged.active && p.staged.last != p.staged.written {
 			p.staged.written = p.staged.last
-			if err := s.journal.writeStaged(b, p); err != nil {
+			if err := writer.writePage(b, p.account, s.journal.process, &p.staged.page); err != nil {
+				return err
+			}
+			if err := writer.writeBalance(b, p.account, p.staged.ledger, p.staged.last); err != nil {
 				return err
 			}
 		}
@@ -178,84 +190,39 @@ func (s *Store) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 	if err := b.Set(keyMerged, appendUint64(nil, s.journal.applied), nil); err != nil {
 		return err
 	}
-	if err := s.putGroup(b, sync); err != nil {
+	if err := s.put(b, sync); err != nil {
 		return err
 	}
 	for _, one := range all {
-		one.balance.commitStaged()
+		if p := one.balance; p.staged.active {
+			p.ledger, p.last, p.staged = p.staged.ledger, p.staged.last, stagedBalance{page: p.staged.page}
+		}
 	}
 	return nil
 }
 
-// putGroup is put; only the last commit of a merge is synced.
-func (s *Store) putGroup(b *pebble.Batch, sync bool) error {
-	if sync {
-		return s.put(b)
-	}
-	defer panicAsLost()
-	return s.db.Apply(b, pebble.NoSync)
-}
-
-// writeStaged writes the rest of a balance's staged page, and the balance after it.
-func (j *journal) writeStaged(b *pebble.Batch, p *balance) error {
-	if err := j.writer.writePage(b, p.account, j.process, &p.staged.page); err != nil {
-		return err
-	}
-	return j.writer.writeBalance(b, p.account, p.staged.ledger, p.staged.last)
-}
-
-// commitStaged makes the staged balance the current one, once it is in the log.
-func (p *balance) commitStaged() {
-	if p.staged.active {
-		p.ledger, p.last, p.staged = p.staged.ledger, p.staged.last, stagedBalance{page: p.staged.page}
-	}
-}
-
-// stageSettlement adds one settlement to the staged balance. The caller holds the stripe of its account.
-func (s *Store) stageSettlement(b *pebble.Batch, one *single) error {
-	p := one.balance
-	if !p.staged.active {
-		p.staged = stagedBalance{ledger: p.ledger, last: p.last, written: p.last, page: p.staged.page, active: true}
-	}
+// stageSettlement adds one settlement to the staged balance, and puts it on the staged ledger page or, if it does not fit there, into
+// the batch after that page. The caller holds the stripe of its account.
+func (s *DB) stageSettlement(b *pebble.Batch, one *single) error {
+	p, r, writer := one.balance, &one.record, &s.journal.writer
 	d := &p.staged
-	r := &one.record
+	if !d.active {
+		*d = stagedBalance{ledger: p.ledger, last: p.last, written: p.last, page: d.page, active: true}
+	}
 	r.applyAfter(d.ledger, d.last)
 	if r.Balance < 0 {
 		panic("BUG: a single was held beyond the balance of " + p.account)
 	}
 	d.ledger, d.last = Credits{r.Balance, r.Reserved}, r.Number
-	return s.stageRecord(b, p, one)
-}
-
-// stageRecord puts a settlement on the staged ledger page or, if it does not fit there, into the batch after that page.
-func (s *Store) stageRecord(b *pebble.Batch, p *balance, one *single) error {
-	page := &p.staged.page
 	n, ours := s.requests.numberOf(one.request)
-	if !ours || !page.fits(n) {
-		if err := s.journal.writer.writePage(b, p.account, s.journal.process, page); err != nil {
+	if !ours || !d.page.fits(n) {
+		if err := writer.writePage(b, p.account, s.journal.process, &d.page); err != nil {
 			return err
 		}
 	}
 	if !ours {
-		return s.journal.writer.write(b, p.account, &one.record)
+		return writer.write(b, p.account, r)
 	}
-	page.add(&one.record, n)
+	d.page.add(r, n)
 	return nil
-}
-
-// lockStripes locks the accounts of a group, in order, so that two callers cannot deadlock.
-func (s *Store) lockStripes(all []*single) (set uint64) {
-	for _, one := range all {
-		set |= 1 << one.balance.stripe
-	}
-	for rest := set; rest != 0; rest &= rest - 1 {
-		s.stripeLocks[bits.TrailingZeros64(rest)].Lock()
-	}
-	return set
-}
-
-func (s *Store) unlockStripes(set uint64) {
-	for ; set != 0; set &= set - 1 {
-		s.stripeLocks[bits.TrailingZeros64(set)].Unlock()
-	}
 }

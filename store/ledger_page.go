@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"errors"
 	"strings"
 	"time"
 
@@ -220,7 +219,7 @@ func (lw *ledgerWriter) writePage(b *pebble.Batch, account string, process [proc
 
 // findSingle finds the settlement of a single call on the ledger pages of its process that may have it: those whose first name is at
 // or less than pageSpan before its name.
-func findSingle(r pebble.Reader, account, cause string) (Entry, error) {
+func findSingle(r pebble.Reader, account, cause string) (found Entry, err error) {
 	process, n, ok := parseName(strings.TrimPrefix(cause, singleCause))
 	if !ok {
 		return Entry{}, ErrNotFound
@@ -229,39 +228,31 @@ func findSingle(r pebble.Reader, account, cause string) (Entry, error) {
 	if n >= pageSpan {
 		least = n - pageSpan + 1
 	}
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: appendPageKey(nil, account, process, least), UpperBound: appendPageKey(nil, account, process, n+1)})
-	if err != nil {
-		return Entry{}, err
-	}
-	e, err := findOnPages(r, it, account, cause, n)
-	return e, errors.Join(err, it.Close())
-}
-
-func findOnPages(r pebble.Reader, it *pebble.Iterator, account, cause string, n uint64) (Entry, error) {
-	for ok := it.First(); ok; ok = it.Next() {
-		v := it.Value()
+	err = walk(r, appendPageKey(nil, account, process, least), appendPageKey(nil, account, process, n+1), false, func(_, v []byte) error {
 		if len(v) != 16 {
-			return Entry{}, errBadRecord
+			return errBadRecord
 		}
 		if binary.BigEndian.Uint64(v[8:]) < n {
-			continue
+			return nil
 		}
-		v, err := get(r, numberedKey(tableLedger, account, binary.BigEndian.Uint64(v)))
+		page, err := get(r, numberedKey(tableLedger, account, binary.BigEndian.Uint64(v)))
 		if err != nil {
-			return Entry{}, err
+			return err
 		}
-		if len(v) == 0 || v[0] != pageForm {
-			return Entry{}, errBadRecord
+		if len(page) == 0 || page[0] != pageForm {
+			return errBadRecord
 		}
-		ends, err := readPage(v[1:])
-		if err != nil {
-			return Entry{}, err
-		}
-		for i := range ends {
-			if ends[i].Cause == cause {
-				return ends[i].Entry, nil
+		ends, err := readPage(page[1:])
+		for _, end := range ends {
+			if end.Cause == cause {
+				found = end.Entry
+				return errStop
 			}
 		}
+		return err
+	})
+	if err == nil && found.ID == "" {
+		err = ErrNotFound
 	}
-	return Entry{}, errors.Join(ErrNotFound, it.Error())
+	return found, err
 }

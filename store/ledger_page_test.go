@@ -88,7 +88,7 @@ func settleTogether(t *testing.T, s *Store, account string, names ...string) {
 
 // settleOne reserves one credit and settles.
 func settleOne(t require.TestingT, s *Store, account, name string, used int64) {
-	require.NoError(t, s.ReserveSingle(account, name, 1, evening))
+	require.NoError(t, s.ReserveSingle(account, name, 1))
 	require.NoError(t, s.SettleSingle(account, name, used, evening))
 }
 
@@ -141,7 +141,8 @@ func TestSinglesOfACommitShareAPage(t *testing.T) {
 			require.Equal(t, singleCause+name, e.Cause)
 			require.NoError(t, s.SettleSingle(ann, name, 1, evening))
 			require.ErrorIs(t, s.SettleSingle(ann, name, 0, evening), ErrLedgerConflict)
-			require.NoError(t, s.ChargeSingle(ann, name, 1, evening))
+			require.NoError(t, s.ReserveSingle(ann, name, 1))
+			require.NoError(t, s.SettleSingle(ann, name, 1, evening, nothing))
 		}
 		_, err = entryByID(s.db, ann, singleCause+a+"/k_3")
 		require.ErrorIs(t, err, ErrNotFound)
@@ -160,7 +161,7 @@ func TestFormat1IsRead(t *testing.T) {
 	s := open(t, fs)
 	ann := userWithCredits(t, s)
 	name := s.NewRequest()
-	require.NoError(t, s.ReserveSingle(ann, name, 1, evening))
+	require.NoError(t, s.ReserveSingle(ann, name, 1))
 	require.NoError(t, s.SettleSingle(ann, name, 1, evening))
 	s.mergePending()
 	require.Equal(t, []byte{'{', pairForm}, storedForms(t, s, ann), "as format 1 wrote it")

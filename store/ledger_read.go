@@ -11,6 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
+// Billing is the credits of accounts: their ledgers, and the reservations and settlements of single calls.
+type Billing struct{ *DB }
+
 // MaxPage is the greatest number of items in one listing.
 const MaxPage = 1000
 
@@ -22,7 +25,7 @@ func pageSize(limit int) int {
 }
 
 // Credits returns the account's credits; zero for an account without a ledger.
-func (s *Store) Credits(account string) (Credits, error) {
+func (s *Billing) Credits(account string) (Credits, error) {
 	s.mergePending()
 	c, _, err := readBalance(s.db, account)
 	return c, err
@@ -30,35 +33,35 @@ func (s *Store) Credits(account string) (Credits, error) {
 
 // Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
 // MaxPage of them.
-func (s *Store) Ledger(account string, before uint64, limit int) ([]Entry, error) {
+func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, error) {
 	s.mergePending()
 	prefix := keyPrefix(tableLedger, account)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
-	if err != nil {
-		return nil, err
+	upper := prefixEnd(prefix)
+	if before > 0 { // each key has the entries since the key before it: the first with this number or a greater one has the newest entry
+		err := scan(s.db, prefix, numberedKey(tableLedger, account, before-1), func(k, _ []byte) error {
+			upper = append(bytes.Clone(k), 0)
+			return errStop
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	defer it.Close()
 	var entries, decoded []Entry
-	for ok := seekNewest(it, account, before); ok && len(entries) < pageSize(limit); ok = it.Prev() {
-		if decoded, err = readEntries(decoded[:0], it.Value()); err != nil {
-			return nil, fmt.Errorf("ledger of %s: %w", account, err)
+	err := walk(s.db, prefix, upper, true, func(_, v []byte) (err error) {
+		if decoded, err = readEntries(decoded[:0], v); err != nil {
+			return fmt.Errorf("ledger of %s: %w", account, err)
 		}
 		for _, e := range slices.Backward(decoded) {
-			if (before == 0 || e.Number < before) && len(entries) < pageSize(limit) {
-				entries = append(entries, e)
+			if before > 0 && e.Number >= before {
+				continue
+			}
+			if entries = append(entries, e); len(entries) == pageSize(limit) {
+				return errStop
 			}
 		}
-	}
-	return entries, it.Error()
-}
-
-// seekNewest moves to the key that has the entry before a number: the first key with that entry's number or a greater one, because
-// each key has the entries since the key before it. Zero means the last key.
-func seekNewest(it *pebble.Iterator, account string, before uint64) bool {
-	if before > 0 && it.SeekGE(numberedKey(tableLedger, account, before-1)) {
-		return true
-	}
-	return it.Last()
+		return nil
+	})
+	return entries, err
 }
 
 // CreditGrant is credits that an admin gives to an account or, if negative, takes back; the balance must cover them.
@@ -69,7 +72,7 @@ type CreditGrant struct {
 }
 
 // GrantCredits adds a grant to the account's balance, with an audit event.
-func (s *Store) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
+func (s *Billing) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
 	if g.ID == "" {
 		g.ID = newID("g_")
 	}
@@ -96,15 +99,14 @@ func grantPart(account, id string, credits int64, note string, now time.Time) Pa
 
 // CheckLedger verifies the account's ledger and returns what is wrong, if anything: the balance must be the sum of the
 // entries and not negative after any of them, and reserved must be the sum of the open reservations.
-func (s *Store) CheckLedger(account string) error {
+func (s *Billing) CheckLedger(account string) error {
 	s.mergePending()
 	view := s.db.NewSnapshot()
 	defer view.Close()
 	var sum Credits
 	var count uint64
 	var decoded []Entry
-	err := scan(view, keyPrefix(tableLedger, account), nil, func(_, v []byte) error {
-		var err error
+	err := scan(view, keyPrefix(tableLedger, account), nil, func(_, v []byte) (err error) {
 		if decoded, err = readEntries(decoded[:0], v); err != nil {
 			return err
 		}
@@ -119,7 +121,23 @@ func (s *Store) CheckLedger(account string) error {
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", account, err)
 	}
-	return checkTotals(view, account, sum, count)
+	have, last, err := readBalance(view, account)
+	if err != nil {
+		return err
+	}
+	if have != sum || last != count {
+		return fmt.Errorf("ledger of %s: the balance says %+v after %d entries, they sum to %+v after %d", account, have, last, sum, count)
+	}
+	var open int64
+	err = scan(view, keyPrefix(tableReserve, account), nil, func(_, v []byte) error {
+		n, err := decodeUint64(v, "a reservation")
+		open += int64(n)
+		return err
+	})
+	if err == nil && open != sum.Reserved {
+		err = fmt.Errorf("ledger of %s: %d reserved, but the open reservations hold %d", account, sum.Reserved, open)
+	}
+	return err
 }
 
 // checked returns the credits after entry number count, and verifies that the entry has the same.
@@ -134,30 +152,10 @@ func (c Credits) checked(e Entry, count uint64) (Credits, error) {
 	return now, nil
 }
 
-func checkTotals(r pebble.Reader, account string, sum Credits, count uint64) error {
-	have, last, err := readBalance(r, account)
-	if err != nil {
-		return err
-	}
-	if have != sum || last != count {
-		return fmt.Errorf("ledger of %s: the balance says %+v after %d entries, they sum to %+v after %d", account, have, last, sum, count)
-	}
-	var open int64
-	err = scan(r, keyPrefix(tableReserve, account), nil, func(_, v []byte) error {
-		n, err := decodeReserved(v)
-		open += n
-		return err
-	})
-	if err == nil && open != sum.Reserved {
-		err = fmt.Errorf("ledger of %s: %d reserved, but the open reservations hold %d", account, sum.Reserved, open)
-	}
-	return err
-}
-
 // splitKeyName splits a key into the name that keyPrefix put after the table, and the bytes after the zero byte.
-func splitKeyName(k []byte) (name string, rest []byte, ok bool) {
-	head, rest, ok := bytes.Cut(k[1:], []byte{0})
-	return string(head), rest, ok
+func splitKeyName(k []byte) (name string, rest []byte) {
+	head, rest, _ := bytes.Cut(k[1:], []byte{0})
+	return string(head), rest
 }
 
 // newID is a new identifier with 96 random bits.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -23,8 +24,8 @@ func settlementRecord(request string, used, held int64, now time.Time) record {
 	if used == 0 {
 		kind, n = Release, held
 	}
-	id := paidWork{kind: workSingle, ref: request}.id(kind)
-	cause := id[:len(id)-len(kind)-1]
+	id := singleCause + request + " " + string(kind)
+	cause := id[:len(singleCause)+len(request)]
 	return record{Pair: true, Entry: Entry{ID: id, Kind: kind, Credits: n, Cause: cause, At: now.UTC()}}
 }
 
@@ -33,15 +34,6 @@ func (r *record) applyAfter(c Credits, last uint64) {
 	reserved, _ := c.apply(Reserve, r.Credits)
 	now, amount := reserved.apply(r.Kind, r.Credits)
 	r.Number, r.Amount, r.Balance, r.Reserved = last+2, amount, now.Balance, now.Reserved
-}
-
-// reservation returns the first entry of a pair.
-func (r *record) reservation() Entry {
-	e := r.Entry
-	e.Number--
-	e.Kind, e.ID = Reserve, e.Cause+" "+string(Reserve)
-	e.Amount, e.Balance, e.Reserved = -e.Credits, e.Balance-r.Amount, e.Reserved+e.Credits
-	return e
 }
 
 // lookupID is the id by which the record is found.
@@ -55,7 +47,11 @@ func (r *record) lookupID() string {
 // entries appends the entries of the record to dst, oldest first.
 func (r *record) entries(dst []Entry) []Entry {
 	if r.Pair {
-		dst = append(dst, r.reservation())
+		e := r.Entry
+		e.Number--
+		e.Kind, e.ID = Reserve, e.Cause+" "+string(Reserve)
+		e.Amount, e.Balance, e.Reserved = -e.Credits, e.Balance-r.Amount, e.Reserved+e.Credits
+		dst = append(dst, e)
 	}
 	return append(dst, r.Entry)
 }
@@ -84,49 +80,31 @@ func (r *record) appendTo(dst []byte) ([]byte, error) {
 const singleCause = "single "
 
 // readRecord reads what appendTo wrote.
-func readRecord(v []byte) (r record, err error) {
+func readRecord(v []byte) (rec record, err error) {
 	if len(v) == 0 || v[0] != pairForm {
-		err = json.Unmarshal(v, &r.Entry)
-		return r, err
+		err = json.Unmarshal(v, &rec.Entry)
+		return rec, err
 	}
-	return readPair(v[1:])
-}
-
-func readPair(v []byte) (record, error) {
-	var n [4]uint64
-	kind, v := cutByte(v)
-	for i := range n {
-		size := 0
-		if n[i], size = binary.Uvarint(v); size <= 0 || (i > 0 && n[i] > uint64(MaxCredits)) {
-			return record{}, errBadRecord
-		}
-		v = v[size:]
-	}
-	if len(v) < 8 {
+	r := reader{v: v[1:]}
+	kind, number := r.bytes(1), r.uvarint(math.MaxUint64)
+	used, balance, reserved := int64(r.uvarint(uint64(MaxCredits))), int64(r.uvarint(uint64(MaxCredits))), int64(r.uvarint(uint64(MaxCredits)))
+	unix := r.bytes(8)
+	if r.failed {
 		return record{}, errBadRecord
 	}
-	at := time.Unix(0, int64(binary.BigEndian.Uint64(v))).UTC()
-	used, held := int64(n[1]), int64(0)
-	if kind == Release[0] {
+	held := int64(0)
+	if kind[0] == Release[0] {
 		used, held = 0, used
 	}
-	r := settlementRecord(string(v[8:]), used, held, at)
-	if r.Kind[0] != kind {
+	rec = settlementRecord(string(r.v), used, held, time.Unix(0, int64(binary.BigEndian.Uint64(unix))))
+	if rec.Kind[0] != kind[0] {
 		return record{}, errBadRecord
 	}
-	r.Number, r.Balance, r.Reserved = n[0], int64(n[2]), int64(n[3])
-	if r.Kind == Release {
-		r.Amount = r.Credits
+	rec.Number, rec.Balance, rec.Reserved = number, balance, reserved
+	if rec.Kind == Release {
+		rec.Amount = rec.Credits
 	}
-	return r, nil
-}
-
-// cutByte splits off the first byte; 0 if there is none.
-func cutByte(v []byte) (byte, []byte) {
-	if len(v) == 0 {
-		return 0, nil
-	}
-	return v[0], v[1:]
+	return rec, nil
 }
 
 // appendKeyNumber appends a numberedKey to dst.
@@ -159,6 +137,6 @@ func (lw *ledgerWriter) write(b *pebble.Batch, account string, r *record) error 
 
 func (lw *ledgerWriter) writeBalance(b *pebble.Batch, account string, c Credits, last uint64) error {
 	lw.k = append(append(lw.k[:0], tableBalance), account...)
-	lw.v = appendBalance(lw.v[:0], c, last)
+	lw.v = appendUint64(appendUint64(appendUint64(lw.v[:0], uint64(c.Balance)), uint64(c.Reserved)), last)
 	return b.Set(lw.k, lw.v, nil)
 }

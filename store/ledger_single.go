@@ -11,7 +11,7 @@ import (
 // ReserveSingle sets credits aside for one single call, in memory only: nothing is charged before SettleSingle, even if the
 // process ends. request must be from NewRequest and new for every call. It must not be one that a client can choose, because
 // an identifier is charged only once.
-func (s *Store) ReserveSingle(account, request string, credits int64, now time.Time) error {
+func (s *Billing) ReserveSingle(account, request string, credits int64) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
 	}
@@ -37,18 +37,34 @@ func (s *Store) ReserveSingle(account, request string, credits int64, now time.T
 	}
 }
 
-func (s *Store) loadBalance(p *balance) error {
+// loadBalance syncs the log and loads a balance from the ledger, unless that was done.
+func (s *DB) loadBalance(p *balance) error {
 	mu := &s.stripeLocks[p.stripe]
 	mu.Lock()
 	defer mu.Unlock()
-	return p.loadFrom(s.db)
+	if p.ledgerKnown {
+		return nil
+	}
+	defer panicAsLost()
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		panic(Lost(err.Error()))
+	}
+	c, last, err := readBalance(s.db, p.account)
+	if err != nil {
+		return err
+	}
+	p.ledger, p.last, p.ledgerKnown = c, last, true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free, p.freeKnown = c.Balance, true
+	return nil
 }
 
 // SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. When it returns nil, the settlement
 // survives the end of the process, but may be lost in a power failure within mergeDelay and a sync. With further parts, such as
 // KeepAnswer, it is one synced commit with them. After an error the reservation is unchanged. Repeating a settlement that has
 // returned has no effect.
-func (s *Store) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
+func (s *Billing) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
 	var one *single
 	err := ErrNotFound
 	if p := s.balances.find(account); p != nil {
@@ -58,28 +74,38 @@ func (s *Store) SettleSingle(account, request string, used int64, now time.Time,
 		}
 	}
 	if errors.Is(err, ErrNotFound) {
-		inspect := func(b *pebble.Batch) error { return paidWork{account, workSingle, request}.checkSettled(b, used) }
+		cause := singleCause + request // and the id by which its charge or release is found
+		inspect := func(b *pebble.Batch) error { return checkSettled(b, account, cause, cause, used) }
 		return s.Commit(account, append([]Part{inspect}, extra...)...)
 	}
 	if err != nil {
 		return err
 	}
-	r := settlementRecord(request, used, one.held, now)
-	if len(extra) == 0 {
-		return s.settle(one, r, used)
+	p, r := one.balance, settlementRecord(request, used, one.held, now)
+	if len(extra) > 0 {
+		r := r // so that only this way moves it to the heap
+		enter := func(b *pebble.Batch) error {
+			if exists, err := s.singleEntered(b, account, request, &r); exists || err != nil {
+				return err
+			}
+			have, last, err := readBalance(b, account)
+			if err != nil {
+				return err
+			}
+			if have.Balance < r.Credits {
+				return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
+			}
+			r.applyAfter(have, last)
+			return writeRecord(b, account, &r)
+		}
+		if err := s.commit(account, one.held, append([]Part{enter}, extra...)); err != nil {
+			p.unclaim(one)
+			return err
+		}
+		p.dropHold(one, 0) // the commit has freed the unused rest
+		return nil
 	}
-	if err := s.commit(account, one.held, append([]Part{s.enterSingle(account, request, r)}, extra...)); err != nil {
-		one.balance.unclaim(one)
-		return err
-	}
-	one.balance.dropHold(one, 0) // the commit has freed the unused rest
-	return nil
-}
-
-// settle puts the settlement of a claimed single in the journal.
-func (s *Store) settle(one *single, r record, used int64) error {
-	p := one.balance
-	exists, err := s.singleEntered(s.db, p.account, one.request, &r)
+	exists, err := s.singleEntered(s.db, account, request, &r)
 	switch {
 	case err != nil:
 		p.unclaim(one)
@@ -93,23 +119,8 @@ func (s *Store) settle(one *single, r record, used int64) error {
 	return err
 }
 
-// ChargeSingle reserves and charges in one commit, for an answer that needs no work.
-func (s *Store) ChargeSingle(account, request string, used int64, now time.Time, extra ...Part) error {
-	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
-		return err
-	}
-	if used < 0 || used > MaxCredits {
-		return ErrCreditsRange
-	}
-	if used == 0 {
-		return s.Commit(account, extra...)
-	}
-	s.mergePending() // it may have been settled
-	return s.Commit(account, append([]Part{s.enterSingle(account, request, settlementRecord(request, used, used, now))}, extra...)...)
-}
-
 // singleEntered reports whether the ledger already has the settlement of a single call; it is an error if that differs.
-func (s *Store) singleEntered(in pebble.Reader, account, request string, r *record) (bool, error) {
+func (s *Billing) singleEntered(in pebble.Reader, account, request string, r *record) (bool, error) {
 	if s.requests.markUsed(request) {
 		return false, nil
 	}
@@ -121,22 +132,4 @@ func (s *Store) singleEntered(in pebble.Reader, account, request string, r *reco
 		return false, err
 	}
 	return true, checkSameEntry(old, r.Entry)
-}
-
-// enterSingle is the part that enters a settlement into the ledger, once.
-func (s *Store) enterSingle(account, request string, r record) Part {
-	return func(b *pebble.Batch) error {
-		if exists, err := s.singleEntered(b, account, request, &r); exists || err != nil {
-			return err
-		}
-		have, last, err := readBalance(b, account)
-		if err != nil {
-			return err
-		}
-		if have.Balance < r.Credits {
-			return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
-		}
-		r.applyAfter(have, last)
-		return writeRecord(b, account, &r)
-	}
 }

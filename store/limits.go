@@ -15,17 +15,11 @@ import (
 
 const day = 24 * time.Hour
 
-// PublicLimits are the limits of the anonymous endpoint.
-type PublicLimits struct {
-	PerDay, PerWeek int // of a client address: an IPv4 address, or an IPv6 /64
-	NetworkTimes    int // factor of these limits for an IPv6 /48
-	GlobalPerDay    int // of all clients together
-}
-
-// DefaultPublicLimits returns the default limits.
-func DefaultPublicLimits() PublicLimits {
-	return PublicLimits{PerDay: 3, PerWeek: 10, NetworkTimes: 10, GlobalPerDay: 1000}
-}
+// The limits of the anonymous endpoint, of a client address: an IPv4 address, or an IPv6 /64.
+const (
+	publicPerDay, publicPerWeek = 3, 10
+	networkTimes                = 10 // factor of these limits for an IPv6 /48
+)
 
 // singleWindows are the minute windows of accounts. They are only in memory: a restart loses a minute. There is at most one
 // window for each account, of at most maxExactMarks+1 marks.
@@ -35,17 +29,14 @@ type singleWindows struct {
 }
 
 // AllowSingle checks and counts one request of the account to the single endpoint.
-func (s *Store) AllowSingle(account string, now time.Time) Decision {
-	u, _ := s.accountCache.user(account)
-	sw := &s.accountCache.singles
+func (s *Accounts) AllowSingle(account string, now time.Time) Decision {
+	u, _ := s.user(account)
+	sw := &s.singles
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	w := sw.byAccount[account]
 	if w == nil {
 		w = new(window)
-		if sw.byAccount == nil {
-			sw.byAccount = make(map[string]*window)
-		}
 		sw.byAccount[account] = w
 	}
 	return w.allow(Limit{u.SinglePerMinute(), time.Minute}, now)
@@ -55,54 +46,37 @@ func (s *Store) AllowSingle(account string, now time.Time) Decision {
 const bulkWindow = "bulk/"
 
 // AllowBulk checks and counts one request of the account to the bulk endpoint; the window survives a restart.
-func (s *Store) AllowBulk(account string, now time.Time) (d Decision, err error) {
-	u, _ := s.accountCache.user(account)
-	limits := []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}
-	err = s.Commit(account, func(b *pebble.Batch) error {
-		d, err = allowAll(b, limits, now)
-		return err
-	})
-	return d, err
+func (s *Accounts) AllowBulk(account string, now time.Time) (Decision, error) {
+	u, _ := s.user(account)
+	return s.allowAll(account, []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}, now)
 }
 
 // publicLock serialises the counting of anonymous requests.
 const publicLock = "\x00public"
 
 // AllowPublic checks and counts one anonymous request from a client address: by address, by network and globally. A refused
-// request is not counted. Addresses are stored only as HMAC.
-func (s *Store) AllowPublic(client netip.Addr, l PublicLimits, now time.Time) (d Decision, err error) {
+// request is not counted. Addresses are stored only as HMAC. perDay is the limit of all clients together.
+func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decision, error) {
 	secret, err := s.Secret("client addresses")
 	if err != nil {
 		return Decision{}, err
 	}
-	limits := append(l.windowsOf(client, secret), namedLimit{"public/all", Limit{l.GlobalPerDay, day}})
-	err = s.Commit(publicLock, func(b *pebble.Batch) error {
-		d, err = allowAll(b, limits, now)
-		return err
-	})
-	return d, err
-}
-
-// windowsOf returns the windows that count a client's address.
-func (l PublicLimits) windowsOf(client netip.Addr, secret []byte) []namedLimit {
 	client = client.Unmap().WithZone("")
-	own, wide := client.BitLen(), 0
+	var limits []namedLimit
+	add := func(bits, times int) {
+		p, _ := client.Prefix(bits) // an invalid address has the zero prefix: all such clients share one window
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(p.String()))
+		name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
+		limits = append(limits, namedLimit{name + "/d", Limit{publicPerDay * times, day}}, namedLimit{name + "/w", Limit{publicPerWeek * times, 7 * day}})
+	}
 	if client.Is6() {
-		own, wide = 64, 48
+		add(64, 1)
+		add(48, networkTimes)
+	} else {
+		add(client.BitLen(), 1)
 	}
-	limits := l.windowsOfPrefix(client, own, 1, secret)
-	if wide > 0 {
-		limits = append(limits, l.windowsOfPrefix(client, wide, l.NetworkTimes, secret)...)
-	}
-	return limits
-}
-
-func (l PublicLimits) windowsOfPrefix(client netip.Addr, bits, times int, secret []byte) []namedLimit {
-	p, _ := client.Prefix(bits) // an invalid address has the zero prefix: all such clients share one window
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(p.String()))
-	name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
-	return []namedLimit{{name + "/d", Limit{l.PerDay * times, day}}, {name + "/w", Limit{l.PerWeek * times, 7 * day}}}
+	return s.allowAll(publicLock, append(limits, namedLimit{"public/all", Limit{perDay, day}}), now)
 }
 
 // namedLimit is a stored window and its limit.
@@ -111,32 +85,33 @@ type namedLimit struct {
 	Limit
 }
 
-// allowAll checks one event against all limits, and counts it for each if all of them allow it.
-func allowAll(b *pebble.Batch, limits []namedLimit, now time.Time) (Decision, error) {
-	windows := make([]window, len(limits))
-	var d Decision
-	for i, l := range limits {
-		w, err := readStoredWindow(b, l.name)
-		if err != nil {
-			return Decision{}, err
+// allowAll checks one event against all limits, and counts it for each if all of them allow it, in one commit under the account's
+// lock.
+func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decision, err error) {
+	err = s.Commit(lock, func(b *pebble.Batch) error {
+		windows := make([]window, len(limits))
+		for i, l := range limits {
+			if windows[i], err = readStoredWindow(b, l.name); err != nil {
+				return err
+			}
+			one := windows[i].peek(l.Limit, now)
+			if d = stricter(d, one); i == 0 {
+				d = one
+			}
 		}
-		one := w.peek(l.Limit, now)
-		if d = stricter(d, one); i == 0 {
-			d = one
+		if !d.OK {
+			return nil
 		}
-		windows[i] = w
-	}
-	if !d.OK {
-		return d, nil
-	}
-	for i, l := range limits {
-		windows[i].add(l.Limit, now)
-		v := appendExpiry(nil, now.Add(l.Per))
-		if err := b.Set(key(tableWindow, l.name), windows[i].appendTo(v), nil); err != nil {
-			return Decision{}, err
+		for i, l := range limits {
+			windows[i].add(l.Limit, now)
+			v := appendUint64(nil, uint64(now.Add(l.Per).UnixNano()))
+			if err := b.Set(key(tableWindow, l.name), windows[i].appendTo(v), nil); err != nil {
+				return err
+			}
 		}
-	}
-	return d, nil
+		return nil
+	})
+	return d, err
 }
 
 // readStoredWindow reads a window: eight bytes with the time at which its last mark leaves it, then the marks.
@@ -158,13 +133,15 @@ func readStoredWindow(r pebble.Reader, name string) (window, error) {
 	return w, nil
 }
 
-// SweepWindows deletes the stored windows that are empty by now, and returns their number. The process that runs the store
-// calls it about once an hour.
+// SweepWindows deletes the stored windows that are empty by now, and returns their number.
 func (s *Store) SweepWindows(now time.Time) (int, error) {
-	return s.sweep([]byte{tableWindow}, now, func(k, _ []byte) expiredRecord {
-		if account, ok := strings.CutPrefix(string(k[1:]), bulkWindow); ok {
-			return expiredRecord{lock: account}
+	return s.sweep([]byte{tableWindow}, func(k, v []byte) (*deletion, error) {
+		if !hasExpired(v, now) {
+			return nil, nil
 		}
-		return expiredRecord{lock: publicLock}
+		if account, ok := strings.CutPrefix(string(k[1:]), bulkWindow); ok {
+			return &deletion{lock: account}, nil
+		}
+		return &deletion{lock: publicLock}, nil
 	})
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -38,38 +39,20 @@ type window struct {
 	total int // of all marks
 }
 
-// granularity is the span in nanoseconds whose events share a mark; 0 if each event has its own.
-func (l Limit) granularity() int64 {
-	if l.N <= maxExactMarks {
-		return 0
-	}
-	return int64(l.Per) / maxExactMarks
-}
-
-// prune drops the marks that have left the window at now, and moves marks from the future (the clock was set back) to now, so
-// that none lasts longer than a span.
-func (w *window) prune(l Limit, now int64) {
-	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > now; i-- {
-		w.marks[i].at = now
+// peek checks one event at now without counting it. It drops the marks that have left the window, and moves marks from the future (the
+// clock was set back) to now, so that none lasts longer than a span.
+func (w *window) peek(l Limit, now time.Time) Decision {
+	at := now.UnixNano()
+	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > at; i-- {
+		w.marks[i].at = at
 	}
 	out := 0
-	for out < len(w.marks) && w.marks[out].at+int64(l.Per) <= now {
+	for out < len(w.marks) && w.marks[out].at+int64(l.Per) <= at {
 		w.total -= int(w.marks[out].n)
 		out++
 	}
-	if out > 0 {
-		w.marks = append(w.marks[:0], w.marks[out:]...)
-	}
-}
-
-// count is the number of events in the window as last pruned.
-func (w *window) count() int { return w.total }
-
-// peek checks one event at now without counting it.
-func (w *window) peek(l Limit, now time.Time) Decision {
-	at := now.UnixNano()
-	w.prune(l, at)
-	used := w.count()
+	w.marks = slices.Delete(w.marks, 0, out)
+	used := w.total
 	d := Decision{OK: used < l.N, Limit: l.N, Remaining: max(l.N-used-1, 0)}
 	if d.OK {
 		d.Reset = l.Per
@@ -98,8 +81,8 @@ func (w *window) add(l Limit, now time.Time) {
 	at := now.UnixNano()
 	w.total++
 	if last := len(w.marks) - 1; last >= 0 {
-		m := &w.marks[last]
-		if granularity := l.granularity(); at-m.at <= 0 || (granularity > 0 && at/granularity == m.at/granularity) {
+		m, shared := &w.marks[last], int64(l.Per)/maxExactMarks
+		if at <= m.at || (l.N > maxExactMarks && at/shared == m.at/shared) {
 			m.n++
 			m.at = max(m.at, at)
 			return

@@ -69,10 +69,10 @@ func TestWindowIsExact(t *testing.T) {
 				require.Equal(rt, max(free, time.Second), d.RetryAfter)
 			}
 			require.Equal(rt, l.N-len(counted), d.Remaining)
-			require.Equal(rt, len(counted), w.count())
+			require.Equal(rt, len(counted), w.total)
 			again, err := readWindow(w.appendTo(nil))
 			require.NoError(rt, err)
-			require.Equal(rt, w.count(), again.count())
+			require.Equal(rt, w.total, again.total)
 		}
 	})
 }

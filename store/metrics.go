@@ -9,14 +9,14 @@ var (
 )
 
 // Describe and Collect make a Store a prometheus.Collector.
-func (s *Store) Describe(out chan<- *prometheus.Desc) {
+func (s *DB) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{sizeDesc, walDesc, compactDesc} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (s *Store) Collect(out chan<- prometheus.Metric) {
+func (s *DB) Collect(out chan<- prometheus.Metric) {
 	m := s.db.Metrics()
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(m.DiskSpaceUsage()))
 	out <- prometheus.MustNewConstMetric(walDesc, prometheus.CounterValue, float64(m.WAL.BytesWritten))

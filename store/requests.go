@@ -80,4 +80,4 @@ func parseName(name string) (process [processBytes]byte, n uint64, ok bool) {
 }
 
 // NewRequest returns a new name for a request: 24 hexadecimal digits, unique across processes and stores.
-func (s *Store) NewRequest() string { return s.requests.next() }
+func (s *Billing) NewRequest() string { return s.requests.next() }

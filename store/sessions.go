@@ -28,17 +28,30 @@ type Session struct {
 	Agent   string    `json:"agent,omitempty"` // User-Agent of the browser
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
+	hash    KeyHash   // of the token
 }
 
 // tokenLength is the length of a token: 256 bits in base62.
 const tokenLength = 43
 
-// CreateSession logs the account in for ttl and returns the token of its cookie.
-func (s *Store) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
+// CreateSession logs the account in for ttl and returns the token of its cookie. It ends the account's expired sessions, and its
+// oldest ones until there is room for one more.
+func (s *Logins) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
 	token = randomBase62(tokenLength)
 	hash := hashSecret(token)
-	one = Session{ID: sessionID(hash), Account: account, Agent: agent[:min(len(agent), 200)], Created: now.UTC(), Expires: now.Add(ttl).UTC()}
-	err = s.Commit(account, evictSessions(account, now), func(b *pebble.Batch) error {
+	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), 200)], Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
+	err = s.Commit(account, func(b *pebble.Batch) error {
+		room := MaxSessions - 1
+		err := dropSessionsIf(account, func(one Session) bool { // newest first
+			open := now.Before(one.Expires)
+			if open {
+				room--
+			}
+			return !open || room < 0
+		})(b)
+		if err != nil {
+			return err
+		}
 		rec, err := readUser(b, account)
 		if err != nil {
 			return err
@@ -46,7 +59,7 @@ func (s *Store) CreateSession(account, agent string, ttl time.Duration, now time
 		if rec.Disabled {
 			return ErrDisabled
 		}
-		return one.write(b, hash)
+		return errors.Join(setExpiring(b, sessionKey(hash), one.Expires, one), b.Set(subKey(tableAccountSession, account, hash[:]), nil, nil))
 	})
 	if err != nil {
 		return "", Session{}, err
@@ -54,52 +67,34 @@ func (s *Store) CreateSession(account, agent string, ttl time.Duration, now time
 	return token, one, nil
 }
 
-func sessionID(hash KeyHash) string { return hex.EncodeToString(hash[:8]) }
+func sessionKey(hash KeyHash) []byte { return key(tableSession, string(hash[:])) }
 
-func sessionKey(hash []byte) []byte { return key(tableSession, string(hash)) }
-
-func accountSessionKey(account string, hash []byte) []byte {
-	return append(keyPrefix(tableAccountSession, account), hash...)
-}
-
-func (one Session) write(b *pebble.Batch, hash KeyHash) error {
-	body, err := json.Marshal(one)
-	if err != nil {
-		return err
-	}
-	if err := b.Set(sessionKey(hash[:]), append(appendExpiry(nil, one.Expires), body...), nil); err != nil {
-		return err
-	}
-	return b.Set(accountSessionKey(one.Account, hash[:]), nil, nil)
-}
-
-func readSession(r pebble.Reader, hash []byte) (Session, error) {
+func readSession(r pebble.Reader, hash KeyHash) (one Session, err error) {
 	v, err := get(r, sessionKey(hash))
 	if err != nil {
-		return Session{}, err
+		return one, err
 	}
-	var one Session
 	if len(v) < expirySize {
 		return one, errors.New("a session record is damaged")
 	}
+	one.hash = hash
 	err = json.Unmarshal(v[expirySize:], &one)
 	return one, err
 }
 
 // Session returns the session of a token, and its account.
-func (s *Store) Session(token string, now time.Time) (Session, User, error) {
+func (s *Logins) Session(token string, now time.Time) (Session, User, error) {
 	if len(token) != tokenLength {
 		return Session{}, User{}, ErrNoSession
 	}
-	hash := hashSecret(token)
-	one, err := readSession(s.db, hash[:])
+	one, err := readSession(s.db, hashSecret(token))
 	if errors.Is(err, ErrNotFound) || (err == nil && !now.Before(one.Expires)) {
 		return Session{}, User{}, ErrNoSession
 	}
 	if err != nil {
 		return Session{}, User{}, fmt.Errorf("session: %w", err)
 	}
-	u, ok := s.accountCache.user(one.Account)
+	u, ok := s.user(one.Account)
 	if !ok || u.Disabled {
 		return Session{}, User{}, ErrNoSession
 	}
@@ -107,36 +102,35 @@ func (s *Store) Session(token string, now time.Time) (Session, User, error) {
 }
 
 // Sessions lists the account's open sessions, newest first.
-func (s *Store) Sessions(account string, now time.Time) ([]Session, error) {
-	var open []Session
-	err := eachSession(s.db, account, func(_ []byte, one Session) error {
-		if now.Before(one.Expires) {
-			open = append(open, one)
-		}
-		return nil
-	})
-	slices.SortFunc(open, func(a, b Session) int { return b.Created.Compare(a.Created) })
-	return open, err
+func (s *Logins) Sessions(account string, now time.Time) ([]Session, error) {
+	all, err := allSessions(s.db, account)
+	return slices.DeleteFunc(all, func(one Session) bool { return !now.Before(one.Expires) }), err
 }
 
-func eachSession(r pebble.Reader, account string, visit func(hash []byte, one Session) error) error {
-	return scan(r, keyPrefix(tableAccountSession, account), nil, func(k, _ []byte) error {
-		_, hash, _ := splitKeyName(k)
-		one, err := readSession(r, hash)
+// allSessions returns the account's sessions, newest first, expired ones too.
+func allSessions(r pebble.Reader, account string) (all []Session, err error) {
+	err = scan(r, keyPrefix(tableAccountSession, account), nil, func(k, _ []byte) error {
+		_, hash := splitKeyName(k)
+		if len(hash) != len(KeyHash{}) {
+			return fmt.Errorf("session of %s: its hash has %d bytes", account, len(hash))
+		}
+		one, err := readSession(r, KeyHash(hash))
 		if err != nil {
 			return fmt.Errorf("session of %s: %w", account, err)
 		}
-		return visit(append([]byte(nil), hash...), one)
+		all = append(all, one)
+		return nil
 	})
+	slices.SortFunc(all, func(a, b Session) int { return b.Created.Compare(a.Created) })
+	return all, err
 }
 
 // EndSession ends the account's session with an id, or returns ErrNoSession.
-func (s *Store) EndSession(account, id string) error {
+func (s *Logins) EndSession(account, id string) error {
 	found := false
 	err := s.Commit(account, dropSessionsIf(account, func(one Session) bool {
-		match := one.ID == id
-		found = found || match
-		return match
+		found = found || one.ID == id
+		return one.ID == id
 	}))
 	if err == nil && !found {
 		return ErrNoSession
@@ -145,7 +139,7 @@ func (s *Store) EndSession(account, id string) error {
 }
 
 // EndSessions ends the account's sessions except the one with the id keep (all if it is empty).
-func (s *Store) EndSessions(account, keep string) error {
+func (s *Logins) EndSessions(account, keep string) error {
 	return s.Commit(account, dropSessions(account, keep))
 }
 
@@ -155,18 +149,15 @@ func dropSessions(account, keep string) Part {
 
 func dropSessionsIf(account string, end func(Session) bool) Part {
 	return func(b *pebble.Batch) error {
-		var hashes [][]byte
-		err := eachSession(b, account, func(hash []byte, one Session) error {
-			if end(one) {
-				hashes = append(hashes, hash)
-			}
-			return nil
-		})
+		all, err := allSessions(b, account)
 		if err != nil {
 			return err
 		}
-		for _, hash := range hashes {
-			if err := errors.Join(b.Delete(sessionKey(hash), nil), b.Delete(accountSessionKey(account, hash), nil)); err != nil {
+		for _, one := range all {
+			if !end(one) {
+				continue
+			}
+			if err := errors.Join(b.Delete(sessionKey(one.hash), nil), b.Delete(subKey(tableAccountSession, account, one.hash[:]), nil)); err != nil {
 				return err
 			}
 		}
@@ -174,36 +165,17 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 	}
 }
 
-// evictSessions ends the account's expired sessions, and its oldest ones until there is room for one more.
-func evictSessions(account string, now time.Time) Part {
-	return func(b *pebble.Batch) error {
-		var starts []time.Time
-		err := eachSession(b, account, func(_ []byte, one Session) error {
-			if now.Before(one.Expires) {
-				starts = append(starts, one.Created)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		slices.SortFunc(starts, time.Time.Compare)
-		surplus := len(starts) - (MaxSessions - 1)
-		return dropSessionsIf(account, func(one Session) bool {
-			return !now.Before(one.Expires) || (surplus > 0 && !one.Created.After(starts[surplus-1]))
-		})(b)
-	}
-}
-
-// SweepSessions deletes the expired sessions, and returns their number. The process that runs the store calls it about once an
-// hour.
-func (s *Store) SweepSessions(now time.Time) (int, error) {
-	return s.sweep([]byte{tableSession}, now, func(k, v []byte) expiredRecord {
+// SweepSessions deletes the expired sessions, and returns their number.
+func (s *Logins) SweepSessions(now time.Time) (int, error) {
+	return s.sweep([]byte{tableSession}, func(k, v []byte) (*deletion, error) {
 		var one Session
-		if len(v) < expirySize || json.Unmarshal(v[expirySize:], &one) != nil {
-			return expiredRecord{}
+		if !hasExpired(v, now) {
+			return nil, nil
 		}
-		return expiredRecord{lock: one.Account, secondKey: accountSessionKey(one.Account, k[1:])}
+		if len(v) < expirySize || json.Unmarshal(v[expirySize:], &one) != nil {
+			return &deletion{}, nil
+		}
+		return &deletion{lock: one.Account, secondKey: subKey(tableAccountSession, one.Account, k[1:])}, nil
 	})
 }
 

@@ -55,14 +55,18 @@ func (s *Store) NewCallbackSecret(account, by string, now time.Time) (string, er
 
 // SetCallbackSecret sets the account's signing secret; with an empty one, callbacks are not signed any more.
 func (s *Store) SetCallbackSecret(account, secret, by string, now time.Time) error {
-	k := append(keyPrefix(tableAccount, account), callbackSecret...)
+	k := subKey(tableAccount, account, callbackSecret)
 	event := AuditEvent{At: now, By: by, Action: "callback secret", Target: account, Note: "set"}
 	change := func(b *pebble.Batch) error { return b.Set(k, []byte(secret), nil) }
 	if secret == "" {
 		event.Note = "removed"
 		change = func(b *pebble.Batch) error { return b.Delete(k, nil) }
-	} else if err := checkCallbackSecret(secret); err != nil {
-		return err
+	} else {
+		enc, ok := strings.CutPrefix(secret, secretPrefix)
+		raw, err := base64.StdEncoding.DecodeString(enc)
+		if !ok || err != nil || len(raw) < 24 || len(raw) > 64 {
+			return ErrBadSecret
+		}
 	}
 	exists := func(b *pebble.Batch) error {
 		_, err := readUser(b, account)
@@ -74,20 +78,27 @@ func (s *Store) SetCallbackSecret(account, secret, by string, now time.Time) err
 	return nil
 }
 
-func checkCallbackSecret(secret string) error {
-	enc, ok := strings.CutPrefix(secret, secretPrefix)
-	raw, err := base64.StdEncoding.DecodeString(enc)
-	if !ok || err != nil || len(raw) < 24 || len(raw) > 64 {
-		return ErrBadSecret
-	}
-	return nil
-}
-
 // CallbackSecret returns the account's signing secret, empty if its callbacks are not signed.
 func (s *Store) CallbackSecret(account string) (string, error) {
-	v, err := get(s.db, append(keyPrefix(tableAccount, account), callbackSecret...))
+	v, err := get(s.db, subKey(tableAccount, account, callbackSecret))
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}
 	return string(v), err
+}
+
+// SaveClock stores the time of the wall clock.
+func (s *Store) SaveClock(now time.Time) error {
+	return s.Commit("", func(b *pebble.Batch) error {
+		return b.Set(key(tableMeta, "clock"), appendUint64(nil, uint64(now.UnixMilli())), nil)
+	})
+}
+
+// SavedClock returns the time that SaveClock stored last; zero for never.
+func (s *Store) SavedClock() (time.Time, error) {
+	n, err := getUint64(s.db, key(tableMeta, "clock"), "clock record")
+	if err != nil || n == 0 {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(int64(n)), nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -39,35 +38,21 @@ const ActionDownload = "download"
 // SweepDownloads deletes the events of downloads from before a time, and returns their number. An event that cannot be decoded stays,
 // and its error is returned after all others are deleted.
 func (s *Store) SweepDownloads(before time.Time) (n int, err error) {
-	upper := binary.BigEndian.AppendUint64([]byte{tableAudit}, uint64(before.UnixNano()))
+	upper := appendUint64([]byte{tableAudit}, uint64(before.UnixNano()))
 	var undecoded error // the last
-	for start := []byte(nil); ; {
-		var found [][]byte
-		if err := scan(s.db, []byte{tableAudit}, start, func(k, v []byte) error {
-			if bytes.Compare(k, upper) >= 0 || len(found) == sweepBatch {
-				return errStop
-			}
-			var a AuditEvent
-			if err := json.Unmarshal(v, &a); err != nil {
-				undecoded = fmt.Errorf("audit log, record %x: %w", k[1:], err)
-			} else if a.Action == ActionDownload {
-				found = append(found, bytes.Clone(k))
-			}
-			return nil
-		}); err != nil || len(found) == 0 {
-			return n, cmp.Or(err, undecoded)
+	n, err = s.sweep([]byte{tableAudit}, func(k, v []byte) (*deletion, error) {
+		var a AuditEvent
+		if bytes.Compare(k, upper) >= 0 {
+			return nil, errStop
 		}
-		if err := s.Commit("", func(b *pebble.Batch) (err error) {
-			for _, k := range found {
-				err = errors.Join(err, b.Delete(k, nil))
-			}
-			return err
-		}); err != nil {
-			return n, err
+		if err := json.Unmarshal(v, &a); err != nil {
+			undecoded = fmt.Errorf("audit log, record %x: %w", k[1:], err)
+		} else if a.Action == ActionDownload {
+			return &deletion{}, nil
 		}
-		n += len(found)
-		start = append(found[len(found)-1], 0)
-	}
+		return nil, nil
+	})
+	return n, cmp.Or(err, undecoded)
 }
 
 // actorSeparator separates the two parts of an actor.
@@ -79,12 +64,6 @@ func AuditActor(customer, from string) string {
 		return customer
 	}
 	return customer + actorSeparator + from
-}
-
-// actorName is an actor without the address.
-func actorName(actor string) string {
-	name, _, _ := strings.Cut(actor, actorSeparator)
-	return name
 }
 
 // maxNote bounds free text that people enter, maxEventNote that of an event: the longest description of a key fits.
@@ -99,7 +78,7 @@ func (a AuditEvent) write(b *pebble.Batch) error {
 		a.By, a.From, _ = strings.Cut(a.By, actorSeparator)
 	}
 	a.At = a.At.UTC()
-	k := binary.BigEndian.AppendUint64([]byte{tableAudit}, uint64(a.At.UnixNano()))
+	k := appendUint64([]byte{tableAudit}, uint64(a.At.UnixNano()))
 	return setJSON(b, append(k, newID("")...), a)
 }
 
@@ -112,21 +91,18 @@ const lastBackup = "last backup"
 // RecordBackup records that a backup of the store was made.
 func (s *Store) RecordBackup(by string, at time.Time) error {
 	setBackupTime := func(b *pebble.Batch) error {
-		return b.Set(key(tableSetting, lastBackup), binary.BigEndian.AppendUint64(nil, uint64(at.Unix())), nil)
+		return b.Set(key(tableSetting, lastBackup), appendUint64(nil, uint64(at.Unix())), nil)
 	}
 	return s.Commit("", setBackupTime, AuditEvent{At: at, By: by, Action: "backup", Target: "the state store"}.write)
 }
 
 // LastBackup returns the time of the last RecordBackup; zero for never. A restored store knows only the backups before its own.
 func (s *Store) LastBackup() (time.Time, error) {
-	v, err := get(s.db, key(tableSetting, lastBackup))
-	if errors.Is(err, ErrNotFound) {
-		return time.Time{}, nil
+	n, err := getUint64(s.db, key(tableSetting, lastBackup), "setting "+lastBackup)
+	if err != nil || n == 0 {
+		return time.Time{}, err
 	}
-	if err != nil || len(v) != 8 {
-		return time.Time{}, errors.Join(err, fmt.Errorf("setting %q: %d bytes, want 8", lastBackup, len(v)))
-	}
-	return time.Unix(int64(binary.BigEndian.Uint64(v)), 0), nil
+	return time.Unix(int64(n), 0), nil
 }
 
 // ErrBadCursor refuses a malformed cursor.
@@ -134,28 +110,13 @@ var ErrBadCursor = errors.New("no such cursor")
 
 // AuditEvents lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage events.
 func (s *Store) AuditEvents(cursor string, limit int) ([]AuditEvent, error) {
-	prefix := []byte{tableAudit}
-	upper := prefixEnd(prefix)
+	upper := prefixEnd([]byte{tableAudit})
 	if cursor != "" {
 		raw, err := hex.DecodeString(cursor)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrBadCursor, err)
 		}
-		upper = append(prefix, raw...)
+		upper = append([]byte{tableAudit}, raw...)
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableAudit}, UpperBound: upper})
-	if err != nil {
-		return nil, err
-	}
-	defer it.Close()
-	var events []AuditEvent
-	for ok := it.Last(); ok && len(events) < pageSize(limit); ok = it.Prev() {
-		var a AuditEvent
-		if err := json.Unmarshal(it.Value(), &a); err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
-		}
-		a.Cursor = hex.EncodeToString(it.Key()[1:])
-		events = append(events, a)
-	}
-	return events, it.Error()
+	return newestJSON(s.db, []byte{tableAudit}, upper, limit, func(k []byte, a *AuditEvent) { a.Cursor = hex.EncodeToString(k[1:]) })
 }

@@ -23,10 +23,22 @@ const (
 	stripes       = 64       // locks over all accounts
 )
 
-// Store is an open state database. Its methods may be called from any goroutine.
+// Store is an open state database. Its methods may be called from any goroutine. It embeds its parts, each of which has its state
+// and its locks.
 type Store struct {
-	db           *pebble.DB
-	accountCache *accountCache // accounts in memory, for requests
+	*DB
+	*Accounts
+	Billing
+	Jobs
+	Logins
+	Privacy
+	inFlight inFlight
+}
+
+// DB is the database and its commits. Each commit leaves the holds of single calls covered, and the journal of their settlements is
+// merged by commits, so both are here.
+type DB struct {
+	db *pebble.DB
 	// Single calls under way, and their journal.
 	balances balances
 	journal  journal
@@ -41,53 +53,42 @@ type Store struct {
 func Open(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
-	db, err := opendb.Open(dir, options(fs, cache))
+	o := &pebble.Options{FS: preallocFS{fs}, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
+	for i := range o.Levels { // the most frequent look-up, which mostly finds nothing, is whether a ledger id exists
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	db, err := opendb.Open(dir, o)
 	if err != nil {
 		return nil, fmt.Errorf("state store %s: %w", dir, err)
 	}
-	s := &Store{db: db, accountCache: newAccountCache(), seed: maphash.MakeSeed()}
-	if err := s.prepare(fs, dir); err != nil {
+	d := &DB{db: db, seed: maphash.MakeSeed()}
+	a := newAccounts(d)
+	s := &Store{DB: d, Accounts: a, Billing: Billing{d}, Jobs: Jobs{d}, Logins: Logins{Accounts: a, attempts: newLoginAttempts()},
+		Privacy: Privacy{DB: d}, inFlight: inFlight{digests: make(map[KeyHash]KeyHash)}}
+	s.requests.newProcess()
+	if err = s.checkFormat(); err == nil {
+		err = s.openJournal(fs, dir)
+	}
+	if err == nil {
+		err = s.load()
+	}
+	if err == nil {
+		err = s.loadSuppressions()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), s.journal.close(), db.Close())
 	}
 	return s, nil
 }
 
-// options are those of the database. Its filters speed up the most frequent look-up, which mostly finds nothing: whether a
-// ledger id exists.
-func options(fs vfs.FS, cache *pebble.Cache) *pebble.Options {
-	o := &pebble.Options{
-		FS:                 preallocFS{fs},
-		Cache:              cache,
-		MemTableSize:       memtableBytes,
-		FormatMajorVersion: pebble.FormatNewest,
-		Logger:             discardLogger{},
-	}
-	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-	}
-	return o
-}
-
-// prepare checks the format of an opened database, replays the journal and fills the account cache.
-func (s *Store) prepare(fs vfs.FS, dir string) error {
-	if err := s.checkFormat(); err != nil {
-		return err
-	}
-	s.requests.newProcess()
-	if err := s.openJournal(fs, dir); err != nil {
-		return err
-	}
-	return s.accountCache.load(s)
-}
-
 // Close merges the journal and closes the database. No call may be under way.
-func (s *Store) Close() error {
+func (s *DB) Close() error {
 	s.mergePending()
 	return errors.Join(s.journal.close(), s.db.Close())
 }
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
-func (s *Store) Checkpoint(dir string) error {
+func (s *DB) Checkpoint(dir string) error {
 	s.mergePending()
 	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
@@ -98,12 +99,12 @@ type Part func(*pebble.Batch) error
 
 // Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial; account is "" for a
 // commit that concerns no account.
-func (s *Store) Commit(account string, parts ...Part) error {
+func (s *DB) Commit(account string, parts ...Part) error {
 	return s.commit(account, 0, parts)
 }
 
 // commit is Commit. claimed is the account's hold that ends with this commit, in credits.
-func (s *Store) commit(account string, claimed int64, parts []Part) error {
+func (s *DB) commit(account string, claimed int64, parts []Part) error {
 	if p := s.balances.find(account); p != nil && p.hasPendingRelease() {
 		s.mergeJournal()
 	}
@@ -128,8 +129,8 @@ func (s *Store) commit(account string, claimed int64, parts []Part) error {
 // that the commits of a busy account share one. A later commit may build on one that is not durable yet, but it is later in the log
 // too, so it is durable only with that one. If a sync fails, the process must end. back is the number of credits that the commit
 // frees for single calls once it is durable.
-func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Part) (back int64, err error) {
-	mu := s.stripe(account)
+func (s *DB) apply(account string, claimed int64, b *pebble.Batch, parts []Part) (back int64, err error) {
+	mu := &s.stripeLocks[s.stripeOf(account)]
 	mu.Lock()
 	defer mu.Unlock()
 	p := s.balances.find(account)
@@ -141,22 +142,17 @@ func (s *Store) apply(account string, claimed int64, b *pebble.Batch, parts []Pa
 			return 0, err
 		}
 	}
-	if p != nil && p.ledgerKnown {
-		return s.applyKnown(p, claimed, b)
+	if p == nil || !p.ledgerKnown {
+		return 0, s.put(b, true)
 	}
-	return 0, s.put(b)
-}
-
-// applyKnown puts the batch of an account with a balance in memory in the log, if the holds of its single calls stay covered.
-func (s *Store) applyKnown(p *balance, claimed int64, b *pebble.Batch) (back int64, err error) {
-	now, last, err := readBalance(b, p.account)
+	now, last, err := readBalance(b, account)
 	if err != nil {
 		return 0, err
 	}
 	if back, err = p.takeForCommit(now, claimed); err != nil {
 		return 0, err
 	}
-	if err := s.put(b); err != nil {
+	if err := s.put(b, true); err != nil {
 		if back == 0 {
 			p.addFree(p.ledger.Balance - now.Balance - claimed)
 		}
@@ -166,11 +162,15 @@ func (s *Store) applyKnown(p *balance, claimed int64, b *pebble.Batch) (back int
 	return back, nil
 }
 
-func (s *Store) put(b *pebble.Batch) error {
+// put puts a batch in the log. The caller waits for the sync, if there is one.
+func (s *DB) put(b *pebble.Batch, sync bool) error {
 	if b.Empty() {
 		return nil
 	}
 	defer panicAsLost()
+	if !sync {
+		return wrapBroken(s.db.Apply(b, pebble.NoSync))
+	}
 	return wrapBroken(s.db.ApplyNoSyncWait(b, pebble.Sync))
 }
 
@@ -183,50 +183,7 @@ func panicAsLost() {
 }
 
 // stripeOf is the index of an account's lock.
-func (s *Store) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
-
-func (s *Store) stripe(account string) *sync.Mutex { return &s.stripeLocks[s.stripeOf(account)] }
-
-// get returns a copy of the value of a key, or ErrNotFound.
-func get(r pebble.Reader, k []byte) ([]byte, error) {
-	v, closer, err := r.Get(k)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, ErrNotFound
-	}
-	if err != nil {
-		return nil, wrapBroken(err)
-	}
-	defer closer.Close()
-	return append([]byte(nil), v...), nil
-}
-
-// errStop ends a scan early without an error.
-var errStop = errors.New("stop")
-
-// scan calls visit with each key and value under prefix, in key order, from the key start on if it is not nil. Both slices
-// are valid until visit returns. visit returns errStop to end early.
-func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) error {
-	if start == nil {
-		start = prefix
-	}
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: prefixEnd(prefix)})
-	if err != nil {
-		return wrapBroken(err)
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		v, err := it.ValueAndErr()
-		if err = wrapBroken(err); err == nil {
-			err = visit(it.Key(), v)
-		}
-		if errors.Is(err, errStop) {
-			break
-		}
-		if err != nil {
-			return errors.Join(err, it.Close())
-		}
-	}
-	return wrapBroken(it.Close())
-}
+func (s *DB) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
 
 // ErrBroken is wrapped by errors of a database that cannot be read or written, as opposed to errors of a request.
 var ErrBroken = errors.New("the state store fails")
@@ -238,29 +195,25 @@ func wrapBroken(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-func (s *Store) checkFormat() error {
+func (s *DB) checkFormat() error {
 	k := key(tableMeta, "format")
 	v, err := get(s.db, k)
-	mark := func() error { return s.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync) }
-	if errors.Is(err, ErrNotFound) {
-		return mark()
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotFound): // new
+	case err != nil:
 		return err
-	}
-	if len(v) != 4 {
+	case len(v) != 4:
 		return fmt.Errorf("its format record has %d bytes, want 4: this is not a store of ours", len(v))
-	}
-	switch n := binary.BigEndian.Uint32(v); {
-	case n > Format:
-		return fmt.Errorf("it has format %d and this program knows up to %d: use the newer program that wrote it", n, Format)
-	case n < Format:
+	case binary.BigEndian.Uint32(v) == Format:
+		return nil
+	case binary.BigEndian.Uint32(v) > Format:
+		return fmt.Errorf("it has format %d and this program knows up to %d: use the newer program that wrote it", binary.BigEndian.Uint32(v), Format)
+	default:
 		if err := s.db.DeleteRange(key(tableChunk, ""), []byte{tableChunk + 1}, pebble.NoSync); err != nil {
 			return err
 		}
-		return mark()
 	}
-	return nil
+	return s.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
 }
 
 // Lost is the value with which the store panics when a write or a sync of a commit failed: the next start reads what is on the disk.

@@ -2,11 +2,12 @@ package store
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -40,23 +41,14 @@ var (
 	ErrSuppressionsFull = fmt.Errorf("the suppression list holds at most %d entries", MaxSuppressions)
 )
 
-// suppressionList is the list for look-ups. It is immutable and replaced as a whole.
-type suppressionList struct {
-	domains, hosts, addresses map[string]Suppression
-}
+// suppressionList is the list for look-ups, by kind and name. It is immutable and replaced as a whole.
+type suppressionList map[SuppressionKind]map[string]Suppression
 
-func (l *suppressionList) size() int { return len(l.domains) + len(l.hosts) + len(l.addresses) }
-
-func (l *suppressionList) byKind(kind SuppressionKind) map[string]Suppression {
-	switch kind {
-	case SuppressionDomain:
-		return l.domains
-	case SuppressionMX:
-		return l.hosts
-	case SuppressionAddress:
-		return l.addresses
-	}
-	return nil
+// Privacy is what must not be probed, and what is erased.
+type Privacy struct {
+	*DB
+	suppressed   atomic.Pointer[suppressionList]
+	suppressedMu sync.Mutex // serialises loadSuppressions
 }
 
 // normalize validates a suppression and normalises its name.
@@ -93,13 +85,17 @@ func (x Suppression) auditNote() string {
 // suppressionKey has the hash of the name: no key contains an address in clear.
 func suppressionKey(kind SuppressionKind, name string) []byte {
 	hash := hashSecret(name)
-	return append(keyPrefix(tableSuppression, string(kind)), hash[:]...)
+	return subKey(tableSuppression, string(kind), hash[:])
 }
 
 // Suppress adds suppressions, all or none. They are in force when it returns. Adding one again replaces its note.
-func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
+func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
-		if s.accountCache.suppressed.Load().size()+len(suppressions) > MaxSuppressions {
+		size := len(suppressions)
+		for _, names := range *s.suppressed.Load() {
+			size += len(names)
+		}
+		if size > MaxSuppressions {
 			return ErrSuppressionsFull
 		}
 		return nil
@@ -109,18 +105,16 @@ func (s *Store) Suppress(suppressions []Suppression, now time.Time) error {
 			return fmt.Errorf("%s %q: %w", x.Kind, x.Name, err)
 		}
 		event := AuditEvent{At: now, By: x.By, Action: "suppress", Target: string(x.Kind), Note: x.auditNote()}
-		x.Since, x.By = now.UTC(), actorName(x.By)
+		x.Since = now.UTC()
+		x.By, _, _ = strings.Cut(x.By, actorSeparator)
 		set := func(b *pebble.Batch) error { return setJSON(b, suppressionKey(x.Kind, x.Name), x) }
 		parts = append(parts, set, event.write)
 	}
-	if err := s.Commit("", parts...); err != nil {
-		return err
-	}
-	return s.accountCache.loadSuppressions(s)
+	return s.commitSuppressions(parts...)
 }
 
 // Unsuppress removes a suppression, or returns ErrNotFound.
-func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time) error {
+func (s *Privacy) Unsuppress(kind SuppressionKind, name, by string, now time.Time) error {
 	x := Suppression{Kind: kind, Name: name}
 	if err := x.normalize(); err != nil {
 		return err
@@ -132,42 +126,38 @@ func (s *Store) Unsuppress(kind SuppressionKind, name, by string, now time.Time)
 		return b.Delete(suppressionKey(x.Kind, x.Name), nil)
 	}
 	event := AuditEvent{At: now, By: by, Action: "unsuppress", Target: string(kind), Note: x.auditNote()}
-	if err := s.Commit("", drop, event.write); err != nil {
+	return s.commitSuppressions(drop, event.write)
+}
+
+func (s *Privacy) commitSuppressions(parts ...Part) error {
+	if err := s.Commit("", parts...); err != nil {
 		return err
 	}
-	return s.accountCache.loadSuppressions(s)
+	return s.loadSuppressions()
 }
 
 // loadSuppressions reads the list again and replaces the one in memory.
-func (ac *accountCache) loadSuppressions(s *Store) error {
-	ac.suppressedMu.Lock()
-	defer ac.suppressedMu.Unlock()
-	next := &suppressionList{map[string]Suppression{}, map[string]Suppression{}, map[string]Suppression{}}
-	err := scan(s.db, []byte{tableSuppression}, nil, func(_, v []byte) error {
-		var x Suppression
-		if err := json.Unmarshal(v, &x); err != nil {
-			return fmt.Errorf("suppress list: %w", err)
-		}
-		if table := next.byKind(x.Kind); table != nil {
-			table[x.Name] = x
-		}
-		return nil
-	})
-	if err == nil {
-		ac.suppressed.Store(next)
+func (s *Privacy) loadSuppressions() error {
+	s.suppressedMu.Lock()
+	defer s.suppressedMu.Unlock()
+	all, err := s.Suppressions()
+	if err != nil {
+		return err
 	}
-	return err
+	next := suppressionList{}
+	for _, x := range all {
+		if next[x.Kind] == nil {
+			next[x.Kind] = make(map[string]Suppression)
+		}
+		next[x.Kind][x.Name] = x
+	}
+	s.suppressed.Store(&next)
+	return nil
 }
 
 // Suppressions lists the suppressions by kind and name.
-func (s *Store) Suppressions() ([]Suppression, error) {
-	var all []Suppression
-	err := scan(s.db, []byte{tableSuppression}, nil, func(_, v []byte) error {
-		var x Suppression
-		err := json.Unmarshal(v, &x)
-		all = append(all, x)
-		return err
-	})
+func (s *Privacy) Suppressions() ([]Suppression, error) {
+	all, err := listJSON[Suppression](s.db, []byte{tableSuppression})
 	slices.SortFunc(all, func(a, b Suppression) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
@@ -176,13 +166,13 @@ func (s *Store) Suppressions() ([]Suppression, error) {
 
 // SuppressedDomain finds the suppression of a domain or of one of its MX hosts. All names are in lower case and without final
 // dots, as the engine has them. It reads only memory.
-func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
-	l := s.accountCache.suppressed.Load()
-	if x, ok := findWithParents(l.domains, domain); ok {
+func (s *Privacy) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
+	l := *s.suppressed.Load()
+	if x, ok := findWithParents(l[SuppressionDomain], domain); ok {
 		return x, true
 	}
 	for _, h := range hosts {
-		if x, ok := findWithParents(l.hosts, h); ok {
+		if x, ok := findWithParents(l[SuppressionMX], h); ok {
 			return x, true
 		}
 	}
@@ -190,8 +180,8 @@ func (s *Store) SuppressedDomain(domain string, hosts []string) (Suppression, bo
 }
 
 // SuppressedAddress finds the suppression of one folded address. It reads only memory.
-func (s *Store) SuppressedAddress(folded string) (Suppression, bool) {
-	x, ok := s.accountCache.suppressed.Load().addresses[folded]
+func (s *Privacy) SuppressedAddress(folded string) (Suppression, bool) {
+	x, ok := (*s.suppressed.Load())[SuppressionAddress][folded]
 	return x, ok
 }
 

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -76,23 +79,142 @@ var (
 	ErrBadLimit   = fmt.Errorf("a limit must be between 0 (the default) and %d", MaxLimit)
 )
 
+// Accounts are the accounts and their API keys. It keeps in memory what every request needs of them, and updates that before the
+// method that changed an account returns: one entry for each account (admins create those), with at most MaxKeys keys.
+type Accounts struct {
+	*DB
+	passwords *passwords
+	singles   singleWindows
+
+	refreshMu sync.Mutex // serialises refresh, so that the last to finish has read the last commit
+	mu        sync.RWMutex
+	users     map[string]User         // guarded by mu
+	keys      map[KeyHash]*cachedKey  // guarded by mu
+	byID      map[string]*cachedKey   // guarded by mu
+	byAccount map[string][]*cachedKey // guarded by mu
+}
+
+// cachedKey is one API key.
+type cachedKey struct {
+	apiKeyRecord
+	used    atomic.Int64 // unix seconds of the last use, 0 for never
+	written atomic.Int64 // the last use that is in the store
+}
+
+func newAccounts(db *DB) *Accounts {
+	return &Accounts{
+		DB:        db,
+		passwords: newPasswords(defaultCost),
+		singles:   singleWindows{byAccount: make(map[string]*window)},
+		users:     make(map[string]User),
+		keys:      make(map[KeyHash]*cachedKey),
+		byID:      make(map[string]*cachedKey),
+		byAccount: make(map[string][]*cachedKey),
+	}
+}
+
+// load fills the memory from the database, at Open.
+func (s *Accounts) load() error {
+	return scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error { return s.refresh(string(k[1:])) })
+}
+
+// refresh reads an account and its keys again, and replaces them in the cache.
+func (s *Accounts) refresh(account string) error {
+	s.refreshMu.Lock()
+	defer s.refreshMu.Unlock()
+	view := s.db.NewSnapshot()
+	defer view.Close()
+	rec, err := readUser(view, account)
+	if err != nil {
+		return fmt.Errorf("account %s: %w", account, err)
+	}
+	var keys []*cachedKey
+	err = scan(view, keyPrefix(tableAPIKey, account), nil, func(_, v []byte) error {
+		rec, err := readKeyRecord(v, rec.User)
+		if err != nil {
+			return err
+		}
+		k := &cachedKey{apiKeyRecord: rec}
+		at, err := getUint64(view, subKey(tableKeyUsed, account, k.ID), "last use of API key "+k.ID)
+		k.used.Store(int64(at))
+		k.written.Store(int64(at))
+		keys = append(keys, k)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users[account] = rec.User
+	for i, k := range keys {
+		if old := s.byID[k.ID]; old != nil {
+			keys[i] = old // it may have a last use that is not written yet
+		}
+	}
+	for _, k := range s.byAccount[account] {
+		delete(s.keys, k.Hash)
+		delete(s.byID, k.ID)
+	}
+	for _, k := range keys {
+		s.keys[k.Hash] = k
+		s.byID[k.ID] = k
+	}
+	s.byAccount[account] = keys
+	return nil
+}
+
+func (s *Accounts) user(account string) (User, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	u, ok := s.users[account]
+	return u, ok
+}
+
 // usersLock serialises the creation of accounts, so that an e-mail address is used once.
 const usersLock = "\x00users"
 
-// AddUser creates an account with its first credits, and returns its password, which is never shown again.
-func (s *Store) AddUser(ctx context.Context, n NewUser, by string, now time.Time) (User, string, error) {
-	return s.addUser(ctx, n, by, now, func(*pebble.Batch) error { return nil })
+// AddUser creates an account with its first credits, unless a part of first, in the same commit, returns an error. It returns the
+// account's password, which is never shown again.
+func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.Time, first ...Part) (User, string, error) {
+	n.Role = cmp.Or(n.Role, Customer)
+	n.Password = cmp.Or(n.Password, RandomPassword())
+	email := strings.TrimSpace(n.Email)
+	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
+		return User{}, "", err
+	}
+	hash, err := s.passwords.hash(ctx, n.Password) // before any lock is taken
+	if err != nil {
+		return User{}, "", err
+	}
+	u := User{ID: newID("u_"), Email: email, Role: n.Role, Created: now.UTC(), Limits: n.Limits}
+	insert := func(b *pebble.Batch) error {
+		if _, err := get(b, emailKey(email)); err == nil {
+			return ErrEmailTaken
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		return errors.Join(b.Set(emailKey(email), []byte(u.ID), nil), setJSON(b, key(tableUser, u.ID), userRecord{User: u, Password: hash}))
+	}
+	parts := append(first, insert, AuditEvent{At: now, By: by, Action: "user add", Target: u.ID, Note: string(u.Role) + " " + email}.write)
+	if n.Credits != 0 {
+		parts = append(parts, grantPart(u.ID, "initial", n.Credits, "initial credits", now))
+	}
+	if err := s.Commit(usersLock, parts...); err != nil {
+		return User{}, "", err
+	}
+	return u, n.Password, s.refresh(u.ID)
 }
 
 // FirstAdmin creates an admin with that password if there is no account, and reports whether it did.
-func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
+func (s *Accounts) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
 	if len(s.Users()) > 0 {
 		return User{}, false, nil
 	}
 	none := func(b *pebble.Batch) error {
 		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
 	}
-	u, _, err := s.addUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
+	u, _, err := s.AddUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
 	if errors.Is(err, errNotFirst) {
 		return User{}, false, nil
 	}
@@ -101,111 +223,66 @@ func (s *Store) FirstAdmin(ctx context.Context, email, password string, credits 
 
 var errNotFirst = errors.New("there are accounts already")
 
-func (s *Store) addUser(ctx context.Context, n NewUser, by string, now time.Time, first Part) (User, string, error) {
-	rec, password, err := s.newRecord(ctx, n, now)
-	if err != nil {
-		return User{}, "", err
-	}
-	parts := []Part{first, rec.insert,
-		AuditEvent{At: now, By: by, Action: "user add", Target: rec.ID, Note: string(rec.Role) + " " + rec.Email}.write}
-	if n.Credits != 0 {
-		parts = append(parts, grantPart(rec.ID, "initial", n.Credits, "initial credits", now))
-	}
-	if err := s.Commit(usersLock, parts...); err != nil {
-		return User{}, "", err
-	}
-	return rec.User, password, s.accountCache.refresh(s, rec.ID)
-}
-
-// newRecord validates the new user and hashes the password, before any lock is taken.
-func (s *Store) newRecord(ctx context.Context, n NewUser, now time.Time) (userRecord, string, error) {
-	n.Role = cmp.Or(n.Role, Customer)
-	n.Password = cmp.Or(n.Password, RandomPassword())
-	email := strings.TrimSpace(n.Email)
-	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
-		return userRecord{}, "", err
-	}
-	hash, err := s.accountCache.passwords.hash(ctx, n.Password)
-	if err != nil {
-		return userRecord{}, "", err
-	}
-	u := User{ID: newID("u_"), Email: email, Role: n.Role, Created: now.UTC(), Limits: n.Limits}
-	return userRecord{User: u, Password: hash}, n.Password, nil
-}
-
-func (rec userRecord) insert(b *pebble.Batch) error {
-	k := emailKey(rec.Email)
-	if _, err := get(b, k); err == nil {
-		return ErrEmailTaken
-	} else if !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	if err := b.Set(k, []byte(rec.ID), nil); err != nil {
-		return err
-	}
-	return setJSON(b, key(tableUser, rec.ID), rec)
-}
-
 func readUser(r pebble.Reader, account string) (userRecord, error) {
-	var rec userRecord
-	err := getJSON(r, key(tableUser, account), &rec)
-	return rec, err
+	return readJSON[userRecord](r, key(tableUser, account))
 }
 
 // changeUser is the part that reads an account, changes it and writes it back.
-func changeUser(account string, change func(*userRecord)) Part {
+func changeUser(account string, change func(*userRecord) error) Part {
 	return func(b *pebble.Batch) error {
 		rec, err := readUser(b, account)
 		if err != nil {
 			return fmt.Errorf("account %s: %w", account, err)
 		}
-		change(&rec)
+		if err := change(&rec); err != nil {
+			return err
+		}
 		return setJSON(b, key(tableUser, account), rec)
 	}
 }
 
 // commitUser commits a change of an account and updates the cache, so that every later request sees it.
-func (s *Store) commitUser(account string, parts ...Part) error {
+func (s *Accounts) commitUser(account string, parts ...Part) error {
 	if err := s.Commit(account, parts...); err != nil {
 		return err
 	}
-	return s.accountCache.refresh(s, account)
+	return s.refresh(account)
 }
 
 // DisableUser disables the account's keys and ends its sessions. Its jobs finish.
-func (s *Store) DisableUser(account, by string, now time.Time) error {
+func (s *Accounts) DisableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
-		changeUser(account, func(rec *userRecord) { rec.Disabled = true }), dropSessions(account, ""),
+		changeUser(account, func(rec *userRecord) error { rec.Disabled = true; return nil }), dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 
 // EnableUser enables a disabled account; its sessions stay ended.
-func (s *Store) EnableUser(account, by string, now time.Time) error {
+func (s *Accounts) EnableUser(account, by string, now time.Time) error {
 	return s.commitUser(account,
-		changeUser(account, func(rec *userRecord) { rec.Disabled = false }),
+		changeUser(account, func(rec *userRecord) error { rec.Disabled = false; return nil }),
 		AuditEvent{At: now, By: by, Action: "user enable", Target: account}.write)
 }
 
 // SetLimits sets the account's own limits.
-func (s *Store) SetLimits(account string, l Limits, by string, now time.Time) error {
+func (s *Accounts) SetLimits(account string, l Limits, by string, now time.Time) error {
 	if err := l.check(); err != nil {
 		return err
 	}
 	return s.commitUser(account,
-		changeUser(account, func(rec *userRecord) { rec.Limits = l }),
+		changeUser(account, func(rec *userRecord) error { rec.Limits = l; return nil }),
 		AuditEvent{At: now, By: by, Action: "user limits", Target: account, Note: fmt.Sprintf("%d/min %d/h", l.SinglePerMinute, l.BulkPerHour)}.write)
 }
 
 // User returns an account by id, or ErrNotFound.
-func (s *Store) User(account string) (User, error) {
-	if u, ok := s.accountCache.user(account); ok {
+func (s *Accounts) User(account string) (User, error) {
+	if u, ok := s.user(account); ok {
 		return u, nil
 	}
 	return User{}, fmt.Errorf("account %s: %w", account, ErrNotFound)
 }
 
 // UserByEmail returns the account with a login e-mail address, or ErrNotFound.
-func (s *Store) UserByEmail(email string) (User, error) {
+func (s *Accounts) UserByEmail(email string) (User, error) {
 	id, err := get(s.db, emailKey(email))
 	if err != nil {
 		return User{}, fmt.Errorf("account of that e-mail address: %w", err)
@@ -214,8 +291,10 @@ func (s *Store) UserByEmail(email string) (User, error) {
 }
 
 // Users lists all accounts by e-mail address.
-func (s *Store) Users() []User {
-	users := s.accountCache.allUsers()
+func (s *Accounts) Users() []User {
+	s.mu.RLock()
+	users := slices.Collect(maps.Values(s.users))
+	s.mu.RUnlock()
 	slices.SortFunc(users, func(a, b User) int {
 		return cmp.Or(strings.Compare(foldEmail(a.Email), foldEmail(b.Email)), strings.Compare(a.ID, b.ID))
 	})

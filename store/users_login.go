@@ -2,12 +2,16 @@ package store
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/hashicorp/golang-lru/simplelru"
 )
 
 // The lock-out: after freeAttempts failures in a row, logins for that address from that network are refused for a minute, then for
@@ -60,6 +64,125 @@ func lockoutTime(failures int) time.Duration {
 	return min(firstLockout<<min(failures-freeAttempts, 10), maxLockout)
 }
 
+// LoginsPerMinute is how many login attempts a client network may make in a minute. Few clients that log in share a network, and
+// an attacker's guesses count only for its own.
+const LoginsPerMinute = 30
+
+// maxNetworks bounds the networks in memory: beyond it, the one that was idle longest is dropped.
+const maxNetworks = 1 << 14
+
+// networkOf is the network that one client can be expected to control: an IPv4 /24, an IPv6 /64. Clients without an address
+// share one.
+func networkOf(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := 24
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+// loginAttempts counts logins by client network, and failures by address and network. It is only in memory: requests without an
+// account must not write to the disk.
+type loginAttempts struct {
+	mu      sync.Mutex
+	windows *simplelru.LRU // netip.Prefix to *window; guarded by mu, windows included
+	logins  *simplelru.LRU // loginKey to login; guarded by mu
+}
+
+// loginKey is the key by which failures are counted, whether or not the account exists.
+type loginKey struct {
+	email   KeyHash // of the folded address
+	network netip.Prefix
+	codes   bool // counts wrong codes, from all networks
+}
+
+// maxLogins bounds the entries of failures; the least recently used is dropped first. To displace one, an attacker needs as many
+// attempts, from a thousand networks, and gains only freeAttempts.
+const maxLogins = 1 << 15
+
+func newLoginAttempts() *loginAttempts {
+	windows, err := simplelru.NewLRU(maxNetworks, nil)
+	logins, err2 := simplelru.NewLRU(maxLogins, nil)
+	if err := errors.Join(err, err2); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return &loginAttempts{windows: windows, logins: logins}
+}
+
+func (l Login) key() loginKey {
+	return loginKey{email: hashSecret(foldEmail(l.Email)), network: networkOf(l.From)}
+}
+
+func (l Login) codeKey() loginKey {
+	return loginKey{email: hashSecret(foldEmail(l.Email)), codes: true}
+}
+
+// checkLocked refuses an attempt of a locked key, before it waits for a hash.
+func (a *loginAttempts) checkLocked(k loginKey, now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.logins.Get(k); ok && now.Before(known.(loginFailures).Until) {
+		return &ErrLockedOut{Until: known.(loginFailures).Until, Codes: k.codes}
+	}
+	return nil
+}
+
+// countAttempt counts an attempt as a failure; succeed resets the count.
+func (a *loginAttempts) countAttempt(k loginKey, now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var one loginFailures
+	if known, ok := a.logins.Get(k); ok {
+		one = known.(loginFailures)
+	}
+	if now.Before(one.Until) {
+		return &ErrLockedOut{Until: one.Until, Codes: k.codes}
+	}
+	a.logins.Add(k, one.afterFailure(now))
+	return nil
+}
+
+// succeed resets the failures of a key.
+func (a *loginAttempts) succeed(k loginKey) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.logins.Remove(k)
+}
+
+// forgetAddress resets the failures of an address from all networks.
+func (a *loginAttempts) forgetAddress(email string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	emailHash := hashSecret(foldEmail(email))
+	for _, k := range a.logins.Keys() {
+		if k.(loginKey).email == emailHash {
+			a.logins.Remove(k)
+		}
+	}
+}
+
+// AllowLogin checks and counts one attempt to log in from a client's address.
+func (s *Logins) AllowLogin(from netip.Addr, now time.Time) Decision {
+	a, network := s.attempts, networkOf(from)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := new(window)
+	if known, ok := a.windows.Get(network); ok {
+		w = known.(*window)
+	} else {
+		a.windows.Add(network, w)
+	}
+	return w.allow(Limit{LoginsPerMinute, time.Minute}, now)
+}
+
+// Logins are the passwords, second factors and sessions of accounts.
+type Logins struct {
+	*Accounts
+	attempts *loginAttempts
+}
+
 // Login is an attempt to log in.
 type Login struct {
 	Email, Password string
@@ -71,7 +194,7 @@ type Login struct {
 // known one with a wrong password: it takes about the same time and is locked out alike, so that a client cannot find out whether
 // the account exists. The lock-out holds only for the network of the failures: the owner can still log in from another.
 // ErrDisabled is returned only after the right password.
-func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User, error) {
+func (s *Logins) CheckPassword(ctx context.Context, l Login, now time.Time) (User, error) {
 	rec, err := s.matchPassword(ctx, l, now)
 	if err != nil {
 		return User{}, err
@@ -80,8 +203,8 @@ func (s *Store) CheckPassword(ctx context.Context, l Login, now time.Time) (User
 }
 
 // finishLogin ends an attempt with the right credentials.
-func (s *Store) finishLogin(l Login, rec userRecord) (User, error) {
-	s.accountCache.attempts.succeed(l.key())
+func (s *Logins) finishLogin(l Login, rec userRecord) (User, error) {
+	s.attempts.succeed(l.key())
 	if rec.Disabled {
 		return User{}, ErrDisabled
 	}
@@ -89,31 +212,35 @@ func (s *Store) finishLogin(l Login, rec userRecord) (User, error) {
 }
 
 // matchPassword returns the account of an address and a password. It counts the attempt as a failure, until succeed.
-func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (userRecord, error) {
+func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (userRecord, error) {
 	if len(l.Password) > MaxPassword {
 		return userRecord{}, ErrBadCredentials
 	}
-	if err := s.accountCache.attempts.checkLocked(l.key(), now); err != nil {
+	if err := s.attempts.checkLocked(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
-	done, err := s.accountCache.passwords.acquire(ctx)
+	done, err := s.passwords.acquire(ctx)
 	if err != nil {
 		return userRecord{}, err
 	}
 	defer done()
 	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a slot.
-	if err := s.accountCache.attempts.countAttempt(l.key(), now); err != nil {
+	if err := s.attempts.countAttempt(l.key(), now); err != nil {
 		return userRecord{}, err
 	}
-	rec, err := s.userByLogin(l.Email)
-	if errors.Is(err, ErrNotFound) {
-		s.accountCache.passwords.constantTimeMiss(l.Password)
+	var rec userRecord
+	id, err := get(s.db, emailKey(l.Email))
+	if err == nil {
+		rec, err = readUser(s.db, string(id))
+	}
+	if errors.Is(err, ErrNotFound) { // it takes the time of a comparison: an unknown address is not answered faster than a known one
+		s.passwords.cost.derive(l.Password, make([]byte, 16), 32)
 		return userRecord{}, ErrBadCredentials
 	}
 	if err != nil {
 		return userRecord{}, err
 	}
-	ok, err := s.accountCache.passwords.matches(rec.Password, l.Password)
+	ok, err := s.passwords.matches(rec.Password, l.Password)
 	if err != nil {
 		return userRecord{}, fmt.Errorf("password of %s: %w", rec.ID, err)
 	}
@@ -121,14 +248,6 @@ func (s *Store) matchPassword(ctx context.Context, l Login, now time.Time) (user
 		return userRecord{}, ErrBadCredentials
 	}
 	return rec, nil
-}
-
-func (s *Store) userByLogin(email string) (userRecord, error) {
-	id, err := get(s.db, emailKey(email))
-	if err != nil {
-		return userRecord{}, err
-	}
-	return readUser(s.db, string(id))
 }
 
 // NewPassword is a new password for an account.
@@ -139,27 +258,77 @@ type NewPassword struct {
 }
 
 // SetPassword replaces the account's password, ends its sessions except the one to keep, lifts a lock-out, and deletes a reset
-// token.
-func (s *Store) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time) error {
-	return s.setPassword(ctx, account, p, now, func(*pebble.Batch) error { return nil })
-}
-
-// setPassword is SetPassword, unless allowed, in the same commit, returns an error.
-func (s *Store) setPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed Part) error {
+// token, unless a part of allowed, in the same commit, returns an error.
+func (s *Logins) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed ...Part) error {
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err
 	}
-	hash, err := s.accountCache.passwords.hash(ctx, p.Password)
+	hash, err := s.passwords.hash(ctx, p.Password)
 	if err != nil {
 		return err
 	}
 	var email string
-	err = s.Commit(account, allowed,
-		changeUser(account, func(rec *userRecord) { rec.Password, rec.Reset, email = hash, nil, rec.Email }),
+	err = s.Commit(account, append(allowed,
+		changeUser(account, func(rec *userRecord) error {
+			rec.Password, rec.Reset, email = hash, nil, rec.Email
+			return nil
+		}),
 		dropSessions(account, p.Keep),
-		AuditEvent{At: now, By: p.By, Action: "user password", Target: account}.write)
+		AuditEvent{At: now, By: p.By, Action: "user password", Target: account}.write)...)
 	if err == nil {
-		s.accountCache.attempts.forgetAddress(email)
+		s.attempts.forgetAddress(email)
 	}
 	return err
+}
+
+// resetTime is how long a reset token is valid.
+const resetTime = time.Hour
+
+// ErrNoReset refuses a reset token that is wrong, used, expired or replaced by a newer one.
+var ErrNoReset = errors.New("the link for a new password is not good: it works once, and for an hour")
+
+// reset is the token for a new password without the old one. An account has one at most.
+type reset struct {
+	Hash    KeyHash   `json:"hash"`
+	Expires time.Time `json:"expires"`
+}
+
+// NewReset makes a token that is valid once, within an hour, to set a new password for the account. It replaces an earlier token. Only
+// this call returns it.
+func (s *Logins) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
+	secret := randomBase62(tokenLength)
+	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
+	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error { rec.Reset = &one; return nil }),
+		AuditEvent{At: now, By: by, Action: "reset link", Target: account}.write)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return account + "." + secret, one.Expires, nil
+}
+
+// ResetPassword uses up a token: it replaces the password, lifts a lock-out, and ends all sessions. from is the client's address.
+func (s *Logins) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
+	account, secret, _ := strings.Cut(token, ".")
+	if checkName("account", account) != nil {
+		return ErrNoReset
+	}
+	good := func(r pebble.Reader) error {
+		rec, err := readUser(r, account)
+		if errors.Is(err, ErrNotFound) {
+			return ErrNoReset
+		}
+		if err != nil {
+			return err
+		}
+		sent := hashSecret(secret)
+		if rec.Disabled || rec.Reset == nil || !now.Before(rec.Reset.Expires) || subtle.ConstantTimeCompare(sent[:], rec.Reset.Hash[:]) != 1 {
+			return ErrNoReset
+		}
+		return nil
+	}
+	if err := good(s.db); err != nil {
+		return err // before anything is hashed
+	}
+	stillValid := func(b *pebble.Batch) error { return good(b) }
+	return s.SetPassword(ctx, account, NewPassword{Password: password, By: AuditActor(account, from)}, now, stillValid)
 }

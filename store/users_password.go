@@ -93,9 +93,6 @@ func (p *passwords) matches(hash, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(sum, h.sum) == 1, nil
 }
 
-// constantTimeMiss takes the time of a comparison, so that an unknown e-mail address is not answered faster than a known one.
-func (p *passwords) constantTimeMiss(password string) { p.cost.derive(password, make([]byte, 16), 32) }
-
 func (c hashCost) derive(password string, salt []byte, size uint32) []byte {
 	return argon2.IDKey([]byte(password), salt, c.time, c.memoryKiB, c.threads, size)
 }

@@ -127,7 +127,7 @@ func TestLoginsAreCountedByNetwork(t *testing.T) {
 	for i := range maxNetworks + 10 {
 		allow(netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 7 & 127), byte(i & 127)}).String())
 	}
-	require.LessOrEqual(t, s.accountCache.attempts.windows.Len(), maxNetworks)
+	require.LessOrEqual(t, s.attempts.windows.Len(), maxNetworks)
 	now = now.Add(time.Minute)
 	require.True(t, allow("192.0.2.1"))
 }

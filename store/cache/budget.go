@@ -22,14 +22,17 @@ func (c *Cache) Budget(name string) ([]byte, bool, error) {
 	defer c.keyers.Put(k)
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
-	b, err := c.read(budgetKey(k, name))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, c.missingBudgetError()
-	}
-	if err != nil {
-		return nil, false, c.budgetReadError(err)
-	}
-	if len(b) < 8 {
+	b, err := read(c.db, budgetKey(k, name))
+	switch at := c.setAsideAt.Load(); {
+	case errors.Is(err, pebble.ErrNotFound) && at != nil && time.Since(*at) < budgetUnknownFor:
+		return nil, false, ErrSetAside
+	case errors.Is(err, pebble.ErrNotFound):
+		return nil, false, nil
+	case err != nil && c.health.damaged():
+		return nil, false, fmt.Errorf("cache budget: %w: %w", ErrSetAside, err)
+	case err != nil:
+		return nil, false, fmt.Errorf("cache budget: %w", err)
+	case len(b) < 8:
 		return nil, false, fmt.Errorf("cache budget: %w", errValue)
 	}
 	return b[8:], true, nil

@@ -35,7 +35,6 @@ type Cache struct {
 	cfg        Config
 	dbMu       sync.RWMutex              // held for reading while the database is used, for writing while it is replaced
 	db         *pebble.DB                // guarded by dbMu
-	current    atomic.Pointer[pebble.DB] // the same, for callbacks of the database; nil before it is open
 	health     *health                   // of db, guarded by dbMu
 	setAsideAt atomic.Pointer[time.Time] // when a damaged database was set aside; nil for never
 	secret     []byte
@@ -56,7 +55,7 @@ func Open(c Config) (*Cache, error) {
 	cache := &Cache{cfg: c, max: orDefault(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](verdictsPerShard), facts: newRecent[storedFact](factsPerShard)}
 	cache.filters.wordCount = int(max(1, orDefault(c.FilterBytes, 16<<20)/8))
 	err := cache.load()
-	if cache.isDamage(err) {
+	if c.isDamage(err) {
 		err = cache.replace(err)
 	}
 	if err != nil {
@@ -68,7 +67,14 @@ func Open(c Config) (*Cache, error) {
 
 // load opens the database, and makes it if there is none. dbMu is held, or the cache is not in use yet.
 func (c *Cache) load() error {
-	o := options(c.cfg)
+	o := &pebble.Options{
+		FS: c.cfg.FS, EventListener: new(pebble.EventListener), Cache: pebble.NewCache(orDefault(c.cfg.BlockCache, 32<<20)), MemTableSize: orDefault(c.cfg.MemTable, 8<<20),
+		L0CompactionThreshold: upperTables, L0StopWritesThreshold: maxTables, FormatMajorVersion: pebble.FormatNewest,
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(upperBits)
+	}
+	o.Levels[len(o.Levels)-1].FilterPolicy = bloom.FilterPolicy(lowestBits)
 	h := &health{damage: make(chan struct{})}
 	c.health, o.Logger = h, slogLogger{c.cfg.Log, h}
 	o.EventListener.DataCorruption = func(info pebble.DataCorruptionInfo) { h.recordDamage(info, c.cfg.Log) }
@@ -78,10 +84,9 @@ func (c *Cache) load() error {
 		return fmt.Errorf("cache %s: %w", c.cfg.Dir, err)
 	}
 	c.db = db
-	if err := errors.Join(c.prepare(), c.initFilterIfEmpty()); err != nil {
+	if err := errors.Join(c.prepare(), c.filters.initIfEmpty(db)); err != nil {
 		return errors.Join(err, db.Close())
 	}
-	c.current.Store(db)
 	return nil
 }
 
@@ -99,19 +104,6 @@ const (
 	lowestBits = 10
 )
 
-func options(c Config) *pebble.Options {
-	o := &pebble.Options{
-		FS: c.FS, EventListener: new(pebble.EventListener), Cache: pebble.NewCache(orDefault(c.BlockCache, 32<<20)), MemTableSize: orDefault(c.MemTable, 8<<20),
-		L0CompactionThreshold: upperTables, L0StopWritesThreshold: maxTables,
-		FormatMajorVersion: pebble.FormatNewest, Logger: slogLogger{log: c.Log},
-	}
-	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(upperBits)
-	}
-	o.Levels[len(o.Levels)-1].FilterPolicy = bloom.FilterPolicy(lowestBits)
-	return o
-}
-
 func orDefault[T int64 | uint64](v, fallback T) T {
 	if v == 0 {
 		return fallback
@@ -123,7 +115,7 @@ func orDefault[T int64 | uint64](v, fallback T) T {
 // retries fails then.
 type slogLogger struct {
 	log    *slog.Logger
-	health *health // nil: unknown
+	health *health
 }
 
 func (slogLogger) Infof(string, ...any) {}
@@ -133,7 +125,7 @@ func (sl slogLogger) Errorf(format string, args ...any) {
 		return
 	}
 	level := slog.LevelError
-	if sl.health != nil && sl.health.damaged() {
+	if sl.health.damaged() {
 		level = slog.LevelDebug
 	}
 	sl.log.Log(context.Background(), level, "cache database", "error", fmt.Sprintf(format, args...))
@@ -179,7 +171,7 @@ func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
 		}
 		s.put(&key, v, writes)
 	}
-	if c.expired(v, now) {
+	if c.cfg.expired(v.VerifiedAt, verdictLifetime(v), 0, now) {
 		return engine.Verdict{}, false
 	}
 	return *v, true
@@ -207,10 +199,6 @@ func (c *Cache) readVerdict(key *Key) *engine.Verdict {
 	return &v
 }
 
-func (c *Cache) expired(v *engine.Verdict, now time.Time) bool {
-	return !now.Before(v.VerifiedAt.Add(c.capLifetime(verdictLifetime(v))))
-}
-
 // GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend, so that one iterator
 // can visit them. Most rows of a job are new addresses; until there is a key filter, the filters of the lowest level save them
 // from reading a block each.
@@ -231,7 +219,7 @@ func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.V
 		if !it.SeekPrefixGE(buf[:]) || !bytes.Equal(it.Key(), buf[:]) {
 			continue
 		}
-		if v, err := ReadVerdict(it.Value()); err == nil && !c.expired(&v, now) {
+		if v, err := ReadVerdict(it.Value()); err == nil && !c.cfg.expired(v.VerifiedAt, verdictLifetime(&v), 0, now) {
 			found(i, v)
 		}
 	}

@@ -35,12 +35,12 @@ func verdictLifetime(v *engine.Verdict) time.Duration {
 	return LifeAccepted
 }
 
-// capLifetime limits a lifetime to Config.MaxLife.
-func (c *Cache) capLifetime(lifetime time.Duration) time.Duration {
-	if c.cfg.MaxLife > 0 {
-		return min(lifetime, c.cfg.MaxLife)
+// expired reports that a value is older than its lifetime, which is limited to MaxLife and divided by 2^shrink.
+func (c *Config) expired(at time.Time, lifetime time.Duration, shrink int32, now time.Time) bool {
+	if c.MaxLife > 0 {
+		lifetime = min(lifetime, c.MaxLife)
 	}
-	return lifetime
+	return !now.Before(at.Add(lifetime >> shrink))
 }
 
 // AppendVerdict appends the stored form of v: version, the engine's core, provider, rule, and the details tail: stage,

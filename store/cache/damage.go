@@ -1,10 +1,8 @@
 package cache
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -63,12 +61,12 @@ func (h *health) recordDamage(info pebble.DataCorruptionInfo, log *slog.Logger) 
 
 // isDamage reports that the database could not be opened because its content is wrong: not because of a full disk, missing
 // permissions, a lock, or a newer format.
-func (c *Cache) isDamage(err error) bool {
+func (c *Config) isDamage(err error) bool {
 	var refused syscall.Errno
 	if err == nil || errors.Is(err, errNewer) || errors.Is(err, opendb.ErrDisk) || errors.As(err, &refused) && refused != syscall.ENOENT {
 		return false
 	}
-	marker, _ := atomicfs.ReadMarker(c.cfg.FS, c.cfg.Dir, "format-version") // unreadable counts as not newer
+	marker, _ := atomicfs.ReadMarker(c.FS, c.Dir, "format-version") // unreadable counts as not newer
 	version, _ := strconv.ParseUint(marker, 10, 64)
 	return version <= uint64(pebble.FormatNewest)
 }
@@ -101,57 +99,6 @@ func (c *Cache) replace(cause error) error {
 		log.Error("the result cache was damaged: a new one is begun, and budgets that are not known count as used up", "aside", dir+damagedSuffix, "cause", cause.Error())
 	}
 	return nil
-}
-
-// recordSetAside writes into a new database when the one before was set aside. It checks for the renamed folder, so that a crash
-// between the renaming and this call loses nothing.
-func (c *Cache) recordSetAside(b *pebble.Batch) error {
-	switch _, err := c.cfg.FS.Stat(c.cfg.Dir + damagedSuffix); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("cache: %w", err)
-	}
-	now := time.Now()
-	c.setAsideAt.Store(&now)
-	return b.Set([]byte{tableMeta, 'a'}, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil)
-}
-
-func (c *Cache) loadSetAside() error {
-	b, err := c.read([]byte{tableMeta, 'a'})
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil || len(b) != 8 {
-		return fmt.Errorf("cache: when another was set aside: %w", errors.Join(err, errValue))
-	}
-	at := time.UnixMilli(int64(binary.BigEndian.Uint64(b)))
-	c.setAsideAt.Store(&at)
-	return nil
-}
-
-// budgetReadError is the error for a budget that the database could not read. dbMu is held.
-func (c *Cache) budgetReadError(err error) error {
-	if c.health.damaged() {
-		return fmt.Errorf("cache budget: %w: %w", ErrSetAside, err)
-	}
-	return fmt.Errorf("cache budget: %w", err)
-}
-
-// missingBudgetError is the error for a budget that the database does not have; nil if no database had it.
-func (c *Cache) missingBudgetError() error {
-	if at := c.setAsideAt.Load(); at != nil && time.Since(*at) < budgetUnknownFor {
-		return ErrSetAside
-	}
-	return nil
-}
-
-// dropDamaged removes a database that was set aside over a day ago.
-func (c *Cache) dropDamaged(now time.Time) error {
-	if at := c.setAsideAt.Load(); at == nil || now.Sub(*at) < damagedTTL {
-		return nil
-	}
-	return c.cfg.FS.RemoveAll(c.cfg.Dir + damagedSuffix)
 }
 
 // size is the size of the database on disk.

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -23,13 +22,23 @@ func (c *Cache) Fact(domain, host string, now time.Time) (Fact, bool) {
 	shard := c.facts.shard(&key)
 	f, writes := shard.get(&key)
 	if f == nil {
-		var err error
-		if f, err = c.readFact(at); err != nil {
+		c.dbMu.RLock()
+		b, err := read(c.db, at)
+		c.dbMu.RUnlock()
+		switch {
+		case errors.Is(err, pebble.ErrNotFound):
+			f = noFact
+		case err != nil:
 			return Fact{}, false
+		default:
+			f = &storedFact{found: true}
+			if f.fact, err = ReadFact(b); err != nil {
+				return Fact{}, false
+			}
 		}
 		shard.put(&key, f, writes)
 	}
-	if !f.found || !now.Before(f.fact.At.Add(c.capLifetime(LifeFact))) {
+	if !f.found || c.cfg.expired(f.fact.At, LifeFact, 0, now) {
 		return Fact{}, false
 	}
 	return f.fact, true
@@ -43,21 +52,6 @@ func paddedKey(at []byte) (key Key) {
 
 // noFact is the absence of a fact, the usual case.
 var noFact = &storedFact{}
-
-func (c *Cache) readFact(at []byte) (*storedFact, error) {
-	c.dbMu.RLock()
-	defer c.dbMu.RUnlock()
-	b, closer, err := c.db.Get(at)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return noFact, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cache read: %w", err)
-	}
-	defer closer.Close()
-	f, err := ReadFact(b)
-	return &storedFact{f, true}, err
-}
 
 // PutFact stores what a decoy proved, without a sync.
 func (c *Cache) PutFact(domain, host string, f *Fact) error {

@@ -4,9 +4,12 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
+	"io/fs"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/zeebo/xxh3"
@@ -84,9 +87,9 @@ func budgetKey(k *Keyer, name string) []byte {
 
 var errNewer = errors.New("use the newer program, or delete the cache")
 
-// prepare checks the format and reads the secret, or writes both into a new database.
+// prepare checks the format and reads the secret and when another database was set aside, or writes them into a new database.
 func (c *Cache) prepare() error {
-	format, err := c.read([]byte{tableMeta, 'f'})
+	format, err := read(c.db, []byte{tableMeta, 'f'})
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):
 		return c.initDatabase()
@@ -95,11 +98,20 @@ func (c *Cache) prepare() error {
 	case len(format) != 1 || format[0] == 0 || format[0] > Format:
 		return fmt.Errorf("cache has format %v, this program knows formats up to %d: %w", format, Format, errNewer)
 	}
-	if c.secret, err = c.read([]byte{tableMeta, 's'}); err != nil {
+	if c.secret, err = read(c.db, []byte{tableMeta, 's'}); err != nil {
 		return fmt.Errorf("cache secret: %w", err)
 	}
 	c.seed = xxh3.Hash(c.secret)
-	return c.loadSetAside()
+	b, err := read(c.db, []byte{tableMeta, 'a'})
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil || len(b) != 8 {
+		return fmt.Errorf("cache: when another was set aside: %w", errors.Join(err, errValue))
+	}
+	at := time.UnixMilli(int64(binary.BigEndian.Uint64(b)))
+	c.setAsideAt.Store(&at)
+	return nil
 }
 
 func (c *Cache) initDatabase() error {
@@ -110,18 +122,24 @@ func (c *Cache) initDatabase() error {
 	}
 	b := c.db.NewBatch()
 	defer b.Close()
-	if err := errors.Join(b.Set([]byte{tableMeta, 's'}, c.secret, nil), b.Set([]byte{tableMeta, 'f'}, []byte{Format}, nil)); err != nil {
-		return err
+	err := errors.Join(b.Set([]byte{tableMeta, 's'}, c.secret, nil), b.Set([]byte{tableMeta, 'f'}, []byte{Format}, nil))
+	// The renamed folder tells that another was set aside, so that a crash after the renaming loses nothing.
+	if _, statErr := c.cfg.FS.Stat(c.cfg.Dir + damagedSuffix); statErr == nil {
+		now := time.Now()
+		c.setAsideAt.Store(&now)
+		err = errors.Join(err, b.Set([]byte{tableMeta, 'a'}, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil))
+	} else if !errors.Is(statErr, fs.ErrNotExist) {
+		err = errors.Join(err, fmt.Errorf("cache: %w", statErr))
 	}
-	if err := c.recordSetAside(b); err != nil {
+	if err != nil {
 		return err
 	}
 	return commit(b, pebble.Sync)
 }
 
 // read copies the value of a key.
-func (c *Cache) read(key []byte) ([]byte, error) {
-	v, closer, err := c.db.Get(key)
+func read(db *pebble.DB, key []byte) ([]byte, error) {
+	v, closer, err := db.Get(key)
 	if err != nil {
 		return nil, err
 	}

@@ -95,9 +95,9 @@ func (s *keyFilters) finishRebuild(next *keyFilter, complete bool) {
 	}
 }
 
-// initFilterIfEmpty gives a database without verdicts, as on the first start, its key filter at once. No goroutine writes yet.
-func (c *Cache) initFilterIfEmpty() error {
-	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
+// initIfEmpty gives a database without verdicts, as on the first start, its key filter at once. No goroutine writes yet.
+func (s *keyFilters) initIfEmpty(db *pebble.DB) error {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
 	if err != nil {
 		return fmt.Errorf("cache read: %w", err)
 	}
@@ -106,7 +106,7 @@ func (c *Cache) initFilterIfEmpty() error {
 		return fmt.Errorf("cache read: %w", err)
 	}
 	if empty {
-		c.filters.finishRebuild(c.filters.beginRebuild(), true)
+		s.finishRebuild(s.beginRebuild(), true)
 	}
 	return nil
 }

@@ -24,10 +24,17 @@ type Swept struct{ Read, Deleted int }
 // halves the lifetimes that it applies; once there is room again, it doubles them. The remaining verdicts make the next key
 // filter.
 func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
-	if err := c.dropDamaged(now); err != nil {
-		return s, fmt.Errorf("cache sweep: %w", err)
+	if at := c.setAsideAt.Load(); at != nil && now.Sub(*at) >= damagedTTL {
+		if err := c.cfg.FS.RemoveAll(c.cfg.Dir + damagedSuffix); err != nil {
+			return s, fmt.Errorf("cache sweep: %w", err)
+		}
 	}
-	c.adaptLifetimes()
+	switch size, n := c.size(), c.shrink.Load(); {
+	case size > c.max && n < maxShrink:
+		c.shrink.Store(n + 1)
+	case size < c.max/2 && n > 0:
+		c.shrink.Store(n - 1)
+	}
 	next, complete := c.filters.beginRebuild(), false
 	defer func() { c.filters.finishRebuild(next, complete) }()
 	for _, table := range [...]byte{tableResult, tableFact, tableBudget} {
@@ -47,16 +54,6 @@ func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 	return s, nil
 }
 
-func (c *Cache) adaptLifetimes() {
-	size, n := c.size(), c.shrink.Load()
-	switch {
-	case size > c.max && n < maxShrink:
-		c.shrink.Store(n + 1)
-	case size < c.max/2 && n > 0:
-		c.shrink.Store(n - 1)
-	}
-}
-
 // sweepStep reads one step from from, deletes its expired entries, adds the remaining verdicts to a key filter, and returns where to
 // continue; nil at the end.
 func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *Swept) ([]byte, error) {
@@ -70,41 +67,37 @@ func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *
 	b := c.db.NewBatch()
 	defer b.Close()
 	var next []byte
+	shrink := c.shrink.Load()
 	for ok, n := it.First(), 0; ok; ok, n = it.Next(), n+1 {
 		if n == sweepStep {
 			next = append(next, it.Key()...)
 			break
 		}
 		s.Read++
-		key := it.Key()
-		switch {
-		case c.mustDelete(key[0], it.Value(), now):
+		key, value, drop := it.Key(), it.Value(), false // dropped: expired, undecodable, or too many
+		switch key[0] {
+		case tableBudget: // never because of size: it protects receivers
+			drop = len(value) < 8 || now.UnixMilli() > int64(binary.BigEndian.Uint64(value))
+		case tableFact:
+			f, err := ReadFact(value)
+			drop = err != nil || c.cfg.expired(f.At, LifeFact, shrink, now)
+		default:
+			v, err := ReadVerdict(value)
+			if drop = err != nil || c.cfg.expired(v.VerifiedAt, verdictLifetime(&v), shrink, now); !drop {
+				left.add((*Key)(key[1:]))
+			}
+		}
+		if drop {
 			s.Deleted++
 			if err := b.Delete(key, nil); err != nil {
 				return nil, err
 			}
-		case key[0] == tableResult:
-			left.add((*Key)(key[1:]))
 		}
 	}
 	if err := it.Error(); err != nil {
 		return nil, err
 	}
 	return next, commit(b, pebble.NoSync)
-}
-
-// mustDelete reports a value that has expired or does not decode, or must go because the database is too large.
-func (c *Cache) mustDelete(table byte, value []byte, now time.Time) bool {
-	shrink := c.shrink.Load()
-	switch table {
-	case tableBudget: // never because of size: it protects receivers
-		return len(value) < 8 || now.UnixMilli() > int64(binary.BigEndian.Uint64(value))
-	case tableFact:
-		f, err := ReadFact(value)
-		return err != nil || !now.Before(f.At.Add(c.capLifetime(LifeFact)>>shrink))
-	}
-	v, err := ReadVerdict(value)
-	return err != nil || !now.Before(v.VerifiedAt.Add(c.capLifetime(verdictLifetime(&v))>>shrink))
 }
 
 // Keepable reports a verdict that is based on a server's reply about the mailbox; target is that reply.

@@ -36,8 +36,14 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	}
 	done := make(chan opened, 1)
 	go func() {
-		db, err := open(dir, o)
-		done <- opened{db, err}
+		var x opened
+		defer func() {
+			if p := recover(); p != nil {
+				x = opened{nil, fmt.Errorf("%w: %v", ErrDisk, p)}
+			}
+			done <- x
+		}()
+		x.db, x.err = pebble.Open(dir, o)
 	}()
 	select {
 	case x := <-done:
@@ -45,14 +51,4 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	case err := <-full:
 		return nil, fmt.Errorf("%w: make room and start again: %w", ErrDisk, err)
 	}
-}
-
-// open is pebble.Open with a panic returned as an error.
-func open(dir string, o *pebble.Options) (db *pebble.DB, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			db, err = nil, fmt.Errorf("%w: %v", ErrDisk, p)
-		}
-	}()
-	return pebble.Open(dir, o)
 }

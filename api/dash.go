@@ -143,23 +143,6 @@ func (s *Server) dashRoutes() []*route {
 	}, s.pageRoutes()...)
 }
 
-// bySession reports that a route accepts only sessions.
-func (a access) bySession() bool { return a == sessionOnly || a == adminSession }
-
-// forAdmins reports that a route is for admins only.
-func (a access) forAdmins() bool { return a == adminKey || a == adminSession }
-
-// requireAdmin refuses admin routes to others.
-func requireAdmin(c *call) error {
-	if !c.route.access.forAdmins() || (c.identity.User.Role == store.Admin && !c.identity.Test) {
-		return nil
-	}
-	if c.session != nil {
-		return httpd.Refuse(httpd.Forbidden, "Only an admin may do this: ask the operator of the service.")
-	}
-	return httpd.Refuse(httpd.Forbidden, "This key may not do this: use a live key of an account with the role admin.")
-}
-
 // accountName is the e-mail address of an account, or its id if it no longer exists.
 func (s *Server) accountName(id string) string {
 	if u, err := s.deps.Store.User(id); err == nil {

@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"io"
 	"mime"
 	"strings"
 
@@ -66,11 +65,10 @@ func checkType(want BodyKind, header string) error {
 
 // Document reads the request's JSON.
 func (c *Call) Document() (*Document, error) {
-	b, err := io.ReadAll(&c.body)
-	if err != nil {
+	if _, err := c.text.ReadFrom(&c.body); err != nil {
 		return nil, err
 	}
-	return ParseDocument(b)
+	return c.json.parse(c.text.Bytes())
 }
 
 // StrictDocument is a document that may have only these members.

@@ -22,8 +22,7 @@ type Document struct {
 
 // member is one name and its value as it was sent.
 type member struct {
-	name string
-	raw  []byte
+	name, raw []byte
 }
 
 var (
@@ -33,12 +32,16 @@ var (
 )
 
 // ParseDocument reads a body that must be one JSON object.
-func ParseDocument(b []byte) (*Document, error) {
+func ParseDocument(b []byte) (*Document, error) { return new(Document).parse(b) }
+
+// parse is ParseDocument into d, whose memory it uses again.
+func (d *Document) parse(b []byte) (*Document, error) {
 	if !utf8.Valid(b) {
 		return nil, errNotUTF8
 	}
-	d, valid := &Document{}, json.Valid(b)
-	var name string
+	d.members = d.members[:0]
+	valid := json.Valid(b)
+	var name []byte
 	depth, deepest, start := 0, 0, 0 // start is of a name or a value of the object; brackets of a body that is not valid need not match
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
@@ -51,13 +54,13 @@ func ParseDocument(b []byte) (*Document, error) {
 			deepest = max(deepest, depth)
 		case c == ':' && depth == 1 && valid:
 			literal := bytes.TrimSpace(b[start:i])
-			text, plain := plainText(literal)
-			if name = string(text); !plain {
-				var unescaped string // it escapes to the heap
+			var plain bool
+			if name, plain = plainText(literal); !plain {
+				var unescaped string
 				if json.Unmarshal(literal, &unescaped) != nil {
 					panic("BUG: valid JSON has an unreadable name")
 				}
-				name = unescaped
+				name = []byte(unescaped)
 			}
 			start = i + 1
 		case c == '}', c == ']', c == ',':
@@ -120,7 +123,7 @@ func (d *Document) Has(name string) bool { return d.get(name) != nil }
 // get is the member's value as it was sent, the last of several of one name; nil if it was not sent.
 func (d *Document) get(name string) []byte {
 	for i := len(d.members) - 1; i >= 0; i-- {
-		if d.members[i].name == name {
+		if string(d.members[i].name) == name {
 			return d.members[i].raw
 		}
 	}
@@ -139,8 +142,8 @@ func plainText(raw []byte) (text []byte, plain bool) {
 // a restriction that is then missing.
 func (d *Document) AllowOnly(known ...string) error {
 	for _, m := range d.members {
-		if !slices.Contains(known, m.name) {
-			return Refuse(Unacceptable, "%s is not known here: send only %s.", quoteName(m.name), strings.Join(known, ", "))
+		if !slices.Contains(known, string(m.name)) {
+			return Refuse(Unacceptable, "%s is not known here: send only %s.", quoteName(string(m.name)), strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func normalizeName(name string) string {
 // CheckUnknownFields refuses a body with an unknown member that resembles a known one.
 func (d *Document) CheckUnknownFields(known []string) error {
 	for _, m := range d.members {
-		if err := checkUnknownField(m.name, known); err != nil {
+		if err := checkUnknownField(string(m.name), known); err != nil {
 			return err
 		}
 	}

@@ -105,9 +105,19 @@ func (p *page) row(i int) error {
 	if t.refs == (jobfiles.Refs{}) { // a verdict made for this file, scored without the row's flags
 		ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
 	}
-	p.count(&ans, first)
-	if a.filter.wants(t.Status) {
-		p.write(i, n, &ans)
+	p.total.status[ans.v.Status]++
+	p.total.reason[ans.v.Reason]++
+	if first && ans.v.Status != engine.Unknown && !a.job.Test {
+		p.total.Charged++
+		ans.credits = 1
+	}
+	switch {
+	case len(a.filter.Status) > 0 && !slices.Contains(a.filter.Status, t.Status):
+	case a.filter.Format == JSONL:
+		p.writeJSON(i, n, &ans)
+	default:
+		p.text = p.cells.append(a.dialect.AppendInputCells(p.text, &p.fr.Block, i), &ans)
+		p.text = a.dialect.AppendLineEnd(p.text, &p.fr.Block, i)
 	}
 	return nil
 }
@@ -126,15 +136,6 @@ func (p *page) applyRowFacts(ans *answer) {
 	}
 	if ans.suggestion.text != "" {
 		ans.suggestion = p.names.newNameCell(p.a.r.cfg.Suggest(addr))
-	}
-}
-
-func (p *page) count(ans *answer, first bool) {
-	p.total.status[ans.v.Status]++
-	p.total.reason[ans.v.Reason]++
-	if first && ans.v.Status != engine.Unknown && !p.a.job.Test {
-		p.total.Charged++
-		ans.credits = 1
 	}
 }
 
@@ -159,34 +160,25 @@ func (p *page) writeBlank(i int, n uint32) {
 	p.endJSON(i)
 }
 
-func (p *page) write(i int, n uint32, ans *answer) {
-	if p.a.filter.Format == JSONL {
-		p.writeJSON(i, n, ans)
-		return
-	}
-	d, b := &p.a.dialect, &p.fr.Block
-	p.text = p.cells.append(d.AppendInputCells(p.text, b, i), ans)
-	p.text = d.AppendLineEnd(p.text, b, i)
-}
-
 func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
-	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.splitHosts(ans.mx.text), credits: int64(ans.credits)}
+	p.hosts = p.hosts[:0] // the next row uses it again
+	for host := range strings.FieldsSeq(ans.mx.text) {
+		p.hosts = append(p.hosts, host)
+	}
+	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.hosts, credits: int64(ans.credits)}
 	p.text = r.appendKeys(append(b, ','))
 	p.endJSON(i)
 }
 
-// endJSON ends the object of row i, with its input if wanted.
+// endJSON ends the object of row i, with its input if wanted: all columns of the list except the address; missing cells of a short
+// row are empty.
 func (p *page) endJSON(i int) {
-	if p.a.inputs != nil {
-		p.text = p.appendInput(append(p.text, `,"input":{`...), i)
+	if p.a.inputs == nil {
+		p.text = append(p.text, '}', '\n')
+		return
 	}
-	p.text = append(p.text, '}', '\n')
-}
-
-// appendInput appends the members of input: all columns of the list except the address; missing cells of a short row are empty.
-func (p *page) appendInput(dst []byte, i int) []byte {
-	inputs, next := p.a.inputs, 0
+	dst, inputs, next := append(p.text, `,"input":{`...), p.a.inputs, 0
 	put := func(text string) {
 		if inputs[next] != "" {
 			dst = jsontext.AppendString(append(dst, inputs[next]...), text)
@@ -197,7 +189,7 @@ func (p *page) appendInput(dst []byte, i int) []byte {
 	for next < len(inputs) {
 		put("")
 	}
-	return append(dst, '}')
+	p.text = append(dst, '}', '}', '\n')
 }
 
 // inputKeys returns for each column the JSON text before its value in input; empty for the column of the address.
@@ -213,13 +205,4 @@ func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 		comma = ","
 	}
 	return keys
-}
-
-// splitHosts splits a text into host names. The next row reuses the slice.
-func (p *page) splitHosts(text string) []string {
-	p.hosts = p.hosts[:0]
-	for host := range strings.FieldsSeq(text) {
-		p.hosts = append(p.hosts, host)
-	}
-	return p.hosts
 }

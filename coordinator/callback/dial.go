@@ -130,16 +130,10 @@ func (d *dialer) secure(ctx context.Context, t *target, conn net.Conn) (*receive
 	defer done()
 	if err := secured.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		return nil, tlsError(err)
+		if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return nil, fmt.Errorf("%w: %w", errTLS, bad)
+		}
+		return nil, errTLS
 	}
 	return &receiverConn{Conn: secured, raw: raw}, nil
-}
-
-// tlsError says what is wrong with a certificate; other TLS failures get no detail.
-func tlsError(err error) error {
-	var bad *tls.CertificateVerificationError
-	if errors.As(err, &bad) {
-		return fmt.Errorf("%w: %w", errTLS, bad)
-	}
-	return errTLS
 }

@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -59,12 +60,14 @@ type Config struct {
 // Sender delivers the event bulk.finished of each finished job to the job's callback URL.
 type Sender struct {
 	cfg      Config
-	links    *links
 	dialer   *dialer
 	slots    *attemptSlots
 	metrics  metrics
 	wake     chan struct{}
 	nextPage store.DueCursor // where sendDue reads next; only Run uses it
+
+	publicURL *url.URL // begins the signed links to results
+	linkKey   []byte   // signs them
 }
 
 // New checks the configuration and reads the key of signed links from the store. It starts nothing.
@@ -80,29 +83,18 @@ func New(cfg Config) (*Sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("callbacks: %w", err)
 	}
-	cfg = cfg.withDefaults()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Sending = cmp.Or(max(0, cfg.Sending), defaultSending)
+	cfg.PerHost = cmp.Or(max(0, cfg.PerHost), defaultPerHost)
+	cfg.PerAccount = cmp.Or(max(0, cfg.PerAccount), defaultPerAccount)
 	s := &Sender{
-		cfg: cfg, links: &links{store: cfg.Store, base: base, key: key}, slots: newAttemptSlots(cfg), wake: make(chan struct{}, 1),
+		cfg: cfg, publicURL: base, linkKey: key, slots: newAttemptSlots(cfg), wake: make(chan struct{}, 1),
 		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs, guard: newGuard(cfg.Allow)},
 	}
 	s.metrics, err = newMetrics(cfg.Metrics)
 	return s, err
-}
-
-func (cfg Config) withDefaults() Config {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Sending <= 0 {
-		cfg.Sending = defaultSending
-	}
-	if cfg.PerHost <= 0 {
-		cfg.PerHost = defaultPerHost
-	}
-	if cfg.PerAccount <= 0 {
-		cfg.PerAccount = defaultPerAccount
-	}
-	return cfg
 }
 
 // Schedule is the part of the commit that ends a job which makes its callback due, if it has one. It is idempotent.

@@ -37,8 +37,11 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.bytesRead >= b.limit {
 		p = p[:min(1, len(p))] // one more byte distinguishes a body of exactly that size from a longer one
 	}
-	if err := b.extendDeadline(); err != nil {
-		return 0, err
+	if b.stallTimeout != 0 && (b.bytesRead == 0 || b.sinceDeadline >= stallBytes) {
+		b.sinceDeadline = 0
+		if err := b.conn.SetReadDeadline(time.Now().Add(b.stallTimeout)); err != nil {
+			return 0, err
+		}
 	}
 	n, err := b.r.Read(p)
 	b.bytesRead += int64(n)
@@ -52,14 +55,6 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.err = bodyError(err)
 	return n, b.err
-}
-
-func (b *body) extendDeadline() error {
-	if b.stallTimeout == 0 || (b.bytesRead > 0 && b.sinceDeadline < stallBytes) {
-		return nil
-	}
-	b.sinceDeadline = 0
-	return b.conn.SetReadDeadline(time.Now().Add(b.stallTimeout))
 }
 
 // bodyError is the answer to the error that ended a body.

@@ -90,7 +90,8 @@ func New(cfg Config) (*Sender, error) {
 	cfg.PerHost = cmp.Or(max(0, cfg.PerHost), defaultPerHost)
 	cfg.PerAccount = cmp.Or(max(0, cfg.PerAccount), defaultPerAccount)
 	s := &Sender{
-		cfg: cfg, publicURL: base, linkKey: key, slots: newAttemptSlots(cfg), wake: make(chan struct{}, 1),
+		cfg: cfg, publicURL: base, linkKey: key, wake: make(chan struct{}, 1),
+		slots:  &attemptSlots{total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{}},
 		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs, guard: newGuard(cfg.Allow)},
 	}
 	s.metrics, err = newMetrics(cfg.Metrics)

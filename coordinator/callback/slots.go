@@ -14,12 +14,6 @@ type attemptSlots struct {
 // slotKeys are what an attempt is counted under: its account and its host.
 type slotKeys [2]string
 
-func newAttemptSlots(cfg Config) *attemptSlots {
-	return &attemptSlots{
-		total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{},
-	}
-}
-
 func (s *attemptSlots) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -72,6 +72,7 @@ func (p *page) render() error {
 	return err
 }
 
+// row adds a row to the text and to the totals.
 func (p *page) row(i int) error {
 	a := p.a
 	n := p.fr.Block.First + uint32(i)

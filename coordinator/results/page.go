@@ -47,20 +47,62 @@ type answer struct {
 	credits                  int
 }
 
-// render renders and compresses the page.
+// render renders and compresses the page, and counts its rows.
 func (p *page) render() error {
-	a := p.a
+	a, b := p.a, &p.fr.Block
 	p.total, p.text, p.packed = Totals{}, p.text[:0], nil
 	p.names.f, p.names.dialect = a.log, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
 	if err := p.fr.Read(a.upload, &a.dialect, p.index); err != nil {
 		return err
 	}
-	p.text = slices.Grow(p.text, len(p.fr.Block.Buf)+rowTextBytes*len(p.fr.Block.Rows))
-	for i := range p.fr.Block.Rows {
+	p.text = slices.Grow(p.text, len(b.Buf)+rowTextBytes*len(b.Rows))
+	for i := range b.Rows {
 		press.Yield(i)
-		if err := p.row(i); err != nil {
+		n := b.First + uint32(i)
+		var t shownVerdict
+		var err error
+		if !b.Rows[i].Blank {
+			t, err = a.verdict(&a.records[n-a.windowStart])
+		}
+		if err != nil {
 			return err
+		}
+		if !t.present {
+			p.writeBlank(i, n)
+			continue
+		}
+		ans := answer{v: t.Verdict}
+		if ans.provider, err = p.names.lookup(t.refs[jobfiles.NameProvider]); err == nil {
+			ans.mx, err = p.names.lookup(t.refs[jobfiles.NameMX])
+		}
+		if err == nil {
+			ans.suggestion, err = p.names.lookup(t.refs[jobfiles.NameSuggestion])
+		}
+		if err != nil {
+			return err
+		}
+		p.mail = b.Email(i)
+		first := a.firstOf[n-a.windowStart] == 0
+		if !first || t.refs == (jobfiles.Refs{}) {
+			p.applyRowFacts(&ans)
+		}
+		if t.refs == (jobfiles.Refs{}) { // a verdict made for this file, scored without the row's flags
+			ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
+		}
+		p.total.status[ans.v.Status]++
+		p.total.reason[ans.v.Reason]++
+		if first && ans.v.Status != engine.Unknown && !a.job.Test {
+			p.total.Charged++
+			ans.credits = 1
+		}
+		switch {
+		case len(a.filter.Status) > 0 && !slices.Contains(a.filter.Status, t.Status):
+		case a.filter.Format == JSONL:
+			p.writeJSON(i, n, &ans)
+		default:
+			p.text = p.cells.append(a.dialect.AppendInputCells(p.text, b, i), &ans)
+			p.text = a.dialect.AppendLineEnd(p.text, b, i)
 		}
 	}
 	if len(p.text) == 0 {
@@ -70,57 +112,6 @@ func (p *page) render() error {
 	packed, err := p.compressor.compress(p.text)
 	p.packed = packed
 	return err
-}
-
-// row adds a row to the text and to the totals.
-func (p *page) row(i int) error {
-	a := p.a
-	n := p.fr.Block.First + uint32(i)
-	if p.fr.Block.Rows[i].Blank {
-		p.writeBlank(i, n)
-		return nil
-	}
-	t, err := a.verdict(&a.records[n-a.windowStart])
-	if err != nil {
-		return err
-	}
-	if !t.present {
-		p.writeBlank(i, n)
-		return nil
-	}
-	ans := answer{v: t.Verdict}
-	if ans.provider, err = p.names.lookup(t.refs[jobfiles.NameProvider]); err == nil {
-		ans.mx, err = p.names.lookup(t.refs[jobfiles.NameMX])
-	}
-	if err == nil {
-		ans.suggestion, err = p.names.lookup(t.refs[jobfiles.NameSuggestion])
-	}
-	if err != nil {
-		return err
-	}
-	p.mail = p.fr.Block.Email(i)
-	first := a.firstOf[n-a.windowStart] == 0
-	if !first || t.refs == (jobfiles.Refs{}) {
-		p.applyRowFacts(&ans)
-	}
-	if t.refs == (jobfiles.Refs{}) { // a verdict made for this file, scored without the row's flags
-		ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
-	}
-	p.total.status[ans.v.Status]++
-	p.total.reason[ans.v.Reason]++
-	if first && ans.v.Status != engine.Unknown && !a.job.Test {
-		p.total.Charged++
-		ans.credits = 1
-	}
-	switch {
-	case len(a.filter.Status) > 0 && !slices.Contains(a.filter.Status, t.Status):
-	case a.filter.Format == JSONL:
-		p.writeJSON(i, n, &ans)
-	default:
-		p.text = p.cells.append(a.dialect.AppendInputCells(p.text, &p.fr.Block, i), &ans)
-		p.text = a.dialect.AppendLineEnd(p.text, &p.fr.Block, i)
-	}
-	return nil
 }
 
 // applyRowFacts sets flags and suggestion from the row's own text: a duplicate may be spelled differently.

@@ -65,11 +65,19 @@ func (cl *connectionLimiter) Accept() (net.Conn, error) {
 		if cl.tls != nil {
 			cc.Conn = tls.Server(c, cl.tls) // the handshake is at the first read, under the deadline of a header
 		}
-		if reason := cl.admit(cc, addrOf(c.RemoteAddr())); reason != nil {
-			cl.reject(c, reason)
-			continue
+		reason := cl.admit(cc, addrOf(c.RemoteAddr()))
+		if reason == nil {
+			return cc, nil
 		}
-		return cc, nil
+		// The answer must not block the listener: it fits any send buffer, and nothing is read. Over TLS there is none: a client that
+		// waits for a handshake would not understand it.
+		if cl.tls == nil {
+			body := reason.body()
+			_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
+				reason.status(), len(body), reason.retryAfter(), newRequestID(), body)
+		}
+		_ = c.Close()
 	}
 }
 
@@ -117,18 +125,6 @@ func (cl *connectionLimiter) closeAll() {
 	for c := range cl.conns {
 		_ = c.raw.Close() // TLS would send close_notify first, and wait for a client that does not read it
 	}
-}
-
-// reject answers without reading, and closes. It must not block the listener: the answer fits any send buffer. Over TLS there
-// is no answer: a client that waits for a handshake would not understand it.
-func (cl *connectionLimiter) reject(c net.Conn, reason *Refusal) {
-	if cl.tls == nil {
-		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		body := reason.body()
-		_, _ = fmt.Fprintf(c, "HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
-			reason.status(), len(body), reason.retryAfter(), newRequestID(), body)
-	}
-	_ = c.Close()
 }
 
 // addrOf is the IP address of a peer; the zero Addr if it has none, as in memory.
@@ -186,21 +182,26 @@ func (c *clientConn) Read(b []byte) (int, error) {
 		c.readAhead = nil
 		return n, nil
 	}
+	n, err := c.readUntilDeadline(b)
+	if err == io.EOF {
+		c.clientClosed.Store(true)
+	}
+	if n > 0 && !c.received.Load() {
+		c.received.Store(true)
+	}
+	return n, err
+}
+
+// readUntilDeadline reads, and continues if the deadline that passed is not the one that was set last.
+func (c *clientConn) readUntilDeadline(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
-		if err != nil && n == 0 && !c.armedDeadline.Equal(c.readDeadline) && isTimeout(err) {
-			if err := c.armReadDeadline(); err != nil {
-				return 0, err
-			}
-			continue // the deadline that passed is not the one that was set last
+		if err == nil || n > 0 || c.armedDeadline.Equal(c.readDeadline) || !isTimeout(err) {
+			return n, err
 		}
-		if err == io.EOF {
-			c.clientClosed.Store(true)
+		if err := c.armReadDeadline(); err != nil {
+			return 0, err
 		}
-		if n > 0 && !c.received.Load() {
-			c.received.Store(true)
-		}
-		return n, err
 	}
 }
 

@@ -166,11 +166,15 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 		if s.slots.full() {
 			return nil // the next call reads this page again
 		}
-		d, err := s.reserveDelivery(due[i].Job)
+		if s.slots.has(due[i].Job) {
+			continue
+		}
+		// The callback is read now, when its previous attempt has ended: the page of due callbacks may be older than that.
+		d, err := s.loadDelivery(due[i].Job)
 		if err != nil {
 			return err
 		}
-		if d == nil {
+		if d == nil || !s.slots.reserve(d.Job, d.keys) {
 			continue
 		}
 		all.Go(func() {
@@ -192,24 +196,6 @@ type delivery struct {
 	target  *target // nil: the URL was refused, with the error refused
 	refused error
 	keys    slotKeys
-}
-
-// reserveDelivery reserves an attempt; nil if it must wait or is not due any more. The callback is read after reserving: the
-// page of due callbacks may be older than the end of the previous attempt.
-func (s *Sender) reserveDelivery(job string) (*delivery, error) {
-	if !s.slots.reserve(job) {
-		return nil, nil
-	}
-	d, err := s.loadDelivery(job)
-	if d == nil || err != nil {
-		s.slots.unreserve(job)
-		return nil, err
-	}
-	if !s.slots.admit(d.keys) {
-		s.slots.unreserve(job)
-		return nil, nil
-	}
-	return d, nil
 }
 
 // loadDelivery reads what an attempt needs; nil if none is due. It drops the callback of a job that is gone.

@@ -23,24 +23,19 @@ type call struct {
 	result    results.Single
 }
 
-// newCall makes the call of a request to a route, or uses that of an earlier request again.
-func (s *Server) newCall(request *httpd.Call, r *route) *call {
+// Reset makes the call ready for another request.
+func (c *call) Reset() { *c = call{} }
+
+// admit decides about a request to a route by all that is known without its body. A request to a limited path counts from here
+// on, whatever its answer. The call of an earlier request is used again.
+func (s *Server) admit(request *httpd.Call, r *route) error {
 	c, ok := request.App.(*call)
 	if !ok {
 		c = new(call)
 		request.App = c
 	}
 	c.Call, c.srv, c.route, c.clockTime = request, s, r, s.clock(request.Started)
-	return c
-}
-
-// Reset makes the call ready for another request.
-func (c *call) Reset() { *c = call{} }
-
-// admit decides about a request by all that is known without its body. A request to a limited path counts from here
-// on, whatever its answer.
-func (c *call) admit() error {
-	if c.route.crossOrigin {
+	if r.crossOrigin {
 		if err := admitOrigin(c); err != nil {
 			return err
 		}
@@ -50,53 +45,59 @@ func (c *call) admit() error {
 	if err != nil {
 		return err
 	}
-	return c.applyRateLimit()
-}
-
-// authorize identifies the client.
-func (c *call) authorize() error {
-	if c.route.access == anyone {
+	var d store.Decision
+	switch r.rateLimit {
+	case singleLimit:
+		d = s.deps.Store.AllowSingle(c.identity.User.ID, c.clockTime)
+	case bulkLimit:
+		if d, err = s.deps.Store.AllowBulk(c.identity.User.ID, s.now()); err != nil {
+			return err
+		}
+	default:
 		return nil
 	}
-	if c.route.access == keyOrSignature && isSigned(c) {
-		return checkSignature(c)
-	}
-	var err error
-	if keys := c.Ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization); c.route.access.bySession() || (len(keys) == 0 && sessionToken(c) != "") {
-		err = authorizeSession(c)
-	} else {
-		err = c.authorizeKey(keys)
-	}
-	if err != nil {
-		return err
-	}
-	if err := requireAdmin(c); err != nil {
-		return err
-	}
-	return c.checkKeyRestrictions()
-}
-
-// authorizeKey authorizes a request by its API key.
-func (c *call) authorizeKey(headers [][]byte) error {
-	secret, err := bearer(headers)
-	if err != nil {
-		return err
-	}
-	if c.identity, err = c.srv.deps.Store.Authenticate(secret, c.clockTime); err != nil {
-		return noKey()
+	c.setDecision(d)
+	if !d.OK {
+		return overLimit(d)
 	}
 	return nil
 }
 
-// checkKeyRestrictions enforces the scopes and networks of a key; a session has neither.
-func (c *call) checkKeyRestrictions() error {
-	if c.session != nil {
+// authorize identifies the client, and enforces the scopes and networks of its key; a session has neither.
+func (c *call) authorize() error {
+	access := c.route.access
+	if access == anyone {
 		return nil
 	}
-	if !c.identity.MayUse(c.route.scopes) {
-		return httpd.Refuse(httpd.Forbidden, "This key may not do this: use one with the scope %s.", strings.Join(c.route.scopes.Names(), " or "))
+	if access == keyOrSignature && isSigned(c) {
+		return checkSignature(c)
 	}
-	if c.identity.Networks != nil && !c.identity.MayComeFrom(c.ClientIP()) {
+	keys := c.Ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
+	if access == sessionOnly || access == adminSession || (len(keys) == 0 && sessionToken(c) != "") {
+		if err := authorizeSession(c); err != nil {
+			return err
+		}
+	} else {
+		secret, err := bearer(keys)
+		if err != nil {
+			return err
+		}
+		if c.identity, err = c.srv.deps.Store.Authenticate(secret, c.clockTime); err != nil {
+			return noKey()
+		}
+	}
+	if forAdmins := access == adminKey || access == adminSession; forAdmins && (c.identity.User.Role != store.Admin || c.identity.Test) {
+		if c.session != nil {
+			return httpd.Refuse(httpd.Forbidden, "Only an admin may do this: ask the operator of the service.")
+		}
+		return httpd.Refuse(httpd.Forbidden, "This key may not do this: use a live key of an account with the role admin.")
+	}
+	switch {
+	case c.session != nil:
+		return nil
+	case !c.identity.MayUse(c.route.scopes):
+		return httpd.Refuse(httpd.Forbidden, "This key may not do this: use one with the scope %s.", strings.Join(c.route.scopes.Names(), " or "))
+	case c.identity.Networks != nil && !c.identity.MayComeFrom(c.ClientIP()):
 		return httpd.Refuse(httpd.Forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", c.ClientIP())
 	}
 	return nil
@@ -113,28 +114,6 @@ func bearer(headers [][]byte) (string, error) {
 		return "", noKey()
 	}
 	return token, nil
-}
-
-// applyRateLimit counts the request and refuses it over its limit.
-func (c *call) applyRateLimit() error {
-	var d store.Decision
-	var err error
-	switch c.route.rateLimit {
-	case singleLimit:
-		d = c.srv.deps.Store.AllowSingle(c.identity.User.ID, c.clockTime)
-	case bulkLimit:
-		d, err = c.srv.deps.Store.AllowBulk(c.identity.User.ID, c.srv.now())
-	default:
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	c.setDecision(d)
-	if !d.OK {
-		return overLimit(d)
-	}
-	return nil
 }
 
 // setDecision keeps the decision of a rate limit, and tells the client.

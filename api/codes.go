@@ -26,33 +26,25 @@ func refusalOf(err error) *httpd.Refusal {
 	if r, ok := errors.AsType[*httpd.Refusal](err); ok {
 		return r
 	}
-	if r := refusalOfFile(err); r != nil {
-		return r
+	if e, ok := errors.AsType[*csvfile.Error](err); ok {
+		kind := httpd.Unacceptable
+		if e.Kind == csvfile.TooLarge {
+			kind = httpd.TooLarge
+		}
+		if e.Line > 0 {
+			return httpd.Refuse(kind, "file: line %d: %s", e.Line, e.Detail)
+		}
+		return httpd.Refuse(kind, "file: %s", e.Detail)
 	}
-	if r := refusalOfCoordinator(err); r != nil {
-		r.Cause = err
-		return r
+	r := refusalOfCoordinator(err)
+	if r == nil {
+		r = refusalOfStore(err)
 	}
-	if r := refusalOfStore(err); r != nil {
-		r.Cause = err
-		return r
+	if r == nil {
+		return httpd.NewFailure(err)
 	}
-	return httpd.NewFailure(err)
-}
-
-func refusalOfFile(err error) *httpd.Refusal {
-	e, ok := errors.AsType[*csvfile.Error](err)
-	if !ok {
-		return nil
-	}
-	kind := httpd.Unacceptable
-	if e.Kind == csvfile.TooLarge {
-		kind = httpd.TooLarge
-	}
-	if e.Line > 0 {
-		return httpd.Refuse(kind, "file: line %d: %s", e.Line, e.Detail)
-	}
-	return httpd.Refuse(kind, "file: %s", e.Detail)
+	r.Cause = err
+	return r
 }
 
 // refusalOfCoordinator is the answer to an error of the coordinator.

@@ -106,7 +106,7 @@ func setCookie(c *call, token string) {
 
 // dashRoutes are the dashboard's part of the API.
 func (s *Server) dashRoutes() []*route {
-	return append([]*route{
+	return []*route{
 		s.newRoute("POST /v1/dash/login", logIn, anyone, httpd.BodyJSON),
 		s.newRoute("POST /v1/dash/reset", resetPassword, anyone, httpd.BodyJSON),
 		s.newRoute("POST /v1/dash/logout", logOut, sessionOnly),
@@ -140,24 +140,14 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("POST /v1/dash/admin/traces", listTraces, adminSession, httpd.BodyJSON),
 		s.newRoute("GET /v1/dash/admin/lanes", listQueues, adminSession),
 		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession, httpd.BodyJSON),
-	}, s.pageRoutes()...)
-}
-
-// bySession reports that a route accepts only sessions.
-func (a access) bySession() bool { return a == sessionOnly || a == adminSession }
-
-// forAdmins reports that a route is for admins only.
-func (a access) forAdmins() bool { return a == adminKey || a == adminSession }
-
-// requireAdmin refuses admin routes to others.
-func requireAdmin(c *call) error {
-	if !c.route.access.forAdmins() || (c.identity.User.Role == store.Admin && !c.identity.Test) {
-		return nil
+		// The dashboard itself. Every page is the same file, which routes by the path.
+		s.newRoute("GET /", getApp, anyone),
+		s.newRoute("GET /app", getApp, anyone),
+		s.newRoute("GET /app/", getApp, anyone),
+		s.newRoute("GET /app/{page}", getApp, anyone),
+		s.newRoute("GET /app/{page}/{item}", getApp, anyone),
+		s.newRoute("GET /assets/{file}", getAsset, anyone),
 	}
-	if c.session != nil {
-		return httpd.Refuse(httpd.Forbidden, "Only an admin may do this: ask the operator of the service.")
-	}
-	return httpd.Refuse(httpd.Forbidden, "This key may not do this: use a live key of an account with the role admin.")
 }
 
 // accountName is the e-mail address of an account, or its id if it no longer exists.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -118,7 +119,19 @@ func (es *eventStream) run() error {
 
 // sendIfChanged sends the state if it differs from what was sent last.
 func (es *eventStream) sendIfChanged() error {
-	now, err := es.state()
+	c, err := es.srv.deps.Store.Credits(es.account)
+	if err != nil {
+		return err
+	}
+	jobs, _, err := es.srv.deps.Coordinator.Jobs(es.account, "", streamJobs, "")
+	if err != nil {
+		return err
+	}
+	records, err := es.srv.loadJobs(jobs)
+	if err != nil {
+		return err
+	}
+	now, err := json.Marshal(map[string]any{"credits": json.RawMessage(creditsJSON(c)), "jobs": records})
 	if err != nil {
 		return err
 	}
@@ -135,28 +148,12 @@ func (es *eventStream) sendIfChanged() error {
 	return err
 }
 
-func (es *eventStream) state() ([]byte, error) {
-	c, err := es.srv.deps.Store.Credits(es.account)
-	if err != nil {
-		return nil, err
-	}
-	jobs, _, err := es.srv.deps.Coordinator.Jobs(es.account, "", streamJobs, "")
-	if err != nil {
-		return nil, err
-	}
-	records, err := es.srv.loadJobs(jobs)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(map[string]any{"credits": json.RawMessage(creditsJSON(c)), "jobs": records})
-}
-
 // loadJobs loads the records of jobs; one that was deleted meanwhile is left out.
 func (s *Server) loadJobs(jobs []*store.Job) ([]*record.Job, error) {
 	records := make([]*record.Job, 0, len(jobs))
 	for _, j := range jobs {
 		r, err := s.loadJob(j.ID)
-		if isNotFound(err) {
+		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil {

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/httpd"
@@ -35,14 +35,12 @@ type Operator struct {
 // dashboardState is the dashboard's state in the server.
 type dashboardState struct {
 	streams        eventStreams
-	providerTables providerTableCache
+	providerTables *lru.Cache // from the id of a finished job to its providerTable
 	summaries      summaries
 	searchSlots    chan struct{} // one for each search in progress
 	started        time.Time
 	webApp         *webApp
 }
-
-func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 // operatorJob is a job as operators see it: its owner and its progress. Its content is visible only to its owner.
 type operatorJob struct {
@@ -193,19 +191,16 @@ func (s *Server) readMetrics(into map[string]float64) error {
 			for _, l := range m.GetLabel() {
 				labels = append(labels, l.GetValue())
 			}
+			key := name
+			if labels != nil {
+				key += "{" + strings.Join(labels, ",") + "}"
+			}
 			if m.Counter != nil || m.Gauge != nil {
-				into[metricName(name, labels)] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				into[key] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
 	return nil
-}
-
-func metricName(name string, labels []string) string {
-	if labels == nil {
-		return name
-	}
-	return name + "{" + strings.Join(labels, ",") + "}"
 }
 
 // providerJSON is a row of the provider table.
@@ -253,7 +248,7 @@ func showProvider(p, was *engine.Provider) providerJSON {
 		return v
 	}
 	for name, same := range map[string]bool{"limits": p.Limits == was.Limits, "probe": p.Probe == was.Probe, "accept_all": p.AcceptAll == was.AcceptAll,
-		"kind": p.Kind == was.Kind && p.FleetSources == was.FleetSources, "tls": p.TLS == was.TLS, "mx": slices.Equal(p.MX, was.MX), "rules": sameRules(p.Rules, was.Rules)} {
+		"kind": p.Kind == was.Kind && p.FleetSources == was.FleetSources, "tls": p.TLS == was.TLS, "mx": slices.Equal(p.MX, was.MX), "rules": reflect.DeepEqual(p.Rules, was.Rules)} {
 		if !same {
 			v.Changed = append(v.Changed, name)
 		}
@@ -269,8 +264,6 @@ func showLimits(l engine.Limits) map[string]int {
 		"transactions_per_connection": l.TransactionsPerConnection, "refusals_per_connection": l.RefusalsPerConnection,
 		"refusals_per_hour": l.RefusalsPerHour}
 }
-
-func sameRules(a, b []engine.Rule) bool { return reflect.DeepEqual(a, b) }
 
 // maxSummaries bounds the single calls that are kept for the operator.
 const maxSummaries = 200

@@ -59,43 +59,25 @@ func newWebApp() (*webApp, error) {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	for _, e := range entries {
-		if err := wa.add(e.Name()); err != nil {
+		name := e.Name()
+		b, err := webFiles.ReadFile("web/dist/assets/" + name)
+		if err != nil {
 			return nil, fmt.Errorf("dashboard: %w", err)
 		}
+		plain, packed := strings.CutSuffix(name, ".gz")
+		a := wa.assets[plain]
+		if packed {
+			a.gzipped = b
+		} else {
+			kind := mime.TypeByExtension(path.Ext(name))
+			if path.Ext(name) == ".js" {
+				kind = "text/javascript; charset=utf-8" // not from the machine's own table
+			}
+			a.Page = httpd.NewPage(b, kind)
+		}
+		wa.assets[plain] = a
 	}
 	return wa, nil
-}
-
-func (wa *webApp) add(name string) error {
-	b, err := webFiles.ReadFile("web/dist/assets/" + name)
-	if err != nil {
-		return err
-	}
-	plain, packed := strings.CutSuffix(name, ".gz")
-	a := wa.assets[plain]
-	if packed {
-		a.gzipped = b
-	} else {
-		kind := mime.TypeByExtension(path.Ext(name))
-		if path.Ext(name) == ".js" {
-			kind = "text/javascript; charset=utf-8" // not from the machine's own table
-		}
-		a.Page = httpd.NewPage(b, kind)
-	}
-	wa.assets[plain] = a
-	return nil
-}
-
-// pageRoutes serve the dashboard itself. Every page is the same file, which routes by the path.
-func (s *Server) pageRoutes() []*route {
-	return []*route{
-		s.newRoute("GET /", getApp, anyone),
-		s.newRoute("GET /app", getApp, anyone),
-		s.newRoute("GET /app/", getApp, anyone),
-		s.newRoute("GET /app/{page}", getApp, anyone),
-		s.newRoute("GET /app/{page}/{item}", getApp, anyone),
-		s.newRoute("GET /assets/{file}", getAsset, anyone),
-	}
 }
 
 // getApp serves the page with a new nonce; so it is never cached.

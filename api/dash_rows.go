@@ -85,25 +85,18 @@ func scanResults(c *call, j *store.Job, f results.Filter, visit func([]byte) err
 	r, w := io.Pipe()
 	var writer sync.WaitGroup
 	writer.Go(func() { w.CloseWithError(c.srv.deps.Coordinator.Results(ctx, j.ID, f, w)) })
-	err = eachLine(r, visit)
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for err == nil && lines.Scan() {
+		err = visit(lines.Bytes())
+	}
 	cancel()
-	err = errors.Join(err, r.CloseWithError(errLimitReached))
+	err = errors.Join(err, lines.Err(), r.CloseWithError(errLimitReached))
 	writer.Wait()
 	if errors.Is(err, errLimitReached) || errors.Is(err, context.DeadlineExceeded) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func eachLine(r io.Reader, visit func([]byte) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	for lines.Scan() {
-		if err := visit(lines.Bytes()); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
 }
 
 // matchLine keeps a row that matches.
@@ -142,36 +135,6 @@ func rowNumber(b []byte) (n int64) {
 // providerTable counts the rows of a job by provider and status.
 type providerTable map[string]map[string]int64
 
-// providerTableCache keeps the newest maxProviderTables tables of finished jobs.
-type providerTableCache struct {
-	mu     sync.Mutex // guards both
-	tables map[string]providerTable
-	order  []string
-}
-
-func (pt *providerTableCache) get(id string) (providerTable, bool) {
-	pt.mu.Lock()
-	defer pt.mu.Unlock()
-	t, ok := pt.tables[id]
-	return t, ok
-}
-
-func (pt *providerTableCache) put(id string, t providerTable) {
-	pt.mu.Lock()
-	defer pt.mu.Unlock()
-	if pt.tables == nil {
-		pt.tables = make(map[string]providerTable)
-	}
-	if _, exists := pt.tables[id]; !exists {
-		pt.order = append(pt.order, id)
-	}
-	pt.tables[id] = t
-	if len(pt.order) > maxProviderTables {
-		delete(pt.tables, pt.order[0])
-		pt.order = pt.order[1:]
-	}
-}
-
 // countProviders serves the row counts of a finished job by provider and status. Of a very long job it counts as many rows
 // as it can in searchTimeout, and the answer says so.
 func countProviders(c *call) error {
@@ -183,7 +146,7 @@ func countProviders(c *call) error {
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	if t, ok := c.srv.dashboard.providerTables.get(j.ID); ok {
+	if t, ok := c.srv.dashboard.providerTables.Get(j.ID); ok {
 		return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": true})
 	}
 	t := providerTable{}
@@ -192,7 +155,7 @@ func countProviders(c *call) error {
 		return err
 	}
 	if whole {
-		c.srv.dashboard.providerTables.put(j.ID, t)
+		c.srv.dashboard.providerTables.Add(j.ID, t)
 	}
 	return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": whole})
 }

@@ -3,13 +3,11 @@ package api
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"probity/api/httpd"
 	"probity/api/record"
-	"probity/coordinator"
 	"probity/store"
 )
 
@@ -211,15 +209,6 @@ func nextCursor(next string) *string {
 }
 
 func (s *Server) jobURLPath(id string) string { return record.BulkPath + "/" + id }
-
-// encodeJob is the current record of a job as JSON.
-func (s *Server) encodeJob(snap coordinator.Snapshot, c *store.Callback) ([]byte, error) {
-	r, err := record.NewJob(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, c)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(r)
-}
 
 // loadJob is the record of a job in the store.
 func (s *Server) loadJob(id string) (*record.Job, error) {

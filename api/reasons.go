@@ -1,7 +1,7 @@
 package api
 
 import (
-	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -46,17 +46,7 @@ var reasonMeanings = map[engine.Reason]string{
 }
 
 // allReasons are the reasons in the order of their numbers.
-func allReasons() []engine.Reason { return slices.Sorted(reasonsOf(reasonMeanings)) }
-
-func reasonsOf(m map[engine.Reason]string) iter.Seq[engine.Reason] {
-	return func(yield func(engine.Reason) bool) {
-		for r := range m {
-			if !yield(r) {
-				return
-			}
-		}
-	}
-}
+func allReasons() []engine.Reason { return slices.Sorted(maps.Keys(reasonMeanings)) }
 
 // reasonsJSON is the body of GET /v1/reasons.
 func reasonsJSON() []byte {

@@ -124,7 +124,7 @@ func (s *Server) newRoute(what string, handler func(*call) error, properties ...
 			r.crossOrigin = r.crossOrigin || p == crossOrigin
 		}
 	}
-	r.Admit = func(request *httpd.Call) error { return s.newCall(request, r).admit() }
+	r.Admit = func(request *httpd.Call) error { return s.admit(request, r) }
 	r.Handle = func(request *httpd.Call) error { return handler(request.App.(*call)) }
 	return r
 }

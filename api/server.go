@@ -75,6 +75,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.auditedDownloads, err = lru.New(maxAuditedDownloads); err != nil {
 		return nil, err
 	}
+	if s.dashboard.providerTables, err = lru.New(maxProviderTables); err != nil {
+		return nil, err
+	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
 	if s.docsPage, s.descriptionPage, err = apidocs.Build(descriptionJSON); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (q *singleRequest) digest() store.KeyHash {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %t %d %d %t", q.email, q.checkSMTP, q.timeout, q.maxAge, q.details))
 }
 
-// verifySingle serves POST /v1/verify/single.
+// verifySingle serves POST /v1/verify/single: it reserves the price, verifies and settles.
 func verifySingle(c *call) error {
 	d, err := c.Document()
 	if err != nil {
@@ -75,28 +75,23 @@ func verifySingle(c *call) error {
 			return err
 		}
 	}
-	key := string(c.Ctx.Request.Header.Peek("Idempotency-Key"))
-	if key == "" {
-		return answerSingle(c, q, nil)
+	var keep *store.Request // with an Idempotency-Key: the answer is stored in the commit that charges for it
+	if key := string(c.Ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
+		keep = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: q.digest()}
+		kept, done, err := c.srv.deps.Store.BeginRequest(*keep, c.srv.now())
+		if err != nil {
+			return err
+		}
+		if done {
+			return c.SendBytes(kept.Status, kept.Body)
+		}
+		defer c.srv.deps.Store.EndRequest(*keep)
 	}
-	r := store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: q.digest()}
-	kept, done, err := c.srv.deps.Store.BeginRequest(r, c.srv.now())
-	if err != nil {
-		return err
-	}
-	if done {
-		return c.SendBytes(kept.Status, kept.Body)
-	}
-	defer c.srv.deps.Store.EndRequest(r)
-	return answerSingle(c, q, &r)
-}
-
-// answerSingle reserves, verifies and settles. The answer to a request with an Idempotency-Key is stored in
-// the commit that charges for it.
-func answerSingle(c *call, q singleRequest, keep *store.Request) error {
 	ref := store.WithKey(c.ID, c.identity.Key)
-	if err := reserve(c, ref); err != nil {
-		return err
+	if !c.identity.Test {
+		if err := c.srv.deps.Store.ReserveSingle(c.identity.User.ID, ref, 1); err != nil {
+			return err
+		}
 	}
 	started := time.Now()
 	a, err := verify(c, q, started, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details})
@@ -122,14 +117,6 @@ func answerSingle(c *call, q singleRequest, keep *store.Request) error {
 	return nil
 }
 
-// reserve reserves the price of a verification before any work. ref is its name in the ledger.
-func reserve(c *call, ref string) error {
-	if c.identity.Test {
-		return nil
-	}
-	return c.srv.deps.Store.ReserveSingle(c.identity.User.ID, ref, 1)
-}
-
 // settle charges what was used and releases the rest.
 func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) error {
 	if c.identity.Test {
@@ -143,8 +130,8 @@ func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) 
 
 // verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
 func verify(c *call, q singleRequest, started time.Time, r coordinator.Request) (*results.Single, error) {
-	ctx := httpd.NewDeadline(c.srv.http.StopContext(), started.Add(q.timeout))
-	defer ctx.Release()
+	ctx, release := context.WithDeadline(c.srv.http.StopContext(), started.Add(q.timeout))
+	defer release()
 	got, err := c.srv.deps.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "request/deadline", 0, c.srv.now())}, nil

@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -53,8 +54,26 @@ func createJob(c *call) error {
 		}
 		u.request = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key}
 	}
-	defer u.release()
-	err := u.receive()
+	defer func() {
+		if u.keyClaimed {
+			c.srv.deps.Store.EndRequest(*u.request)
+		}
+	}()
+	file, err := u.form.Next()
+	if err != nil {
+		return err
+	}
+	if file == nil {
+		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name.")
+	}
+	if err := u.checkCallback(""); err != nil {
+		return err
+	}
+	if optionsKnown := u.form.Has("email_column") && u.form.Has("has_header"); optionsKnown || c.srv.deps.FS == nil {
+		err = u.accept(io.TeeReader(file, u.sum), file.FileName())
+	} else {
+		err = u.acceptWithCopy(file)
+	}
 	if kept, ok := errors.AsType[*storedAnswer](err); ok {
 		c.Ctx.Response.Header.Set("Location", kept.Location)
 		return c.SendBytes(kept.Status, kept.Body)
@@ -62,7 +81,7 @@ func createJob(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.Ctx.Response.Header.Set("Location", u.call.srv.jobURLPath(u.job.ID))
+	c.Ctx.Response.Header.Set("Location", c.srv.jobURLPath(u.job.ID))
 	return c.SendBytes(httpd.StatusAccepted, u.body)
 }
 
@@ -77,33 +96,8 @@ func (s *Server) checkDiskSpace() error {
 	return nil
 }
 
-func (u *upload) release() {
-	if u.keyClaimed {
-		u.call.srv.deps.Store.EndRequest(*u.request)
-	}
-}
-
-// receive reads the form and makes the job.
-func (u *upload) receive() error {
-	file, err := u.form.Next()
-	if err != nil {
-		return err
-	}
-	if file == nil {
-		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name.")
-	}
-	if err := u.checkCallback(); err != nil {
-		return err
-	}
-	optionsKnown := u.form.Has("email_column") && u.form.Has("has_header")
-	if optionsKnown || u.call.srv.deps.FS == nil {
-		return u.accept(io.TeeReader(file, u.sum), file.FileName())
-	}
-	return u.receiveWithCopy(file)
-}
-
-// receiveWithCopy accepts the file as it arrives, and again from a copy if options after it change how it is read.
-func (u *upload) receiveWithCopy(file *multipart.Part) (err error) {
+// acceptWithCopy accepts the file as it arrives, and again from a copy if options after it change how it is read.
+func (u *upload) acceptWithCopy(file *multipart.Part) (err error) {
 	fs := u.call.srv.deps.FS
 	path := fs.PathJoin(u.call.srv.deps.Scratch, "upload-"+u.call.ID)
 	if err := fs.MkdirAll(u.call.srv.deps.Scratch, 0o700); err != nil {
@@ -117,16 +111,18 @@ func (u *upload) receiveWithCopy(file *multipart.Part) (err error) {
 	copied := io.TeeReader(file, io.MultiWriter(u.sum, &copyingWriter{f: scratch}))
 	err = u.accept(copied, file.FileName())
 	if e, ok := errors.AsType[*csvfile.Error](err); ok && e.Kind == csvfile.Unacceptable {
-		again, later := u.readRemaining(copied)
-		if later != nil {
-			return later
-		}
-		if !again {
+		// The rest of the refused file and the parts after it may change how it is read.
+		was := u.form.bulkOptions
+		if _, err := io.Copy(io.Discard, httpd.FormFile(copied)); err != nil {
 			return err
 		}
-		err = errReadAgain
-	}
-	if !errors.Is(err, errReadAgain) {
+		if err := u.finishForm(); err != nil {
+			return err
+		}
+		if was.column == u.form.column && was.noHeader == u.form.noHeader {
+			return err
+		}
+	} else if !errors.Is(err, errReadAgain) {
 		return err
 	}
 	whole, err := fs.Open(path)
@@ -148,36 +144,20 @@ func (w *copyingWriter) Write(b []byte) (int, error) {
 	return w.f.Write(w.buf)
 }
 
-// readRemaining reads the rest of a refused file and the parts after it; again reports that they change how it is read.
-func (u *upload) readRemaining(file io.Reader) (again bool, err error) {
-	was := u.form.bulkOptions
-	if _, err := io.Copy(io.Discard, httpd.FormFile(file)); err != nil {
-		return false, err
-	}
-	if err := u.finishForm(); err != nil {
-		return false, err
-	}
-	return was.column != u.form.column || was.noHeader != u.form.noHeader, nil
-}
-
 // finishForm reads the parts after the file.
 func (u *upload) finishForm() error {
 	before := u.form.callbackURL
-	more, err := u.form.Next()
-	if err != nil {
+	if more, err := u.form.Next(); err != nil {
 		return err
-	}
-	if more != nil {
+	} else if more != nil {
 		panic("BUG: a second file was not refused as sent twice")
 	}
-	if u.form.callbackURL != before {
-		return u.checkCallback()
-	}
-	return nil
+	return u.checkCallback(before)
 }
 
-func (u *upload) checkCallback() error {
-	if u.form.callbackURL == "" {
+// checkCallback refuses a callback URL that differs from the one that was checked before.
+func (u *upload) checkCallback(before string) error {
+	if u.form.callbackURL == before {
 		return nil
 	}
 	if u.call.srv.deps.Callbacks == nil {
@@ -191,13 +171,7 @@ func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
 	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), coordinator.Upload{Body: httpd.FormFile(file), Options: coordinator.Options{
 		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.call.identity.Test,
-		Parts: func(j *store.Job) []store.Part {
-			parts, err := u.commitParts(j, o)
-			if err != nil {
-				return []store.Part{func(*pebble.Batch) error { return err }}
-			}
-			return parts
-		},
+		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})
 	u.job = j
 	return err
@@ -205,16 +179,16 @@ func (u *upload) accept(file io.Reader, filename string) error {
 
 // commitParts is what is committed with the job of a counted list: the record's options, the reservation and the stored
 // answer. with are the options that the file was read with.
-func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, error) {
+func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 	if err := u.finishForm(); err != nil {
-		return nil, err
+		return fail(err)
 	}
 	o := u.form.bulkOptions
 	if o.column != with.column || o.noHeader != with.noHeader {
 		if u.call.srv.deps.FS == nil {
-			return nil, httpd.Refuse(httpd.Unacceptable, "email_column and has_header must come before file: send the parts in that order.")
+			return fail(httpd.Refuse(httpd.Unacceptable, "email_column and has_header must come before file: send the parts in that order."))
 		}
-		return nil, errReadAgain
+		return fail(errReadAgain)
 	}
 	j.Name, j.MaxAge, j.CallbackURL = o.name, o.maxAge, o.callbackURL
 	if o.hours > 0 {
@@ -223,31 +197,30 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) ([]store.Part, erro
 	if o.callbackURL != "" {
 		j.CallbackContent, j.CallbackInput = o.callbackContent, o.callbackInput
 	}
-	var err error
-	if u.body, err = u.call.srv.encodeJob(coordinator.Snapshot{Job: *j}, nil); err != nil {
-		return nil, err
+	r, err := record.NewJob(u.call.srv.cfg.PublicURL, u.call.srv.deps.Coordinator.ResultRetention(), coordinator.Snapshot{Job: *j}, nil)
+	if err == nil {
+		u.body, err = json.Marshal(r)
+	}
+	if err != nil {
+		return fail(err)
 	}
 	parts := []store.Part{store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt)}
 	if u.request == nil {
-		return parts, nil
+		return parts
 	}
-	if err := u.claimKey(o, j.Filename); err != nil {
-		return nil, err
-	}
-	answer := store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
-	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt)), nil
-}
-
-// claimKey claims the Idempotency-Key, now that the whole request is known.
-func (u *upload) claimKey(o bulkOptions, filename string) error {
-	u.request.Digest = sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", u.sum.Sum(nil), filename, o))
+	// The whole request is known now, so that its Idempotency-Key can be claimed.
+	u.request.Digest = sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", u.sum.Sum(nil), j.Filename, o))
 	kept, done, err := u.call.srv.deps.Store.BeginRequest(*u.request, u.call.srv.now())
 	if err != nil {
-		return err
+		return fail(err)
 	}
 	if done {
-		return &storedAnswer{kept}
+		return fail(&storedAnswer{kept})
 	}
 	u.keyClaimed = true
-	return nil
+	answer := store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
+	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt))
 }
+
+// fail is a part with which a commit fails.
+func fail(err error) []store.Part { return []store.Part{func(*pebble.Batch) error { return err }} }

@@ -14,7 +14,8 @@ func publicDescription(whole []byte) (root docNode, err error) {
 	}
 	paths := root.child("paths")
 	for path := range paths {
-		if !isPublic(path) {
+		internal := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
+		if path == "/" || slices.ContainsFunc([]string{"/v1/admin/", "/v1/dash/", "/app", "/assets/"}, internal) {
 			delete(paths, path)
 		}
 	}
@@ -24,24 +25,9 @@ func publicDescription(whole []byte) (root docNode, err error) {
 		t, _ := tag.(map[string]any)
 		return t["name"] == "Admin" || t["name"] == "Dashboard"
 	})
-	root.prune()
-	return root, nil
-}
-
-func isPublic(path string) bool {
-	for _, prefix := range []string{"/v1/admin/", "/v1/dash/", "/app", "/assets/"} {
-		if strings.HasPrefix(path, prefix) {
-			return false
-		}
-	}
-	return path != "/"
-}
-
-// prune drops the components that no path refers to.
-func (n docNode) prune() {
 	used := map[string]bool{"#/components/securitySchemes/key": true}
-	n.markUsed(map[string]any(n.child("paths")), used)
-	for kind, of := range n.child("components") {
+	root.markUsed(map[string]any(paths), used)
+	for kind, of := range root.child("components") {
 		all, _ := of.(map[string]any)
 		for name := range all {
 			if !used["#/components/"+kind+"/"+name] {
@@ -49,6 +35,7 @@ func (n docNode) prune() {
 			}
 		}
 	}
+	return root, nil
 }
 
 // markUsed marks what a part of the description refers to, and what that refers to.

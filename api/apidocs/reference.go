@@ -125,22 +125,17 @@ func (d docsBuilder) reference() reference {
 	for _, p := range slices.Sorted(maps.Keys(paths)) {
 		item := paths.child(p)
 		for _, method := range methodOrder {
-			if op := item.child(method); op != nil {
-				d.addOperation(&r, d.operation(method, p, item, op), op)
+			op := item.child(method)
+			tags, _ := op["tags"].([]any)
+			if len(tags) == 0 {
+				continue
+			}
+			if i := slices.IndexFunc(r.Tags, func(c chapter) bool { return c.Name == tags[0] }); i >= 0 {
+				r.Tags[i].Operations = append(r.Tags[i].Operations, d.operation(method, p, item, op))
 			}
 		}
 	}
 	return r
-}
-
-// addOperation adds an operation to the chapter of its tag.
-func (d docsBuilder) addOperation(r *reference, o operation, op docNode) {
-	tags, _ := op["tags"].([]any)
-	for i := range r.Tags {
-		if len(tags) > 0 && r.Tags[i].Name == tags[0] {
-			r.Tags[i].Operations = append(r.Tags[i].Operations, o)
-		}
-	}
 }
 
 func (d docsBuilder) operation(method, path string, item, op docNode) operation {
@@ -162,18 +157,15 @@ func (d docsBuilder) operation(method, path string, item, op docNode) operation 
 	}
 	responses := op.child("responses")
 	for _, status := range slices.Sorted(maps.Keys(responses)) {
-		o.Answers = append(o.Answers, d.answer(status, d.resolveRef(responses.child(status))))
+		response := d.resolveRef(responses.child(status))
+		a := answer{Status: status, About: response.text("description")}
+		content := response.child("content")
+		for _, kind := range slices.Sorted(maps.Keys(content)) {
+			a.Examples = append(a.Examples, d.samples(content.child(kind))...)
+		}
+		o.Answers = append(o.Answers, a)
 	}
 	return o
-}
-
-func (d docsBuilder) answer(status string, response docNode) answer {
-	a := answer{Status: status, About: response.text("description")}
-	content := response.child("content")
-	for _, kind := range slices.Sorted(maps.Keys(content)) {
-		a.Examples = append(a.Examples, d.samples(content.child(kind))...)
-	}
-	return a
 }
 
 func (d docsBuilder) samples(media docNode) []sample {

@@ -10,30 +10,19 @@ import (
 // admit decides about a request by all that is known without its body. A request to a limited path counts from here
 // on, whatever its answer.
 func (c *Call) admit() error {
-	err := checkFraming(&c.Ctx.Request.Header)
+	h := &c.Ctx.Request.Header
+	err := checkFraming(h)
 	if err != nil {
 		return err
 	}
-	method, path := c.Ctx.Method(), c.Ctx.Request.URI().PathOriginal()
-	if c.route = c.server.router.findStatic(method, path); c.route == nil {
-		if c.route, c.Param, err = c.server.router.find(string(method), string(path)); err != nil {
-			return err
-		}
+	if c.route, c.Param, err = c.server.router.find(c.Ctx.Method(), c.Ctx.Request.URI().PathOriginal()); err != nil {
+		return err
 	}
 	if err := c.server.Draining(); err != nil && !c.route.WhileDraining {
 		return err
 	}
-	if err := c.route.Admit(c); err != nil {
+	if err := c.route.Admit(c); err != nil || c.route.Body == BodyNone {
 		return err
-	}
-	return c.checkPayload()
-}
-
-// checkPayload refuses a body by its header.
-func (c *Call) checkPayload() error {
-	h := &c.Ctx.Request.Header
-	if c.route.Body == BodyNone {
-		return nil
 	}
 	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
 		return Refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
@@ -76,11 +65,10 @@ func checkType(want BodyKind, header string) error {
 
 // Document reads the request's JSON.
 func (c *Call) Document() (*Document, error) {
-	b, err := c.body.readAll(c.smallBody[:0])
-	if err != nil {
+	if _, err := c.text.ReadFrom(&c.body); err != nil {
 		return nil, err
 	}
-	return c.jsonBody.parse(b)
+	return c.json.parse(c.text.Bytes())
 }
 
 // StrictDocument is a document that may have only these members.

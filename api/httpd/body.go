@@ -26,9 +26,6 @@ type body struct {
 	err           error // why it ended, once it has
 }
 
-// fullyRead reports that nothing of the body is left on the connection.
-func (b *body) fullyRead() bool { return b.r == nil || b.err == io.EOF }
-
 // Read is a Reader whose errors are refusals.
 func (b *body) Read(p []byte) (int, error) {
 	if b.r == nil {
@@ -40,8 +37,11 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.bytesRead >= b.limit {
 		p = p[:min(1, len(p))] // one more byte distinguishes a body of exactly that size from a longer one
 	}
-	if err := b.extendDeadline(); err != nil {
-		return 0, err
+	if b.stallTimeout != 0 && (b.bytesRead == 0 || b.sinceDeadline >= stallBytes) {
+		b.sinceDeadline = 0
+		if err := b.conn.SetReadDeadline(time.Now().Add(b.stallTimeout)); err != nil {
+			return 0, err
+		}
 	}
 	n, err := b.r.Read(p)
 	b.bytesRead += int64(n)
@@ -57,14 +57,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, b.err
 }
 
-func (b *body) extendDeadline() error {
-	if b.stallTimeout == 0 || (b.bytesRead > 0 && b.sinceDeadline < stallBytes) {
-		return nil
-	}
-	b.sinceDeadline = 0
-	return b.conn.SetReadDeadline(time.Now().Add(b.stallTimeout))
-}
-
 // bodyError is the answer to the error that ended a body.
 func bodyError(err error) error {
 	switch {
@@ -76,28 +68,4 @@ func bodyError(err error) error {
 		return &Refusal{Kind: Malformed, Detail: "The body ended early: send all of it.", closeConn: true, Cause: err}
 	}
 	return &Refusal{Kind: Malformed, Detail: "The body could not be read: check Content-Length, or the chunks of Transfer-Encoding.", closeConn: true, Cause: err}
-}
-
-// readAll reads a whole small body, into buf if that is large enough.
-func (b *body) readAll(buf []byte) ([]byte, error) {
-	size := b.contentLength + 1
-	if b.contentLength < 0 || b.contentLength > b.limit {
-		size = 512
-	}
-	if size > int64(cap(buf)) {
-		buf = make([]byte, 0, size)
-	}
-	for {
-		n, err := b.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err == io.EOF {
-			return buf, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-	}
 }

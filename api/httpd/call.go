@@ -1,8 +1,10 @@
 package httpd
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"runtime/debug"
@@ -33,9 +35,9 @@ type Call struct {
 
 	scratch [32]byte // for what is appended and copied at once
 
-	// What most requests need, in one allocation: a small body and its members (BenchmarkHandle in api).
-	smallBody [smallBodySize]byte
-	jsonBody  Document
+	// A call that is used again has the memory of these (BenchmarkHandle in api).
+	text bytes.Buffer // a JSON body
+	json Document     // its members
 }
 
 // App is what an application keeps of a request.
@@ -56,8 +58,8 @@ func (c *Call) SetRateLimit(limit, remaining int, reset time.Duration) {
 	c.limit = rateLimitState{true, limit, remaining, reset}
 }
 
-// smallBodySize is how many bytes of a body fit into a call: an address of usual length, and some options.
-const smallBodySize = 128
+// maxPooledText bounds the bytes of a body in a call that is used again.
+const maxPooledText = 4 << 10
 
 // newCall takes a call from the pool or makes one.
 func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
@@ -67,16 +69,6 @@ func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
 	}
 	c.server, c.Ctx, c.ID, c.Started = s, ctx, s.deps.NewID(), time.Now()
 	return c
-}
-
-// recycle returns a finished call to the pool. Its response must not be a stream, which could still use it.
-func (c *Call) recycle() {
-	pool := &c.server.callPool
-	if c.App != nil {
-		c.App.Reset()
-	}
-	*c = Call{App: c.App}
-	pool.Put(c)
 }
 
 // callKey is the user value that keeps the call between "Expect: 100-continue" and the handler.
@@ -109,20 +101,32 @@ func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	c := s.beginCall(ctx)
 	ctx.RemoveUserValue(callKey)
-	c.openBody()
+	c.body = body{r: ctx.RequestBodyStream(), conn: ctx.Conn(), contentLength: int64(ctx.Request.Header.ContentLength()), limit: MaxJSON}
+	if c.body.contentLength == 0 {
+		c.body.r = nil
+	}
+	if c.route != nil && c.route.Body == BodyForm {
+		c.body.limit, c.body.stallTimeout = s.cfg.MaxUpload, s.cfg.StallTimeout
+	}
 	err := c.admitErr
 	if err == nil {
 		err = c.run()
 	}
-	frequent := c.route != nil && c.route.Frequent
-	if frequent {
-		// Requests that have arrived are handled first, and then all answers are written in a row: that uses the processor's caches
-		// better (`bench single`).
-		runtime.Gosched()
+	if c.route == nil || !c.route.Frequent {
+		c.finish(err)
+		return
 	}
+	// Requests that have arrived are handled first, and then all answers are written in a row: that uses the processor's caches
+	// better (`bench single`). Their calls go back to the pool, as no answer is a stream, which could still use its call.
+	runtime.Gosched()
 	c.finish(err)
-	if frequent {
-		c.recycle()
+	if c.App != nil {
+		c.App.Reset()
+	}
+	if c.text.Cap() <= maxPooledText {
+		c.text.Reset()
+		*c = Call{App: c.App, text: c.text, json: c.json}
+		s.callPool.Put(c)
 	}
 }
 
@@ -142,21 +146,14 @@ func (c *Call) run() (err error) {
 	return c.route.Handle(c)
 }
 
-func (c *Call) openBody() {
-	h := &c.Ctx.Request.Header
-	c.body = body{r: c.Ctx.RequestBodyStream(), conn: c.Ctx.Conn(), contentLength: int64(h.ContentLength()), limit: MaxJSON}
-	if c.body.contentLength == 0 {
-		c.body.r = nil
-	}
-	if c.route != nil && c.route.Body == BodyForm {
-		c.body.limit, c.body.stallTimeout = c.server.cfg.MaxUpload, c.server.cfg.StallTimeout
-	}
-}
-
-// finish writes the headers that every answer has, and logs the request.
+// finish writes the headers that every answer has, handles a body that was not read, and counts and logs the request.
 func (c *Call) finish(err error) {
+	refusal, refused := errors.AsType[*Refusal](err)
 	if err != nil {
-		c.writeError(c.refusalOf(err))
+		if !refused {
+			refusal = c.server.deps.Refusal(err)
+		}
+		c.writeError(refusal)
 	}
 	h := &c.Ctx.Response.Header
 	h.SetCanonical(headerRequestID, append(c.scratch[:0], c.ID...))
@@ -172,18 +169,31 @@ func (c *Call) finish(err error) {
 		c.setNumber(headerRemaining, c.limit.remaining)
 		c.setNumber(headerReset, int(c.limit.reset.Seconds()+0.999))
 	}
-	if !c.body.fullyRead() {
+	if c.body.r != nil && c.body.err != io.EOF {
 		c.skipBody()
 	}
-	c.recordRequest(err)
-}
 
-// refusalOf is the answer to an error: of this package, or of the application.
-func (c *Call) refusalOf(err error) *Refusal {
-	if r, ok := errors.AsType[*Refusal](err); ok {
-		return r
+	status, took := c.Ctx.Response.StatusCode(), time.Since(c.Started)
+	c.server.metrics.observe(c.route, status, took)
+	level := slog.LevelDebug
+	if status >= kindStatus[Failed] && !(refused && refusal.Simulated) {
+		level = slog.LevelError
 	}
-	return c.server.deps.Refusal(err)
+	if !c.server.log.Enabled(c.Ctx, level) {
+		return
+	}
+	name := "none" // the path itself is not logged: it may have data that a client should not have sent
+	if c.route != nil {
+		name = c.route.Method + " " + c.route.Path
+	}
+	attrs := []any{"request", c.ID, "route", name, "status", status, "took", took, "account", c.Account}
+	if refused && refusal.Cause != nil {
+		err = refusal.Cause
+	}
+	if err != nil {
+		attrs = append(attrs, "error", engine.Redact(err.Error(), engine.Address{}))
+	}
+	c.server.log.Log(c.Ctx, level, "request", attrs...)
 }
 
 // The headers of every answer, in canonical form. They are never changed.
@@ -206,8 +216,8 @@ func (c *Call) setNumber(header []byte, n int) {
 
 // skipBody handles a body that was not read: a short one is read and dropped, for any other the connection is closed.
 func (c *Call) skipBody() {
-	if c.body.err == nil && c.body.contentLength >= 0 && c.body.contentLength <= c.body.limit && c.body.contentLength <= MaxJSON {
-		if _, err := c.body.readAll(nil); err == nil {
+	if b := &c.body; b.err == nil && b.contentLength >= 0 && b.contentLength <= b.limit && b.contentLength <= MaxJSON {
+		if _, err := io.Copy(io.Discard, b); err == nil {
 			return
 		}
 	}
@@ -234,35 +244,10 @@ func (c *Call) writeError(r *Refusal) {
 	}
 }
 
-// recordRequest counts and logs the request. The path itself is not logged: it may have data that a client should not have sent.
-func (c *Call) recordRequest(err error) {
-	status, took := c.Ctx.Response.StatusCode(), time.Since(c.Started)
-	c.server.metrics.observe(c.route, status, took)
-	r, refused := errors.AsType[*Refusal](err)
-	level := slog.LevelDebug
-	if status >= kindStatus[Failed] && !(refused && r.Simulated) {
-		level = slog.LevelError
-	}
-	if !c.server.log.Enabled(c.Ctx, level) {
-		return
-	}
-	name := "none"
-	if c.route != nil {
-		name = c.route.Method + " " + c.route.Path
-	}
-	attrs := []any{"request", c.ID, "route", name, "status", status, "took", took, "account", c.Account}
-	if refused && r.Cause != nil {
-		err = r.Cause
-	}
-	if err != nil {
-		attrs = append(attrs, "error", engine.Redact(err.Error(), engine.Address{}))
-	}
-	c.server.log.Log(c.Ctx, level, "request", attrs...)
-}
-
 // refuseUnreadable answers a request that could not be read: a broken or late header, or a body that breaks at once.
 func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	if isTimeout(err) && closeIfSilent(ctx.Conn()) {
+	if cc, ok := ctx.Conn().(*clientConn); ok && isTimeout(err) && !cc.received.Load() {
+		_ = cc.Close() // browsers open connections in advance: an answer without a request could be taken for that to the first one
 		return
 	}
 	c := s.newCall(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -64,11 +65,19 @@ func (cl *connectionLimiter) Accept() (net.Conn, error) {
 		if cl.tls != nil {
 			cc.Conn = tls.Server(c, cl.tls) // the handshake is at the first read, under the deadline of a header
 		}
-		if reason := cl.admit(cc, addrOf(c.RemoteAddr())); reason != nil {
-			cl.reject(c, reason)
-			continue
+		reason := cl.admit(cc, addrOf(c.RemoteAddr()))
+		if reason == nil {
+			return cc, nil
 		}
-		return cc, nil
+		// The answer must not block the listener: it fits any send buffer, and nothing is read. Over TLS there is none: a client that
+		// waits for a handshake would not understand it.
+		if cl.tls == nil {
+			body := reason.body()
+			_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
+				reason.status(), len(body), reason.retryAfter(), newRequestID(), body)
+		}
+		_ = c.Close()
 	}
 }
 
@@ -116,16 +125,6 @@ func (cl *connectionLimiter) closeAll() {
 	for c := range cl.conns {
 		_ = c.raw.Close() // TLS would send close_notify first, and wait for a client that does not read it
 	}
-}
-
-// reject answers without reading, and closes. It must not block the listener: the answer fits any send buffer. Over TLS there
-// is no answer: a client that waits for a handshake would not understand it.
-func (cl *connectionLimiter) reject(c net.Conn, reason *Refusal) {
-	if cl.tls == nil {
-		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = c.Write(rawRefusal(reason))
-	}
-	_ = c.Close()
 }
 
 // addrOf is the IP address of a peer; the zero Addr if it has none, as in memory.
@@ -177,19 +176,6 @@ func (c *clientConn) armReadDeadline() error {
 	return c.Conn.SetReadDeadline(c.readDeadline)
 }
 
-// readUntilDeadline reads, and continues if the deadline that passed is not the one that was set last.
-func (c *clientConn) readUntilDeadline(b []byte) (int, error) {
-	for {
-		n, err := c.Conn.Read(b)
-		if err == nil || n > 0 || c.armedDeadline.Equal(c.readDeadline) || !isTimeout(err) {
-			return n, err
-		}
-		if err := c.armReadDeadline(); err != nil {
-			return 0, err
-		}
-	}
-}
-
 func (c *clientConn) Read(b []byte) (int, error) {
 	if len(c.readAhead) > 0 && len(b) > 0 {
 		n := copy(b, c.readAhead)
@@ -204,6 +190,19 @@ func (c *clientConn) Read(b []byte) (int, error) {
 		c.received.Store(true)
 	}
 	return n, err
+}
+
+// readUntilDeadline reads, and continues if the deadline that passed is not the one that was set last.
+func (c *clientConn) readUntilDeadline(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err == nil || n > 0 || c.armedDeadline.Equal(c.readDeadline) || !isTimeout(err) {
+			return n, err
+		}
+		if err := c.armReadDeadline(); err != nil {
+			return 0, err
+		}
+	}
 }
 
 func (c *clientConn) Write(b []byte) (int, error) {
@@ -222,22 +221,14 @@ func (c *clientConn) Close() error {
 		return net.ErrClosed
 	}
 	defer c.limiter.release(c)
-	if c.lingers.Load() {
-		c.lingeringClose()
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.lingers.Load() && half.CloseWrite() == nil {
+		// What the client still sends is read: closing with unread bytes would reset the connection, and the reset may overtake our
+		// answer (RFC 9112, section 9.6).
+		if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+		}
 	}
 	return c.Conn.Close()
-}
-
-// lingeringClose ends our side and reads what the client still sends. Closing with unread bytes would reset the
-// connection, and the reset may overtake our answer (RFC 9112, section 9.6).
-func (c *clientConn) lingeringClose() {
-	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil {
-		return
-	}
-	if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
-	}
 }
 
 // markLingering marks the connection of a request that was not read to its end for a lingering close.
@@ -251,17 +242,6 @@ func markLingering(c net.Conn) {
 func isClientClosed(c net.Conn) bool {
 	cc, ok := c.(*clientConn)
 	return ok && cc.clientClosed.Load()
-}
-
-// closeIfSilent closes a connection on which the client never sent anything, and reports whether it did. Browsers open some
-// in advance: an answer without a request could be taken for the answer to the first one.
-func closeIfSilent(c net.Conn) bool {
-	cc, ok := c.(*clientConn)
-	if !ok || cc.received.Load() {
-		return false
-	}
-	_ = cc.Close()
-	return true
 }
 
 // ClientContext is a context that ends when the client disconnects or the drain timeout is over. The request's body must have

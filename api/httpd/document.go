@@ -18,13 +18,11 @@ const maxDepth = 32
 // all others: a client may use a newer version of the API.
 type Document struct {
 	members []member
-	inline  [4]member // the first array of members
 }
 
 // member is one name and its value as it was sent.
 type member struct {
-	name []byte
-	raw  []byte
+	name, raw []byte
 }
 
 var (
@@ -36,30 +34,56 @@ var (
 // ParseDocument reads a body that must be one JSON object.
 func ParseDocument(b []byte) (*Document, error) { return new(Document).parse(b) }
 
-// parse reads a body that must be one JSON object, into d if it is plain.
+// parse is ParseDocument into d, whose memory it uses again.
 func (d *Document) parse(b []byte) (*Document, error) {
-	if d.readPlain(b) {
-		return d, nil
-	}
-	return fullDocument(b)
-}
-
-// fullDocument is parse for any body.
-func fullDocument(b []byte) (*Document, error) {
 	if !utf8.Valid(b) {
 		return nil, errNotUTF8
 	}
-	if nesting(b) > maxDepth {
+	d.members = d.members[:0]
+	valid := json.Valid(b)
+	var name []byte
+	depth, deepest, start := 0, 0, 0 // start is of a name or a value of the object; brackets of a body that is not valid need not match
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			i += stringEnd(b[i:]) - 1
+		case c == '{', c == '[':
+			if depth++; depth == 1 {
+				start = i + 1
+			}
+			deepest = max(deepest, depth)
+		case c == ':' && depth == 1 && valid:
+			literal := bytes.TrimSpace(b[start:i])
+			var plain bool
+			if name, plain = plainText(literal); !plain {
+				var unescaped string
+				if json.Unmarshal(literal, &unescaped) != nil {
+					panic("BUG: valid JSON has an unreadable name")
+				}
+				name = []byte(unescaped)
+			}
+			start = i + 1
+		case c == '}', c == ']', c == ',':
+			if depth == 1 && valid {
+				if value := bytes.TrimSpace(b[start:i]); len(value) > 0 { // not {}
+					d.members = append(d.members, member{name, value})
+				}
+				start = i + 1
+			}
+			if c != ',' {
+				depth--
+			}
+		}
+	}
+	switch {
+	case deepest > maxDepth:
 		return nil, errTooDeep
-	}
-	if !json.Valid(b) {
+	case !valid:
 		return nil, notJSON(b)
-	}
-	b = bytes.TrimLeft(b, " \t\r\n")
-	if b[0] != '{' {
+	case bytes.TrimSpace(b)[0] != '{':
 		return nil, errNotObject
 	}
-	return &Document{members: membersOf(b[1:])}, nil
+	return d, nil
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -80,23 +104,6 @@ func notJSON(b []byte) error {
 	return Refuse(Malformed, "The body is not JSON: send one JSON object.")
 }
 
-// nesting is the depth of nested brackets, whether or not they match.
-func nesting(b []byte) int {
-	depth, most := 0, 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			i += stringEnd(b[i:]) - 1
-		case '{', '[':
-			depth++
-			most = max(most, depth)
-		case '}', ']':
-			depth--
-		}
-	}
-	return most
-}
-
 // stringEnd is the length of the string literal that b begins with, or of b if the literal does not end.
 func stringEnd(b []byte) int {
 	for i := 1; i < len(b); i++ {
@@ -110,63 +117,10 @@ func stringEnd(b []byte) int {
 	return len(b)
 }
 
-// membersOf splits valid JSON after the opening brace of an object. The last of two members of one name counts.
-func membersOf(b []byte) []member {
-	ms := make([]member, 0, 4)
-	for {
-		b = bytes.TrimLeft(b, " \t\r\n,")
-		if b[0] == '}' {
-			return ms
-		}
-		n := stringEnd(b)
-		name, plain := plainText(b[:n])
-		if !plain {
-			var s string
-			if json.Unmarshal(b[:n], &s) != nil {
-				panic("BUG: valid JSON has an unreadable name")
-			}
-			name = []byte(s)
-		}
-		b = bytes.TrimLeft(b[n:], " \t\r\n:")
-		n = valueEnd(b)
-		ms = append(ms, member{name, b[:n]})
-		b = b[n:]
-	}
-}
-
-// valueEnd is the length of the value that b begins with.
-func valueEnd(b []byte) int {
-	depth := 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			i += stringEnd(b[i:]) - 1
-			if depth == 0 {
-				return i + 1
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-			if depth < 0 {
-				return i
-			}
-			if depth == 0 {
-				return i + 1
-			}
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
-	return len(b)
-}
-
 // Has reports that the member was sent.
 func (d *Document) Has(name string) bool { return d.get(name) != nil }
 
-// get is the member's value as it was sent; nil if it was not.
+// get is the member's value as it was sent, the last of several of one name; nil if it was not sent.
 func (d *Document) get(name string) []byte {
 	for i := len(d.members) - 1; i >= 0; i-- {
 		if string(d.members[i].name) == name {
@@ -301,5 +255,5 @@ func (d *Document) Object(name string) (*Document, error) {
 	if raw[0] != '{' {
 		return nil, Refuse(Unacceptable, "%s must be an object.", name)
 	}
-	return &Document{members: membersOf(raw[1:])}, nil
+	return ParseDocument(raw)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestDocumentMembers(t *testing.T) {
-	d, err := new(Document).parse([]byte(` { "a" : "x\"}" , "b":[{"c":"]"}], "n":-12,"t":true ,"o":{"k":1}, "a":"last" }`))
+	d, err := ParseDocument([]byte(` { "a" : "x\"}" , "b":[{"c":"]"}], "n":-12,"t":true ,"o":{"k":1}, "a":"last" }`))
 	require.NoError(t, err)
 	a, given, err := d.Text("a")
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestDocumentRefusals(t *testing.T) {
 		{strings.Repeat("[", 33) + strings.Repeat("]", 33), Malformed}, {strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), Malformed},
 		{"[]", Unacceptable}, {`"a"`, Unacceptable}, {"null", Unacceptable}, {"12", Unacceptable},
 	} {
-		_, err := new(Document).parse([]byte(c.body))
+		_, err := ParseDocument([]byte(c.body))
 		r, ok := errors.AsType[*Refusal](err)
 		require.True(t, ok, "%q: %v", c.body, err)
 		require.Equal(t, c.kind, r.Kind, "%q: %s", c.body, r.Detail)
@@ -49,7 +49,7 @@ func TestDocumentRefusals(t *testing.T) {
 }
 
 func TestDocumentTypes(t *testing.T) {
-	d, err := new(Document).parse([]byte(`{"s":1,"u":"\ud800","r":"\ufffd","b":"true","n":1.5,"big":99999999999999999999,"z":null,"o":[]}`))
+	d, err := ParseDocument([]byte(`{"s":1,"u":"\ud800","r":"\ufffd","b":"true","n":1.5,"big":99999999999999999999,"z":null,"o":[]}`))
 	require.NoError(t, err)
 	for _, name := range []string{"s", "z", "u", "missing"} {
 		_, err := d.RequiredText(name)
@@ -65,7 +65,7 @@ func TestDocumentTypes(t *testing.T) {
 	}
 	_, err = d.Object("o")
 	require.Error(t, err)
-	d, err = new(Document).parse([]byte(`{"a":5.0,"b":0.5e1,"c":"5","d":1e400}`))
+	d, err = ParseDocument([]byte(`{"a":5.0,"b":0.5e1,"c":"5","d":1e400}`))
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b"} {
 		n, err := d.Number(name, 0, 0, 10)
@@ -82,7 +82,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":"x","b":[1,{"c":null}],"a":true}`))
 	f.Add([]byte("{\"\\u0061\" :\t-1.5e3\n}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := new(Document).parse(b)
+		d, err := ParseDocument(b)
 		var want map[string]json.RawMessage
 		theirs := json.Unmarshal(b, &want)
 		if err == nil && (theirs != nil || !utf8.Valid(b)) {
@@ -97,4 +97,14 @@ func FuzzDocument(f *testing.F) {
 			}
 		}
 	})
+}
+
+func BenchmarkParseDocument(b *testing.B) {
+	body := []byte(`{"email":"ann.example@alder-forge.example","details":true}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseDocument(body); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -3,10 +3,10 @@ package httpd
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
-	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,17 +58,11 @@ type tailReader struct {
 	headerLeft int  // bytes that it may still have
 }
 
-// longPartHeader refuses a form with a part's header that is too long.
-func longPartHeader() error {
-	r := Refuse(Malformed, "The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHeader)
-	r.closeConn = true
-	return r
-}
-
 func (t *tailReader) Read(p []byte) (int, error) {
 	if t.inHeader {
 		if t.headerLeft == 0 {
-			return 0, longPartHeader()
+			return 0, &Refusal{Kind: Malformed, closeConn: true,
+				Detail: fmt.Sprintf("The header of a part is longer than %d bytes: send only the headers of a form (RFC 7578).", maxPartHeader)}
 		}
 		p = p[:min(len(p), t.headerLeft)]
 	}
@@ -102,8 +96,10 @@ func (f *Form) Next() (*multipart.Part, error) {
 		if f.parts++; f.parts > maxParts {
 			return nil, Refuse(Unacceptable, "The form has more than %d parts: send only those that are described.", maxParts)
 		}
-		if err := checkEncoding(p.Header); err != nil {
-			return nil, err
+		switch strings.ToLower(p.Header.Get("Content-Transfer-Encoding")) {
+		case "", "7bit", "8bit", "binary":
+		default: // would have to be decoded first; clients should not send it (RFC 7578, section 4.7)
+			return nil, Refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
 		}
 		name := p.FormName()
 		if name != "" && f.Has(name) {
@@ -147,15 +143,6 @@ func brokenForm(err error) error {
 		return r
 	}
 	return &Refusal{Kind: Malformed, Detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", closeConn: true, Cause: err}
-}
-
-// checkEncoding refuses parts that would have to be decoded first (RFC 7578, section 4.7: clients should not send them).
-func checkEncoding(h textproto.MIMEHeader) error {
-	switch strings.ToLower(h.Get("Content-Transfer-Encoding")) {
-	case "", "7bit", "8bit", "binary":
-		return nil
-	}
-	return Refuse(mediaType, "A part has a Content-Transfer-Encoding: send parts as they are.")
 }
 
 // option reads one part that is not the file. An unknown name is ignored, but a misspelt known one is refused: a

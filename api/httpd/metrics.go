@@ -34,12 +34,6 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// bind stores the metrics of a route's usual answer in it, so that they need not be looked up.
-func (m *metrics) bind(r *servedRoute) {
-	r.okRequests = m.requests.WithLabelValues(r.Method, r.Path, strconv.Itoa(StatusOK))
-	r.duration = m.durations.WithLabelValues(r.Path)
-}
-
 // observe counts one answer; r is nil if the request matched no route.
 func (m *metrics) observe(r *servedRoute, status int, took time.Duration) {
 	switch {

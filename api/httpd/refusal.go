@@ -126,14 +126,6 @@ func (r *Refusal) body() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// rawRefusal is a whole response, for a connection that is rejected.
-func rawRefusal(r *Refusal) []byte {
-	body := r.body()
-	head := fmt.Sprintf("HTTP/1.1 %d Refused\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
-		r.status(), len(body), r.retryAfter(), newRequestID())
-	return append([]byte(head), body...)
-}
-
 // newRequestID makes the id of a request that was rejected before a handler saw it.
 func newRequestID() string {
 	var b [12]byte

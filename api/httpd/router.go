@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,7 +33,7 @@ type Route struct {
 	Handle func(*Call) error
 }
 
-// servedRoute is a route with what the server needs of it for each request.
+// servedRoute is a route with what the server needs of it for each request. The metrics need not be looked up.
 type servedRoute struct {
 	Route
 	segments   []string
@@ -49,8 +50,9 @@ type router struct {
 func newRouter(routes []Route, m *metrics) router {
 	t := router{static: make(map[string][]*servedRoute)}
 	for _, r := range routes {
-		one := &servedRoute{Route: r, segments: strings.Split(r.Path[1:], "/")}
-		m.bind(one)
+		one := &servedRoute{Route: r, segments: strings.Split(r.Path, "/")}
+		one.okRequests = m.requests.WithLabelValues(r.Method, r.Path, strconv.Itoa(StatusOK))
+		one.duration = m.durations.WithLabelValues(r.Path)
 		t.all = append(t.all, one)
 		if !strings.Contains(r.Path, "{") {
 			t.static[r.Path] = append(t.static[r.Path], one)
@@ -61,17 +63,20 @@ func newRouter(routes []Route, m *metrics) router {
 
 // find finds the route of a path as it was sent, and the value of its parameter. For a path with other methods the refusal
 // lists them; any other path is not found. HEAD is GET without a body.
-func (t *router) find(method, path string) (*servedRoute, string, error) {
-	if method == "HEAD" {
-		method = "GET"
+func (t *router) find(method, path []byte) (*servedRoute, string, error) {
+	if string(method) == "HEAD" {
+		method = []byte("GET")
 	}
-	if r := t.findStatic([]byte(method), []byte(path)); r != nil {
-		return r, "", nil
+	for _, r := range t.static[string(path)] {
+		if r.Method == string(method) {
+			return r, "", nil
+		}
 	}
 	var allow []string
+	segments := strings.Split(string(path), "/")
 	for _, r := range t.all {
-		param, ok := r.matches(path)
-		if ok && r.Method == method {
+		param, ok := r.matches(segments)
+		if ok && r.Method == string(method) {
 			return r, param, nil
 		}
 		if ok {
@@ -89,28 +94,13 @@ func (t *router) find(method, path string) (*servedRoute, string, error) {
 	return nil, "", notAllowed
 }
 
-// findStatic finds a route without parameters by its exact method and path; nil if there is none.
-func (t *router) findStatic(method, path []byte) *servedRoute {
-	for _, r := range t.static[string(path)] {
-		if r.Method == string(method) {
-			return r
-		}
-	}
-	return nil
-}
-
 // matches compares a path segment by segment. A parameter is one segment; only it may be percent-encoded.
-func (r *servedRoute) matches(path string) (param string, ok bool) {
-	if path == "" || path[0] != '/' {
+func (r *servedRoute) matches(segments []string) (param string, ok bool) {
+	if len(segments) != len(r.segments) {
 		return "", false
 	}
-	rest := path[1:]
 	for i, want := range r.segments {
-		segment, after, more := strings.Cut(rest, "/")
-		if more != (i < len(r.segments)-1) {
-			return "", false
-		}
-		rest = after
+		segment := segments[i]
 		if want == segment {
 			continue
 		}

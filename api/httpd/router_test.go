@@ -25,11 +25,11 @@ func FuzzPath(f *testing.F) {
 	require.NoError(f, err)
 	table := newRouter(sampleRoutes(), m)
 	f.Fuzz(func(t *testing.T, method, path string) {
-		r, param, err := table.find(method, path)
+		r, param, err := table.find([]byte(method), []byte(path))
 		if err != nil {
 			return
 		}
-		require.Equal(t, len(r.segments), strings.Count(path, "/"), "%q is %s", path, r.Path)
+		require.Equal(t, len(r.segments)-1, strings.Count(path, "/"), "%q is %s", path, r.Path)
 		if !strings.Contains(r.Path, "{") {
 			require.Equal(t, r.Path, path)
 			require.Empty(t, param)

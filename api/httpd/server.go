@@ -64,14 +64,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 			s.uploadPaths = append(s.uploadPaths, r.Path)
 		}
 	}
-	s.fast = s.newFastServer()
-	return s, nil
-}
-
-// newFastServer configures fasthttp. Its own limits of body, connections per address and write time are not used: the
-// first is off for streams, the second does not know trusted proxies, and the third covers a whole download.
-func (s *Server) newFastServer() *fasthttp.Server {
-	return &fasthttp.Server{
+	// Its own limits of body, connections per address and write time are not used: the first is off for streams, the second does not
+	// know trusted proxies, and the third covers a whole download.
+	s.fast = &fasthttp.Server{
 		NoDefaultServerHeader:        true,
 		Handler:                      s.Handle,
 		ErrorHandler:                 s.refuseUnreadable,
@@ -91,6 +86,7 @@ func (s *Server) newFastServer() *fasthttp.Server {
 		SecureErrorLogMessage:        true,
 		Logger:                       discardLogger{},
 	}
+	return s, nil
 }
 
 // discardLogger drops the log of fasthttp: connection errors are passed to refuseUnreadable.
@@ -118,20 +114,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.D
 	cl.closeAll()
 	err := <-served
 	s.bodies.Wait()
-	s.waitForConnections()
+	for s.fast.GetCurrentConcurrency() > 0 { // fasthttp finishes the closed connections: the contexts of their requests have ended
+		time.Sleep(5 * time.Millisecond)
+	}
 	if late != nil {
 		return fmt.Errorf("listener %s: requests were still under way after %s: %w", ln.Addr(), drainTimeout, late)
 	}
 	return err
-}
-
-// waitForConnections waits until fasthttp has finished the closed connections. The contexts of their requests have ended.
-func (s *Server) waitForConnections() {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for s.fast.GetCurrentConcurrency() > 0 {
-		<-tick.C
-	}
 }
 
 // Drain refuses new requests from now on, except those of routes that are served while draining.

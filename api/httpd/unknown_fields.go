@@ -14,24 +14,17 @@ func checkUnknownField(name string, known []string) error {
 	if name == "" || len(name) > maxKnownName || slices.Contains(known, name) {
 		return nil
 	}
+	sent := normalizeName(name)
 	for _, k := range known {
-		if isTypoOf(normalizeName(name), normalizeName(k)) {
+		want, maxEdits := normalizeName(k), 1 // one typo, or two in a long name
+		if min(len(sent), len(want)) >= 8 {
+			maxEdits = 2
+		}
+		if len(sent) <= maxKnownName && editDistance(sent, want) <= maxEdits { // lower case may be longer
 			return Refuse(Unacceptable, "%s is not known: did you mean %s?", quoteName(name), k)
 		}
 	}
 	return nil
-}
-
-// isTypoOf reports that a name is another with one typo, or two in a long one.
-func isTypoOf(a, b string) bool {
-	if len(a) > maxKnownName { // lower case may be longer
-		return false
-	}
-	maxEdits := 1
-	if min(len(a), len(b)) >= 8 {
-		maxEdits = 2
-	}
-	return editDistance(a, b) <= maxEdits
 }
 
 // editDistance is how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one short string into
@@ -66,12 +59,8 @@ func normalizeName(name string) string {
 
 // CheckUnknownFields refuses a body with an unknown member that resembles a known one.
 func (d *Document) CheckUnknownFields(known []string) error {
-	for i := range d.members {
-		name := d.members[i].name
-		if slices.ContainsFunc(known, func(k string) bool { return k == string(name) }) {
-			continue
-		}
-		if err := checkUnknownField(string(name), known); err != nil {
+	for _, m := range d.members {
+		if err := checkUnknownField(string(m.name), known); err != nil {
 			return err
 		}
 	}

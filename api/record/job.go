@@ -105,55 +105,24 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 	if err := json.Unmarshal(s.Dialect, &d); err != nil {
 		return nil, err
 	}
+	column := d.Name // or its number from 1
+	if !d.HasHeader || column == "" {
+		column = strconv.Itoa(d.Column + 1)
+	}
 	r := &Job{
-		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Filename: TextOrNil(s.Filename), Column: TextOrNil(columnOf(d)),
+		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Filename: TextOrNil(s.Filename), Column: &column,
 		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: TimeOrNil(s.CreatedAt),
 		Started: TimeOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
 		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
-		Counts: countsOf(s), Reasons: s.ByReason, CallbackURL: TextOrNil(s.CallbackURL), Error: TextOrNil(s.Error), Damage: s.Damage,
+		Counts: make(map[string]int64, 4), Reasons: s.ByReason, CallbackURL: TextOrNil(s.CallbackURL), Error: TextOrNil(s.Error), Damage: s.Damage,
 		MaxHours: s.MaxHours,
 	}
 	if r.Reasons == nil {
 		r.Reasons = map[string]int64{}
 	}
-	r.setWaiting(s)
-	r.setCredits(&s.Job)
-	r.setResults(base, kept, &s.Job)
-	switch {
-	case s.CallbackURL == "":
-	case c != nil && c.State != "":
-		r.Callback, r.Attempts = TextOrNil(string(c.State)), c.Attempts
-	case !s.State.Finished():
-		r.Callback = TextOrNil(string(store.CallbackPending)) // it is due when the job ends
-	}
-	return r, nil
-}
-
-// columnOf is the name of the e-mail column, or its number from 1.
-func columnOf(d csvfile.Dialect) string {
-	if d.HasHeader && d.Name != "" {
-		return d.Name
-	}
-	return strconv.Itoa(d.Column + 1)
-}
-
-// percent never rounds up to 100.
-func percent(n, of int64) float64 {
-	if of == 0 || n >= of {
-		return 100
-	}
-	return math.Floor(float64(n)*1000/float64(of)) / 10
-}
-
-func countsOf(s coordinator.Snapshot) map[string]int64 {
-	counts := make(map[string]int64, 4)
 	for status := engine.Unknown; status <= engine.Invalid; status++ {
-		counts[status.String()] = s.ByStatus[status]
+		r.Counts[status.String()] = s.ByStatus[status]
 	}
-	return counts
-}
-
-func (r *Job) setWaiting(s coordinator.Snapshot) {
 	if eta := int64(math.Ceil(s.ETA.Seconds())); s.ETA > 0 || s.State.Finished() {
 		r.ETA = &eta
 	}
@@ -165,28 +134,33 @@ func (r *Job) setWaiting(s coordinator.Snapshot) {
 		}
 		r.Slow = append(r.Slow, slow)
 	}
+	if r.Reserved = MaxCost(&s.Job); s.State.Finished() {
+		r.Reserved, r.Used, r.Refunded = 0, s.Charged, r.Reserved-s.Charged
+		r.Finished, r.Expires = TimeOrNil(s.FinishedAt), TimeOrNil(s.FinishedAt.Add(kept))
+		if !s.ExpiredAt.IsZero() {
+			r.Expires = TimeOrNil(s.ExpiredAt)
+		}
+	}
+	if s.State == store.JobCompleted || s.State == store.JobCancelled {
+		r.ResultsURL = TextOrNil(base + BulkPath + "/" + s.ID + "/results")
+		r.ResultsSHA, r.ResultBytes = TextOrNil(s.ResultSHA), &s.ResultBytes
+	}
+	switch {
+	case s.CallbackURL == "":
+	case c != nil && c.State != "":
+		r.Callback, r.Attempts = TextOrNil(string(c.State)), c.Attempts
+	case !s.State.Finished():
+		r.Callback = TextOrNil(string(store.CallbackPending)) // it is due when the job ends
+	}
+	return r, nil
 }
 
-func (r *Job) setCredits(j *store.Job) {
-	if !j.State.Finished() {
-		r.Reserved = MaxCost(j)
-		return
+// percent never rounds up to 100.
+func percent(n, of int64) float64 {
+	if of == 0 || n >= of {
+		return 100
 	}
-	r.Used, r.Refunded = j.Charged, MaxCost(j)-j.Charged
-}
-
-func (r *Job) setResults(base string, kept time.Duration, j *store.Job) {
-	if !j.State.Finished() {
-		return
-	}
-	r.Finished, r.Expires = TimeOrNil(j.FinishedAt), TimeOrNil(j.FinishedAt.Add(kept))
-	if !j.ExpiredAt.IsZero() {
-		r.Expires = TimeOrNil(j.ExpiredAt)
-	}
-	if j.State == store.JobCompleted || j.State == store.JobCancelled {
-		r.ResultsURL = TextOrNil(base + BulkPath + "/" + j.ID + "/results")
-		r.ResultsSHA, r.ResultBytes = TextOrNil(j.ResultSHA), &j.ResultBytes
-	}
+	return math.Floor(float64(n)*1000/float64(of)) / 10
 }
 
 // MaxCost is the most that a job may cost.

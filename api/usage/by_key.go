@@ -44,26 +44,21 @@ func (r Report) WriteKeys(w io.Writer) error {
 	if err := out.Write(append([]string{"date", "key_id", "key_name", "singles", "credits_used"}, statusNames()...)); err != nil {
 		return err
 	}
-	for i := range r.ByKey {
-		if err := out.Write(r.ByKey[i].csvRecord()); err != nil {
+	for _, k := range r.ByKey {
+		name := ""
+		if k.Name != nil {
+			name = *k.Name
+		}
+		cells := []string{k.Date, k.Key, plainCell(name), strconv.FormatInt(k.Singles, 10), strconv.FormatInt(k.Used, 10)}
+		for _, status := range statusNames() {
+			cells = append(cells, strconv.FormatInt(k.Counts[status], 10))
+		}
+		if err := out.Write(cells); err != nil {
 			return err
 		}
 	}
 	out.Flush()
 	return out.Error()
-}
-
-// csvRecord is the day as cells.
-func (k *KeyDay) csvRecord() []string {
-	name := ""
-	if k.Name != nil {
-		name = *k.Name
-	}
-	cells := []string{k.Date, k.Key, plainCell(name), strconv.FormatInt(k.Singles, 10), strconv.FormatInt(k.Used, 10)}
-	for _, status := range statusNames() {
-		cells = append(cells, strconv.FormatInt(k.Counts[status], 10))
-	}
-	return cells
 }
 
 // statusNames are the names of the statuses, in their order.

@@ -28,7 +28,9 @@ func WriteLedger(ctx context.Context, w io.Writer, state State, account string) 
 		}
 		for _, e := range entries {
 			before = e.Number
-			if err := out.Write(ledgerRecord(e)); err != nil {
+			cause, key := e.CutKey()
+			if err := out.Write([]string{strconv.FormatUint(e.Number, 10), e.At.UTC().Format(time.RFC3339), string(e.Kind), strconv.FormatInt(e.Credits, 10),
+				strconv.FormatInt(e.Amount, 10), plainCell(cause), strconv.FormatInt(e.Balance, 10), strconv.FormatInt(e.Reserved, 10), key}); err != nil {
 				return err
 			}
 		}
@@ -37,13 +39,6 @@ func WriteLedger(ctx context.Context, w io.Writer, state State, account string) 
 			return err
 		}
 	}
-}
-
-// ledgerRecord is an entry as cells.
-func ledgerRecord(e store.Entry) []string {
-	cause, key := e.CutKey()
-	return []string{strconv.FormatUint(e.Number, 10), e.At.UTC().Format(time.RFC3339), string(e.Kind), strconv.FormatInt(e.Credits, 10),
-		strconv.FormatInt(e.Amount, 10), plainCell(cause), strconv.FormatInt(e.Balance, 10), strconv.FormatInt(e.Reserved, 10), key}
 }
 
 // plainCell is a text as a cell. One that a spreadsheet would read as a formula is prefixed, as in result files.

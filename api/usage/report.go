@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"probity/engine"
 	"probity/store"
 )
 
@@ -39,7 +38,14 @@ type Report struct {
 
 // Read makes the report of an account's last days, today included.
 func Read(state State, jobs Jobs, account string, days int, now time.Time) (Report, error) {
-	r := newReader(account, days, now)
+	r := &reader{account: account, from: now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
+		keys: make(map[keyDay]*Day), jobs: make(map[string]jobCharge)}
+	for i := range r.days {
+		r.days[i] = Day{Date: r.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
+		for _, status := range statusNames() {
+			r.days[i].Counts[status] = 0
+		}
+	}
 	if err := errors.Join(r.readLedger(state), r.readJobs(jobs)); err != nil {
 		return Report{}, err
 	}
@@ -86,19 +92,6 @@ const (
 	keyDashboard = ""
 	keyDeleted   = "deleted"
 )
-
-func newReader(account string, days int, now time.Time) *reader {
-	today := now.UTC().Truncate(24 * time.Hour)
-	r := &reader{account: account, from: today.AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
-		keys: make(map[keyDay]*Day), jobs: make(map[string]jobCharge)}
-	for i := range r.days {
-		r.days[i] = Day{Date: r.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
-		for status := engine.Unknown; status <= engine.Invalid; status++ {
-			r.days[i].Counts[status.String()] = 0
-		}
-	}
-	return r
-}
 
 // day is the day that a time counts for; nil if it is not in the report.
 func (r *reader) day(t time.Time) *Day {

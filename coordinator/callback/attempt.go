@@ -86,9 +86,14 @@ func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 	}
 	cuts := 0
 	if inline && a.Truncated {
-		var err error
-		if cuts, err = s.countCuts(d.Job); err != nil {
+		log, err := s.cfg.Store.CallbackLog(d.Job)
+		if err != nil {
 			return err
+		}
+		for i := range log {
+			if log[i].Truncated && !log[i].Link {
+				cuts++
+			}
 		}
 	}
 	after, err := s.cfg.Store.RecordAttempt(d.Job, a, r.outcome(inline, cuts, rand.Float64()), now)
@@ -98,7 +103,9 @@ func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 	if err != nil {
 		return err
 	}
-	s.metrics.attempted(after.State, a)
+	s.metrics.attempts.WithLabelValues(string(after.State)).Inc()
+	s.metrics.seconds.Observe(a.Duration.Seconds())
+	s.metrics.bytes.Add(float64(a.Bytes))
 	s.cfg.Log.Info("callback attempted", "job", d.Job, "attempt", a.Number, "state", after.State, "status", a.Status,
 		"took", a.Duration, "bytes", a.Bytes, "link", a.Link, "error", a.Error, "next", after.Next)
 	if after.State != store.CallbackPending {
@@ -107,17 +114,6 @@ func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 		}
 	}
 	return nil
-}
-
-// countCuts counts the logged attempts whose connection was lost within the body.
-func (s *Sender) countCuts(job string) (n int, err error) {
-	log, err := s.cfg.Store.CallbackLog(job)
-	for i := range log {
-		if log[i].Truncated && !log[i].Link {
-			n++
-		}
-	}
-	return n, err
 }
 
 // attempt makes one attempt within maxAttempt.

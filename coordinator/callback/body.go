@@ -73,41 +73,27 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 	if inline {
 		e.results = s.cfg.Results
 	}
-	if err := s.setHead(e, d, now); err != nil {
-		return nil, err
-	}
-	return e, s.sign(ctx, e, d, now)
-}
-
-func (s *Sender) setHead(e *event, d *delivery, now time.Time) error {
 	record, err := s.cfg.Record(d.job, d.Callback)
 	if err != nil {
-		return fmt.Errorf("job record: %w", err)
+		return nil, fmt.Errorf("job record: %w", err)
 	}
-	var link any // null if there are no results
+	var link *string // null if there are no results
 	if d.hasResults() {
-		link = s.links.resultsURL(d.job, now)
+		link = new(s.resultsURL(d.job, now))
 	}
-	var b bytes.Buffer
-	b.WriteString(`{"event":"bulk.finished","job_id":`)
-	err = errors.Join(appendJSON(&b, d.Job), appendString(&b, `,"job":`), appendJSON(&b, json.RawMessage(record)),
-		appendString(&b, `,"results_url":`), appendJSON(&b, link))
-	e.head = b.Bytes()
-	return err
-}
-
-func appendString(b *bytes.Buffer, s string) error {
-	_, err := b.WriteString(s)
-	return err
-}
-
-// appendJSON appends v as JSON without HTML escapes: URLs keep their ampersands.
-func appendJSON(b *bytes.Buffer, v any) error {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	b.Truncate(len(bytes.TrimRight(b.Bytes(), "\n")))
-	return err
+	var head bytes.Buffer
+	enc := json.NewEncoder(&head)
+	enc.SetEscapeHTML(false) // URLs keep their ampersands
+	if err := enc.Encode(struct {
+		Event string          `json:"event"`
+		ID    string          `json:"job_id"`
+		Job   json.RawMessage `json:"job"`
+		Link  *string         `json:"results_url"`
+	}{"bulk.finished", d.Job, record, link}); err != nil {
+		return nil, err
+	}
+	e.head = bytes.TrimSuffix(head.Bytes(), []byte("}\n"))
+	return e, s.sign(ctx, e, d, now)
 }
 
 // sign adds the Standard Webhooks headers if the account has a secret. The id comes from the job, so every attempt has the
@@ -190,11 +176,16 @@ func (l *lineJoiner) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		line, _, ended := bytes.Cut(p[n:], []byte{'\n'})
 		if len(line) > 0 {
-			if err := l.begin(); err != nil {
-				return n, err
+			if l.wroteAny && !l.inLine {
+				_, err = io.WriteString(l.w, ",\n")
 			}
-			m, err := l.w.Write(line)
-			if n += m; err != nil {
+			l.wroteAny, l.inLine = true, true
+			if err == nil {
+				var m int
+				m, err = l.w.Write(line)
+				n += m
+			}
+			if err != nil {
 				return n, err
 			}
 		}
@@ -204,18 +195,4 @@ func (l *lineJoiner) Write(p []byte) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// begin separates a row from the one before.
-func (l *lineJoiner) begin() error {
-	if l.inLine {
-		return nil
-	}
-	l.inLine = true
-	if !l.wroteAny {
-		l.wroteAny = true
-		return nil
-	}
-	_, err := io.WriteString(l.w, ",\n")
-	return err
 }

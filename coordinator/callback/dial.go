@@ -90,28 +90,23 @@ func (d *dialer) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
 	conn, err := d.open(ctx, d.source, "tcp", to.String())
-	if err != nil {
-		return nil, connectError(err)
+	if err != nil { // its text would have the address
+		var timeout net.Error
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			return nil, fmt.Errorf("%w: connection refused", errConnect)
+		case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+			return nil, fmt.Errorf("%w: timed out", errConnect)
+		case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+			return nil, fmt.Errorf("%w: unreachable", errConnect)
+		}
+		return nil, errConnect
 	}
 	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !d.mayReach(at.Addr().Unmap()) {
 		conn.Close()
 		return nil, errForbidden
 	}
 	return conn, nil
-}
-
-// connectError describes why the connection failed, without the address.
-func connectError(err error) error {
-	var timeout net.Error
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: connection refused", errConnect)
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("%w: timed out", errConnect)
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Errorf("%w: unreachable", errConnect)
-	}
-	return errConnect
 }
 
 // secure starts TLS on a connection if the URL is https, and verifies the certificate.
@@ -130,16 +125,10 @@ func (d *dialer) secure(ctx context.Context, t *target, conn net.Conn) (*receive
 	defer done()
 	if err := secured.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		return nil, tlsError(err)
+		if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return nil, fmt.Errorf("%w: %w", errTLS, bad)
+		}
+		return nil, errTLS
 	}
 	return &receiverConn{Conn: secured, raw: raw}, nil
-}
-
-// tlsError says what is wrong with a certificate; other TLS failures get no detail.
-func tlsError(err error) error {
-	var bad *tls.CertificateVerificationError
-	if errors.As(err, &bad) {
-		return fmt.Errorf("%w: %w", errTLS, bad)
-	}
-	return errTLS
 }

@@ -24,27 +24,20 @@ var (
 	ErrLinkExpired = errors.New("the link does not work any more")
 )
 
-// links makes and verifies signed links to results.
-type links struct {
-	store *store.Store
-	base  *url.URL
-	key   []byte
-}
-
 // resultsURL makes a link to a job's results that needs no API key and works for linkLife.
-func (l *links) resultsURL(j *store.Job, now time.Time) string {
+func (s *Sender) resultsURL(j *store.Job, now time.Time) string {
 	expires := strconv.FormatInt(now.Add(linkLife).Unix(), 10)
-	u := l.base.JoinPath("v1", "verify", "bulk", j.ID, "results")
+	u := s.publicURL.JoinPath("v1", "verify", "bulk", j.ID, "results")
 	u.RawQuery = url.Values{
 		"expires":   {expires},
-		"signature": {base64.RawURLEncoding.EncodeToString(l.mac(j, expires))},
+		"signature": {base64.RawURLEncoding.EncodeToString(s.linkMAC(j, expires))},
 	}.Encode()
 	return u.String()
 }
 
-// mac signs a link: its job, account and end, none of which contains a zero byte.
-func (l *links) mac(j *store.Job, expires string) []byte {
-	h := hmac.New(sha256.New, l.key)
+// linkMAC signs a link: its job, account and end, none of which contains a zero byte.
+func (s *Sender) linkMAC(j *store.Job, expires string) []byte {
+	h := hmac.New(sha256.New, s.linkKey)
 	fmt.Fprintf(h, "results\x00%s\x00%s\x00%s", j.ID, j.Account, expires)
 	return h.Sum(nil)
 }
@@ -52,10 +45,6 @@ func (l *links) mac(j *store.Job, expires string) []byte {
 // VerifyLink returns the job whose results a link may read. job comes from the link's path; expires and signature are its
 // query parameters. A refused link is ErrLinkInvalid or ErrLinkExpired; other errors are the store's.
 func (s *Sender) VerifyLink(job, expires, signature string) (*store.Job, error) {
-	return s.links.verify(job, expires, signature)
-}
-
-func (l *links) verify(job, expires, signature string) (*store.Job, error) {
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil || len(sum) != sha256.Size {
 		return nil, ErrLinkInvalid
@@ -64,30 +53,25 @@ func (l *links) verify(job, expires, signature string) (*store.Job, error) {
 	if err != nil {
 		return nil, ErrLinkInvalid
 	}
-	j, err := l.store.Job(job)
+	j, err := s.cfg.Store.Job(job)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, ErrLinkInvalid
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !hmac.Equal(sum, l.mac(j, expires)) {
+	if !hmac.Equal(sum, s.linkMAC(j, expires)) {
 		return nil, ErrLinkInvalid
 	}
 	if !time.Now().Before(time.Unix(end, 0)) {
 		return nil, fmt.Errorf("%w: it was good for 24 hours; use an API key, or have the callback sent again", ErrLinkExpired)
 	}
-	return j, l.checkAlive(j)
-}
-
-// checkAlive checks that the job still has results and that its account is not closed.
-func (l *links) checkAlive(j *store.Job) error {
 	if j.State == store.JobExpired {
-		return fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkExpired)
+		return nil, fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkExpired)
 	}
-	u, err := l.store.User(j.Account)
+	u, err := s.cfg.Store.User(j.Account)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && u.Disabled) {
-		return fmt.Errorf("%w: the account is closed", ErrLinkExpired)
+		return nil, fmt.Errorf("%w: the account is closed", ErrLinkExpired)
 	}
-	return err
+	return j, err
 }

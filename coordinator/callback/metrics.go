@@ -1,10 +1,6 @@
 package callback
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"probity/store"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // metrics counts attempts. Hosts, jobs and accounts are not labels.
 type metrics struct {
@@ -36,10 +32,4 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 		}
 	}
 	return m, nil
-}
-
-func (m metrics) attempted(state store.CallbackState, a store.Attempt) {
-	m.attempts.WithLabelValues(string(state)).Inc()
-	m.seconds.Observe(a.Duration.Seconds())
-	m.bytes.Add(float64(a.Bytes))
 }

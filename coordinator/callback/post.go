@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -89,44 +88,32 @@ func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result 
 		answered <- readReply(conn, conn.raw.stopWriting)
 	}()
 	sent, whole := e.send(ctx, conn, t)
-	conn.SetReadDeadline(time.Now().Add(answerWait(conn.raw, whole)))
-	a := <-answered
-	r := result{status: a.status, bytes: sent}
-	if e.failure != nil {
-		r.status = 0 // an answer to half a body does not count
-	}
-	if r.status == 0 {
-		r.err = e.failureCause(conn.raw, a, sent, whole)
-	}
-	return r
-}
-
-// answerWait is how long to wait for the answer after sending has ended.
-func answerWait(raw *timedConn, whole bool) time.Duration {
+	wait := lateReplyWait
 	switch {
 	case whole:
-		return answerTimeout
-	case raw.hasStalled():
-		return 0
+		wait = answerTimeout
+	case conn.raw.hasStalled():
+		wait = 0
 	}
-	return lateReplyWait
-}
-
-// failureCause returns why there is no answer.
-func (e *event) failureCause(raw *timedConn, a rawReply, sent int64, whole bool) error {
+	conn.SetReadDeadline(time.Now().Add(wait))
+	a := <-answered
+	r := result{status: a.status, bytes: sent}
 	switch {
 	case e.failure != nil:
-		return errInternal
-	case raw.hasStalled():
-		return errStalled
+		r.status, r.err = 0, errInternal // an answer to half a body does not count
+	case r.status != 0:
+	case conn.raw.hasStalled():
+		r.err = errStalled
 	case a.malformed:
-		return errNotHTTP
+		r.err = errNotHTTP
 	case e.results != nil && sent > 0 && (!whole || errors.Is(a.err, syscall.ECONNRESET)):
-		return errCut // a reset: the system took the last byte, but the receiver closed before reading it
+		r.err = errCut // a reset: the system took the last byte, but the receiver closed before reading it
 	case whole && errors.Is(a.err, os.ErrDeadlineExceeded):
-		return errNoAnswer
+		r.err = errNoAnswer
+	default:
+		r.err = errLost
 	}
-	return errLost
+	return r
 }
 
 // send writes the request. It returns how many bytes of the body were written, and whether all were.
@@ -171,36 +158,24 @@ func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
 
 // writeHead writes the request's head. The writer keeps an error; it shows when the body is written.
 func (e *event) writeHead(w io.Writer, t *target) {
-	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: %s\r\n", requestTarget(t.url), t.hostHeader())
-	e.header.Write(w)
-	io.WriteString(w, "\r\n")
-}
-
-// requestTarget is the path and query, with the bytes escaped that a request line does not allow: url.Parse keeps spaces and
-// non-ASCII bytes of a query as they were typed.
-func requestTarget(u *url.URL) string {
-	typed := u.RequestURI()
-	out := make([]byte, 0, len(typed))
-	for _, c := range []byte(typed) {
-		if c <= ' ' || c >= 0x7f {
-			out = fmt.Appendf(out, "%%%02X", c)
+	io.WriteString(w, "POST ")
+	for _, c := range []byte(t.url.RequestURI()) {
+		if c <= ' ' || c >= 0x7f { // not allowed in a request line; url.Parse keeps those of a query as they were typed
+			fmt.Fprintf(w, "%%%02X", c)
 		} else {
-			out = append(out, c)
+			w.Write([]byte{c})
 		}
 	}
-	return string(out)
-}
-
-// hostHeader is the host, with the port if the URL has one (RFC 9110 section 7.2).
-func (t *target) hostHeader() string {
 	host := t.host
 	if t.addr.Is6() {
 		host = "[" + host + "]"
 	}
-	if t.url.Port() == "" {
-		return host
+	if port := t.url.Port(); port != "" { // as in the URL (RFC 9110 section 7.2)
+		host += ":" + port
 	}
-	return host + ":" + t.url.Port()
+	fmt.Fprintf(w, " HTTP/1.1\r\nHost: %s\r\n", host)
+	e.header.Write(w)
+	io.WriteString(w, "\r\n")
 }
 
 // countingWriter counts the written bytes and keeps the last error.

@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -59,12 +60,14 @@ type Config struct {
 // Sender delivers the event bulk.finished of each finished job to the job's callback URL.
 type Sender struct {
 	cfg      Config
-	links    *links
 	dialer   *dialer
 	slots    *attemptSlots
 	metrics  metrics
 	wake     chan struct{}
 	nextPage store.DueCursor // where sendDue reads next; only Run uses it
+
+	publicURL *url.URL // begins the signed links to results
+	linkKey   []byte   // signs them
 }
 
 // New checks the configuration and reads the key of signed links from the store. It starts nothing.
@@ -80,29 +83,19 @@ func New(cfg Config) (*Sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("callbacks: %w", err)
 	}
-	cfg = cfg.withDefaults()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Sending = cmp.Or(max(0, cfg.Sending), defaultSending)
+	cfg.PerHost = cmp.Or(max(0, cfg.PerHost), defaultPerHost)
+	cfg.PerAccount = cmp.Or(max(0, cfg.PerAccount), defaultPerAccount)
 	s := &Sender{
-		cfg: cfg, links: &links{store: cfg.Store, base: base, key: key}, slots: newAttemptSlots(cfg), wake: make(chan struct{}, 1),
+		cfg: cfg, publicURL: base, linkKey: key, wake: make(chan struct{}, 1),
+		slots:  &attemptSlots{total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{}},
 		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs, guard: newGuard(cfg.Allow)},
 	}
 	s.metrics, err = newMetrics(cfg.Metrics)
 	return s, err
-}
-
-func (cfg Config) withDefaults() Config {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Sending <= 0 {
-		cfg.Sending = defaultSending
-	}
-	if cfg.PerHost <= 0 {
-		cfg.PerHost = defaultPerHost
-	}
-	if cfg.PerAccount <= 0 {
-		cfg.PerAccount = defaultPerAccount
-	}
-	return cfg
 }
 
 // Schedule is the part of the commit that ends a job which makes its callback due, if it has one. It is idempotent.
@@ -173,11 +166,15 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 		if s.slots.full() {
 			return nil // the next call reads this page again
 		}
-		d, err := s.reserveDelivery(due[i].Job)
+		if s.slots.has(due[i].Job) {
+			continue
+		}
+		// The callback is read now, when its previous attempt has ended: the page of due callbacks may be older than that.
+		d, err := s.loadDelivery(due[i].Job)
 		if err != nil {
 			return err
 		}
-		if d == nil {
+		if d == nil || !s.slots.reserve(d.Job, d.keys) {
 			continue
 		}
 		all.Go(func() {
@@ -199,24 +196,6 @@ type delivery struct {
 	target  *target // nil: the URL was refused, with the error refused
 	refused error
 	keys    slotKeys
-}
-
-// reserveDelivery reserves an attempt; nil if it must wait or is not due any more. The callback is read after reserving: the
-// page of due callbacks may be older than the end of the previous attempt.
-func (s *Sender) reserveDelivery(job string) (*delivery, error) {
-	if !s.slots.reserve(job) {
-		return nil, nil
-	}
-	d, err := s.loadDelivery(job)
-	if d == nil || err != nil {
-		s.slots.unreserve(job)
-		return nil, err
-	}
-	if !s.slots.admit(d.keys) {
-		s.slots.unreserve(job)
-		return nil, nil
-	}
-	return d, nil
 }
 
 // loadDelivery reads what an attempt needs; nil if none is due. It drops the callback of a job that is gone.

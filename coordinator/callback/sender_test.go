@@ -346,7 +346,7 @@ func TestCallbackLinkOpensResults(t *testing.T) {
 		require.NoError(t, w.store.EnableUser(w.account, "test", time.Now()))
 
 		for age, want := range map[time.Duration]error{linkLife - time.Second: nil, linkLife: ErrLinkExpired} {
-			old, err := url.Parse(w.sender.links.resultsURL(j, time.Now().Add(-age)))
+			old, err := url.Parse(w.sender.resultsURL(j, time.Now().Add(-age)))
 			require.NoError(t, err)
 			_, err = w.sender.VerifyLink("j1", old.Query().Get("expires"), old.Query().Get("signature"))
 			require.ErrorIs(t, err, want)
@@ -357,7 +357,7 @@ func TestCallbackLinkOpensResults(t *testing.T) {
 func TestCallbackLinkEndsWithItsJob(t *testing.T) {
 	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		j := w.finish("j1", "")
-		u, err := url.Parse(w.sender.links.resultsURL(j, time.Now()))
+		u, err := url.Parse(w.sender.resultsURL(j, time.Now()))
 		require.NoError(t, err)
 		expires, sig := u.Query().Get("expires"), u.Query().Get("signature")
 		_, err = w.store.UpdateJob("j1", func(j *store.Job) error { j.State = store.JobExpired; return nil })

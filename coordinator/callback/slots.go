@@ -14,49 +14,34 @@ type attemptSlots struct {
 // slotKeys are what an attempt is counted under: its account and its host.
 type slotKeys [2]string
 
-func newAttemptSlots(cfg Config) *attemptSlots {
-	return &attemptSlots{
-		total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{},
-	}
-}
-
 func (s *attemptSlots) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.inProgress) >= s.total
 }
 
-// reserve reserves an attempt for a job, at most one at a time.
-func (s *attemptSlots) reserve(job string) bool {
+// has reports whether an attempt for a job is in progress.
+func (s *attemptSlots) has(job string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inProgress[job] || len(s.inProgress) >= s.total {
+	return s.inProgress[job]
+}
+
+// reserve counts an attempt for a job under its account and host, if all are below their limits.
+func (s *attemptSlots) reserve(job string, keys slotKeys) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inProgress[job] || len(s.inProgress) >= s.total || s.load[keys[0]] >= s.perAccount || s.load[keys[1]] >= s.perHost {
 		return false
 	}
 	s.inProgress[job] = true
-	return true
-}
-
-func (s *attemptSlots) unreserve(job string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.inProgress, job)
-}
-
-// admit counts a reserved attempt under its account and host, if both are below their limits.
-func (s *attemptSlots) admit(keys slotKeys) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.load[keys[0]] >= s.perAccount || s.load[keys[1]] >= s.perHost {
-		return false
-	}
 	for _, k := range keys {
 		s.load[k]++
 	}
 	return true
 }
 
-// release ends an attempt that was admitted.
+// release ends an attempt.
 func (s *attemptSlots) release(job string, keys slotKeys) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"code.dny.dev/ssrf"
 	"golang.org/x/net/idna"
@@ -34,10 +35,7 @@ type target struct {
 // CheckURL refuses a URL that no callback would be sent to. A name with only forbidden addresses is refused. A name
 // that cannot be resolved now is not: each attempt checks the address that it dials.
 func (s *Sender) CheckURL(ctx context.Context, raw string) error {
-	return s.dialer.checkURL(ctx, raw)
-}
-
-func (d *dialer) checkURL(ctx context.Context, raw string) error {
+	d := s.dialer
 	t, err := d.parseTarget(raw)
 	if err != nil || t.addr.IsValid() {
 		return err
@@ -78,33 +76,28 @@ func (d *dialer) parseTarget(raw string) (*target, error) {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	t := &target{url: u, secure: u.Scheme == "https"}
-	if t.port, err = portOf(u); err != nil {
-		return nil, err
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return nil, refuseURL("%q is not a port; use a number from 1 to 65535, or none", port)
+	}
+	if n == 25 || n == 465 || n == 587 { // only the prober may connect to them
+		return nil, refuseURL("port %d is for mail; use one that speaks HTTP", n)
+	}
+	t.port = uint16(n)
 	if err := t.setHost(u.Hostname()); err != nil {
 		return nil, err
 	}
-	if t.addr.IsValid() && !d.mayReach(t.addr) || !t.addr.IsValid() && t.isLocalName() && !d.allowsLoopback() {
+	// A local name always means this machine (RFC 6761 section 6.3).
+	localName := t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
+	loopback := d.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || d.mayReach(netip.IPv6Loopback())
+	if t.addr.IsValid() && !d.mayReach(t.addr) || localName && !loopback {
 		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
 	}
 	return t, nil
-}
-
-// portOf returns the port of a URL. Mail ports are refused: only the prober may connect to them.
-func portOf(u *url.URL) (uint16, error) {
-	s := u.Port()
-	if s == "" {
-		s = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || n == 0 {
-		return 0, refuseURL("%q is not a port; use a number from 1 to 65535, or none", s)
-	}
-	switch n {
-	case 25, 465, 587:
-		return 0, refuseURL("port %d is for mail; use one that speaks HTTP", n)
-	}
-	return uint16(n), nil
 }
 
 // setHost parses the host as an address, or as a name in A-labels.
@@ -118,7 +111,7 @@ func (t *target) setHost(host string) error {
 		return nil
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
-	if !isASCII(name) {
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		ascii, err := idna.Lookup.ToASCII(name)
 		if err != nil {
 			return refuseURL("%q is not a host name; check its spelling", host)
@@ -133,15 +126,6 @@ func (t *target) setHost(host string) error {
 	}
 	t.host = name
 	return nil
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }
 
 // hostName reports whether s is made of labels that a DNS name can have (RFC 1035 section 2.3.4). Underscores are allowed:
@@ -170,15 +154,6 @@ func endsInNumber(name string) bool {
 		return strings.Trim(hex, "0123456789abcdef") == ""
 	}
 	return strings.Trim(last, "0123456789") == ""
-}
-
-// isLocalName reports whether the name always means this machine (RFC 6761 section 6.3).
-func (t *target) isLocalName() bool {
-	return t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
-}
-
-func (d *dialer) allowsLoopback() bool {
-	return d.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || d.mayReach(netip.IPv6Loopback())
 }
 
 // mayReach reports whether callbacks may be sent to an address.

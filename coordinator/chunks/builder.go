@@ -41,28 +41,32 @@ func (p *Builder) Size() int {
 
 // Add adds a row.
 func (p *Builder) Add(a *Row) {
-	at := p.routeNumber(a.Route)
-	le := binary.LittleEndian
+	route, ok := p.routeIndex[a.Route]
+	if !ok {
+		if p.routeIndex == nil {
+			p.routeIndex = map[*Route]uint16{}
+		}
+		route = uint16(len(p.routes))
+		p.routeIndex[a.Route] = route
+		p.routes = append(p.routes, a.Route)
+	}
 	suggestion := a.Suggestion[:min(len(a.Suggestion), maxSuggestionBytes)]
-	b := p.blockFor(rowHeaderBytes + len(a.Mailbox) + len(suggestion))
+	size := rowHeaderBytes + len(a.Mailbox) + len(suggestion)
+	if last := len(p.blocks) - 1; last < 0 || len(p.blocks[last])+size > rowBlockSize {
+		p.blocks = append(p.blocks, slices.Grow(p.Pool.Get()[:0], size)) // a row longer than a block gets one of its own
+	}
+	b := &p.blocks[len(p.blocks)-1]
 	if len(p.Rows) == cap(p.Rows) {
 		p.Rows = slices.Grow(p.Rows, max(16, len(p.Rows)))
 	}
 	p.Rows = append(p.Rows, uint32(len(p.blocks)-1)<<rowOffsetBits|uint32(len(*b)))
+	le := binary.LittleEndian
 	*b = le.AppendUint32(*b, a.Number)
 	*b = append(*b, a.Attempt, byte(a.Flags))
-	*b = le.AppendUint16(*b, at)                      // at routeAt
+	*b = le.AppendUint16(*b, route)                   // at routeAt
 	*b = le.AppendUint16(*b, uint16(len(a.Mailbox)))  // at mailboxAt
 	*b = le.AppendUint16(*b, uint16(len(suggestion))) // at suggestionAt
 	*b = append(append(*b, a.Mailbox...), suggestion...)
-}
-
-// blockFor returns the block for the next row, of n bytes. A row longer than a block gets a block of its own.
-func (p *Builder) blockFor(n int) *[]byte {
-	if last := len(p.blocks) - 1; last < 0 || len(p.blocks[last])+n > rowBlockSize {
-		p.blocks = append(p.blocks, slices.Grow(p.Pool.Get()[:0], n))
-	}
-	return &p.blocks[len(p.blocks)-1]
 }
 
 // Release returns the blocks to the pool, once the rows are written.
@@ -82,20 +86,6 @@ const (
 	suggestionAt       = mailboxAt + 2
 	maxSuggestionBytes = 1 << 10 // bytes; an address has at most 320
 )
-
-// routeNumber returns the number of a route, and adds the route if it is new.
-func (p *Builder) routeNumber(v *Route) uint16 {
-	at, ok := p.routeIndex[v]
-	if !ok {
-		if p.routeIndex == nil {
-			p.routeIndex = map[*Route]uint16{}
-		}
-		at = uint16(len(p.routes))
-		p.routeIndex[v] = at
-		p.routes = append(p.routes, v)
-	}
-	return at
-}
 
 // ManyHosts reports rows of so many routes that a chunk would have few rows of each. Each route may be another host, which
 // would need a connection for every chunk.

@@ -103,7 +103,14 @@ func Unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 			continue
 		}
 		press.Yield(out.Len() + len(group.rows))
-		if group.add(f, mailbox, out.addSuggestion(suggestion)); len(group.rows) < textRows {
+		row := textRow{fixed: f}
+		if len(suggestion) > 0 { // few rows have one, so equal ones are not merged
+			row.suggestion = uint32(len(out.suggestions))
+			out.suggestions = append(out.suggestions, string(suggestion))
+		}
+		group.text = append(group.text, mailbox...)
+		row.end = len(group.text)
+		if group.rows = append(group.rows, row); len(group.rows) < textRows {
 			continue
 		}
 		if err := out.addRows(&group); err != nil {
@@ -128,22 +135,8 @@ type textGroup struct {
 
 type textRow struct {
 	fixed      []byte
-	end        int // end of its mailbox in the text
-	suggestion uint32
-}
-
-func (g *textGroup) add(fixed, mailbox []byte, suggestion uint32) {
-	g.text = append(g.text, mailbox...)
-	g.rows = append(g.rows, textRow{fixed, len(g.text), suggestion})
-}
-
-// addSuggestion adds a suggestion and returns its index, 0 for none. Few rows have one, so equal ones are not merged.
-func (r *Rows) addSuggestion(text []byte) uint32 {
-	if len(text) == 0 {
-		return 0
-	}
-	r.suggestions = append(r.suggestions, string(text))
-	return uint32(len(r.suggestions) - 1)
+	end        int    // end of its mailbox in the text
+	suggestion uint32 // index in Rows.suggestions; 0: none
 }
 
 // addRows adds the rows of a group and empties the group.

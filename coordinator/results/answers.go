@@ -58,18 +58,6 @@ func NewAnswersWriter(p jobfiles.Pending) *AnswersWriter {
 	return &AnswersWriter{Pending: p, Rows: jobfiles.NewRowsWriter(p), File: store.AnswersFile{Name: p.Name()}}
 }
 
-// add adds an answer; its names are numbers of the whole source file.
-func (w *AnswersWriter) add(row uint32, rec *jobfiles.Record) (err error) {
-	var names [4]string
-	for i, ref := range rec.Refs() {
-		if names[i], err = w.names.readName(ref); err != nil {
-			return err
-		}
-	}
-	w.File.Rows++
-	return w.Rows.AddRecord(row, rec, names)
-}
-
 // Finish makes the file durable. The caller must name it in the job's record.
 func (w *AnswersWriter) Finish() error {
 	end, err := w.Rows.Finish()

@@ -59,16 +59,6 @@ type Totals struct {
 	Charged int64
 }
 
-func (t *Totals) add(o *Totals) {
-	for i := range t.status {
-		t.status[i] += o.status[i]
-	}
-	for i := range t.reason {
-		t.reason[i] += o.reason[i]
-	}
-	t.Charged += o.Charged
-}
-
 // Counts returns the number of rows by status.
 func (t *Totals) Counts() map[string]int64 {
 	of := map[string]int64{}
@@ -116,7 +106,21 @@ func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers AnswersFi
 	a := &Assembly{r: r, job: j, filter: f, upload: upload, log: answers, compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)
 	if err == nil {
-		err = a.indexGroups()
+		// The whole log is read once, to index its groups and to count missing answers and damaged groups.
+		answered, rows := jobfiles.NewRowSet(j.Rows), int64(0)
+		var end jobfiles.LogEnd
+		end, err = ReadAnswers(j, answers, func(g *jobfiles.Group) error {
+			s := logGroup{at: g.At, first: math.MaxUint32}
+			for row, rec := range g.Answers() {
+				s.first, s.last = min(s.first, row), max(s.last, row)
+				if rec.Kind() == jobfiles.Final && answered.Add(row) {
+					rows++
+				}
+			}
+			a.groups = append(a.groups, s)
+			return nil
+		})
+		a.Damaged, a.Unanswered = end.Damaged, j.Unique-rows
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -135,14 +139,11 @@ func (a *Assembly) WriteAnswers(w *AnswersWriter) {
 
 // Close closes the files.
 func (a *Assembly) Close() error {
-	var errs []error
-	if a.upload != nil {
-		errs = append(errs, a.upload.Close())
-	}
+	err := a.upload.Close()
 	if a.log != nil {
-		errs = append(errs, a.log.Close())
+		err = errors.Join(err, a.log.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Write writes the whole result, window by window.
@@ -203,9 +204,26 @@ func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 			return err
 		}
 	}
-	a.findDuplicates()
-	if err := a.readWindow(); err != nil {
-		return err
+	a.duplicates, a.wantedFirsts = a.duplicates[:0], nil
+	for i, first := range a.firstOf {
+		if first != 0 && first <= from {
+			a.duplicates = append(a.duplicates, duplicateRow{first - 1, from + uint32(i)})
+		}
+	}
+	if len(a.duplicates) > 0 {
+		slices.SortFunc(a.duplicates, func(x, y duplicateRow) int { return cmp.Compare(x.first, y.first) })
+		a.wantedFirsts = jobfiles.NewRowSet(int64(from))
+		for _, t := range a.duplicates {
+			a.wantedFirsts.Add(t.first)
+		}
+	}
+	for _, s := range a.groups {
+		if !a.overlaps(s) {
+			continue
+		}
+		if err := jobfiles.ReadGroup(a.log, s.at, a.applyGroup); err != nil {
+			return err
+		}
 	}
 	for i, first := range a.firstOf {
 		if first > from {
@@ -215,62 +233,14 @@ func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 	return nil
 }
 
-// findDuplicates lists the duplicates whose first row is before the window.
-func (a *Assembly) findDuplicates() {
-	a.duplicates = a.duplicates[:0]
-	for i, first := range a.firstOf {
-		if first != 0 && first <= a.windowStart {
-			a.duplicates = append(a.duplicates, duplicateRow{first - 1, a.windowStart + uint32(i)})
-		}
-	}
-	a.wantedFirsts = nil
-	if len(a.duplicates) == 0 {
-		return
-	}
-	slices.SortFunc(a.duplicates, func(x, y duplicateRow) int { return cmp.Compare(x.first, y.first) })
-	a.wantedFirsts = jobfiles.NewRowSet(int64(a.windowStart))
-	for _, t := range a.duplicates {
-		a.wantedFirsts.Add(t.first)
-	}
-}
-
 // logGroup is the offset of a group in the log, and the range of its rows.
 type logGroup struct {
 	at          int64
 	first, last uint32
 }
 
-// indexGroups reads the whole log once, to index its groups and to count missing answers and damaged groups.
-func (a *Assembly) indexGroups() error {
-	answered, rows := jobfiles.NewRowSet(a.job.Rows), int64(0)
-	end, err := ReadAnswers(a.job, a.log, func(g *jobfiles.Group) error {
-		a.groups = append(a.groups, logGroupOf(g))
-		for row, rec := range g.Answers() {
-			if rec.Kind() == jobfiles.Final && answered.Add(row) {
-				rows++
-			}
-		}
-		return nil
-	})
-	a.Damaged, a.Unanswered = end.Damaged, a.job.Unique-rows
-	return err
-}
-
-// readWindow applies the groups of the log that have rows of the window.
-func (a *Assembly) readWindow() error {
-	for _, s := range a.groups {
-		if !a.overlaps(s) {
-			continue
-		}
-		if err := jobfiles.ReadGroup(a.log, s.at, a.applyGroup); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // addAnswers writes the answers of the window if an answers file is made. A duplicate has no answer of its own.
-func (a *Assembly) addAnswers() error {
+func (a *Assembly) addAnswers() (err error) {
 	if a.answers == nil {
 		return nil
 	}
@@ -279,19 +249,19 @@ func (a *Assembly) addAnswers() error {
 		if a.firstOf[i] != 0 || a.records[i].Kind() == jobfiles.None {
 			continue
 		}
-		if err := a.answers.add(a.windowStart+uint32(i), &a.records[i]); err != nil {
+		rec := &a.records[i]
+		var names [4]string // its references are numbers of the whole source file
+		for k, ref := range rec.Refs() {
+			if names[k], err = a.answers.names.readName(ref); err != nil {
+				return err
+			}
+		}
+		a.answers.File.Rows++
+		if err = a.answers.Rows.AddRecord(a.windowStart+uint32(i), rec, names); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func logGroupOf(g *jobfiles.Group) logGroup {
-	s := logGroup{at: g.At, first: math.MaxUint32}
-	for row := range g.Answers() {
-		s.first, s.last = min(s.first, row), max(s.last, row)
-	}
-	return s
 }
 
 // overlaps reports whether a group may have rows of the window, or first rows of its duplicates.
@@ -344,7 +314,13 @@ func (a *Assembly) render(ctx context.Context, w io.Writer, next, end int) error
 		return ctx.Err()
 	}
 	take := func(p *page) error {
-		a.Totals.add(&p.total)
+		for i, n := range p.total.status {
+			a.Totals.status[i] += n
+		}
+		for i, n := range p.total.reason {
+			a.Totals.reason[i] += n
+		}
+		a.Totals.Charged += p.total.Charged
 		if len(p.packed) == 0 {
 			return nil
 		}

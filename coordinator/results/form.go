@@ -54,19 +54,6 @@ func (f Filter) WithDefaults() Filter {
 	return f
 }
 
-// wants reports whether rows of a status are wanted.
-func (f *Filter) wants(s engine.Status) bool {
-	if len(f.Status) == 0 {
-		return true
-	}
-	for _, x := range f.Status {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 var errForm = errors.New("unknown format or compression")
 
 // compressor compresses independent parts one after another: gzip members or zstd frames.

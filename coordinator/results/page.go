@@ -47,20 +47,62 @@ type answer struct {
 	credits                  int
 }
 
-// render renders and compresses the page.
+// render renders and compresses the page, and counts its rows.
 func (p *page) render() error {
-	a := p.a
+	a, b := p.a, &p.fr.Block
 	p.total, p.text, p.packed = Totals{}, p.text[:0], nil
 	p.names.f, p.names.dialect = a.log, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
 	if err := p.fr.Read(a.upload, &a.dialect, p.index); err != nil {
 		return err
 	}
-	p.text = slices.Grow(p.text, len(p.fr.Block.Buf)+rowTextBytes*len(p.fr.Block.Rows))
-	for i := range p.fr.Block.Rows {
+	p.text = slices.Grow(p.text, len(b.Buf)+rowTextBytes*len(b.Rows))
+	for i := range b.Rows {
 		press.Yield(i)
-		if err := p.row(i); err != nil {
+		n := b.First + uint32(i)
+		var t shownVerdict
+		var err error
+		if !b.Rows[i].Blank {
+			t, err = a.verdict(&a.records[n-a.windowStart])
+		}
+		if err != nil {
 			return err
+		}
+		if !t.present {
+			p.writeBlank(i, n)
+			continue
+		}
+		ans := answer{v: t.Verdict}
+		if ans.provider, err = p.names.lookup(t.refs[jobfiles.NameProvider]); err == nil {
+			ans.mx, err = p.names.lookup(t.refs[jobfiles.NameMX])
+		}
+		if err == nil {
+			ans.suggestion, err = p.names.lookup(t.refs[jobfiles.NameSuggestion])
+		}
+		if err != nil {
+			return err
+		}
+		p.mail = b.Email(i)
+		first := a.firstOf[n-a.windowStart] == 0
+		if !first || t.refs == (jobfiles.Refs{}) {
+			p.applyRowFacts(&ans)
+		}
+		if t.refs == (jobfiles.Refs{}) { // a verdict made for this file, scored without the row's flags
+			ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
+		}
+		p.total.status[ans.v.Status]++
+		p.total.reason[ans.v.Reason]++
+		if first && ans.v.Status != engine.Unknown && !a.job.Test {
+			p.total.Charged++
+			ans.credits = 1
+		}
+		switch {
+		case len(a.filter.Status) > 0 && !slices.Contains(a.filter.Status, t.Status):
+		case a.filter.Format == JSONL:
+			p.writeJSON(i, n, &ans)
+		default:
+			p.text = p.cells.append(a.dialect.AppendInputCells(p.text, b, i), &ans)
+			p.text = a.dialect.AppendLineEnd(p.text, b, i)
 		}
 	}
 	if len(p.text) == 0 {
@@ -70,46 +112,6 @@ func (p *page) render() error {
 	packed, err := p.compressor.compress(p.text)
 	p.packed = packed
 	return err
-}
-
-func (p *page) row(i int) error {
-	a := p.a
-	n := p.fr.Block.First + uint32(i)
-	if p.fr.Block.Rows[i].Blank {
-		p.writeBlank(i, n)
-		return nil
-	}
-	t, err := a.verdict(&a.records[n-a.windowStart])
-	if err != nil {
-		return err
-	}
-	if !t.present {
-		p.writeBlank(i, n)
-		return nil
-	}
-	ans := answer{v: t.Verdict}
-	if ans.provider, err = p.names.lookup(t.refs[jobfiles.NameProvider]); err == nil {
-		ans.mx, err = p.names.lookup(t.refs[jobfiles.NameMX])
-	}
-	if err == nil {
-		ans.suggestion, err = p.names.lookup(t.refs[jobfiles.NameSuggestion])
-	}
-	if err != nil {
-		return err
-	}
-	p.mail = p.fr.Block.Email(i)
-	first := a.firstOf[n-a.windowStart] == 0
-	if !first || t.refs == (jobfiles.Refs{}) {
-		p.applyRowFacts(&ans)
-	}
-	if t.refs == (jobfiles.Refs{}) { // a verdict made for this file, scored without the row's flags
-		ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
-	}
-	p.count(&ans, first)
-	if a.filter.wants(t.Status) {
-		p.write(i, n, &ans)
-	}
-	return nil
 }
 
 // applyRowFacts sets flags and suggestion from the row's own text: a duplicate may be spelled differently.
@@ -126,15 +128,6 @@ func (p *page) applyRowFacts(ans *answer) {
 	}
 	if ans.suggestion.text != "" {
 		ans.suggestion = p.names.newNameCell(p.a.r.cfg.Suggest(addr))
-	}
-}
-
-func (p *page) count(ans *answer, first bool) {
-	p.total.status[ans.v.Status]++
-	p.total.reason[ans.v.Reason]++
-	if first && ans.v.Status != engine.Unknown && !p.a.job.Test {
-		p.total.Charged++
-		ans.credits = 1
 	}
 }
 
@@ -159,34 +152,25 @@ func (p *page) writeBlank(i int, n uint32) {
 	p.endJSON(i)
 }
 
-func (p *page) write(i int, n uint32, ans *answer) {
-	if p.a.filter.Format == JSONL {
-		p.writeJSON(i, n, ans)
-		return
-	}
-	d, b := &p.a.dialect, &p.fr.Block
-	p.text = p.cells.append(d.AppendInputCells(p.text, b, i), ans)
-	p.text = d.AppendLineEnd(p.text, b, i)
-}
-
 func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	b := strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
-	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.splitHosts(ans.mx.text), credits: int64(ans.credits)}
+	p.hosts = p.hosts[:0] // the next row uses it again
+	for host := range strings.FieldsSeq(ans.mx.text) {
+		p.hosts = append(p.hosts, host)
+	}
+	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.hosts, credits: int64(ans.credits)}
 	p.text = r.appendKeys(append(b, ','))
 	p.endJSON(i)
 }
 
-// endJSON ends the object of row i, with its input if wanted.
+// endJSON ends the object of row i, with its input if wanted: all columns of the list except the address; missing cells of a short
+// row are empty.
 func (p *page) endJSON(i int) {
-	if p.a.inputs != nil {
-		p.text = p.appendInput(append(p.text, `,"input":{`...), i)
+	if p.a.inputs == nil {
+		p.text = append(p.text, '}', '\n')
+		return
 	}
-	p.text = append(p.text, '}', '\n')
-}
-
-// appendInput appends the members of input: all columns of the list except the address; missing cells of a short row are empty.
-func (p *page) appendInput(dst []byte, i int) []byte {
-	inputs, next := p.a.inputs, 0
+	dst, inputs, next := append(p.text, `,"input":{`...), p.a.inputs, 0
 	put := func(text string) {
 		if inputs[next] != "" {
 			dst = jsontext.AppendString(append(dst, inputs[next]...), text)
@@ -197,7 +181,7 @@ func (p *page) appendInput(dst []byte, i int) []byte {
 	for next < len(inputs) {
 		put("")
 	}
-	return append(dst, '}')
+	p.text = append(dst, '}', '}', '\n')
 }
 
 // inputKeys returns for each column the JSON text before its value in input; empty for the column of the address.
@@ -213,13 +197,4 @@ func inputKeys(d *csvfile.Dialect, preamble []byte) []string {
 		comma = ","
 	}
 	return keys
-}
-
-// splitHosts splits a text into host names. The next row reuses the slice.
-func (p *page) splitHosts(text string) []string {
-	p.hosts = p.hosts[:0]
-	for host := range strings.FieldsSeq(text) {
-		p.hosts = append(p.hosts, host)
-	}
-	return p.hosts
 }

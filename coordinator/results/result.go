@@ -75,66 +75,44 @@ func (r *row) appendKeys(dst []byte) []byte {
 
 func (s *Single) appendDetails(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	d := &v.Details
+	enhanced, stage, wait := "", "", 0
+	if e := d.Enhanced; e.Class != 0 {
+		enhanced = fmt.Sprintf("%d.%d.%d", e.Class, e.Subject, e.Detail)
+	}
+	if d.Code != 0 { // else no reply decided
+		stage = d.Stage.String()
+	}
+	if !d.NextRetry.IsZero() {
+		wait = max(1, int(math.Ceil(d.NextRetry.Sub(now).Seconds())))
+	}
 	dst = jsontext.AppendStringOrNull(append(dst, `{"normalized_email":`...), s.Normalized)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"did_you_mean":`...), s.DidYouMean)
-	dst = appendTri(append(dst, `,"is_catch_all":`...), d.CatchAll)
+	if dst = append(dst, `,"is_catch_all":`...); d.CatchAll == engine.NotKnown {
+		dst = append(dst, "null"...)
+	} else {
+		dst = strconv.AppendBool(dst, d.CatchAll == engine.Yes)
+	}
 	dst = strconv.AppendBool(append(dst, `,"mailbox_full":`...), d.Full)
 	dst = strconv.AppendBool(append(dst, `,"mailbox_disabled":`...), d.Disabled)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"mx_host":`...), d.Host)
 	dst = jsontext.AppendNumberOrNull(append(dst, `,"smtp_code":`...), d.Code)
-	dst = jsontext.AppendStringOrNull(append(dst, `,"enhanced_code":`...), enhancedText(d.Enhanced))
+	dst = jsontext.AppendStringOrNull(append(dst, `,"enhanced_code":`...), enhanced)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"smtp_message":`...), d.Message)
-	dst = jsontext.AppendStringOrNull(append(dst, `,"stage":`...), stageText(d))
+	dst = jsontext.AppendStringOrNull(append(dst, `,"stage":`...), stage)
 	dst = strconv.AppendInt(append(dst, `,"attempts":`...), int64(d.Attempts), 10)
 	dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), s.Took.Milliseconds(), 10)
-	dst = jsontext.AppendNumberOrNull(append(dst, `,"retry_after":`...), secondsUntil(d.NextRetry, now))
+	dst = jsontext.AppendNumberOrNull(append(dst, `,"retry_after":`...), wait)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"checked_by":`...), s.Node)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"rule":`...), v.Rule)
-	dst = appendScoreParts(append(dst, `,"score_parts":`...), engine.ScoreParts(v, now))
-	return append(strconv.AppendBool(append(dst, `,"is_alias":`...), v.Flags.Has(engine.FlagAlias)), '}')
-}
-
-// appendScoreParts appends the parts of the score.
-func appendScoreParts(dst []byte, parts []engine.Part) []byte {
-	dst = append(dst, '[')
-	for i, p := range parts {
+	dst = append(dst, `,"score_parts":[`...)
+	for i, p := range engine.ScoreParts(v, now) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = jsontext.AppendString(append(dst, `{"name":`...), p.Name)
 		dst = append(strconv.AppendInt(append(dst, `,"points":`...), int64(p.Points), 10), '}')
 	}
-	return append(dst, ']')
-}
-
-func appendTri(dst []byte, t engine.Tri) []byte {
-	if t == engine.NotKnown {
-		return append(dst, "null"...)
-	}
-	return strconv.AppendBool(dst, t == engine.Yes)
-}
-
-func enhancedText(e engine.Enhanced) string {
-	if e.Class == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d.%d", e.Class, e.Subject, e.Detail)
-}
-
-// stageText returns the stage of the deciding reply; empty for a verdict without a reply.
-func stageText(d *engine.Details) string {
-	if d.Code == 0 {
-		return ""
-	}
-	return d.Stage.String()
-}
-
-// secondsUntil returns the whole seconds from now to t, at least one; 0 if t is not set.
-func secondsUntil(t, now time.Time) int {
-	if t.IsZero() {
-		return 0
-	}
-	return max(1, int(math.Ceil(t.Sub(now).Seconds())))
+	return append(strconv.AppendBool(append(dst, `],"is_alias":`...), v.Flags.Has(engine.FlagAlias)), '}')
 }
 
 // Cost returns the credits for a verdict: UNKNOWN is free.

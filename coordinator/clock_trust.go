@@ -43,29 +43,12 @@ func (k *clockTrust) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// checkClockAtStart compares the wall clock with the saved one.
-func (c *Coordinator) checkClockAtStart(now time.Time) error {
-	savedClock, err := c.cfg.Store.SavedClock()
-	if err != nil {
-		return err
-	}
-	by := time.Duration(0)
-	if !savedClock.IsZero() {
-		by = now.Sub(savedClock)
-	}
-	c.clockTrust.adjust(now, by)
-	if by < -maxDrift {
-		c.log.Warn("the clock is behind what it was: nothing expires for a day", "noted", savedClock, "now", now)
-	}
-	return c.cfg.Store.SaveClock(now)
-}
-
 // checkClock compares what the wall clock gained since before with the elapsed time, and saves the clock.
 func (c *Coordinator) checkClock(before, now time.Time) error {
 	if by := clockStep(now.Round(0).Sub(before.Round(0)), now.Sub(before)); by != 0 {
 		c.clockTrust.adjust(now, by)
 		c.log.Warn("the clock was set: nothing expires for a while", "by", by)
-		c.scheduler.notify()
+		c.scheduler.wake.notify()
 	}
 	return c.cfg.Store.SaveClock(now)
 }

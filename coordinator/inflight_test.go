@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire"
 )
 
 func TestAnswersFreeTheInFlightLimit(t *testing.T) {
@@ -90,9 +91,9 @@ func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
 		require.Equal(t, recentInterval, wait)
 
 		dc := &dispatchedChunk{job: job, queue: first.queue, chunk: first.chunk, interval: first.interval}
-		c.scheduler.answered(dc, 50)
+		c.scheduler.answered(dc, 50, wire.Held{})
 		require.Empty(t, c.scheduler.wake, "150 are not answered")
-		c.scheduler.answered(dc, 1)
+		c.scheduler.answered(dc, 1, wire.Held{})
 		require.Len(t, c.scheduler.wake, 1)
 		third, _ := c.scheduler.pick(time.Now())
 		require.NotNil(t, third.job)

@@ -9,6 +9,12 @@ import (
 	"probity/store"
 )
 
+const (
+	maxKnownRoutes = 32 << 10
+	// maxBufferedRows is how many rows of a class with many routes are buffered before they are split into chunks.
+	maxBufferedRows = 8 * wire.MaxRows
+)
+
 // bufferRow adds a row to the open chunk of its class, source and due time.
 func (s *splitter) bufferRow(a *chunks.Row) error {
 	now := time.Now()
@@ -30,17 +36,22 @@ func (s *splitter) bufferRow(a *chunks.Row) error {
 		}
 		return s.enqueueFlushed()
 	}
-	if s.openBytes > s.maxBytes {
-		return s.flushFullest()
+	if s.openBytes <= s.maxBytes {
+		return nil
 	}
-	return nil
+	for s.openBytes > s.maxBytes*3/4 { // the largest chunks first
+		most := -1
+		for other, p := range s.openChunks {
+			if n := p.Size(); n > most {
+				k, most = other, n
+			}
+		}
+		if err := s.flushChunk(k); err != nil {
+			return err
+		}
+	}
+	return s.enqueueFlushed()
 }
-
-const (
-	maxKnownRoutes = 32 << 10
-	// maxBufferedRows is how many rows of a class with many routes are buffered before they are split into chunks.
-	maxBufferedRows = 8 * wire.MaxRows
-)
 
 // classOf returns the class of a route: its provider if many sources share it, the route itself once it has many rows in this job,
 // else the tail.
@@ -64,30 +75,17 @@ func (s *splitter) flushChunk(k openChunkKey) error {
 	p := s.openChunks[k]
 	delete(s.openChunks, k)
 	s.openBytes -= p.Size()
-	for _, cut := range p.SplitRows(s.job.c.chunkRows(k.class)) {
-		s.flushed = append(s.flushed, pendingChunk{rows: &p.Builder, subset: cut, class: k.class, source: k.source, attempt: p.attempt, due: k.dueTime()})
+	var due time.Time
+	if k.due > 0 {
+		due = time.UnixMilli(k.due).UTC()
+	}
+	for _, cut := range p.SplitRows(s.job.c.budgets.chunkRows(k.class)) {
+		s.flushed = append(s.flushed, pendingChunk{rows: &p.Builder, subset: cut, class: k.class, source: k.source, attempt: p.attempt, due: due})
 	}
 	if len(s.flushed) >= flushBatch {
 		return s.enqueueFlushed()
 	}
 	return nil
-}
-
-// flushFullest flushes the largest chunks until a quarter of maxBytes is free.
-func (s *splitter) flushFullest() error {
-	for s.openBytes > s.maxBytes*3/4 {
-		var fullest openChunkKey
-		most := -1
-		for k, p := range s.openChunks {
-			if n := p.Size(); n > most {
-				fullest, most = k, n
-			}
-		}
-		if err := s.flushChunk(fullest); err != nil {
-			return err
-		}
-	}
-	return s.enqueueFlushed()
 }
 
 // flushAll flushes all open chunks and answers.
@@ -113,16 +111,13 @@ func (s *splitter) enqueueFlushed() error {
 	if len(s.flushed) == 0 {
 		return nil
 	}
-	job := s.job
-	buf := job.c.pools.buffers.Get()
-	made, err := job.chunks.write(s.flushed, buf)
-	job.c.pools.buffers.Put(buf)
+	made, err := s.job.chunks.write(s.flushed)
 	clear(s.flushed)
 	s.flushed = s.flushed[:0]
 	if err != nil {
 		return err
 	}
-	job.chunkCount.Add(int64(len(made)))
-	job.c.scheduler.add(job, made)
+	s.job.chunkCount.Add(int64(len(made)))
+	s.job.c.scheduler.add(s.job, made)
 	return nil
 }

@@ -47,14 +47,6 @@ type openChunkKey struct {
 	due    int64  // Unix milliseconds; 0: at once
 }
 
-// dueTime is when the rows are due.
-func (k *openChunkKey) dueTime() time.Time {
-	if k.due == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(k.due).UTC()
-}
-
 // openChunk is rows of one key that are not flushed yet.
 type openChunk struct {
 	chunks.Builder

@@ -39,7 +39,7 @@ var overLimit = map[string]int{
 	"cmd/probity: lines":               4896,
 	"coordinator.Coordinator: methods": 95,
 	"coordinator/fleet.Fleet: methods": 34,
-	"coordinator: lines":               6812,
+	"coordinator: lines":               6740,
 	"engine/smtp.Session: methods":     40,
 	"engine: lines":                    5253,
 	"prober.Prober: methods":           66,

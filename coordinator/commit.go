@@ -15,10 +15,12 @@ func (dc *dispatchedChunk) commitReturned() error {
 	}
 	var made []chunk
 	var err error
-	if again, ok := dc.resend(now); ok {
-		made = []chunk{again}
-	} else if batches := dc.resplit(now); len(batches) > 0 {
-		made, err = job.chunks.write(batches)
+	if len(dc.unfinished) > 0 {
+		if again, ok := dc.resend(now); ok {
+			made = []chunk{again}
+		} else {
+			made, err = job.chunks.write(dc.resplit(now))
+		}
 	}
 	dc.release()
 	if err != nil {
@@ -49,7 +51,7 @@ func (dc *dispatchedChunk) resend(now time.Time) (c chunk, ok bool) {
 	if least := now.Add(resendPause); dc.answered == 0 && c.notBefore.Before(least) {
 		c.notBefore = least
 	}
-	return c, c.rows > 0
+	return c, true
 }
 
 // budgetPause returns when the class's budget allows more, according to the prober; zero unless all unfinished rows wait for a

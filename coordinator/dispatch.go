@@ -23,8 +23,7 @@ type dispatchedChunk struct {
 	interval   int // of the in-flight limit, when it was sent
 	epoch      uint32
 	rows       *chunks.Rows
-	byRow      []uint64 // row number and index, sorted
-	lastIndex  int      // index of the last row found: results tend to arrive in batch order
+	byRow      []uint64 // row number and index in the batch, sorted
 	unanswered int      // rows without a result
 	done       []bool   // by index: the row has a result
 
@@ -109,20 +108,6 @@ func (dc *dispatchedChunk) sendToProber() error {
 	return nil
 }
 
-// indexOf returns the index of a row in the batch, or -1.
-func (dc *dispatchedChunk) indexOf(row uint32) int {
-	if next := dc.lastIndex + 1; next < dc.rows.Len() && dc.rows.Batch[next].Number == row {
-		dc.lastIndex = next
-		return next
-	}
-	i, ok := slices.BinarySearchFunc(dc.byRow, row, func(k uint64, row uint32) int { return cmp.Compare(uint32(k>>32), row) })
-	if !ok {
-		return -1
-	}
-	dc.lastIndex = int(uint32(dc.byRow[i]))
-	return dc.lastIndex
-}
-
 // collect handles one part of the results. It ignores results of another chunk or epoch, of unknown rows, and second results
 // of a row.
 func (dc *dispatchedChunk) collect(r wire.Results) {
@@ -135,8 +120,12 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 	finished, probed := 0, false
 	for i := range r.Rows {
 		res := &r.Rows[i]
-		p := dc.indexOf(res.Row)
-		if p < 0 || dc.done[p] {
+		at, _ := slices.BinarySearch(dc.byRow, uint64(res.Row)<<32)
+		if at == len(dc.byRow) || uint32(dc.byRow[at]>>32) != res.Row {
+			continue
+		}
+		p := int(uint32(dc.byRow[at]))
+		if dc.done[p] {
 			continue
 		}
 		dc.done[p] = true

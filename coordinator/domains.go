@@ -93,17 +93,7 @@ func (d *domains) runLookups() {
 
 // next returns a domain whose route has become known, or nil if there is none within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
-	ud := &d.unresolved
-	if !ud.checking && ud.held() == 0 { // the usual case, without reading the clock for each domain
-		x, err := d.receive(0)
-		if err != nil {
-			return nil, err
-		}
-		if x != nil && d.handleLookup(x) {
-			return d.markResolved(x), nil
-		}
-	}
-	now := time.Now()
+	ud, now := &d.unresolved, time.Now()
 	for until := now.Add(wait); ; now = time.Now() {
 		for x := ud.nextDue(now); x != nil; x = ud.nextDue(now) {
 			d.lookupQueue <- x // it has room: pending counts the domain already
@@ -117,51 +107,39 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 			next = ud.scheduled[0].at
 		}
 		x, err := d.receive(next.Sub(now))
-		if x == nil || err != nil {
-			if !now.Before(until) || d.pending == 0 || err != nil {
-				return nil, err
-			}
+		if err != nil || x == nil && (!now.Before(until) || d.pending == 0) {
+			return nil, err
+		}
+		if x == nil {
 			continue
 		}
-		if d.handleLookup(x) {
-			return d.markResolved(x), d.ctx.Err()
-		}
-	}
-}
-
-// handleLookup handles the result of a lookup; true if the domain's rows can go on.
-func (d *domains) handleLookup(x *domain) bool {
-	ud, now := &d.unresolved, time.Time{}
-	if x.resolverCheck || isUnresolved(x) { // else the time does not matter
 		now = time.Now()
-	}
-	switch {
-	case x.resolverCheck:
-		d.pending--
-		ud.checkDone(!isUnresolved(x), now)
-		return false
-	case ud.handleAnswer(x, now):
-		if x.route.Fact.Routable() {
-			d.lastFound = x.name
-		}
-		return true
-	case ud.failuresInRow < failuresForCheck || ud.checking || now.Before(ud.suspectUntil):
-	case d.lastFound == "" || d.pending == maxWaitingDomains:
-		ud.checkDone(false, now)
-	default: // so many failed that the resolver is checked: a random name is looked up at once, past the queue
-		x := &domain{name: "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound, resolverCheck: true}
-		ud.checking = true
-		d.pending++
-		d.all.Go(func() {
-			began := time.Now()
-			x.route.Route = d.resolver.Route(d.ctx, x.name)
-			if time.Since(began) > promptLookup {
-				x.route.Fact = engine.FactDNSTimeout // slow: a query was lost
+		switch {
+		case x.resolverCheck:
+			d.pending--
+			ud.checkDone(!isUnresolved(x), now)
+		case ud.handleAnswer(x, now):
+			if x.route.Fact.Routable() {
+				d.lastFound = x.name
 			}
-			d.results <- x
-		})
+			return d.markResolved(x), d.ctx.Err()
+		case ud.failuresInRow < failuresForCheck || ud.checking || now.Before(ud.suspectUntil):
+		case d.lastFound == "" || d.pending == maxWaitingDomains:
+			ud.checkDone(false, now)
+		default: // so many failed that the resolver is checked: a random name is looked up at once, past the queue
+			check := &domain{name: "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound, resolverCheck: true}
+			ud.checking = true
+			d.pending++
+			d.all.Go(func() {
+				began := time.Now()
+				check.route.Route = d.resolver.Route(d.ctx, check.name)
+				if time.Since(began) > promptLookup {
+					check.route.Fact = engine.FactDNSTimeout // slow: a query was lost
+				}
+				d.results <- check
+			})
+		}
 	}
-	return false
 }
 
 // receive returns the next result, or nil if none comes within wait.

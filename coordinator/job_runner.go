@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,12 +64,23 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		r.durable.state = j.State
 		j, err = r.c.reconcileFiles(j)
 	}
-	if err == nil && !r.recounted {
-		r.recounted = true
-		err = r.countLogged(j)
-	}
 	if err != nil {
 		return false, err
+	}
+	// After a start of the process the log is all that is known of a job that is paused or waits for its turn.
+	if !r.recounted {
+		r.recounted = true
+		answered, t, err := r.c.answeredRows(j)
+		if err != nil {
+			return false, err
+		}
+		duplicates, err := r.c.countDuplicates(j, answered)
+		if err != nil {
+			r.c.logUncounted(r.id, err)
+		}
+		r.c.mu.Lock()
+		r.lastCounts, r.lastDuplicates, r.durable.rows = t, duplicates, t.answered()
+		r.c.mu.Unlock()
 	}
 	return false, pipeline.Contain(func() error {
 		switch j.State {
@@ -81,23 +93,6 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		}
 		return fmt.Errorf("unknown state %q", j.State)
 	})
-}
-
-// countLogged counts the answers in a job's log, once for each runner before its first step: after a start of the process the log
-// is all that is known of a job that is paused or waits for its turn.
-func (r *jobRunner) countLogged(j *store.Job) error {
-	answered, t, err := r.c.answeredRows(j)
-	if err != nil {
-		return err
-	}
-	duplicates, err := r.c.countDuplicates(j, answered)
-	if err != nil {
-		r.c.logUncounted(r.id, err)
-	}
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	r.lastCounts, r.lastDuplicates, r.durable.rows = t, duplicates, t.answered()
-	return nil
 }
 
 // waitPaused waits while the job is paused.
@@ -163,10 +158,7 @@ func (r *jobRunner) work(ctx context.Context, j *store.Job) error {
 		}
 		r.c.mu.Unlock()
 	}
-	if closing := job.close(); err == nil {
-		err = closing
-	}
-	if err != nil {
+	if err = cmp.Or(err, job.close()); err != nil {
 		return err
 	}
 	select {

@@ -73,7 +73,7 @@ func (s *splitter) refill() error {
 			return err
 		}
 	}
-	return s.commitBuffers()
+	return s.logAnswers()
 }
 
 // isDue reports whether the chunk is better sent now than buffered further, by the backlog level of its class. While the scheduler

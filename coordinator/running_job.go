@@ -135,16 +135,15 @@ func (job *runningJob) checkFinished() {
 	}
 }
 
-func (job *runningJob) close() error {
-	var errs []error
+func (job *runningJob) close() (err error) {
 	if job.log != nil && !job.logStarted {
-		errs = append(errs, job.log.Close())
+		err = job.log.Close()
 	}
 	if job.upload != nil {
-		errs = append(errs, job.upload.Close())
+		err = errors.Join(err, job.upload.Close())
 	}
 	if job.chunks != nil {
-		errs = append(errs, job.chunks.Close())
+		err = errors.Join(err, job.chunks.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }

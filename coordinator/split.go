@@ -23,7 +23,6 @@ const (
 	sharedRowsOfRoute = 256      // rows of a narrow route in the tail before it gets chunks of its own
 	largeSplitBytes   = 24 << 20 // bytes of open chunks
 	smallSplitBytes   = 4 << 20
-	flushBatch        = 16                     // chunks that are written together
 	answerBatch       = 2 << 10                // answers of the split that are logged together
 	refillInterval    = 100 * time.Millisecond // least time between two refills of an idle scheduler
 	fewWaitingRows    = 4 << 10                // a split that only waits for the domains of this many rows releases its slot
@@ -61,7 +60,6 @@ type splitter struct {
 	routes         map[string]int // rows seen of a narrow route; bounded: after a reset its own chunks only come later
 	openBytes      int            // of openChunks
 	maxBytes       int
-	flushed        []pendingChunk
 	answers        []jobfiles.Row // answers not yet in the log
 	waitingRows    int
 	lastRefill     time.Time // last refill of the scheduler

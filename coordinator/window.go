@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 
@@ -35,10 +36,7 @@ func (b *classBudgets) sources() int {
 // limitsOf returns the limits of a class, of one egress source, and how many sources probe it; of the tail, those of one route.
 func (b *classBudgets) limitsOf(class string) (engine.Limits, int) {
 	table := b.table.Load()
-	p := table.Provider(class)
-	if p == nil {
-		p = table.Unknown
-	}
+	p := cmp.Or(table.Provider(class), table.Unknown)
 	if b.fleet == nil {
 		return p.Limits, 1
 	}

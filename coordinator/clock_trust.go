@@ -3,6 +3,8 @@ package coordinator
 import (
 	"sync"
 	"time"
+
+	"probity/store"
 )
 
 // clockTrust holds from when on the wall clock may end something for good: delete results, cancel a paused job, end a job at
@@ -41,6 +43,11 @@ func (k *clockTrust) notBefore(at time.Time) time.Time {
 		return k.trustedFrom
 	}
 	return at
+}
+
+// deadline is when a job stops waiting for answers.
+func (k *clockTrust) deadline(j *store.Job) time.Time {
+	return k.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }
 
 // checkClock compares what the wall clock gained since before with the elapsed time, and saves the clock.

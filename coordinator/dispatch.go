@@ -21,7 +21,6 @@ type dispatchedChunk struct {
 	queue      *classQueue
 	chunk      chunk
 	interval   int // of the in-flight limit, when it was sent
-	epoch      uint32
 	rows       *chunks.Rows
 	byRow      []uint64 // row number and index in the batch, sorted
 	unanswered int      // rows without a result
@@ -44,17 +43,16 @@ type unfinishedRow struct {
 
 const resendPause = time.Second // before rows that were returned without a due time are sent again
 
-// dispatch sends a chunk and collects its results, in a goroutine that runningJob.dispatches counts already.
-func (job *runningJob) dispatch(p pickedChunk) {
-	defer job.dispatches.Done()
-	dc := &dispatchedChunk{job: job, queue: p.queue, chunk: p.chunk, interval: p.interval, epoch: job.record.Term}
+// run sends the chunk and collects its results, in a goroutine that runningJob.dispatches counts already.
+func (dc *dispatchedChunk) run() {
+	defer dc.job.dispatches.Done()
 	err := pipeline.Contain(dc.sendToProber)
 	if err == nil {
 		err = pipeline.Contain(dc.commitReturned)
 	}
 	dc.release()
 	if err != nil {
-		job.fail(err)
+		dc.job.fail(err)
 	}
 }
 
@@ -92,7 +90,7 @@ func (dc *dispatchedChunk) sendToProber() error {
 	if dc.unanswered > 0 && job.ctx.Err() == nil {
 		short, longBacklog := c.scheduler.compare(job, dc.chunk.class)
 		batch := &wire.Batch{
-			Job: job.record.ID, Chunk: dc.chunk.number, Epoch: dc.epoch, Class: dc.chunk.class, Egress: dc.chunk.source,
+			Job: job.record.ID, Chunk: dc.chunk.number, Epoch: job.record.Term, Class: dc.chunk.class, Egress: dc.chunk.source,
 			MaxAge: job.record.MaxAge, NoSMTP: job.record.NoSMTP, Short: short, LongBacklog: longBacklog, Started: job.record.StartedAt, Rows: dc.rows.Batch,
 		}
 		err := c.cfg.Prober.Verify(job.ctx, batch, c.cfg.Hold, dc.collect)
@@ -112,7 +110,7 @@ func (dc *dispatchedChunk) sendToProber() error {
 // of a row.
 func (dc *dispatchedChunk) collect(r wire.Results) {
 	job := dc.job
-	if r.Chunk != dc.chunk.number || r.Epoch != dc.epoch || r.Job != job.record.ID {
+	if r.Chunk != dc.chunk.number || r.Epoch != job.record.Term || r.Job != job.record.ID {
 		return
 	}
 	now := time.Now()

@@ -27,7 +27,7 @@ type domain struct {
 const maxRemembered = 32 << 10 // domains of a generation; two are kept
 
 // domains finds the route of each domain and remembers it in two generations of bounded size, so that domains in use stay.
-// The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with close.
+// The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with lookupQueue.
 type domains struct {
 	ctx           context.Context
 	resolver      Resolver
@@ -40,13 +40,6 @@ type domains struct {
 	unresolved    unresolvedDomains
 	lastFound     string // the last domain that was found
 	all           sync.WaitGroup
-}
-
-func newDomains(ctx context.Context, r Resolver, lookups int) *domains {
-	return &domains{
-		ctx: ctx, resolver: r, recent: map[string]*domain{}, lookups: lookups,
-		older: map[string]*domain{}, lookupQueue: make(chan *domain, maxWaitingDomains), results: make(chan *domain, maxWaitingDomains),
-	}
 }
 
 // get returns a remembered domain, or nil.
@@ -169,10 +162,4 @@ func (d *domains) markResolved(x *domain) *domain {
 	x.resolved = true
 	x.route.Mx = strings.Join(x.route.MX, " ") // as it is stored and as the result file shows it
 	return x
-}
-
-// close ends the lookups. ctx must have ended, or no lookup be pending.
-func (d *domains) close() {
-	close(d.lookupQueue)
-	d.all.Wait()
 }

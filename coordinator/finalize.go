@@ -47,11 +47,6 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 // errUnanswered means that a job which should be complete lacks answers.
 var errUnanswered = errors.New("rows lack an answer")
 
-// deadline is when a job stops waiting for answers.
-func (c *Coordinator) deadline(j *store.Job) time.Time {
-	return c.clockTrust.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
-}
-
 // resultFiles is the new files of a finished job and the totals of its rows.
 type resultFiles struct {
 	answers *store.AnswersFile // nil: it existed before
@@ -78,7 +73,7 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (rf resultF
 		return rf, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	if a.Unanswered > 0 && j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(c.deadline(j)) {
+	if a.Unanswered > 0 && j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(c.clockTrust.deadline(j)) {
 		return rf, errUnanswered
 	}
 	var answers *results.AnswersWriter

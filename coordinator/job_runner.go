@@ -137,7 +137,7 @@ func (r *jobRunner) work(ctx context.Context, j *store.Job) error {
 	if err != nil {
 		return ignoreState(err)
 	}
-	deadline := r.c.deadline(j)
+	deadline := r.c.clockTrust.deadline(j)
 	timed, stopTimed := context.WithDeadline(ctx, deadline)
 	defer stopTimed()
 	job := &runningJob{

@@ -42,13 +42,10 @@ func (c *Coordinator) Results(ctx context.Context, id string, f results.Filter, 
 	case !j.State.Finished() && !f.Partial:
 		return ErrNotReady
 	}
-	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == c.cfg.Stored.Format {
-		if f.Compress == c.cfg.Stored.Compress {
-			return c.copyStored(ctx, id, w, false)
-		}
-		if f.Compress == results.None && c.cfg.Stored.Compress == results.Zstd {
-			return c.copyStored(ctx, id, w, true)
-		}
+	stored := c.cfg.Stored
+	unpack := f.Compress == results.None && stored.Compress == results.Zstd
+	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == stored.Format && (unpack || f.Compress == stored.Compress) {
+		return c.copyStored(ctx, id, w, unpack)
 	}
 	if err := acquire(ctx, c.renderSlots); err != nil {
 		return err

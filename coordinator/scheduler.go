@@ -80,11 +80,11 @@ func (h *delayHeap) Pop() any {
 func (d *scheduler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, wait := d.pick(time.Now())
-		if next.job == nil {
+		if next == nil {
 			d.sleep(ctx, wait)
 			continue
 		}
-		go next.job.dispatch(next)
+		go next.run()
 	}
 }
 
@@ -111,23 +111,14 @@ func (w wake) notify() {
 	}
 }
 
-// pickedChunk is a chunk to send, with its class and job.
-type pickedChunk struct {
-	job   *runningJob // nil for none
-	queue *classQueue
-	chunk chunk
-
-	interval int // of the in-flight limit
-}
-
 // pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if unknown.
-func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
+func (d *scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = false
 	full, wait := d.inFlight.full(now)
 	if d.limitReached = full; full || d.dispatchedRows >= maxDispatchedRows || d.dispatchedChunks >= maxDispatched {
-		return pickedChunk{}, wait
+		return nil, wait
 	}
 	for range d.jobs {
 		job := d.jobs[d.nextJob%len(d.jobs)]
@@ -145,7 +136,7 @@ func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
 			d.dispatchedRows += int(c.rows)
 			d.dispatchedChunks++
 			job.dispatches.Add(1)
-			return pickedChunk{job, q, c, d.inFlight.add(int(c.rows), now)}, 0
+			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: d.inFlight.add(int(c.rows), now)}, 0
 		}
 		job.wantsMore.Store(true)
 		if len(job.delayed) > 0 {
@@ -155,7 +146,7 @@ func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
 		}
 	}
 	d.idle = true
-	return pickedChunk{}, wait
+	return nil, wait
 }
 
 // answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for a budget.

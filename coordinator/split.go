@@ -81,11 +81,18 @@ func (job *runningJob) splitUpload() error {
 	defer releaseSlot()
 	ctx, stop := context.WithCancel(job.ctx)
 	s := &splitter{
-		job: job, domains: newDomains(ctx, c.cfg.Resolver, c.cfg.Lookups), openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{},
-		maxBytes: budget, policy: engine.Policy{Schedule: c.table.Load().Schedule},
+		job: job, openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{}, maxBytes: budget,
+		policy: engine.Policy{Schedule: c.table.Load().Schedule},
+		domains: &domains{
+			ctx: ctx, resolver: c.cfg.Resolver, lookups: c.cfg.Lookups, recent: map[string]*domain{}, older: map[string]*domain{},
+			lookupQueue: make(chan *domain, maxWaitingDomains), results: make(chan *domain, maxWaitingDomains),
+		},
 	}
-	defer s.domains.close()
-	defer stop()
+	defer func() {
+		stop()
+		close(s.domains.lookupQueue)
+		s.domains.all.Wait()
+	}()
 	for {
 		s.rowsSkipped = false
 		fill := pipeline.Indexes(job.ctx, len(job.upload.Frames), func(f *splitFrame, i int) { f.index = i })

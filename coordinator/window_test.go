@@ -40,7 +40,7 @@ func TestLongestClassGoesFirst(t *testing.T) {
 	var order []string
 	for {
 		next, _ := c.scheduler.pick(time.Now())
-		if next.job == nil {
+		if next == nil {
 			break
 		}
 		order = append(order, next.queue.class)
@@ -60,23 +60,22 @@ func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
 	c.scheduler.add(job, slices.Repeat([]chunk{{class: classTail, rows: wire.MaxRows}}, 5))
 	c.scheduler.addJob(job)
-	pick := func() (all []pickedChunk) {
-		for next, _ := c.scheduler.pick(time.Now()); next.job != nil; next, _ = c.scheduler.pick(time.Now()) {
+	pick := func() (all []*dispatchedChunk) {
+		for next, _ := c.scheduler.pick(time.Now()); next != nil; next, _ = c.scheduler.pick(time.Now()) {
 			all = append(all, next)
 		}
 		return all
 	}
 	first := pick()
 	require.Len(t, first, windowsInFlight)
-	dc := &dispatchedChunk{job: job, queue: first[0].queue, chunk: first[0].chunk, interval: first[0].interval}
-	c.scheduler.answered(dc, 0, wire.Held{Rows: wire.MaxRows / 2})
+	c.scheduler.answered(first[0], 0, wire.Held{Rows: wire.MaxRows / 2})
 	require.Len(t, pick(), 1)
 	require.Empty(t, pick())
-	c.scheduler.answered(dc, 0, wire.Held{})
+	c.scheduler.answered(first[0], 0, wire.Held{})
 	require.Empty(t, pick(), "they are asked now")
-	c.scheduler.answered(dc, wire.MaxRows, wire.Held{})
+	c.scheduler.answered(first[0], wire.MaxRows, wire.Held{})
 	require.Empty(t, pick(), "two chunks are there still")
-	c.scheduler.answered(&dispatchedChunk{job: job, queue: first[1].queue, chunk: first[1].chunk, interval: first[1].interval}, 1, wire.Held{})
+	c.scheduler.answered(first[1], 1, wire.Held{})
 	require.Len(t, pick(), 1)
 }
 

@@ -85,7 +85,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 	return false, pipeline.Contain(func() error {
 		switch j.State {
 		case store.JobQueued, store.JobRunning:
-			return r.work(ctx, j)
+			return r.work(ctx)
 		case store.JobPaused:
 			return r.waitPaused(ctx, j)
 		case store.JobCancelling, store.JobFinalizing:
@@ -111,7 +111,7 @@ func (r *jobRunner) waitPaused(ctx context.Context, j *store.Job) error {
 }
 
 // work runs the job until all rows are answered, its time is over, or its state changes.
-func (r *jobRunner) work(ctx context.Context, j *store.Job) error {
+func (r *jobRunner) work(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { // a notification stops the work

@@ -47,13 +47,13 @@ func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPl
 		return JobPlan{}, err
 	}
 	defer func() { <-c.planSlots }()
-	j, err := c.plannable(id)
+	j, err := plannable(c.Job(id))
 	if err != nil {
 		return JobPlan{}, err
 	}
 	p := planner{c: c, job: j, domains: map[string]int{}, plan: JobPlan{Refused: o.Refused}}
 	if err := p.countDomains(ctx); err != nil {
-		if _, moved := c.plannable(id); moved != nil {
+		if _, moved := plannable(c.Job(id)); moved != nil {
 			err = moved // the job has finished, and its files may be gone
 		}
 		return JobPlan{}, err
@@ -69,16 +69,11 @@ func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPl
 }
 
 // plannable returns a job that may have unanswered rows, or ErrState.
-func (c *Coordinator) plannable(id string) (*store.Job, error) {
-	j, err := c.Job(id)
-	if err != nil {
-		return nil, err
+func plannable(j *store.Job, err error) (*store.Job, error) {
+	if err == nil && j.State != store.JobQueued && j.State != store.JobRunning && j.State != store.JobPaused {
+		return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
 	}
-	switch j.State {
-	case store.JobQueued, store.JobRunning, store.JobPaused:
-		return j, nil
-	}
-	return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
+	return j, err
 }
 
 // planner makes one plan.

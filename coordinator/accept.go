@@ -70,7 +70,11 @@ func (c *Coordinator) Accept(ctx context.Context, u Upload) (*store.Job, error) 
 	} else if err != nil {
 		return nil, c.removeUpload(j.ID, err)
 	}
-	c.startAccepted(j.ID)
+	c.mu.Lock()
+	if c.startJob != nil { // else Run will start it
+		c.startJob(j.ID)
+	}
+	c.mu.Unlock()
 	return j, nil
 }
 
@@ -191,7 +195,7 @@ func (c *Coordinator) setCounts(j *store.Job, d csvfile.Dialect, count *duplicat
 	}
 	j.Rows, j.Unique, j.Duplicates, j.Blank = t.rows, t.unique, t.duplicates, t.blank
 	if j.MaxHours == 0 {
-		j.MaxHours = c.autoHours(j, count.domains)
+		j.MaxHours = count.domains.autoHours(j, c.table.Load(), c.budgets.sources())
 	}
 	j.Dialect, err = json.Marshal(d)
 	return err

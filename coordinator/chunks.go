@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/chunks"
+	"probity/internal/pipeline"
 )
 
 // chunk describes rows of a running job that wait to be sent; the rows are in the job's scratch file. A chunk exists until
@@ -29,21 +30,14 @@ type chunk struct {
 // chunkFile is the scratch file of a running job's chunks. It is made again at each start of the job, from the upload and the
 // unanswered rows. It is never synced, and removed when work on the job ends.
 type chunkFile struct {
-	disk vfs.FS
-	path string
-	f    vfs.File
+	disk    vfs.FS
+	path    string
+	f       vfs.File
+	buffers *pipeline.Pool[buffer]
 
 	mu         sync.Mutex // guards all below, and is held over writes: the split and returned chunks write one at a time
 	end        int64
 	lastNumber uint64 // highest chunk number
-}
-
-func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
-	f, err := disk.Create(path, writeCategory)
-	if err != nil {
-		return nil, err
-	}
-	return &chunkFile{disk: disk, path: path, f: f}, nil
 }
 
 // pendingChunk is rows that will be written as one chunk.
@@ -56,8 +50,10 @@ type pendingChunk struct {
 	due     time.Time
 }
 
-// write writes chunks and releases their rows. Each chunk is built in buf without the lock, so that others can write.
-func (f *chunkFile) write(batches []pendingChunk, buf *buffer) ([]chunk, error) {
+// write writes chunks and releases their rows. A failed write is overwritten by the next one.
+func (f *chunkFile) write(batches []pendingChunk) ([]chunk, error) {
+	buf := f.buffers.Get()
+	defer f.buffers.Put(buf)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	made := make([]chunk, 0, len(batches))
 	for _, b := range batches {
@@ -65,31 +61,26 @@ func (f *chunkFile) write(batches []pendingChunk, buf *buffer) ([]chunk, error) 
 		if cut == nil {
 			cut = b.rows.Rows
 		}
-		buf.b = b.rows.AppendChunk(buf.b[:0], cut, rng)
-		number, at, err := f.add(buf.b)
-		if err != nil {
-			return nil, err
+		buf.b = b.rows.AppendChunk(buf.b[:0], cut, rng) // without the lock, so that others can write
+		c := chunk{length: uint32(len(buf.b)), rows: uint32(len(cut)), attempt: b.attempt, notBefore: b.due, class: b.class, source: b.source}
+		f.mu.Lock()
+		c.offset = f.end
+		_, err := f.f.WriteAt(buf.b, c.offset)
+		if err == nil {
+			f.end += int64(len(buf.b))
+			f.lastNumber++
+			c.number = f.lastNumber
 		}
-		made = append(made, chunk{number: number, offset: at, length: uint32(len(buf.b)), rows: uint32(len(cut)), attempt: b.attempt,
-			notBefore: b.due, class: b.class, source: b.source})
+		f.mu.Unlock()
+		if err != nil {
+			return nil, fmt.Errorf("chunk file: %w", err)
+		}
+		made = append(made, c)
 	}
 	for _, b := range batches {
 		b.rows.Release() // chunks may share one builder: a second call does nothing
 	}
 	return made, nil
-}
-
-// add appends a chunk. A failed write is overwritten by the next one.
-func (f *chunkFile) add(b []byte) (number uint64, at int64, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	at = f.end
-	if _, err = f.f.WriteAt(b, at); err != nil {
-		return 0, 0, fmt.Errorf("chunk file: %w", err)
-	}
-	f.end += int64(len(b))
-	f.lastNumber++
-	return f.lastNumber, at, nil
 }
 
 // read reads the bytes of a chunk into a buffer.

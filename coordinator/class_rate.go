@@ -22,18 +22,6 @@ func (job *runningJob) rateOf(class string, now time.Time) *classRate {
 // little.
 const expectedWeight = 50
 
-// expectedRate returns how many rows of a class the budgets allow per hour with the usual share of refusals; 0: no such limit.
-func (c *Coordinator) expectedRate(class string) float64 {
-	t := c.table.Load()
-	p, sources := t.Provider(class), 1
-	if p == nil {
-		p = t.Unknown
-	} else if s, ok := c.cfg.Prober.(sourceCounter); ok {
-		sources = p.Sources(s.Sources())
-	}
-	return float64(p.Limits.RefusalsPerHour*sources) / DefaultRefused
-}
-
 // eta estimates how long rows more rows take. While a class waits for a budget, the rate counts up to until, the end of that
 // wait; zero: it does not wait.
 func (cr *classRate) eta(rows int64, until, now time.Time, expected float64) time.Duration {

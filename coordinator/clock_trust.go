@@ -3,6 +3,8 @@ package coordinator
 import (
 	"sync"
 	"time"
+
+	"probity/store"
 )
 
 // clockTrust holds from when on the wall clock may end something for good: delete results, cancel a paused job, end a job at
@@ -43,21 +45,9 @@ func (k *clockTrust) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// checkClockAtStart compares the wall clock with the saved one.
-func (c *Coordinator) checkClockAtStart(now time.Time) error {
-	savedClock, err := c.cfg.Store.SavedClock()
-	if err != nil {
-		return err
-	}
-	by := time.Duration(0)
-	if !savedClock.IsZero() {
-		by = now.Sub(savedClock)
-	}
-	c.clockTrust.adjust(now, by)
-	if by < -maxDrift {
-		c.log.Warn("the clock is behind what it was: nothing expires for a day", "noted", savedClock, "now", now)
-	}
-	return c.cfg.Store.SaveClock(now)
+// deadline is when a job stops waiting for answers.
+func (k *clockTrust) deadline(j *store.Job) time.Time {
+	return k.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }
 
 // checkClock compares what the wall clock gained since before with the elapsed time, and saves the clock.
@@ -65,7 +55,7 @@ func (c *Coordinator) checkClock(before, now time.Time) error {
 	if by := clockStep(now.Round(0).Sub(before.Round(0)), now.Sub(before)); by != 0 {
 		c.clockTrust.adjust(now, by)
 		c.log.Warn("the clock was set: nothing expires for a while", "by", by)
-		c.scheduler.notify()
+		c.scheduler.wake.notify()
 	}
 	return c.cfg.Store.SaveClock(now)
 }

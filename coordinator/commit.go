@@ -15,12 +15,12 @@ func (dc *dispatchedChunk) commitReturned() error {
 	}
 	var made []chunk
 	var err error
-	if dc.canResend(now) {
-		made = []chunk{dc.resentChunk(now)}
-	} else if batches := dc.resplit(now); len(batches) > 0 {
-		buf := job.c.pools.buffers.Get()
-		made, err = job.chunks.write(batches, buf)
-		job.c.pools.buffers.Put(buf)
+	if len(dc.unfinished) > 0 {
+		if again, ok := dc.resend(now); ok {
+			made = []chunk{again}
+		} else {
+			made, err = job.chunks.write(dc.resplit(now))
+		}
 	}
 	dc.release()
 	if err != nil {
@@ -32,44 +32,26 @@ func (dc *dispatchedChunk) commitReturned() error {
 	return nil
 }
 
-// countUnanswered is how many rows still count against the scheduler's in-flight limit.
-func (dc *dispatchedChunk) countUnanswered() int {
-	if dc.rows == nil {
-		return int(dc.chunk.rows)
-	}
-	return dc.unanswered
-}
-
-// canResend reports whether the chunk can be sent again as it is; its answered rows are then skipped. Rows that wait for the
-// budgets of one receiver wait together while they are most of their chunk: so a class of which only a few rows are answered
-// each minute is not rewritten each minute.
-func (dc *dispatchedChunk) canResend(now time.Time) bool {
-	if len(dc.unfinished) == 0 {
-		return false
-	}
+// resend returns the chunk to send again as it is, due when the first of its unfinished rows is, if that is possible; its answered
+// rows are then skipped. Rows that wait for the budgets of one receiver wait together while they are most of their chunk: so a class
+// of which only a few rows are answered each minute is not rewritten each minute.
+func (dc *dispatchedChunk) resend(now time.Time) (c chunk, ok bool) {
 	waitTogether := dc.chunk.class != classTail && 2*dc.answered < dc.rows.Len()
-	for _, r := range dc.unfinished {
+	c = dc.chunk
+	c.rows = uint32(len(dc.unfinished))
+	for i, r := range dc.unfinished {
 		a := &dc.rows.Batch[r.index]
 		if r.due.After(now) && !waitTogether || r.attempt != a.Attempt || r.source != dc.chunk.source {
-			return false
+			return chunk{}, false
+		}
+		if i == 0 || r.due.Before(c.notBefore) {
+			c.notBefore = r.due
 		}
 	}
-	return true
-}
-
-// resentChunk returns the chunk to send again, due when the first of its unfinished rows is.
-func (dc *dispatchedChunk) resentChunk(now time.Time) chunk {
-	c, due := dc.chunk, dc.unfinished[0].due
-	for _, r := range dc.unfinished {
-		if r.due.Before(due) {
-			due = r.due
-		}
+	if least := now.Add(resendPause); dc.answered == 0 && c.notBefore.Before(least) {
+		c.notBefore = least
 	}
-	if least := now.Add(resendPause); dc.answered == 0 && due.Before(least) {
-		due = least
-	}
-	c.rows, c.notBefore = uint32(len(dc.unfinished)), due
-	return c
+	return c, true
 }
 
 // budgetPause returns when the class's budget allows more, according to the prober; zero unless all unfinished rows wait for a

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,7 @@ type Coordinator struct {
 	cfg     Config
 	log     *slog.Logger
 	table   atomic.Pointer[engine.Table]
+	budgets classBudgets
 	lists   atomic.Pointer[Lists]
 	objects jobfiles.Objects
 	encoder *zstd.Encoder
@@ -111,26 +113,15 @@ type Coordinator struct {
 
 // New makes a coordinator. It starts nothing.
 func New(cfg Config) *Coordinator {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Hold == 0 {
-		cfg.Hold = defaultHold
-	}
-	if cfg.RetainResults == 0 {
-		cfg.RetainResults = DefaultRetention
-	}
-	if cfg.SingleLoad == nil {
-		cfg.SingleLoad = new(press.Meter)
-	}
-	if cfg.Lookups == 0 {
-		cfg.Lookups = 512
-	}
-	if cfg.MaxRecentRows == 0 {
-		cfg.MaxRecentRows = maxUnanswered
-	}
-	if cfg.Stored == (results.Form{}) {
-		cfg.Stored = results.Form{Format: results.CSV, Compress: results.Zstd}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Hold = cmp.Or(cfg.Hold, defaultHold)
+	cfg.RetainResults = cmp.Or(cfg.RetainResults, DefaultRetention)
+	cfg.SingleLoad = cmp.Or(cfg.SingleLoad, new(press.Meter))
+	cfg.Lookups = cmp.Or(cfg.Lookups, 512)
+	cfg.MaxRecentRows = cmp.Or(cfg.MaxRecentRows, maxUnanswered)
+	cfg.Stored = cmp.Or(cfg.Stored, results.Form{Format: results.CSV, Compress: results.Zstd})
+	if cfg.Suppress == nil {
+		cfg.Suppress = func(engine.Address) bool { return false }
 	}
 	processors := runtime.GOMAXPROCS(0) // respects the limit of a container
 	workers, assembled := min(maxWorkers, processors), min(maxAssemblies, max(1, processors/2))
@@ -141,10 +132,14 @@ func New(cfg Config) *Coordinator {
 		jobLocks:  map[string]*jobLock{},
 		scheduler: newScheduler(cfg.MaxRecentRows), singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{}, receiving: map[string]bool{},
 	}
+	c.budgets.table = &c.table
+	c.budgets.fleet, _ = cfg.Prober.(sourceCounter)
 	if cfg.FS != nil {
 		c.objects = &jobfiles.Folder{FS: cfg.FS, Dir: cfg.FS.PathJoin(cfg.Dir, jobsFolder)}
 	}
-	c.pools.init()
+	c.pools.received.Reset = (*receivedBlock).clearForReuse
+	c.pools.frames.Reset = (*splitFrame).clearForReuse
+	c.pools.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
 	c.renderer = results.New(results.Config{
 		Workers: workers, Encoder: c.encoder, TestVerdict: cfg.TestVerdict,
 		Flags:   func(a engine.Address) engine.Flags { return c.currentLists().Flags(a) },
@@ -171,16 +166,19 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	defer stop(nil)
 	var all sync.WaitGroup
 	begin := func(id string) {
-		r := c.newJobRunner(id)
-		if r == nil {
+		if c.runners[id] != nil {
 			return // it is already running
 		}
+		r := &jobRunner{c: c, id: id, wake: make(wake, 1)}
+		c.runners[id] = r
 		all.Go(func() {
-			defer c.removeRunner(r)
 			if err := r.run(ctx); err != nil && ctx.Err() == nil {
 				c.log.Error("job cannot go on", "job", id, "error", err)
 				stop(fmt.Errorf("job %s: %w", id, err))
 			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.runners, id)
 		})
 	}
 	all.Go(func() { c.scheduler.run(ctx) })
@@ -205,7 +203,20 @@ func (c *Coordinator) Run(ctx context.Context) error {
 
 // startAll starts the store's unfinished jobs. From then on Accept starts new ones.
 func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error {
-	if err := c.checkClockAtStart(time.Now()); err != nil {
+	now := time.Now()
+	saved, err := c.cfg.Store.SavedClock()
+	if err != nil {
+		return err
+	}
+	by := time.Duration(0) // how far the wall clock is from the saved one
+	if !saved.IsZero() {
+		by = now.Sub(saved)
+	}
+	c.clockTrust.adjust(now, by)
+	if by < -maxDrift {
+		c.log.Warn("the clock is behind what it was: nothing expires for a day", "noted", saved, "now", now)
+	}
+	if err := c.cfg.Store.SaveClock(now); err != nil {
 		return err
 	}
 	if err := c.removeOrphanFolders(); err != nil {
@@ -216,7 +227,7 @@ func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.cfg.Store.AllJobs(func(j *store.Job) error {
+	err = c.cfg.Store.AllJobs(func(j *store.Job) error {
 		if !j.State.Finished() {
 			begin(j.ID)
 		}
@@ -224,15 +235,6 @@ func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error
 	})
 	c.startJob = begin
 	return err
-}
-
-// startAccepted starts a new job if Run is running; if not, Run will start it.
-func (c *Coordinator) startAccepted(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.startJob != nil {
-		c.startJob(id)
-	}
 }
 
 func (c *Coordinator) dir(id string) string {

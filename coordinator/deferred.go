@@ -41,19 +41,13 @@ func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
 	if after := what.Due.Sub(d.base); !what.Due.IsZero() && after > 0 {
 		due = uint32(min((after+time.Second-1)/time.Second, 1<<32-1))
 	}
-	p[row%deferredPageRows] = deferredRow{due: due, source: d.sourceNumber(what.Source), attempt: what.Attempt, deferred: true}
-}
-
-// sourceNumber returns the number of an egress source, 0 after 65,535 sources (no cluster has that many): any source may then
-// probe the row.
-func (d *deferredRows) sourceNumber(name string) uint16 {
-	n, ok := d.numbers[name]
-	if !ok && len(d.sources) < 1<<16 {
-		n = uint16(len(d.sources))
-		d.numbers[name] = n
-		d.sources = append(d.sources, name)
+	source, ok := d.numbers[what.Source]
+	if !ok && len(d.sources) < 1<<16 { // with more sources (no cluster has that many) any source may probe the row
+		source = uint16(len(d.sources))
+		d.numbers[what.Source] = source
+		d.sources = append(d.sources, what.Source)
 	}
-	return n
+	p[row%deferredPageRows] = deferredRow{due: due, source: source, attempt: what.Attempt, deferred: true}
 }
 
 // get returns the deferral of a row, or the zero value. A nil *deferredRows has none.

@@ -21,10 +21,8 @@ type dispatchedChunk struct {
 	queue      *classQueue
 	chunk      chunk
 	interval   int // of the in-flight limit, when it was sent
-	epoch      uint32
 	rows       *chunks.Rows
-	byRow      []uint64 // row number and index, sorted
-	lastIndex  int      // index of the last row found: results tend to arrive in batch order
+	byRow      []uint64 // row number and index in the batch, sorted
 	unanswered int      // rows without a result
 	done       []bool   // by index: the row has a result
 
@@ -32,7 +30,6 @@ type dispatchedChunk struct {
 	unfinished []unfinishedRow
 	answered   int
 	released   bool           // the scheduler no longer counts it
-	progressed bool           // the current results have rows that were probed
 	logRows    []jobfiles.Row // of the current results, for the log
 }
 
@@ -46,20 +43,17 @@ type unfinishedRow struct {
 
 const resendPause = time.Second // before rows that were returned without a due time are sent again
 
-// dispatch sends a chunk in a goroutine that runningJob.dispatches counts.
-func (job *runningJob) dispatch(p pickedChunk) {
-	dc := &dispatchedChunk{job: job, queue: p.queue, chunk: p.chunk, interval: p.interval, epoch: job.record.Term}
-	go func() {
-		defer job.dispatches.Done()
-		err := pipeline.Contain(dc.sendToProber)
-		if err == nil {
-			err = pipeline.Contain(dc.commitReturned)
-		}
-		dc.release()
-		if err != nil {
-			job.fail(err)
-		}
-	}()
+// run sends the chunk and collects its results, in a goroutine that runningJob.dispatches counts already.
+func (dc *dispatchedChunk) run() {
+	defer dc.job.dispatches.Done()
+	err := pipeline.Contain(dc.sendToProber)
+	if err == nil {
+		err = pipeline.Contain(dc.commitReturned)
+	}
+	dc.release()
+	if err != nil {
+		dc.job.fail(err)
+	}
 }
 
 // release stops counting the dispatched chunk, once.
@@ -70,46 +64,21 @@ func (dc *dispatchedChunk) release() {
 	}
 }
 
-// sendToProber reads the chunk and sends its rows to the prober. Its error is our own failure; rows that the prober could not
-// finish become unfinished.
+// sendToProber reads the chunk's rows without an answer and sends them to the prober. Its error is our own failure; rows that the
+// prober could not finish become unfinished.
 func (dc *dispatchedChunk) sendToProber() error {
-	job := dc.job
-	if err := dc.readRows(); err != nil {
-		return err
+	job, c := dc.job, dc.job.c
+	buf := c.pools.buffers.Get()
+	b, err := job.chunks.read(dc.chunk, buf)
+	if err == nil {
+		if dc.rows, err = chunks.Unpack(b, c.table.Load(), job.answered.Has); err != nil {
+			err = fmt.Errorf("chunk %d: %w", dc.chunk.number, err)
+		}
 	}
-	dc.indexRows()
-	job.c.scheduler.answered(dc, int(dc.chunk.rows)-dc.unanswered)
-	if dc.unanswered == 0 || job.ctx.Err() != nil {
-		dc.markUnfinished()
-		return nil
-	}
-	batch := &wire.Batch{
-		Job: job.record.ID, Chunk: dc.chunk.number, Epoch: dc.epoch, Class: dc.chunk.class, Egress: dc.chunk.source,
-		MaxAge: job.record.MaxAge, NoSMTP: job.record.NoSMTP, Short: job.c.scheduler.isShort(job), LongBacklog: job.c.scheduler.longBacklog(job, dc.chunk.class), Started: job.record.StartedAt, Rows: dc.rows.Batch,
-	}
-	err := job.c.cfg.Prober.Verify(job.ctx, batch, job.c.cfg.Hold, dc.collect)
-	if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-		job.c.log.Warn("prober failed; its rows are asked again", "job", job.record.ID, "chunk", dc.chunk.number, "error", err)
-	}
-	dc.markUnfinished()
-	return nil
-}
-
-// readRows reads the chunk's rows without an answer.
-func (dc *dispatchedChunk) readRows() error {
-	buf := dc.job.c.pools.buffers.Get()
-	defer dc.job.c.pools.buffers.Put(buf)
-	b, err := dc.job.chunks.read(dc.chunk, buf)
+	c.pools.buffers.Put(buf)
 	if err != nil {
 		return err
 	}
-	if dc.rows, err = chunks.Unpack(b, dc.job.c.table.Load(), dc.job.answered.Has); err != nil {
-		return fmt.Errorf("chunk %d: %w", dc.chunk.number, err)
-	}
-	return nil
-}
-
-func (dc *dispatchedChunk) indexRows() {
 	dc.unanswered = dc.rows.Len()
 	dc.done = make([]bool, dc.unanswered)
 	dc.byRow = make([]uint64, dc.unanswered)
@@ -117,98 +86,90 @@ func (dc *dispatchedChunk) indexRows() {
 		dc.byRow[i] = uint64(dc.rows.Batch[i].Number)<<32 | uint64(i)
 	}
 	slices.Sort(dc.byRow)
-}
-
-// indexOf returns the index of a row in the batch, or -1.
-func (dc *dispatchedChunk) indexOf(row uint32) int {
-	if next := dc.lastIndex + 1; next < dc.rows.Len() && dc.rows.Batch[next].Number == row {
-		dc.lastIndex = next
-		return next
+	c.scheduler.answered(dc, int(dc.chunk.rows)-dc.unanswered, wire.Held{})
+	if dc.unanswered > 0 && job.ctx.Err() == nil {
+		short, longBacklog := c.scheduler.compare(job, dc.chunk.class)
+		batch := &wire.Batch{
+			Job: job.record.ID, Chunk: dc.chunk.number, Epoch: job.record.Term, Class: dc.chunk.class, Egress: dc.chunk.source,
+			MaxAge: job.record.MaxAge, NoSMTP: job.record.NoSMTP, Short: short, LongBacklog: longBacklog, Started: job.record.StartedAt, Rows: dc.rows.Batch,
+		}
+		err := c.cfg.Prober.Verify(job.ctx, batch, c.cfg.Hold, dc.collect)
+		if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+			c.log.Warn("prober failed; its rows are asked again", "job", job.record.ID, "chunk", dc.chunk.number, "error", err)
+		}
 	}
-	i, ok := slices.BinarySearchFunc(dc.byRow, row, func(k uint64, row uint32) int { return cmp.Compare(uint32(k>>32), row) })
-	if !ok {
-		return -1
+	for p, done := range dc.done {
+		if !done {
+			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt, source: dc.chunk.source})
+		}
 	}
-	dc.lastIndex = int(uint32(dc.byRow[i]))
-	return dc.lastIndex
+	return nil
 }
 
 // collect handles one part of the results. It ignores results of another chunk or epoch, of unknown rows, and second results
 // of a row.
 func (dc *dispatchedChunk) collect(r wire.Results) {
-	if r.Chunk != dc.chunk.number || r.Epoch != dc.epoch || r.Job != dc.job.record.ID {
+	job := dc.job
+	if r.Chunk != dc.chunk.number || r.Epoch != job.record.Term || r.Job != job.record.ID {
 		return
 	}
 	now := time.Now()
 	dc.logRows = dc.logRows[:0]
-	done := 0
+	finished, probed := 0, false
 	for i := range r.Rows {
 		res := &r.Rows[i]
-		p := dc.indexOf(res.Row)
-		if p < 0 || dc.done[p] {
+		at, _ := slices.BinarySearch(dc.byRow, uint64(res.Row)<<32)
+		if at == len(dc.byRow) || uint32(dc.byRow[at]>>32) != res.Row {
+			continue
+		}
+		p := int(uint32(dc.byRow[at]))
+		if dc.done[p] {
 			continue
 		}
 		dc.done[p] = true
-		done++
-		dc.recordResult(p, res, now)
+		finished++
+		probed = probed || res.Outcome != wire.Returned
+		a := dc.rows.RowAt(p)
+		switch {
+		case res.Outcome != wire.Settled:
+			dc.collectUnfinished(p, &a, res, now)
+		case job.answered.Add(a.Number):
+			dc.answered++
+			job.progress.count(res.Verdict.Reason)
+			job.c.metrics.rows[res.Verdict.Status].Add(1)
+			dc.logRows = append(dc.logRows, logRow(&a, jobfiles.Final, &res.Verdict, now))
+		}
 	}
-	dc.unanswered -= done
-	dc.job.c.scheduler.answered(dc, done)
-	dc.job.c.scheduler.setHeld(dc, r.Held)
-	if dc.progressed {
-		dc.progressed = false
-		dc.job.progress.noteActivity(now)
+	dc.unanswered -= finished
+	job.c.scheduler.answered(dc, finished, r.Held)
+	if probed {
+		job.progress.noteActivity(now)
 	}
 	if len(dc.logRows) == 0 {
 		return
 	}
-	if err := dc.job.log.Add(dc.logRows); err != nil {
-		dc.job.fail(err)
+	if err := job.log.Add(dc.logRows); err != nil {
+		job.fail(err)
 	}
 }
 
-// recordResult records one result.
-func (dc *dispatchedChunk) recordResult(p int, res *wire.Result, now time.Time) {
-	a := dc.rows.RowAt(p)
-	dc.progressed = dc.progressed || res.Outcome != wire.Returned
-	if res.Outcome != wire.Settled {
-		r := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
-		if res.Outcome == wire.Deferred && dc.chunk.source != "" && res.Egress != dc.chunk.source {
-			r.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
-		}
-		if r.source == "" && res.Outcome == wire.Returned {
-			r.source = dc.chunk.source // it stays bound to its source
-		}
+// collectUnfinished records that a row was returned or deferred. A deferral goes into the log with its provisional verdict, so that
+// a restart knows it.
+func (dc *dispatchedChunk) collectUnfinished(p int, a *chunks.Row, res *wire.Result, now time.Time) {
+	r := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
+	if res.Outcome == wire.Returned {
+		r.source = cmp.Or(r.source, dc.chunk.source) // it stays bound to its source
 		dc.unfinished = append(dc.unfinished, r)
-		if res.Outcome == wire.Deferred {
-			dc.recordDeferral(&a, r, res, now)
-		}
 		return
 	}
-	if !dc.job.answered.Add(a.Number) {
-		return
+	if dc.chunk.source != "" && res.Egress != dc.chunk.source {
+		r.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
 	}
-	dc.answered++
-	dc.job.progress.count(res.Verdict.Reason)
-	dc.job.c.metrics.rows[res.Verdict.Status].Add(1)
-	dc.logRows = append(dc.logRows, logRow(&a, jobfiles.Final, &res.Verdict, now))
-}
-
-// recordDeferral logs that a row is probed again later, with its provisional verdict.
-func (dc *dispatchedChunk) recordDeferral(a *chunks.Row, r unfinishedRow, res *wire.Result, now time.Time) {
+	dc.unfinished = append(dc.unfinished, r)
 	row := jobfiles.Row{Number: a.Number}
 	if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
 		row = logRow(a, jobfiles.Provisional, &res.Verdict, now)
 	}
 	row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: r.due, Attempt: r.attempt, Source: r.source}
 	dc.logRows = append(dc.logRows, row)
-}
-
-// markUnfinished marks every row without a result as unfinished.
-func (dc *dispatchedChunk) markUnfinished() {
-	for p := range dc.done {
-		if !dc.done[p] {
-			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt, source: dc.chunk.source})
-		}
-	}
 }

@@ -28,7 +28,7 @@
 //     job are used as they were written or not at all.
 //  5. Memory is bounded for any size of job: windows of about a million rows, 64 MB of open chunks, and limits of rows in flight.
 //     Jobs take turns. A job with at most a quarter of the longest job's rows is short; short jobs get most of the turns.
-//     A class with a day or more of rows is marked as a long backlog, and its budgets are used evenly (scheduler.longBacklog).
+//     A class with a day or more of rows is marked as a long backlog, and its budgets are used evenly (scheduler.compare).
 //     Of a job's classes, the one that will take longest goes first. A class has at most the rows in flight that its budgets
 //     allow in about two minutes, so that a slow class does not fill the in-flight limit. Six jobs are split at one time, not
 //     counting those that only wait for DNS answers for few rows.

@@ -17,26 +17,17 @@ type domain struct {
 	name          string
 	route         chunks.Route
 	resolved      bool       // the route is known
-	mxSet         bool       // route.mx is set
-	suggests      triState   // whether the lists suggest another domain
+	noSuggestion  bool       // the lists suggest no other domain
 	waitingRows   []splitRow // rows that wait for the route
 	retries       int        // repeated lookups
 	resolverCheck bool       // a test of the resolver without rows: see unresolvedDomains
 	held          bool       // held by unresolvedDomains, which counts its rows
 }
 
-type triState uint8
-
-const (
-	notAskedYet triState = iota
-	yes
-	no
-)
-
 const maxRemembered = 32 << 10 // domains of a generation; two are kept
 
 // domains finds the route of each domain and remembers it in two generations of bounded size, so that domains in use stay.
-// The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with close.
+// The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with lookupQueue.
 type domains struct {
 	ctx           context.Context
 	resolver      Resolver
@@ -49,13 +40,6 @@ type domains struct {
 	unresolved    unresolvedDomains
 	lastFound     string // the last domain that was found
 	all           sync.WaitGroup
-}
-
-func newDomains(ctx context.Context, r Resolver, lookups int) *domains {
-	return &domains{
-		ctx: ctx, resolver: r, recent: map[string]*domain{}, lookups: lookups,
-		older: map[string]*domain{}, lookupQueue: make(chan *domain, maxWaitingDomains), results: make(chan *domain, maxWaitingDomains),
-	}
 }
 
 // get returns a remembered domain, or nil.
@@ -78,10 +62,7 @@ func (d *domains) remember(x *domain) {
 	d.recent[x.name] = x
 }
 
-// open returns how many domains are being looked up.
-func (d *domains) open() int { return d.pending }
-
-// startLookup starts the lookup of a domain; the caller keeps open below maxWaitingDomains.
+// startLookup starts the lookup of a domain; the caller keeps pending below maxWaitingDomains.
 func (d *domains) startLookup(name string) *domain {
 	x := &domain{name: strings.Clone(name)}
 	d.remember(x)
@@ -105,76 +86,53 @@ func (d *domains) runLookups() {
 
 // next returns a domain whose route has become known, or nil if there is none within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
-	if d.unresolved.isIdle() { // the usual case, without reading the clock for each domain
-		x, err := d.receive(0)
-		if err != nil {
+	ud, now := &d.unresolved, time.Now()
+	for until := now.Add(wait); ; now = time.Now() {
+		for x := ud.nextDue(now); x != nil; x = ud.nextDue(now) {
+			d.lookupQueue <- x // it has room: pending counts the domain already
+		}
+		idle := wait > 0 && d.pending == ud.held()
+		if x := ud.release(idle, now); x != nil {
+			return d.markResolved(x), d.ctx.Err()
+		}
+		next := until
+		if len(ud.scheduled) > 0 && ud.scheduled[0].at.Before(next) {
+			next = ud.scheduled[0].at
+		}
+		x, err := d.receive(next.Sub(now))
+		if err != nil || x == nil && (!now.Before(until) || d.pending == 0) {
 			return nil, err
 		}
-		if x != nil && d.handleLookup(x, answerTime(x)) {
-			return d.markResolved(x), nil
-		}
-	}
-	now := time.Now()
-	for until := now.Add(wait); ; now = time.Now() {
-		d.retryDue(now)
-		idle := wait > 0 && d.pending == d.unresolved.held()
-		if x := d.unresolved.release(idle, now); x != nil {
-			return d.markResolved(x), d.ctx.Err()
-		}
-		x, err := d.receive(d.unresolved.wait(until, now))
-		if x == nil || err != nil {
-			if !now.Before(until) || d.pending == 0 || err != nil {
-				return nil, err
-			}
+		if x == nil {
 			continue
 		}
-		if d.handleLookup(x, answerTime(x)) {
-			return d.markResolved(x), d.ctx.Err()
-		}
-	}
-}
-
-// answerTime returns the time of an answer if it matters (a resolver check or a failure), else zero.
-func answerTime(x *domain) (now time.Time) {
-	if x.resolverCheck || isUnresolved(x) {
 		now = time.Now()
-	}
-	return now
-}
-
-// handleLookup handles the result of a lookup; true if the domain's rows can go on.
-func (d *domains) handleLookup(x *domain, now time.Time) bool {
-	switch {
-	case x.resolverCheck:
-		d.pending--
-		d.unresolved.checkDone(!isUnresolved(x), now)
-		return false
-	case d.unresolved.handleAnswer(x, now):
-		if x.route.Fact.Routable() {
-			d.lastFound = x.name
+		switch {
+		case x.resolverCheck:
+			d.pending--
+			ud.checkDone(!isUnresolved(x), now)
+		case ud.handleAnswer(x, now):
+			if x.route.Fact.Routable() {
+				d.lastFound = x.name
+			}
+			return d.markResolved(x), d.ctx.Err()
+		case ud.failuresInRow < failuresForCheck || ud.checking || now.Before(ud.suspectUntil):
+		case d.lastFound == "" || d.pending == maxWaitingDomains:
+			ud.checkDone(false, now)
+		default: // so many failed that the resolver is checked: a random name is looked up at once, past the queue
+			check := &domain{name: "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound, resolverCheck: true}
+			ud.checking = true
+			d.pending++
+			d.all.Go(func() {
+				began := time.Now()
+				check.route.Route = d.resolver.Route(d.ctx, check.name)
+				if time.Since(began) > promptLookup {
+					check.route.Fact = engine.FactDNSTimeout // slow: a query was lost
+				}
+				d.results <- check
+			})
 		}
-		return true
-	case !d.unresolved.wantsCheck(now):
-	case d.lastFound == "" || d.pending == maxWaitingDomains:
-		d.unresolved.checkDone(false, now)
-	default:
-		name := "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound
-		d.unresolved.checking = true
-		d.pending++
-		d.all.Go(func() { d.checkResolver(name) })
 	}
-	return false
-}
-
-// checkResolver looks up a random name at once, past the queue: it tests whether the resolver works now.
-func (d *domains) checkResolver(name string) {
-	began := time.Now()
-	x := &domain{name: name, resolverCheck: true}
-	x.route.Route = d.resolver.Route(d.ctx, name)
-	if time.Since(began) > promptLookup {
-		x.route.Fact = engine.FactDNSTimeout // slow: a query was lost
-	}
-	d.results <- x
 }
 
 // receive returns the next result, or nil if none comes within wait.
@@ -199,27 +157,9 @@ func (d *domains) receive(wait time.Duration) (*domain, error) {
 	}
 }
 
-// retryDue queues each scheduled domain that is due. The queue has room: pending counts it already.
-func (d *domains) retryDue(now time.Time) {
-	for x := d.unresolved.nextDue(now); x != nil; x = d.unresolved.nextDue(now) {
-		d.lookupQueue <- x
-	}
-}
-
 func (d *domains) markResolved(x *domain) *domain {
 	d.pending--
 	x.resolved = true
+	x.route.Mx = strings.Join(x.route.MX, " ") // as it is stored and as the result file shows it
 	return x
 }
-
-// forget drops the remembered domains; no new domain may be looked up afterwards. Failed domains may still be retried.
-func (d *domains) forget() { d.recent, d.older = nil, nil }
-
-// close ends the lookups. ctx must have ended, or no lookup be pending.
-func (d *domains) close() {
-	close(d.lookupQueue)
-	d.all.Wait()
-}
-
-// joinMX formats an MX set as it is stored and as the result file shows it.
-func joinMX(hosts []string) string { return strings.Join(hosts, " ") }

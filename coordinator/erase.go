@@ -214,6 +214,6 @@ func (c *Coordinator) notifyRunner(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.runners[id]; r != nil {
-		r.notify()
+		r.wake.notify()
 	}
 }

@@ -23,8 +23,9 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	}
 	defer func() { <-c.assemblySlots }()
 	made, err := c.makeResults(ctx, j)
-	if errors.Is(err, errUnanswered) {
-		return c.resumeAsking(j)
+	if errors.Is(err, errUnanswered) { // it goes on with the rows whose answers were lost
+		_, err := c.transition(j.ID, store.JobRunning, func(j *store.Job) { j.FinishedAt = time.Time{} }, j.State)
+		return ignoreState(err)
 	}
 	if err != nil {
 		return err
@@ -45,31 +46,6 @@ func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 
 // errUnanswered means that a job which should be complete lacks answers.
 var errUnanswered = errors.New("rows lack an answer")
-
-// mayResume reports whether a job is finalizing without a cancellation and before its deadline.
-func (c *Coordinator) mayResume(j *store.Job) bool {
-	return j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(c.deadline(j))
-}
-
-// deadline is when a job stops waiting for answers.
-func (c *Coordinator) deadline(j *store.Job) time.Time {
-	return c.clockTrust.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
-}
-
-// resumeAsking sets a job back to running, for the rows whose answers were lost.
-func (c *Coordinator) resumeAsking(was *store.Job) error {
-	_, err := c.updateJob(was.ID, func(j *store.Job) error {
-		if j.State != was.State {
-			return errStateChanged
-		}
-		j.State, j.FinishedAt = store.JobRunning, time.Time{}
-		return nil
-	})
-	if errors.Is(err, errStateChanged) {
-		return nil
-	}
-	return err
-}
 
 // resultFiles is the new files of a finished job and the totals of its rows.
 type resultFiles struct {
@@ -97,7 +73,7 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (rf resultF
 		return rf, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	if a.Unanswered > 0 && c.mayResume(j) {
+	if a.Unanswered > 0 && j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(c.clockTrust.deadline(j)) {
 		return rf, errUnanswered
 	}
 	var answers *results.AnswersWriter
@@ -128,19 +104,7 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (rf resultF
 	return rf, result.Commit()
 }
 
-// failJob ends a job as failed, without a charge.
-func (c *Coordinator) failJob(id, why string) error {
-	j, err := c.Job(id)
-	if err != nil {
-		return err
-	}
-	done := *j
-	done.State, done.Error = store.JobFailed, why
-	setFinishedNow(&done)
-	return c.commitFinished(j, &done)
-}
-
-// commitFinished commits that a job is finished.
+// commitFinished commits that a job is finished, unless its state was changed meanwhile.
 func (c *Coordinator) commitFinished(was, done *store.Job) error {
 	var parts []store.Part
 	if c.cfg.OnFinish != nil {
@@ -148,18 +112,15 @@ func (c *Coordinator) commitFinished(was, done *store.Job) error {
 	}
 	_, err := c.updateJob(done.ID, func(j *store.Job) error {
 		if j.State != was.State {
-			return errStateChanged
+			return ErrState
 		}
 		*j = *done
 		return nil
 	}, parts...)
-	if errors.Is(err, errStateChanged) {
-		return nil
+	if err != nil {
+		return ignoreState(err)
 	}
-	if err == nil {
-		err = c.removeOrphans(done.ID)
-	}
-	return err
+	return c.removeOrphans(done.ID)
 }
 
 // removeIfExists removes a file that may not exist.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/wire"
 )
 
 func TestAnswersFreeTheInFlightLimit(t *testing.T) {
@@ -81,21 +82,20 @@ func newTestScheduler(recentMax, chunks int) (*Coordinator, *runningJob) {
 
 func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, job := newTestScheduler(150, 3)
+		c, _ := newTestScheduler(150, 3)
 		first, _ := c.scheduler.pick(time.Now())
 		second, _ := c.scheduler.pick(time.Now())
-		require.NotNil(t, second.job)
+		require.NotNil(t, second)
 		none, wait := c.scheduler.pick(time.Now())
-		require.Nil(t, none.job)
+		require.Nil(t, none)
 		require.Equal(t, recentInterval, wait)
 
-		dc := &dispatchedChunk{job: job, queue: first.queue, chunk: first.chunk, interval: first.interval}
-		c.scheduler.answered(dc, 50)
+		c.scheduler.answered(first, 50, wire.Held{})
 		require.Empty(t, c.scheduler.wake, "150 are not answered")
-		c.scheduler.answered(dc, 1)
+		c.scheduler.answered(first, 1, wire.Held{})
 		require.Len(t, c.scheduler.wake, 1)
 		third, _ := c.scheduler.pick(time.Now())
-		require.NotNil(t, third.job)
+		require.NotNil(t, third)
 	})
 }
 
@@ -106,7 +106,7 @@ func TestSchedulerWakesWithoutAnswers(t *testing.T) {
 		sent := 0
 		for began := time.Now(); time.Since(began) <= 2*recentInterval; {
 			next, wait := c.scheduler.pick(time.Now())
-			if next.job != nil {
+			if next != nil {
 				sent++
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"probity/store"
@@ -38,14 +39,12 @@ func (c *Coordinator) Cancel(id string) (*store.Job, error) {
 // transition changes the state of a job from one of some others. A job that is in the state already is no error.
 func (c *Coordinator) transition(id string, to store.JobState, also func(*store.Job), from ...store.JobState) (*store.Job, error) {
 	j, err := c.updateJob(id, func(j *store.Job) error {
-		for _, s := range from {
-			if j.State == s {
-				j.State = to
-				also(j)
-				return nil
-			}
+		if !slices.Contains(from, j.State) {
+			return fmt.Errorf("%w: it is %s", ErrState, j.State)
 		}
-		return fmt.Errorf("%w: it is %s", ErrState, j.State)
+		j.State = to
+		also(j)
+		return nil
 	})
 	if errors.Is(err, ErrState) {
 		if j, err := c.Job(id); err == nil && (j.State == to || to == store.JobQueued && j.State == store.JobRunning) {
@@ -73,7 +72,7 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 		delete(c.stateWatchers, id)
 	}
 	if r := c.runners[id]; r != nil && j.State != store.JobRunning && j.State != store.JobFinalizing {
-		r.notify()
+		r.wake.notify()
 	}
 	return j, nil
 }

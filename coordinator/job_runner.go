@@ -1,11 +1,14 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/internal/pipeline"
 	"probity/store"
 )
@@ -14,7 +17,7 @@ import (
 type jobRunner struct {
 	c              *Coordinator
 	id             string
-	wake           chan struct{}
+	wake           wake
 	running        *runningJob  // guarded by Coordinator.mu; set while the job is worked on
 	lastCounts     answerCounts // guarded by Coordinator.mu; answers when it was last worked on
 	lastDuplicates int64        // guarded by Coordinator.mu; finished duplicates at that time
@@ -26,29 +29,6 @@ type jobRunner struct {
 
 const maxPaused = 7 * 24 * time.Hour // then a paused job is cancelled
 
-// newJobRunner registers the runner of a job; nil if it has one already. c.mu is held.
-func (c *Coordinator) newJobRunner(id string) *jobRunner {
-	if c.runners[id] != nil {
-		return nil
-	}
-	r := &jobRunner{c: c, id: id, wake: make(chan struct{}, 1)}
-	c.runners[id] = r
-	return r
-}
-
-func (c *Coordinator) removeRunner(r *jobRunner) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.runners, r.id)
-}
-
-func (r *jobRunner) notify() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
 // run runs the job's steps until it is finished or ctx ends. An error means that the state store failed, which stops the
 // coordinator. Any other failure concerns only this job.
 func (r *jobRunner) run(ctx context.Context) error {
@@ -58,7 +38,8 @@ func (r *jobRunner) run(ctx context.Context) error {
 		case done || ctx.Err() != nil:
 			return nil
 		case err == nil:
-			r.clearFailures()
+			r.failures.count = 0
+			r.setProblem("")
 			continue
 		}
 		if err := r.handleFailure(ctx, err); err != nil {
@@ -83,26 +64,35 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		r.durable.state = j.State
 		j, err = r.c.reconcileFiles(j)
 	}
-	if err == nil {
-		err = r.countLogged(j)
-	}
 	if err != nil {
 		return false, err
 	}
-	return false, pipeline.Contain(func() error { return r.step(ctx, j) })
-}
-
-// step does the work of the job's state until that changes.
-func (r *jobRunner) step(ctx context.Context, j *store.Job) error {
-	switch j.State {
-	case store.JobQueued, store.JobRunning:
-		return r.work(ctx, j)
-	case store.JobPaused:
-		return r.waitPaused(ctx, j)
-	case store.JobCancelling, store.JobFinalizing:
-		return r.c.finalize(ctx, j)
+	// After a start of the process the log is all that is known of a job that is paused or waits for its turn.
+	if !r.recounted {
+		r.recounted = true
+		answered, t, err := r.c.answeredRows(j)
+		if err != nil {
+			return false, err
+		}
+		duplicates, err := r.c.countDuplicates(j, answered)
+		if err != nil {
+			r.c.logUncounted(r.id, err)
+		}
+		r.c.mu.Lock()
+		r.lastCounts, r.lastDuplicates, r.durable.rows = t, duplicates, t.answered()
+		r.c.mu.Unlock()
 	}
-	return fmt.Errorf("unknown state %q", j.State)
+	return false, pipeline.Contain(func() error {
+		switch j.State {
+		case store.JobQueued, store.JobRunning:
+			return r.work(ctx)
+		case store.JobPaused:
+			return r.waitPaused(ctx, j)
+		case store.JobCancelling, store.JobFinalizing:
+			return r.c.finalize(ctx, j)
+		}
+		return fmt.Errorf("unknown state %q", j.State)
+	})
 }
 
 // waitPaused waits while the job is paused.
@@ -121,67 +111,54 @@ func (r *jobRunner) waitPaused(ctx context.Context, j *store.Job) error {
 }
 
 // work runs the job until all rows are answered, its time is over, or its state changes.
-func (r *jobRunner) work(ctx context.Context, j *store.Job) error {
+func (r *jobRunner) work(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { // a notification stops the work
+		select {
+		case <-r.wake:
+			stop()
+		case <-ctx.Done():
+		}
+	})
+	defer watcher.Wait()
 	defer stop()
-	watchDone := make(chan struct{})
-	go func() {
-		defer close(watchDone)
-		r.stopOnNotify(ctx, stop)
-	}()
-	defer func() { stop(); <-watchDone }()
 	if err := acquire(ctx, r.c.runningSlots); err != nil {
 		return nil
 	}
 	defer func() { <-r.c.runningSlots }()
-	j, err := r.c.updateJob(j.ID, func(j *store.Job) error {
-		if j.State != store.JobQueued && j.State != store.JobRunning {
-			return errStateChanged
-		}
+	j, err := r.c.transition(r.id, store.JobRunning, func(j *store.Job) {
 		if j.StartedAt.IsZero() {
 			j.StartedAt = time.Now().UTC()
 		}
-		j.State, j.Error = store.JobRunning, ""
+		j.Error = ""
 		j.Term++
-		return nil
-	})
-	if errors.Is(err, errStateChanged) {
-		return nil
-	}
+	}, store.JobQueued, store.JobRunning)
 	if err != nil {
-		return err
+		return ignoreState(err)
 	}
-	return r.runJob(ctx, j)
-}
-
-// errStateChanged abandons a change of a job that is not in the expected state any more.
-var errStateChanged = errors.New("the job has moved on")
-
-// stopOnNotify stops the work when the runner is notified.
-func (r *jobRunner) stopOnNotify(ctx context.Context, stop func()) {
-	select {
-	case <-r.wake:
-		stop()
-	case <-ctx.Done():
+	deadline := r.c.clockTrust.deadline(j)
+	timed, stopTimed := context.WithDeadline(ctx, deadline)
+	defer stopTimed()
+	job := &runningJob{
+		c: r.c, record: j, dir: r.c.dir(j.ID), ctx: timed, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
+		finished: make(chan struct{}), failed: make(chan error, 1), answered: jobfiles.NewRowSet(j.Rows),
+		chunked: jobfiles.NewRowSet(j.Rows), deferred: newDeferredRows(time.Now()),
 	}
-}
-
-func (r *jobRunner) runJob(ctx context.Context, j *store.Job) error {
-	deadline := r.c.deadline(j)
-	ctx, stop := context.WithDeadline(ctx, deadline)
-	defer stop()
-	job := r.c.newRunningJob(ctx, j)
-	err := job.open()
-	if err == nil {
-		job.progress.restart(time.Now())
-		r.setRunning(job)
+	if err = job.open(); err == nil {
+		r.c.mu.Lock()
+		r.running, r.failures.problem = job, ""
+		r.c.mu.Unlock()
 		err = job.work()
-		r.clearRunning(job.doneDuplicates(time.Now(), 0))
+		duplicates := job.doneDuplicates(time.Now(), 0)
+		r.c.mu.Lock()
+		r.running, r.lastCounts, r.lastDuplicates = nil, job.progress.answerCounts(), duplicates // what the job shows afterwards
+		if job.log.Wrote() {
+			r.durable.rows = max(r.durable.rows, r.lastCounts.answered())
+		}
+		r.c.mu.Unlock()
 	}
-	if closing := job.close(); err == nil {
-		err = closing
-	}
-	if err != nil {
+	if err = cmp.Or(err, job.close()); err != nil {
 		return err
 	}
 	select {
@@ -191,35 +168,16 @@ func (r *jobRunner) runJob(ctx context.Context, j *store.Job) error {
 			return nil
 		}
 	}
-	_, err = r.c.updateJob(j.ID, func(j *store.Job) error {
-		if j.State != store.JobRunning {
-			return errStateChanged
-		}
-		j.State = store.JobFinalizing
-		setFinishedNow(j)
-		return nil
-	})
-	if errors.Is(err, errStateChanged) {
+	_, err = r.c.transition(r.id, store.JobFinalizing, setFinishedNow, store.JobRunning)
+	return ignoreState(err)
+}
+
+// ignoreState ignores that the state of a job was changed meanwhile.
+func ignoreState(err error) error {
+	if errors.Is(err, ErrState) {
 		return nil
 	}
 	return err
-}
-
-func (r *jobRunner) setRunning(job *runningJob) {
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	r.running, r.failures.problem = job, ""
-}
-
-// clearRunning ends the work and keeps the counts that the job shows afterwards.
-func (r *jobRunner) clearRunning(duplicates int64) {
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	r.lastCounts, r.lastDuplicates = r.running.progress.answerCounts(), duplicates
-	if r.running.log.Wrote() {
-		r.durable.rows = max(r.durable.rows, r.lastCounts.answered())
-	}
-	r.running = nil
 }
 
 func (c *Coordinator) runningJobOf(id string) *runningJob {

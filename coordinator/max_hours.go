@@ -43,28 +43,24 @@ func (n domainCounts) add(domains []string) {
 
 // autoHours is the default max_hours of a job: the least time that budgets allow, with a margin. When a list is accepted, only the
 // names of its domains are known: consumer domains have a provider, and any other domain is assumed to have a host of its own.
-func (c *Coordinator) autoHours(j *store.Job, counts domainCounts) int {
+func (n domainCounts) autoHours(j *store.Job, table *engine.Table, sources int) int {
 	if j.Test || j.NoSMTP {
 		return minAutoHours
 	}
-	table, distinct := c.table.Load(), float64(j.Unique)/float64(max(1, j.Unique+j.Duplicates))
-	due := func(n int) plan.Load { return plan.Expect(int(math.Ceil(float64(n)*distinct)), DefaultRefused) }
+	distinct := float64(j.Unique) / float64(max(1, j.Unique+j.Duplicates))
+	due := func(rows int) plan.Load { return plan.Expect(int(math.Ceil(float64(rows)*distinct)), DefaultRefused) }
 	consumer := newDomainCounts(table)
 	var t plan.Tally
 	largest, most := "", 0 // of the other domains: each has a route of its own, so the largest takes longest
-	for name, n := range counts {
-		if _, known := consumer[name]; known && n > 0 {
-			t.AddUnrouted(table, name, due(n))
-		} else if n > most {
-			largest, most = name, n
+	for name, rows := range n {
+		if _, known := consumer[name]; known && rows > 0 {
+			t.AddUnrouted(table, name, due(rows))
+		} else if rows > most {
+			largest, most = name, rows
 		}
 	}
 	if most > 0 {
 		t.AddUnrouted(table, largest, due(most))
-	}
-	sources := 1
-	if s, ok := c.cfg.Prober.(sourceCounter); ok {
-		sources = s.Sources()
 	}
 	hours := math.Ceil(autoMargin * t.Plan(sources).MinTime.Hours())
 	return int(min(max(minAutoHours, hours), MaxHours))

@@ -63,7 +63,7 @@ func (c *Coordinator) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads the records of all unfinished jobs: it is for scrapes, not for loops. A job that cannot be read is not counted.
+// Collect reads the records of all unfinished jobs while Run is running: it is for scrapes, not for loops. A job that cannot be read is not counted.
 func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 	for i, name := range failureNames {
 		out <- prometheus.MustNewConstMetric(failureDesc, prometheus.CounterValue, float64(c.metrics.stepFailures[i].Load()), name)
@@ -71,7 +71,10 @@ func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(retentionDesc, prometheus.CounterValue, float64(c.metrics.retentionErrors.Load()))
 	out <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue, float64(c.metrics.damaged.Load()))
 	states, waiting := map[store.JobState]int{}, int64(0)
-	for _, id := range c.unfinished() {
+	c.mu.Lock()
+	unfinished := slices.Collect(maps.Keys(c.runners))
+	c.mu.Unlock()
+	for _, id := range unfinished {
 		s, err := c.Snapshot(id)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
@@ -94,11 +97,4 @@ func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(c.metrics.rows[s].Load()), s.String())
 		out <- prometheus.MustNewConstMetric(singlesDesc, prometheus.CounterValue, float64(c.metrics.singles[s].Load()), s.String())
 	}
-}
-
-// unfinished returns the jobs that have a runner: all unfinished jobs while Run is running.
-func (c *Coordinator) unfinished() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.runners))
 }

@@ -4,17 +4,35 @@ import (
 	"time"
 
 	"probity/coordinator/chunks"
-	"probity/engine"
 	"probity/prober/wire"
 	"probity/store"
 )
 
-// bufferRow adds a row to the open chunk of its class, source and due time.
+const (
+	maxKnownRoutes = 32 << 10
+	// maxBufferedRows is how many rows of a class with many routes are buffered before they are split into chunks.
+	maxBufferedRows = 8 * wire.MaxRows
+)
+
+// bufferRow adds a row to the open chunk of its class, source and due time. The class of a row is the provider of its route if many
+// sources share it, the route itself once it has many rows in this job, else the tail.
 func (s *splitter) bufferRow(a *chunks.Row) error {
-	now := time.Now()
+	now, r, class := time.Now(), &a.Route.Route, classTail
+	if r.Provider != nil && r.Provider.Shared() {
+		class = r.Provider.ID
+	} else {
+		if len(s.routes) >= maxKnownRoutes {
+			clear(s.routes)
+		}
+		n := s.routes[r.Key] + 1
+		s.routes[r.Key] = n
+		if n > sharedRowsOfRoute {
+			class = r.Key[:min(len(r.Key), store.MaxName)]
+		}
+	}
 	deferral := s.job.deferred.get(a.Number)
 	a.Attempt = deferral.Attempt
-	k := openChunkKey{class: s.classOf(&a.Route.Route), source: deferral.Source, due: roundDue(now, deferral.Due)}
+	k := openChunkKey{class: class, source: deferral.Source, due: roundDue(now, deferral.Due)}
 	p := s.openChunks[k]
 	if p == nil {
 		p = &openChunk{Builder: chunks.Builder{Pool: &s.job.c.pools.rows}, since: now}
@@ -25,69 +43,45 @@ func (s *splitter) bufferRow(a *chunks.Row) error {
 	p.Add(a)
 	s.openBytes += p.Size() - before
 	if p.Len() >= maxBufferedRows || p.Len() >= wire.MaxRows && !p.ManyHosts() {
-		if err := s.flushChunk(k); err != nil || !s.job.wantsMore.Load() {
-			return err
-		}
-		return s.enqueueFlushed()
+		return s.flushChunk(k)
 	}
-	if s.openBytes > s.maxBytes {
-		return s.flushFullest()
+	if s.openBytes <= s.maxBytes {
+		return nil
 	}
-	return nil
-}
-
-const (
-	maxKnownRoutes = 32 << 10
-	// maxBufferedRows is how many rows of a class with many routes are buffered before they are split into chunks.
-	maxBufferedRows = 8 * wire.MaxRows
-)
-
-// classOf returns the class of a route: its provider if many sources share it, the route itself once it has many rows in this job,
-// else the tail.
-func (s *splitter) classOf(r *engine.Route) string {
-	if r.Provider != nil && r.Provider.Shared() {
-		return r.Provider.ID
-	}
-	if len(s.routes) >= maxKnownRoutes {
-		clear(s.routes)
-	}
-	n := s.routes[r.Key] + 1
-	s.routes[r.Key] = n
-	if n > sharedRowsOfRoute {
-		return r.Key[:min(len(r.Key), store.MaxName)]
-	}
-	return classTail
-}
-
-// flushChunk flushes an open chunk, split into chunks of the size of its class.
-func (s *splitter) flushChunk(k openChunkKey) error {
-	p := s.openChunks[k]
-	delete(s.openChunks, k)
-	s.openBytes -= p.Size()
-	for _, cut := range p.SplitRows(s.job.c.chunkRows(k.class)) {
-		s.flushed = append(s.flushed, pendingChunk{rows: &p.Builder, subset: cut, class: k.class, source: k.source, attempt: p.attempt, due: k.dueTime()})
-	}
-	if len(s.flushed) >= flushBatch {
-		return s.enqueueFlushed()
-	}
-	return nil
-}
-
-// flushFullest flushes the largest chunks until a quarter of maxBytes is free.
-func (s *splitter) flushFullest() error {
-	for s.openBytes > s.maxBytes*3/4 {
-		var fullest openChunkKey
+	for s.openBytes > s.maxBytes*3/4 { // the largest chunks first
 		most := -1
-		for k, p := range s.openChunks {
+		for other, p := range s.openChunks {
 			if n := p.Size(); n > most {
-				fullest, most = k, n
+				k, most = other, n
 			}
 		}
-		if err := s.flushChunk(fullest); err != nil {
+		if err := s.flushChunk(k); err != nil {
 			return err
 		}
 	}
-	return s.enqueueFlushed()
+	return nil
+}
+
+// flushChunk writes an open chunk, split into chunks of the size of its class, and adds them to the scheduler.
+func (s *splitter) flushChunk(k openChunkKey) error {
+	p, job := s.openChunks[k], s.job
+	delete(s.openChunks, k)
+	s.openBytes -= p.Size()
+	due := time.Time{}
+	if k.due > 0 {
+		due = time.UnixMilli(k.due).UTC()
+	}
+	var batches []pendingChunk
+	for _, cut := range p.SplitRows(job.c.budgets.chunkRows(k.class)) {
+		batches = append(batches, pendingChunk{rows: &p.Builder, subset: cut, class: k.class, source: k.source, attempt: p.attempt, due: due})
+	}
+	made, err := job.chunks.write(batches)
+	if err != nil {
+		return err
+	}
+	job.chunkCount.Add(int64(len(made)))
+	job.c.scheduler.add(job, made)
+	return nil
 }
 
 // flushAll flushes all open chunks and answers.
@@ -97,32 +91,5 @@ func (s *splitter) flushAll() error {
 			return err
 		}
 	}
-	return s.commitBuffers()
-}
-
-// commitBuffers logs the answers and enqueues the flushed chunks.
-func (s *splitter) commitBuffers() error {
-	if err := s.logAnswers(); err != nil {
-		return err
-	}
-	return s.enqueueFlushed()
-}
-
-// enqueueFlushed writes the flushed chunks and adds them to the scheduler.
-func (s *splitter) enqueueFlushed() error {
-	if len(s.flushed) == 0 {
-		return nil
-	}
-	job := s.job
-	buf := job.c.pools.buffers.Get()
-	made, err := job.chunks.write(s.flushed, buf)
-	job.c.pools.buffers.Put(buf)
-	clear(s.flushed)
-	s.flushed = s.flushed[:0]
-	if err != nil {
-		return err
-	}
-	job.chunkCount.Add(int64(len(made)))
-	job.c.scheduler.add(job, made)
-	return nil
+	return s.logAnswers()
 }

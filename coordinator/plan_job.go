@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -48,13 +47,13 @@ func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPl
 		return JobPlan{}, err
 	}
 	defer func() { <-c.planSlots }()
-	j, err := c.plannable(id)
+	j, err := plannable(c.Job(id))
 	if err != nil {
 		return JobPlan{}, err
 	}
 	p := planner{c: c, job: j, domains: map[string]int{}, plan: JobPlan{Refused: o.Refused}}
 	if err := p.countDomains(ctx); err != nil {
-		if _, moved := c.plannable(id); moved != nil {
+		if _, moved := plannable(c.Job(id)); moved != nil {
 			err = moved // the job has finished, and its files may be gone
 		}
 		return JobPlan{}, err
@@ -62,24 +61,19 @@ func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPl
 	if err := p.lookUp(ctx, o.Lookups); err != nil {
 		return JobPlan{}, err
 	}
-	if s, ok := c.cfg.Prober.(sourceCounter); ok && o.Sources == 0 {
-		o.Sources = s.Sources()
+	if c.budgets.fleet != nil && o.Sources == 0 {
+		o.Sources = c.budgets.sources()
 	}
 	p.plan.Plan = p.tally.Plan(o.Sources)
 	return p.plan, nil
 }
 
 // plannable returns a job that may have unanswered rows, or ErrState.
-func (c *Coordinator) plannable(id string) (*store.Job, error) {
-	j, err := c.Job(id)
-	if err != nil {
-		return nil, err
+func plannable(j *store.Job, err error) (*store.Job, error) {
+	if err == nil && j.State != store.JobQueued && j.State != store.JobRunning && j.State != store.JobPaused {
+		return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
 	}
-	switch j.State {
-	case store.JobQueued, store.JobRunning, store.JobPaused:
-		return j, nil
-	}
-	return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
+	return j, err
 }
 
 // planner makes one plan.
@@ -101,27 +95,22 @@ type plannedFrame struct {
 
 // countDomains counts the addresses of each domain that have no answer yet.
 func (p *planner) countDomains(ctx context.Context) error {
+	c, j := p.c, p.job
 	var dialect csvfile.Dialect
-	if err := json.Unmarshal(p.job.Dialect, &dialect); err != nil {
+	if err := json.Unmarshal(j.Dialect, &dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	u, err := p.c.openUpload(p.job)
+	u, err := c.openUpload(j)
 	if err != nil {
 		return err
 	}
-	answered, err := p.c.answeredOf(p.job)
-	if err != nil {
+	var answered jobfiles.RowSet
+	if running := c.runningJobOf(j.ID); running != nil {
+		answered = running.answered
+	} else if answered, _, err = c.answeredRows(j); err != nil {
 		return errors.Join(err, u.Close())
 	}
-	next := 0
-	fill := func(f *plannedFrame) error {
-		if next == len(u.Frames) {
-			return io.EOF
-		}
-		f.index = next
-		next++
-		return ctx.Err()
-	}
+	fill := pipeline.Indexes(ctx, len(u.Frames), func(f *plannedFrame, i int) { f.index = i })
 	work := func(f *plannedFrame) (err error) {
 		if err := f.fr.Read(u, &dialect, f.index); err != nil {
 			return err
@@ -129,47 +118,39 @@ func (p *planner) countDomains(ctx context.Context) error {
 		if f.firstOf, err = u.AppendFirstRows(f.firstOf[:0], f.index); err != nil {
 			return err
 		}
-		f.domains = p.domainsOf(f, u.Frames[f.index].First, answered)
+		f.domains = f.domains[:0]
+		for i := range f.fr.Block.Rows {
+			press.Yield(i)
+			if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || answered.Has(u.Frames[f.index].First+uint32(i)) {
+				continue
+			}
+			domain := ""
+			a, err := engine.ParseTrimmed(string(f.fr.Block.Email(i)))
+			if err == nil && !c.cfg.Suppress(a) && !j.Test && !j.NoSMTP {
+				domain = a.Domain()
+			}
+			f.domains = append(f.domains, domain)
+		}
 		return nil
 	}
-	take := func(f *plannedFrame) error { p.count(f.domains); return nil }
-	err = pipeline.Run(new(pipeline.Pool[plannedFrame]), p.c.workers, fill, work, take)
+	take := func(f *plannedFrame) error {
+		p.plan.Addresses += int64(len(f.domains))
+		for _, d := range f.domains {
+			switch n, known := p.domains[d]; {
+			case d == "":
+				p.plan.Unasked++
+			case known:
+				p.domains[d] = n + 1
+			case len(p.domains) >= maxPlanned:
+				p.plan.Uncounted++
+			default:
+				p.domains[strings.Clone(d)] = 1 // do not keep the text of the block
+			}
+		}
+		return nil
+	}
+	err = pipeline.Run(new(pipeline.Pool[plannedFrame]), c.workers, fill, work, take)
 	return errors.Join(err, u.Close())
-}
-
-// domainsOf lists the domains of a frame's addresses that have no answer.
-func (p *planner) domainsOf(f *plannedFrame, first uint32, answered jobfiles.RowSet) []string {
-	list := f.domains[:0]
-	for i := range f.fr.Block.Rows {
-		press.Yield(i)
-		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || answered.Has(first+uint32(i)) {
-			continue
-		}
-		domain := ""
-		a, err := engine.ParseTrimmed(string(f.fr.Block.Email(i)))
-		suppressed := err == nil && p.c.cfg.Suppress != nil && p.c.cfg.Suppress(a)
-		if err == nil && !suppressed && !p.job.Test && !p.job.NoSMTP {
-			domain = a.Domain()
-		}
-		list = append(list, domain)
-	}
-	return list
-}
-
-func (p *planner) count(domains []string) {
-	p.plan.Addresses += int64(len(domains))
-	for _, d := range domains {
-		switch n, known := p.domains[d]; {
-		case d == "":
-			p.plan.Unasked++
-		case known:
-			p.domains[d] = n + 1
-		case len(p.domains) >= maxPlanned:
-			p.plan.Uncounted++
-		default:
-			p.domains[strings.Clone(d)] = 1 // do not keep the text of the block
-		}
-	}
 }
 
 // lookUp finds the routes of the domains and adds their recipients to the plan. Domains not found within limit are uncounted.
@@ -202,27 +183,13 @@ func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
 		close(found)
 	}()
 	for d := range found {
-		p.addDomain(&d)
+		n := p.domains[d.name]
+		switch {
+		case isUnresolved(&d):
+			p.plan.Uncounted += int64(n)
+		case !p.tally.Add(&d.route.Route, d.name, plan.Expect(n, p.plan.Refused)):
+			p.plan.Unasked += int64(n)
+		}
 	}
 	return ctx.Err()
-}
-
-// addDomain adds the recipients of a domain to the plan.
-func (p *planner) addDomain(d *domain) {
-	n := p.domains[d.name]
-	switch {
-	case isUnresolved(d):
-		p.plan.Uncounted += int64(n)
-	case !p.tally.Add(&d.route.Route, d.name, plan.Expect(n, p.plan.Refused)):
-		p.plan.Unasked += int64(n)
-	}
-}
-
-// answeredOf returns the set of a job's answered rows.
-func (c *Coordinator) answeredOf(j *store.Job) (jobfiles.RowSet, error) {
-	if job := c.runningJobOf(j.ID); job != nil {
-		return job.answered, nil
-	}
-	answered, _, err := c.answeredRows(j)
-	return answered, err
 }

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"probity/coordinator/chunks"
-	"probity/coordinator/csvfile"
 	"probity/internal/pipeline"
 )
 
@@ -13,12 +12,6 @@ type bufferPools struct {
 	rows     pipeline.Pool[chunks.Block]
 	counts   pipeline.Pool[countBuffer]
 	buffers  pipeline.Pool[buffer]
-}
-
-func (s *bufferPools) init() {
-	s.received.Reset = (*receivedBlock).clearForReuse
-	s.frames.Reset = (*splitFrame).clearForReuse
-	s.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
 }
 
 // buffer is scratch memory of one goroutine.

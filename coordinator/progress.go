@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/store"
 )
 
 const (
@@ -15,11 +14,8 @@ const (
 	stallAfter  = time.Minute // without a probed row: the ETA is then unknown
 )
 
-// reasons is the number of reasons, including that of VALID.
-const reasons = engine.Reasons
-
 // answerCounts is the number of answered distinct addresses of a job, by reason. The engine knows the status of a reason.
-type answerCounts [reasons]int64
+type answerCounts [engine.Reasons]int64
 
 func (t *answerCounts) answered() (n int64) {
 	for _, m := range t {
@@ -30,7 +26,7 @@ func (t *answerCounts) answered() (n int64) {
 
 // progress is the displayed progress of a running job. Charges are counted from the log, not from here.
 type progress struct {
-	counts [reasons]atomic.Int64 // distinct addresses answered
+	counts [engine.Reasons]atomic.Int64 // distinct addresses answered
 
 	mu             sync.Mutex // guards all below
 	startedAt      time.Time  // start of the current work
@@ -44,11 +40,13 @@ type point struct {
 	n  int64
 }
 
-func (p *progress) begin(_ *store.Job, now time.Time) {
+// begin begins the rate: answers read from the log do not count for it.
+func (p *progress) begin(now time.Time) {
+	n := p.answered()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.points = append(p.points[:0], point{at: now})
-	p.startedAt, p.lastActivity = now, now
+	p.points = []point{{now, n}}
+	p.startedAt, p.answeredBefore, p.lastActivity = now, n, now
 }
 
 // noteActivity records that rows were probed.
@@ -58,22 +56,24 @@ func (p *progress) noteActivity(now time.Time) {
 	p.lastActivity = now
 }
 
-// stalled reports that no row was probed for stallAfter.
-func (p *progress) stalled(now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return now.Sub(p.lastActivity) > stallAfter
-}
-
-// eta estimates how long left more addresses take, at the rate since the work started; 0 if unknown.
-func (p *progress) eta(left int64, now time.Time) time.Duration {
+// pace returns the recent rate in addresses per second, how long left more addresses take at the rate since the work started (0 if
+// unknown), and whether no row was probed for stallAfter.
+func (p *progress) pace(left int64, now time.Time) (rate float64, eta time.Duration, stalled bool) {
 	n := p.answered()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n == p.answeredBefore {
-		return 0
+	if now.Sub(p.points[len(p.points)-1].at) >= rateEvery {
+		if p.points = append(p.points, point{now, n}); len(p.points) > rateSamples {
+			p.points = append(p.points[:0], p.points[1:]...)
+		}
 	}
-	return time.Duration(float64(now.Sub(p.startedAt)) / float64(n-p.answeredBefore) * float64(left))
+	if first := p.points[0]; now.After(first.at) {
+		rate = float64(n-first.n) / now.Sub(first.at).Seconds()
+	}
+	if n > p.answeredBefore {
+		eta = time.Duration(float64(now.Sub(p.startedAt)) / float64(n-p.answeredBefore) * float64(left))
+	}
+	return rate, eta, now.Sub(p.lastActivity) > stallAfter
 }
 
 func (p *progress) count(r engine.Reason) { p.counts[r].Add(1) }
@@ -88,31 +88,4 @@ func (p *progress) answerCounts() (t answerCounts) {
 func (p *progress) answered() int64 {
 	t := p.answerCounts()
 	return t.answered()
-}
-
-// rate returns the recent rate in addresses per second.
-func (p *progress) rate(now time.Time) float64 {
-	n := p.answered()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := p.points[len(p.points)-1]
-	if now.Sub(last.at) >= rateEvery {
-		if p.points = append(p.points, point{now, n}); len(p.points) > rateSamples {
-			p.points = append(p.points[:0], p.points[1:]...)
-		}
-	}
-	first := p.points[0]
-	if took := now.Sub(first.at).Seconds(); took > 0 {
-		return float64(n-first.n) / took
-	}
-	return 0
-}
-
-// restart resets the rate: answers read from the log do not count for it.
-func (p *progress) restart(now time.Time) {
-	n := p.answered()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.points = append(p.points[:0], point{now, n})
-	p.startedAt, p.answeredBefore, p.lastActivity = now, n, now
 }

@@ -47,14 +47,6 @@ type openChunkKey struct {
 	due    int64  // Unix milliseconds; 0: at once
 }
 
-// dueTime is when the rows are due.
-func (k *openChunkKey) dueTime() time.Time {
-	if k.due == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(k.due).UTC()
-}
-
 // openChunk is rows of one key that are not flushed yet.
 type openChunk struct {
 	chunks.Builder
@@ -81,7 +73,7 @@ func (s *splitter) refill() error {
 			return err
 		}
 	}
-	return s.commitBuffers()
+	return s.logAnswers()
 }
 
 // isDue reports whether the chunk is better sent now than buffered further, by the backlog level of its class. While the scheduler

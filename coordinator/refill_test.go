@@ -9,6 +9,7 @@ import (
 
 	"probity/coordinator/chunks"
 	"probity/engine"
+	"probity/prober/wire"
 )
 
 // openChunkOf makes an open chunk with rows of so many hosts.
@@ -78,13 +79,13 @@ func TestBacklogLevels(t *testing.T) {
 	has(map[string]backlogLevel{"google": backlogReady}, true)
 	next, _ := c.scheduler.pick(time.Now())
 	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
-	dc := &dispatchedChunk{job: job, queue: next.queue, chunk: next.chunk, interval: next.interval, rows: &chunks.Rows{}}
-	c.scheduler.answered(dc, 500)
+	next.rows = &chunks.Rows{}
+	c.scheduler.answered(next, 500, wire.Held{})
 	has(map[string]backlogLevel{"google": backlogUnanswered}, false)
-	c.scheduler.answered(dc, 1)
+	c.scheduler.answered(next, 1, wire.Held{})
 	has(none, false)
-	dc.unanswered = 499
-	c.scheduler.chunkReturned(dc)
+	next.unanswered = 499
+	c.scheduler.chunkReturned(next)
 	require.Zero(t, c.scheduler.inFlight.unanswered)
 	require.Empty(t, job.queues)
 	c.scheduler.pick(time.Now())

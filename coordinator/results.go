@@ -42,13 +42,10 @@ func (c *Coordinator) Results(ctx context.Context, id string, f results.Filter, 
 	case !j.State.Finished() && !f.Partial:
 		return ErrNotReady
 	}
-	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == c.cfg.Stored.Format {
-		if f.Compress == c.cfg.Stored.Compress {
-			return c.copyStored(ctx, id, w, false)
-		}
-		if f.Compress == results.None && c.cfg.Stored.Compress == results.Zstd {
-			return c.copyStored(ctx, id, w, true)
-		}
+	stored := c.cfg.Stored
+	unpack := f.Compress == results.None && stored.Compress == results.Zstd
+	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == stored.Format && (unpack || f.Compress == stored.Compress) {
+		return c.copyStored(ctx, id, w, unpack)
 	}
 	if err := acquire(ctx, c.renderSlots); err != nil {
 		return err
@@ -124,11 +121,7 @@ func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
 	}
 	c.metrics.damaged.Add(1)
 	c.log.Error("the results of a job cannot be given", "job", j.ID, "error", wrong)
-	_, err := c.updateJob(j.ID, func(j *store.Job) error {
-		j.Damage = msgResultsDamaged
-		return nil
-	})
-	return errors.Join(wrong, err)
+	return errors.Join(wrong, c.setDamage(j.ID, msgResultsDamaged))
 }
 
 // makeOldAnswers makes the answers file of a job that an older version finished. Its totals must match the job's record.
@@ -225,7 +218,13 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 
 // openStored opens the result file that j names and verifies its checksum.
 func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (Stored, error) {
-	f, err := c.openResult(j)
+	var f Stored
+	var err error
+	if j.Result == "" {
+		f, err = c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), oldFileResults))
+	} else {
+		f, err = c.objects.Open(j.ID, j.Result)
+	}
 	if err != nil || c.verifiedFiles.has(j.ResultSHA, time.Now()) {
 		return f, err
 	}
@@ -239,13 +238,6 @@ func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (Stored, err
 	}
 	c.verifiedFiles.add(j.ResultSHA, time.Now())
 	return f, nil
-}
-
-func (c *Coordinator) openResult(j *store.Job) (Stored, error) {
-	if j.Result == "" {
-		return c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), oldFileResults))
-	}
-	return c.objects.Open(j.ID, j.Result)
 }
 
 // verifiedFiles remembers for a short time which result files were verified, by checksum, so that a file that is fetched in many

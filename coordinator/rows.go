@@ -19,20 +19,6 @@ func (c *Coordinator) flushAfter() time.Duration {
 
 const maxFlushAfter = 10 * jobfiles.FlushAfter // with any number of jobs
 
-// openRowsLog opens the log of the job's rows and reads which rows are answered and which were deferred.
-func (job *runningJob) openRowsLog() error {
-	if err := job.c.migrateLog(job.dir); err != nil {
-		return err
-	}
-	disk := job.c.cfg.FS
-	log, end, err := jobfiles.OpenRows(disk, disk.PathJoin(job.dir, fileRows), job.c.flushAfter, job.replay)
-	if err != nil {
-		return err
-	}
-	job.log = log
-	return job.c.recordDamage(job.record.ID, end)
-}
-
 // replay applies a group of the log.
 func (job *runningJob) replay(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
@@ -52,15 +38,10 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 	})
 }
 
-// recordDamage logs damaged groups of a log and records them in the job.
-func (c *Coordinator) recordDamage(job string, end jobfiles.LogEnd) error {
-	if end.Damaged == 0 {
-		return nil
-	}
-	c.metrics.damaged.Add(int64(end.Damaged))
-	c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", job, "groups", end.Damaged)
+// setDamage sets what a job shows of damage to its files.
+func (c *Coordinator) setDamage(job, what string) error {
 	_, err := c.updateJob(job, func(j *store.Job) error {
-		j.Damage = msgAskedAgain
+		j.Damage = what
 		return nil
 	})
 	return err
@@ -69,18 +50,13 @@ func (c *Coordinator) recordDamage(job string, end jobfiles.LogEnd) error {
 // logRow returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a cache.
 func logRow(a *chunks.Row, k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
 	v.Flags = a.Flags
-	setVerifiedAt(v, now)
+	if v.VerifiedAt.IsZero() {
+		v.VerifiedAt = now
+	}
 	v.Score = engine.Score(v, now)
 	r := jobfiles.Row{Number: a.Number, Kind: k, Verdict: v, Suggestion: a.Suggestion}
 	if a.Route != nil {
 		r.MX = a.Route.Mx
 	}
 	return r
-}
-
-// setVerifiedAt sets the time of a verdict if it has none.
-func setVerifiedAt(v *engine.Verdict, now time.Time) {
-	if v.VerifiedAt.IsZero() {
-		v.VerifiedAt = now
-	}
 }

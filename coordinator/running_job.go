@@ -54,30 +54,37 @@ type runningJob struct {
 	duplicates duplicateCount
 }
 
-func (c *Coordinator) newRunningJob(ctx context.Context, j *store.Job) *runningJob {
-	return &runningJob{
-		c: c, record: j, dir: c.dir(j.ID), ctx: ctx, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
-		finished: make(chan struct{}), failed: make(chan error, 1), answered: jobfiles.NewRowSet(j.Rows),
-		chunked: jobfiles.NewRowSet(j.Rows), deferred: newDeferredRows(time.Now()),
-	}
-}
-
-// open opens the job's files and reads from them what was done before.
+// open opens the job's files and reads from its log which rows are answered and which were deferred.
 func (job *runningJob) open() (err error) {
-	fs := job.c.cfg.FS
+	c, fs := job.c, job.c.cfg.FS
 	if err := json.Unmarshal(job.record.Dialect, &job.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	if job.upload, err = job.c.openUpload(job.record); err != nil {
+	if job.upload, err = c.openUpload(job.record); err != nil {
 		return err
 	}
-	job.progress.begin(job.record, time.Now())
-	if err := job.openRowsLog(); err != nil {
+	if err := c.migrateLog(job.dir); err != nil {
 		return err
 	}
-	if job.chunks, err = openChunkFile(fs, fs.PathJoin(job.dir, fileChunks)); err != nil {
+	log, end, err := jobfiles.OpenRows(fs, fs.PathJoin(job.dir, fileRows), c.flushAfter, job.replay)
+	if err != nil {
 		return err
 	}
+	job.log = log
+	if end.Damaged > 0 {
+		c.metrics.damaged.Add(int64(end.Damaged))
+		c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", job.record.ID, "groups", end.Damaged)
+		if err := c.setDamage(job.record.ID, msgAskedAgain); err != nil {
+			return err
+		}
+	}
+	path := fs.PathJoin(job.dir, fileChunks)
+	f, err := fs.Create(path, writeCategory)
+	if err != nil {
+		return err
+	}
+	job.chunks = &chunkFile{disk: fs, path: path, f: f, buffers: &c.pools.buffers}
+	job.progress.begin(time.Now())
 	return wholefile.SyncDir(fs, job.dir)
 }
 
@@ -104,18 +111,13 @@ func (job *runningJob) work() error {
 	stop()
 	job.dispatches.Wait()
 	all.Wait()
-	return errors.Join(err, job.pendingFailure(err), job.log.Close())
-}
-
-func (job *runningJob) pendingFailure(earlier error) error {
-	select {
-	case err := <-job.failed:
-		if earlier == nil {
-			return err
+	if err == nil {
+		select {
+		case err = <-job.failed:
+		default:
 		}
-	default:
 	}
-	return nil
+	return errors.Join(err, job.log.Close())
 }
 
 // fail ends the work; the first failure counts.
@@ -133,22 +135,15 @@ func (job *runningJob) checkFinished() {
 	}
 }
 
-// isShared reports whether a class is a provider that many sources share.
-func (job *runningJob) isShared(class string) bool {
-	p := job.c.table.Load().Provider(class)
-	return p != nil && p.Shared()
-}
-
-func (job *runningJob) close() error {
-	var errs []error
+func (job *runningJob) close() (err error) {
 	if job.log != nil && !job.logStarted {
-		errs = append(errs, job.log.Close())
+		err = job.log.Close()
 	}
 	if job.upload != nil {
-		errs = append(errs, job.upload.Close())
+		err = errors.Join(err, job.upload.Close())
 	}
 	if job.chunks != nil {
-		errs = append(errs, job.chunks.Close())
+		err = errors.Join(err, job.chunks.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -25,7 +25,7 @@ const classTail = "tail"
 // scheduler decides which chunk is sent next: job by job, class by class, so that neither a long job nor a slow route
 // delays others. It holds only chunk records; rows are read when a chunk is sent.
 type scheduler struct {
-	wake chan struct{}
+	wake wake
 
 	mu               sync.Mutex // guards all below, and the queues of every running job
 	jobs             []*runningJob
@@ -39,7 +39,7 @@ type scheduler struct {
 
 // newScheduler makes a scheduler that keeps at most recentMax recent rows unanswered.
 func newScheduler(recentMax int) *scheduler {
-	return &scheduler{wake: make(chan struct{}, 1), inFlight: inFlightLimit{recentMax: recentMax}}
+	return &scheduler{wake: make(wake, 1), inFlight: inFlightLimit{recentMax: recentMax}}
 }
 
 // classQueue is the chunks of one class of one job.
@@ -80,11 +80,11 @@ func (h *delayHeap) Pop() any {
 func (d *scheduler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, wait := d.pick(time.Now())
-		if next.job != nil {
-			next.job.dispatch(next)
+		if next == nil {
+			d.sleep(ctx, wait)
 			continue
 		}
-		d.sleep(ctx, wait)
+		go next.run()
 	}
 }
 
@@ -101,30 +101,24 @@ func (d *scheduler) sleep(ctx context.Context, wait time.Duration) {
 	}
 }
 
-func (d *scheduler) notify() {
+// wake is a notification. One that waits already is enough.
+type wake chan struct{}
+
+func (w wake) notify() {
 	select {
-	case d.wake <- struct{}{}:
+	case w <- struct{}{}:
 	default:
 	}
 }
 
-// pickedChunk is a chunk to send, with its class and job.
-type pickedChunk struct {
-	job   *runningJob // nil for none
-	queue *classQueue
-	chunk chunk
-
-	interval int // of the in-flight limit
-}
-
 // pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if unknown.
-func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
+func (d *scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = false
 	full, wait := d.inFlight.full(now)
 	if d.limitReached = full; full || d.dispatchedRows >= maxDispatchedRows || d.dispatchedChunks >= maxDispatched {
-		return pickedChunk{}, wait
+		return nil, wait
 	}
 	for range d.jobs {
 		job := d.jobs[d.nextJob%len(d.jobs)]
@@ -142,7 +136,7 @@ func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
 			d.dispatchedRows += int(c.rows)
 			d.dispatchedChunks++
 			job.dispatches.Add(1)
-			return pickedChunk{job, q, c, d.inFlight.add(int(c.rows), now)}, 0
+			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: d.inFlight.add(int(c.rows), now)}, 0
 		}
 		job.wantsMore.Store(true)
 		if len(job.delayed) > 0 {
@@ -152,42 +146,37 @@ func (d *scheduler) pick(now time.Time) (pickedChunk, time.Duration) {
 		}
 	}
 	d.idle = true
-	return pickedChunk{}, wait
+	return nil, wait
 }
 
-// answered stops counting n rows of a chunk that a prober has finished.
-func (d *scheduler) answered(dc *dispatchedChunk, n int) {
+// answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for a budget.
+func (d *scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	job, q := dc.job, dc.queue
 	d.mu.Lock()
-	now := time.Now()
 	d.inFlight.answered(dc.interval, n)
 	q.unanswered -= n
+	q.held.Rows += held.Rows - dc.held.Rows
+	if held.Rows > 0 {
+		q.held.Until = held.Until
+	}
+	dc.held = held
+	now := time.Now()
 	full, _ := d.inFlight.full(now)
 	wasEligible := q.eligible
 	job.markEligible(q, now)
 	wakeNeeded := d.limitReached && !full || !wasEligible && q.eligible
 	d.mu.Unlock()
 	if wakeNeeded {
-		d.notify()
+		d.wake.notify()
 	}
-}
-
-// setHeld records which rows of a chunk wait for a budget at the prober.
-func (d *scheduler) setHeld(dc *dispatchedChunk, held wire.Held) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	dc.queue.held.Rows += held.Rows - dc.held.Rows
-	if held.Rows > 0 {
-		dc.queue.held.Until = held.Until
-	}
-	dc.held = held
-	dc.job.markEligible(dc.queue, time.Now())
-	d.notify()
 }
 
 // chunkReturned stops counting a chunk. Its class pauses until the budget allows more, according to the prober.
 func (d *scheduler) chunkReturned(dc *dispatchedChunk) {
-	job, q, left, until := dc.job, dc.queue, dc.countUnanswered(), dc.budgetPause()
+	job, q, left, until := dc.job, dc.queue, dc.unanswered, dc.budgetPause()
+	if dc.rows == nil { // it was not read
+		left = int(dc.chunk.rows)
+	}
 	d.mu.Lock()
 	job.rateOf(q.class, time.Now()).answered += dc.answered
 	d.dispatchedRows -= int(dc.chunk.rows)
@@ -206,7 +195,7 @@ func (d *scheduler) chunkReturned(dc *dispatchedChunk) {
 	}
 	job.markEligible(q, now)
 	d.mu.Unlock()
-	d.notify()
+	d.wake.notify()
 }
 
 // add adds chunks of a job to their queues, or to delayed if they are not due.
@@ -223,7 +212,7 @@ func (d *scheduler) add(job *runningJob, chunks []chunk) {
 	}
 	job.wantsMore.Store(false)
 	d.mu.Unlock()
-	d.notify()
+	d.wake.notify()
 }
 
 // longestWait is the longest time that a row may wait: for a retry after a deferral, or for an hourly budget.
@@ -245,18 +234,13 @@ func (d *scheduler) addJob(job *runningJob) {
 	d.mu.Lock()
 	d.jobs = append(d.jobs, job)
 	d.mu.Unlock()
-	d.notify()
+	d.wake.notify()
 }
 
 func (d *scheduler) removeJob(job *runningJob) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range d.jobs {
-		if d.jobs[i] == job {
-			d.jobs = append(d.jobs[:i], d.jobs[i+1:]...)
-			return
-		}
-	}
+	d.jobs = slices.DeleteFunc(d.jobs, func(other *runningJob) bool { return other == job })
 }
 
 // moveDue moves due items to their queues. The scheduler is locked.
@@ -276,7 +260,7 @@ func (job *runningJob) enqueue(c chunk, now time.Time) {
 	q := job.queues[c.class]
 	if q == nil {
 		q = &classQueue{class: c.class, maxChunks: chunksPerRoute}
-		if c.class == classTail || job.isShared(c.class) {
+		if p := job.c.table.Load().Provider(c.class); c.class == classTail || p != nil && p.Shared() {
 			q.maxChunks = chunksPerProvider
 		}
 		job.queues[c.class] = q
@@ -299,7 +283,7 @@ func (job *runningJob) markEligible(q *classQueue, now time.Time) {
 	if q.class == classTail {
 		asked -= q.held.Rows // its other routes have their own budgets
 	}
-	if q.dispatched > 0 && asked >= windowsInFlight*job.c.window(q.class) {
+	if q.dispatched > 0 && asked >= windowsInFlight*job.c.budgets.window(q.class) {
 		return // more would only wait at the prober
 	}
 	q.eligible = true

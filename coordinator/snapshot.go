@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/wire"
 	"probity/store"
 )
 
@@ -49,15 +48,35 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 	if j.State.Finished() && j.Counts != nil {
 		return FinishedSnapshot(j), nil
 	}
-	if problem := c.problemOf(id); problem != "" {
-		j.Error = problem
-	}
 	s := Snapshot{Job: *j, ByStatus: map[engine.Status]int64{}, ByReason: map[string]int64{}}
-	if job := c.runningJobOf(id); job != nil {
-		job.describe(&s, time.Now())
+	c.mu.Lock()
+	r := c.runners[id]
+	if r == nil {
+		c.mu.Unlock()
 		return s, nil
 	}
-	c.describeIdle(&s)
+	job, counts, duplicates := r.running, r.lastCounts, r.lastDuplicates
+	s.Error = cmp.Or(r.failures.problem, s.Error)
+	c.mu.Unlock()
+	if job != nil {
+		now := time.Now()
+		counts = job.progress.answerCounts()
+		s.setCounts(&counts)
+		s.Processed = s.Answered + job.doneDuplicates(now, recountEvery) + j.Blank
+		if s.Answered == j.Unique {
+			s.Processed = j.Rows
+		}
+		c.scheduler.describe(job, &s, now)
+		return s, nil
+	}
+	// The job is paused, or its result is being written: it shows the last counts.
+	s.setCounts(&counts)
+	if s.Answered > 0 {
+		s.Processed = s.Answered + duplicates + s.Blank
+	}
+	if s.State == store.JobFinalizing && !s.Cancelled {
+		s.Processed = s.Rows
+	}
 	return s, nil
 }
 
@@ -75,24 +94,6 @@ func FinishedSnapshot(j *store.Job) Snapshot {
 	return s
 }
 
-// describeIdle fills in the last known counts of a job that is not running now: it is paused, or its result is being
-// written.
-func (c *Coordinator) describeIdle(s *Snapshot) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.runners[s.ID]
-	if r == nil {
-		return
-	}
-	s.setCounts(&r.lastCounts)
-	if s.Answered > 0 {
-		s.Processed = s.Answered + r.lastDuplicates + s.Blank
-	}
-	if s.State == store.JobFinalizing && !s.Cancelled {
-		s.Processed = s.Rows
-	}
-}
-
 // setCounts fills in the answer counts.
 func (s *Snapshot) setCounts(t *answerCounts) {
 	s.Answered = t.answered()
@@ -105,75 +106,68 @@ func (s *Snapshot) setCounts(t *answerCounts) {
 	}
 }
 
-func (job *runningJob) describe(s *Snapshot, now time.Time) {
-	t := job.progress.answerCounts()
-	s.setCounts(&t)
-	s.Processed = s.Answered + job.doneDuplicates(now, recountEvery) + job.record.Blank
-	if s.Answered == job.record.Unique {
-		s.Processed = job.record.Rows
-	}
-	s.Rate = job.progress.rate(now)
-	job.c.scheduler.describe(job, s, now)
-}
-
-// describe adds the rows that wait at the scheduler and at probers, and the ETA.
+// describe adds the rows that wait at the scheduler and at probers, the rate, and the ETA. That is 0 (unknown) while the ETA of a
+// class is unknown, or while the job is stalled though rows need no budget. A class that waits for no budget uses its own rate, or
+// the job's until it has one.
 func (d *scheduler) describe(job *runningJob, s *Snapshot, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	slow := waitTotals{now: now, byClass: map[string]*WaitingClass{}}
 	for _, q := range job.queues {
-		until := q.pausedUntil
+		until, held := q.pausedUntil, q.held.Until
+		if least := now.Add(time.Second); held.Before(least) {
+			held = least // held rows wait for a budget, even if the reported time has passed
+		}
 		if q.held.Rows > 0 && q.held.Rows >= q.unanswered { // ready rows come after rows that all wait for a budget
-			until = laterOf(q.held.Until, now.Add(time.Second))
+			until = held
 		}
 		for i := range q.ready {
-			slow.add(q.class, q.ready[i].rows, until)
+			slow.add(q.class, int64(q.ready[i].rows), until)
 		}
-		slow.addAsked(q.class, q.unanswered, q.held)
+		waiting := min(q.held.Rows, q.unanswered)
+		if waiting > 0 {
+			slow.add(q.class, int64(waiting), held)
+		}
+		if q.unanswered > 0 {
+			slow.class(q.class).asked += int64(q.unanswered - waiting)
+		}
 	}
+	var least time.Duration // the job cannot end before
 	for i := range job.delayed {
 		x := &job.delayed[i]
-		s.ETA = max(s.ETA, x.at.Sub(now)) // the job cannot end before
+		least = max(least, x.at.Sub(now))
 		switch {
 		case x.queue != nil: // its rows were counted above
 		case x.chunk.attempt > 0:
 			s.PendingRetry += int64(x.chunk.rows)
 		default:
-			slow.add(x.chunk.class, x.chunk.rows, x.at)
+			slow.add(x.chunk.class, int64(x.chunk.rows), x.at)
 		}
 	}
 	if a, ok := job.c.cfg.Prober.(absentNodeWaiter); ok && slow.budget > 0 {
-		s.ETA = max(s.ETA, a.Awaited().Sub(now))
+		least = max(least, a.Awaited().Sub(now))
 	}
 	if n := job.unresolvedRows.Load(); n > 0 {
 		slow.byClass[classDNS] = &WaitingClass{Class: classDNS, Rows: n}
 	}
-	s.ETA = job.eta(s.ETA, slow.byClass, now)
-	s.WaitingBudget, s.Waiting = slow.budget, slow.longest()
-}
-
-// eta estimates when the job ends, not before least. It is 0 (unknown) while the ETA of a class is unknown, or while the job is
-// stalled though rows need no budget.
-// A class that waits for no budget uses its own rate, or the job's until it has one. The scheduler is locked.
-func (job *runningJob) eta(least time.Duration, classes map[string]*WaitingClass, now time.Time) time.Duration {
 	left := job.remaining()
-	average := job.progress.eta(left, now)
-	end, known, stalled := max(least, average), left == 0 || average > 0, job.progress.stalled(now)
-	for class, one := range classes {
+	rate, average, stalled := job.progress.pace(left, now)
+	end, known := max(least, average), left == 0 || average > 0
+	for class, one := range slow.byClass {
 		switch cr := job.rates[class]; {
 		case class == classDNS:
 		case cr != nil && cr.answered > 0:
-			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now, job.c.expectedRate(class))
+			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now, float64(job.c.budgets.refusalsPerHour(class))/DefaultRefused)
 		case one.budget == 0:
 			one.ETA = average
 		}
 		known = known && one.ETA > 0 && (!stalled || one.Rows+one.asked == one.budget)
 		end = max(end, one.ETA)
 	}
-	if !known {
-		return 0
+	if known {
+		s.ETA = end
 	}
-	return end
+	s.Rate, s.WaitingBudget, s.Waiting = rate, slow.budget, slow.longest()
 }
 
 // absentNodeWaiter is a prober that knows until when rows may wait for an absent node. They are tried sooner, in case it is back.
@@ -198,34 +192,14 @@ func (w *waitTotals) class(class string) *WaitingClass {
 	return one
 }
 
-// addAsked adds rows that probers have. Held rows wait for a budget, even if the reported time has passed.
-func (w *waitTotals) addAsked(class string, asked int, held wire.Held) {
-	if asked == 0 {
-		return
-	}
-	n := min(held.Rows, asked)
-	if n > 0 {
-		w.add(class, uint32(n), laterOf(held.Until, w.now.Add(time.Second)))
-	}
-	w.class(class).asked += int64(asked - n)
-}
-
-// laterOf returns the later of two times.
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func (w *waitTotals) add(class string, rows uint32, until time.Time) {
+func (w *waitTotals) add(class string, rows int64, until time.Time) {
 	one := w.class(class)
-	one.Rows += int64(rows)
+	one.Rows += rows
 	if !until.After(w.now) {
 		return
 	}
-	one.budget += int64(rows)
-	w.budget += int64(rows)
+	one.budget += rows
+	w.budget += rows
 	if one.Until.IsZero() || until.Before(one.Until) {
 		one.Until = until
 	}
@@ -242,26 +216,4 @@ func (w *waitTotals) longest() (list []WaitingClass) {
 		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Class, b.Class))
 	})
 	return list[:min(len(list), maxWaitingClasses)]
-}
-
-// countLogged counts the answers in a job's log, once for each runner before its first step: after a start of the process the log
-// is all that is known of a job that is paused or waits for its turn.
-func (r *jobRunner) countLogged(j *store.Job) error {
-	if r.recounted {
-		return nil
-	}
-	r.recounted = true
-	answered, t, err := r.c.answeredRows(j)
-	if err != nil {
-		return err
-	}
-	duplicates, err := r.c.countDuplicates(j, answered)
-	if err != nil {
-		r.c.logUncounted(r.id, err)
-	}
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	r.lastCounts, r.lastDuplicates = t, duplicates
-	r.durable.rows = t.answered()
-	return nil
 }

@@ -3,11 +3,12 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"time"
 
+	"probity/coordinator/chunks"
+	"probity/coordinator/fleet"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/pipeline"
@@ -22,7 +23,6 @@ const (
 	sharedRowsOfRoute = 256      // rows of a narrow route in the tail before it gets chunks of its own
 	largeSplitBytes   = 24 << 20 // bytes of open chunks
 	smallSplitBytes   = 4 << 20
-	flushBatch        = 16                     // chunks that are written together
 	answerBatch       = 2 << 10                // answers of the split that are logged together
 	refillInterval    = 100 * time.Millisecond // least time between two refills of an idle scheduler
 	fewWaitingRows    = 4 << 10                // a split that only waits for the domains of this many rows releases its slot
@@ -60,37 +60,43 @@ type splitter struct {
 	routes         map[string]int // rows seen of a narrow route; bounded: after a reset its own chunks only come later
 	openBytes      int            // of openChunks
 	maxBytes       int
-	flushed        []pendingChunk
 	answers        []jobfiles.Row // answers not yet in the log
 	waitingRows    int
 	lastRefill     time.Time // last refill of the scheduler
 	rowsSkipped    bool      // this pass skipped rows
 	waitForDomains bool      // wait for domains instead of skipping rows
 	allRead        bool      // every row was read; only lookups are pending
-	releaseSlot    func()    // lets another split start; idempotent
 }
 
 // splitUpload splits the job's upload, without the rows that are done.
 func (job *runningJob) splitUpload() error {
-	sem, budget := job.c.largeSplitSlots, largeSplitBytes
+	c, sem, budget := job.c, job.c.largeSplitSlots, largeSplitBytes
 	if job.record.Rows < smallJobRows {
-		sem, budget = job.c.smallSplitSlots, smallSplitBytes
+		sem, budget = c.smallSplitSlots, smallSplitBytes
 	}
 	if err := acquire(job.ctx, sem); err != nil {
 		return err
 	}
-	releaseSlot := sync.OnceFunc(func() { <-sem })
+	releaseSlot := sync.OnceFunc(func() { <-sem }) // lets another split start
 	defer releaseSlot()
 	ctx, stop := context.WithCancel(job.ctx)
 	s := &splitter{
-		job: job, domains: newDomains(ctx, job.c.cfg.Resolver, job.c.cfg.Lookups), openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{},
-		maxBytes: budget, releaseSlot: releaseSlot, policy: engine.Policy{Schedule: job.c.table.Load().Schedule},
+		job: job, openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{}, maxBytes: budget,
+		policy: engine.Policy{Schedule: c.table.Load().Schedule},
+		domains: &domains{
+			ctx: ctx, resolver: c.cfg.Resolver, lookups: c.cfg.Lookups, recent: map[string]*domain{}, older: map[string]*domain{},
+			lookupQueue: make(chan *domain, maxWaitingDomains), results: make(chan *domain, maxWaitingDomains),
+		},
 	}
-	defer s.domains.close()
-	defer stop()
+	defer func() {
+		stop()
+		close(s.domains.lookupQueue)
+		s.domains.all.Wait()
+	}()
 	for {
 		s.rowsSkipped = false
-		if err := s.splitFrames(); err != nil {
+		fill := pipeline.Indexes(job.ctx, len(job.upload.Frames), func(f *splitFrame, i int) { f.index = i })
+		if err := pipeline.Run(&c.pools.frames, c.workers, fill, s.readFrame, s.addFrame); err != nil {
 			return err
 		}
 		if !s.rowsSkipped {
@@ -98,21 +104,28 @@ func (job *runningJob) splitUpload() error {
 		}
 		s.waitForDomains = true
 	}
-	return s.finish()
-}
-
-// splitFrames makes one pass over the upload; frames are read and parsed in parallel.
-func (s *splitter) splitFrames() error {
-	next := 0
-	fill := func(f *splitFrame) error {
-		if next == len(s.job.upload.Frames) {
-			return io.EOF
+	// The last domains. A name server that does not answer takes seconds; few rows wait then, so other jobs are split meanwhile.
+	s.domains.recent, s.domains.older, s.allRead = nil, nil, true
+	for released := false; s.domains.pending > 0; {
+		if !released && s.waitingRows <= fewWaitingRows {
+			if err := s.flushAll(); err != nil {
+				return err
+			}
+			released = true
+			releaseSlot()
 		}
-		f.index = next
-		next++
-		return s.job.ctx.Err()
+		if err := s.routeResolved(true); err != nil {
+			return err
+		}
 	}
-	return pipeline.Run(&s.job.c.pools.frames, s.job.c.workers, fill, s.readFrame, s.addFrame)
+	if err := s.flushAll(); err != nil {
+		return err
+	}
+	job.unresolvedRows.Store(0)
+	job.deferred = nil
+	job.splitDone.Store(true)
+	job.checkFinished()
+	return nil
 }
 
 // readFrame finds the rows of a frame that must be verified.
@@ -128,23 +141,20 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 	f.rows = slices.Grow(f.rows[:0], len(f.fr.Block.Rows))
 	for i := range f.fr.Block.Rows {
 		press.Yield(i)
-		n := first + uint32(i)
-		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || job.answered.Has(n) || job.chunked.Has(n) {
+		r := splitRow{number: first + uint32(i)}
+		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || job.answered.Has(r.number) || job.chunked.Has(r.number) {
 			continue
 		}
-		f.rows = append(f.rows, job.readRow(n, f.fr.Block.Email(i)))
+		text := string(f.fr.Block.Email(i))
+		if r.addr, err = engine.ParseTrimmed(text); err != nil {
+			r.invalid = true
+			r.suggestion, _ = engine.Guess(text)
+		} else {
+			r.flags = job.c.currentLists().Flags(r.addr)
+		}
+		f.rows = append(f.rows, r)
 	}
 	return nil
-}
-
-func (job *runningJob) readRow(n uint32, mail []byte) splitRow {
-	text := string(mail)
-	a, err := engine.ParseTrimmed(text)
-	if err != nil {
-		guess, _ := engine.Guess(text)
-		return splitRow{number: n, invalid: true, suggestion: guess}
-	}
-	return splitRow{number: n, addr: a, flags: job.c.currentLists().Flags(a)}
 }
 
 func (s *splitter) addFrame(f *splitFrame) error {
@@ -160,16 +170,31 @@ func (s *splitter) addFrame(f *splitFrame) error {
 	return s.job.ctx.Err()
 }
 
+// addRow routes a row once the route of its domain is known. A row that needs no route is answered: bad syntax, a test key, or a
+// suppressed address.
 func (s *splitter) addRow(r splitRow) error {
-	if r.invalid || s.job.record.Test || s.suppressed(r.addr) {
-		return s.answerUnrouted(r)
+	c := s.job.c
+	if r.invalid || s.job.record.Test || c.cfg.Suppress(r.addr) {
+		now := time.Now()
+		a := chunks.Row{Number: r.number, Flags: r.flags, Suggestion: r.suggestion}
+		var v engine.Verdict
+		switch {
+		case r.invalid:
+			v = engine.Judge(&engine.Evidence{SyntaxBad: true}, s.policy, now)
+		case s.job.record.Test && c.cfg.TestVerdict != nil:
+			v = c.cfg.TestVerdict(r.addr)
+			a.Flags |= v.Flags
+		default:
+			v = engine.VerdictFor(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, r.flags, now)
+		}
+		return s.answerRow(&a, &v, now)
 	}
 	for drained := false; ; {
 		d := s.domains.get(r.addr.Domain())
 		switch {
 		case d != nil && d.resolved:
 			return s.routeRow(r, d)
-		case d != nil && s.waitingRows < maxWaitingRows || d == nil && s.domains.open() < maxWaitingDomains && s.waitingRows < maxWaitingRows:
+		case s.waitingRows < maxWaitingRows && (d != nil || s.domains.pending < maxWaitingDomains):
 			if d == nil {
 				d = s.domains.startLookup(r.addr.Domain())
 			}
@@ -214,29 +239,40 @@ func (s *splitter) routeResolved(wait bool) error {
 	}
 }
 
-// finish waits for the last domains and flushes the rest. A name server that does not answer takes seconds; few rows wait
-// then, so other jobs are split meanwhile.
-func (s *splitter) finish() error {
-	s.domains.forget()
-	s.allRead = true
-	for left := false; s.domains.open() > 0; {
-		if !left && s.waitingRows <= fewWaitingRows {
-			if err := s.flushAll(); err != nil {
-				return err
-			}
-			left = true
-			s.releaseSlot()
-		}
-		if err := s.routeResolved(true); err != nil {
-			return err
-		}
+// routeRow answers a row whose route is known, or adds it to an open chunk if it needs SMTP.
+func (s *splitter) routeRow(r splitRow, d *domain) error {
+	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
+	a := chunks.Row{Number: r.number, Flags: r.flags, Route: &d.route}
+	if !d.noSuggestion {
+		a.Suggestion = s.job.c.currentLists().Suggest(r.addr)
+		d.noSuggestion = a.Suggestion == ""
 	}
-	if err := s.flushAll(); err != nil {
-		return err
+	now := time.Now()
+	if engine.Next(&ev, s.policy, now).Kind != engine.StepAsk {
+		v := engine.Judge(&ev, s.policy, now)
+		return s.answerRow(&a, &v, now)
 	}
-	s.job.unresolvedRows.Store(0)
-	s.job.deferred = nil
-	s.job.splitDone.Store(true)
-	s.job.checkFinished()
+	s.job.chunked.Add(r.number)
+	a.Mailbox = r.addr.Mailbox()
+	return s.bufferRow(&a)
+}
+
+func (s *splitter) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) error {
+	if !s.job.answered.Add(a.Number) {
+		return nil
+	}
+	s.job.progress.count(v.Reason)
+	s.job.c.metrics.rows[v.Status].Add(1)
+	s.answers = append(s.answers, logRow(a, jobfiles.Final, v, now))
+	if len(s.answers) >= answerBatch {
+		return s.logAnswers()
+	}
 	return nil
+}
+
+func (s *splitter) logAnswers() error {
+	err := s.job.log.Add(s.answers)
+	clear(s.answers)
+	s.answers = s.answers[:0]
+	return err
 }

@@ -92,11 +92,17 @@ func (r *jobRunner) handleFailure(ctx context.Context, cause error) error {
 	return nil
 }
 
-// giveUp fails the job.
+// giveUp fails the job, without a charge.
 func (r *jobRunner) giveUp(ctx context.Context, cause error, message string) error {
 	r.c.log.Error("job failed", "job", r.id, "error", cause)
 	r.c.metrics.stepFailures[failureFinal].Add(1)
-	err := r.c.failJob(r.id, message)
+	j, err := r.c.Job(r.id)
+	if err == nil {
+		done := *j
+		done.State, done.Error = store.JobFailed, message
+		setFinishedNow(&done)
+		err = r.c.commitFinished(j, &done)
+	}
 	if errors.Is(err, store.ErrBroken) {
 		return err
 	}
@@ -121,24 +127,8 @@ func (r *jobRunner) waitForRetry(ctx context.Context, cause error, message strin
 	}
 }
 
-// clearFailures resets the failures after a successful step.
-func (r *jobRunner) clearFailures() {
-	r.failures.count = 0
-	r.setProblem("")
-}
-
 func (r *jobRunner) setProblem(problem string) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	r.failures.problem = problem
-}
-
-// problemOf returns why a job makes no progress, empty if it does.
-func (c *Coordinator) problemOf(id string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.runners[id]; r != nil {
-		return r.failures.problem
-	}
-	return ""
 }

@@ -42,9 +42,6 @@ type scheduledRetry struct {
 
 func (ud *unresolvedDomains) held() int { return len(ud.undecided) + len(ud.scheduled) }
 
-// isIdle reports that no domain is held and no resolver check is in progress.
-func (ud *unresolvedDomains) isIdle() bool { return !ud.checking && ud.held() == 0 }
-
 // setHeld marks a domain as held or not, and counts its rows.
 func (ud *unresolvedDomains) setHeld(x *domain, held bool) {
 	if x.held = held; held {
@@ -86,11 +83,6 @@ func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	}
 	ud.undecided = append(ud.undecided, x)
 	return false
-}
-
-// wantsCheck reports whether enough lookups failed in a row to check the resolver.
-func (ud *unresolvedDomains) wantsCheck(now time.Time) bool {
-	return ud.failuresInRow >= failuresForCheck && !ud.checking && !now.Before(ud.suspectUntil)
 }
 
 // checkDone handles the result of the resolver check; working: the resolver answered.
@@ -144,12 +136,4 @@ func (ud *unresolvedDomains) release(idle bool, now time.Time) *domain {
 	ud.undecided = ud.undecided[1:]
 	ud.setHeld(x, false)
 	return x
-}
-
-// wait returns how long to wait for a result at most.
-func (ud *unresolvedDomains) wait(until, now time.Time) time.Duration {
-	if len(ud.scheduled) > 0 && ud.scheduled[0].at.Before(until) {
-		until = ud.scheduled[0].at
-	}
-	return until.Sub(now)
 }

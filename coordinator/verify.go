@@ -33,25 +33,22 @@ const tableTries = 5
 
 // Single verifies one address before ctx ends. Syntax, lists and DNS are checked here; the rest goes to the prober.
 // An error is our own failure, never a fact about the address.
-func (c *Coordinator) Single(ctx context.Context, q Request) (Answer, error) {
+func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err error) {
 	if !q.LowPriority {
 		c.singleLoad.Called(time.Now())
 	}
-	a, err := c.single(ctx, q)
-	if err == nil {
-		c.metrics.singles[a.Verdict.Status].Add(1)
-	}
-	return a, err
-}
-
-func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
+	defer func() {
+		if err == nil {
+			c.metrics.singles[out.Verdict.Status].Add(1)
+		}
+	}()
 	policy := engine.Policy{Schedule: c.table.Load().Schedule, Details: true}
 	addr, err := engine.ParseTrimmed(q.Email)
 	if err != nil {
 		guess, _ := engine.Guess(q.Email)
 		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, time.Now()), Suggestion: guess}, nil
 	}
-	out := Answer{Address: addr}
+	out.Address = addr
 	if !q.NoSuggestion {
 		out.Suggestion = c.currentLists().Suggest(addr)
 	}
@@ -61,7 +58,7 @@ func (c *Coordinator) single(ctx context.Context, q Request) (Answer, error) {
 		out.Verdict = c.cfg.TestVerdict(addr)
 		out.Verdict.Flags |= flags
 		return out, nil
-	case c.cfg.Suppress != nil && c.cfg.Suppress(addr):
+	case c.cfg.Suppress(addr):
 		out.Verdict = engine.VerdictFor(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, flags, time.Now())
 		return out, nil
 	}

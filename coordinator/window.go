@@ -1,7 +1,9 @@
 package coordinator
 
 import (
+	"cmp"
 	"slices"
+	"sync/atomic"
 
 	"probity/engine"
 	"probity/prober/wire"
@@ -14,27 +16,37 @@ const (
 	maxEligibleScan = 1024 // eligible classes that are compared for a pick
 )
 
+// classBudgets says what the budgets of a class allow.
+type classBudgets struct {
+	table *atomic.Pointer[engine.Table]
+	fleet sourceCounter // nil: the prober does not know its number of egress sources
+}
+
 // sourceCounter is a prober that knows its number of egress sources.
 type sourceCounter interface{ Sources() int }
 
-// providerOf returns the provider whose budgets apply to a class; nil for the tail, which is many routes.
-func (c *Coordinator) providerOf(class string) *engine.Provider {
-	if class == classTail {
-		return nil
+// sources returns how many egress sources there are.
+func (b *classBudgets) sources() int {
+	if b.fleet == nil {
+		return 1
 	}
-	table := c.table.Load()
-	if p := table.Provider(class); p != nil {
-		return p
-	}
-	return table.Unknown
+	return b.fleet.Sources()
 }
 
-// sourcesOf returns how many egress sources probe a provider.
-func (c *Coordinator) sourcesOf(p *engine.Provider) int {
-	if s, ok := c.cfg.Prober.(sourceCounter); ok {
-		return p.Sources(max(1, s.Sources()))
+// limitsOf returns the limits of a class, of one egress source, and how many sources probe it; of the tail, those of one route.
+func (b *classBudgets) limitsOf(class string) (engine.Limits, int) {
+	table := b.table.Load()
+	p := cmp.Or(table.Provider(class), table.Unknown)
+	if b.fleet == nil {
+		return p.Limits, 1
 	}
-	return 1
+	return p.Limits, p.Sources(max(1, b.fleet.Sources()))
+}
+
+// refusalsPerHour returns how many refusals the budgets of a class allow in an hour; 0: any number.
+func (b *classBudgets) refusalsPerHour(class string) int {
+	limits, sources := b.limitsOf(class)
+	return limits.RefusalsPerHour * sources
 }
 
 // tailWindow is the window of the tail. Each of its rows may be a route of its own, which takes some kilobytes at the prober while
@@ -43,22 +55,40 @@ const tailWindow = wire.MaxRows
 
 // window returns how many rows of a class its budgets allow in about a minute if half of them are refused; maxUnanswered if the
 // prober does not know its number of egress sources.
-func (c *Coordinator) window(class string) int {
-	p := c.providerOf(class)
-	if _, ok := c.cfg.Prober.(sourceCounter); !ok {
+func (b *classBudgets) window(class string) int {
+	if b.fleet == nil {
 		return maxUnanswered
 	}
-	if p == nil {
+	if class == classTail {
 		return tailWindow
 	}
-	rows, sources := maxUnanswered, c.sourcesOf(p)
-	if n := p.Limits.RecipientsPerMinute; n > 0 {
+	rows := maxUnanswered
+	limits, sources := b.limitsOf(class)
+	if n := limits.RecipientsPerMinute; n > 0 {
 		rows = min(rows, n*sources)
 	}
-	if n := p.Limits.RefusalsPerHour; n > 0 {
+	if n := limits.RefusalsPerHour; n > 0 {
 		rows = min(rows, 2*n*sources) // an hourly budget may be used in a burst
 	}
 	return rows
+}
+
+// chunkRows is how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not
+// fill the in-flight limit.
+func (b *classBudgets) chunkRows(class string) int {
+	return min(max(minChunkRows, windowsInFlight*b.window(class)), wire.MaxRows)
+}
+
+// hours returns how many hours of budgets rows of a class need if all are refused; in the tail, rows of one route.
+func (b *classBudgets) hours(class string, rows float64) float64 {
+	if class == classTail {
+		rows = min(rows, sharedRowsOfRoute)
+	}
+	n := b.refusalsPerHour(class)
+	if n == 0 {
+		return 0
+	}
+	return rows / float64(n)
 }
 
 // A backlog is long if it keeps its budgets busy for a day when a tenth of its rows is refused. Even use of each hour prolongs it by
@@ -68,41 +98,37 @@ const (
 	refusedOneIn     = 10
 )
 
-// longBacklog reports whether the hourly budgets of a class are to be used evenly, so that each hour leaves some for short jobs.
-// That is so if the class's backlog, of all jobs, is long, or if another class of the job will take a day, and longer than this
-// one would if all of its rows were refused.
-func (d *scheduler) longBacklog(job *runningJob, class string) bool {
+// compare compares a job with the other scheduled ones. short: it has far fewer rows left than another one. longBacklog: the hourly
+// budgets of a class of it are to be used evenly, so that each hour leaves some for short jobs. That is so if the class's backlog, of
+// all jobs, is long, or if another class of the job will take a day, and longer than this one would if all of its rows were refused.
+func (d *scheduler) compare(job *runningJob, class string) (short, longBacklog bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	rows := 0.0
+	rows, largest := 0.0, int64(0)
 	for _, one := range d.jobs {
 		if q := one.queues[class]; q != nil {
 			rows += float64(q.rows+q.unanswered) * one.splitFactor()
 		}
+		largest = max(largest, one.remaining())
 	}
-	most, longest := job.c.budgetHours(class, rows), 0.0
+	short = shortJobRatio*job.remaining() <= largest
+	most, longest := job.c.budgets.hours(class, rows), 0.0
 	if most >= longBacklogHours*refusedOneIn {
-		return true
+		return short, true
 	}
 	for _, q := range job.queues {
-		longest = max(longest, job.c.budgetHours(q.class, float64(q.rows+q.unanswered)))
+		longest = max(longest, job.c.budgets.hours(q.class, float64(q.rows+q.unanswered)))
 	}
 	longest *= job.splitFactor() / refusedOneIn
-	return most > 0 && longest >= max(longBacklogHours, most+1)
+	return short, most > 0 && longest >= max(longBacklogHours, most+1)
 }
 
-// budgetHours returns how many hours of budgets rows of a class need if all are refused; in the tail, rows of one route. The
-// scheduler is locked.
-func (c *Coordinator) budgetHours(class string, rows float64) float64 {
-	p := c.providerOf(class)
-	if p == nil {
-		p, rows = c.table.Load().Unknown, min(rows, sharedRowsOfRoute)
-	}
-	if p.Limits.RefusalsPerHour == 0 {
-		return 0
-	}
-	return rows / float64(p.Limits.RefusalsPerHour*c.sourcesOf(p))
-}
+// shortJobRatio is how many times longer another job must be for this one to count as short. A short job gets most of the
+// turns at each receiver: it ends soon, and delays the long one little.
+const shortJobRatio = 4
+
+// remaining returns how many addresses of the job have no verdict yet.
+func (job *runningJob) remaining() int64 { return job.record.Unique - job.progress.answered() }
 
 // splitFactor is the ratio of the job's remaining rows to those at the scheduler, while the job is split. The scheduler is locked.
 func (job *runningJob) splitFactor() float64 {
@@ -114,12 +140,6 @@ func (job *runningJob) splitFactor() float64 {
 		rows += q.rows + q.unanswered
 	}
 	return max(1, float64(job.remaining())/float64(max(1, rows)))
-}
-
-// chunkRows is how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not
-// fill the in-flight limit.
-func (c *Coordinator) chunkRows(class string) int {
-	return min(max(minChunkRows, windowsInFlight*c.window(class)), wire.MaxRows)
 }
 
 // nextEligible takes the next class: the one whose rows will take longest, so that all classes end together; each oldestEvery-th
@@ -145,5 +165,5 @@ func (job *runningJob) nextEligible() *classQueue {
 
 // windowsNeeded is how many windows the rows of a class fill: about the minutes that they take. The scheduler is locked.
 func (job *runningJob) windowsNeeded(q *classQueue) float64 {
-	return float64(q.rows) / float64(job.c.window(q.class))
+	return float64(q.rows) / float64(job.c.budgets.window(q.class))
 }

@@ -22,13 +22,13 @@ func (eightSources) Sources() int { return 8 }
 func TestLongestClassGoesFirst(t *testing.T) {
 	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable()})
 	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
-	require.Equal(t, wire.MaxRows, c.chunkRows("google"))
-	require.Equal(t, wire.MaxRows, c.chunkRows(classTail))
-	require.Equal(t, minChunkRows, c.chunkRows("mx.slow.example"))
+	require.Equal(t, wire.MaxRows, c.budgets.chunkRows("google"))
+	require.Equal(t, wire.MaxRows, c.budgets.chunkRows(classTail))
+	require.Equal(t, minChunkRows, c.budgets.chunkRows("mx.slow.example"))
 	var chunks []chunk
 	put := func(class string, n int) {
 		for range n {
-			chunks = append(chunks, chunk{class: class, rows: uint32(c.chunkRows(class))})
+			chunks = append(chunks, chunk{class: class, rows: uint32(c.budgets.chunkRows(class))})
 		}
 	}
 	put(classTail, 3)           // any rate
@@ -40,7 +40,7 @@ func TestLongestClassGoesFirst(t *testing.T) {
 	var order []string
 	for {
 		next, _ := c.scheduler.pick(time.Now())
-		if next.job == nil {
+		if next == nil {
 			break
 		}
 		order = append(order, next.queue.class)
@@ -60,23 +60,22 @@ func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
 	c.scheduler.add(job, slices.Repeat([]chunk{{class: classTail, rows: wire.MaxRows}}, 5))
 	c.scheduler.addJob(job)
-	pick := func() (all []pickedChunk) {
-		for next, _ := c.scheduler.pick(time.Now()); next.job != nil; next, _ = c.scheduler.pick(time.Now()) {
+	pick := func() (all []*dispatchedChunk) {
+		for next, _ := c.scheduler.pick(time.Now()); next != nil; next, _ = c.scheduler.pick(time.Now()) {
 			all = append(all, next)
 		}
 		return all
 	}
 	first := pick()
 	require.Len(t, first, windowsInFlight)
-	dc := &dispatchedChunk{job: job, queue: first[0].queue, chunk: first[0].chunk, interval: first[0].interval}
-	c.scheduler.setHeld(dc, wire.Held{Rows: wire.MaxRows / 2})
+	c.scheduler.answered(first[0], 0, wire.Held{Rows: wire.MaxRows / 2})
 	require.Len(t, pick(), 1)
 	require.Empty(t, pick())
-	c.scheduler.setHeld(dc, wire.Held{})
+	c.scheduler.answered(first[0], 0, wire.Held{})
 	require.Empty(t, pick(), "they are asked now")
-	c.scheduler.answered(dc, wire.MaxRows)
+	c.scheduler.answered(first[0], wire.MaxRows, wire.Held{})
 	require.Empty(t, pick(), "two chunks are there still")
-	c.scheduler.answered(&dispatchedChunk{job: job, queue: first[1].queue, chunk: first[1].chunk, interval: first[1].interval}, 1)
+	c.scheduler.answered(first[1], 1, wire.Held{})
 	require.Len(t, pick(), 1)
 }
 
@@ -114,7 +113,8 @@ func TestLongBacklog(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c.scheduler.jobs = test.jobs
-			require.Equal(t, test.want, c.scheduler.longBacklog(test.jobs[0], test.class))
+			_, longBacklog := c.scheduler.compare(test.jobs[0], test.class)
+			require.Equal(t, test.want, longBacklog)
 		})
 	}
 }

@@ -110,7 +110,7 @@ var otherCases = []string{
 	"engine/lists.Set.Suggest", "prober.readyQueue.resolveHosts", // of a domain without mail servers; of a host that a provider's rules name
 	"coordinator/jobfiles.UploadWriter.AddDuplicate", "coordinator.splitter.answerRow", // of a duplicate; of a row that needs no probe
 	"coordinator.runningJob.replay", "coordinator.Coordinator.remakeResults", // after a restart; results that were removed
-	"coordinator.Coordinator.resumeAsking", "coordinator.Coordinator.Results", // of a paused job; of a download
+	"coordinator.Coordinator.Results",                                                                                // of a download
 	"coordinator/fleet.Fleet.Verify", "coordinator/fleet.batchSplitter.assign", "coordinator/fleet.Fleet.verifyPart", // with a fleet
 	"coordinator/fleet.resultCollector.emitPart", "prober/wire/stream.Client.Verify", "prober/wire/stream.pendingBatch.follow",
 	"prober/wire/stream.serverStream.startBatch", "prober/wire/stream.runningBatch.verify", "prober/wire/stream.runningBatch.post",

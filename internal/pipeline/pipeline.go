@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -77,4 +78,17 @@ func Run[T any](items *Pool[T], workers int, fill, work, take func(*T) error) er
 		return nil
 	}
 	return ended
+}
+
+// Indexes returns a fill function of Run for n items, which sets the index of each, until ctx ends.
+func Indexes[T any](ctx context.Context, n int, set func(item *T, i int)) func(*T) error {
+	next := 0
+	return func(item *T) error {
+		if next == n {
+			return io.EOF
+		}
+		set(item, next)
+		next++
+		return ctx.Err()
+	}
 }

@@ -36,10 +36,10 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 var overLimit = map[string]int{
 	"bench: antique words":             1,
 	"bench: lines":                     4366,
-	"cmd/probity: lines":               4896,
-	"coordinator.Coordinator: methods": 116,
+	"cmd/probity: lines":               4893,
+	"coordinator.Coordinator: methods": 82,
 	"coordinator/fleet.Fleet: methods": 34,
-	"coordinator: lines":               7242,
+	"coordinator: lines":               5032,
 	"engine/smtp.Session: methods":     40,
 	"engine: lines":                    5253,
 	"prober.Prober: methods":           66,

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"probity/coordinator/jobdir"
 	"probity/internal/wholefile"
 )
 
@@ -41,14 +42,13 @@ func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(pa
 
 // linkJobs links the files of all jobs that are not linked yet.
 func (c *Coordinator) linkJobs(dir string) error {
-	disk := c.cfg.FS
-	ids, err := disk.List(disk.PathJoin(c.cfg.Dir, jobsFolder))
+	ids, err := c.cfg.FS.List(c.files.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, id := range ids {
 		if err == nil {
-			err = c.linkJob(id, disk.PathJoin(dir, jobsFolder, id))
+			err = c.linkJob(id, c.cfg.FS.PathJoin(dir, jobdir.FolderName, id))
 		}
 	}
 	return err
@@ -57,7 +57,7 @@ func (c *Coordinator) linkJobs(dir string) error {
 // linkJob links the files of one job. Files that disappear meanwhile belong to a job that has expired.
 func (c *Coordinator) linkJob(id, to string) error {
 	disk := c.cfg.FS
-	names, err := disk.List(c.dir(id))
+	names, err := disk.List(c.files.Path(id))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0 {
 		return nil
 	}
@@ -68,10 +68,10 @@ func (c *Coordinator) linkJob(id, to string) error {
 		if err != nil {
 			return err
 		}
-		if name == fileSpill || name == fileChunks || name == fileCallback || strings.HasSuffix(name, wholefile.New) {
+		if name == jobdir.FileSpill || name == jobdir.FileChunks || name == jobdir.FileCallback || strings.HasSuffix(name, wholefile.New) {
 			continue // incomplete, or made again when needed
 		}
-		err = disk.Link(disk.PathJoin(c.dir(id), name), disk.PathJoin(to, name))
+		err = disk.Link(c.files.Path(id, name), disk.PathJoin(to, name))
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}

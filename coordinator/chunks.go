@@ -39,7 +39,7 @@ type chunkFile struct {
 }
 
 func openChunkFile(disk vfs.FS, path string) (*chunkFile, error) {
-	f, err := disk.Create(path, writeCategory)
+	f, err := disk.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package coordinator
 
-import "time"
+import (
+	"time"
+
+	"probity/coordinator/plan"
+)
 
 // classRate is the progress of a job's class, from which its ETA is estimated. The scheduler's mutex guards it.
 type classRate struct {
@@ -31,7 +35,7 @@ func (c *Coordinator) expectedRate(class string) float64 {
 	} else if s, ok := c.cfg.Prober.(sourceCounter); ok {
 		sources = p.Sources(s.Sources())
 	}
-	return float64(p.Limits.RefusalsPerHour*sources) / DefaultRefused
+	return float64(p.Limits.RefusalsPerHour*sources) / plan.DefaultRefused
 }
 
 // eta estimates how long rows more rows take. While a class waits for a budget, the rate counts up to until, the end of that

@@ -51,7 +51,7 @@ func (c *Coordinator) countDuplicates(j *store.Job, answered jobfiles.RowSet) (d
 	if j.Duplicates == 0 {
 		return 0, nil
 	}
-	u, err := c.openUpload(j)
+	u, err := c.files.OpenUpload(j)
 	if err != nil {
 		return 0, err
 	}

@@ -70,7 +70,7 @@ func (r *jobRunner) run(ctx context.Context) error {
 
 // runStep runs one step with the job locked; done means that there is no further one.
 func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
-	unlock, err := r.c.lockJob(ctx, r.id)
+	unlock, err := r.c.files.Lock(ctx, r.id)
 	if err != nil {
 		return true, nil
 	}

@@ -19,9 +19,6 @@ import (
 	"probity/store"
 )
 
-// DefaultRefused is the assumed share of refused addresses.
-const DefaultRefused = 0.2
-
 // maxPlanned bounds the domains of one plan, and so its memory.
 const maxPlanned = 1 << 18
 
@@ -105,7 +102,7 @@ func (p *planner) countDomains(ctx context.Context) error {
 	if err := json.Unmarshal(p.job.Dialect, &dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	u, err := p.c.openUpload(p.job)
+	u, err := p.c.files.OpenUpload(p.job)
 	if err != nil {
 		return err
 	}
@@ -223,6 +220,6 @@ func (c *Coordinator) answeredOf(j *store.Job) (jobfiles.RowSet, error) {
 	if job := c.runningJobOf(j.ID); job != nil {
 		return job.answered, nil
 	}
-	answered, _, err := c.answeredRows(j)
+	answered, _, err := c.files.AnsweredRows(j)
 	return answered, err
 }

@@ -8,15 +8,12 @@ import (
 
 // bufferPools are the pools of one coordinator.
 type bufferPools struct {
-	received pipeline.Pool[receivedBlock]
-	frames   pipeline.Pool[splitFrame]
-	rows     pipeline.Pool[chunks.Block]
-	counts   pipeline.Pool[countBuffer]
-	buffers  pipeline.Pool[buffer]
+	frames  pipeline.Pool[splitFrame]
+	rows    pipeline.Pool[chunks.Block]
+	buffers pipeline.Pool[buffer]
 }
 
 func (s *bufferPools) init() {
-	s.received.Reset = (*receivedBlock).clearForReuse
 	s.frames.Reset = (*splitFrame).clearForReuse
 	s.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/coordinator/chunks"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -21,11 +22,11 @@ const maxFlushAfter = 10 * jobfiles.FlushAfter // with any number of jobs
 
 // openRowsLog opens the log of the job's rows and reads which rows are answered and which were deferred.
 func (job *runningJob) openRowsLog() error {
-	if err := job.c.migrateLog(job.dir); err != nil {
+	files := job.c.files
+	if err := files.MigrateLog(job.record.ID); err != nil {
 		return err
 	}
-	disk := job.c.cfg.FS
-	log, end, err := jobfiles.OpenRows(disk, disk.PathJoin(job.dir, fileRows), job.c.flushAfter, job.replay)
+	log, end, err := jobfiles.OpenRows(files.FS, files.Path(job.record.ID, jobdir.FileRows), job.c.flushAfter, job.replay)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 	}
 	return g.Deferred(func(row uint32, d jobfiles.Deferral) error {
 		if int64(row) >= job.record.Rows {
-			return fmt.Errorf("rows log: row %d of %d: %w", row, job.record.Rows, errDamaged)
+			return fmt.Errorf("rows log: row %d of %d: %w", row, job.record.Rows, jobfiles.ErrDamaged)
 		}
 		job.deferred.put(row, d)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"probity/coordinator/csvfile"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/internal/pipeline"
 	"probity/internal/wholefile"
@@ -20,7 +21,6 @@ import (
 type runningJob struct {
 	c       *Coordinator
 	record  *store.Job // as it was when the work started
-	dir     string
 	dialect csvfile.Dialect
 	ctx     context.Context
 
@@ -56,7 +56,7 @@ type runningJob struct {
 
 func (c *Coordinator) newRunningJob(ctx context.Context, j *store.Job) *runningJob {
 	return &runningJob{
-		c: c, record: j, dir: c.dir(j.ID), ctx: ctx, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
+		c: c, record: j, ctx: ctx, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
 		finished: make(chan struct{}), failed: make(chan error, 1), answered: jobfiles.NewRowSet(j.Rows),
 		chunked: jobfiles.NewRowSet(j.Rows), deferred: newDeferredRows(time.Now()),
 	}
@@ -68,17 +68,17 @@ func (job *runningJob) open() (err error) {
 	if err := json.Unmarshal(job.record.Dialect, &job.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	if job.upload, err = job.c.openUpload(job.record); err != nil {
+	if job.upload, err = job.c.files.OpenUpload(job.record); err != nil {
 		return err
 	}
 	job.progress.begin(job.record, time.Now())
 	if err := job.openRowsLog(); err != nil {
 		return err
 	}
-	if job.chunks, err = openChunkFile(fs, fs.PathJoin(job.dir, fileChunks)); err != nil {
+	if job.chunks, err = openChunkFile(fs, job.c.files.Path(job.record.ID, jobdir.FileChunks)); err != nil {
 		return err
 	}
-	return wholefile.SyncDir(fs, job.dir)
+	return wholefile.SyncDir(fs, job.c.files.Path(job.record.ID))
 }
 
 // work splits, sends and collects until no row is left to probe or ctx ends. All its goroutines have ended when it returns.

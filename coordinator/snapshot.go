@@ -251,7 +251,7 @@ func (r *jobRunner) countLogged(j *store.Job) error {
 		return nil
 	}
 	r.recounted = true
-	answered, t, err := r.c.answeredRows(j)
+	answered, t, err := r.c.files.AnsweredRows(j)
 	if err != nil {
 		return err
 	}
@@ -262,6 +262,6 @@ func (r *jobRunner) countLogged(j *store.Job) error {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	r.lastCounts, r.lastDuplicates = t, duplicates
-	r.durable.rows = t.answered()
+	r.durable.rows = r.lastCounts.answered()
 	return nil
 }

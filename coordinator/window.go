@@ -17,6 +17,14 @@ const (
 // sourceCounter is a prober that knows its number of egress sources.
 type sourceCounter interface{ Sources() int }
 
+// sources returns how many egress sources there are, as far as the prober knows.
+func (c *Coordinator) sources() int {
+	if s, ok := c.cfg.Prober.(sourceCounter); ok {
+		return s.Sources()
+	}
+	return 1
+}
+
 // providerOf returns the provider whose budgets apply to a class; nil for the tail, which is many routes.
 func (c *Coordinator) providerOf(class string) *engine.Provider {
 	if class == classTail {

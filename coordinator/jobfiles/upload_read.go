@@ -26,7 +26,7 @@ type Upload struct {
 }
 
 // OpenUpload opens an upload of a job and reads its index. An invalid one is ErrDamaged or ErrVersion.
-func OpenUpload(from Objects, job, name string, unpack Unpacker) (*Upload, error) {
+func OpenUpload(from *Folder, job, name string, unpack Unpacker) (*Upload, error) {
 	object, err := from.Open(job, name)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (u *Upload) readIndex(size int64) ([]byte, error) {
 	if at < 0 {
 		return nil, fmt.Errorf("%d bytes are no upload: %w", size, ErrDamaged)
 	}
-	if err := u.read(footer, at); err != nil {
+	if err := ReadFull(u.from, footer, at); err != nil {
 		return nil, err
 	}
 	if err := checkMagic("the upload", footer[len(footer)-len(uploadMagic):], uploadMagic); err != nil {
@@ -68,7 +68,7 @@ func (u *Upload) readIndex(size int64) ([]byte, error) {
 		return nil, fmt.Errorf("an index of %d bytes: %w", n, ErrDamaged)
 	}
 	b := make([]byte, n, n+8)
-	if err := u.read(b, at-int64(n)); err != nil {
+	if err := ReadFull(u.from, b, at-int64(n)); err != nil {
 		return nil, err
 	}
 	if xxh3.Hash(append(b, footer[:8]...)) != le.Uint64(footer[8:]) {
@@ -174,7 +174,7 @@ func (u *Upload) AppendFirstRows(dst []uint32, i int) ([]uint32, error) {
 
 // readSum fills b and verifies its checksum.
 func (u *Upload) readSum(b []byte, at int64, sum uint64) error {
-	if err := u.read(b, at); err != nil {
+	if err := ReadFull(u.from, b, at); err != nil {
 		return err
 	}
 	if xxh3.Hash(b) != sum {
@@ -183,8 +183,9 @@ func (u *Upload) readSum(b []byte, at int64, sum uint64) error {
 	return nil
 }
 
-func (u *Upload) read(b []byte, at int64) error {
-	n, err := u.from.ReadAt(b, at)
+// ReadFull reads exactly len(b) bytes at an offset of a file. A file that ends before is ErrDamaged.
+func ReadFull(f io.ReaderAt, b []byte, at int64) error {
+	n, err := f.ReadAt(b, at)
 	if n == len(b) {
 		return nil
 	}

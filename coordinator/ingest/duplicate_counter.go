@@ -1,13 +1,14 @@
-package coordinator
+package ingest
 
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
 
 	"probity/coordinator/csvfile"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/pipeline"
@@ -23,28 +24,22 @@ const (
 	dupWindows      = csvfile.MaxRows>>dupWindowBits + 1
 )
 
-// rowCounts is the result of counting a list.
-type rowCounts struct {
-	rows, blank, unique, duplicates int64
-}
-
-// duplicateCounter finds the rows that repeat the address of an earlier row. Addresses are compared by a 128-bit hash with a
-// random seed, so that no client can prepare collisions. An address that does not parse is compared as typed.
+// duplicateCounter finds the rows that repeat the address of an earlier row.
 type duplicateCounter struct {
-	seed   uint64
-	spill  *spill
-	counts rowCounts
-	fs     vfs.FS
-	dir    string
-	pool   *pipeline.Pool[countBuffer]
+	seed    uint64
+	spill   *spill
+	files   *jobdir.Dirs
+	job     string
+	buffers *pipeline.Pool[countBuffer]
 
-	domains domainCounts
+	rows, blank, unique, duplicates int64
+	domains                         map[string]int // addresses by domain, duplicates included; see consumerDomains
 }
 
-func newCounter(c *Coordinator, dir string, seed uint64) (*duplicateCounter, error) {
-	fs, pool := c.cfg.FS, &c.pools.counts
-	s, err := createSpill(fs, fs.PathJoin(dir, fileSpill), countPartitions, pool)
-	return &duplicateCounter{seed: seed, spill: s, fs: fs, dir: dir, pool: pool, domains: newDomainCounts(c.table.Load())}, err
+func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error) {
+	files := r.cfg.Files
+	s, err := createSpill(files.FS, files.Path(job, jobdir.FileSpill), countPartitions, &r.buffers)
+	return &duplicateCounter{seed: seed, spill: s, files: files, job: job, buffers: &r.buffers, domains: consumerDomains(r.cfg.Table())}, err
 }
 
 // appendHashes appends a record for each row of a block that has an address, and the domain of each address that parses. It is
@@ -70,9 +65,15 @@ func (c *duplicateCounter) appendHashes(dst []byte, domains []string, b *csvfile
 
 // add adds the records and domains of a block; blocks must come in row order.
 func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
-	c.domains.add(domains)
-	c.counts.rows += int64(rows)
-	c.counts.blank += int64(rows - len(recs)/countRecord)
+	for _, d := range domains {
+		if was, known := c.domains[d]; known {
+			c.domains[d] = was + 1
+		} else if len(c.domains) < maxCounted {
+			c.domains[strings.Clone(d)] = 1 // do not keep the text of the block
+		}
+	}
+	c.rows += int64(rows)
+	c.blank += int64(rows - len(recs)/countRecord)
 	for ; len(recs) > 0; recs = recs[countRecord:] {
 		if err := c.spill.add(int(recs[0]), recs[:countRecord]); err != nil {
 			return err
@@ -81,50 +82,65 @@ func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
 	return nil
 }
 
-// finish counts partition by partition and adds the duplicates to the upload.
-func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (rowCounts, error) {
-	dups, err := createSpill(c.fs, c.fs.PathJoin(c.dir, fileSpill+".duplicates"), dupWindows, c.pool)
-	if err != nil {
-		return rowCounts{}, err
-	}
-	var seen firstRows
-	for p := range countPartitions {
-		seen.reset()
-		err := c.spill.forEach(p, func(run []byte) error { return c.countRun(&seen, run, dups) })
-		if err != nil {
-			return rowCounts{}, errors.Join(err, dups.remove())
+// addFrames adds the frames of an upload.
+func (c *duplicateCounter) addFrames(u *jobfiles.Upload, d *csvfile.Dialect) error {
+	var fr jobfiles.FrameReader
+	for i := range u.Frames {
+		if err := fr.Read(u, d, i); err != nil {
+			return err
 		}
-		c.counts.unique += int64(len(seen.keys))
-	}
-	if c.counts.duplicates > 0 {
-		err = c.addDuplicates(dups, w)
-	}
-	return c.counts, errors.Join(err, dups.remove())
-}
-
-func (c *duplicateCounter) countRun(seen *firstRows, run []byte, dups *spill) error {
-	be := binary.BigEndian
-	for ; len(run) > 0; run = run[countRecord:] {
-		row := be.Uint32(run[16:])
-		first, again := seen.put(be.Uint64(run), be.Uint64(run[8:]), row)
-		if !again {
-			continue
-		}
-		c.counts.duplicates++
-		var rec [dupRecord]byte
-		be.PutUint32(rec[:], row)
-		be.PutUint32(rec[4:], first)
-		if err := dups.add(int(row>>dupWindowBits), rec[:]); err != nil {
+		hashes, domains := c.appendHashes(nil, nil, &fr.Block)
+		if err := c.add(hashes, domains, len(fr.Block.Rows)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// finish counts partition by partition and adds the duplicates to the upload.
+func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
+	dups, err := createSpill(c.files.FS, c.files.Path(c.job, jobdir.FileSpill+".duplicates"), dupWindows, c.buffers)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dups.remove()) }()
+	be := binary.BigEndian
+	var seen firstRows
+	for p := range countPartitions {
+		seen.keys = seen.keys[:0]
+		clear(seen.slots)
+		err := c.spill.forEach(p, func(run []byte) error {
+			for ; len(run) > 0; run = run[countRecord:] {
+				row := be.Uint32(run[16:])
+				first, again := seen.put(be.Uint64(run), be.Uint64(run[8:]), row)
+				if !again {
+					continue
+				}
+				c.duplicates++
+				var rec [dupRecord]byte
+				be.PutUint32(rec[:], row)
+				be.PutUint32(rec[4:], first)
+				if err := dups.add(int(row>>dupWindowBits), rec[:]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.unique += int64(len(seen.keys))
+	}
+	if c.duplicates == 0 {
+		return nil
+	}
+	return c.addDuplicates(dups, w)
+}
+
 // addDuplicates adds the duplicates in row order, window by window.
 func (c *duplicateCounter) addDuplicates(dups *spill, w *jobfiles.UploadWriter) error {
-	firstOf := make([]uint32, min(dupWindow, c.counts.rows)) // first row plus one
-	for from := int64(0); from < c.counts.rows; from += dupWindow {
+	firstOf := make([]uint32, min(dupWindow, c.rows)) // first row plus one
+	for from := int64(0); from < c.rows; from += dupWindow {
 		clear(firstOf)
 		err := dups.forEach(int(from>>dupWindowBits), func(run []byte) error {
 			for ; len(run) > 0; run = run[dupRecord:] {
@@ -164,11 +180,6 @@ type firstRows struct {
 type firstRow struct {
 	hi, lo uint64
 	row    uint32
-}
-
-func (fr *firstRows) reset() {
-	fr.keys = fr.keys[:0]
-	clear(fr.slots)
 }
 
 // put returns the first row of a key, and whether that is an earlier one.

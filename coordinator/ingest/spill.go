@@ -1,4 +1,4 @@
-package coordinator
+package ingest
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/coordinator/jobfiles"
 	"probity/internal/pipeline"
 )
 
@@ -19,7 +20,8 @@ type countBuffer [spillBuffer]byte
 // spill sorts fixed-size records into partitions on disk, with one small buffer in memory for each partition.
 // Within a partition the records stay in the order in which they were added. It is not durable: it is used for one count.
 type spill struct {
-	f       *tail
+	f       vfs.File
+	end     int64 // of the file
 	fs      vfs.FS
 	path    string
 	pool    *pipeline.Pool[countBuffer]
@@ -34,14 +36,7 @@ type extent struct {
 }
 
 func createSpill(fs vfs.FS, path string, partitions int, s *pipeline.Pool[countBuffer]) (*spill, error) {
-	empty, err := fs.Create(path, writeCategory)
-	if err != nil {
-		return nil, err
-	}
-	if err := empty.Close(); err != nil {
-		return nil, err
-	}
-	f, err := openTail(fs, path, 0)
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +62,11 @@ func (s *spill) growBuffer(p int) error {
 	case spillStart:
 		s.bufs[p] = append(s.pool.Get()[:0], b...)
 	default:
-		at, err := s.f.add(b)
-		if err != nil {
+		if _, err := s.f.WriteAt(b, s.end); err != nil {
 			return err
 		}
-		s.extents[p] = append(s.extents[p], extent{at, len(b)})
+		s.extents[p] = append(s.extents[p], extent{s.end, len(b)})
+		s.end += int64(len(b))
 		s.bufs[p] = b[:0]
 	}
 	return nil
@@ -81,7 +76,7 @@ func (s *spill) growBuffer(p int) error {
 func (s *spill) forEach(p int, visit func([]byte) error) error {
 	for _, e := range s.extents[p] {
 		s.readBuf = slices.Grow(s.readBuf[:0], spillBuffer)[:e.n]
-		if err := readFull(s.f.f, s.readBuf, e.at); err != nil {
+		if err := jobfiles.ReadFull(s.f, s.readBuf, e.at); err != nil {
 			return err
 		}
 		if err := visit(s.readBuf); err != nil {

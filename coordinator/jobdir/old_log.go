@@ -1,4 +1,4 @@
-package coordinator
+package jobdir
 
 import (
 	"encoding/binary"
@@ -27,33 +27,30 @@ const (
 	oldNameMaxBytes = 8 << 10
 )
 
-// migrateLog makes the log of a job's rows from the files of an older version, if there are any. They lack the due time and source
+// MigrateLog makes the log of a job's rows from the files of an older version, if there are any. They lack the due time and source
 // of deferred rows, which are therefore sent at once.
-func (c *Coordinator) migrateLog(dir string) error {
-	c.migrating.Lock()
-	defer c.migrating.Unlock()
-	disk := c.cfg.FS
-	old, err := disk.Open(disk.PathJoin(dir, oldFileLog))
+func (d *Dirs) MigrateLog(id string) error {
+	d.migrating.Lock()
+	defer d.migrating.Unlock()
+	old, err := d.FS.Open(d.Path(id, oldFileLog))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	err = c.replaceLog(dir, func(w *jobfiles.RowsWriter) error { return c.copyOldLog(w, old, dir) })
+	err = d.ReplaceLog(id, func(w *jobfiles.RowsWriter) error { return d.copyOldLog(w, old, id) })
 	if err = errors.Join(err, old.Close()); err != nil {
 		return fmt.Errorf("the log of an older program: %w", err)
 	}
-	for _, name := range [...]string{fileChunks, oldFileNames, oldFileLog} { // the log last: its presence starts a migration
-		if err := removeIfExists(disk, disk.PathJoin(dir, name)); err != nil {
-			return err
-		}
+	if err := d.Remove(id, FileChunks, oldFileNames, oldFileLog); err != nil { // the log last: its presence starts a migration
+		return err
 	}
-	return wholefile.SyncDir(disk, dir)
+	return wholefile.SyncDir(d.FS, d.Path(id))
 }
 
-func (c *Coordinator) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, dir string) error {
-	names, err := c.cfg.FS.OpenReadWrite(c.cfg.FS.PathJoin(dir, oldFileNames), writeCategory)
+func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) error {
+	names, err := d.FS.OpenReadWrite(d.Path(id, oldFileNames), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -77,7 +74,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 	if n, err := f.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
 		return ignoreEOF(err) // an empty log
 	} else if string(buf[:n]) != oldLogMagic {
-		return fmt.Errorf("it does not begin as a log does: %w", errDamaged)
+		return fmt.Errorf("it does not begin as a log does: %w", jobfiles.ErrDamaged)
 	}
 	chain := uint64(0)
 	for at := int64(len(oldLogMagic)); ; {
@@ -130,11 +127,11 @@ func (on *oldNames) readName(ref uint32) (string, error) {
 	got, err := on.f.ReadAt(head[:], at)
 	n, used := binary.Uvarint(head[:got])
 	if used <= 0 || n > oldNameMaxBytes {
-		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: nothing at %d: %w", at, errDamaged))
+		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: nothing at %d: %w", at, jobfiles.ErrDamaged))
 	}
 	text := make([]byte, n)
 	if got, err := on.f.ReadAt(text, at+int64(used)); got < len(text) {
-		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: it ends early at %d: %w", at, errDamaged))
+		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: it ends early at %d: %w", at, jobfiles.ErrDamaged))
 	}
 	if len(on.seen) >= oldNamesKept {
 		clear(on.seen)

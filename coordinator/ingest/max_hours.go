@@ -1,8 +1,7 @@
-package coordinator
+package ingest
 
 import (
 	"math"
-	"strings"
 
 	"probity/coordinator/plan"
 	"probity/engine"
@@ -17,12 +16,10 @@ const (
 	maxCounted   = 1 << 16 // domains that are counted while a list is received, with the table's consumer domains
 )
 
-// domainCounts counts addresses by domain while a list is received, duplicates included. It starts with the consumer domains of
-// the table, so that they are counted even after maxCounted others.
-type domainCounts map[string]int
-
-func newDomainCounts(t *engine.Table) domainCounts {
-	counts := domainCounts{}
+// consumerDomains has the consumer domains of the table, each zero times. With them a count begins, so that they are counted even after
+// maxCounted others.
+func consumerDomains(t *engine.Table) map[string]int {
+	counts := map[string]int{}
 	for _, p := range t.Providers {
 		for _, name := range p.ByAddress {
 			counts[name] = 0
@@ -31,25 +28,15 @@ func newDomainCounts(t *engine.Table) domainCounts {
 	return counts
 }
 
-func (n domainCounts) add(domains []string) {
-	for _, d := range domains {
-		if was, known := n[d]; known {
-			n[d] = was + 1
-		} else if len(n) < maxCounted {
-			n[strings.Clone(d)] = 1 // do not keep the text of the block
-		}
-	}
-}
-
 // autoHours is the default max_hours of a job: the least time that budgets allow, with a margin. When a list is accepted, only the
 // names of its domains are known: consumer domains have a provider, and any other domain is assumed to have a host of its own.
-func (c *Coordinator) autoHours(j *store.Job, counts domainCounts) int {
+func (r *Receiver) autoHours(j *store.Job, counts map[string]int) int {
 	if j.Test || j.NoSMTP {
 		return minAutoHours
 	}
-	table, distinct := c.table.Load(), float64(j.Unique)/float64(max(1, j.Unique+j.Duplicates))
-	due := func(n int) plan.Load { return plan.Expect(int(math.Ceil(float64(n)*distinct)), DefaultRefused) }
-	consumer := newDomainCounts(table)
+	table, distinct := r.cfg.Table(), float64(j.Unique)/float64(max(1, j.Unique+j.Duplicates))
+	due := func(n int) plan.Load { return plan.Expect(int(math.Ceil(float64(n)*distinct)), plan.DefaultRefused) }
+	consumer := consumerDomains(table)
 	var t plan.Tally
 	largest, most := "", 0 // of the other domains: each has a route of its own, so the largest takes longest
 	for name, n := range counts {
@@ -62,10 +49,6 @@ func (c *Coordinator) autoHours(j *store.Job, counts domainCounts) int {
 	if most > 0 {
 		t.AddUnrouted(table, largest, due(most))
 	}
-	sources := 1
-	if s, ok := c.cfg.Prober.(sourceCounter); ok {
-		sources = s.Sources()
-	}
-	hours := math.Ceil(autoMargin * t.Plan(sources).MinTime.Hours())
+	hours := math.Ceil(autoMargin * t.Plan(r.cfg.Sources()).MinTime.Hours())
 	return int(min(max(minAutoHours, hours), MaxHours))
 }

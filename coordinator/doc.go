@@ -15,9 +15,8 @@
 //	callback       rows as they are sent to the callback's receiver; deleted when no attempt is due any more
 //
 // Package jobdir opens and removes them. Package jobfiles has the formats of upload, rows and answers, chunks that of chunks; results joins
-// answers with rows. The job's
-// record names its upload, answers and result. Other objects in the folder are left from a crash; they are removed before each step
-// of the job, at each start, and each hour.
+// answers with rows. The job's record names its upload, answers and result. Other objects in the folder are left from a crash; they are
+// removed before each step of the job, at each start, and each hour.
 //
 // Rows go to a wire.Prober: the one of this process, or a fleet: all nodes of a cluster. The coordinator does not know which.
 //

@@ -39,7 +39,7 @@ var overLimit = map[string]int{
 	"cmd/probity: lines":               4893,
 	"coordinator.Coordinator: methods": 82,
 	"coordinator/fleet.Fleet: methods": 34,
-	"coordinator: lines":               5030,
+	"coordinator: lines":               5025,
 	"engine/smtp.Session: methods":     40,
 	"engine: lines":                    5253,
 	"prober.Prober: methods":           66,

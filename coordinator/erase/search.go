@@ -63,9 +63,9 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if err != nil {
 		return err
 	}
-	next := 0
 	e.inFrame, e.row = make([]bool, len(u.Frames)), -1
 	e.inUpload = len(e.findMentions(nil, u.Preamble, 0, len(u.Preamble))) > 0
+	next := 0
 	fill := func(f *searchedFrame) error {
 		if next == len(u.Frames) {
 			return io.EOF

@@ -152,19 +152,8 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 			return "", err
 		}
 	}
-	var firstOf []uint32
-	for i, f := range u.Frames {
-		if firstOf, err = u.AppendFirstRows(firstOf[:0], i); err != nil {
-			return "", err
-		}
-		for n, first := range firstOf {
-			if first == 0 {
-				continue
-			}
-			if err := w.AddDuplicate(f.First+uint32(n), first-1); err != nil {
-				return "", err
-			}
-		}
+	if err := u.EachDuplicate(w.AddDuplicate); err != nil {
+		return "", err
 	}
 	if err := w.Finish(replaceRanges(nil, u.Preamble, e.findMentions(nil, u.Preamble, 0, len(u.Preamble)))); err != nil {
 		return "", err

@@ -11,7 +11,6 @@ import (
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
-	"probity/internal/pipeline"
 	"probity/prober/wire/press"
 )
 
@@ -26,11 +25,10 @@ const (
 
 // duplicateCounter finds the rows that repeat the address of an earlier row.
 type duplicateCounter struct {
-	seed    uint64
-	spill   *spill
-	files   *jobdir.Dirs
-	job     string
-	buffers *pipeline.Pool[countBuffer]
+	seed  uint64
+	spill *spill
+	files *jobdir.Dirs
+	job   string
 
 	rows, blank, unique, duplicates int64
 	domains                         map[string]int // addresses by domain, duplicates included; see consumerDomains
@@ -38,8 +36,8 @@ type duplicateCounter struct {
 
 func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error) {
 	files := r.cfg.Files
-	s, err := createSpill(files.FS, files.Path(job, jobdir.FileSpill), countPartitions, &r.buffers)
-	return &duplicateCounter{seed: seed, spill: s, files: files, job: job, buffers: &r.buffers, domains: consumerDomains(r.cfg.Table())}, err
+	s, err := createSpill(files.FS, files.Path(job, jobdir.FileSpill), countPartitions)
+	return &duplicateCounter{seed: seed, spill: s, files: files, job: job, domains: consumerDomains(r.cfg.Table())}, err
 }
 
 // appendHashes appends a record for each row of a block that has an address, and the domain of each address that parses. It is
@@ -99,21 +97,22 @@ func (c *duplicateCounter) addFrames(u *jobfiles.Upload, d *csvfile.Dialect) err
 
 // finish counts partition by partition and adds the duplicates to the upload.
 func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
-	dups, err := createSpill(c.files.FS, c.files.Path(c.job, jobdir.FileSpill+".duplicates"), dupWindows, c.buffers)
+	dups, err := createSpill(c.files.FS, c.files.Path(c.job, jobdir.FileSpill+".duplicates"), dupWindows)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dups.remove()) }()
 	be := binary.BigEndian
-	var seen firstRows
+	firstRows := map[[2]uint64]uint32{} // by hash; reused by partition
 	for p := range countPartitions {
-		seen.keys = seen.keys[:0]
-		clear(seen.slots)
+		clear(firstRows)
 		err := c.spill.forEach(p, func(run []byte) error {
 			for ; len(run) > 0; run = run[countRecord:] {
 				row := be.Uint32(run[16:])
-				first, again := seen.put(be.Uint64(run), be.Uint64(run[8:]), row)
+				hash := [2]uint64{be.Uint64(run), be.Uint64(run[8:])}
+				first, again := firstRows[hash]
 				if !again {
+					firstRows[hash] = row
 					continue
 				}
 				c.duplicates++
@@ -129,7 +128,7 @@ func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
 		if err != nil {
 			return err
 		}
-		c.unique += int64(len(seen.keys))
+		c.unique += int64(len(firstRows))
 	}
 	if c.duplicates == 0 {
 		return nil
@@ -169,46 +168,4 @@ func (c *duplicateCounter) remove() error {
 		return nil
 	}
 	return c.spill.remove()
-}
-
-// firstRows maps 128-bit keys to the first row that had them. It is a hash table with open addressing, reused by partition.
-type firstRows struct {
-	keys  []firstRow
-	slots []int32 // index into keys plus one, 0 if free; the length is a power of two, at most half full
-}
-
-type firstRow struct {
-	hi, lo uint64
-	row    uint32
-}
-
-// put returns the first row of a key, and whether that is an earlier one.
-func (fr *firstRows) put(hi, lo uint64, row uint32) (uint32, bool) {
-	if 2*len(fr.keys) >= len(fr.slots) {
-		fr.grow()
-	}
-	mask := uint64(len(fr.slots) - 1)
-	for i := lo & mask; ; i = (i + 1) & mask {
-		n := fr.slots[i]
-		if n == 0 {
-			fr.keys = append(fr.keys, firstRow{hi, lo, row})
-			fr.slots[i] = int32(len(fr.keys))
-			return row, false
-		}
-		if k := &fr.keys[n-1]; k.hi == hi && k.lo == lo {
-			return k.row, true
-		}
-	}
-}
-
-func (fr *firstRows) grow() {
-	fr.slots = make([]int32, max(1024, 2*len(fr.slots)))
-	mask := uint64(len(fr.slots) - 1)
-	for n, k := range fr.keys {
-		i := k.lo & mask
-		for fr.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		fr.slots[i] = int32(n + 1)
-	}
 }

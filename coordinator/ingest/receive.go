@@ -62,7 +62,6 @@ type Receiver struct {
 	cfg       Config
 	slots     chan struct{}
 	blocks    pipeline.Pool[receivedBlock]
-	buffers   pipeline.Pool[countBuffer]
 	receiving sync.Map // ids of uploads that are not jobs yet
 }
 

@@ -7,15 +7,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/jobfiles"
-	"probity/internal/pipeline"
 )
 
 const (
 	spillBuffer = 16 << 10 // bytes kept in memory for each partition
 	spillStart  = 512      // for a partition with few records, as in a short list
 )
-
-type countBuffer [spillBuffer]byte
 
 // spill sorts fixed-size records into partitions on disk, with one small buffer in memory for each partition.
 // Within a partition the records stay in the order in which they were added. It is not durable: it is used for one count.
@@ -24,7 +21,6 @@ type spill struct {
 	end     int64 // of the file
 	fs      vfs.FS
 	path    string
-	pool    *pipeline.Pool[countBuffer]
 	bufs    [][]byte
 	extents [][]extent
 	readBuf []byte // of forEach
@@ -35,40 +31,32 @@ type extent struct {
 	n  int
 }
 
-func createSpill(fs vfs.FS, path string, partitions int, s *pipeline.Pool[countBuffer]) (*spill, error) {
+func createSpill(fs vfs.FS, path string, partitions int) (*spill, error) {
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
 	}
-	return &spill{f: f, fs: fs, path: path, pool: s, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
+	return &spill{f: f, fs: fs, path: path, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
 }
 
 // add appends a record to a partition.
 func (s *spill) add(p int, rec []byte) error {
-	if len(s.bufs[p])+len(rec) > cap(s.bufs[p]) {
-		if err := s.growBuffer(p); err != nil {
-			return err
-		}
-	}
-	s.bufs[p] = append(s.bufs[p], rec...)
-	return nil
-}
-
-// growBuffer gives a partition a small buffer, then a large one, and then writes the large one to the file.
-func (s *spill) growBuffer(p int) error {
-	switch b := s.bufs[p]; cap(b) {
-	case 0:
-		s.bufs[p] = make([]byte, 0, spillStart)
-	case spillStart:
-		s.bufs[p] = append(s.pool.Get()[:0], b...)
+	b := s.bufs[p]
+	switch {
+	case len(b)+len(rec) <= cap(b):
+	case cap(b) == 0:
+		b = make([]byte, 0, spillStart)
+	case cap(b) == spillStart:
+		b = append(make([]byte, 0, spillBuffer), b...)
 	default:
 		if _, err := s.f.WriteAt(b, s.end); err != nil {
 			return err
 		}
 		s.extents[p] = append(s.extents[p], extent{s.end, len(b)})
 		s.end += int64(len(b))
-		s.bufs[p] = b[:0]
+		b = b[:0]
 	}
+	s.bufs[p] = append(b, rec...)
 	return nil
 }
 
@@ -87,12 +75,4 @@ func (s *spill) forEach(p int, visit func([]byte) error) error {
 }
 
 // remove ends the spill and removes its file.
-func (s *spill) remove() error {
-	for _, b := range s.bufs {
-		if cap(b) == spillBuffer {
-			s.pool.Put((*countBuffer)(b[:spillBuffer]))
-		}
-	}
-	s.bufs = nil
-	return errors.Join(s.f.Close(), s.fs.Remove(s.path))
-}
+func (s *spill) remove() error { return errors.Join(s.f.Close(), s.fs.Remove(s.path)) }

@@ -49,29 +49,17 @@ func (d *Dirs) MigrateLog(id string) error {
 	return wholefile.SyncDir(d.FS, d.Path(id))
 }
 
-func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) error {
-	names, err := d.FS.OpenReadWrite(d.Path(id, oldFileNames), vfs.WriteCategoryUnspecified)
+// copyOldLog copies the entries of the whole groups of an old log.
+func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err error) {
+	f, err := d.FS.OpenReadWrite(d.Path(id, oldFileNames), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	reader := oldNames{f: names, seen: map[uint32]string{}}
-	err = readOldLog(old, func(row uint32, rec *jobfiles.Record) error {
-		var texts [4]string
-		for i, ref := range rec.Refs() {
-			if texts[i], err = reader.readName(ref); err != nil {
-				return err
-			}
-		}
-		return w.AddRecord(row, rec, texts)
-	})
-	return errors.Join(err, names.Close())
-}
-
-// readOldLog calls visit with each entry of each whole group of an old log.
-func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) error) error {
+	defer func() { err = errors.Join(err, f.Close()) }()
+	names := oldNames{f: f, seen: map[uint32]string{}}
 	le := binary.LittleEndian
 	buf := make([]byte, oldGroupHeader+oldGroupEntries*oldEntryBytes)
-	if n, err := f.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
+	if n, err := old.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
 		return ignoreEOF(err) // an empty log
 	} else if string(buf[:n]) != oldLogMagic {
 		return fmt.Errorf("it does not begin as a log does: %w", jobfiles.ErrDamaged)
@@ -79,7 +67,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 	chain := uint64(0)
 	for at := int64(len(oldLogMagic)); ; {
 		head := buf[:oldGroupHeader]
-		if n, err := f.ReadAt(head, at); n < len(head) {
+		if n, err := old.ReadAt(head, at); n < len(head) {
 			return ignoreEOF(err)
 		}
 		n := le.Uint32(head)
@@ -87,7 +75,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 			return nil
 		}
 		entries := buf[oldGroupHeader:][:int(n)*oldEntryBytes]
-		if got, err := f.ReadAt(entries, at+oldGroupHeader); got < len(entries) {
+		if got, err := old.ReadAt(entries, at+oldGroupHeader); got < len(entries) {
 			return ignoreEOF(err)
 		}
 		sum := xxh3.HashSeed(entries, chain+uint64(n))
@@ -96,7 +84,14 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 		}
 		at, chain = at+oldGroupHeader+int64(len(entries)), sum
 		for ; len(entries) > 0; entries = entries[oldEntryBytes:] {
-			if err := visit(le.Uint32(entries), (*jobfiles.Record)(entries[4:])); err != nil {
+			row, rec := le.Uint32(entries), (*jobfiles.Record)(entries[4:])
+			var texts [4]string
+			for i, ref := range rec.Refs() {
+				if texts[i], err = names.readName(ref); err != nil {
+					return err
+				}
+			}
+			if err := w.AddRecord(row, rec, texts); err != nil {
 				return err
 			}
 		}

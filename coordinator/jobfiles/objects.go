@@ -11,8 +11,6 @@ import (
 	"probity/internal/wholefile"
 )
 
-const unfinishedSuffix = ".new" // suffix of an object's file until Commit
-
 // Folder has the immutable files of jobs, the objects, in a folder for each job, where other files may be too. An object exists whole and
 // durable or not at all, and it never changes. The methods may be called from any goroutine.
 type Folder struct {
@@ -34,7 +32,7 @@ func (o *Folder) Create(job, kind string) (*Pending, error) {
 		return nil, err
 	}
 	var err error
-	p.f, err = o.FS.Create(o.Path(job, p.name)+unfinishedSuffix, vfs.WriteCategoryUnspecified)
+	p.f, err = o.FS.Create(o.Path(job, p.name)+wholefile.New, vfs.WriteCategoryUnspecified)
 	return p, err
 }
 
@@ -67,7 +65,7 @@ func (o *Folder) Remove(job string, files ...string) error {
 // Delete deletes objects of a job, durably. A missing object is no error.
 func (o *Folder) Delete(job string, names ...string) (err error) {
 	for _, name := range names {
-		err = errors.Join(err, o.Remove(job, name), o.Remove(job, name+unfinishedSuffix))
+		err = errors.Join(err, o.Remove(job, name), o.Remove(job, name+wholefile.New))
 	}
 	if err != nil || len(names) == 0 {
 		return err
@@ -79,7 +77,7 @@ func (o *Folder) Delete(job string, names ...string) (err error) {
 func (o *Folder) List(job string) (names []string, err error) {
 	found, err := o.FS.List(o.Path(job))
 	for _, name := range found {
-		if name = strings.TrimSuffix(name, unfinishedSuffix); isObject(name) {
+		if name = strings.TrimSuffix(name, wholefile.New); isObject(name) {
 			names = append(names, name)
 		}
 	}
@@ -124,7 +122,7 @@ func (p *Pending) Commit() error {
 	}
 	o := p.folder
 	path := o.Path(p.job, p.name)
-	if err := o.FS.Rename(path+unfinishedSuffix, path); err != nil {
+	if err := o.FS.Rename(path+wholefile.New, path); err != nil {
 		return err
 	}
 	for _, dir := range [...]string{o.Path(p.job), o.Dir, o.FS.PathDir(o.Dir)} {
@@ -145,7 +143,7 @@ func (p *Pending) Abort() (err error) {
 	if p.f != nil {
 		err = p.close()
 	}
-	return errors.Join(err, p.folder.Remove(p.job, p.name), p.folder.Remove(p.job, p.name+unfinishedSuffix))
+	return errors.Join(err, p.folder.Remove(p.job, p.name), p.folder.Remove(p.job, p.name+wholefile.New))
 }
 
 // Object is an open object. It can be read until it is closed, even if it is deleted meanwhile.

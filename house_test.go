@@ -34,13 +34,13 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // overLimit lists what exceeds its limit: lines of packages, methods of types, and antique words of packages, whose limit is 0. A figure
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
+	"engine/smtp.Session: methods":     40,
 	"bench: antique words":             1,
 	"bench: lines":                     4366,
-	"cmd/probity: lines":               4896,
-	"coordinator.Coordinator: methods": 93,
+	"cmd/probity: lines":               4893,
+	"coordinator.Coordinator: methods": 59,
 	"coordinator/fleet.Fleet: methods": 34,
-	"coordinator: lines":               6717,
-	"engine/smtp.Session: methods":     40,
+	"coordinator: lines":               4499,
 	"engine: lines":                    5253,
 	"prober.Prober: methods":           66,
 	"prober.replyHandler: methods":     27,

@@ -14,8 +14,8 @@ func (s *Server) receipt(e store.Erasure) record.Receipt {
 	return record.NewReceipt(e, s.deps.Coordinator.ExpiresAt)
 }
 
-// erase erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
-func erase(c *call) error {
+// eraseAddress erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
+func eraseAddress(c *call) error {
 	d, err := c.Document()
 	if err != nil {
 		return err

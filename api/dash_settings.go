@@ -5,8 +5,8 @@ import (
 
 	"probity/api/httpd"
 	"probity/api/record"
-	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/coordinator/ingest"
 	"probity/store"
 )
 
@@ -66,7 +66,7 @@ func testCallback(c *call) error {
 	if err := c.srv.deps.Callbacks.CheckURL(c.srv.http.StopContext(), url); err != nil {
 		return err
 	}
-	j, err := c.srv.deps.Coordinator.Accept(c.srv.http.StopContext(), coordinator.Upload{Body: strings.NewReader(testList), Options: coordinator.Options{
+	j, err := c.srv.deps.Coordinator.Accept(c.srv.http.StopContext(), ingest.Upload{Body: strings.NewReader(testList), Options: ingest.Options{
 		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
 		CallbackContent: callback.ContentFull, MaxHours: 1,
 		Parts: func(j *store.Job) []store.Part {

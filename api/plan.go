@@ -30,7 +30,7 @@ func getPlan(c *call) error {
 	if err != nil {
 		return err
 	}
-	refused, err := c.QueryNumber("refused", 100*coordinator.DefaultRefused, 0, 100)
+	refused, err := c.QueryNumber("refused", 100*plan.DefaultRefused, 0, 100)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (s *Server) adminRoutes() []*route {
 		s.newRoute("GET /v1/admin/suppressions", listSuppressions, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/suppressions", suppress, adminKey, store.ScopeAdmin, httpd.BodyJSON),
 		s.newRoute("DELETE /v1/admin/suppressions", unsuppress, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/erase", erase, adminKey, store.ScopeAdmin, httpd.BodyJSON),
+		s.newRoute("POST /v1/admin/erase", eraseAddress, adminKey, store.ScopeAdmin, httpd.BodyJSON),
 		s.newRoute("GET /v1/admin/erasures", listErasures, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/erasures/{erasure_id}", getErasure, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/backup", sendBackup, adminKey, store.ScopeAdmin),

@@ -15,6 +15,7 @@ import (
 	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/coordinator/erase"
 	"probity/internal/pipeline"
 	"probity/store"
 )
@@ -28,7 +29,7 @@ type Deps struct {
 	FS      vfs.FS
 	Scratch string
 	// Eraser erases addresses. Its owner calls Run.
-	Eraser *coordinator.Eraser
+	Eraser *erase.Eraser
 	// Operator is what the dashboard shows to operators.
 	Operator Operator
 	// Ready returns why the server is not ready; a nil func is always ready.

@@ -25,6 +25,7 @@ import (
 	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/coordinator/erase"
 	"probity/engine"
 	"probity/store"
 )
@@ -135,7 +136,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		change(&cfg)
 	}
 	w.server, err = New(cfg, Deps{Store: w.store, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
-		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, Eraser: coordinator.NewEraser(coordinator.EraserConfig{Store: w.store, Jobs: w.coord, Caches: &w.nodes,
+		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(), Caches: &w.nodes,
 			Answers: func(folded string) (int, error) {
 				return w.store.EraseAnswers(func(b []byte) bool { return record.IsAnswerAbout(b, folded) })
 			}})})

@@ -16,6 +16,7 @@ import (
 	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/ingest"
 	"probity/store"
 )
 
@@ -169,7 +170,7 @@ func (u *upload) checkCallback(before string) error {
 // accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
-	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), coordinator.Upload{Body: httpd.FormFile(file), Options: coordinator.Options{
+	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
 		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})

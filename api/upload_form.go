@@ -9,6 +9,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/coordinator"
+	"probity/coordinator/ingest"
 )
 
 // maxName bounds the name of a job, in bytes.
@@ -67,9 +68,9 @@ func (f *bulkForm) set(name, s string) error {
 		if f.hours = 0; s == "auto" {
 			return nil
 		}
-		hours, err := httpd.ParseNumber(name, s, 1, coordinator.MaxHours)
+		hours, err := httpd.ParseNumber(name, s, 1, ingest.MaxHours)
 		if err != nil {
-			return httpd.Refuse(httpd.Unacceptable, "max_hours must be auto, or a whole number from 1 to %d.", coordinator.MaxHours)
+			return httpd.Refuse(httpd.Unacceptable, "max_hours must be auto, or a whole number from 1 to %d.", ingest.MaxHours)
 		}
 		f.hours = int(hours)
 	case "callback_content":

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"probity/coordinator/jobdir"
 	"probity/internal/wholefile"
 )
 
@@ -39,42 +40,37 @@ func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(pa
 	return nil
 }
 
-// linkJobs links the files of all jobs that are not linked yet.
+// linkJobs links the files of all jobs that are not linked yet. Files that disappear meanwhile belong to a job that has expired.
 func (c *Coordinator) linkJobs(dir string) error {
 	disk := c.cfg.FS
-	ids, err := disk.List(disk.PathJoin(c.cfg.Dir, jobsFolder))
+	ids, err := disk.List(c.files.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	for _, id := range ids {
-		if err == nil {
-			err = c.linkJob(id, disk.PathJoin(dir, jobsFolder, id))
+		names, err := disk.List(c.files.Path(id))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0 {
+			continue
 		}
-	}
-	return err
-}
-
-// linkJob links the files of one job. Files that disappear meanwhile belong to a job that has expired.
-func (c *Coordinator) linkJob(id, to string) error {
-	disk := c.cfg.FS
-	names, err := disk.List(c.dir(id))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0 {
-		return nil
-	}
-	if err == nil {
-		err = disk.MkdirAll(to, 0o700)
-	}
-	for _, name := range names {
+		to := disk.PathJoin(dir, jobdir.FolderName, id)
+		if err == nil {
+			err = disk.MkdirAll(to, 0o700)
+		}
 		if err != nil {
 			return err
 		}
-		if name == fileSpill || name == fileChunks || name == fileCallback || strings.HasSuffix(name, wholefile.New) {
-			continue // incomplete, or made again when needed
-		}
-		err = disk.Link(disk.PathJoin(c.dir(id), name), disk.PathJoin(to, name))
-		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
-			err = nil
+		for _, name := range names {
+			if name == jobdir.FileSpill || name == jobdir.FileChunks || name == jobdir.FileCallback || strings.HasSuffix(name, wholefile.New) {
+				continue // incomplete, or made again when needed
+			}
+			err := disk.Link(c.files.Path(id, name), disk.PathJoin(to, name))
+			if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
-	return err
+	return nil
 }

@@ -103,7 +103,7 @@ func copySlowly(t *testing.T, from, to vfs.FS, path, as string) {
 	src, err := from.Open(path)
 	require.NoError(t, err)
 	require.NoError(t, to.MkdirAll(to.PathDir(as), 0o700))
-	dst, err := to.Create(as, writeCategory)
+	dst, err := to.Create(as, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)
 	b := make([]byte, 32<<10)
 	for {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"probity/coordinator/ingest"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
@@ -78,7 +80,7 @@ func BenchmarkJob(b *testing.B) {
 		w.prober.settled = nil
 		w.run()
 		for i := range before {
-			j, err := w.c.Accept(context.Background(), Upload{Body: &generatedList{n: rows, rng: rand.New(rand.NewPCG(3, uint64(i)))}})
+			j, err := w.c.Accept(context.Background(), ingest.Upload{Body: &generatedList{n: rows, rng: rand.New(rand.NewPCG(3, uint64(i)))}})
 			require.NoError(b, err)
 			_, err = w.c.Wait(context.Background(), j.ID)
 			require.NoError(b, err)
@@ -87,7 +89,7 @@ func BenchmarkJob(b *testing.B) {
 		list := &generatedList{n: rows, rng: rand.New(rand.NewPCG(1, 2))}
 		left := allocatedBytes()
 		c0, t0 := cpuTime(), time.Now()
-		j, err := w.c.Accept(context.Background(), Upload{Body: list})
+		j, err := w.c.Accept(context.Background(), ingest.Upload{Body: list})
 		require.NoError(b, err)
 		c1, t1 := cpuTime(), time.Now()
 		running := j.State

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
 	"probity/store"
 )
@@ -39,7 +40,7 @@ func flip(t *testing.T, fs vfs.FS, j *store.Job, rng *rand.Rand) string {
 		return name
 	}
 	at := rng.IntN(len(b))
-	f, err := fs.OpenReadWrite(dir+"/"+name, writeCategory)
+	f, err := fs.OpenReadWrite(dir+"/"+name, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)
 	_, err = f.WriteAt([]byte{b[at] ^ 1<<rng.IntN(8)}, int64(at))
 	require.NoError(t, errors.Join(err, f.Sync(), f.Close()))
@@ -77,7 +78,7 @@ func TestBitFlipNeverChangesResults(t *testing.T) {
 			require.NotEmpty(t, now.Damage, "%s: nothing is said", name)
 			refused[name]++
 		}
-		if name == fileCallback {
+		if name == jobdir.FileCallback {
 			requireSameBody(t, w, j.ID, body.String())
 		}
 		require.NoError(t, w.close(t))

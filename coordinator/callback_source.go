@@ -7,19 +7,20 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
+	"probity/internal/pipeline"
 	"probity/internal/wholefile"
 )
 
-// fileCallback has the rows of a callback's body, one JSON object a line, compressed. It is made at the first attempt and
-// deleted after the last: a receiver that reads for hours holds an open file, not a render slot.
-const fileCallback = "callback"
-
-// WriteResults writes the results of a finished job, one JSON object a line. Calls for one job must not overlap.
+// WriteResults writes the results of a finished job, one JSON object a line. Calls for one job must not overlap. The rows are kept, compressed,
+// from the first attempt until DropResults: a receiver that reads for hours holds an open file, not a render slot.
 func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer) error {
-	path := c.cfg.FS.PathJoin(c.dir(job), fileCallback)
+	path := c.files.Path(job, jobdir.FileCallback)
 	f, err := c.cfg.FS.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = c.renderCallback(ctx, job, path); err == nil {
@@ -29,14 +30,14 @@ func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer)
 	if err != nil {
 		return err
 	}
-	err = decompressTo(w, contextReader{ctx, f})
-	if errors.Is(err, errDamaged) {
+	err = decompressTo(w, pipeline.ContextReader{Context: ctx, Reader: f})
+	if errors.Is(err, jobfiles.ErrDamaged) {
 		err = errors.Join(err, c.DropResults(job)) // the next attempt makes it again
 	}
 	return errors.Join(err, f.Close())
 }
 
-// decompressTo writes the decompressed content of r. It returns errDamaged if r is not valid zstd.
+// decompressTo writes the decompressed content of r. It returns jobfiles.ErrDamaged if r is not valid zstd.
 func decompressTo(w io.Writer, r io.Reader) error {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
@@ -55,19 +56,19 @@ func decompressTo(w io.Writer, r io.Reader) error {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return fmt.Errorf("%w: %w", errDamaged, err)
+			return fmt.Errorf("%w: %w", jobfiles.ErrDamaged, err)
 		}
 	}
 }
 
 // renderCallback writes the file under a temporary name and renames it once it is whole and durable.
 func (c *Coordinator) renderCallback(ctx context.Context, job, path string) error {
-	unlock, err := c.lockJob(ctx, job) // no erasure meanwhile
+	unlock, err := c.files.Lock(ctx, job) // no erasure meanwhile
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	f, err := c.cfg.FS.Create(path+wholefile.New, writeCategory)
+	f, err := c.cfg.FS.Create(path+wholefile.New, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -82,10 +83,10 @@ func (c *Coordinator) renderCallback(ctx context.Context, job, path string) erro
 	if err == nil {
 		return c.cfg.FS.Rename(path+wholefile.New, path)
 	}
-	return errors.Join(err, removeIfExists(c.cfg.FS, path+wholefile.New))
+	return errors.Join(err, c.files.Remove(job, jobdir.FileCallback+wholefile.New))
 }
 
 // DropResults deletes what WriteResults keeps between attempts; it can be made again.
 func (c *Coordinator) DropResults(job string) error {
-	return removeIfExists(c.cfg.FS, c.cfg.FS.PathJoin(c.dir(job), fileCallback))
+	return c.files.Remove(job, jobdir.FileCallback)
 }

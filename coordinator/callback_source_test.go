@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/callback"
+	"probity/coordinator/ingest"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/store"
@@ -44,14 +46,14 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	require.NoError(t, c.CheckURL(t.Context(), srv.URL))
 	w.run()
 	in := testCSV(3000, 7)
-	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in), Options: Options{CallbackURL: srv.URL}})
+	j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(in), Options: ingest.Options{CallbackURL: srv.URL}})
 	require.NoError(t, err)
 	j = w.finish(t, j.ID)
 	require.Eventually(t, func() bool {
 		cb, err := w.store.Callback(j.ID)
 		return err == nil && cb.Attempts == 1
 	}, 10*time.Second, time.Millisecond)
-	kept := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
+	kept := w.fs.PathJoin(w.c.files.Path(j.ID), jobdir.FileCallback)
 	_, err = w.fs.Stat(kept)
 	require.NoError(t, err, "the rows are kept for the next attempt")
 	_, err = c.Resend(j.ID)
@@ -99,8 +101,8 @@ func TestCallbackRowsAreRenderedOnce(t *testing.T) {
 	w.run()
 	j := w.finish(t, w.accept(t, testCSV(500, 3)).ID)
 	want := w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, NoInput: true})
-	path := w.fs.PathJoin(w.c.dir(j.ID), fileCallback)
-	half, err := w.fs.Create(path+wholefile.New, writeCategory)
+	path := w.fs.PathJoin(w.c.files.Path(j.ID), jobdir.FileCallback)
+	half, err := w.fs.Create(path+wholefile.New, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)
 	_, err = half.Write([]byte("half"))
 	require.NoError(t, err)

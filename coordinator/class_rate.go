@@ -1,6 +1,8 @@
 package coordinator
 
-import "time"
+import (
+	"time"
+)
 
 // classRate is the progress of a job's class, from which its ETA is estimated. The scheduler's mutex guards it.
 type classRate struct {

@@ -15,13 +15,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/csvfile"
-	"probity/coordinator/jobfiles"
+	"probity/coordinator/ingest"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store"
 )
+
+// DefaultMaxAge is the age limit of cached answers if the caller sets none.
+const DefaultMaxAge = 7 * 24 * time.Hour
 
 // Resolver finds the route of a domain, given in lower-case A-labels. A DNS failure is a Fact; engine/dns is one.
 type Resolver interface {
@@ -65,7 +69,6 @@ type Config struct {
 
 // Limits of the whole coordinator.
 const (
-	maxUploads     = 8      // uploads received at one time
 	maxRunning     = 64     // jobs that are split, sent and collected at one time
 	maxLargeSplits = 2      // of these, splitting at one time with more than smallJobRows rows
 	maxSmallSplits = 4      // splitting at one time with fewer
@@ -85,15 +88,13 @@ type Coordinator struct {
 	table   atomic.Pointer[engine.Table]
 	budgets classBudgets
 	lists   atomic.Pointer[Lists]
-	objects jobfiles.Objects
+	files   *jobdir.Dirs // of jobs; nil without a disk
 	encoder *zstd.Encoder
-	decoder *zstd.Decoder
 	workers int
 
-	uploadSlots, runningSlots, largeSplitSlots, smallSplitSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
+	runningSlots, largeSplitSlots, smallSplitSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
 
-	migrating sync.Mutex // held while files of an older version are migrated
-
+	receiver   *ingest.Receiver
 	scheduler  *scheduler
 	metrics    jobMetrics
 	singleLoad *press.Meter
@@ -106,8 +107,6 @@ type Coordinator struct {
 	mu            sync.Mutex // guards all below
 	runners       map[string]*jobRunner
 	stateWatchers map[string]chan struct{} // closed when the job's state changes; only for jobs with a waiter
-	receiving     map[string]bool          // uploads that are not jobs yet
-	jobLocks      map[string]*jobLock      // of jobs whose files are in use
 	startJob      func(id string)          // set while Run is on; called with mu held
 }
 
@@ -126,22 +125,29 @@ func New(cfg Config) *Coordinator {
 	processors := runtime.GOMAXPROCS(0) // respects the limit of a container
 	workers, assembled := min(maxWorkers, processors), min(maxAssemblies, max(1, processors/2))
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
+	// EncodeAll is safe for concurrent use by workers goroutines, each with 2 MiB of history. WithLowerEncoderMem is slower: with little
+	// more than one window the history is moved for each block.
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		panic("BUG: zstd options: " + err.Error())
+	}
 	c := &Coordinator{
-		cfg: cfg, log: cfg.Log, encoder: newEncoder(workers), decoder: newDecoder(workers), workers: workers,
-		uploadSlots: sem(maxUploads), runningSlots: sem(maxRunning), largeSplitSlots: sem(maxLargeSplits), smallSplitSlots: sem(maxSmallSplits), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
-		jobLocks:  map[string]*jobLock{},
-		scheduler: newScheduler(cfg.MaxRecentRows), singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{}, receiving: map[string]bool{},
+		cfg: cfg, log: cfg.Log, encoder: encoder, workers: workers,
+		runningSlots: sem(maxRunning), largeSplitSlots: sem(maxLargeSplits), smallSplitSlots: sem(maxSmallSplits), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
+		scheduler: newScheduler(cfg.MaxRecentRows), singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{},
 	}
 	c.budgets.table = &c.table
 	c.budgets.fleet, _ = cfg.Prober.(sourceCounter)
 	if cfg.FS != nil {
-		c.objects = &jobfiles.Folder{FS: cfg.FS, Dir: cfg.FS.PathJoin(cfg.Dir, jobsFolder)}
+		c.files = jobdir.New(cfg.Store, cfg.FS, cfg.Dir, workers)
 	}
-	c.pools.received.Reset = (*receivedBlock).clearForReuse
 	c.pools.frames.Reset = (*splitFrame).clearForReuse
 	c.pools.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
+	c.receiver = ingest.New(ingest.Config{
+		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load, Sources: c.budgets.sources,
+	})
 	c.renderer = results.New(results.Config{
-		Workers: workers, Encoder: c.encoder, TestVerdict: cfg.TestVerdict,
+		Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict,
 		Flags:   func(a engine.Address) engine.Flags { return c.currentLists().Flags(a) },
 		Suggest: func(a engine.Address) string { return c.currentLists().Suggest(a) },
 	})
@@ -222,7 +228,13 @@ func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error
 	if err := c.removeOrphanFolders(); err != nil {
 		return err
 	}
-	if err := c.finishOldErasures(); err != nil {
+	err = c.visitJobs(func(j *store.Job) error {
+		if j.Upload != "" || j.State == store.JobExpired {
+			return nil
+		}
+		return c.logUnlessFatal(c.files.FinishOldErasure(j.ID), "an erasure cannot be finished", "job", j.ID)
+	})
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -237,8 +249,18 @@ func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error
 	return err
 }
 
-func (c *Coordinator) dir(id string) string {
-	return c.cfg.FS.PathJoin(c.cfg.Dir, jobsFolder, id)
+// Accept makes a list a job, as ingest.Receiver.Accept does, and starts it if Run is running. If not, Run will start it.
+func (c *Coordinator) Accept(ctx context.Context, u ingest.Upload) (*store.Job, error) {
+	j, err := c.receiver.Accept(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.startJob != nil {
+		c.startJob(j.ID)
+	}
+	return j, nil
 }
 
 // acquire acquires a slot of a semaphore, or fails when ctx ends.

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/ingest"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
 	"probity/prober/wire"
@@ -84,7 +85,7 @@ func answeredRows(t *testing.T, w *testEnv, j *store.Job) map[uint32]bool {
 	known := map[uint32]bool{}
 	now, err := w.c.Job(j.ID)
 	require.NoError(t, err)
-	f, err := w.c.openAnswers(now)
+	f, err := w.c.files.OpenAnswers(now)
 	require.NoError(t, err)
 	if f == nil {
 		return known
@@ -120,11 +121,11 @@ func TestBrokenUploadLeavesNoFiles(t *testing.T) {
 	refused := errors.New("not enough credits")
 	for _, c := range []struct {
 		name string
-		u    Upload
+		u    ingest.Upload
 		want error
 	}{
-		{"broken", Upload{Body: failingReader{strings.NewReader("email\na@x.example\n"), broken}}, broken},
-		{"refused by a part", Upload{Body: strings.NewReader("email\na@x.example\n"), Options: Options{
+		{"broken", ingest.Upload{Body: failingReader{strings.NewReader("email\na@x.example\n"), broken}}, broken},
+		{"refused by a part", ingest.Upload{Body: strings.NewReader("email\na@x.example\n"), Options: ingest.Options{
 			Parts: func(*store.Job) []store.Part { return []store.Part{failingPart(refused)} }}}, refused},
 	} {
 		_, err := w.c.Accept(t.Context(), c.u)

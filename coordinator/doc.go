@@ -1,5 +1,6 @@
 // Package coordinator verifies lists (jobs) and single addresses: it finds the route of every domain, sends the rows that
-// need SMTP to a prober, and joins the answers with the rows. Package callback delivers the results.
+// need SMTP to a prober, and joins the answers with the rows. Package ingest makes jobs of uploads, erase erases addresses from them, and
+// callback delivers the results.
 //
 // It knows jobs, their files, the fairness between them, and what an answer costs (Cost). It does not know SMTP or the API. Callers of
 // Accept and OnFinish add their own parts to the commits, such as the charge.
@@ -13,33 +14,30 @@
 //	result-…       the finished file; it never changes
 //	callback       rows as they are sent to the callback's receiver; deleted when no attempt is due any more
 //
-// Package jobfiles has the formats of upload, rows and answers, chunks that of chunks; results joins answers with rows. The job's
-// record names its upload, answers and result. Other objects in the folder are left from a crash; they are removed before each step
-// of the job, at each start, and each hour.
+// Package jobdir opens and removes them. Package jobfiles has the formats of upload, rows and answers, chunks that of chunks; results joins
+// answers with rows. The job's record names its upload, answers and result. Other objects in the folder are left from a crash; they are
+// removed before each step of the job, at each start, and each hour.
 //
 // Rows go to a wire.Prober: the one of this process, or a fleet: all nodes of a cluster. The coordinator does not know which.
 //
 // Invariants:
-//  1. Accept returns a job only after its files and its record are durable; a refused or broken upload leaves nothing.
-//  2. A row's answer counts once it is in the synced log. An answered row is never sent again, and its answer never changes.
-//  3. A restarted job sends the rows of its upload that have no answer in the log, or a damaged one. A job with missing
+//  1. A row's answer counts once it is in the synced log. An answered row is never sent again, and its answer never changes.
+//  2. A restarted job sends the rows of its upload that have no answer in the log, or a damaged one. A job with missing
 //     answers is not finished while it has time left.
-//  4. The result file depends only on the upload and the set of answers, not on their order or on crashes. Files of a finished
+//  3. The result file depends only on the upload and the set of answers, not on their order or on crashes. Files of a finished
 //     job are used as they were written or not at all.
-//  5. Memory is bounded for any size of job: windows of about a million rows, 64 MB of open chunks, and limits of rows in flight.
+//  4. Memory is bounded for any size of job: windows of about a million rows, 64 MB of open chunks, and limits of rows in flight.
 //     Jobs take turns. A job with at most a quarter of the longest job's rows is short; short jobs get most of the turns.
 //     A class with a day or more of rows is marked as a long backlog, and its budgets are used evenly (scheduler.compare).
 //     Of a job's classes, the one that will take longest goes first. A class has at most the rows in flight that its budgets
 //     allow in about two minutes, so that a slow class does not fill the in-flight limit. Six jobs are split at one time, not
 //     counting those that only wait for DNS answers for few rows.
-//  6. A failing state store stops the coordinator. Any other failure concerns one job: its step is tried again with reopened
+//  5. A failing state store stops the coordinator. Any other failure concerns one job: its step is tried again with reopened
 //     files, 100 ms to a minute later, for an hour; then the job fails. On a full disk it is tried for as long as the disk is
 //     full. A damaged or missing file, or a panic, fails the job at once. Meanwhile the job keeps its state, and its record
 //     says what the problem is. Nothing expires in the hour after a start or a step of the wall clock, or in the day after if the
 //     clock is behind the saved one or more than a day ahead (clock_trust.go). Waits use the monotonic clock.
-//  7. After Erase has returned nil, no file of a job contains the address and no unfinished job will probe it. Row count, order,
-//     verdicts, counts and charges stay; a row without an answer gets none.
-//  8. Backup makes a consistent data folder: jobs restored from it continue as after a crash.
-//  9. While every DNS lookup fails, a failed domain is looked up again, at most three times, before its rows get dns_error
+//  6. Backup makes a consistent data folder: jobs restored from it continue as after a crash.
+//  7. While every DNS lookup fails, a failed domain is looked up again, at most three times, before its rows get dns_error
 //     (unresolved.go).
 package coordinator

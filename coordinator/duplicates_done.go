@@ -51,20 +51,15 @@ func (c *Coordinator) countDuplicates(j *store.Job, answered jobfiles.RowSet) (d
 	if j.Duplicates == 0 {
 		return 0, nil
 	}
-	u, err := c.openUpload(j)
+	u, err := c.files.OpenUpload(j)
 	if err != nil {
 		return 0, err
 	}
-	var firstOf []uint32
-	for i := range u.Frames {
-		if firstOf, err = u.AppendFirstRows(firstOf[:0], i); err != nil {
-			break
+	err = u.EachDuplicate(func(_, first uint32) error {
+		if answered.Has(first) {
+			done++
 		}
-		for _, first := range firstOf {
-			if first != 0 && answered.Has(first-1) {
-				done++
-			}
-		}
-	}
+		return nil
+	})
 	return done, errors.Join(err, u.Close())
 }

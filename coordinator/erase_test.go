@@ -18,7 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator/csvfile"
+	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/prober/wire"
@@ -81,10 +82,10 @@ func requireNowhere(t testing.TB, w *testEnv, text string) {
 			require.NotContains(t, name, wholefile.New, "left over")
 			b, err := readWhole(w.fs, dir+"/"+name)
 			require.NoError(t, err)
-			if strings.HasPrefix(name, kindUpload) {
+			if strings.HasPrefix(name, jobdir.KindUpload) {
 				b = unpackUpload(t, w.c, id, name)
 			}
-			if strings.HasPrefix(name, kindResult) || name == fileCallback {
+			if strings.HasPrefix(name, jobdir.KindResult) || name == jobdir.FileCallback {
 				z, err := zstd.NewReader(bytes.NewReader(b))
 				require.NoError(t, err)
 				b, err = io.ReadAll(z)
@@ -98,7 +99,7 @@ func requireNowhere(t testing.TB, w *testEnv, text string) {
 
 // erase returns how many jobs contained the address.
 func (w *testEnv) erase(ctx context.Context, folded string) (jobs int, err error) {
-	_, err = w.c.Erase(ctx, folded, nil, func(string, int64) error { jobs++; return nil })
+	_, err = w.c.ForErasure().Erase(ctx, folded, nil, func(string, int64) error { jobs++; return nil })
 	return jobs, err
 }
 
@@ -345,7 +346,7 @@ func TestEraseContinuesPastADamagedJob(t *testing.T) {
 	a, b := w.finish(t, w.accept(t, spelled).ID), w.finish(t, w.accept(t, spelled).ID)
 	require.NoError(t, wholefile.Write(w.fs, w.uploadOf(t, a.ID), []byte("nonsense")))
 	n, err := w.erase(t.Context(), erasedAddress)
-	require.ErrorIs(t, err, errDamaged)
+	require.ErrorIs(t, err, jobfiles.ErrDamaged)
 	require.ErrorContains(t, err, a.ID)
 	require.Equal(t, 1, n)
 	require.Equal(t, spelledErased, inputOf(w.results(t, b.ID, results.Filter{})))
@@ -361,27 +362,4 @@ func TestEraseEndsWithItsContext(t *testing.T) {
 	_, err := w.erase(ctx, erasedAddress)
 	require.True(t, errors.Is(err, context.Canceled))
 	require.NoError(t, w.close(t))
-}
-
-// FuzzMentions: whatever an upload contains, erasing keeps the number of rows and cells.
-func FuzzMentions(f *testing.F) {
-	f.Add([]byte(spelled), erasedAddress)
-	f.Add([]byte("email\n'a@b.c'@a@b.c,\"a@b.c\"\"\"\n"), "a@b.c")
-	var c Coordinator
-	c.SetLists(nil)
-	f.Fuzz(func(t *testing.T, text []byte, folded string) {
-		e := &erasure{c: &c, folded: folded, dialect: csvfile.Dialect{Delimiter: ',', Encoding: csvfile.UTF8, Widest: 1 << 10, Header: 1 << 10}}
-		b := csvfile.Block{Buf: text}
-		if e.dialect.Parse(&b) != nil {
-			return
-		}
-		var m blockMentions
-		e.searchBlock(&b, &m)
-		after := csvfile.Block{Buf: replaceRanges(nil, text, m.ranges)}
-		require.NoError(t, e.dialect.Parse(&after))
-		require.Len(t, after.Rows, len(b.Rows))
-		for i := range b.Rows {
-			require.Equal(t, b.Rows[i].Cells, after.Rows[i].Cells)
-		}
-	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/erase"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/wholefile"
@@ -76,19 +77,19 @@ func (n *fakeCaches) Reachable(node string) bool {
 	return !n.away[node]
 }
 
-func (w *testEnv) eraser(n *fakeCaches) *Eraser {
-	return NewEraser(EraserConfig{Store: w.store, Jobs: w.c, Caches: n, Answers: func(string) (int, error) { return 0, nil }})
+func (w *testEnv) eraser(n *fakeCaches) *erase.Eraser {
+	return erase.New(erase.Config{Store: w.store, Jobs: w.c.ForErasure(), Caches: n, Answers: func(string) (int, error) { return 0, nil }})
 }
 
 // requestErasure erases erasedAddress.
-func requestErasure(ctx context.Context, t *testing.T, r *Eraser) (store.Erasure, error) {
+func requestErasure(ctx context.Context, t *testing.T, r *erase.Eraser) (store.Erasure, error) {
 	a, err := engine.Parse(erasedAddress)
 	require.NoError(t, err)
 	return r.Erase(ctx, a, "root", time.Now())
 }
 
 // runEraserFor runs an eraser for a time and returns the receipt.
-func runEraserFor(t *testing.T, w *testEnv, r *Eraser, id string, d time.Duration) store.Erasure {
+func runEraserFor(t *testing.T, w *testEnv, r *erase.Eraser, id string, d time.Duration) store.Erasure {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -174,7 +175,7 @@ func TestErasureSurvivesDiskFailures(t *testing.T) {
 					require.Contains(t, e.Fault, errDisk.Error(), *disk.failedStep.Load())
 					require.Zero(t, nodes.cached["p1"], "the caches are told all the same")
 				}
-				requireDone(t, w, runEraserFor(t, w, r, e.ID, 2*eraseRetryEvery))
+				requireDone(t, w, runEraserFor(t, w, r, e.ID, 2*time.Minute))
 				require.Equal(t, spelledErased, inputOf(w.results(t, j.ID, results.Filter{})))
 				require.NoError(t, w.close(t))
 			})
@@ -223,7 +224,7 @@ func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 		for _, c := range e.Caches {
 			require.Equal(t, c.Node == "p2", c.Done.IsZero())
 			if c.Node == "p2" {
-				require.Equal(t, e.Requested.Add(cacheLife), c.Until)
+				require.Equal(t, e.Requested.AddDate(0, 0, 31), c.Until)
 			}
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -231,7 +232,7 @@ func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		time.Sleep(2 * time.Second) // it was tried at the start; the next try is a minute later
 		nodes.setAway("p2", false)
-		time.Sleep(erasePoll + time.Second)
+		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		stop()
 		require.NoError(t, <-ended)
@@ -270,10 +271,10 @@ func TestFailingNodeIsRetriedEachMinute(t *testing.T) {
 		synctest.Wait()
 		require.InDelta(t, 12, nodes.timesAsked(), 1)
 		nodes.setAway("p1", true)
-		time.Sleep(2 * erasePoll)
+		time.Sleep(10 * time.Second)
 		nodes.repair("p1")
 		nodes.setAway("p1", false)
-		time.Sleep(erasePoll + time.Second)
+		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		stop()
 		require.NoError(t, <-ended)

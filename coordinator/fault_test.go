@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/ingest"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
 )
 
@@ -30,7 +32,7 @@ const syscallNoSpace = syscall.ENOSPC
 
 // runStep runs a durable step, unless it is the one to fail.
 func (f *faultFS) runStep(what, path string, do func() error) error {
-	if !strings.Contains(path, jobsFolder) || f.countdown.Add(-1) != 0 {
+	if !strings.Contains(path, jobdir.FolderName) || f.countdown.Add(-1) != 0 {
 		return do()
 	}
 	name := what + " " + path[strings.LastIndexByte(path, '/')+1:]
@@ -123,7 +125,7 @@ func failOnce(t *testing.T, n int64, persist bool, in, want string) (step string
 	w.prober.outcome = deferSome(0)
 	fs.countdown.Store(n)
 	w.run()
-	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(in)})
+	j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(in)})
 	if err != nil {
 		require.ErrorIs(t, err, errDisk)
 		j = w.accept(t, in) // the disk works again

@@ -9,8 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
+	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
 	"probity/store"
 )
@@ -78,13 +77,13 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (rf resultF
 	}
 	var answers *results.AnswersWriter
 	if j.Answers == nil {
-		if answers, err = c.createAnswers(j.ID); err != nil {
+		if answers, err = c.files.CreateAnswers(j.ID); err != nil {
 			return rf, err
 		}
 		defer func() { err = errors.Join(err, answers.Abort()) }()
 		a.WriteAnswers(answers)
 	}
-	result, err := c.objects.Create(j.ID, kindResult)
+	result, err := c.files.Create(j.ID, jobdir.KindResult)
 	if err != nil {
 		return rf, err
 	}
@@ -120,17 +119,7 @@ func (c *Coordinator) commitFinished(was, done *store.Job) error {
 	if err != nil {
 		return ignoreState(err)
 	}
-	return c.removeOrphans(done.ID)
-}
-
-// removeIfExists removes a file that may not exist.
-func removeIfExists(fs vfs.FS, path string) error {
-	if err := fs.Remove(path); err != nil {
-		if _, there := fs.Stat(path); there == nil {
-			return err
-		}
-	}
-	return nil
+	return c.files.RemoveOrphans(done.ID)
 }
 
 // hashingWriter counts and hashes what is written.

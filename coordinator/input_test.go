@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"pgregory.net/rapid"
 
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 )
 
@@ -109,11 +110,11 @@ func writeRow(b *strings.Builder, s style, cells []string) {
 }
 
 func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
-	o := Options{NoHeader: l.noHeader, CallbackInput: true}
+	o := ingest.Options{NoHeader: l.noHeader, CallbackInput: true}
 	if l.noHeader {
 		o.Column = strconv.Itoa(l.mail + 1)
 	}
-	j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(l.text), Options: o})
+	j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(l.text), Options: o})
 	require.NoError(t, err, "%q", l.text)
 	j, err = w.c.Wait(t.Context(), j.ID)
 	require.NoError(t, err)
@@ -176,16 +177,16 @@ func requireOrder(t *rapid.T, line string, cells []string, mail int) {
 func TestInputColumnNames(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
-	inputOf := func(csv string, o Options) string {
-		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader(csv), Options: o})
+	inputOf := func(csv string, o ingest.Options) string {
+		j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(csv), Options: o})
 		require.NoError(t, err)
 		w.finish(t, j.ID)
 		line, _, _ := strings.Cut(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}), "\n")
 		return line[strings.Index(line, `"input":`):]
 	}
 	require.Equal(t, `"input":{"note":"a","note_3":"b","note_2":"c","4":"","email_2":"e","7":""}}`,
-		inputOf("note,note,note_2,,email,email\na,b,c,,a@x.example,e\n,,,,,,\n", Options{}))
-	require.Equal(t, `"input":{"1":"a","3":""}}`, inputOf("a,a@x.example\n1,2,3\n", Options{NoHeader: true, Column: "2"}))
-	require.Equal(t, `"input":{}}`, inputOf("email\na@x.example\n", Options{}))
+		inputOf("note,note,note_2,,email,email\na,b,c,,a@x.example,e\n,,,,,,\n", ingest.Options{}))
+	require.Equal(t, `"input":{"1":"a","3":""}}`, inputOf("a,a@x.example\n1,2,3\n", ingest.Options{NoHeader: true, Column: "2"}))
+	require.Equal(t, `"input":{}}`, inputOf("email\na@x.example\n", ingest.Options{}))
 	require.NoError(t, w.close(t))
 }

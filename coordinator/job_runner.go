@@ -51,7 +51,7 @@ func (r *jobRunner) run(ctx context.Context) error {
 
 // runStep runs one step with the job locked; done means that there is no further one.
 func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
-	unlock, err := r.c.lockJob(ctx, r.id)
+	unlock, err := r.c.files.Lock(ctx, r.id)
 	if err != nil {
 		return true, nil
 	}
@@ -70,7 +70,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 	// After a start of the process the log is all that is known of a job that is paused or waits for its turn.
 	if !r.recounted {
 		r.recounted = true
-		answered, t, err := r.c.answeredRows(j)
+		answered, t, err := r.c.files.AnsweredRows(j)
 		if err != nil {
 			return false, err
 		}
@@ -79,7 +79,8 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 			r.c.logUncounted(r.id, err)
 		}
 		r.c.mu.Lock()
-		r.lastCounts, r.lastDuplicates, r.durable.rows = t, duplicates, t.answered()
+		r.lastCounts, r.lastDuplicates = t, duplicates
+		r.durable.rows = r.lastCounts.answered()
 		r.c.mu.Unlock()
 	}
 	return false, pipeline.Contain(func() error {
@@ -141,7 +142,7 @@ func (r *jobRunner) work(ctx context.Context) error {
 	timed, stopTimed := context.WithDeadline(ctx, deadline)
 	defer stopTimed()
 	job := &runningJob{
-		c: r.c, record: j, dir: r.c.dir(j.ID), ctx: timed, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
+		c: r.c, record: j, ctx: timed, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
 		finished: make(chan struct{}), failed: make(chan error, 1), answered: jobfiles.NewRowSet(j.Rows),
 		chunked: jobfiles.NewRowSet(j.Rows), deferred: newDeferredRows(time.Now()),
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/store"
 )
@@ -39,7 +40,7 @@ func TestFinishedJobsAreCounted(t *testing.T) {
 		w.run()
 		w.finish(t, w.accept(t, testCSV(50, 1)).ID)
 		bad := w.accept(t, testCSV(50, 2))
-		disk.err = errDamaged
+		disk.err = jobfiles.ErrDamaged
 		disk.breakPath(bad.ID)
 		w.prober.outcome = holdBusyRows
 		require.Equal(t, store.JobFailed, w.finish(t, bad.ID).State)

@@ -18,9 +18,6 @@ import (
 	"probity/store"
 )
 
-// DefaultRefused is the assumed share of refused addresses.
-const DefaultRefused = 0.2
-
 // maxPlanned bounds the domains of one plan, and so its memory.
 const maxPlanned = 1 << 18
 
@@ -100,14 +97,14 @@ func (p *planner) countDomains(ctx context.Context) error {
 	if err := json.Unmarshal(j.Dialect, &dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	u, err := c.openUpload(j)
+	u, err := c.files.OpenUpload(j)
 	if err != nil {
 		return err
 	}
 	var answered jobfiles.RowSet
 	if running := c.runningJobOf(j.ID); running != nil {
 		answered = running.answered
-	} else if answered, _, err = c.answeredRows(j); err != nil {
+	} else if answered, _, err = c.files.AnsweredRows(j); err != nil {
 		return errors.Join(err, u.Close())
 	}
 	fill := pipeline.Indexes(ctx, len(u.Frames), func(f *plannedFrame, i int) { f.index = i })

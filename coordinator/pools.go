@@ -7,11 +7,9 @@ import (
 
 // bufferPools are the pools of one coordinator.
 type bufferPools struct {
-	received pipeline.Pool[receivedBlock]
-	frames   pipeline.Pool[splitFrame]
-	rows     pipeline.Pool[chunks.Block]
-	counts   pipeline.Pool[countBuffer]
-	buffers  pipeline.Pool[buffer]
+	frames  pipeline.Pool[splitFrame]
+	rows    pipeline.Pool[chunks.Block]
+	buffers pipeline.Pool[buffer]
 }
 
 // buffer is scratch memory of one goroutine.

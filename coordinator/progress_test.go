@@ -274,7 +274,7 @@ probity_jobs{state="running"} 1
 // writeAt overwrites a part of a file.
 func writeAt(t testing.TB, fs vfs.FS, path string, b []byte, at int64) {
 	t.Helper()
-	f, err := fs.OpenReadWrite(path, writeCategory)
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)
 	_, err = f.WriteAt(slices.Clone(b), at)
 	require.NoError(t, errors.Join(err, f.Close()))

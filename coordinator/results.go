@@ -14,7 +14,10 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -25,7 +28,7 @@ var ErrNotReady = errors.New("the job is not finished")
 var ErrExpired = errors.New("the results have expired")
 
 // ErrDamaged means that files of the job are damaged: no results are returned.
-var ErrDamaged = errDamaged
+var ErrDamaged = jobfiles.ErrDamaged
 
 // Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
 // checked; after a later error w has a part of the results.
@@ -105,7 +108,7 @@ func answersName(j *store.Job) string {
 
 // ignoreReplaced ignores damaged or missing files, which may have been replaced.
 func ignoreReplaced(err error) error {
-	if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, jobfiles.ErrDamaged) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
@@ -114,9 +117,9 @@ func ignoreReplaced(err error) error {
 // refuseDamaged returns the error. If files of a finished job are damaged or missing, it also records that in the job.
 func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
 	if errors.Is(wrong, fs.ErrNotExist) {
-		wrong = fmt.Errorf("%w: %w", errDamaged, wrong)
+		wrong = fmt.Errorf("%w: %w", jobfiles.ErrDamaged, wrong)
 	}
-	if !errors.Is(wrong, errDamaged) || !hasResults(j) || j.Damage == msgResultsDamaged {
+	if !errors.Is(wrong, jobfiles.ErrDamaged) || !hasResults(j) || j.Damage == msgResultsDamaged {
 		return wrong
 	}
 	c.metrics.damaged.Add(1)
@@ -126,7 +129,7 @@ func (c *Coordinator) refuseDamaged(j *store.Job, wrong error) error {
 
 // makeOldAnswers makes the answers file of a job that an older version finished. Its totals must match the job's record.
 func (c *Coordinator) makeOldAnswers(ctx context.Context, id string) (*store.Job, error) {
-	unlock, err := c.lockJob(ctx, id)
+	unlock, err := c.files.Lock(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +147,7 @@ func (c *Coordinator) makeOldAnswers(ctx context.Context, id string) (*store.Job
 func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.Job, error) {
 	now := *j
 	if err := c.remake(ctx, &now); err != nil {
-		return nil, errors.Join(err, c.removeOrphans(j.ID))
+		return nil, errors.Join(err, c.files.RemoveOrphans(j.ID))
 	}
 	next, err := c.updateJob(j.ID, func(j *store.Job) error {
 		j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Answers, now.Result, now.ResultSHA, now.ResultBytes
@@ -153,7 +156,7 @@ func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.J
 	if err != nil {
 		return nil, err
 	}
-	return next, c.removeOrphans(j.ID)
+	return next, c.files.RemoveOrphans(j.ID)
 }
 
 // remake makes the files of remakeResults and sets them in j, without a commit.
@@ -164,7 +167,7 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 	defer func() { <-c.assemblySlots }()
 	made, err := c.makeResults(ctx, j)
 	if err == nil && (!maps.Equal(made.Counts(), j.Counts) || !maps.Equal(made.Reasons(), j.Reasons) || made.Charged != j.Charged) {
-		err = fmt.Errorf("the answers do not match the counts of the job: %w", errDamaged)
+		err = fmt.Errorf("the answers do not match the counts of the job: %w", jobfiles.ErrDamaged)
 	}
 	if err != nil {
 		return err
@@ -193,7 +196,7 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 	if ignoreReplaced(err) != nil || err == nil {
 		return f, j, err
 	}
-	unlock, err := c.lockJob(ctx, id)
+	unlock, err := c.files.Lock(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -221,17 +224,17 @@ func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (Stored, err
 	var f Stored
 	var err error
 	if j.Result == "" {
-		f, err = c.cfg.FS.Open(c.cfg.FS.PathJoin(c.dir(j.ID), oldFileResults))
+		f, err = c.cfg.FS.Open(c.files.Path(j.ID, jobdir.OldFileResults))
 	} else {
-		f, err = c.objects.Open(j.ID, j.Result)
+		f, err = c.files.Open(j.ID, j.Result)
 	}
 	if err != nil || c.verifiedFiles.has(j.ResultSHA, time.Now()) {
 		return f, err
 	}
 	sum := sha256.New()
-	_, err = io.CopyBuffer(sum, contextReader{ctx, io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
+	_, err = io.CopyBuffer(sum, pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
-		err = fmt.Errorf("the result file is not as it was written: %w", errDamaged)
+		err = fmt.Errorf("the result file is not as it was written: %w", jobfiles.ErrDamaged)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -275,7 +278,7 @@ func (c *Coordinator) copyStored(ctx context.Context, id string, w io.Writer, un
 		return err
 	}
 	defer f.Close()
-	src := io.Reader(contextReader{ctx, io.NewSectionReader(f, 0, j.ResultBytes)})
+	src := io.Reader(pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes)})
 	if unpack {
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
@@ -295,11 +298,11 @@ func hasResults(j *store.Job) bool {
 
 // openAssembly opens a job's files for reading.
 func (c *Coordinator) openAssembly(j *store.Job, f results.Filter) (*results.Assembly, error) {
-	upload, err := c.openUpload(j)
+	upload, err := c.files.OpenUpload(j)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := c.openAnswers(j)
+	answers, err := c.files.OpenAnswers(j)
 	if err != nil {
 		return nil, errors.Join(err, upload.Close())
 	}

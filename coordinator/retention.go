@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"probity/store"
@@ -37,7 +38,7 @@ func (c *Coordinator) runRetention(ctx context.Context) error {
 			continue
 		}
 		kept = now
-		if err := errors.Join(c.expireOld(now), c.deleteOldRecords(now), c.retryOrphanFolders()); err != nil {
+		if err := errors.Join(c.expireOld(now), c.deleteOldRecords(now), c.logUnlessFatal(c.removeOrphanFolders(), "orphaned job folders were not looked for")); err != nil {
 			return err
 		}
 	}
@@ -53,30 +54,32 @@ func (c *Coordinator) logUnlessFatal(err error, what string, args ...any) error 
 	return nil
 }
 
-// retryOrphanFolders runs removeOrphanFolders and logs its failure.
-func (c *Coordinator) retryOrphanFolders() error {
-	return c.logUnlessFatal(c.removeOrphanFolders(), "orphaned job folders were not looked for")
-}
-
 // visitJobs visits the records of jobs up to the first unreadable one, which it logs.
 func (c *Coordinator) visitJobs(visit func(*store.Job) error) error {
 	return c.logUnlessFatal(c.cfg.Store.AllJobs(visit), "not all records of jobs were read")
 }
 
-func (c *Coordinator) expireOld(now time.Time) error {
+// endAll expires or deletes the jobs in some states whose files or records were kept for as long as they may be.
+func (c *Coordinator) endAll(now time.Time, kept time.Duration, in func(store.JobState) bool, end func(id string) error, failed string) error {
 	var old []string
 	err := c.visitJobs(func(j *store.Job) error {
-		if j.State.Finished() && j.State != store.JobExpired && !now.Before(c.clockTrust.notBefore(j.FinishedAt.Add(c.cfg.RetainResults))) {
+		if in(j.State) && !now.Before(c.clockTrust.notBefore(j.FinishedAt.Add(kept))) {
 			old = append(old, j.ID)
 		}
 		return nil
 	})
 	for _, id := range old {
-		if err := c.logUnlessFatal(ignoreNotFound(c.Expire(id)), "a job could not be expired", "job", id); err != nil {
+		if failure := end(id); errors.Is(failure, store.ErrNotFound) { // it was deleted meanwhile
+			continue
+		} else if err := c.logUnlessFatal(failure, failed, "job", id); err != nil {
 			return err
 		}
 	}
 	return err
+}
+
+func (c *Coordinator) expireOld(now time.Time) error {
+	return c.endAll(now, c.cfg.RetainResults, func(s store.JobState) bool { return s.Finished() && s != store.JobExpired }, c.Expire, "a job could not be expired")
 }
 
 // deleteOldRecords deletes the records of expired jobs and of downloads that are older than RetainHistory.
@@ -84,18 +87,7 @@ func (c *Coordinator) deleteOldRecords(now time.Time) error {
 	if c.cfg.RetainHistory == 0 {
 		return nil
 	}
-	var old []string
-	err := c.visitJobs(func(j *store.Job) error {
-		if j.State == store.JobExpired && !now.Before(c.clockTrust.notBefore(j.FinishedAt.Add(c.cfg.RetainHistory))) {
-			old = append(old, j.ID)
-		}
-		return nil
-	})
-	for _, id := range old {
-		if err := c.logUnlessFatal(ignoreNotFound(c.Delete(id)), "the record of a job could not be deleted", "job", id); err != nil {
-			return err
-		}
-	}
+	err := c.endAll(now, c.cfg.RetainHistory, func(s store.JobState) bool { return s == store.JobExpired }, c.Delete, "the record of a job could not be deleted")
 	if err == nil && !now.Before(c.clockTrust.notBefore(time.Time{})) {
 		_, err = c.cfg.Store.SweepDownloads(now.Add(-c.cfg.RetainHistory))
 		err = c.logUnlessFatal(err, "not all old records of downloads were deleted")
@@ -109,7 +101,7 @@ func (c *Coordinator) Expire(id string) error {
 	if j, err := c.Job(id); err != nil || !j.State.Finished() {
 		return cmp.Or(err, ErrState)
 	}
-	unlock, err := c.lockJob(context.Background(), id)
+	unlock, err := c.files.Lock(context.Background(), id)
 	if err != nil {
 		return err
 	}
@@ -124,7 +116,7 @@ func (c *Coordinator) Expire(id string) error {
 	if err != nil {
 		return err
 	}
-	return c.cfg.FS.RemoveAll(c.dir(id))
+	return c.cfg.FS.RemoveAll(c.files.Path(id))
 }
 
 // Delete deletes a finished job: first its files, then its record.
@@ -145,4 +137,46 @@ func (c *Coordinator) ExpiresAt(id string) time.Time {
 		return time.Time{}
 	}
 	return j.FinishedAt.Add(c.cfg.RetainResults)
+}
+
+// removeOrphanFolders removes the folders of jobs that have expired or that the store does not know (broken uploads). In
+// the other folders it removes the objects that no record names.
+func (c *Coordinator) removeOrphanFolders() error {
+	fs, dir := c.cfg.FS, c.files.Dir
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	found, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(found)
+	for _, id := range found {
+		if c.receiver.Receiving(id) { // checked first: after an upload the store has the job, or its folder is gone
+			continue
+		}
+		if j, err := c.cfg.Store.Job(id); err == nil && j.State != store.JobExpired {
+			if err := c.logUnlessFatal(c.files.RemoveOrphansIfIdle(id), "unused files of a job were not removed", "job", id); err != nil {
+				return err
+			}
+			continue
+		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if err := fs.RemoveAll(c.files.Path(id)); err != nil {
+			c.metrics.retentionErrors.Add(1)
+			c.log.Error("the folder of a deleted job cannot be removed: it is tried again in an hour", "job", id, "error", err)
+		}
+	}
+	return nil
+}
+
+// reconcileFiles makes the files of a job match its record, and returns the new record: files of an older version are migrated,
+// and objects that the record does not name are deleted. The job's lock is held.
+func (c *Coordinator) reconcileFiles(j *store.Job) (*store.Job, error) {
+	j, err := c.files.MigrateUpload(j)
+	if err != nil {
+		return nil, err
+	}
+	return j, c.logUnlessFatal(c.files.RemoveOrphans(j.ID), "unused files of a job were not removed", "job", j.ID)
 }

@@ -31,7 +31,7 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 	}
 	return g.Deferred(func(row uint32, d jobfiles.Deferral) error {
 		if int64(row) >= job.record.Rows {
-			return fmt.Errorf("rows log: row %d of %d: %w", row, job.record.Rows, errDamaged)
+			return fmt.Errorf("rows log: row %d of %d: %w", row, job.record.Rows, jobfiles.ErrDamaged)
 		}
 		job.deferred.put(row, d)
 		return nil

@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"probity/coordinator/csvfile"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/internal/pipeline"
 	"probity/internal/wholefile"
@@ -20,7 +23,6 @@ import (
 type runningJob struct {
 	c       *Coordinator
 	record  *store.Job // as it was when the work started
-	dir     string
 	dialect csvfile.Dialect
 	ctx     context.Context
 
@@ -56,36 +58,36 @@ type runningJob struct {
 
 // open opens the job's files and reads from its log which rows are answered and which were deferred.
 func (job *runningJob) open() (err error) {
-	c, fs := job.c, job.c.cfg.FS
+	c, fs, id := job.c, job.c.cfg.FS, job.record.ID
 	if err := json.Unmarshal(job.record.Dialect, &job.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	if job.upload, err = c.openUpload(job.record); err != nil {
+	if job.upload, err = c.files.OpenUpload(job.record); err != nil {
 		return err
 	}
-	if err := c.migrateLog(job.dir); err != nil {
+	if err := c.files.MigrateLog(id); err != nil {
 		return err
 	}
-	log, end, err := jobfiles.OpenRows(fs, fs.PathJoin(job.dir, fileRows), c.flushAfter, job.replay)
+	log, end, err := jobfiles.OpenRows(fs, c.files.Path(id, jobdir.FileRows), c.flushAfter, job.replay)
 	if err != nil {
 		return err
 	}
 	job.log = log
 	if end.Damaged > 0 {
 		c.metrics.damaged.Add(int64(end.Damaged))
-		c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", job.record.ID, "groups", end.Damaged)
-		if err := c.setDamage(job.record.ID, msgAskedAgain); err != nil {
+		c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", id, "groups", end.Damaged)
+		if err := c.setDamage(id, msgAskedAgain); err != nil {
 			return err
 		}
 	}
-	path := fs.PathJoin(job.dir, fileChunks)
-	f, err := fs.Create(path, writeCategory)
+	path := c.files.Path(id, jobdir.FileChunks)
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	job.chunks = &chunkFile{disk: fs, path: path, f: f, buffers: &c.pools.buffers}
 	job.progress.begin(time.Now())
-	return wholefile.SyncDir(fs, job.dir)
+	return wholefile.SyncDir(fs, c.files.Path(id))
 }
 
 // work splits, sends and collects until no row is left to probe or ctx ends. All its goroutines have ended when it returns.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"probity/coordinator/plan"
 	"probity/engine"
 	"probity/store"
 )
@@ -157,7 +158,7 @@ func (d *scheduler) describe(job *runningJob, s *Snapshot, now time.Time) {
 		switch cr := job.rates[class]; {
 		case class == classDNS:
 		case cr != nil && cr.answered > 0:
-			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now, float64(job.c.budgets.refusalsPerHour(class))/DefaultRefused)
+			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now, float64(job.c.budgets.refusalsPerHour(class))/plan.DefaultRefused)
 		case one.budget == 0:
 			one.ETA = average
 		}

@@ -78,7 +78,7 @@ func (r *jobRunner) handleFailure(ctx context.Context, cause error) error {
 	switch {
 	case errors.Is(cause, pipeline.ErrPanic):
 		return r.giveUp(ctx, cause, msgBug)
-	case errors.Is(cause, errDamaged), errors.Is(cause, fs.ErrNotExist):
+	case errors.Is(cause, jobfiles.ErrDamaged), errors.Is(cause, fs.ErrNotExist):
 		return r.giveUp(ctx, cause, msgDamaged)
 	case vfs.IsNoSpaceError(cause):
 		message, kind = msgDiskFull, failureDiskFull

@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/ingest"
+	"probity/coordinator/jobdir"
 	"probity/store"
 )
 
@@ -167,13 +169,13 @@ func TestFailedRemovalIsRetried(t *testing.T) {
 		disk.breakPath(j.ID)
 		time.Sleep(DefaultRetention + retentionEvery + time.Second)
 		require.Equal(t, store.JobExpired, stateOf(t, w, j.ID).State)
-		left, err := w.fs.List(w.c.dir(j.ID))
+		left, err := w.fs.List(w.c.files.Path(j.ID))
 		require.NoError(t, err)
 		require.NotEmpty(t, left)
 		require.NotZero(t, w.c.metrics.retentionErrors.Load())
 		disk.repair()
 		time.Sleep(retentionEvery + time.Second)
-		_, err = w.fs.Stat(w.c.dir(j.ID))
+		_, err = w.fs.Stat(w.c.files.Path(j.ID))
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	})
 }
@@ -185,7 +187,7 @@ func TestFullDiskKeepsTheJobState(t *testing.T) {
 		w.prober.outcome = deferSome(time.Second)
 		w.run()
 		cancelled, running := w.accept(t, testCSV(100, 1)), w.accept(t, testCSV(100, 2))
-		disk.breakPath(jobsFolder)
+		disk.breakPath(jobdir.FolderName)
 		_, err := w.c.Cancel(cancelled.ID)
 		require.NoError(t, err)
 		time.Sleep(3 * time.Hour)
@@ -211,7 +213,7 @@ func TestRefusedUploadLeavesNoFiles(t *testing.T) {
 	admin, _, err := w.store.FirstAdmin(t.Context(), "admin@x.example", "a long enough password", 3, now)
 	require.NoError(t, err)
 	require.NoError(t, w.store.ReserveSingle(admin.ID, "r", 2))
-	_, err = w.c.Accept(t.Context(), Upload{Body: strings.NewReader("email\na@x.example\nb@x.example\n"), Options: Options{Account: admin.ID,
+	_, err = w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader("email\na@x.example\nb@x.example\n"), Options: ingest.Options{Account: admin.ID,
 		Parts: func(j *store.Job) []store.Part { return []store.Part{store.ReserveJob(admin.ID, j.ID, j.Unique, now)} }}})
 	var short *store.ErrInsufficientCredits
 	require.ErrorAs(t, err, &short)

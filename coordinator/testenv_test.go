@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/prober/wire"
@@ -211,7 +212,7 @@ func (w *testEnv) close(t testing.TB) error {
 
 func (w *testEnv) accept(t testing.TB, csv string) *store.Job {
 	t.Helper()
-	j, err := w.c.Accept(context.Background(), Upload{Body: strings.NewReader(csv)})
+	j, err := w.c.Accept(context.Background(), ingest.Upload{Body: strings.NewReader(csv)})
 	require.NoError(t, err)
 	return j
 }
@@ -256,7 +257,7 @@ func (w *testEnv) uploadOf(t testing.TB, id string) string {
 	t.Helper()
 	j, err := w.c.Job(id)
 	require.NoError(t, err)
-	return w.fs.PathJoin(w.c.dir(id), j.Upload)
+	return w.fs.PathJoin(w.c.files.Path(id), j.Upload)
 }
 
 // testCSV is a list of n rows of all kinds: wide and narrow routes, duplicates, blanks, junk.

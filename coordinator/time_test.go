@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/ingest"
 	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
@@ -31,7 +32,7 @@ func TestMaxHoursEndsUnansweredRows(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
 		w.prober.outcome = holdBusyRows
 		w.run()
-		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader("email\na@busy.example\nb@grey.example\nc@x.example\n"), Options: Options{MaxHours: 2}})
+		j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader("email\na@busy.example\nb@grey.example\nc@x.example\n"), Options: ingest.Options{MaxHours: 2}})
 		require.NoError(t, err)
 		began := time.Now()
 		j, err = w.c.Wait(t.Context(), j.ID)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"probity/coordinator/jobfiles"
+	"probity/coordinator/ingest"
+	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/prober/wire"
@@ -75,7 +75,7 @@ func answerOneThird(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 
 func (w *testEnv) acceptFor(t *testing.T, account, name string) *store.Job {
 	t.Helper()
-	j, err := w.c.Accept(context.Background(), Upload{Body: strings.NewReader(fixtureList(name)), Options: Options{Account: account, Name: name,
+	j, err := w.c.Accept(context.Background(), ingest.Upload{Body: strings.NewReader(fixtureList(name)), Options: ingest.Options{Account: account, Name: name,
 		Parts: func(j *store.Job) []store.Part {
 			return []store.Part{store.ReserveJob(account, j.ID, j.Unique, j.CreatedAt)}
 		}}})
@@ -200,22 +200,23 @@ func TestJobsOfEarlierBuildsFinish(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { finishFixtureJobs(t, unpackFixture(t, file)) })
+			synctest.Test(t, func(t *testing.T) { finishFixtureJobs(t, file) })
 		})
 	}
 }
 
-func finishFixtureJobs(t *testing.T, disk vfs.FS) {
-	w := newTestEnv(t, disk, chargeFinished)
+func finishFixtureJobs(t *testing.T, file string) {
+	left := -answersIn(t, file)
+	w := newTestEnv(t, unpackFixture(t, file), chargeFinished)
 	u := w.store.Users()[0]
 	jobs, _, err := w.c.Jobs(u.ID, "", 20, "")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(jobs), 3)
-	left, charged := 0, int64(0)
+	charged := int64(0)
 	for _, j := range jobs {
 		require.Equal(t, fixtureJobs[j.Name].was, j.State, j.Name)
 		if j.State != store.JobExpired && j.State != store.JobFailed {
-			left += int(j.Unique) - answersIn(t, disk, w.c.dir(j.ID))
+			left += int(j.Unique)
 		}
 	}
 	w.run()
@@ -259,29 +260,30 @@ func requireMigrated(t *testing.T, w *testEnv, was, got *store.Job) {
 	if was.State.Finished() {
 		require.Equal(t, []any{was.Counts, was.Reasons, was.Charged}, []any{now.Counts, now.Reasons, now.Charged})
 	}
-	names, err := w.fs.List(w.c.dir(got.ID))
+	names, err := w.fs.List(w.c.files.Path(got.ID))
 	require.NoError(t, err)
-	for _, old := range []string{oldFileLog, oldFileNames, oldFileResults, fileRows, fileChunks} {
+	for _, old := range []string{"log", "names", jobdir.OldFileResults, jobdir.FileRows, jobdir.FileChunks} {
 		require.NotContains(t, names, old, got.Name)
 	}
 }
 
-// answersIn counts the final answers of a job's log.
-func answersIn(t *testing.T, disk vfs.FS, dir string) (n int) {
+// answersIn counts the final answers of the jobs of a fixture that have files.
+func answersIn(t *testing.T, file string) (n int) {
 	t.Helper()
-	f, err := disk.Open(disk.PathJoin(dir, oldFileLog))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0 // nothing was asked
-	}
+	w := newTestEnv(t, unpackFixture(t, file))
+	jobs, _, err := w.c.Jobs(w.store.Users()[0].ID, "", 20, "")
 	require.NoError(t, err)
-	defer f.Close()
-	err = readOldLog(f, func(_ uint32, rec *jobfiles.Record) error {
-		if rec.Kind() == jobfiles.Final {
-			n++
+	for _, j := range jobs {
+		if j.State == store.JobExpired || j.State == store.JobFailed {
+			continue
 		}
-		return nil
-	})
-	require.NoError(t, err)
+		_, reasons, err := w.c.files.AnsweredRows(j)
+		require.NoError(t, err)
+		for _, rows := range reasons {
+			n += int(rows)
+		}
+	}
+	require.NoError(t, w.close(t))
 	return n
 }
 
@@ -295,14 +297,4 @@ func requireAsUninterrupted(t *testing.T, name string, got *store.Job) {
 	require.Equal(t, want.Reasons, got.Reasons)
 	require.Equal(t, []int64{want.Rows, want.Unique, want.Duplicates, want.Blank, want.Charged}, []int64{got.Rows, got.Unique, got.Duplicates, got.Blank, got.Charged})
 	require.NoError(t, w.close(t))
-}
-
-// TestOldLogWithoutMagicIsDamaged: if it were read as empty, all rows would be probed again, or their answers lost.
-func TestOldLogWithoutMagicIsDamaged(t *testing.T) {
-	disk := vfs.NewMem()
-	require.NoError(t, wholefile.Write(disk, oldFileLog, []byte("prblog11 and more")))
-	require.ErrorIs(t, New(Config{FS: disk}).migrateLog(""), errDamaged)
-	b, err := readWhole(disk, oldFileLog)
-	require.NoError(t, err)
-	require.Equal(t, "prblog11 and more", string(b))
 }

@@ -15,16 +15,25 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/store"
 )
 
+// The files of a job's upload as an older version wrote them.
+const (
+	oldFileSpool   = "spool"
+	oldFileIndex   = "index"
+	oldFileDups    = "dups"
+	oldFileErasing = "erasing"
+)
+
 // unpackUpload is the text of an upload.
 func unpackUpload(t testing.TB, c *Coordinator, job, name string) (text []byte) {
 	t.Helper()
-	u, err := jobfiles.OpenUpload(c.objects, job, name, c.decoder)
+	u, err := jobfiles.OpenUpload(&c.files.Folder, job, name, c.files.Decoder)
 	require.NoError(t, err)
 	text = append(text, u.Preamble...)
 	for i := range u.Frames {
@@ -41,7 +50,7 @@ func writeOldUpload(t testing.TB, w *testEnv, id string) {
 	t.Helper()
 	j, err := w.c.Job(id)
 	require.NoError(t, err)
-	u, err := w.c.openUpload(j)
+	u, err := w.c.files.OpenUpload(j)
 	require.NoError(t, err)
 	var spool, dups []byte
 	var frames []oldFrame
@@ -59,19 +68,19 @@ func writeOldUpload(t testing.TB, w *testEnv, id string) {
 	index := oldIndexOf(string(u.Preamble), frames...)
 	require.NoError(t, u.Close())
 	for name, b := range map[string][]byte{oldFileSpool: spool, oldFileIndex: binary.LittleEndian.AppendUint64(index, xxh3.Hash(index)), oldFileDups: dups} {
-		require.NoError(t, wholefile.Write(w.fs, w.c.dir(id)+"/"+name, b))
+		require.NoError(t, wholefile.Write(w.fs, w.c.files.Path(id)+"/"+name, b))
 	}
 	if j.Answers != nil {
-		require.NoError(t, w.fs.Rename(w.c.dir(id)+"/"+j.Answers.Name, w.c.dir(id)+"/"+fileRows))
-		require.NoError(t, w.fs.Rename(w.c.dir(id)+"/"+j.Result, w.c.dir(id)+"/"+oldFileResults))
+		require.NoError(t, w.fs.Rename(w.c.files.Path(id)+"/"+j.Answers.Name, w.c.files.Path(id)+"/"+jobdir.FileRows))
+		require.NoError(t, w.fs.Rename(w.c.files.Path(id)+"/"+j.Result, w.c.files.Path(id)+"/"+jobdir.OldFileResults))
 	}
-	require.NoError(t, wholefile.SyncDir(w.fs, w.c.dir(id)))
+	require.NoError(t, wholefile.SyncDir(w.fs, w.c.files.Path(id)))
 	_, err = w.store.UpdateJob(id, func(j *store.Job) error {
 		j.Upload, j.Answers, j.Result = "", nil, ""
 		return nil
 	})
 	require.NoError(t, err)
-	require.NoError(t, w.c.objects.Delete(id, j.Upload))
+	require.NoError(t, w.c.files.Delete(id, j.Upload))
 }
 
 // requireOnlyUpload requires that a job has one upload, which its record names, and no file of an older version.
@@ -79,12 +88,12 @@ func requireOnlyUpload(t testing.TB, w *testEnv, id string) {
 	t.Helper()
 	j, err := w.c.Job(id)
 	require.NoError(t, err)
-	found, err := w.fs.List(w.c.dir(id))
+	found, err := w.fs.List(w.c.files.Path(id))
 	require.NoError(t, err)
 	for _, name := range found {
 		require.NotContains(t, []string{oldFileSpool, oldFileIndex, oldFileDups, oldFileErasing}, name)
 		require.False(t, strings.HasSuffix(name, wholefile.New), name)
-		require.True(t, name == j.Upload || !strings.HasPrefix(name, kindUpload), "%s, and the job names %s", name, j.Upload)
+		require.True(t, name == j.Upload || !strings.HasPrefix(name, jobdir.KindUpload), "%s, and the job names %s", name, j.Upload)
 	}
 	require.Contains(t, found, j.Upload)
 }
@@ -125,7 +134,7 @@ func TestMigrationRecoversFromAnyFailedStep(t *testing.T) {
 			j, err := w.c.Job(id)
 			require.NoError(t, err)
 			failing.countdown.Store(n)
-			_, err = w.c.migrateUpload(j)
+			_, err = w.c.files.MigrateUpload(j)
 			failing.countdown.Store(-1 << 40)
 			if more = failing.failedStep.Load() != nil; more {
 				steps++
@@ -149,9 +158,9 @@ func TestErasureOfAnOlderVersionIsFinished(t *testing.T) {
 		w.run()
 		id := w.finish(t, w.accept(t, spelled).ID).ID
 		writeOldUpload(t, w, id)
-		dir := w.c.dir(id) + "/"
+		dir := w.c.files.Path(id) + "/"
 		was := map[string][]byte{}
-		for _, name := range []string{oldFileSpool, oldFileIndex, oldFileResults} {
+		for _, name := range []string{oldFileSpool, oldFileIndex, jobdir.OldFileResults} {
 			b, err := readWhole(w.fs, dir+name)
 			require.NoError(t, err)
 			was[name] = b
@@ -160,7 +169,7 @@ func TestErasureOfAnOlderVersionIsFinished(t *testing.T) {
 		require.NoError(t, err)
 		writeOldUpload(t, w, id)
 		for name, b := range was {
-			if name != oldFileResults && (name != oldFileSpool || !renamed) {
+			if name != jobdir.OldFileResults && (name != oldFileSpool || !renamed) {
 				require.NoError(t, w.fs.Rename(dir+name, dir+name+wholefile.New))
 			}
 			if name != oldFileSpool || !renamed {
@@ -168,7 +177,7 @@ func TestErasureOfAnOlderVersionIsFinished(t *testing.T) {
 			}
 		}
 		require.NoError(t, wholefile.Write(w.fs, dir+oldFileErasing, []byte("the files ending in .new are whole\n")))
-		require.NoError(t, w.c.finishOldErasures())
+		require.NoError(t, w.c.files.FinishOldErasure(id))
 		require.Equal(t, spelledErased, inputOf(w.results(t, id, results.Filter{})))
 		requireOnlyUpload(t, w, id)
 		require.NoError(t, w.close(t))
@@ -183,9 +192,7 @@ func TestBitFlipInOldFilesFailsOnlyThatJob(t *testing.T) {
 	require.NoError(t, err)
 	want := unpackUpload(t, w.c, id, j.Upload)
 	writeOldUpload(t, w, id)
-	dir, rng, damaged := w.c.dir(id)+"/", rand.New(rand.NewPCG(5, 6)), map[string]int{}
-	j, err = w.c.Job(id)
-	require.NoError(t, err)
+	dir, rng, damaged := w.c.files.Path(id)+"/", rand.New(rand.NewPCG(5, 6)), map[string]int{}
 	for _, name := range []string{oldFileSpool, oldFileIndex, oldFileDups} {
 		whole, err := readWhole(w.fs, dir+name)
 		require.NoError(t, err)
@@ -193,14 +200,14 @@ func TestBitFlipInOldFilesFailsOnlyThatJob(t *testing.T) {
 			b, bit := slices.Clone(whole), rng.IntN(8*len(whole))
 			b[bit/8] ^= 1 << (bit % 8)
 			require.NoError(t, wholefile.Write(w.fs, dir+name, b))
-			object, err := w.c.rewriteOldUpload(j, w.c.dir(id))
+			j, err := w.c.files.MigrateUpload(&store.Job{ID: id})
 			if err != nil {
-				require.ErrorIs(t, err, errDamaged, "%s, bit %d", name, bit)
+				require.ErrorIs(t, err, jobfiles.ErrDamaged, "%s, bit %d", name, bit)
 				damaged[name]++
 				continue
 			}
-			require.Equal(t, want, unpackUpload(t, w.c, id, object), "%s, bit %d", name, bit)
-			require.NoError(t, w.c.objects.Delete(id, object))
+			require.Equal(t, want, unpackUpload(t, w.c, id, j.Upload), "%s, bit %d", name, bit)
+			writeOldUpload(t, w, id)
 		}
 		require.NoError(t, wholefile.Write(w.fs, dir+name, whole))
 	}
@@ -250,11 +257,11 @@ func TestOrphanFilesAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
 		orphans := func(id string) {
-			p, err := w.c.objects.Create(id, kindUpload)
+			p, err := w.c.files.Create(id, jobdir.KindUpload)
 			require.NoError(t, err)
 			_, err = p.Write([]byte("what a crash left"))
 			require.NoError(t, errors.Join(err, p.Commit()))
-			_, err = w.c.objects.Create(id, kindUpload) // unfinished
+			_, err = w.c.files.Create(id, jobdir.KindUpload) // unfinished
 			require.NoError(t, err)
 		}
 		w.run()
@@ -285,22 +292,22 @@ func TestReaderFindsTheUploadAfterErasure(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
-	old, err := w.c.openUpload(j)
+	old, err := w.c.files.OpenUpload(j)
 	require.NoError(t, err)
 	_, err = w.erase(t.Context(), erasedAddress)
 	require.NoError(t, err)
-	require.NotEqual(t, w.c.dir(j.ID)+"/"+j.Upload, w.uploadOf(t, j.ID))
+	require.NotEqual(t, w.c.files.Path(j.ID)+"/"+j.Upload, w.uploadOf(t, j.ID))
 	_, text, err := old.Unpack(0, nil, nil)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "1,"+erasedAddress)
 	require.NoError(t, old.Close())
-	now, err := w.c.openUpload(j)
+	now, err := w.c.files.OpenUpload(j)
 	require.NoError(t, err)
 	_, text, err = now.Unpack(0, nil, nil)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "1,"+erasedAddress)
 	require.NoError(t, now.Close())
-	require.NoError(t, w.c.objects.Delete(j.ID, w.uploadOf(t, j.ID)[len(w.c.dir(j.ID))+1:]))
+	require.NoError(t, w.c.files.Delete(j.ID, w.uploadOf(t, j.ID)[len(w.c.files.Path(j.ID))+1:]))
 	require.Error(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, io.Discard), "a lost upload is an error")
 	require.NoError(t, w.close(t))
 }

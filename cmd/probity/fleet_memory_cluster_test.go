@@ -23,7 +23,9 @@ import (
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/cluster"
+	"probity/coordinator/erase"
 	"probity/coordinator/fleet"
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/dns"
@@ -105,7 +107,7 @@ type memCoordinator struct {
 	fleet       *fleet.Fleet
 	resolver    *dns.Resolver
 	table       atomic.Pointer[engine.Table]
-	eraser      *coordinator.Eraser
+	eraser      *erase.Eraser
 	stop        func()
 }
 
@@ -322,7 +324,7 @@ func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 
 // accept starts a job.
 func (h *memCoordinator) accept(t *testing.T, ctx context.Context, list []byte) string {
-	job, err := h.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxHours: maxHours}})
+	job, err := h.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: maxHours}})
 	require.NoError(t, err)
 	return job.ID
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator"
+	"probity/coordinator/ingest"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/console"
@@ -62,7 +63,7 @@ func newAdminProcess(t *testing.T) (w *adminProcess, key string) {
 	require.Contains(t, words, "shown this once")
 	key, _ = w.run(0, "key", "create", "--user", "root@example.com", "--name", "admin", "--scope", "admin")
 	c, s, k := openDataFolder(t, w.data)
-	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(adminList)})
+	_, err := c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(adminList)})
 	require.NoError(t, err)
 	a, err := engine.Parse("gone@shop.example")
 	require.NoError(t, err)

@@ -22,6 +22,7 @@ import (
 	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/coordinator/ingest"
 	"probity/coordinator/plan"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -199,7 +200,7 @@ func routeOf(table *engine.Table, domain string, hosts []world.MX) engine.Route 
 
 // planOf plans a list as the command does: it accepts the list and queries the DNS, and probes no mail server.
 func planOf(t *testing.T, ctx context.Context, n *node, list []byte, refused float64) plan.Plan {
-	p, err := planList(ctx, n.coordinator, n.resolver, coordinator.Upload{Body: bytes.NewReader(list)}, coordinator.PlanOptions{Refused: refused})
+	p, err := planList(ctx, n.coordinator, n.resolver, ingest.Upload{Body: bytes.NewReader(list)}, coordinator.PlanOptions{Refused: refused})
 	require.NoError(t, err)
 	require.NoError(t, n.Close())
 	t.Logf("%d addresses planned: %d not to be asked, %d not counted", p.Addresses, p.Unasked, p.Uncounted)
@@ -226,7 +227,7 @@ func logWork(t *testing.T, work []referee.SourceUsage) {
 func verifyInVirtualHours(t *testing.T, all context.Context, n *node, list []byte) (job *store.Job, reported time.Duration) {
 	began, cpu := time.Now(), cpuTime()
 	var err error
-	job, err = n.coordinator.Accept(all, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxHours: 1000}})
+	job, err = n.coordinator.Accept(all, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: 1000}})
 	require.NoError(t, err)
 	for hours := 1; !job.State.Finished(); hours++ {
 		ctx, cancel := context.WithDeadline(all, began.Add(time.Duration(hours)*time.Hour))

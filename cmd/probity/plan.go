@@ -17,6 +17,7 @@ import (
 
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/ingest"
 	"probity/engine/dns"
 	"probity/internal/console"
 	"probity/store"
@@ -120,7 +121,7 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 		return p, err
 	}
 	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
-	u := coordinator.Upload{Body: in, Options: coordinator.Options{Column: c.Column, NoHeader: c.NoHead}}
+	u := ingest.Upload{Body: in, Options: ingest.Options{Column: c.Column, NoHeader: c.NoHead}}
 	p, err = planList(ctx, received, resolver, u, coordinator.PlanOptions{Sources: sources, Refused: float64(c.Refused)})
 	if bad, ok := errors.AsType[*csvfile.Error](err); ok {
 		err = &badListError{file: c.List, cause: bad}
@@ -129,7 +130,7 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 }
 
 // planList plans a list with a coordinator that is not running.
-func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u coordinator.Upload, o coordinator.PlanOptions) (p coordinator.JobPlan, err error) {
+func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u ingest.Upload, o coordinator.PlanOptions) (p coordinator.JobPlan, err error) {
 	job, err := c.Accept(ctx, u)
 	if err != nil {
 		return p, err

@@ -17,7 +17,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/world"
-	"probity/coordinator"
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
@@ -67,7 +67,7 @@ type scoredRow struct {
 
 // scoredList verifies a list, and compares its result as JSON lines and in a callback with the CSV.
 func scoredList(ctx context.Context, t *testing.T, n *node, list []byte) []scoredRow {
-	job, err := n.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: maxHours}})
+	job, err := n.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: maxHours}})
 	require.NoError(t, err)
 	_, err = n.coordinator.Wait(ctx, job.ID)
 	require.NoError(t, err)

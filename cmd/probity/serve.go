@@ -21,8 +21,8 @@ import (
 	"probity/api"
 	"probity/api/httpd"
 	"probity/api/record"
-	"probity/coordinator"
 	"probity/coordinator/callback"
+	"probity/coordinator/erase"
 	"probity/coordinator/results"
 	"probity/internal/admin"
 	"probity/internal/console"
@@ -99,7 +99,7 @@ type service struct {
 	registry       metricsRegistry
 	node           *node
 	callbacks      *callback.Sender
-	eraser         *coordinator.Eraser
+	eraser         *erase.Eraser
 	server         *api.Server
 	tlsListener    *tlsfront.Listener // nil without TLS
 	healthMetrics  *healthMetrics
@@ -176,10 +176,14 @@ func (s *service) open() (err error) {
 	if s.callbacks, err = s.newCallbacks(); err != nil {
 		return err
 	}
-	if err = coordinator.AdoptErasures(s.node.store, s.disk, c.Data, time.Now()); err != nil {
+	if err = erase.Adopt(s.node.store, s.disk, c.Data, time.Now()); err != nil {
 		return fmt.Errorf("erasures of an earlier version: %w", err)
 	}
-	s.eraser = s.node.newEraser()
+	var caches erase.Caches = admin.LocalCache{Cache: s.node.cache}
+	if s.node.fleet != nil {
+		caches = s.node.fleet // those of its nodes
+	}
+	s.eraser = admin.NewEraser(s.node.store, s.node.coordinator, caches, s.node.log)
 	s.warnAtStart()
 	s.server, err = s.newServer()
 	return err
@@ -428,12 +432,4 @@ func (s *service) close() error {
 		errs = append(errs, s.node.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// newEraser makes the eraser of a node. It erases from the cache of this process, or from those of the coordinator's nodes.
-func (n *node) newEraser() *coordinator.Eraser {
-	if n.fleet != nil {
-		return admin.NewEraser(n.store, n.coordinator, n.fleet, n.log)
-	}
-	return admin.NewEraser(n.store, n.coordinator, admin.LocalCache{Cache: n.cache}, n.log)
 }

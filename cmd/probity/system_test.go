@@ -25,6 +25,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/dns"
@@ -77,7 +78,7 @@ func verifyInVirtualTime(t *testing.T) {
 	var result bytes.Buffer
 	require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
 		var err error
-		if job, err = n.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{MaxHours: maxHours}}); err != nil {
+		if job, err = n.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: maxHours}}); err != nil {
 			return err
 		}
 		if job, err = n.coordinator.Wait(ctx, job.ID); err != nil {

@@ -22,7 +22,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
-	"probity/coordinator"
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
@@ -162,7 +162,7 @@ func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) 
 	if err != nil {
 		return err
 	}
-	j, err := b.node.coordinator.Accept(ctx, coordinator.Upload{Body: bytes.NewReader(list), Options: coordinator.Options{Account: u.ID, MaxHours: maxHours,
+	j, err := b.node.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: maxHours,
 		Parts: func(j *store.Job) []store.Part {
 			return []store.Part{store.ReserveJob(j.Account, j.ID, j.Unique, j.CreatedAt)}
 		}}})

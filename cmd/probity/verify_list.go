@@ -15,8 +15,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"probity/coordinator"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/internal/console"
 	"probity/internal/datafolder"
@@ -178,7 +178,7 @@ func (c *verifyCmd) acceptList(ctx context.Context, con *console.IO, n *node, fi
 		in = f
 	}
 	hash := sha256.New()
-	job, err := n.coordinator.Accept(ctx, coordinator.Upload{Body: io.TeeReader(in, hash), Options: coordinator.Options{
+	job, err := n.coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, hash), Options: ingest.Options{
 		Filename: filepath.Base(file), Column: c.Column, NoHeader: c.NoHead, MaxAge: c.MaxAge, NoSMTP: c.NoSMTP, MaxHours: maxHours,
 		Parts: func(j *store.Job) []store.Part {
 			j.Name = hex.EncodeToString(hash.Sum(nil))
@@ -224,4 +224,4 @@ func fileSHA256(file string) (string, error) {
 const progressInterval = 200 * time.Millisecond
 
 // maxHours is the longest that a job may take. A list on the command line gets all of it.
-const maxHours = coordinator.MaxHours
+const maxHours = ingest.MaxHours

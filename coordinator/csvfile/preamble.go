@@ -2,6 +2,7 @@ package csvfile
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,24 +86,17 @@ func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 		for i, rec := range seen {
 			if col, ok := findColumn(rec.cells, o, minCells); ok {
 				r.dialect.Delimiter, r.dialect.Column = candidates[i], col
-				return rec, r.checkHeader(rec, o)
+				if len(rec.cells) > MaxColumns {
+					return rec, refuse(TooLarge, r.line, "the file has %d columns; at most %d are accepted", len(rec.cells), MaxColumns)
+				}
+				if _, err := engine.ParseTrimmed(rec.cells[col]); err == nil && !o.NoHeader {
+					return rec, refuse(Unacceptable, r.line, "the header of the e-mail column is itself an address: if the file has no header line, say so with has_header=false")
+				}
+				return rec, nil
 			}
 		}
 	}
 	return record{}, noColumn(seen, candidates, o)
-}
-
-func (r *Reader) checkHeader(rec record, o Options) error {
-	if len(rec.cells) > MaxColumns {
-		return refuse(TooLarge, r.line, "the file has %d columns; at most %d are accepted", len(rec.cells), MaxColumns)
-	}
-	if o.NoHeader {
-		return nil
-	}
-	if _, err := engine.ParseTrimmed(rec.cells[r.dialect.Column]); err == nil {
-		return refuse(Unacceptable, r.line, "the header of the e-mail column is itself an address: if the file has no header line, say so with has_header=false")
-	}
-	return nil
 }
 
 // firstRecord reads the first record with a delimiter. It reads more of the source until the record is whole.
@@ -150,12 +144,13 @@ func findColumn(cells []string, o Options, minCells int) (int, bool) {
 		at := firstAddress(cells)
 		return at, at >= 0
 	}
-	name := o.Column
-	if name == "" {
-		name = "email"
-	}
+	name := cmp.Or(o.Column, "email")
 	if !o.NoHeader {
-		if i, ok := findName(cells, name); ok {
+		i, normal := slices.Index(cells, name), normalizeName(name)
+		if i < 0 { // the leftmost that equals it without case and spaces
+			i = slices.IndexFunc(cells, func(c string) bool { return normalizeName(c) == normal })
+		}
+		if i >= 0 {
 			return i, true
 		}
 	}
@@ -169,21 +164,6 @@ func firstAddress(cells []string) int {
 		_, err := engine.ParseTrimmed(c)
 		return err == nil
 	})
-}
-
-// findName finds the cell with the exact name, else the leftmost that equals it without case and spaces.
-func findName(cells []string, name string) (int, bool) {
-	for i, c := range cells {
-		if c == name {
-			return i, true
-		}
-	}
-	for i, c := range cells {
-		if normalizeName(c) == normalizeName(name) {
-			return i, true
-		}
-	}
-	return 0, false
 }
 
 func normalizeName(s string) string {
@@ -220,9 +200,5 @@ func noColumn(seen []record, candidates string, o Options) error {
 	if o.NoHeader {
 		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, candidates[best])
 	}
-	want := o.Column
-	if want == "" {
-		want = "email"
-	}
-	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column", want, found, candidates[best])
+	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column", cmp.Or(o.Column, "email"), found, candidates[best])
 }

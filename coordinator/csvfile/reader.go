@@ -3,6 +3,7 @@ package csvfile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"unicode/utf8"
@@ -23,16 +24,6 @@ type Options struct {
 type Limits struct {
 	Addresses int64 // non-blank e-mail cells: 5,000,000
 	Bytes     int64 // of the unpacked file: 8 GiB
-}
-
-func (l Limits) orDefault() Limits {
-	if l.Addresses == 0 {
-		l.Addresses = MaxAddresses
-	}
-	if l.Bytes == 0 {
-		l.Bytes = 8 << 30
-	}
-	return l
 }
 
 // Reader reads a file once, block by block, in flat memory.
@@ -58,26 +49,23 @@ func NewReader(src io.Reader, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{closeSrc: p.close, limits: o.Limits.orDefault(), valid: true, line: 1}
+	r := &Reader{closeSrc: p.close, valid: true, line: 1}
+	r.limits = Limits{Addresses: cmp.Or(o.Limits.Addresses, MaxAddresses), Bytes: cmp.Or(o.Limits.Bytes, 8<<30)}
 	raw := bufio.NewReaderSize(&limitReader{r: p.r, left: r.limits.Bytes, max: r.limits.Bytes}, 64<<10)
-	if err := r.open(raw, o); err != nil {
-		p.close()
-		return nil, err
-	}
-	return r, nil
-}
-
-func (r *Reader) open(raw *bufio.Reader, o Options) error {
-	bom, err := raw.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
 	r.src = raw
+	bom, err := raw.Peek(2)
 	if bytes.Equal(bom, []byte{0xff, 0xfe}) || bytes.Equal(bom, []byte{0xfe, 0xff}) {
 		r.utf16 = true
 		r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
 	}
-	return r.readPreamble(o)
+	if err == nil || errors.Is(err, io.EOF) {
+		err = r.readPreamble(o)
+	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return r, nil
 }
 
 // Close frees the decompressor. It does not close the source.
@@ -116,8 +104,11 @@ func (r *Reader) Next(b *Block) error {
 		if n > 0 {
 			return r.emit(b, n)
 		}
+		if r.eof && r.rows == 0 {
+			return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
+		}
 		if r.eof {
-			return r.checkEnd()
+			return io.EOF
 		}
 		if len(r.pending) >= MaxRow {
 			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
@@ -149,14 +140,6 @@ func (r *Reader) emit(b *Block, n int) error {
 		return refuse(TooLarge, 0, "the file has more than %d rows; send it in parts", MaxRows)
 	}
 	return nil
-}
-
-// checkEnd returns io.EOF, or an error if the file has no rows.
-func (r *Reader) checkEnd() error {
-	if r.rows == 0 {
-		return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
-	}
-	return io.EOF
 }
 
 // fill reads until n bytes are pending or the source ends.

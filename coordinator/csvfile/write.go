@@ -21,12 +21,18 @@ func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
 func (d *Dialect) AppendInputCells(dst []byte, b *Block, i int) []byte {
 	r := &b.Rows[i]
 	dst = append(dst, b.Buf[r.Start:r.End]...)
-	return d.pad(dst, int(r.Cells))
+	for cells := int(r.Cells); cells < d.Widest; cells++ {
+		dst = append(dst, d.Delimiter)
+	}
+	return dst
 }
 
 // AppendLineEnd appends the last part of AppendRow: row i's line end.
 func (d *Dialect) AppendLineEnd(dst []byte, b *Block, i int) []byte {
-	return d.appendLineEnd(dst, b.Rows[i].lineEnd)
+	if end := b.Rows[i].lineEnd; end == endCRLF || end == endNone && d.CRLF {
+		dst = append(dst, '\r')
+	}
+	return append(dst, '\n')
 }
 
 // AppendPreamble appends the preamble, with the names of our columns at the end of the header. A name that the file already
@@ -97,18 +103,4 @@ func (d *Dialect) needsQuotes(cell string) bool {
 		}
 	}
 	return false
-}
-
-func (d *Dialect) pad(dst []byte, cells int) []byte {
-	for ; cells < d.Widest; cells++ {
-		dst = append(dst, d.Delimiter)
-	}
-	return dst
-}
-
-func (d *Dialect) appendLineEnd(dst []byte, end uint8) []byte {
-	if end == endCRLF || end == endNone && d.CRLF {
-		dst = append(dst, '\r')
-	}
-	return append(dst, '\n')
 }

@@ -176,9 +176,6 @@ type Group struct {
 	deferred []byte
 }
 
-// Length is the length of the group in the log.
-func (g *Group) Length() int { return len(g.bytes) }
-
 // Answers returns the answers of the group in their order. A record may be changed; its names are those of the group.
 func (g *Group) Answers() iter.Seq2[uint32, *Record] {
 	return func(yield func(uint32, *Record) bool) {

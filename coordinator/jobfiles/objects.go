@@ -4,71 +4,41 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/internal/wholefile"
 )
 
-// Objects stores the immutable files of jobs. An object exists whole and durable or not at all, and it never changes. The methods may
-// be called from any goroutine.
-type Objects interface {
-	// Create starts an object of a job under a new, unique name: the kind, a dash and 16 hexadecimal digits.
-	Create(job, kind string) (Pending, error)
-	// Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist.
-	Open(job, name string) (Object, error)
-	// Delete deletes objects of a job, durably. A missing object is no error.
-	Delete(job string, names ...string) error
-	// List names the objects of a job, in no order, and those that a crash left unfinished, which cannot be opened, only deleted.
-	List(job string) ([]string, error)
-}
-
-// Pending is an object that one goroutine is writing. Call Abort in the end, also after Commit.
-type Pending interface {
-	io.Writer
-	io.ReaderAt // of the bytes written so far
-	Name() string
-	// Commit makes the object durable, then visible. After an error it may exist or not.
-	Commit() error
-	// Abort deletes the bytes written, unless Commit has succeeded. A second call does nothing.
-	Abort() error
-}
-
-// Object is an open object. It can be read until it is closed, even if it is deleted meanwhile.
-type Object interface {
-	io.ReaderAt
-	io.Closer
-	Size() int64
-}
-
-const unfinishedSuffix = ".new" // suffix of an object's file until Commit
-
-// Folder stores objects as files in a folder for each job, where other files may be too.
+// Folder has the immutable files of jobs, the objects, in a folder for each job, where other files may be too. An object exists whole and
+// durable or not at all, and it never changes. The methods may be called from any goroutine.
 type Folder struct {
 	FS  vfs.FS
 	Dir string // holds the folders of jobs
 }
 
-func (o *Folder) path(job, name string) string { return o.FS.PathJoin(o.Dir, job, name) }
-
-// Create also makes the folder of the job.
-func (o *Folder) Create(job, kind string) (Pending, error) {
-	var b [8]byte
-	rand.Read(b[:])
-	name := kind + "-" + hex.EncodeToString(b[:])
-	if err := o.FS.MkdirAll(o.FS.PathJoin(o.Dir, job), 0o700); err != nil {
-		return nil, err
-	}
-	f, err := o.FS.Create(o.path(job, name)+unfinishedSuffix, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return nil, err
-	}
-	return &pendingFile{folder: o, job: job, name: name, f: f}, nil
+// Path returns the path of a file of a job, or that of its folder.
+func (o *Folder) Path(job string, file ...string) string {
+	return o.FS.PathJoin(append([]string{o.Dir, job}, file...)...)
 }
 
-// Open opens the file of an object.
-func (o *Folder) Open(job, name string) (Object, error) {
-	f, err := o.FS.Open(o.path(job, name))
+// Create starts an object of a job under a new, unique name: the kind, a dash and 16 hexadecimal digits. It also makes the job's folder.
+func (o *Folder) Create(job, kind string) (*Pending, error) {
+	var b [8]byte
+	rand.Read(b[:])
+	p := &Pending{folder: o, job: job, name: kind + "-" + hex.EncodeToString(b[:])}
+	if err := o.FS.MkdirAll(o.Path(job), 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	p.f, err = o.FS.Create(o.Path(job, p.name)+wholefile.New, vfs.WriteCategoryUnspecified)
+	return p, err
+}
+
+// Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist.
+func (o *Folder) Open(job, name string) (*Object, error) {
+	f, err := o.FS.Open(o.Path(job, name))
 	if err != nil {
 		return nil, err
 	}
@@ -76,35 +46,38 @@ func (o *Folder) Open(job, name string) (Object, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &objectFile{f, info.Size()}, nil
+	return &Object{f, info.Size()}, nil
 }
 
-// Delete removes the files and syncs the folder.
-func (o *Folder) Delete(job string, names ...string) error {
-	if err := o.remove(job, names...); err != nil || len(names) == 0 {
-		return err
-	}
-	return o.sync(o.FS.PathJoin(o.Dir, job))
-}
-
-func (o *Folder) remove(job string, names ...string) (err error) {
-	for _, name := range names {
-		for _, path := range [...]string{o.path(job, name), o.path(job, name) + unfinishedSuffix} {
-			if failed := o.FS.Remove(path); failed != nil {
-				if _, exists := o.FS.Stat(path); exists == nil {
-					err = errors.Join(err, failed)
-				}
+// Remove removes files of a job up to the first that cannot be removed. A missing file is no error. The folder is not synced.
+func (o *Folder) Remove(job string, files ...string) error {
+	for _, name := range files {
+		path := o.Path(job, name)
+		if err := o.FS.Remove(path); err != nil {
+			if _, exists := o.FS.Stat(path); exists == nil {
+				return err
 			}
 		}
 	}
-	return err
+	return nil
 }
 
-// List lists the folder of a job, without files that are no objects.
+// Delete deletes objects of a job, durably. A missing object is no error.
+func (o *Folder) Delete(job string, names ...string) (err error) {
+	for _, name := range names {
+		err = errors.Join(err, o.Remove(job, name), o.Remove(job, name+wholefile.New))
+	}
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return wholefile.SyncDir(o.FS, o.Path(job))
+}
+
+// List names the objects of a job, in no order, and those that a crash left unfinished, which cannot be opened, only deleted.
 func (o *Folder) List(job string) (names []string, err error) {
-	found, err := o.FS.List(o.FS.PathJoin(o.Dir, job))
+	found, err := o.FS.List(o.Path(job))
 	for _, name := range found {
-		if name = strings.TrimSuffix(name, unfinishedSuffix); isObject(name) {
+		if name = strings.TrimSuffix(name, wholefile.New); isObject(name) {
 			names = append(names, name)
 		}
 	}
@@ -118,45 +91,42 @@ func isObject(name string) bool {
 	return found && err == nil && len(b) == 8
 }
 
-func (o *Folder) sync(dir string) error {
-	d, err := o.FS.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// pendingFile is an object of a Folder that is being written.
-type pendingFile struct {
+// Pending is an object that one goroutine is writing. Call Abort in the end, also after Commit.
+type Pending struct {
 	folder    *Folder
 	job, name string
 	f         vfs.File // nil once it is closed
 	closed    bool     // committed or aborted
 }
 
-func (p *pendingFile) Name() string                               { return p.name }
-func (p *pendingFile) Write(b []byte) (int, error)                { return p.f.Write(b) }
-func (p *pendingFile) ReadAt(b []byte, at int64) (n int, e error) { return p.f.ReadAt(b, at) }
+// Name is the name of the object.
+func (p *Pending) Name() string { return p.name }
 
-func (p *pendingFile) close() error {
+func (p *Pending) Write(b []byte) (int, error) { return p.f.Write(b) }
+
+// ReadAt reads the bytes written so far.
+func (p *Pending) ReadAt(b []byte, at int64) (n int, e error) { return p.f.ReadAt(b, at) }
+
+func (p *Pending) close() error {
 	f := p.f
 	p.f = nil
 	return f.Close()
 }
 
-// Commit also makes the job's folder durable, which may be new.
-func (p *pendingFile) Commit() error {
+// Commit makes the object durable, then visible, and then the job's folder durable, which may be new. After an error the object may exist
+// or not.
+func (p *Pending) Commit() error {
 	err := p.f.Sync()
 	if err = errors.Join(err, p.close()); err != nil {
 		return err
 	}
 	o := p.folder
-	path := o.path(p.job, p.name)
-	if err := o.FS.Rename(path+unfinishedSuffix, path); err != nil {
+	path := o.Path(p.job, p.name)
+	if err := o.FS.Rename(path+wholefile.New, path); err != nil {
 		return err
 	}
-	for _, dir := range [...]string{o.FS.PathJoin(o.Dir, p.job), o.Dir, o.FS.PathDir(o.Dir)} {
-		if err := o.sync(dir); err != nil {
+	for _, dir := range [...]string{o.Path(p.job), o.Dir, o.FS.PathDir(o.Dir)} {
+		if err := wholefile.SyncDir(o.FS, dir); err != nil {
 			return err
 		}
 	}
@@ -164,7 +134,8 @@ func (p *pendingFile) Commit() error {
 	return nil
 }
 
-func (p *pendingFile) Abort() (err error) {
+// Abort deletes the bytes written, unless Commit has succeeded. A second call does nothing.
+func (p *Pending) Abort() (err error) {
 	if p.closed {
 		return nil
 	}
@@ -172,12 +143,14 @@ func (p *pendingFile) Abort() (err error) {
 	if p.f != nil {
 		err = p.close()
 	}
-	return errors.Join(err, p.folder.remove(p.job, p.name))
+	return errors.Join(err, p.folder.Remove(p.job, p.name), p.folder.Remove(p.job, p.name+wholefile.New))
 }
 
-type objectFile struct {
+// Object is an open object. It can be read until it is closed, even if it is deleted meanwhile.
+type Object struct {
 	vfs.File
 	size int64
 }
 
-func (o *objectFile) Size() int64 { return o.size }
+// Size is the length of the object.
+func (o *Object) Size() int64 { return o.size }

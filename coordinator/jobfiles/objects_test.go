@@ -14,15 +14,15 @@ import (
 )
 
 func TestFolderKeepsObjects(t *testing.T) {
-	testObjects(t, func(t *testing.T) Objects { return &Folder{vfs.NewMem(), "data/jobs"} })
+	testObjects(t, func(t *testing.T) *Folder { return &Folder{vfs.NewMem(), "data/jobs"} })
 }
 
 func TestFolderOnDiskKeepsObjects(t *testing.T) {
-	testObjects(t, func(t *testing.T) Objects { return &Folder{vfs.Default, path.Join(t.TempDir(), "jobs")} })
+	testObjects(t, func(t *testing.T) *Folder { return &Folder{vfs.Default, path.Join(t.TempDir(), "jobs")} })
 }
 
 // putObject makes an object.
-func putObject(o Objects, job, kind, text string) (name string, err error) {
+func putObject(o *Folder, job, kind, text string) (name string, err error) {
 	p, err := o.Create(job, kind)
 	if err != nil {
 		return "", err
@@ -34,7 +34,7 @@ func putObject(o Objects, job, kind, text string) (name string, err error) {
 	return p.Name(), errors.Join(err, p.Abort())
 }
 
-func readObject(t testing.TB, o Objects, job, name string) string {
+func readObject(t testing.TB, o *Folder, job, name string) string {
 	t.Helper()
 	object, err := o.Open(job, name)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func readObject(t testing.TB, o Objects, job, name string) string {
 	return string(b)
 }
 
-func listObjects(t testing.TB, o Objects, job string) []string {
+func listObjects(t testing.TB, o *Folder, job string) []string {
 	t.Helper()
 	names, err := o.List(job)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -53,8 +53,8 @@ func listObjects(t testing.TB, o Objects, job string) []string {
 	return names
 }
 
-// testObjects checks the contract of Objects.
-func testObjects(t *testing.T, open func(*testing.T) Objects) {
+// testObjects checks the contract of objects.
+func testObjects(t *testing.T, open func(*testing.T) *Folder) {
 	t.Run("an object is read as it was written, whole and in parts", func(t *testing.T) {
 		o := open(t)
 		p, err := o.Create("j", "upload")

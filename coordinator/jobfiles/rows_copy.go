@@ -2,21 +2,36 @@ package jobfiles
 
 import "io"
 
+// groupWriter writes groups one after another.
+type groupWriter struct {
+	w   io.Writer
+	end LogEnd // after the last group
+	buf []byte
+}
+
+// write writes a group. durable is the number of the last group that is durable.
+func (w *groupWriter) write(g *group, durable uint64) error {
+	if w.end.At > maxLogBytes {
+		return errLogFull
+	}
+	var sum uint64
+	w.buf, sum = g.appendTo(w.buf[:0], w.end.number+1, w.end.Sum, durable)
+	if _, err := w.w.Write(w.buf); err != nil {
+		return err
+	}
+	w.end = LogEnd{At: w.end.At + int64(len(w.buf)), Sum: sum, number: w.end.number + 1}
+	return nil
+}
+
 // RowsWriter writes a whole rows log from another one. The log is not read before all of it is durable.
 type RowsWriter struct {
-	w     io.Writer
-	end   LogEnd
+	groupWriter
 	group *group
-	buf   []byte
 }
 
 // NewRowsWriter starts a log. After Finish, the caller makes w durable.
-func NewRowsWriter(w io.Writer) *RowsWriter { return &RowsWriter{w: w, group: newGroup()} }
-
-// Add adds a row.
-func (w *RowsWriter) Add(r *Row) error {
-	w.group.add(r)
-	return w.flush(false)
+func NewRowsWriter(w io.Writer) *RowsWriter {
+	return &RowsWriter{groupWriter: groupWriter{w: w}, group: newGroup()}
 }
 
 // AddRecord adds an answer.
@@ -41,7 +56,8 @@ func (w *RowsWriter) AddGroup(g *Group, name func(string) string) error {
 		}
 	}
 	return g.Deferred(func(row uint32, d Deferral) error {
-		return w.Add(&Row{Number: row, Deferred: true, Deferral: d})
+		w.group.addDeferral(row, &d)
+		return w.flush(false)
 	})
 }
 
@@ -50,14 +66,8 @@ func (w *RowsWriter) flush(last bool) error {
 	if w.group.empty() || !last && !w.group.full() {
 		return nil
 	}
-	if w.end.At > maxLogBytes {
-		return errLogFull
-	}
-	w.buf, w.end.Sum = w.group.appendTo(w.buf[:0], w.end.number+1, w.end.Sum, w.end.number)
-	w.end.number++
-	w.end.At += int64(len(w.buf))
+	err := w.write(w.group, w.end.number)
 	w.group.reset()
-	_, err := w.w.Write(w.buf)
 	return err
 }
 

@@ -2,6 +2,7 @@ package jobfiles
 
 import (
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -22,11 +23,9 @@ var errLogFull = errors.New("the log of the job's rows is over 31 GiB")
 
 // RowsLog is the log of a running job, open for appending. One goroutine writes; rows that are added meanwhile share its next sync.
 type RowsLog struct {
-	f       *appendFile
-	number  uint64 // of the last group
-	sum     uint64 // its checksum
-	durable uint64
-	buf     []byte // of the group being written
+	f       vfs.File
+	writer  groupWriter
+	durable uint64 // number of the last group that is durable
 	after   func() time.Duration
 
 	mu         sync.Mutex // guards all below; never held over I/O
@@ -65,7 +64,7 @@ func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Gr
 		after = func() time.Duration { return FlushAfter }
 	}
 	l := &RowsLog{
-		f: &appendFile{f: f, end: end.At}, number: end.number, sum: end.Sum, durable: end.number, after: after, current: groups.Get().(*group),
+		f: f, writer: groupWriter{w: io.NewOffsetWriter(f, end.At), end: end}, durable: end.number, after: after, current: groups.Get().(*group),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	l.written.L = &l.mu
@@ -82,17 +81,10 @@ func (l *RowsLog) Start() {
 
 func (l *RowsLog) run() {
 	defer close(l.done)
-	for {
-		batch, more := l.nextBatch()
-		if len(batch) > 0 {
-			err := l.write(batch)
-			l.finishBatch(batch, err)
-			if err != nil {
-				return // after a failed sync the file's state is unknown
-			}
-		}
-		if !more {
-			return
+	for more := true; more; {
+		var batch []*group
+		if batch, more = l.nextBatch(); len(batch) > 0 && !l.write(batch) {
+			return // after a failed sync the file's state is unknown
 		}
 	}
 }
@@ -103,78 +95,44 @@ func (l *RowsLog) nextBatch() (batch []*group, more bool) {
 		l.mu.Lock()
 		waited, after := time.Since(l.since), l.after()
 		if l.closing || l.pending > 0 && (l.pending >= flushBytes || waited >= after) {
-			batch, more = l.takePending(), !l.closing
+			batch, l.fullGroups = l.fullGroups, nil
+			if !l.current.empty() {
+				batch = append(batch, l.current)
+				l.current = groups.Get().(*group)
+			}
+			more = !l.closing
 			l.mu.Unlock()
 			return batch, more
 		}
-		wait := time.Duration(-1)
+		var due <-chan time.Time // never, while no row waits
 		if l.pending > 0 {
-			wait = after - waited
+			due = time.After(after - waited)
 		}
 		l.mu.Unlock()
-		l.sleep(wait)
-	}
-}
-
-// takePending takes all pending groups. The lock is held.
-func (l *RowsLog) takePending() []*group {
-	batch := l.fullGroups
-	l.fullGroups = nil
-	if !l.current.empty() {
-		batch = append(batch, l.current)
-		l.current = groups.Get().(*group)
-	}
-	return batch
-}
-
-func (l *RowsLog) sleep(d time.Duration) {
-	if d < 0 {
-		<-l.wake
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-l.wake:
-	case <-t.C:
-	}
-}
-
-// write makes groups durable.
-func (l *RowsLog) write(batch []*group) error {
-	for _, g := range batch {
-		if err := l.append(g); err != nil {
-			return err
+		select {
+		case <-l.wake:
+		case <-due:
 		}
 	}
-	if err := l.f.f.SyncData(); err != nil {
-		return err
-	}
-	l.durable = l.number
-	return nil
 }
 
-// append writes a group after the last one.
-func (l *RowsLog) append(g *group) error {
-	if l.f.end > maxLogBytes {
-		return errLogFull
-	}
-	b, sum := g.appendTo(l.buf[:0], l.number+1, l.sum, l.durable)
-	if _, err := l.f.add(b); err != nil {
-		return err
-	}
-	l.buf, l.sum = b, sum
-	l.number++
-	return nil
-}
-
-// finishBatch records the result of a write and wakes the callers that wait.
-func (l *RowsLog) finishBatch(batch []*group, err error) {
+// write makes groups durable, records the result, and wakes the callers that wait.
+func (l *RowsLog) write(batch []*group) bool {
+	var err error
 	size := 0
 	for _, g := range batch {
+		if err == nil {
+			err = l.writer.write(g, l.durable)
+		}
 		size += g.size()
 		g.reset()
 		groups.Put(g)
+	}
+	if err == nil {
+		err = l.f.SyncData()
+	}
+	if err == nil {
+		l.durable = l.writer.end.number
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,6 +140,7 @@ func (l *RowsLog) finishBatch(batch []*group, err error) {
 	l.err = err
 	l.wrote = l.wrote || err == nil
 	l.written.Broadcast()
+	return err == nil
 }
 
 // Wrote reports that rows were made durable since the log was opened.
@@ -239,21 +198,5 @@ func (l *RowsLog) Close() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return errors.Join(l.err, l.f.f.Close())
-}
-
-// appendFile is a file that grows at its end. A failed write is overwritten by the next: nothing refers to it.
-type appendFile struct {
-	f   vfs.File
-	end int64
-}
-
-// add writes b at the end and returns its offset.
-func (af *appendFile) add(b []byte) (int64, error) {
-	at := af.end
-	if _, err := af.f.WriteAt(b, at); err != nil {
-		return 0, err
-	}
-	af.end += int64(len(b))
-	return at, nil
+	return errors.Join(l.err, l.f.Close())
 }

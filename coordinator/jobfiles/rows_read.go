@@ -38,7 +38,7 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 		if err := visit(&r.g); err != nil {
 			return end, err
 		}
-		end.At, end.number, end.Sum = r.g.At+int64(r.g.Length()), r.g.number, r.g.sum
+		end.At, end.number, end.Sum = r.g.At+int64(len(r.g.bytes)), r.g.number, r.g.sum
 	}
 }
 
@@ -122,22 +122,17 @@ func (r *rowsReader) findNext(end LogEnd) (bool, error) {
 			break
 		}
 	}
-	return false, r.version(end)
-}
-
-// version returns ErrVersion for a log that starts with a group of another version of this program.
-func (r *rowsReader) version(end LogEnd) error {
 	if end.At > 0 {
-		return nil
+		return false, nil
 	}
 	head := make([]byte, len(groupMagic))
 	if whole, err := r.readFull(head, 0); err != nil || !whole {
-		return err
+		return false, err
 	}
 	if err := checkMagic("the rows log", head, groupMagic); errors.Is(err, ErrVersion) {
-		return err
+		return false, err
 	}
-	return nil
+	return false, nil
 }
 
 const nameReadBytes = 512 // bytes of the first read of a name; longer names take two reads

@@ -162,17 +162,17 @@ func TestGroupsBeyondTheEndAreNotRead(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a")})
 	first := len(readFile(t, fs, "rows"))
-	w := RowsLog{f: &appendFile{f: openFile(t, fs, "rows"), end: int64(first)}}
 	_, end := readAll(t, fs, "rows")
-	w.number, w.sum, w.durable = end.number, end.Sum, end.number
+	w := groupWriter{w: io.NewOffsetWriter(openFile(t, fs, "rows"), int64(first)), end: end}
+	durable := end.number
 	var torn int64
 	for _, row := range []uint32{2, 3} {
 		g := newGroup()
 		r := answer(row, "a")
 		g.add(&r)
-		require.NoError(t, w.append(g))
+		require.NoError(t, w.write(g, durable))
 		if row == 2 {
-			torn = w.f.end
+			torn = w.end.At
 		}
 	}
 	b := readFile(t, fs, "rows")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 )
@@ -26,7 +27,7 @@ type Upload struct {
 }
 
 // OpenUpload opens an upload of a job and reads its index. An invalid one is ErrDamaged or ErrVersion.
-func OpenUpload(from Objects, job, name string, unpack Unpacker) (*Upload, error) {
+func OpenUpload(from *Folder, job, name string, unpack Unpacker) (*Upload, error) {
 	object, err := from.Open(job, name)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (u *Upload) readIndex(size int64) ([]byte, error) {
 	if at < 0 {
 		return nil, fmt.Errorf("%d bytes are no upload: %w", size, ErrDamaged)
 	}
-	if err := u.read(footer, at); err != nil {
+	if err := ReadFull(u.from, footer, at); err != nil {
 		return nil, err
 	}
 	if err := checkMagic("the upload", footer[len(footer)-len(uploadMagic):], uploadMagic); err != nil {
@@ -68,7 +69,7 @@ func (u *Upload) readIndex(size int64) ([]byte, error) {
 		return nil, fmt.Errorf("an index of %d bytes: %w", n, ErrDamaged)
 	}
 	b := make([]byte, n, n+8)
-	if err := u.read(b, at-int64(n)); err != nil {
+	if err := ReadFull(u.from, b, at-int64(n)); err != nil {
 		return nil, err
 	}
 	if xxh3.Hash(append(b, footer[:8]...)) != le.Uint64(footer[8:]) {
@@ -129,7 +130,7 @@ func (u *Upload) parseIndex(b []byte, size int64) error {
 // Packed reads frame i, still compressed, into the memory of dst.
 func (u *Upload) Packed(i int, dst []byte) ([]byte, error) {
 	f := &u.Frames[i]
-	dst = resize(dst, int(f.packed))
+	dst = slices.Grow(dst[:0], int(f.packed))[:f.packed]
 	err := u.readSum(dst, f.at, f.sum)
 	if err != nil {
 		err = fmt.Errorf("upload: frame %d: %w", i, err)
@@ -155,26 +156,46 @@ func (u *Upload) AppendFirstRows(dst []uint32, i int) ([]uint32, error) {
 	f := &u.Frames[i]
 	from := len(dst)
 	dst = append(dst, make([]uint32, f.Rows)...)
+	return dst, u.frameDuplicates(i, func(row, first uint32) error {
+		dst[from+int(row-f.First)] = first + 1
+		return nil
+	})
+}
+
+// EachDuplicate calls visit with each row that is a duplicate, and the first row with its address, in the order of rows.
+func (u *Upload) EachDuplicate(visit func(row, first uint32) error) error {
+	for i := range u.Frames {
+		if err := u.frameDuplicates(i, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *Upload) frameDuplicates(i int, visit func(row, first uint32) error) error {
+	f := &u.Frames[i]
 	if f.duplicates == 0 {
-		return dst, nil
+		return nil
 	}
 	b := make([]byte, f.duplicates*duplicateBytes)
 	if err := u.readSum(b, f.duplicatesAt, f.duplicatesSum); err != nil {
-		return dst, fmt.Errorf("upload: duplicates of frame %d: %w", i, err)
+		return fmt.Errorf("upload: duplicates of frame %d: %w", i, err)
 	}
 	for ; len(b) > 0; b = b[duplicateBytes:] {
 		row, first := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 		if row-f.First >= f.Rows || first >= row {
-			return dst, fmt.Errorf("upload: row %d repeats row %d: %w", row, first, ErrDamaged)
+			return fmt.Errorf("upload: row %d repeats row %d: %w", row, first, ErrDamaged)
 		}
-		dst[from+int(row-f.First)] = first + 1
+		if err := visit(row, first); err != nil {
+			return err
+		}
 	}
-	return dst, nil
+	return nil
 }
 
 // readSum fills b and verifies its checksum.
 func (u *Upload) readSum(b []byte, at int64, sum uint64) error {
-	if err := u.read(b, at); err != nil {
+	if err := ReadFull(u.from, b, at); err != nil {
 		return err
 	}
 	if xxh3.Hash(b) != sum {
@@ -183,8 +204,9 @@ func (u *Upload) readSum(b []byte, at int64, sum uint64) error {
 	return nil
 }
 
-func (u *Upload) read(b []byte, at int64) error {
-	n, err := u.from.ReadAt(b, at)
+// ReadFull reads exactly len(b) bytes at an offset of a file. A file that ends before is ErrDamaged.
+func ReadFull(f io.ReaderAt, b []byte, at int64) error {
+	n, err := f.ReadAt(b, at)
 	if n == len(b) {
 		return nil
 	}
@@ -192,12 +214,4 @@ func (u *Upload) read(b []byte, at int64) error {
 		err = fmt.Errorf("it ends early: %w", ErrDamaged)
 	}
 	return fmt.Errorf("%d bytes at %d: %w", len(b), at, err)
-}
-
-// resize returns n bytes in the memory of b, with any content.
-func resize(b []byte, n int) []byte {
-	if cap(b) < n {
-		return make([]byte, n)
-	}
-	return b[:n]
 }

@@ -33,7 +33,7 @@ func newZstd(t testing.TB) (*zstd.Encoder, *zstd.Decoder) {
 }
 
 // write writes an upload.
-func (s *testUpload) write(o Objects, pack *zstd.Encoder) (name string, err error) {
+func (s *testUpload) write(o *Folder, pack *zstd.Encoder) (name string, err error) {
 	p, err := o.Create("j", "upload")
 	if err != nil {
 		return "", err
@@ -56,7 +56,7 @@ func (s *testUpload) write(o Objects, pack *zstd.Encoder) (name string, err erro
 }
 
 // readUpload reads all of an upload.
-func readUpload(o Objects, name string, unpack Unpacker) (s testUpload, err error) {
+func readUpload(o *Folder, name string, unpack Unpacker) (s testUpload, err error) {
 	u, err := OpenUpload(o, "j", name, unpack)
 	if err != nil {
 		return s, err

@@ -12,6 +12,9 @@ import (
 // MaxSources bounds the number of sources of a plan.
 const MaxSources = 10_000
 
+// DefaultRefused is the assumed share of refused addresses.
+const DefaultRefused = 0.2
+
 // maxReceivers is how many receivers a plan lists.
 const maxReceivers = 10
 

@@ -47,14 +47,14 @@ func CheckRecord(j *store.Job, row uint32, rec *jobfiles.Record) error {
 
 // AnswersWriter writes the answers file of a job. The caller ends it with Finish or Abort.
 type AnswersWriter struct {
-	jobfiles.Pending
+	*jobfiles.Pending
 	Rows  *jobfiles.RowsWriter
 	File  store.AnswersFile // what the record of the job says of the file
 	names nameReader
 }
 
 // NewAnswersWriter begins an answers file in a new object.
-func NewAnswersWriter(p jobfiles.Pending) *AnswersWriter {
+func NewAnswersWriter(p *jobfiles.Pending) *AnswersWriter {
 	return &AnswersWriter{Pending: p, Rows: jobfiles.NewRowsWriter(p), File: store.AnswersFile{Name: p.Name()}}
 }
 

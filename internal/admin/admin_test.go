@@ -23,6 +23,7 @@ import (
 	"probity/api"
 	"probity/api/record"
 	"probity/coordinator"
+	"probity/coordinator/ingest"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/console"
@@ -108,7 +109,7 @@ func newAdminTest(t *testing.T) (w *adminTest, key string) {
 	require.Contains(t, words, "shown this once")
 	key, _ = w.run(0, "key", "create", "--user", "root@example.com", "--name", "admin", "--scope", "admin")
 	c, s, k := openStores(t, w.data)
-	_, err := c.Accept(t.Context(), coordinator.Upload{Body: strings.NewReader(sampleList)})
+	_, err := c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(sampleList)})
 	require.NoError(t, err)
 	a, err := engine.Parse("gone@shop.example")
 	require.NoError(t, err)

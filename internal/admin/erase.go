@@ -11,6 +11,7 @@ import (
 
 	"probity/api/record"
 	"probity/coordinator"
+	"probity/coordinator/erase"
 	"probity/engine"
 	"probity/internal/console"
 	"probity/store"
@@ -85,17 +86,17 @@ func receiptCells(r record.Receipt) []string {
 }
 
 // NewEraser makes the eraser of a store, its jobs and its caches. It also deletes answers that are stored under an Idempotency-Key.
-func NewEraser(s *store.Store, jobs *coordinator.Coordinator, caches coordinator.Caches, log *slog.Logger) *coordinator.Eraser {
+func NewEraser(s *store.Store, jobs *coordinator.Coordinator, caches erase.Caches, log *slog.Logger) *erase.Eraser {
 	storedAnswers := func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return record.IsAnswerAbout(body, folded) })
 	}
-	return coordinator.NewEraser(coordinator.EraserConfig{Store: s, Jobs: jobs, Caches: caches, Answers: storedAnswers, Log: log})
+	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, Log: log})
 }
 
 // LocalCache is the cache of this process as the only one.
 type LocalCache struct{ *cache.Cache }
 
-// Forget implements coordinator.Caches.
+// Forget implements erase.Caches.
 func (lc LocalCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
 	if done(console.HostName()) {
 		return nil, nil, nil
@@ -114,5 +115,5 @@ func (lc LocalCache) Forget(_ context.Context, folded string, done func(string) 
 	return map[string]int{console.HostName(): verdicts}, nil, nil
 }
 
-// Reachable implements coordinator.Caches.
+// Reachable implements erase.Caches.
 func (LocalCache) Reachable(string) bool { return true }

@@ -19,6 +19,7 @@ import (
 	"probity/api"
 	"probity/api/record"
 	"probity/coordinator"
+	"probity/coordinator/erase"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/console"
@@ -268,7 +269,7 @@ func (r *local) Erase(ctx context.Context, address string) (receipt record.Recei
 		return receipt, err
 	}
 	c := coordinator.New(coordinator.Config{Store: r.store, FS: vfs.Default, Dir: r.dir, Table: engine.DefaultTable(), Lists: known})
-	var caches coordinator.Caches
+	var caches erase.Caches
 	if _, err := os.Stat(filepath.Join(r.dir, datafolder.CoordinatorFile)); errors.Is(err, fs.ErrNotExist) {
 		nodeCache, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(r.dir, "cache")})
 		if err != nil {

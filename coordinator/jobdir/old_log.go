@@ -1,4 +1,4 @@
-package coordinator
+package jobdir
 
 import (
 	"encoding/binary"
@@ -27,62 +27,47 @@ const (
 	oldNameMaxBytes = 8 << 10
 )
 
-// migrateLog makes the log of a job's rows from the files of an older version, if there are any. They lack the due time and source
+// MigrateLog makes the log of a job's rows from the files of an older version, if there are any. They lack the due time and source
 // of deferred rows, which are therefore sent at once.
-func (c *Coordinator) migrateLog(dir string) error {
-	c.migrating.Lock()
-	defer c.migrating.Unlock()
-	disk := c.cfg.FS
-	old, err := disk.Open(disk.PathJoin(dir, oldFileLog))
+func (d *Dirs) MigrateLog(id string) error {
+	d.migrating.Lock()
+	defer d.migrating.Unlock()
+	old, err := d.FS.Open(d.Path(id, oldFileLog))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	err = c.replaceLog(dir, func(w *jobfiles.RowsWriter) error { return c.copyOldLog(w, old, dir) })
+	err = d.ReplaceLog(id, func(w *jobfiles.RowsWriter) error { return d.copyOldLog(w, old, id) })
 	if err = errors.Join(err, old.Close()); err != nil {
 		return fmt.Errorf("the log of an older program: %w", err)
 	}
-	for _, name := range [...]string{fileChunks, oldFileNames, oldFileLog} { // the log last: its presence starts a migration
-		if err := removeIfExists(disk, disk.PathJoin(dir, name)); err != nil {
-			return err
-		}
+	if err := d.Remove(id, FileChunks, oldFileNames, oldFileLog); err != nil { // the log last: its presence starts a migration
+		return err
 	}
-	return wholefile.SyncDir(disk, dir)
+	return wholefile.SyncDir(d.FS, d.Path(id))
 }
 
-func (c *Coordinator) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, dir string) error {
-	names, err := c.cfg.FS.OpenReadWrite(c.cfg.FS.PathJoin(dir, oldFileNames), writeCategory)
+// copyOldLog copies the entries of the whole groups of an old log.
+func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err error) {
+	f, err := d.FS.OpenReadWrite(d.Path(id, oldFileNames), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	reader := oldNames{f: names, seen: map[uint32]string{}}
-	err = readOldLog(old, func(row uint32, rec *jobfiles.Record) error {
-		var texts [4]string
-		for i, ref := range rec.Refs() {
-			if texts[i], err = reader.readName(ref); err != nil {
-				return err
-			}
-		}
-		return w.AddRecord(row, rec, texts)
-	})
-	return errors.Join(err, names.Close())
-}
-
-// readOldLog calls visit with each entry of each whole group of an old log.
-func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) error) error {
+	defer func() { err = errors.Join(err, f.Close()) }()
+	names := oldNames{f: f, seen: map[uint32]string{}}
 	le := binary.LittleEndian
 	buf := make([]byte, oldGroupHeader+oldGroupEntries*oldEntryBytes)
-	if n, err := f.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
+	if n, err := old.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
 		return ignoreEOF(err) // an empty log
 	} else if string(buf[:n]) != oldLogMagic {
-		return fmt.Errorf("it does not begin as a log does: %w", errDamaged)
+		return fmt.Errorf("it does not begin as a log does: %w", jobfiles.ErrDamaged)
 	}
 	chain := uint64(0)
 	for at := int64(len(oldLogMagic)); ; {
 		head := buf[:oldGroupHeader]
-		if n, err := f.ReadAt(head, at); n < len(head) {
+		if n, err := old.ReadAt(head, at); n < len(head) {
 			return ignoreEOF(err)
 		}
 		n := le.Uint32(head)
@@ -90,7 +75,7 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 			return nil
 		}
 		entries := buf[oldGroupHeader:][:int(n)*oldEntryBytes]
-		if got, err := f.ReadAt(entries, at+oldGroupHeader); got < len(entries) {
+		if got, err := old.ReadAt(entries, at+oldGroupHeader); got < len(entries) {
 			return ignoreEOF(err)
 		}
 		sum := xxh3.HashSeed(entries, chain+uint64(n))
@@ -99,7 +84,14 @@ func readOldLog(f io.ReaderAt, visit func(row uint32, rec *jobfiles.Record) erro
 		}
 		at, chain = at+oldGroupHeader+int64(len(entries)), sum
 		for ; len(entries) > 0; entries = entries[oldEntryBytes:] {
-			if err := visit(le.Uint32(entries), (*jobfiles.Record)(entries[4:])); err != nil {
+			row, rec := le.Uint32(entries), (*jobfiles.Record)(entries[4:])
+			var texts [4]string
+			for i, ref := range rec.Refs() {
+				if texts[i], err = names.readName(ref); err != nil {
+					return err
+				}
+			}
+			if err := w.AddRecord(row, rec, texts); err != nil {
 				return err
 			}
 		}
@@ -130,11 +122,11 @@ func (on *oldNames) readName(ref uint32) (string, error) {
 	got, err := on.f.ReadAt(head[:], at)
 	n, used := binary.Uvarint(head[:got])
 	if used <= 0 || n > oldNameMaxBytes {
-		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: nothing at %d: %w", at, errDamaged))
+		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: nothing at %d: %w", at, jobfiles.ErrDamaged))
 	}
 	text := make([]byte, n)
 	if got, err := on.f.ReadAt(text, at+int64(used)); got < len(text) {
-		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: it ends early at %d: %w", at, errDamaged))
+		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: it ends early at %d: %w", at, jobfiles.ErrDamaged))
 	}
 	if len(on.seen) >= oldNamesKept {
 		clear(on.seen)

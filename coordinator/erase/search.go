@@ -1,4 +1,4 @@
-package coordinator
+package erase
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 
 // erasure is the erasing of one address from one job, and where it was found.
 type erasure struct {
-	c      *Coordinator
+	*Jobs
 	folded string
 
 	dialect     csvfile.Dialect
@@ -26,15 +26,12 @@ type erasure struct {
 	row         int64           // first row of the address, -1 for none
 	rows        int64           // rows of the address
 	suggestions map[string]bool // suggestions for its spellings
-	inPreamble  bool
 	inNames     bool
 	inUpload    bool
 	leftFiles   bool // an earlier erasure left files that it could not delete
 }
 
 const maxSuggestions = 64 // suggestions of one address that are erased
-
-func (e *erasure) isFound() bool { return e.inUpload || e.inNames || e.leftFiles }
 
 // byteRange is a range of a block's bytes that contains the address.
 type byteRange struct{ from, to uint32 }
@@ -46,29 +43,6 @@ type blockMentions struct {
 	suggestions []string
 }
 
-// search finds the address in the upload of a job and in the names of its answers.
-func (e *erasure) search(ctx context.Context, j *store.Job) error {
-	if err := json.Unmarshal(j.Dialect, &e.dialect); err != nil {
-		return fmt.Errorf("dialect: %w", err)
-	}
-	j, err := e.c.migrateUpload(j)
-	if err != nil {
-		return err
-	}
-	u, err := e.c.openUpload(j)
-	if err != nil {
-		return err
-	}
-	err = e.searchUpload(ctx, u)
-	if err = errors.Join(err, u.Close()); err != nil {
-		return err
-	}
-	if e.leftFiles, err = e.c.hasOrphans(j); err != nil {
-		return err
-	}
-	return e.searchAnswers(j)
-}
-
 // searchedFrame is a frame of the upload that is being searched.
 type searchedFrame struct {
 	index    int
@@ -76,11 +50,22 @@ type searchedFrame struct {
 	mentions blockMentions
 }
 
-func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload) error {
-	next := 0
+// search finds the address in the upload of a job and in the names of its answers.
+func (e *erasure) search(ctx context.Context, j *store.Job) error {
+	if err := json.Unmarshal(j.Dialect, &e.dialect); err != nil {
+		return fmt.Errorf("dialect: %w", err)
+	}
+	j, err := e.Files.MigrateUpload(j)
+	if err != nil {
+		return err
+	}
+	u, err := e.Files.OpenUpload(j)
+	if err != nil {
+		return err
+	}
 	e.inFrame, e.row = make([]bool, len(u.Frames)), -1
-	e.inPreamble = len(e.findMentions(nil, u.Preamble, 0, len(u.Preamble))) > 0
-	e.inUpload = e.inPreamble
+	e.inUpload = len(e.findMentions(nil, u.Preamble, 0, len(u.Preamble))) > 0
+	next := 0
 	fill := func(f *searchedFrame) error {
 		if next == len(u.Frames) {
 			return io.EOF
@@ -89,7 +74,7 @@ func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload) error {
 		next++
 		return ctx.Err()
 	}
-	work := func(f *searchedFrame) (err error) { return e.searchFrame(u, f.index, &f.fr, &f.mentions) }
+	work := func(f *searchedFrame) error { return e.searchFrame(u, f.index, &f.fr, &f.mentions) }
 	take := func(f *searchedFrame) error {
 		if len(f.mentions.ranges) == 0 {
 			return nil
@@ -106,7 +91,16 @@ func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload) error {
 		}
 		return nil
 	}
-	return pipeline.Run(new(pipeline.Pool[searchedFrame]), e.c.workers, fill, work, take)
+	err = pipeline.Run(new(pipeline.Pool[searchedFrame]), e.Workers, fill, work, take)
+	if err = errors.Join(err, u.Close()); err != nil {
+		return err
+	}
+	if e.leftFiles, err = e.Files.HasOrphans(j); err != nil {
+		return err
+	}
+	return e.readAnswers(j, func(g *jobfiles.Group) error {
+		return g.EachName(func(name string) { e.inNames = e.inNames || e.mustErase(name) })
+	})
 }
 
 // searchFrame reads a frame in its original encoding and finds the address in it.
@@ -133,24 +127,17 @@ func (e *erasure) searchBlock(b *csvfile.Block, m *blockMentions) {
 				if a.Folded() == e.folded {
 					m.ranges = append(m.ranges, byteRange{r.EmailStart, r.EmailEnd})
 					m.rows = append(m.rows, uint32(i))
-					m.suggestions = e.appendSuggestion(m.suggestions, a)
+					if len(m.suggestions) < maxSuggestions {
+						if s := e.Suggest(a); s != "" { // it nearly equals the address
+							m.suggestions = append(m.suggestions, s)
+						}
+					}
 				}
 				rest = r.EmailEnd
 			}
 		}
 		m.ranges = e.findMentions(m.ranges, b.Buf, int(rest), int(r.End))
 	}
-}
-
-// appendSuggestion adds the suggestion for a spelling of the address: it nearly equals the address.
-func (e *erasure) appendSuggestion(dst []string, a engine.Address) []string {
-	if e.c.currentLists() == nil || len(dst) >= maxSuggestions {
-		return dst
-	}
-	if s := e.c.currentLists().Suggest(a); s != "" {
-		dst = append(dst, s)
-	}
-	return dst
 }
 
 func (e *erasure) text(b []byte) string {

@@ -1,4 +1,4 @@
-package coordinator
+package erase
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ type pendingErasure struct {
 	folded string
 }
 
-// AdoptErasures moves the pending erasures of an earlier version from its file into the store.
-func AdoptErasures(s *store.Store, disk vfs.FS, dir string, now time.Time) error {
+// Adopt moves the pending erasures of an earlier version from its file into the store.
+func Adopt(s *store.Store, disk vfs.FS, dir string, now time.Time) error {
 	path := disk.PathJoin(dir, pendingErasuresFile)
 	f, err := disk.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

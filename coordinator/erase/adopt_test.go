@@ -1,4 +1,4 @@
-package coordinator
+package erase
 
 import (
 	"fmt"
@@ -9,19 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/internal/wholefile"
+	"probity/store"
 )
 
 // TestPendingErasuresFileIsImported: the file's entries become pending erasures in the store, and the file is gone.
 func TestPendingErasuresFileIsImported(t *testing.T) {
-	w := newTestEnv(t, vfs.NewMem())
+	disk := vfs.NewMem()
+	s, err := store.Open(disk, "data/state")
+	require.NoError(t, err)
 	now := time.Unix(1_800_000_000, 0)
-	require.NoError(t, AdoptErasures(w.store, w.fs, "data", now), "nothing to adopt")
+	require.NoError(t, Adopt(s, disk, "data", now), "nothing to adopt")
 	text := "1799999000 p1 a@x.example\n1799999000 p2 a@x.example\n1799999000 p2 \"b c\"@x.example\n1 p1 old@x.example\nnonsense\n"
-	require.NoError(t, w.fs.MkdirAll("data", 0o700))
-	require.NoError(t, wholefile.Write(w.fs, "data/"+pendingErasuresFile, []byte(text)))
+	require.NoError(t, disk.MkdirAll("data", 0o700))
+	require.NoError(t, wholefile.Write(disk, "data/"+pendingErasuresFile, []byte(text)))
 	for range 2 {
-		require.NoError(t, AdoptErasures(w.store, w.fs, "data", now))
-		list, err := w.store.Erasures("", 10)
+		require.NoError(t, Adopt(s, disk, "data", now))
+		list, err := s.Erasures("", 10)
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		nodes := map[string]int{}
@@ -31,10 +34,10 @@ func TestPendingErasuresFileIsImported(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{"a@x.example": 2, "\"b c\"@x.example": 1}, nodes)
 	}
-	left, err := w.fs.List("data")
+	left, err := disk.List("data")
 	require.NoError(t, err)
 	require.NotContains(t, left, pendingErasuresFile)
-	require.NoError(t, w.close(t))
+	require.NoError(t, s.Close())
 }
 
 // FuzzPendingErasures reads any file, and reads its own output unchanged.

@@ -1,4 +1,4 @@
-package coordinator
+package erase
 
 import (
 	"context"
@@ -22,26 +22,18 @@ type Caches interface {
 	Reachable(node string) bool
 }
 
-// EraserConfig configures an Eraser.
-type EraserConfig struct {
+// Config configures an Eraser.
+type Config struct {
 	Store   *store.Store
-	Jobs    *Coordinator
+	Jobs    *Jobs
 	Caches  Caches                           // nil if another process has them: erasures wait for it
 	Answers func(folded string) (int, error) // deletes answers kept for their Idempotency-Key
 	Log     *slog.Logger                     // default: none
 }
 
-// Eraser erases addresses everywhere: in the files of jobs, which then never probe them, in caches, and in answers kept for an
-// Idempotency-Key.
-//
-//  1. An erasure is in the state store before anything is deleted, and the result of each step before the next one begins. After a
-//     crash, a canceled call, a failing disk or while a node is absent it stays open; it is never lost half done.
-//  2. Open erasures are tried again at a start, each minute, and when an absent node that one waits for is back. Each step is
-//     idempotent.
-//  3. An erasure is done when all jobs, kept answers and caches were reached. A cache that is never reached counts as done once
-//     its verdict must have expired.
+// Eraser erases addresses everywhere, and tries again what could not be reached.
 type Eraser struct {
-	cfg  EraserConfig
+	cfg  Config
 	slot chan struct{} // one erasure at a time
 }
 
@@ -52,8 +44,8 @@ const (
 	eraseRetryEvery = time.Minute
 )
 
-// NewEraser makes an Eraser. It starts nothing.
-func NewEraser(cfg EraserConfig) *Eraser {
+// New makes an Eraser. It starts nothing.
+func New(cfg Config) *Eraser {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -144,8 +136,10 @@ func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 // tryErasure runs all steps of an open erasure. A failed step is recorded in the erasure, and the next step runs anyway. An
 // error means that the state store failed or ctx has ended.
 func (r *Eraser) tryErasure(ctx context.Context, id string) error {
-	if err := acquire(ctx, r.slot); err != nil {
-		return err
+	select {
+	case r.slot <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	defer func() { <-r.slot }()
 	e, err := r.cfg.Store.Erasure(id)

@@ -1,4 +1,4 @@
-package coordinator
+package ingest
 
 import (
 	"fmt"
@@ -6,16 +6,28 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/jobdir"
 	"probity/coordinator/plan"
+	"probity/engine"
+	"probity/store"
 )
 
 // The default max_hours is 24, or 1.5 times the least time that the budgets allow if that is more.
 func TestDefaultMaxHoursFollowThePlan(t *testing.T) {
-	w := newTestEnv(t, vfs.NewMem())
+	disk, table := vfs.NewMem(), engine.DefaultTable()
+	state, err := store.Open(disk, "data/state")
+	require.NoError(t, err)
+	encoder, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	r := New(Config{
+		Store: state, Files: jobdir.New(state, disk, "data", 1), Encoder: encoder, Workers: 1,
+		Table: func() *engine.Table { return table }, Sources: func() int { return 1 },
+	})
 	hours := func(o Options, list ...string) int {
-		j, err := w.c.Accept(t.Context(), Upload{Body: strings.NewReader("email\n" + strings.Join(list, "")), Options: o})
+		j, err := r.Accept(t.Context(), Upload{Body: strings.NewReader("email\n" + strings.Join(list, "")), Options: o})
 		require.NoError(t, err)
 		return j.MaxHours
 	}
@@ -28,7 +40,7 @@ func TestDefaultMaxHoursFollowThePlan(t *testing.T) {
 	}
 	outlook := func(addresses int) int {
 		var tally plan.Tally
-		tally.AddUnrouted(table(), "hotmail.com", plan.Expect(addresses, DefaultRefused))
+		tally.AddUnrouted(table, "hotmail.com", plan.Expect(addresses, plan.DefaultRefused))
 		return int(1.5*tally.Plan(1).MinTime.Hours() + 0.5)
 	}
 	require.Equal(t, 24, hours(Options{}, people(50, "hotmail.com")))
@@ -44,7 +56,7 @@ func TestDefaultMaxHoursFollowThePlan(t *testing.T) {
 	require.Equal(t, MaxHours, hours(Options{}, people(100_000, "hotmail.com")))
 	require.Equal(t, 3, hours(Options{MaxHours: 3}, people(5_000, "hotmail.com")))
 	require.Equal(t, 24, hours(Options{NoSMTP: true}, people(5_000, "hotmail.com")))
-	require.NoError(t, w.close(t))
+	require.NoError(t, state.Close())
 }
 
 // oneAddressPerDomain is an address at each of n domains.

@@ -1,0 +1,146 @@
+package erase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/klauspost/compress/zstd"
+
+	"probity/coordinator/jobdir"
+	"probity/engine"
+	"probity/internal/wholefile"
+	"probity/store"
+)
+
+// An erasure removes one address from the files of all jobs, finished or not. In an upload it becomes erasedText: in the
+// e-mail cell of each row of that address, and wherever else the address stands by itself. A row without an answer is
+// UNKNOWN/smtp_not_checked. The result file is made again, with another checksum.
+//
+//  1. In an unfinished job the row is answered in the log. If the log has a name to erase, the log is rewritten.
+//  2. A new upload, and a new answers file and result of a finished job, are written next to the old ones and synced.
+//  3. One commit names the new files. The old ones are deleted; after a crash the next start deletes them.
+//
+// A download in progress reads the old file to its end. A list that is still being uploaded is not searched.
+
+// erasedText replaces an erased address.
+const erasedText = "<erased>"
+
+// Jobs is the jobs of a coordinator, and what it does for an erasure.
+type Jobs struct {
+	Store   *store.Store
+	Files   *jobdir.Dirs
+	Encoder *zstd.Encoder
+	Workers int
+	Slot    chan struct{}               // held by an erasure, or by a backup
+	Suggest func(engine.Address) string // what the lists suggest in place of an address; empty: nothing
+
+	// Interrupt makes the runner of a job stop, as for a pause but without a change of state, and takes the job's lock.
+	Interrupt func(ctx context.Context, id string) (unlock func(), err error)
+	// Reconcile makes the files of a locked job match its record, and returns the new record.
+	Reconcile func(*store.Job) (*store.Job, error)
+	// RemakeResults makes the result file of a locked job again, and its answers file if it has none. It returns the new record.
+	RemakeResults func(context.Context, *store.Job) (*store.Job, error)
+	// Remake makes the files of RemakeResults and sets them in the record, without a commit.
+	Remake func(context.Context, *store.Job) error
+}
+
+// Erase erases an address, given in folded form, in the files of the given jobs, or of all if none are given. found is called
+// for each job that contains it, with the number of rows, before that job is changed. A job that cannot be read does not stop
+// the others: left are the jobs that are not done, with the errors.
+func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found func(job string, rows int64) error) (left []string, err error) {
+	a, err := engine.Parse(folded)
+	if err != nil {
+		return nil, fmt.Errorf("address to erase: %w", err)
+	}
+	select {
+	case js.Slot <- struct{}{}:
+	case <-ctx.Done():
+		return jobs, ctx.Err()
+	}
+	defer func() { <-js.Slot }()
+	if len(jobs) == 0 {
+		err := js.Store.AllJobs(func(j *store.Job) error {
+			if j.State != store.JobExpired { // it has files
+				jobs = append(jobs, j.ID)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var errs []error
+	for i, id := range jobs {
+		err := js.eraseJob(ctx, id, a, found)
+		if err != nil && ctx.Err() != nil {
+			return append(left, jobs[i:]...), errors.Join(append(errs, err)...)
+		}
+		if err != nil {
+			left = append(left, id)
+			errs = append(errs, fmt.Errorf("job %s: %w", id, err))
+		}
+	}
+	return left, errors.Join(errs...)
+}
+
+// eraseJob erases an address in one job. A job that does not contain it is only read and not interrupted.
+func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
+	j, err := js.Store.Job(id)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	e := &erasure{Jobs: js, folded: a.Folded(), suggestions: map[string]bool{}}
+	if j.State != store.JobFailed {
+		err := e.search(ctx, j)
+		if errors.Is(err, fs.ErrNotExist) {
+			if now, again := js.Store.Job(id); again != nil || now.State == store.JobExpired {
+				err = again
+			}
+		}
+		if err != nil || !e.inUpload && !e.inNames && !e.leftFiles {
+			return ignoreNotFound(err)
+		}
+	}
+	unlock, err := js.Interrupt(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err = js.Store.Job(id)
+	switch {
+	case err != nil:
+		return ignoreNotFound(err)
+	case j.State == store.JobExpired:
+		return nil
+	case j.State == store.JobFailed:
+		return js.deleteFailedFiles(id)
+	}
+	if e.inUpload || e.inNames { // not only files left by another erasure
+		if err := found(id, e.rows); err != nil {
+			return err
+		}
+	}
+	return e.rewrite(ctx, j)
+}
+
+// ignoreNotFound ignores that a job was deleted meanwhile.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// deleteFailedFiles deletes the files of a failed job: they have no use, and may be damaged.
+func (js *Jobs) deleteFailedFiles(id string) error {
+	left, err := js.Files.FS.List(js.Files.Path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range left {
+		err = errors.Join(err, js.Files.Remove(id, name))
+	}
+	return errors.Join(err, wholefile.SyncDir(js.Files.FS, js.Files.Path(id)))
+}

@@ -1,0 +1,172 @@
+package erase
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
+	"probity/engine"
+	"probity/internal/wholefile"
+	"probity/store"
+)
+
+const ruleErased = "coordinator/erased"
+
+// rewrite erases the address from a job. The job's lock is held.
+func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
+	j, err := e.Reconcile(j)
+	if err != nil || !e.inUpload && !e.inNames {
+		return err
+	}
+	if j.State.Finished() && j.Answers == nil { // finished by an older version
+		if j, err = e.RemakeResults(ctx, j); err != nil {
+			return err
+		}
+	}
+	now := *j
+	switch {
+	case !j.State.Finished():
+		err = e.rewriteLog(j)
+	case e.inNames:
+		now.Answers, err = e.copyAnswers(j)
+	}
+	if err == nil && e.inUpload {
+		now.Upload, err = e.writeUpload(ctx, j)
+	}
+	if err == nil && j.State.Finished() {
+		err = e.Remake(ctx, &now)
+	}
+	if err == nil {
+		err = e.Files.Remove(j.ID, jobdir.FileCallback, jobdir.FileCallback+wholefile.New) // it is made again
+	}
+	if err != nil {
+		return err
+	}
+	_, err = e.Store.UpdateJob(j.ID, func(j *store.Job) error {
+		j.Upload, j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Upload, now.Answers, now.Result, now.ResultSHA, now.ResultBytes
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.Files.RemoveOrphans(j.ID)
+}
+
+// rewriteLog removes the address from the log of an unfinished job. It keeps the job from probing the address by an answer to its first
+// row, which counts for its duplicates too. If the log has a name to erase, the log is rewritten with an empty name.
+func (e *erasure) rewriteLog(j *store.Job) error {
+	if e.row >= 0 {
+		answered, _, err := e.Files.AnsweredRows(j)
+		if err != nil {
+			return err
+		}
+		if !answered.Has(uint32(e.row)) {
+			log, _, err := jobfiles.OpenRows(e.Files.FS, e.Files.Path(j.ID, jobdir.FileRows), nil, func(*jobfiles.Group) error { return nil })
+			if err != nil {
+				return err
+			}
+			v := engine.VerdictFor(engine.ReasonSMTPNotChecked, ruleErased, 0, time.Now())
+			log.Start()
+			err = log.Add([]jobfiles.Row{{Number: uint32(e.row), Kind: jobfiles.Final, Verdict: &v}})
+			if err = errors.Join(err, log.Close()); err != nil {
+				return err
+			}
+		}
+	}
+	// The chunks may have the address. The job's next step makes them again.
+	if err := e.Files.Remove(j.ID, jobdir.FileChunks); err != nil || !e.inNames {
+		return err
+	}
+	return e.Files.ReplaceLog(j.ID, func(w *jobfiles.RowsWriter) error { return e.copyTo(w, j) })
+}
+
+// copyAnswers writes the answers file of a finished job without the erased names.
+func (e *erasure) copyAnswers(j *store.Job) (made *store.AnswersFile, err error) {
+	w, err := e.Files.CreateAnswers(j.ID)
+	if err != nil {
+		return nil, err
+	}
+	w.File.Rows = j.Answers.Rows
+	err = e.copyTo(w.Rows, j)
+	if err == nil {
+		err = w.Finish()
+	}
+	return &w.File, errors.Join(err, w.Abort())
+}
+
+// copyTo copies the answers of a job without the erased names.
+func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
+	return e.readAnswers(j, func(g *jobfiles.Group) error {
+		return w.AddGroup(g, func(name string) string {
+			if e.mustErase(name) {
+				return ""
+			}
+			return name
+		})
+	})
+}
+
+// readAnswers calls visit with each group of a job's answers.
+func (e *erasure) readAnswers(j *store.Job, visit func(*jobfiles.Group) error) error {
+	f, err := e.Files.OpenAnswers(j)
+	if err != nil || f == nil {
+		return err
+	}
+	_, err = results.ReadAnswers(j, f, visit)
+	return errors.Join(err, f.Close())
+}
+
+// writeUpload writes the upload without the address. Frames that do not contain it are copied as they are.
+func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, err error) {
+	u, err := e.Files.OpenUpload(j)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, u.Close()) }()
+	p, err := e.Files.Create(j.ID, jobdir.KindUpload)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, p.Abort()) }()
+	w := jobfiles.NewUploadWriter(p)
+	var fr jobfiles.FrameReader
+	var mentions blockMentions
+	var text, packed []byte
+	for i, f := range u.Frames {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if !e.inFrame[i] {
+			packed, err = u.Packed(i, packed)
+		} else if err = e.searchFrame(u, i, &fr, &mentions); err == nil {
+			text = replaceRanges(text[:0], fr.Block.Buf, mentions.ranges)
+			packed, f.Raw = e.Encoder.EncodeAll(text, packed[:0]), uint32(len(text))
+		}
+		if err == nil {
+			err = w.AddFrame(packed, f)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if err := u.EachDuplicate(w.AddDuplicate); err != nil {
+		return "", err
+	}
+	if err := w.Finish(replaceRanges(nil, u.Preamble, e.findMentions(nil, u.Preamble, 0, len(u.Preamble)))); err != nil {
+		return "", err
+	}
+	return p.Name(), p.Commit()
+}
+
+// replaceRanges appends text with each range replaced by erasedText.
+func replaceRanges(dst, text []byte, spans []byteRange) []byte {
+	at := uint32(0)
+	for _, s := range spans {
+		dst = append(append(dst, text[at:s.from]...), erasedText...)
+		at = s.to
+	}
+	return append(dst, text[at:]...)
+}

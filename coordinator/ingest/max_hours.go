@@ -1,0 +1,54 @@
+package ingest
+
+import (
+	"math"
+
+	"probity/coordinator/plan"
+	"probity/engine"
+	"probity/store"
+)
+
+// Limits of a job's max_hours.
+const (
+	MaxHours     = 720
+	minAutoHours = 24      // of a job without max_hours
+	autoMargin   = 1.5     // factor on the plan, which does not include retries and busy receivers
+	maxCounted   = 1 << 16 // domains that are counted while a list is received, with the table's consumer domains
+)
+
+// consumerDomains has the consumer domains of the table, each zero times. With them a count begins, so that they are counted even after
+// maxCounted others.
+func consumerDomains(t *engine.Table) map[string]int {
+	counts := map[string]int{}
+	for _, p := range t.Providers {
+		for _, name := range p.ByAddress {
+			counts[name] = 0
+		}
+	}
+	return counts
+}
+
+// autoHours is the default max_hours of a job: the least time that budgets allow, with a margin. When a list is accepted, only the
+// names of its domains are known: consumer domains have a provider, and any other domain is assumed to have a host of its own.
+func (r *Receiver) autoHours(j *store.Job, counts map[string]int) int {
+	if j.Test || j.NoSMTP {
+		return minAutoHours
+	}
+	table, distinct := r.cfg.Table(), float64(j.Unique)/float64(max(1, j.Unique+j.Duplicates))
+	due := func(n int) plan.Load { return plan.Expect(int(math.Ceil(float64(n)*distinct)), plan.DefaultRefused) }
+	consumer := consumerDomains(table)
+	var t plan.Tally
+	largest, most := "", 0 // of the other domains: each has a route of its own, so the largest takes longest
+	for name, n := range counts {
+		if _, known := consumer[name]; known && n > 0 {
+			t.AddUnrouted(table, name, due(n))
+		} else if n > most {
+			largest, most = name, n
+		}
+	}
+	if most > 0 {
+		t.AddUnrouted(table, largest, due(most))
+	}
+	hours := math.Ceil(autoMargin * t.Plan(r.cfg.Sources()).MinTime.Hours())
+	return int(min(max(minAutoHours, hours), MaxHours))
+}

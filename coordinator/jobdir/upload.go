@@ -1,0 +1,101 @@
+package jobdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"probity/coordinator/jobfiles"
+	"probity/store"
+)
+
+// openTries is how often an upload is opened again because an erasure replaced it.
+const openTries = 3
+
+// OpenUpload opens the current upload of a job: an erasure may have replaced the one that j names.
+func (d *Dirs) OpenUpload(j *store.Job) (u *jobfiles.Upload, err error) {
+	for range openTries {
+		if j, err = d.MigrateUpload(j); err != nil {
+			return nil, err
+		}
+		u, err = jobfiles.OpenUpload(&d.Folder, j.ID, j.Upload, d.Decoder)
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		now, again := d.store.Job(j.ID)
+		if again != nil || now.Upload == j.Upload {
+			return nil, errors.Join(err, again)
+		}
+		j = now
+	}
+	if err == nil && (u.Rows() != j.Rows || u.Duplicates() != j.Duplicates) {
+		return nil, errors.Join(fmt.Errorf("%s of %d rows, %d of them duplicates; the job has %d and %d: %w", j.Upload, u.Rows(), u.Duplicates(), j.Rows, j.Duplicates, jobfiles.ErrDamaged), u.Close())
+	}
+	return u, err
+}
+
+// RemoveOrphans deletes the objects that the job's record does not name: left by an interrupted upload or erasure, or undeletable
+// for an erasure. The job's lock is held.
+func (d *Dirs) RemoveOrphans(id string) error {
+	d.migrating.Lock() // a migration writes objects without the job's lock
+	defer d.migrating.Unlock()
+	names, err := d.List(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	j, err := d.store.Job(id)
+	if errors.Is(err, store.ErrNotFound) { // it was deleted meanwhile
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if j.Upload != "" {
+		if err := d.removeOldUpload(id); err != nil {
+			return err
+		}
+	}
+	var scratch []string
+	if j.State.Finished() {
+		scratch = append(scratch, FileChunks)
+	}
+	if j.Answers != nil {
+		scratch = append(scratch, FileRows)
+	}
+	if j.Result != "" {
+		scratch = append(scratch, OldFileResults)
+	}
+	if err := d.Remove(id, scratch...); err != nil {
+		return err
+	}
+	return d.Delete(id, slices.DeleteFunc(names, func(name string) bool { return isReferenced(j, name) })...)
+}
+
+// RemoveOrphansIfIdle removes the orphans of a job whose lock is free. Else its runner or an erasure removes them.
+func (d *Dirs) RemoveOrphansIfIdle(id string) error {
+	unlock, free := d.tryLock(id)
+	if !free {
+		return nil
+	}
+	defer unlock()
+	return d.RemoveOrphans(id)
+}
+
+// HasOrphans reports whether a job's folder has objects from before an erasure. Objects that the running job will name soon do not
+// count.
+func (d *Dirs) HasOrphans(j *store.Job) (bool, error) {
+	names, err := d.List(j.ID)
+	return slices.ContainsFunc(names, func(name string) bool {
+		return !isReferenced(j, name) && (j.State.Finished() || strings.HasPrefix(name, KindUpload))
+	}), ignoreNotExist(err)
+}
+
+// isReferenced reports whether the job's record names an object.
+func isReferenced(j *store.Job, name string) bool {
+	return name == j.Upload || name == j.Result || j.Answers != nil && name == j.Answers.Name
+}

@@ -77,5 +77,5 @@ func (p *Budget) read(src []byte, now time.Time) bool {
 // exhaust uses up the hourly budget, for a state that cannot be read.
 func (p *Budget) exhaust(now time.Time) {
 	p.refusalWindow = newWindow(time.Hour, now)
-	p.refusalWindow.add(p.Limits.RefusalsPerHour, now)
+	p.refusalWindow.settle(p.Limits.RefusalsPerHour, now)
 }

@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"context"
 	"time"
 
 	"probity/engine"
@@ -46,10 +45,10 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 	if !src.StartWatch(time.Now()) {
 		return
 	}
-	p.spawn(func(soft, _ context.Context) {
+	p.spawn(func() {
 		for at := src.NextTrial(time.Now()); !at.IsZero(); at = src.NextTrial(time.Now()) {
 			if wait := time.Until(at); wait > 0 {
-				if !sleep(soft, wait) {
+				if !sleep(p.life.soft, wait) {
 					return
 				}
 				continue // a row may have been the trial, or the quarantine be over: nextTrial tells, and may end this watch
@@ -60,7 +59,7 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 				to = src.NextTarget()
 			}
 			p.sendDelistingTrial(src, to)
-			if !sleep(soft, p.table.Load().Scaled(trialCheckInterval)) {
+			if !sleep(p.life.soft, p.table.Load().Scaled(trialCheckInterval)) {
 				return
 			}
 		}

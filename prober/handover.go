@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -15,13 +14,9 @@ import (
 
 // afterHangUpTime calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within stopTime.
 func (p *Prober) afterHangUpTime(f func()) {
-	p.spawn(func(soft, _ context.Context) {
-		over := time.NewTimer(timing.CloseTimeout)
-		defer over.Stop()
-		select {
-		case <-over.C:
+	p.spawn(func() {
+		if sleep(p.life.soft, timing.CloseTimeout) {
 			f()
-		case <-soft.Done():
 		}
 	})
 }
@@ -122,24 +117,6 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 			s.wake <- struct{}{} // has room: a session is idle once
 		}
 	}
-}
-
-// register adds a session to the working ones, so that it can be reset. The mutex is held.
-func (q *readyQueue) register(s *session, cut context.CancelFunc) {
-	s.cancel, s.workingIndex = cut, len(q.working)
-	q.working = append(q.working, s)
-}
-
-// unregister removes a session from the working ones. The mutex is held.
-func (q *readyQueue) unregister(s *session) {
-	last := len(q.working) - 1
-	q.working[s.workingIndex] = q.working[last]
-	q.working[s.workingIndex].workingIndex = s.workingIndex
-	q.working[last] = nil
-	if q.working = q.working[:last]; last == 0 {
-		q.working = nil
-	}
-	s.cancel = nil
 }
 
 // dropUnwanted drops a queue's probes that no caller waits for, such as returned rows whose decoy was not asked yet.

@@ -50,9 +50,9 @@ type Prober struct {
 	queues map[queueKey]*readyQueue
 
 	life struct {
-		mu      sync.Mutex // guards what follows
-		soft    context.Context
-		hard    context.Context
+		mu      sync.Mutex      // guards what follows
+		soft    context.Context // ends when no new work should begin; set once, before running
+		hard    context.Context // ends when all must end; set once, too
 		running bool
 		working sync.WaitGroup
 	}
@@ -95,7 +95,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	p.life.mu.Unlock()
 	close(p.started)
 	for _, loop := range [...]func(context.Context){p.leaseLoop, p.maintain, p.sweep, p.retryLoop, p.mendCache} {
-		p.spawn(func(soft, _ context.Context) { loop(soft) })
+		p.spawn(func() { loop(ctx) })
 	}
 	for _, src := range p.sources.List {
 		p.watchQuarantine(src) // if it was quarantined before the start
@@ -112,17 +112,14 @@ func (p *Prober) Run(ctx context.Context) error {
 	return p.closeQueues(time.Now())
 }
 
-// spawn runs f in a goroutine for which Run waits; false if Run is not running. soft ends when no new work should begin, hard
-// when all must end.
-func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
+// spawn runs f in a goroutine for which Run waits; false if Run is not running. In f, life.soft and life.hard may be read.
+func (p *Prober) spawn(f func()) bool {
 	p.life.mu.Lock()
 	defer p.life.mu.Unlock()
-	if !p.life.running {
-		return false
+	if p.life.running {
+		p.life.working.Go(f)
 	}
-	soft, hard := p.life.soft, p.life.hard
-	p.life.working.Go(func() { f(soft, hard) })
-	return true
+	return p.life.running
 }
 
 // awaitRun waits until Run has begun, as callers may start at the same time. It fails once Run has ended.

@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"context"
 	"time"
 
 	"probity/engine"
@@ -55,7 +54,7 @@ func (rh *replyHandler) endQuarantineOnReply() {
 	}
 	if src, p := rh.s.source, rh.l.prober; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.now) {
 		p.cfg.Log.Warn("egress source no longer blocklisted", "egress", src.Name)
-		p.spawn(func(context.Context, context.Context) { p.resumeDelisted(src) })
+		p.spawn(func() { p.resumeDelisted(src) })
 	}
 }
 

@@ -35,7 +35,18 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 	if err := p.awaitRun(ctx); err != nil {
 		return err
 	}
-	b := p.newBatch(req, emit)
+	now := time.Now()
+	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
+		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probe, len(req.Rows))}
+	if req.Short {
+		b.priority = budget.ShortJob
+	}
+	k := p.cfg.Cache.Keyer()
+	for i := range req.Rows {
+		press.Yield(i)
+		b.order[i] = keyedRow{k.Key(req.Rows[i].Address), i}
+	}
+	slices.SortFunc(b.order, func(a, b keyedRow) int { return slices.Compare(a.key[:], b.key[:]) })
 	b.admit()
 	b.collectResults(ctx, orElse(hold, defaultHold)-time.Since(b.now))
 	return nil
@@ -82,22 +93,6 @@ type sameRoute struct {
 	suppressed bool
 }
 
-func (p *Prober) newBatch(req *wire.Batch, emit func(wire.Results)) *batch {
-	now := time.Now()
-	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
-		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probe, len(req.Rows))}
-	if req.Short {
-		b.priority = budget.ShortJob
-	}
-	k := p.cfg.Cache.Keyer()
-	for i := range req.Rows {
-		press.Yield(i)
-		b.order[i] = keyedRow{k.Key(req.Rows[i].Address), i}
-	}
-	slices.SortFunc(b.order, func(a, b keyedRow) int { return slices.Compare(a.key[:], b.key[:]) })
-	return b
-}
-
 // admit answers rows from the cache and queues the rest.
 func (b *batch) admit() {
 	known := b.answerFromCache()
@@ -138,7 +133,10 @@ func (b *batch) answerFromCache() []bool {
 		err := b.p.cfg.Cache.GetBatch(keys, b.now, func(i int, w engine.Verdict) {
 			row := &b.b.Rows[b.order[from+i].row]
 			if known[from+i] = verdictFits(&w, row.Flags, row.Route, maxAge, b.now); !known[from+i] {
-				b.noteEarlier(from+i, &w)
+				if b.earlier == nil {
+					b.earlier = make([]engine.Earlier, len(b.order))
+				}
+				b.earlier[from+i] = engine.EarlierOf(&w, b.now) // it contributes to the row's probe
 				return
 			}
 			b.addResult(b.order[from+i].row, &outcome{verdict: w})
@@ -150,14 +148,6 @@ func (b *batch) answerFromCache() []bool {
 		}
 	}
 	return known
-}
-
-// noteEarlier keeps what a verdict that cannot be used contributes to the row's probe.
-func (b *batch) noteEarlier(i int, kept *engine.Verdict) {
-	if b.earlier == nil {
-		b.earlier = make([]engine.Earlier, len(b.order))
-	}
-	b.earlier[i] = engine.EarlierOf(kept, b.now)
 }
 
 // queueRow makes the probe of a row, the i-th of the order, unless the row is decided without SMTP.
@@ -250,10 +240,10 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 		select {
 		case <-b.caller.wake:
 			if b.caller.waiting()+len(b.part) >= min(b.p.cfg.Part, b.left) {
-				b.takeFinished()
+				b.addFinished(b.caller.takeDone())
 			}
 		case <-flush.C:
-			b.takeFinished()
+			b.addFinished(b.caller.takeDone())
 			b.countHeld(time.Now())
 			b.emitPart(false)
 			if b.fewLeft(time.Now()) {
@@ -278,11 +268,6 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 func (b *batch) fewLeft(now time.Time) bool {
 	const few = 20 // less than a twentieth
 	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.b.Rows)
-}
-
-// takeFinished adds the outcomes that sessions have sent.
-func (b *batch) takeFinished() {
-	b.addFinished(b.caller.takeDone())
 }
 
 // addFinished stores what is cacheable and adds all outcomes to the part. It takes ownership of the blocks.

@@ -25,13 +25,13 @@ func (s *session) connect(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case event != engine.EventReply:
-		s.returnTrial("", trialCheckInterval)
+		q.source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(trialCheckInterval)))
 	case (p.cfg.MailFrom == "" || !s.source.HasHostName()) && smtp.ClassOf(addr) != smtp.Private:
-		s.returnTrial("", trialCheckInterval)
+		now := time.Now()
+		q.source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(trialCheckInterval)))
 		p.warned.Do(func() {
 			p.cfg.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
 		})
-		now := time.Now()
 		q.mu.Lock()
 		q.noSenderIdentity = true // all probes of the queue go on without SMTP, now and later: its hosts are public
 		out := q.drain(now, nil)
@@ -39,7 +39,7 @@ func (s *session) connect(ctx context.Context) bool {
 		p.finish(q, out, now)
 		return false
 	case q.unknownProvider && !s.reserveAddress(addr):
-		s.returnTrial(q.key.route, 0)
+		q.source.ReturnTrial(s.nextTrial, q.key.route, time.Now())
 		return false
 	default:
 		f = s.dial(ctx, addr)
@@ -60,13 +60,6 @@ func (s *session) connect(ctx context.Context) bool {
 		p.finish(q, out, now)
 	}
 	return false
-}
-
-// returnTrial gives up a trial connection that was not made, if this was one: the next one is for a route, or after a pause for any.
-func (s *session) returnTrial(route string, pause time.Duration) {
-	if !s.nextTrial.IsZero() {
-		s.queue.source.ReturnTrial(s.nextTrial, route, time.Now().Add(s.queue.scaled(pause)))
-	}
 }
 
 // dial connects to the session's host and greets it.
@@ -185,7 +178,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 		return out
 	}
 	out = q.applyAction(s, seen.Reply, seen.Finding, now, out)
-	if s.hostWorks(hq) {
+	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 {
 		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}

@@ -119,7 +119,11 @@ func (p *Prober) retryLoop(ctx context.Context) {
 		now := time.Now()
 		ready, wait := p.retries.due(now)
 		for _, e := range ready {
-			p.retryProbe(e, now)
+			ask := e.ask
+			ask.Egress = cmp.Or(e.source, ask.Egress)
+			if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
+				p.retries.settle(&probe{key: e.key}, o)
+			}
 		}
 		t.Reset(wait)
 		select {
@@ -128,14 +132,6 @@ func (p *Prober) retryLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func (p *Prober) retryProbe(e *retry, now time.Time) {
-	ask := e.ask
-	ask.Egress = cmp.Or(e.source, ask.Egress)
-	if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
-		p.retries.settle(&probe{key: e.key}, o)
 	}
 }
 

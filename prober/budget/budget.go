@@ -175,7 +175,10 @@ func (p *Budget) refusalsAllowed(class Class, now time.Time) int {
 	case !expectSingles && class == LongJob && p.Pacing.shortJobSeen(now):
 		limit -= reservedForSingles(p.effectiveLimit(l, now)) / 2
 	}
-	return limit - p.UsedByOthers.at(now)
+	if now.Before(p.UsedByOthers.Until) {
+		limit -= p.UsedByOthers.Used
+	}
+	return limit
 }
 
 // JobClassesDiffer reports that short jobs may use more than long ones.
@@ -252,11 +255,4 @@ func (p *Budget) Refusals(now time.Time) (settled, reserved int) {
 type OthersUsage struct {
 	Used  int
 	Until time.Time
-}
-
-func (e *OthersUsage) at(now time.Time) int {
-	if now.Before(e.Until) {
-		return e.Used
-	}
-	return 0
 }

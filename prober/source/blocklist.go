@@ -87,12 +87,12 @@ func (src *Source) mayAskAt(route string, isReachTrial bool, now time.Time) time
 }
 
 // ReturnTrial gives back a trial connection for which no host was dialled, unless another was planned since; nextTrial is what
-// TryAt returned. The next one may start at the given time from the named route, if there is one, and from others trialGrace
-// later.
+// TryAt returned, zero if the connection was no trial. The next one may start at the given time from the named route, if there is
+// one, and from others trialGrace later.
 func (src *Source) ReturnTrial(nextTrial time.Time, route string, at time.Time) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
-	if src.trialAt.Equal(nextTrial) {
+	if !nextTrial.IsZero() && src.trialAt.Equal(nextTrial) {
 		src.trialAt, src.trialRoute = at, route
 	}
 }

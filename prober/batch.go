@@ -107,7 +107,39 @@ func (b *batch) admit() {
 			b.addResult(o.row, &outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
 			continue
 		}
-		b.queueRow(i, row)
+		b.routeRow(row)
+		pr := &probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.table.Load().Schedule}}
+		pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
+		if b.earlier != nil {
+			pr.ev.Earlier = b.earlier[i]
+		}
+		if b.same.source == nil {
+			pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
+		}
+		if engine.Next(&pr.ev, pr.policy, b.now).Kind != engine.StepAsk { // it is decided without SMTP
+			done := pr.judge(b.now)
+			b.addResult(o.row, &done)
+			continue
+		}
+		if !b.same.resumesAt.IsZero() {
+			b.addResult(o.row, &outcome{returned: true, due: b.same.resumesAt})
+			continue
+		}
+		if b.p.rows.Add(1) > int64(b.p.cfg.MaxRows) || b.same.queue == nil {
+			b.p.rows.Add(-1)
+			b.addResult(o.row, &outcome{returned: true, due: time.Now().Add(fullWait)})
+			continue
+		}
+		got := b.p.inFlight.join(pr, waiter{b.caller, uint32(o.row), row.Flags})
+		b.probes[o.row] = got
+		if got == pr {
+			b.pending = append(b.pending, pr)
+			continue
+		}
+		b.p.rows.Add(-1)
+		if q := got.queue.Load(); q != nil && b.priority > budget.LongJob {
+			q.promote(got, b.priority, b.now)
+		}
 	}
 	b.flushQueue()
 	b.p.buffers.putOrder(b.order)
@@ -148,44 +180,6 @@ func (b *batch) answerFromCache() []bool {
 		}
 	}
 	return known
-}
-
-// queueRow makes the probe of a row, the i-th of the order, unless the row is decided without SMTP.
-func (b *batch) queueRow(i int, row *wire.Row) {
-	o := &b.order[i]
-	b.routeRow(row)
-	pr := &probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.table.Load().Schedule}}
-	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
-	if b.earlier != nil {
-		pr.ev.Earlier = b.earlier[i]
-	}
-	if b.same.source == nil {
-		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
-	}
-	if engine.Next(&pr.ev, pr.policy, b.now).Kind != engine.StepAsk {
-		done := pr.judge(b.now)
-		b.addResult(o.row, &done)
-		return
-	}
-	if !b.same.resumesAt.IsZero() {
-		b.addResult(o.row, &outcome{returned: true, due: b.same.resumesAt})
-		return
-	}
-	if b.p.rows.Add(1) > int64(b.p.cfg.MaxRows) || b.same.queue == nil {
-		b.p.rows.Add(-1)
-		b.addResult(o.row, &outcome{returned: true, due: time.Now().Add(fullWait)})
-		return
-	}
-	got := b.p.inFlight.join(pr, waiter{b.caller, uint32(o.row), row.Flags})
-	b.probes[o.row] = got
-	if got != pr {
-		b.p.rows.Add(-1)
-		if q := got.queue.Load(); q != nil && b.priority > budget.LongJob {
-			q.promote(got, b.priority, b.now)
-		}
-		return
-	}
-	b.pending = append(b.pending, pr)
 }
 
 // fullWait is after what time rows may come again for which there was no room in memory.

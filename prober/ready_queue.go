@@ -58,7 +58,7 @@ type readyQueue struct {
 	timer            *time.Timer  // dispatches; nil when not armed
 	timerAt          time.Time
 	hosts            []string // of the first route that came
-	noSenderIdentity bool     // no host here may be asked: see session.stopUnidentified
+	noSenderIdentity bool     // no host here may be asked: see session.connect
 	probingDisabled  bool     // nor while the table says so: see applyLimits
 	removed          bool     // out of the registry: look again
 

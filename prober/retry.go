@@ -50,15 +50,13 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 
 // settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is dropped.
 func (r *retries) settle(p *probe, o *outcome) {
+	if !o.deferred {
+		r.forget(p.key)
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.byKey[p.key]
-	if !o.deferred {
-		if e != nil {
-			r.drop(e)
-		}
-		return
-	}
 	if e == nil {
 		if len(r.byKey) >= r.max {
 			return
@@ -82,13 +80,11 @@ func (r *retries) settle(p *probe, o *outcome) {
 func (r *retries) forget(k cache.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.byKey[k]; e != nil {
-		r.drop(e)
+	e := r.byKey[k]
+	if e == nil {
+		return
 	}
-}
-
-func (r *retries) drop(e *retry) {
-	delete(r.byKey, e.key)
+	delete(r.byKey, k)
 	if e.heapIndex >= 0 {
 		heap.Remove(&r.queue, e.heapIndex)
 	}

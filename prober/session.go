@@ -34,7 +34,13 @@ type session struct {
 	oneDomain          bool
 	addressLease       bool // the address limit needs a lease
 
-	transactions
+	// What it sends at one time, with its replies. The memory is reused.
+	recipients []recipient
+	rcpts      []smtp.Rcpt
+	seen       []answer
+	delivered  []bool          // by recipient: it was answered
+	finished   []finishedProbe // empty between two transactions
+
 	answersAtSend   uint64 // the queue's count of answers when they were filled
 	progress        bool   // some recipient was answered on this connection
 	answered        bool   // and some of its host queue
@@ -52,15 +58,6 @@ type session struct {
 	highLatency bool      // of its host: it leaves the gate while it waits for replies (gated_conn.go)
 
 	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
-}
-
-// transactions is what a session sends at one time, with its replies. The memory is reused.
-type transactions struct {
-	recipients []recipient
-	rcpts      []smtp.Rcpt
-	seen       []answer
-	delivered  []bool          // by recipient: it was answered
-	finished   []finishedProbe // empty between two transactions
 }
 
 func newSession(q *readyQueue, hq *hostQueue, class budget.Class) *session {
@@ -131,11 +128,11 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.admitted {
 		return true
 	}
-	gate, q := s.queue.prober.gate, s.queue
-	t := gate.Enter()
+	t := s.queue.prober.gate.Enter()
 	if s.admitted = t == nil; s.admitted {
 		return true
 	}
+	q, gate := s.queue, s.queue.prober.gate
 	q.mu.Lock()
 	if s.hostQueue.queued[budget.Single] > 0 {
 		gate.Expedite(t)
@@ -223,13 +220,14 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 const (
 	maxSent       = 5000
 	maxReplyBytes = 8 << 20
+
+	turn, longTurn = 8, 40 // transactions, while others wait for a connection
 )
 
 // mustClose reports a connection that must send no more transactions, or that has had its turn while host queues find no
 // connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address request it, or may
 // soon: they have little to ask each, and would need a connection each. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
-	const turn, longTurn = 8, 40
 	q := s.queue
 	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.prober.slots.Closed() || s.used.Sent >= maxSent {
 		return true

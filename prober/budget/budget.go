@@ -167,13 +167,12 @@ func (p *Budget) Room(c *Conn, class Class, now time.Time) (int, Denial) {
 // jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long backlog
 // leaves short jobs as much.
 func (p *Budget) refusalsAllowed(class Class, now time.Time) int {
-	l := p.Limits.RefusalsPerHour
-	limit := p.allowed(class, l, now)
+	limit := p.allowed(class, p.Limits.RefusalsPerHour, now)
 	switch expectSingles := expected(p.singleCalls, now); {
 	case expectSingles && class == ShortJob:
-		limit += reservedForSingles(p.effectiveLimit(l, now)) / 2
+		limit += reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
 	case !expectSingles && class == LongJob && p.Pacing.shortJobSeen(now):
-		limit -= reservedForSingles(p.effectiveLimit(l, now)) / 2
+		limit -= reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
 	}
 	if now.Before(p.UsedByOthers.Until) {
 		limit -= p.UsedByOthers.Used

@@ -35,7 +35,18 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 	if err := p.awaitRun(ctx); err != nil {
 		return err
 	}
-	b := p.newBatch(req, emit)
+	now := time.Now()
+	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
+		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probe, len(req.Rows))}
+	if req.Short {
+		b.priority = budget.ShortJob
+	}
+	k := p.cfg.Cache.Keyer()
+	for i := range req.Rows {
+		press.Yield(i)
+		b.order[i] = keyedRow{k.Key(req.Rows[i].Address), i}
+	}
+	slices.SortFunc(b.order, func(a, b keyedRow) int { return slices.Compare(a.key[:], b.key[:]) })
 	b.admit()
 	b.collectResults(ctx, orElse(hold, defaultHold)-time.Since(b.now))
 	return nil
@@ -82,22 +93,6 @@ type sameRoute struct {
 	suppressed bool
 }
 
-func (p *Prober) newBatch(req *wire.Batch, emit func(wire.Results)) *batch {
-	now := time.Now()
-	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
-		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probe, len(req.Rows))}
-	if req.Short {
-		b.priority = budget.ShortJob
-	}
-	k := p.cfg.Cache.Keyer()
-	for i := range req.Rows {
-		press.Yield(i)
-		b.order[i] = keyedRow{k.Key(req.Rows[i].Address), i}
-	}
-	slices.SortFunc(b.order, func(a, b keyedRow) int { return slices.Compare(a.key[:], b.key[:]) })
-	return b
-}
-
 // admit answers rows from the cache and queues the rest.
 func (b *batch) admit() {
 	known := b.answerFromCache()
@@ -112,7 +107,39 @@ func (b *batch) admit() {
 			b.addResult(o.row, &outcome{verdict: *wait, deferred: true, due: due, attempt: 1})
 			continue
 		}
-		b.queueRow(i, row)
+		b.routeRow(row)
+		pr := &probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.table.Load().Schedule}}
+		pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
+		if b.earlier != nil {
+			pr.ev.Earlier = b.earlier[i]
+		}
+		if b.same.source == nil {
+			pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
+		}
+		if engine.Next(&pr.ev, pr.policy, b.now).Kind != engine.StepAsk { // it is decided without SMTP
+			done := pr.judge(b.now)
+			b.addResult(o.row, &done)
+			continue
+		}
+		if !b.same.resumesAt.IsZero() {
+			b.addResult(o.row, &outcome{returned: true, due: b.same.resumesAt})
+			continue
+		}
+		if b.p.rows.Add(1) > int64(b.p.cfg.MaxRows) || b.same.queue == nil {
+			b.p.rows.Add(-1)
+			b.addResult(o.row, &outcome{returned: true, due: time.Now().Add(fullWait)})
+			continue
+		}
+		got := b.p.inFlight.join(pr, waiter{b.caller, uint32(o.row), row.Flags})
+		b.probes[o.row] = got
+		if got == pr {
+			b.pending = append(b.pending, pr)
+			continue
+		}
+		b.p.rows.Add(-1)
+		if q := got.queue.Load(); q != nil && b.priority > budget.LongJob {
+			q.promote(got, b.priority, b.now)
+		}
 	}
 	b.flushQueue()
 	b.p.buffers.putOrder(b.order)
@@ -138,7 +165,10 @@ func (b *batch) answerFromCache() []bool {
 		err := b.p.cfg.Cache.GetBatch(keys, b.now, func(i int, w engine.Verdict) {
 			row := &b.b.Rows[b.order[from+i].row]
 			if known[from+i] = verdictFits(&w, row.Flags, row.Route, maxAge, b.now); !known[from+i] {
-				b.noteEarlier(from+i, &w)
+				if b.earlier == nil {
+					b.earlier = make([]engine.Earlier, len(b.order))
+				}
+				b.earlier[from+i] = engine.EarlierOf(&w, b.now) // it contributes to the row's probe
 				return
 			}
 			b.addResult(b.order[from+i].row, &outcome{verdict: w})
@@ -150,52 +180,6 @@ func (b *batch) answerFromCache() []bool {
 		}
 	}
 	return known
-}
-
-// noteEarlier keeps what a verdict that cannot be used contributes to the row's probe.
-func (b *batch) noteEarlier(i int, kept *engine.Verdict) {
-	if b.earlier == nil {
-		b.earlier = make([]engine.Earlier, len(b.order))
-	}
-	b.earlier[i] = engine.EarlierOf(kept, b.now)
-}
-
-// queueRow makes the probe of a row, the i-th of the order, unless the row is decided without SMTP.
-func (b *batch) queueRow(i int, row *wire.Row) {
-	o := &b.order[i]
-	b.routeRow(row)
-	pr := &probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.table.Load().Schedule}}
-	pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
-	if b.earlier != nil {
-		pr.ev.Earlier = b.earlier[i]
-	}
-	if b.same.source == nil {
-		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
-	}
-	if engine.Next(&pr.ev, pr.policy, b.now).Kind != engine.StepAsk {
-		done := pr.judge(b.now)
-		b.addResult(o.row, &done)
-		return
-	}
-	if !b.same.resumesAt.IsZero() {
-		b.addResult(o.row, &outcome{returned: true, due: b.same.resumesAt})
-		return
-	}
-	if b.p.rows.Add(1) > int64(b.p.cfg.MaxRows) || b.same.queue == nil {
-		b.p.rows.Add(-1)
-		b.addResult(o.row, &outcome{returned: true, due: time.Now().Add(fullWait)})
-		return
-	}
-	got := b.p.inFlight.join(pr, waiter{b.caller, uint32(o.row), row.Flags})
-	b.probes[o.row] = got
-	if got != pr {
-		b.p.rows.Add(-1)
-		if q := got.queue.Load(); q != nil && b.priority > budget.LongJob {
-			q.promote(got, b.priority, b.now)
-		}
-		return
-	}
-	b.pending = append(b.pending, pr)
 }
 
 // fullWait is after what time rows may come again for which there was no room in memory.
@@ -250,10 +234,10 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 		select {
 		case <-b.caller.wake:
 			if b.caller.waiting()+len(b.part) >= min(b.p.cfg.Part, b.left) {
-				b.takeFinished()
+				b.addFinished(b.caller.takeDone())
 			}
 		case <-flush.C:
-			b.takeFinished()
+			b.addFinished(b.caller.takeDone())
 			b.countHeld(time.Now())
 			b.emitPart(false)
 			if b.fewLeft(time.Now()) {
@@ -278,11 +262,6 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 func (b *batch) fewLeft(now time.Time) bool {
 	const few = 20 // less than a twentieth
 	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.b.Rows)
-}
-
-// takeFinished adds the outcomes that sessions have sent.
-func (b *batch) takeFinished() {
-	b.addFinished(b.caller.takeDone())
 }
 
 // addFinished stores what is cacheable and adds all outcomes to the part. It takes ownership of the blocks.

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"probity/engine"
-	"probity/prober/budget"
 	"probity/prober/wire"
 )
 
@@ -13,7 +12,6 @@ import (
 type bufferPool struct {
 	size                        int // rows of a part
 	parts, blocks, seen, orders sync.Pool
-	transactionPool             sync.Pool
 }
 
 func newBufferPool(size int) *bufferPool { return &bufferPool{size: size} }
@@ -85,25 +83,4 @@ func (bp *bufferPool) putSeen(p *probe) {
 		bp.seen.Put(a)
 	}
 	p.ev.Seen = nil
-}
-
-// getTransactions returns empty transactions in the memory of an earlier session.
-func (bp *bufferPool) getTransactions() transactions {
-	if t, ok := bp.transactionPool.Get().(*transactions); ok {
-		return *t
-	}
-	return transactions{}
-}
-
-// putTransactions takes the memory of a session that has ended.
-func (bp *bufferPool) putTransactions(t *transactions) {
-	if cap(t.recipients) > 0 && cap(t.recipients) <= 2*budget.MaxTransaction { // sessions without recipients have no memory; the longest slices are rarely needed
-		clear(t.recipients[:cap(t.recipients)])
-		clear(t.rcpts[:cap(t.rcpts)])
-		clear(t.seen[:cap(t.seen)])
-		clear(t.finished[:cap(t.finished)])
-		kept := transactions{t.recipients[:0], t.rcpts[:0], t.seen[:0], t.delivered[:0], t.finished[:0]}
-		bp.transactionPool.Put(&kept)
-	}
-	*t = transactions{}
 }

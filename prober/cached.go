@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"time"
 
 	"probity/engine"
@@ -12,14 +13,7 @@ func verdictFits(v *engine.Verdict, flags engine.Flags, r *engine.Route, maxAge 
 	if now.Sub(v.VerifiedAt) > maxAge || v.ProviderID != r.Provider.ID || (v.Flags^flags)&^(engine.FlagFree|engine.FlagAlias) != 0 {
 		return false
 	}
-	v.Flags, v.MX, v.ProviderName, v.FromCache = flags, r.MX, orElseName(r.Provider.Name), true
+	v.Flags, v.MX, v.ProviderName, v.FromCache = flags, r.MX, cmp.Or(r.Provider.Name, "other"), true
 	v.Score = engine.Score(v, now)
 	return true
-}
-
-func orElseName(name string) string {
-	if name == "" {
-		return "other"
-	}
-	return name
 }

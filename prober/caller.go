@@ -39,7 +39,13 @@ func (c *caller) send(d *doneRow) bool {
 		return false
 	}
 	if n := len(c.blocks); n == 0 || len(c.blocks[n-1]) == cap(c.blocks[n-1]) {
-		c.blocks = append(c.blocks, c.newBlock())
+		var block []doneRow
+		if c.isSingle() {
+			block = make([]doneRow, 0, 1)
+		} else {
+			block = c.buffers.getBlock()
+		}
+		c.blocks = append(c.blocks, block)
 	}
 	last := &c.blocks[len(c.blocks)-1]
 	*last = append(*last, *d)
@@ -52,21 +58,10 @@ func (c *caller) send(d *doneRow) bool {
 	return true
 }
 
-func (c *caller) newBlock() []doneRow {
-	if c.isSingle() {
-		return make([]doneRow, 0, 1)
-	}
-	return c.buffers.getBlock()
-}
-
 // takeDone takes all outcomes that have been sent.
 func (c *caller) takeDone() [][]doneRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.taken()
-}
-
-func (c *caller) taken() [][]doneRow {
 	got := c.blocks
 	c.blocks, c.count = nil, 0
 	return got
@@ -81,9 +76,9 @@ func (c *caller) waiting() int {
 // close ends the caller and takes the last outcomes.
 func (c *caller) close() [][]doneRow {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.closed = true
-	return c.taken()
+	c.mu.Unlock()
+	return c.takeDone()
 }
 
 // storeResults writes cacheable outcomes to the cache, in key order.

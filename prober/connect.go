@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"maps"
-	"net"
 	"net/netip"
 	"time"
 
@@ -14,102 +13,111 @@ import (
 	"probity/prober/source"
 )
 
-// connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue.
+// connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue: no recipient could be
+// sent on this connection.
 func (s *session) connect(ctx context.Context) bool {
+	q, p, began := s.queue, s.queue.prober, time.Now()
 	reenter := s.leaveWhileWaiting()
 	addr, event := s.findAddr(ctx)
 	reenter()
-	if ctx.Err() != nil {
+	f := smtp.Fault{Event: event}
+	switch {
+	case ctx.Err() != nil:
 		return false
-	}
-	if event != engine.EventReply {
-		s.returnTrial("", trialCheckInterval)
-		s.fail(smtp.Fault{Event: event})
+	case event != engine.EventReply:
+		q.source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(trialCheckInterval)))
+	case (p.cfg.MailFrom == "" || !s.source.HasHostName()) && smtp.ClassOf(addr) != smtp.Private:
+		now := time.Now()
+		q.source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(trialCheckInterval)))
+		p.warned.Do(func() {
+			p.cfg.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
+		})
+		q.mu.Lock()
+		q.noSenderIdentity = true // all probes of the queue go on without SMTP, now and later: its hosts are public
+		out := q.drain(now, nil)
+		q.mu.Unlock()
+		p.finish(q, out, now)
 		return false
-	}
-	if !s.mayProbe(addr) {
-		s.returnTrial("", trialCheckInterval)
-		s.stopUnidentified()
+	case q.unknownProvider && !s.reserveAddress(addr):
+		q.source.ReturnTrial(s.nextTrial, q.key.route, time.Now())
 		return false
+	default:
+		f = s.dial(ctx, addr)
 	}
-	if s.queue.unknownProvider && !s.reserveAddress(addr) {
-		s.returnTrial(s.queue.key.route, 0)
-		return false
-	}
-	conn, f := s.dial(ctx, addr)
 	if f.None() {
-		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, s.config(), s.hostQueue.host)
+		x := s.conn.Extensions()
+		s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
+		q.recordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
+		return true
 	}
-	met := s.noteConnected(conn != nil && f.Event != engine.EventConnectFailed) // a host that closes at once has refused
-	if !f.None() {
-		if ctx.Err() == nil {
-			s.fail(f)
-		}
-		return false
+	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is reported like
+	// any other.
+	if ctx.Err() == nil && (!s.hostQueue.reachTrial || f.Event == engine.EventReply) {
+		now := time.Now()
+		q.mu.Lock()
+		out := q.handleFailure(s, f, s.sighting(f, now), now, nil)
+		q.mu.Unlock()
+		p.finish(q, out, now)
 	}
-	if s.source == s.queue.source {
-		s.source.Health.RecordReached(met)
-	}
-	x := s.conn.Extensions()
-	s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
-	return true
+	return false
 }
 
-// returnTrial gives up a trial connection that was not made, if this was one: the next one is for a route, or after a pause for any.
-func (s *session) returnTrial(route string, pause time.Duration) {
-	if !s.nextTrial.IsZero() {
-		s.queue.source.ReturnTrial(s.nextTrial, route, time.Now().Add(s.queue.scaled(pause)))
-	}
-}
-
-// mayProbe reports that an address may be probed: a public one only with an EHLO name and a MAIL FROM.
-func (s *session) mayProbe(a netip.Addr) bool {
-	return s.queue.prober.cfg.MailFrom != "" && s.source.HasHostName() || smtp.ClassOf(a) == smtp.Private
-}
-
-func (s *session) dial(ctx context.Context, addr netip.Addr) (net.Conn, smtp.Fault) {
-	cfg := &s.queue.prober.cfg
+// dial connects to the session's host and greets it.
+func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
+	q, p, cfg := s.queue, s.queue.prober, &s.queue.prober.cfg
 	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.Proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
 	dialing, cancel := context.WithTimeout(ctx, cfg.Connect)
-	defer cancel()
 	s.dialled, s.began = true, time.Now()
-	s.queue.prober.metrics.connections.Inc()
+	p.metrics.connections.Inc()
 	reenter := s.leaveWhileWaiting()
 	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, cfg.Port))
 	reenter()
-	if ctx.Err() != nil {
-		return conn, f // cancelled by us, which says nothing about the source
-	}
-	now := time.Now()
-	if s.source.Health.RecordConnect(f.None(), s.queue.key.route, now) {
-		event := "egress source is down: trial connections only"
-		if f.None() {
-			event = "egress source is up again"
+	cancel()
+	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
+		now := time.Now()
+		if s.source.Health.RecordConnect(f.None(), q.key.route, now) {
+			event := "egress source is down: trial connections only"
+			if f.None() {
+				event = "egress source is up again"
+			}
+			cfg.Log.Warn(event, "egress", s.source.Name)
 		}
-		cfg.Log.Warn(event, "egress", s.source.Name)
+		switch {
+		case !f.None():
+			p.watch(s.source)
+		case s.hostQueue.reachTrial:
+			s.source.Health.RecordTrialReply(now)
+		}
 	}
-	switch {
-	case !f.None():
-		s.queue.prober.watch(s.source)
-	case s.hostQueue.reachTrial:
-		s.source.Health.RecordTrialReply(now)
+	if f.None() {
+		c := smtp.Config{EHLO: s.source.EHLO, MailFrom: cfg.MailFrom, TLS: q.provider.TLS, Timeouts: cfg.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: p.tls}
+		if c.EHLO == "" {
+			c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
+		}
+		if !q.unknownProvider {
+			c.TLSConfig = p.tickets.resume(p.tls, q.provider.ID, s.hostQueue.host)
+		}
+		if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
+			c.TLS = engine.TLSNever
+		}
+		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, c, s.hostQueue.host)
 	}
-	return conn, f
-}
-
-func (s *session) config() smtp.Config {
-	p := s.queue.prober
-	c := smtp.Config{EHLO: s.source.EHLO, MailFrom: p.cfg.MailFrom, TLS: s.queue.provider.TLS, Timeouts: p.cfg.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: p.tls}
-	if !s.queue.unknownProvider {
-		c.TLSConfig = p.tickets.resume(p.tls, s.queue.provider.ID, s.hostQueue.host)
+	// The connection counts in the rates now, as the peer has seen it.
+	now := time.Now()
+	q.mu.Lock()
+	q.budget.SettleConnect(now)
+	if conn != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
+		delete(q.unconfirmedFailures, s.hostQueue.host)
 	}
-	if c.EHLO == "" {
-		c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
+	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.host}
+	q.mu.Unlock()
+	if s.addressLimit != nil {
+		s.addressLimit.settleConnect(now)
 	}
-	if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
-		c.TLS = engine.TLSNever
+	if f.None() && s.source == q.source {
+		s.source.Health.RecordReached(reached)
 	}
-	return c
+	return f
 }
 
 // newTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most MX hosts
@@ -120,56 +128,21 @@ func newTLS() *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 }
 
-// noteConnected counts the connection in the rates, as the peer has seen it by now. It returns the host and a domain there.
-func (s *session) noteConnected(reached bool) source.Reached {
-	q, now := s.queue, time.Now()
-	q.mu.Lock()
-	q.budget.SettleConnect(now)
-	if reached {
-		delete(q.unconfirmedFailures, s.hostQueue.host)
-	}
-	trial := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.host}
-	q.mu.Unlock()
-	if s.addressLimit != nil {
-		s.addressLimit.settleConnect(now)
-	}
-	return trial
-}
-
-// stopUnidentified advances all probes of the queue without SMTP, now and later: its hosts are public, and this node has no
-// sender identity.
-func (s *session) stopUnidentified() {
-	q, now := s.queue, time.Now()
-	q.prober.warnNoIdentity()
-	q.mu.Lock()
-	q.noSenderIdentity = true
-	out := q.drain(now, nil)
-	q.mu.Unlock()
-	q.prober.finish(q, out, now)
-}
-
 // sighting turns a fault into evidence. The queue's mutex is held.
+//
+// Some failures say little about the host: its name could not be looked up, or it cannot be reached now but could before, or no
+// host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows and decides none.
 func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.host, At: now}
-	if f.Event == engine.EventReply {
-		g.Reply = f.Reply
-		g.Finding = s.classify(f.Reply)
-	}
-	g.MaybeOurFault = s.isDoubtful(f)
-	return g
-}
-
-// isDoubtful reports a failure that says little about the host: its name could not be looked up, or it cannot be reached now
-// but could before, or no host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows
-// and decides none.
-func (s *session) isDoubtful(f smtp.Fault) bool {
 	switch f.Event {
+	case engine.EventReply:
+		g.Reply, g.Finding = f.Reply, s.classify(f.Reply)
 	case engine.EventHostServFail:
-		return true
+		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		return s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.MayBeOurFault(s.firstFailureBegan()))
+		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.MayBeOurFault(s.firstFailureBegan()))
 	}
-	return false
+	return g
 }
 
 // firstFailureBegan is the start of the first of the host's connections that failed in a row. The queue's mutex is held.
@@ -182,20 +155,6 @@ func (s *session) firstFailureBegan() time.Time {
 
 func (s *session) classify(r engine.Reply) engine.Finding {
 	return s.queue.prober.table.Load().Classify(s.queue.provider, r, s.source.Sender)
-}
-
-// fail reports to the queue that no recipient could be sent on this connection. A reachability trial is expected to fail
-// while the source reaches no host, so it blames none; a reply to one is reported like any other.
-func (s *session) fail(f smtp.Fault) {
-	if s.hostQueue.reachTrial && f.Event != engine.EventReply {
-		return
-	}
-	q, now := s.queue, time.Now()
-	q.mu.Lock()
-	seen := s.sighting(f, now)
-	out := q.handleFailure(s, f, seen, now, nil)
-	q.mu.Unlock()
-	q.prober.finish(q, out, now)
 }
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
@@ -219,7 +178,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 		return out
 	}
 	out = q.applyAction(s, seen.Reply, seen.Finding, now, out)
-	if s.hostWorks(hq) {
+	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 {
 		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
@@ -245,13 +204,16 @@ func tooManyConnections(seen *engine.Sighting) bool {
 
 // needsSecondFailure reports a failure that counts only if it repeats, where only jobs wait: a host's first, because the first
 // failures of an outage of ours look like the host's; and a second refused connect while the source is suspect, because it may
-// come before a reachability trial is answered. The mutex is held.
+// come before a reachability trial is answered. It holds for a refused connect and for a timeout that may be an outage of ours:
+// another try may not meet them. The mutex is held.
 func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue
 	q.dropUnconfirmed(now)
 	u := q.unconfirmedFailures[hq.host]
+	mayRecover := f.Event == engine.EventConnectFailed ||
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
 	switch {
-	case !s.mayRecover(f), hq.queued[budget.Single] > 0, len(q.unconfirmedFailures) >= maxDown:
+	case !mayRecover, hq.queued[budget.Single] > 0, len(q.unconfirmedFailures) >= maxDown:
 	case u.tries > 0 && !s.began.After(u.lastFailed):
 		return true // both were tried at one time
 	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
@@ -270,12 +232,6 @@ func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool,
 func (q *readyQueue) dropUnconfirmed(now time.Time) {
 	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.prober.cfg.Connect))
 	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
-}
-
-// mayRecover reports a failure that another try may not meet: a refused connect, or a timeout that may be an outage of ours.
-func (s *session) mayRecover(f smtp.Fault) bool {
-	return f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.
@@ -319,7 +275,7 @@ func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time,
 	}
 	if everywhere && q.source.AddBlocklistReport(q.key.route, until, q.scaled(source.DelistingInterval), now) {
 		q.prober.cfg.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.key.source, "until", until)
-		q.prober.spawn(func(context.Context, context.Context) { q.prober.quarantineEverywhere(q.source) })
+		q.prober.spawn(func() { q.prober.quarantineEverywhere(q.source) })
 	}
 	return q.drain(now, out)
 }

@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"context"
 	"time"
 
 	"probity/engine"
@@ -18,12 +17,11 @@ import (
 
 // mustNotAsk reports that the suppression list or the current provider table excludes this target.
 func (p *Prober) mustNotAsk(o *source.Target) bool {
-	return p.cfg.Suppressed(o.Domain, o.Hosts) || p.probingDisabled(o.Route.Provider, o.Hosts)
+	return p.cfg.Suppressed(o.Domain, o.Hosts) || probingDisabled(p.table.Load(), o.Route.Provider, o.Hosts)
 }
 
-// probingDisabled reports that the current table excludes these hosts, or the provider that an older table gave them.
-func (p *Prober) probingDisabled(was *engine.Provider, hosts []string) bool {
-	t := p.table.Load()
+// probingDisabled reports that a table excludes these hosts, or the provider that an older table gave them.
+func probingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool {
 	if was != nil {
 		if now := t.Provider(was.ID); now != nil && !now.Probe {
 			return true
@@ -46,10 +44,10 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 	if !src.StartWatch(time.Now()) {
 		return
 	}
-	p.spawn(func(soft, _ context.Context) {
+	p.spawn(func() {
 		for at := src.NextTrial(time.Now()); !at.IsZero(); at = src.NextTrial(time.Now()) {
 			if wait := time.Until(at); wait > 0 {
-				if !sleep(soft, wait) {
+				if !sleep(p.life.soft, wait) {
 					return
 				}
 				continue // a row may have been the trial, or the quarantine be over: nextTrial tells, and may end this watch
@@ -59,23 +57,15 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 				src.DropTarget(&to)
 				to = src.NextTarget()
 			}
-			p.sendDelistingTrial(src, to)
-			if !sleep(soft, p.table.Load().Scaled(trialCheckInterval)) {
+			if to.Domain != "" {
+				now, k := time.Now(), p.cfg.Cache.Keyer()
+				if decoy, err := engine.Parse(decoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
+					p.startProbe(k.Key(decoy), &wire.SingleRequest{Address: decoy, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
+				}
+			}
+			if !sleep(p.life.soft, p.table.Load().Scaled(trialCheckInterval)) {
 				return
 			}
 		}
 	})
-}
-
-// sendDelistingTrial probes a decoy; no caller waits for the result.
-func (p *Prober) sendDelistingTrial(src *source.Source, to source.Target) {
-	now, k := time.Now(), p.cfg.Cache.Keyer()
-	if to.Domain == "" {
-		return
-	}
-	a, err := engine.Parse(decoyLocalPart(k, to.Domain, now) + "@" + to.Domain)
-	if err != nil {
-		return
-	}
-	p.startProbe(k.Key(a), &wire.SingleRequest{Address: a, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
 }

@@ -1,9 +1,7 @@
 package prober
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"probity/engine"
 	"probity/prober/wire/timing"
@@ -15,13 +13,9 @@ import (
 
 // afterHangUpTime calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within stopTime.
 func (p *Prober) afterHangUpTime(f func()) {
-	p.spawn(func(soft, _ context.Context) {
-		over := time.NewTimer(timing.CloseTimeout)
-		defer over.Stop()
-		select {
-		case <-over.C:
+	p.spawn(func() {
+		if sleep(p.life.soft, timing.CloseTimeout) {
 			f()
-		case <-soft.Done():
 		}
 	})
 }
@@ -45,20 +39,6 @@ func (b *batch) returnCancelled() {
 				b.p.resetUnwanted(q)
 			}
 		})
-	}
-}
-
-// hangUpIsolated resets all sessions at narrow routes, if the node has been isolated for timing.CloseTimeout.
-func (p *Prober) hangUpIsolated() {
-	if !p.slots.ClosedFor(timing.CloseTimeout, time.Now()) {
-		return
-	}
-	for _, q := range p.allQueues() {
-		if q.provider.Kind == engine.KindNarrow {
-			q.mu.Lock()
-			q.resetSessions(q.working)
-			q.mu.Unlock()
-		}
 	}
 }
 
@@ -124,50 +104,28 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 	}
 }
 
-// register adds a session to the working ones, so that it can be reset. The mutex is held.
-func (q *readyQueue) register(s *session, cut context.CancelFunc) {
-	s.cancel, s.workingIndex = cut, len(q.working)
-	q.working = append(q.working, s)
-}
-
-// unregister removes a session from the working ones. The mutex is held.
-func (q *readyQueue) unregister(s *session) {
-	last := len(q.working) - 1
-	q.working[s.workingIndex] = q.working[last]
-	q.working[s.workingIndex].workingIndex = s.workingIndex
-	q.working[last] = nil
-	if q.working = q.working[:last]; last == 0 {
-		q.working = nil
-	}
-	s.cancel = nil
-}
-
-// dropUnwanted drops a queue's probes that no caller waits for, such as returned rows whose decoy was not asked yet.
+// dropUnwanted drops a queue's probes that no session has and no caller waits for, such as returned rows whose decoy was not asked yet.
 func (p *Prober) dropUnwanted(q *readyQueue) {
-	for _, waits := range q.unsentProbes() {
-		if p.inFlight.dropUnwanted(waits) {
+	var unsent []*probe
+	add := func(list *probeList) {
+		for pr := list.first; pr != nil; pr = pr.next {
+			unsent = append(unsent, pr)
+		}
+	}
+	q.mu.Lock()
+	for _, dq := range q.domainQueues {
+		for class := range dq.queues {
+			add(&dq.queues[class])
+		}
+		add(&dq.decoy.waiting)
+	}
+	for _, hq := range q.hostQueues {
+		add(&hq.retryFirst)
+	}
+	q.mu.Unlock()
+	for _, pr := range unsent {
+		if p.inFlight.removeWaiter(pr, nil) {
 			p.rows.Add(-1)
 		}
 	}
-}
-
-// unsentProbes lists the probes in the queue that no session has.
-func (q *readyQueue) unsentProbes() (all []*probe) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	of := func(list *probeList) {
-		for p := list.first; p != nil; p = p.next {
-			all = append(all, p)
-		}
-	}
-	for _, dq := range q.domainQueues {
-		for class := range dq.queues {
-			of(&dq.queues[class])
-		}
-		of(&dq.decoy.waiting)
-	}
-	for _, hq := range q.hostQueues {
-		of(&hq.retryFirst)
-	}
-	return all
 }

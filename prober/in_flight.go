@@ -58,13 +58,9 @@ func (f *inFlight) remove(p *probe) []waiter {
 	return waiters
 }
 
-// removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that.
-func (f *inFlight) removeWaiter(p *probe, c *caller) bool { return f.drop(p, c, false) }
-
-// dropUnwanted drops a queued probe without waiters, even one whose target was answered, and reports that.
-func (f *inFlight) dropUnwanted(p *probe) bool { return f.drop(p, nil, true) }
-
-func (f *inFlight) drop(p *probe, c *caller, evenAnswered bool) bool {
+// removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even
+// one whose target was answered.
+func (f *inFlight) removeWaiter(p *probe, c *caller) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +74,7 @@ func (f *inFlight) drop(p *probe, c *caller, evenAnswered bool) bool {
 	if len(rest) > 0 || p.retry || s.m[p.key] != p {
 		return false
 	}
-	if q := p.queue.Load(); q == nil || !q.withdraw(p, evenAnswered) {
+	if q := p.queue.Load(); q == nil || !q.withdraw(p, c == nil) {
 		return false
 	}
 	delete(s.m, p.key)

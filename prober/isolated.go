@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"probity/prober/budget"
 	"probity/prober/source"
 	"probity/prober/wire"
+	"probity/prober/wire/timing"
 )
 
 // SetIsolated stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and begins no
@@ -18,7 +20,18 @@ func (p *Prober) SetIsolated(isolated bool) {
 	now := time.Now()
 	if isolated {
 		p.slots.Close(now)
-		p.afterHangUpTime(p.hangUpIsolated)
+		p.afterHangUpTime(func() {
+			if !p.slots.ClosedFor(timing.CloseTimeout, time.Now()) {
+				return
+			}
+			for _, q := range p.allQueues() {
+				if q.provider.Kind == engine.KindNarrow {
+					q.mu.Lock()
+					q.resetSessions(q.working)
+					q.mu.Unlock()
+				}
+			}
+		})
 		return
 	}
 	// Another source may have had a narrow route meanwhile, and its use of the hour is unknown until new rows come. The domains
@@ -80,16 +93,22 @@ func (p *Prober) Status() wire.Status {
 	for i, src := range p.sources.List {
 		s.Identities[i] = wire.IdentityStatus{Name: src.Name, State: sourceState(src, now)}
 	}
-	queues := p.allQueues()
-	s.BudgetUses = p.narrowUsage(queues, now)
-	for _, q := range queues {
+	for _, q := range p.allQueues() {
 		s.ReadyQueues++
-		i := slices.Index(p.sources.List, q.source)
-		if i < 0 {
-			continue
+		q.mu.Lock()
+		if !q.provider.Shared() { // a source that takes a narrow route over must know what was used of its hour
+			settled, reserved := q.budget.Refusals(now)
+			if used := settled + reserved; used > 0 {
+				s.BudgetUses = append(s.BudgetUses, wire.BudgetUse{Route: wire.RouteID(q.key.route), Egress: q.key.source, Used: used})
+			}
 		}
-		q.addToStatus(&s.Identities[i], now)
+		if i := slices.Index(p.sources.List, q.source); i >= 0 {
+			q.addToStatus(&s.Identities[i], now)
+		}
+		q.mu.Unlock()
 	}
+	slices.SortFunc(s.BudgetUses, func(a, b wire.BudgetUse) int { return cmp.Compare(b.Used, a.Used) })
+	s.BudgetUses = s.BudgetUses[:min(len(s.BudgetUses), wire.MaxBudgetUses)]
 	return s
 }
 
@@ -106,10 +125,8 @@ func sourceState(src *source.Source, now time.Time) string {
 	return "ok"
 }
 
-// addToStatus adds the queue to its source's status.
+// addToStatus adds the queue to its source's status. The mutex is held.
 func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	s.ReadyQueues++
 	if now.Before(q.budget.QuarantinedUntil) {
 		s.Quarantined++

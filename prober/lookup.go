@@ -49,13 +49,13 @@ func (q *readyQueue) queueLookup(hq *hostQueue) bool {
 }
 
 // resolveHosts looks hosts up until the lookup queue is empty.
-func (q *readyQueue) resolveHosts(soft, _ context.Context) {
+func (q *readyQueue) resolveHosts() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.lookupQueue.n > 0 {
 		hq := q.lookupQueue.pop()
 		q.mu.Unlock()
-		addrs, _ := q.addresses(soft, hq.host)
+		addrs, _ := q.addresses(q.prober.life.soft, hq.host)
 		q.mu.Lock()
 		now := time.Now()
 		hq.lookingUp, hq.lookedUp = false, now

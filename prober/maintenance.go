@@ -33,13 +33,14 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 	}
 }
 
-// maintain saves the heartbeat each minute and drops what is idle.
+// maintain saves the heartbeat each minute and drops idle queues and address limits whose budgets are full; if there are many queues,
+// also those whose hourly budget is on disk. Of budgets nothing is written: the use on disk is never less than the real one.
 func (p *Prober) maintain(ctx context.Context) {
 	t := time.NewTicker(maintainEvery)
 	defer t.Stop()
 	for {
 		now := time.Now()
-		if err := p.cfg.Cache.PutBudgets([]cache.Budget{p.heartbeat(now.Add(maintainEvery + maintainEvery/2))}); err != nil {
+		if err := p.cfg.Cache.PutBudgets([]cache.Budget{heartbeat(now.Add(maintainEvery + maintainEvery/2))}); err != nil {
 			p.cfg.Log.Error("heartbeat not saved", "error", err)
 		}
 		select {
@@ -47,8 +48,32 @@ func (p *Prober) maintain(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		p.dropIdle(time.Now())
-		p.logSkipped(time.Now())
+		now = time.Now()
+		all := p.allQueues()
+		crowded := len(all) > p.cfg.MaxQueues/2
+		for _, q := range all {
+			q.mu.Lock()
+			q.dropUnconfirmed(now)
+			remembers := len(q.unconfirmedFailures) > 0 && !crowded
+			drop := q.idle() && !remembers && now.After(q.connectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
+			if drop {
+				q.close()
+			}
+			q.mu.Unlock()
+			if drop {
+				p.unregister(q)
+			}
+		}
+		p.addressLimits.mu.Lock()
+		for k, d := range p.addressLimits.all {
+			d.mu.Lock()
+			if d.refs == 0 && !d.budget.LeaseRequested() && d.budget.Idle(now) {
+				delete(p.addressLimits.all, k) // a queue that waits there still has returned its rows, or its timer wakes it
+			}
+			d.mu.Unlock()
+		}
+		p.addressLimits.mu.Unlock()
+		p.logSkipped(now)
 	}
 }
 
@@ -56,10 +81,14 @@ func (p *Prober) maintain(ctx context.Context) {
 func (p *Prober) sweep(ctx context.Context) {
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
-	if !p.cfg.Cache.FilterReady() {
-		p.sweepOnce(ctx)
-	}
-	for {
+	for due := !p.cfg.Cache.FilterReady(); ; due = true {
+		if due {
+			s, err := p.cfg.Cache.Sweep(ctx, time.Now())
+			if err != nil && !errors.Is(err, context.Canceled) {
+				p.cfg.Log.Error("the cache was not swept", "error", err)
+			}
+			p.cfg.Log.Debug("cache swept", "read", s.Read, "deleted", s.Deleted)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -68,36 +97,7 @@ func (p *Prober) sweep(ctx context.Context) {
 		if p.sources.WarmingUp(time.Now().Add(-sweepEvery)) {
 			p.SetTable(p.table.Load()) // gives queues the budgets of their source's warm-up
 		}
-		p.sweepOnce(ctx)
 	}
-}
-
-func (p *Prober) sweepOnce(ctx context.Context) {
-	s, err := p.cfg.Cache.Sweep(ctx, time.Now())
-	if err != nil && !errors.Is(err, context.Canceled) {
-		p.cfg.Log.Error("the cache was not swept", "error", err)
-	}
-	p.cfg.Log.Debug("cache swept", "read", s.Read, "deleted", s.Deleted)
-}
-
-// dropIdle drops idle queues and address limits whose budgets are full; if there are many queues, also those whose hourly
-// budget is on disk. Nothing is written: the use on disk is never less than the real one.
-func (p *Prober) dropIdle(now time.Time) {
-	crowded := p.queueCount() > p.cfg.MaxQueues/2
-	for _, q := range p.allQueues() {
-		q.mu.Lock()
-		q.dropUnconfirmed(now)
-		remembers := len(q.unconfirmedFailures) > 0 && !crowded
-		drop := q.idle() && !remembers && now.After(q.connectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
-		if drop {
-			q.close()
-		}
-		q.mu.Unlock()
-		if drop {
-			p.unregister(q)
-		}
-	}
-	p.addressLimits.dropIdle(now)
 }
 
 // close takes the queue out of use. The mutex is held.
@@ -107,38 +107,4 @@ func (q *readyQueue) close() {
 		q.timer.Stop()
 		q.timer = nil
 	}
-}
-
-// dropIdle drops address limits that are not used and have full budgets. A ready queue still registered there as a waiter has
-// returned its rows, or its timer wakes it.
-func (ds *addressLimits) dropIdle(now time.Time) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	for k, d := range ds.all {
-		d.mu.Lock()
-		if d.refs == 0 && !d.budget.LeaseRequested() && d.budget.Idle(now) {
-			delete(ds.all, k)
-		}
-		d.mu.Unlock()
-	}
-}
-
-// closeQueues closes all queues and writes their budgets without leases: none is used any more.
-func (p *Prober) closeQueues(now time.Time) error {
-	budgets := []cache.Budget{p.heartbeat(now)}
-	for _, q := range p.allQueues() {
-		q.mu.Lock()
-		q.close()
-		budgets = append(budgets, q.budget.FinalState(now))
-		q.mu.Unlock()
-		p.unregister(q)
-	}
-	p.addressLimits.mu.Lock()
-	for _, d := range p.addressLimits.all {
-		d.mu.Lock()
-		budgets = append(budgets, d.budget.FinalState(now))
-		d.mu.Unlock()
-	}
-	p.addressLimits.mu.Unlock()
-	return p.cfg.Cache.PutBudgets(budgets)
 }

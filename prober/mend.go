@@ -46,7 +46,7 @@ func (p *Prober) writeKnown() error {
 			return err
 		}
 	}
-	return p.cfg.Cache.PutBudgets([]cache.Budget{p.heartbeat(now.Add(maintainEvery + maintainEvery/2))})
+	return p.cfg.Cache.PutBudgets([]cache.Budget{heartbeat(now.Add(maintainEvery + maintainEvery/2))})
 }
 
 // logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged once.

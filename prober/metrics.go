@@ -51,7 +51,7 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	queues := func() float64 { return float64(p.queueCount()) }
+	queues := func() float64 { return float64(len(p.allQueues())) }
 	singleLoad := func() float64 {
 		if p.singleCalls.UnderLoad(time.Now()) {
 			return 1

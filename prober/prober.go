@@ -50,9 +50,9 @@ type Prober struct {
 	queues map[queueKey]*readyQueue
 
 	life struct {
-		mu      sync.Mutex // guards what follows
-		soft    context.Context
-		hard    context.Context
+		mu      sync.Mutex      // guards what follows
+		soft    context.Context // ends when no new work should begin; set once, before running
+		hard    context.Context // ends when all must end; set once, too
 		running bool
 		working sync.WaitGroup
 	}
@@ -75,7 +75,11 @@ func New(c Config) (*Prober, error) {
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
 	}
-	p.loadQuarantines(time.Now())
+	for _, src := range p.sources.List {
+		if err := src.LoadQuarantine(c.Cache, c.Table.Scaled(source.DelistingInterval), time.Now()); err != nil {
+			c.Log.Error("quarantine of an egress source unreadable: quarantined for an hour", "egress", src.Name, "error", err)
+		}
+	}
 	if c.SkipWarmUp || c.AllowPrivate {
 		return p, nil
 	}
@@ -89,13 +93,13 @@ const stopTime = timing.CloseTimeout
 func (p *Prober) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	p.quiet = p.quietAfterStart(time.Now())
+	p.quiet = quietAfterStart(p.cfg.Cache, time.Now().Add(p.table.Load().Scaled(time.Minute+time.Second)))
 	p.life.mu.Lock()
 	p.life.soft, p.life.hard, p.life.running = ctx, hard, true
 	p.life.mu.Unlock()
 	close(p.started)
 	for _, loop := range [...]func(context.Context){p.leaseLoop, p.maintain, p.sweep, p.retryLoop, p.mendCache} {
-		p.spawn(func(soft, _ context.Context) { loop(soft) })
+		p.spawn(func() { loop(ctx) })
 	}
 	for _, src := range p.sources.List {
 		p.watchQuarantine(src) // if it was quarantined before the start
@@ -109,20 +113,34 @@ func (p *Prober) Run(ctx context.Context) error {
 	defer late.Stop()
 	p.life.working.Wait()
 	p.logSkipped(time.Now().Add(logSpan)) // the current span included
-	return p.closeQueues(time.Now())
+	// Close all queues, and write their budgets without leases: none is used any more.
+	now := time.Now()
+	budgets := []cache.Budget{heartbeat(now)}
+	for _, q := range p.allQueues() {
+		q.mu.Lock()
+		q.close()
+		budgets = append(budgets, q.budget.FinalState(now))
+		q.mu.Unlock()
+		p.unregister(q)
+	}
+	p.addressLimits.mu.Lock()
+	for _, d := range p.addressLimits.all {
+		d.mu.Lock()
+		budgets = append(budgets, d.budget.FinalState(now))
+		d.mu.Unlock()
+	}
+	p.addressLimits.mu.Unlock()
+	return p.cfg.Cache.PutBudgets(budgets)
 }
 
-// spawn runs f in a goroutine for which Run waits; false if Run is not running. soft ends when no new work should begin, hard
-// when all must end.
-func (p *Prober) spawn(f func(soft, hard context.Context)) bool {
+// spawn runs f in a goroutine for which Run waits; false if Run is not running. In f, life.soft and life.hard may be read.
+func (p *Prober) spawn(f func()) bool {
 	p.life.mu.Lock()
 	defer p.life.mu.Unlock()
-	if !p.life.running {
-		return false
+	if p.life.running {
+		p.life.working.Go(f)
 	}
-	soft, hard := p.life.soft, p.life.hard
-	p.life.working.Go(func() { f(soft, hard) })
-	return true
+	return p.life.running
 }
 
 // awaitRun waits until Run has begun, as callers may start at the same time. It fails once Run has ended.
@@ -156,17 +174,11 @@ func (p *Prober) SetTable(t *engine.Table) {
 }
 
 // firstWait is how long a deferred decoy waits before it is asked again.
-func (p *Prober) firstWait(pr *probe) time.Duration {
+func (pr *probe) firstWait() time.Duration {
 	if s := pr.policy.Schedule; len(s) > 0 {
 		return max(s[0], time.Millisecond)
 	}
 	return time.Minute
-}
-
-func (p *Prober) warnNoIdentity() {
-	p.warned.Do(func() {
-		p.cfg.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
-	})
 }
 
 // queueOf finds or makes a ready queue; nil if there are too many.
@@ -189,7 +201,7 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if q = p.queues[k]; q == nil {
-		fresh.probingDisabled = p.probingDisabled(r.Provider, r.Hosts) // SetTable may have missed this queue
+		fresh.probingDisabled = probingDisabled(p.table.Load(), r.Provider, r.Hosts) // SetTable may have missed this queue
 		q = fresh
 		p.queues[k] = q
 	}
@@ -204,12 +216,12 @@ func (p *Prober) add(q *readyQueue, probes []*probe, now time.Time) {
 			q = next
 			continue
 		}
-		for _, pr := range probes {
-			p.rows.Add(-1)
+		out := make([]finishedProbe, len(probes))
+		for i, pr := range probes {
 			pr.ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
-			o := pr.judge(now)
-			p.sendOutcome(pr, &o, now)
+			out[i].probe = pr
 		}
+		p.finish(q, out, now)
 		return
 	}
 }
@@ -220,12 +232,6 @@ func (p *Prober) unregister(q *readyQueue) {
 	if p.queues[q.key] == q {
 		delete(p.queues, q.key)
 	}
-}
-
-func (p *Prober) queueCount() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.queues)
 }
 
 func (p *Prober) allQueues() []*readyQueue {
@@ -242,14 +248,13 @@ func (p *Prober) allQueues() []*readyQueue {
 const heartbeatKey = "clock"
 
 // quietAfterStart is until when the budgets per minute count as used up: a minute after the time until which this node may have
-// worked.
-func (p *Prober) quietAfterStart(now time.Time) time.Time {
-	state, ok, err := p.cfg.Cache.Budget(heartbeatKey)
-	most := now.Add(p.table.Load().Scaled(time.Minute + time.Second))
-	if err != nil {
+// worked, but not after most.
+func quietAfterStart(c *cache.Cache, most time.Time) time.Time {
+	state, ok, err := c.Budget(heartbeatKey)
+	switch {
+	case err != nil:
 		return most
-	}
-	if !ok || len(state) != 8 {
+	case !ok || len(state) != 8:
 		return time.Time{}
 	}
 	until := time.UnixMilli(int64(binary.BigEndian.Uint64(state))).Add(time.Minute + time.Second)
@@ -271,14 +276,6 @@ func (p *Prober) Fresh() bool {
 }
 
 // heartbeat is the cache entry that says that this node may work until a time.
-func (p *Prober) heartbeat(until time.Time) cache.Budget {
+func heartbeat(until time.Time) cache.Budget {
 	return cache.Budget{Name: heartbeatKey, State: binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())), Until: until.Add(time.Hour)}
-}
-
-// quietUntil is when a receiver with these limits may be asked first; later than the start only with budgets per minute.
-func (p *Prober) quietUntil(l engine.Limits) time.Time {
-	if l.ConnectionsPerMinute == 0 && l.RecipientsPerMinute == 0 {
-		return time.Time{}
-	}
-	return p.quiet
 }

@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"context"
 	"time"
 
 	"probity/engine"
@@ -36,15 +35,6 @@ func (p *Prober) saveQuarantine(src *source.Source) {
 	}
 }
 
-// loadQuarantines reads which sources are quarantined everywhere.
-func (p *Prober) loadQuarantines(now time.Time) {
-	for _, src := range p.sources.List {
-		if err := src.LoadQuarantine(p.cfg.Cache, p.table.Load().Scaled(source.DelistingInterval), now); err != nil {
-			p.cfg.Log.Error("quarantine of an egress source unreadable: quarantined for an hour", "egress", src.Name, "error", err)
-		}
-	}
-}
-
 // endQuarantineOnReply ends the quarantine of a source whose trial connection got a reply about a recipient that was not about
 // us.
 func (rh *replyHandler) endQuarantineOnReply() {
@@ -55,7 +45,7 @@ func (rh *replyHandler) endQuarantineOnReply() {
 	}
 	if src, p := rh.s.source, rh.l.prober; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.now) {
 		p.cfg.Log.Warn("egress source no longer blocklisted", "egress", src.Name)
-		p.spawn(func(context.Context, context.Context) { p.resumeDelisted(src) })
+		p.spawn(func() { p.resumeDelisted(src) })
 	}
 }
 

@@ -13,10 +13,10 @@ func (p *Prober) watch(src *source.Source) {
 	if !src.Health.NeedsWatch() {
 		return
 	}
-	p.spawn(func(soft, _ context.Context) {
+	p.spawn(func() {
 		for at, k := src.Health.NextTrial(); !at.IsZero(); at, k = src.Health.NextTrial() {
 			if wait := time.Until(at); wait > 0 {
-				if !sleep(soft, wait) {
+				if !sleep(p.life.soft, wait) {
 					return
 				}
 				continue // it may be no longer suspect by now
@@ -24,7 +24,7 @@ func (p *Prober) watch(src *source.Source) {
 			if k.Host != "" && p.sendReachTrial(src, k) {
 				continue
 			}
-			if !sleep(soft, 2*source.TrialGrace) { // a queue's turn
+			if !sleep(p.life.soft, 2*source.TrialGrace) { // a queue's turn
 				return
 			}
 		}

@@ -58,7 +58,7 @@ type readyQueue struct {
 	timer            *time.Timer  // dispatches; nil when not armed
 	timerAt          time.Time
 	hosts            []string // of the first route that came
-	noSenderIdentity bool     // no host here may be asked: see session.stopUnidentified
+	noSenderIdentity bool     // no host here may be asked: see session.connect
 	probingDisabled  bool     // nor while the table says so: see applyLimits
 	removed          bool     // out of the registry: look again
 
@@ -103,7 +103,10 @@ const (
 
 func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source.Source, now time.Time) *readyQueue {
 	q := &readyQueue{
-		prober: p, key: k, provider: provider, source: src, notBefore: p.quietUntil(provider.Limits)}
+		prober: p, key: k, provider: provider, source: src}
+	if provider.Limits.ConnectionsPerMinute > 0 || provider.Limits.RecipientsPerMinute > 0 {
+		q.notBefore = p.quiet
+	}
 	table := p.table.Load()
 	if q.unknownProvider = provider.ID == table.Unknown.ID; !q.unknownProvider {
 		q.pools = map[netip.Addr]*addressPool{}
@@ -144,7 +147,7 @@ func (q *readyQueue) advance(p *probe, now time.Time, front bool, out []finished
 		case engine.StepDecoy:
 			dq := q.domainQueueOf(&p.ev, step.Host)
 			dq.loadFact(p)
-			known := dq.decoy.usableFor(targetMeaning(&p.ev), q.prober.firstWait(p), now)
+			known := dq.decoy.usableFor(targetMeaning(&p.ev), p.firstWait(), now)
 			switch {
 			case known && q.isConfirmed(p, dq, now):
 				p.ev.Append(dq.decoy.sighting)
@@ -299,7 +302,7 @@ func (q *readyQueue) applyLimits(now time.Time) {
 	var out []finishedProbe
 	q.mu.Lock()
 	q.budget.Limits = q.source.WarmUpLimits(prov.Limits, now)
-	if q.probingDisabled = q.prober.probingDisabled(q.provider, q.hosts); q.probingDisabled {
+	if q.probingDisabled = probingDisabled(t, q.provider, q.hosts); q.probingDisabled {
 		out = q.drain(now, nil)
 	}
 	q.dispatch(now)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"probity/engine"
 	"probity/prober/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 // No address is shown or kept.
 func (p *Prober) Recent() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q, err := p.readQuery(r.URL.RawQuery)
+		q, err := readQuery(r.URL.RawQuery, p.table.Load())
 		var list []wire.Trace
 		if err == nil {
 			list, err = p.traces(q)
@@ -32,12 +33,18 @@ func (p *Prober) Recent() http.Handler {
 		out := bufio.NewWriter(w)
 		defer out.Flush()
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		writeLines(out, list)
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		for i := range list {
+			if enc.Encode(&list[i]) != nil {
+				return // the client has gone
+			}
+		}
 	})
 }
 
 // readQuery reads the parameters of the page; an error says which is wrong.
-func (p *Prober) readQuery(raw string) (q wire.Query, err error) {
+func readQuery(raw string, table *engine.Table) (q wire.Query, err error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return q, fmt.Errorf("the query cannot be read: %w", err)
@@ -56,7 +63,7 @@ func (p *Prober) readQuery(raw string) (q wire.Query, err error) {
 		case "status":
 			q.Status = strings.ToUpper(v[0])
 		case "provider":
-			if q.Provider = v[0]; p.table.Load().Provider(q.Provider) == nil {
+			if q.Provider = v[0]; table.Provider(q.Provider) == nil {
 				return q, fmt.Errorf("provider %.40q is no id of the table; probity providers show lists them", q.Provider)
 			}
 		case "limit":
@@ -68,14 +75,4 @@ func (p *Prober) readQuery(raw string) (q wire.Query, err error) {
 		}
 	}
 	return q, nil
-}
-
-func writeLines(out *bufio.Writer, list []wire.Trace) {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	for i := range list {
-		if enc.Encode(&list[i]) != nil {
-			return // the client has gone
-		}
-	}
 }

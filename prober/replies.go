@@ -121,9 +121,7 @@ func (rh *replyHandler) refusedAtMail() bool {
 }
 
 func (rh *replyHandler) settleBudgets() {
-	b := costOf(rh.s.recipients, rh.s.seen, rh.o, rh.s.conn.Extensions().Pipelining)
-	rh.s.settle(len(rh.s.recipients), b.unsent, b.accepted, b.deferred, rh.now)
-	rh.s.settleLong(b.long, b.longRefused, rh.now)
+	rh.s.settle(costOf(rh.s.recipients, rh.s.seen, rh.o, rh.s.conn.Extensions().Pipelining), rh.now)
 }
 
 // handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); a later

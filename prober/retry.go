@@ -50,15 +50,13 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 
 // settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is dropped.
 func (r *retries) settle(p *probe, o *outcome) {
+	if !o.deferred {
+		r.forget(p.key)
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.byKey[p.key]
-	if !o.deferred {
-		if e != nil {
-			r.drop(e)
-		}
-		return
-	}
 	if e == nil {
 		if len(r.byKey) >= r.max {
 			return
@@ -82,13 +80,11 @@ func (r *retries) settle(p *probe, o *outcome) {
 func (r *retries) forget(k cache.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.byKey[k]; e != nil {
-		r.drop(e)
+	e := r.byKey[k]
+	if e == nil {
+		return
 	}
-}
-
-func (r *retries) drop(e *retry) {
-	delete(r.byKey, e.key)
+	delete(r.byKey, k)
 	if e.heapIndex >= 0 {
 		heap.Remove(&r.queue, e.heapIndex)
 	}
@@ -119,7 +115,11 @@ func (p *Prober) retryLoop(ctx context.Context) {
 		now := time.Now()
 		ready, wait := p.retries.due(now)
 		for _, e := range ready {
-			p.retryProbe(e, now)
+			ask := e.ask
+			ask.Egress = cmp.Or(e.source, ask.Egress)
+			if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
+				p.retries.settle(&probe{key: e.key}, o)
+			}
 		}
 		t.Reset(wait)
 		select {
@@ -128,14 +128,6 @@ func (p *Prober) retryLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func (p *Prober) retryProbe(e *retry, now time.Time) {
-	ask := e.ask
-	ask.Egress = cmp.Or(e.source, ask.Egress)
-	if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
-		p.retries.settle(&probe{key: e.key}, o)
 	}
 }
 

@@ -34,7 +34,7 @@ func (hq *hostQueue) pendingDecoyCount() int {
 // goes alone.
 func (tb *transactionBuilder) addRetryFirst(rooms [budget.NumClasses]int, now time.Time) (isolated bool) {
 	hq := tb.s.hostQueue
-	if tb.s.used.Transactions > 0 {
+	if tb.s.used.Transactions > 0 || !hq.hasRetryFirst() {
 		return false
 	}
 	for hq.retryFirst.n > 0 {

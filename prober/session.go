@@ -34,7 +34,13 @@ type session struct {
 	oneDomain          bool
 	addressLease       bool // the address limit needs a lease
 
-	transactions
+	// What it sends at one time, with its replies. The memory is reused.
+	recipients []recipient
+	rcpts      []smtp.Rcpt
+	seen       []answer
+	delivered  []bool          // by recipient: it was answered
+	finished   []finishedProbe // empty between two transactions
+
 	answersAtSend   uint64 // the queue's count of answers when they were filled
 	progress        bool   // some recipient was answered on this connection
 	answered        bool   // and some of its host queue
@@ -42,10 +48,9 @@ type session struct {
 
 	wake chan struct{}
 	// Guarded by the queue's mutex:
-	cancel       context.CancelFunc // ends it at once; nil before it begins and after its end
-	wasReset     bool               // it was: see resetSessions
-	workingIndex int                // its index among those that work
-	admission    *admission.Ticket  // its wait at the admission gate; nil for none
+	cancel    context.CancelFunc // ends it at once; nil before it begins and after its end
+	wasReset  bool               // it was: see resetSessions
+	admission *admission.Ticket  // its wait at the admission gate; nil for none
 
 	nextTrial   time.Time // if its source was quarantined everywhere when it began: when the next trial may start
 	closing     bool      // it fills no more transactions
@@ -55,48 +60,67 @@ type session struct {
 	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
 }
 
-// transactions is what a session sends at one time, with its replies. The memory is reused, also by the next session.
-type transactions struct {
-	recipients []recipient
-	rcpts      []smtp.Rcpt
-	seen       []answer
-	delivered  []bool          // by recipient: it was answered
-	finished   []finishedProbe // empty between two transactions
-}
-
 func newSession(q *readyQueue, hq *hostQueue, class budget.Class) *session {
 	return &session{queue: q, number: q.prober.connections.Add(1), hostQueue: hq, priority: class, source: q.source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.prober.cfg.Cache.Keyer(),
-		acceptedDomains: map[string]bool{}, transactions: q.prober.buffers.getTransactions()}
+		acceptedDomains: map[string]bool{}}
 }
 
-// run connects, asks and closes. soft ends when the node stops; hard ends when it can wait no longer, or by cut.
-func (s *session) run(soft, hard context.Context) {
-	hard, cut := context.WithCancel(hard)
+// run connects, asks and closes; then it releases what the session held and lets the others go on.
+func (s *session) run() {
+	p, q := s.queue.prober, s.queue
+	soft := p.life.soft
+	hard, cut := context.WithCancel(p.life.hard)
 	defer cut()
-	s.queue.mu.Lock()
-	s.queue.register(s, cut)
-	s.highLatency = s.queue.highLatency()
-	s.queue.mu.Unlock()
-	defer s.end()
-	if soft.Err() != nil || !s.enterGate(soft) || s.queue.prober.slots.Closed() {
-		return
-	}
-	began := time.Now()
-	if !s.connect(hard) {
-		return
-	}
-	s.queue.recordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
-	for s.nextTransaction(soft) {
-		ok := s.sendTransaction(hard)
-		s.releaseAdmission()
-		if !ok {
-			break
+	q.mu.Lock()
+	s.cancel = cut
+	q.working = append(q.working, s)
+	s.highLatency = q.highLatency()
+	q.mu.Unlock()
+	if soft.Err() == nil && s.enterGate(soft) && !p.slots.Closed() && s.connect(hard) {
+		for s.nextTransaction(soft) && s.sendTransaction(hard) {
+			s.releaseAdmission()
 		}
+		s.releaseAdmission()
+		q.detachSession(s)
+		// QUIT, and wait for the close: an open connection would count against us at the peer.
+		quitting, cancel := context.WithTimeout(hard, quitTime)
+		s.conn.Quit(quitting)
+		cancel()
 	}
 	s.releaseAdmission()
-	s.queue.detachSession(s)
-	s.quit(hard)
+	now := time.Now()
+	if s.addressLimit != nil {
+		s.addressLimit.connectionClosed(now)
+		p.addressLimits.release(s.addressLimit)
+	}
+	q.mu.Lock()
+	q.working = slices.DeleteFunc(q.working, func(other *session) bool { return other == s })
+	s.cancel = nil
+	if s.wasReset {
+		q.mu.Unlock()
+		p.dropUnwanted(q) // what it asked is in the queue again
+		q.mu.Lock()
+	}
+	if s.dialled {
+		q.budget.ConnectionClosed()
+	} else {
+		q.budget.CancelConnect()
+	}
+	q.sessions--
+	s.hostQueue.sessions--
+	if s.answered {
+		s.hostQueue.healthy--
+	}
+	q.waitingForConnection, q.singleWaiting = false, false
+	q.detach(s)
+	q.scheduleNeeded(s.hostQueue)
+	p.slots.Release()
+	q.dispatch(now)
+	q.mu.Unlock()
+	p.slots.WakeWaiting(now)
 }
+
+const quitTime = 8 * time.Second
 
 // enterGate takes the session through the admission gate, before any work for the processor. It returns false if ctx ended
 // first.
@@ -104,12 +128,11 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.admitted {
 		return true
 	}
-	gate, q := s.queue.prober.gate, s.queue
-	t := gate.Enter()
-	if t == nil {
-		s.admitted = true
+	t := s.queue.prober.gate.Enter()
+	if s.admitted = t == nil; s.admitted {
 		return true
 	}
+	q, gate := s.queue, s.queue.prober.gate
 	q.mu.Lock()
 	if s.hostQueue.queued[budget.Single] > 0 {
 		gate.Expedite(t)
@@ -135,44 +158,35 @@ func (s *session) releaseAdmission() {
 	}
 }
 
-// quit sends QUIT and waits for the close, as long as it may: an open connection would count against us at the peer.
-func (s *session) quit(hard context.Context) {
-	ctx, cancel := context.WithTimeout(hard, quitTime)
-	defer cancel()
-	s.conn.Quit(ctx)
-}
-
-const quitTime = 8 * time.Second
-
 // nextTransaction fills the next transaction; it waits a little for work or for budgets. It returns false if the session should
 // end.
 func (s *session) nextTransaction(ctx context.Context) bool {
+	q := s.queue
 	for ctx.Err() == nil && s.enterGate(ctx) {
-		s.queue.mu.Lock()
+		q.mu.Lock()
 		now := time.Now()
 		if s.mustClose(now) {
-			s.queue.mu.Unlock()
+			q.mu.Unlock()
 			return false
 		}
-		s.highLatency = s.queue.highLatency()
+		s.highLatency = q.highLatency()
 		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
-			s.queue.handOverNext(s, now)
+			q.handOverNext(s, now)
 		}
-		d := s.queue.fillTransaction(s, now)
+		d := q.fillTransaction(s, now)
 		if len(s.recipients) > 0 {
-			s.queue.mu.Unlock()
+			q.mu.Unlock()
 			return true
 		}
-		if !d.Denied && s.queue.handOverNext(s, now) {
-			s.queue.mu.Unlock()
+		if !d.Denied && q.handOverNext(s, now) {
+			q.mu.Unlock()
 			continue
 		}
 		wait := s.idleTimeout(d, now)
 		if wait <= 0 || s.closing {
-			s.queue.mu.Unlock()
+			q.mu.Unlock()
 			return false
 		}
-		q := s.queue
 		s.hostQueue.idle = append(s.hostQueue.idle, s)
 		if s.pool != nil && !s.lastTransaction {
 			s.pool.idle = append(s.pool.idle, s)
@@ -181,16 +195,24 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		q.scheduleNeeded(s.hostQueue) // a dispatch finds it idle, also for work that is worth no new connection
 		q.mu.Unlock()
 		s.releaseAdmission()
-		if !s.waitIdle(ctx, wait) {
+		select {
+		case <-s.wake:
+			continue
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		q.mu.Lock()
+		woken := !q.takeIdle(s)
+		if woken {
+			<-s.wake // it has just been given work
+		}
+		hasWork := woken || s.hostQueue.waitingCount() > 0
+		q.mu.Unlock()
+		if !hasWork {
 			return false
 		}
 	}
 	return false
-}
-
-// mustClose reports a connection that must send no more transactions. The queue's mutex is held.
-func (s *session) mustClose(now time.Time) bool {
-	return s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || s.queue.prober.slots.Closed() || s.shouldYield() || s.used.Sent >= maxSent
 }
 
 // maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
@@ -198,18 +220,23 @@ func (s *session) mustClose(now time.Time) bool {
 const (
 	maxSent       = 5000
 	maxReplyBytes = 8 << 20
+
+	turn, longTurn = 8, 40 // transactions, while others wait for a connection
 )
 
-// shouldYield reports that this session has had its turn while host queues find no connection, or recipients wait to be first
-// on a new one. The turn is longer while host queues at its address request it, or may soon: they have little to ask each, and
-// would need a connection each.
-func (s *session) shouldYield() bool {
-	const turn, longTurn = 8, 40
+// mustClose reports a connection that must send no more transactions, or that has had its turn while host queues find no
+// connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address request it, or may
+// soon: they have little to ask each, and would need a connection each. The queue's mutex is held.
+func (s *session) mustClose(now time.Time) bool {
+	q := s.queue
+	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.prober.slots.Closed() || s.used.Sent >= maxSent {
+		return true
+	}
 	if s.hostQueue.hasRetryFirst() {
 		return s.used.Transactions >= turn
 	}
-	requested := s.expectsRequests() || s.pool != nil && s.pool.requestCount > 0 && !s.queue.singleWaiting
-	return s.queue.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
+	requested := s.expectsRequests() || s.pool != nil && s.pool.requestCount > 0 && !q.singleWaiting
+	return q.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
 }
 
 // longLinger is how long an idle session waits for work where the receiver sets no limit to connections: as long as Postfix
@@ -219,87 +246,29 @@ const longLinger = 2 * time.Second
 
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
 func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
-	linger := s.queue.prober.cfg.Linger
-	if s.queue.budget.Limits.Connections == 0 { // else others may wait for its end
+	q, p := s.queue, s.queue.prober
+	linger := p.cfg.Linger
+	if q.budget.Limits.Connections == 0 { // else others may wait for its end
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case s.queue.waitingForConnection && (d.Denied || !s.expectsRequests()), s.queue.prober.slots.Scarce():
+	case q.waitingForConnection && (d.Denied || !s.expectsRequests()), p.slots.Scarce():
 		return 0
+	case d.Lease && s.addressLease:
+		s.addressLease = false
+		s.addressLimit.mu.Lock()
+		s.addressLimit.addWaiter(q, s.hostQueue, s.priority)
+		p.budgetLog.RequestLease(&s.addressLimit.budget)
+		s.addressLimit.mu.Unlock()
+		return time.Second
 	case d.Lease:
-		s.askLease()
+		p.budgetLog.RequestLease(&q.budget)
 		return time.Second
 	case !d.Denied:
 		return linger
 	case d.Until.IsZero() || d.Until.Sub(now) > 4*time.Second:
-		s.queue.awaitBudget(d, now)
+		q.awaitBudget(d, now)
 		return 0
 	}
 	return d.Until.Sub(now)
-}
-
-func (s *session) askLease() {
-	if s.addressLease {
-		s.addressLease = false
-		s.addressLimit.mu.Lock()
-		s.addressLimit.addWaiter(s.queue, s.hostQueue, s.priority)
-		s.queue.prober.budgetLog.RequestLease(&s.addressLimit.budget)
-		s.addressLimit.mu.Unlock()
-		return
-	}
-	s.queue.prober.budgetLog.RequestLease(&s.queue.budget)
-}
-
-// waitIdle waits for work. It returns false if the session should end: ctx ended, or no work came.
-func (s *session) waitIdle(ctx context.Context, wait time.Duration) bool {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-s.wake:
-		return true
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	if !s.queue.takeIdle(s) {
-		<-s.wake // it has just been given work
-		return true
-	}
-	return s.hostQueue.waitingCount() > 0 && ctx.Err() == nil
-}
-
-// end releases what the session held and lets the others go on.
-func (s *session) end() {
-	s.releaseAdmission()
-	p, q, now := s.queue.prober, s.queue, time.Now()
-	if s.addressLimit != nil {
-		s.addressLimit.connectionClosed(now)
-		p.addressLimits.release(s.addressLimit)
-	}
-	q.mu.Lock()
-	q.unregister(s)
-	q.mu.Unlock()
-	p.buffers.putTransactions(&s.transactions)
-	if s.wasReset {
-		p.dropUnwanted(q) // what it asked is in the queue again
-	}
-	q.mu.Lock()
-	if s.dialled {
-		q.budget.ConnectionClosed()
-	} else {
-		q.budget.CancelConnect()
-	}
-	q.sessions--
-	s.hostQueue.sessions--
-	if s.answered {
-		s.hostQueue.healthy--
-	}
-	q.waitingForConnection, q.singleWaiting = false, false
-	q.detach(s)
-	q.scheduleNeeded(s.hostQueue)
-	p.slots.Release()
-	q.dispatch(now)
-	q.mu.Unlock()
-	p.slots.WakeWaiting(now)
 }

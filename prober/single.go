@@ -23,47 +23,42 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 	if !a.Low {
 		p.singleCalls.Record(now)
 	}
+	answer := wire.Answer{Node: p.cfg.Node}
 	key := p.cfg.Cache.Key(a.Address)
 	if v, ok := p.cfg.Cache.Get(key, now); ok && verdictFits(&v, a.Flags, a.Route, a.MaxAge, now) {
 		p.metrics.hits.Inc()
 		if now.Sub(v.VerifiedAt) > refreshAfter && !a.NoSMTP {
 			p.startProbe(key, &a, waiter{}, 0, now)
 		}
-		return p.answer(v), nil
+		answer.Verdict = v
+		return answer, nil
 	}
 	if _, v := p.retries.pending(key); v != nil {
-		return p.answer(*v), nil
+		answer.Verdict = *v
+		return answer, nil
 	}
 	c := newCaller(nil)
 	if o := p.startProbe(key, &a, waiter{c, 0, a.Flags}, 0, now); o != nil {
-		return p.answer(o.verdict), nil
+		answer.Verdict = o.verdict
+		return answer, nil
 	}
 	select {
 	case <-c.wake:
-		got := c.takeDone()[0]
-		p.storeResults(got)
-		return p.answer(got[0].outcome.verdict), nil
 	case <-p.stop:
 		return wire.Answer{}, ErrStopped
 	case <-ctx.Done():
 	}
-	for _, got := range c.close() { // it may have come at the last moment
-		p.storeResults(got)
-		return p.answer(got[0].outcome.verdict), nil
+	if got := c.close(); len(got) > 0 { // at the deadline, too: it may have come at the last moment
+		p.storeResults(got[0])
+		answer.Verdict = got[0][0].outcome.verdict
+		return answer, nil
 	}
-	return p.answer(p.timeoutVerdict(&a)), nil
-}
-
-func (p *Prober) answer(v engine.Verdict) wire.Answer {
-	return wire.Answer{Verdict: v, Node: p.cfg.Node}
-}
-
-// timeoutVerdict is the verdict at the caller's deadline. The probe goes on, so that the next call finds its answer.
-func (p *Prober) timeoutVerdict(a *wire.SingleRequest) engine.Verdict {
-	now := time.Now()
+	// The probe goes on, so that the next call finds its answer.
+	now = time.Now()
 	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route}
 	ev.Append(engine.Sighting{Event: engine.EventTimeout, At: now})
-	return engine.Judge(&ev, engine.Policy{Details: true}, now)
+	answer.Verdict = engine.Judge(&ev, engine.Policy{Details: true}, now)
+	return answer, nil
 }
 
 // startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
@@ -99,20 +94,14 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 	p.rows.Add(1)
 	if got := p.inFlight.join(pr, w); got != pr {
 		p.rows.Add(-1)
-		p.expedite(got, a.Low, now)
+		if !a.Low {
+			got.urgent.Store(true)
+			if q := got.queue.Load(); q != nil {
+				q.promote(got, budget.Single, now)
+			}
+		}
 		return nil
 	}
 	p.add(q, []*probe{pr}, now)
 	return nil
-}
-
-// expedite promotes a probe in flight to the priority of a single call, unless the call is low.
-func (p *Prober) expedite(got *probe, low bool, now time.Time) {
-	if low {
-		return
-	}
-	got.urgent.Store(true)
-	if q := got.queue.Load(); q != nil {
-		q.promote(got, budget.Single, now)
-	}
 }

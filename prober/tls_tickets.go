@@ -10,30 +10,11 @@ import (
 // provider's hosts share their tickets; a client may use one if its certificate names the host that it connects to (RFC 8446
 // section 4.6.1). A host that does not know the ticket makes a full handshake, at no cost but the ticket's bytes. There is at
 // most one for each entry of the provider table. BenchmarkHandshake has the gain.
-type tickets struct {
-	mu         sync.Mutex // guards byProvider
-	byProvider map[string]ticket
-}
+type tickets struct{ byProvider sync.Map } // of ticket
 
 type ticket struct {
 	session *tls.ClientSessionState
 	leaf    *x509.Certificate
-}
-
-// get is what is kept of a provider.
-func (t *tickets) get(provider string) ticket {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byProvider[provider]
-}
-
-func (t *tickets) put(provider string, k ticket) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byProvider == nil {
-		t.byProvider = map[string]ticket{}
-	}
-	t.byProvider[provider] = k
 }
 
 // resume is base with a resumption for one handshake with a host of a provider.
@@ -59,8 +40,9 @@ type resumption struct {
 
 // Get implements tls.ClientSessionCache.
 func (r *resumption) Get(string) (*tls.ClientSessionState, bool) {
-	k := r.tickets.get(r.provider)
-	if k.session == nil || k.leaf.VerifyHostname(r.host) != nil {
+	v, _ := r.tickets.byProvider.Load(r.provider)
+	k, ok := v.(ticket)
+	if !ok || k.session == nil || k.leaf.VerifyHostname(r.host) != nil {
 		return nil, false
 	}
 	return k.session, true
@@ -69,6 +51,6 @@ func (r *resumption) Get(string) (*tls.ClientSessionState, bool) {
 // Put implements tls.ClientSessionCache; nil takes the ticket back.
 func (r *resumption) Put(_ string, s *tls.ClientSessionState) {
 	if s == nil || r.leaf != nil {
-		r.tickets.put(r.provider, ticket{s, r.leaf})
+		r.tickets.byProvider.Store(r.provider, ticket{s, r.leaf})
 	}
 }

@@ -245,15 +245,12 @@ func (s *session) room(class budget.Class, now time.Time) (int, budget.Denial) {
 	return n, d
 }
 
-// reserve takes n recipients and a transaction from all budgets. The address limit's mutex is held too.
+// reserve takes a transaction of n recipients from all budgets. The address limit's mutex is held too.
 func (s *session) reserve(n int) {
-	s.queue.budget.Reserve(&s.used, n)
 	longJobs := countLongJobs(s.recipients[len(s.recipients)-n:])
-	s.queue.budget.Pacing.Reserve(longJobs)
-	s.used.Transactions++
+	s.queue.budget.Reserve(&s.used, n, longJobs)
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.budget.Reserve(&s.addressUsed, n)
-		addrLimit.budget.Pacing.Reserve(longJobs)
+		addrLimit.budget.Reserve(&s.addressUsed, n, longJobs)
 	}
 }
 
@@ -267,27 +264,12 @@ func countLongJobs(recipients []recipient) (n int) {
 	return n
 }
 
-// settle returns to all budgets what a transaction of n recipients has not used: `unsent` were never sent, `accepted` were
-// accepted. Of the rest, `deferred` got a 4xx that says nothing of the mailbox: they count on the connection, not in the hour.
-func (s *session) settle(n, unsent, accepted, deferred int, now time.Time) {
-	settleOne := func(p *budget.Persisted, c *budget.Conn) {
-		p.Release(c, unsent)
-		p.Settle(c, n-unsent, accepted, deferred, now)
-	}
-	settleOne(&s.queue.budget, &s.used)
+// settle charges a transaction to all budgets.
+func (s *session) settle(cost budget.Cost, now time.Time) {
+	s.queue.budget.Settle(&s.used, cost, now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock()
-		settleOne(&addrLimit.budget, &s.addressUsed)
-		addrLimit.mu.Unlock()
-	}
-}
-
-// settleLong settles n recipients of long jobs, of which `refused` count in the hour, with the pacing of those.
-func (s *session) settleLong(n, refused int, now time.Time) {
-	s.queue.budget.SettleLong(n, refused, now)
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		addrLimit.budget.SettleLong(n, refused, now)
+		addrLimit.budget.Settle(&s.addressUsed, cost, now)
 		addrLimit.mu.Unlock()
 	}
 }

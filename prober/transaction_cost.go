@@ -4,33 +4,28 @@ import (
 	"slices"
 
 	"probity/engine/smtp"
+	"probity/prober/budget"
 )
-
-// transactionCost is what a transaction is charged with. What is neither unsent, accepted nor deferred counts as refused.
-type transactionCost struct {
-	unsent, accepted, deferred int
-	long, longRefused          int // recipients for long jobs, and those of them that count as refused: what pacing charges
-}
 
 // costOf counts a transaction. What was sent and not answered counts as refused, behind a refused MAIL too: not every server
 // answers 503 there. Without pipelining, what stands behind the first that was not answered was not sent (RFC 2920 section 3).
-func costOf(recipients []recipient, seen []answer, o *smtp.Outcome, pipelined bool) (b transactionCost) {
-	b.long = countLongJobs(recipients)
-	b.longRefused = b.long
+func costOf(recipients []recipient, seen []answer, o *smtp.Outcome, pipelined bool) (b budget.Cost) {
+	b.Recipients, b.Long = len(recipients), countLongJobs(recipients)
+	b.LongRefused = b.Long
 	exempt := func(count *int, i int) {
 		*count++
-		b.longRefused -= countLongJobs(recipients[i : i+1])
+		b.LongRefused -= countLongJobs(recipients[i : i+1])
 	}
 	for _, a := range seen {
 		switch {
 		case a.reply.Positive():
-			exempt(&b.accepted, a.i)
+			exempt(&b.Accepted, a.i)
 		case !a.reply.Permanent() && !a.finding.NamesUnknown:
-			exempt(&b.deferred, a.i)
+			exempt(&b.Deferred, a.i)
 		}
 	}
 	for _, i := range o.NoUTF8 {
-		exempt(&b.unsent, i)
+		exempt(&b.Unsent, i)
 	}
 	if pipelined || len(seen)+len(o.NoUTF8) == len(recipients) {
 		return b
@@ -42,7 +37,7 @@ func costOf(recipients []recipient, seen []answer, o *smtp.Outcome, pipelined bo
 		case waits:
 			waits = false
 		default:
-			exempt(&b.unsent, i)
+			exempt(&b.Unsent, i)
 		}
 	}
 	return b

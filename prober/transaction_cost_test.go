@@ -8,6 +8,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 )
 
 // TestTransactionCost counts transactions of rows of long jobs (l), others (s) and decoys for either. Replies: 2, 4, 5 by their first digit, "-"
@@ -17,19 +18,19 @@ func TestTransactionCost(t *testing.T) {
 		asks, replies string
 		pipelined     bool
 		mail          int
-		want          transactionCost
+		want          budget.Cost
 	}{
-		{"llss", "2255", true, 250, transactionCost{accepted: 2, long: 2}},
-		{"llss", "5522", true, 250, transactionCost{accepted: 2, long: 2, longRefused: 2}},
-		{"llss", "4--5", true, 250, transactionCost{deferred: 1, long: 2, longRefused: 1}},
-		{"llss", "5---", true, 250, transactionCost{long: 2, longRefused: 2}},
-		{"llss", "5---", false, 250, transactionCost{unsent: 2, long: 2, longRefused: 2}}, // those behind are short rows: both long ones count
-		{"sslll", "55---", false, 250, transactionCost{unsent: 2, long: 3, longRefused: 1}},
-		{"slsl", "----", false, 550, transactionCost{unsent: 4, long: 2}},
-		{"slsl", "----", true, 550, transactionCost{long: 2, longRefused: 2}},
-		{"lsls", "uu55", true, 250, transactionCost{unsent: 2, long: 2, longRefused: 1}},
-		{"lsls", "u5u-", false, 250, transactionCost{unsent: 2, long: 2}},
-		{"lsls", "u---", false, 250, transactionCost{unsent: 3, long: 2}},
+		{"llss", "2255", true, 250, budget.Cost{Recipients: 4, Accepted: 2, Long: 2}},
+		{"llss", "5522", true, 250, budget.Cost{Recipients: 4, Accepted: 2, Long: 2, LongRefused: 2}},
+		{"llss", "4--5", true, 250, budget.Cost{Recipients: 4, Deferred: 1, Long: 2, LongRefused: 1}},
+		{"llss", "5---", true, 250, budget.Cost{Recipients: 4, Long: 2, LongRefused: 2}},
+		{"llss", "5---", false, 250, budget.Cost{Recipients: 4, Unsent: 2, Long: 2, LongRefused: 2}}, // those behind are short rows: both long ones count
+		{"sslll", "55---", false, 250, budget.Cost{Recipients: 5, Unsent: 2, Long: 3, LongRefused: 1}},
+		{"slsl", "----", false, 550, budget.Cost{Recipients: 4, Unsent: 4, Long: 2}},
+		{"slsl", "----", true, 550, budget.Cost{Recipients: 4, Long: 2, LongRefused: 2}},
+		{"lsls", "uu55", true, 250, budget.Cost{Recipients: 4, Unsent: 2, Long: 2, LongRefused: 1}},
+		{"lsls", "u5u-", false, 250, budget.Cost{Recipients: 4, Unsent: 2, Long: 2}},
+		{"lsls", "u---", false, 250, budget.Cost{Recipients: 4, Unsent: 3, Long: 2}},
 	} {
 		require.Equal(t, x.want, costOfReplies(x.asks, x.replies, x.pipelined, x.mail), "%+v", x)
 	}
@@ -42,10 +43,10 @@ func TestPacingChargesAsTheWindowDoes(t *testing.T) {
 		recipients := rapid.StringMatching(`[ls]{12}`).Draw(t, "asks")[:len(replies)]
 		pipelined, mail := rapid.Bool().Draw(t, "pipelined"), rapid.SampledFrom([]int{250, 550}).Draw(t, "MAIL")
 		all := costOfReplies(string(make([]byte, len(replies))), replies, pipelined, mail)
-		window := len(replies) - all.unsent - all.accepted - all.deferred
+		window := len(replies) - all.Unsent - all.Accepted - all.Deferred
 		mixed := costOfReplies(recipients, replies, pipelined, mail)
 		others := costOfReplies(swapClasses(recipients), replies, pipelined, mail)
-		require.Equal(t, window, mixed.longRefused+others.longRefused)
+		require.Equal(t, window, mixed.LongRefused+others.LongRefused)
 	})
 }
 
@@ -58,7 +59,7 @@ func swapClasses(recipients string) string {
 	return string(out)
 }
 
-func costOfReplies(recipients, replies string, pipelined bool, mail int) transactionCost {
+func costOfReplies(recipients, replies string, pipelined bool, mail int) budget.Cost {
 	var all []recipient
 	var seen []answer
 	o := smtp.Outcome{Mail: engine.Reply{Stage: engine.StageMail, Code: mail}}

@@ -1,8 +1,6 @@
 package prober
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"probity/prober/budget"
@@ -19,21 +17,4 @@ func (q *readyQueue) setUsedByOthers(e wire.UsedByOthers, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.budget.UsedByOthers = budget.OthersUsage{Used: e.Used, Until: now.Add(e.Left)}
-}
-
-// narrowUsage lists what the queues of narrow routes have used of their hour: a source that takes one over must know it.
-func (p *Prober) narrowUsage(queues []*readyQueue, now time.Time) (all []wire.BudgetUse) {
-	for _, q := range queues {
-		if q.provider.Shared() {
-			continue
-		}
-		q.mu.Lock()
-		settled, reserved := q.budget.Refusals(now)
-		q.mu.Unlock()
-		if used := settled + reserved; used > 0 {
-			all = append(all, wire.BudgetUse{Route: wire.RouteID(q.key.route), Egress: q.key.source, Used: used})
-		}
-	}
-	slices.SortFunc(all, func(a, b wire.BudgetUse) int { return cmp.Compare(b.Used, a.Used) })
-	return all[:min(len(all), wire.MaxBudgetUses)]
 }

@@ -101,9 +101,7 @@ func (gate *Gate) Leave() {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	gate.admitted--
-	now := time.Now()
-	gate.adjust(now)
-	gate.admit(now)
+	gate.admitWaiting(time.Now())
 }
 
 // Reenter undoes leave at once, even over the limit: a session finishes what it began before others begin.
@@ -150,8 +148,9 @@ func (gate *Gate) admitOne(t *Ticket, now time.Time) {
 	close(t.admitted)
 }
 
-// admit admits waiting sessions while there is room. The mutex is held.
-func (gate *Gate) admit(now time.Time) {
+// admitWaiting adjusts the limit, and admits waiting sessions while there is room. The mutex is held.
+func (gate *Gate) admitWaiting(now time.Time) {
+	gate.adjust(now)
 	for gate.waiting.Len() > 0 && gate.hasRoom(now) {
 		gate.admitOne(gate.waiting.Front().Value.(*Ticket), now)
 	}
@@ -200,6 +199,5 @@ func (gate *Gate) onTimer() {
 	defer gate.mu.Unlock()
 	now := time.Now()
 	gate.timer, gate.timerLate = nil, now.Sub(gate.timerDue) > timerTolerance
-	gate.adjust(now)
-	gate.admit(now)
+	gate.admitWaiting(now)
 }

@@ -90,15 +90,14 @@ func (p *Budget) MayConnect(class Class, now time.Time) Denial {
 
 // ReserveConnect reserves a connection, if there is room.
 func (p *Budget) ReserveConnect(class Class, now time.Time) Denial {
-	d := p.MayConnect(class, now)
-	if d.Denied {
+	if d := p.MayConnect(class, now); d.Denied {
 		return d
 	}
 	p.openConns++
 	if p.Limits.ConnectionsPerMinute > 0 {
 		p.connWindow.reserve(1)
 	}
-	return d
+	return Denial{}
 }
 
 // SettleConnect counts the connection in the rate, once the peer has seen it or can no longer see it.
@@ -117,31 +116,68 @@ func (p *Budget) CancelConnect() {
 // ConnectionClosed releases a connection that the peer has closed.
 func (p *Budget) ConnectionClosed() { p.openConns-- }
 
-// Room is how many recipients a class may send now over connection c.
+// Room is how many recipients a class may send now over connection c. Jobs leave the last of several transactions of a connection to
+// a single call.
 func (p *Budget) Room(c *Conn, class Class, now time.Time) (int, Denial) {
-	n, d := p.refusalRoom(class, now)
-	if l := p.Limits.RecipientsPerMinute; l > 0 && n > 0 {
-		limit := p.allowed(class, l, now)
-		if n = min(n, p.rcptWindow.room(limit, now)); n == 0 {
-			d = Denial{Denied: true, Until: p.rcptWindow.nextRoom(limit, now)}
+	l, n := &p.Limits, MaxTransaction
+	if l.RefusalsPerHour > 0 {
+		limit := p.refusalsAllowed(class, now)
+		n = min(n, p.refusalWindow.room(limit, now))
+		switch {
+		case n == 0 && limit <= 0:
+			return 0, Denial{Denied: true, Until: p.UsedByOthers.Until}
+		case n == 0:
+			return 0, Denial{Denied: true, Until: p.refusalWindow.nextRoom(limit, now)}
+		case class == LongJob && p.Pacing.active(now):
+			m, d := p.Pacing.room(limit, now)
+			if n = min(n, m); d.Denied {
+				return 0, d
+			}
+		}
+		if p.lease.needed {
+			if p.lease.left <= 0 || !now.Before(p.lease.until) {
+				return 0, Denial{Denied: true, Lease: true}
+			}
+			n = min(n, p.lease.left)
 		}
 	}
-	return min(n, c.room(&p.Limits, class)), d
+	if l.RecipientsPerMinute > 0 {
+		limit := p.allowed(class, l.RecipientsPerMinute, now)
+		if n = min(n, p.rcptWindow.room(limit, now)); n == 0 {
+			return 0, Denial{Denied: true, Until: p.rcptWindow.nextRoom(limit, now)}
+		}
+	}
+	for _, of := range [...]struct{ limit, used int }{{l.RecipientsPerTransaction, 0}, {l.RecipientsPerConnection, c.Sent}, {l.RefusalsPerConnection, c.refused + c.pending}} {
+		if of.limit > 0 {
+			n = min(n, of.limit-of.used)
+		}
+	}
+	if t := l.TransactionsPerConnection; t > 0 {
+		if class.IsJob() && t > 1 {
+			t--
+		}
+		if c.Transactions >= t {
+			n = 0
+		}
+	}
+	return max(0, n), Denial{}
 }
 
 // refusalsAllowed is how many of the hour's refusals a class may use now. Short jobs leave single calls half of what long
 // jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long backlog
 // leaves short jobs as much.
 func (p *Budget) refusalsAllowed(class Class, now time.Time) int {
-	l := p.Limits.RefusalsPerHour
-	limit := p.allowed(class, l, now)
+	limit := p.allowed(class, p.Limits.RefusalsPerHour, now)
 	switch expectSingles := expected(p.singleCalls, now); {
 	case expectSingles && class == ShortJob:
-		limit += reservedForSingles(p.effectiveLimit(l, now)) / 2
+		limit += reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
 	case !expectSingles && class == LongJob && p.Pacing.shortJobSeen(now):
-		limit -= reservedForSingles(p.effectiveLimit(l, now)) / 2
+		limit -= reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
 	}
-	return limit - p.UsedByOthers.at(now)
+	if now.Before(p.UsedByOthers.Until) {
+		limit -= p.UsedByOthers.Used
+	}
+	return limit
 }
 
 // JobClassesDiffer reports that short jobs may use more than long ones.
@@ -149,46 +185,12 @@ func (p *Budget) JobClassesDiffer(now time.Time) bool {
 	return p.Pacing.active(now) || p.singleCalls.Expected(now)
 }
 
-// SettleLong settles n recipients of long jobs in the pacing; `refused` of them count in the hour.
-func (p *Budget) SettleLong(n, refused int, now time.Time) {
-	if p.Limits.RefusalsPerHour > 0 {
-		p.Pacing.settle(n, refused, p.refusalsAllowed(LongJob, now), now)
-	}
-}
-
-// refusalRoom is room in the refusal budget.
-func (p *Budget) refusalRoom(class Class, now time.Time) (int, Denial) {
-	l := p.Limits.RefusalsPerHour
-	if l == 0 {
-		return MaxTransaction, Denial{}
-	}
-	limit := p.refusalsAllowed(class, now)
-	n := p.refusalWindow.room(limit, now)
-	if n == 0 && limit <= 0 {
-		return 0, Denial{Denied: true, Until: p.UsedByOthers.Until}
-	}
-	if n == 0 {
-		return 0, Denial{Denied: true, Until: p.refusalWindow.nextRoom(limit, now)}
-	}
-	if class == LongJob && p.Pacing.active(now) {
-		m, d := p.Pacing.room(limit, now)
-		if n = min(n, m); d.Denied {
-			return 0, d
-		}
-	}
-	if p.lease.needed {
-		if p.lease.left <= 0 || !now.Before(p.lease.until) {
-			return 0, Denial{Denied: true, Lease: true}
-		}
-		n = min(n, p.lease.left)
-	}
-	return min(n, MaxTransaction), Denial{}
-}
-
-// Reserve reserves n recipients, at most room, in all budgets.
-func (p *Budget) Reserve(c *Conn, n int) {
+// Reserve reserves a transaction of n recipients, at most room, in all budgets; `long` of them are for long jobs.
+func (p *Budget) Reserve(c *Conn, n, long int) {
+	c.Transactions++
 	c.Sent += n
 	c.pending += n
+	p.Pacing.reserved += long
 	if p.Limits.RecipientsPerMinute > 0 {
 		p.rcptWindow.reserve(n)
 	}
@@ -198,30 +200,29 @@ func (p *Budget) Reserve(c *Conn, n int) {
 	}
 }
 
-// Release releases n reserved recipients that were not sent.
-func (p *Budget) Release(c *Conn, n int) {
-	c.Sent -= n
-	c.pending -= n
-	p.rcptWindow.release(n)
-	if p.Limits.RefusalsPerHour > 0 {
-		p.refusalWindow.release(n)
-		p.lease.left += n
-	}
+// Cost is what a transaction is charged with. What is neither unsent, accepted nor deferred counts as refused.
+type Cost struct {
+	Recipients                 int // reserved
+	Unsent, Accepted, Deferred int // deferred: with a 4xx that says nothing about the mailbox; it counts on the connection, not in the hour
+	Long, LongRefused          int // recipients for long jobs, and those of them that count as refused: what pacing charges
 }
 
-// Settle records that n reserved recipients were sent. Of those not accepted, `deferred` got a 4xx that says nothing about
-// the mailbox: they count on the connection, not in the hour.
-func (p *Budget) Settle(c *Conn, n, accepted, deferred int, now time.Time) {
-	notCharged := accepted + deferred
-	c.pending -= n
-	c.refused += n - accepted
+// Settle ends the reservation of a transaction, and charges it.
+func (p *Budget) Settle(c *Conn, x Cost, now time.Time) {
+	sent := x.Recipients - x.Unsent
+	c.Sent -= x.Unsent
+	c.pending -= x.Recipients
+	c.refused += sent - x.Accepted
+	p.rcptWindow.release(x.Unsent)
 	if p.Limits.RecipientsPerMinute > 0 {
-		p.rcptWindow.settle(n, now)
+		p.rcptWindow.settle(sent, now)
 	}
 	if p.Limits.RefusalsPerHour > 0 {
-		p.refusalWindow.settle(n-notCharged, now)
+		notCharged := x.Unsent + x.Accepted + x.Deferred
 		p.refusalWindow.release(notCharged)
+		p.refusalWindow.settle(x.Recipients-notCharged, now)
 		p.lease.left += notCharged
+		p.Pacing.settle(x.Long, x.LongRefused, p.refusalsAllowed(LongJob, now), now)
 	}
 }
 
@@ -253,11 +254,4 @@ func (p *Budget) Refusals(now time.Time) (settled, reserved int) {
 type OthersUsage struct {
 	Used  int
 	Until time.Time
-}
-
-func (e *OthersUsage) at(now time.Time) int {
-	if now.Before(e.Until) {
-		return e.Used
-	}
-	return 0
 }

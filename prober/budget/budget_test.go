@@ -169,11 +169,10 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 				if n == 0 {
 					continue
 				}
-				c.Transactions++
-				p.Reserve(c, n)
+				p.Reserve(c, n, 0)
 				now = now.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "reply ms")) * time.Millisecond)
 				accepted := rapid.IntRange(0, n).Draw(t, "accepted")
-				p.Settle(c, n, accepted, 0, now)
+				p.Settle(c, Cost{Recipients: n, Accepted: accepted}, now)
 				for i := range n {
 					rcpts = append(rcpts, now)
 					if i < n-accepted {

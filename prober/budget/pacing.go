@@ -15,7 +15,7 @@ type Pacing struct {
 	closed     bool          // until a portion is earned, so that a connection carries more than one recipient
 	shortUntil time.Time     // a short job wants the same budget until then
 	lastShort  time.Time     // when a short job wanted it last
-	reserved   int           // reserved and not settled
+	reserved   int           // recipients reserved and not settled
 }
 
 const (
@@ -60,9 +60,6 @@ func (e *Pacing) refusalCost(limit int, now time.Time) time.Duration {
 	}
 	return cost
 }
-
-// Reserve reserves n recipients of long jobs, which Budget.SettleLong settles.
-func (e *Pacing) Reserve(n int) { e.reserved += n }
 
 // room is how many refusals long jobs may reserve now under an hourly limit; else the denial says when to try again.
 func (e *Pacing) room(limit int, now time.Time) (int, Denial) {

@@ -29,7 +29,7 @@ func TestPacingUsesTheHour(t *testing.T) {
 		open := p.refusalsAllowed(LongJob, now)
 		var seen []time.Time
 		for i := 0; now.Before(end); i++ {
-			n, d := p.refusalRoom(LongJob, now)
+			n, d := p.Room(&Conn{}, LongJob, now)
 			if n == 0 {
 				require.True(t, d.Until.After(now), "it waits in vain")
 				now = d.Until
@@ -37,8 +37,7 @@ func TestPacingUsesTheHour(t *testing.T) {
 			}
 			n = min(n, rapid.IntRange(1, 5).Draw(t, "n"))
 			c := &Conn{}
-			p.Reserve(c, n)
-			p.Pacing.reserved += n
+			p.Reserve(c, n, n)
 			now = now.Add(time.Second)
 			bad := 0
 			for range n {
@@ -47,8 +46,7 @@ func TestPacingUsesTheHour(t *testing.T) {
 					seen = append(seen, now)
 				}
 			}
-			p.Settle(c, n, n-bad, 0, now)
-			p.SettleLong(n, bad, now)
+			p.Settle(c, Cost{Recipients: n, Accepted: n - bad, Long: n, LongRefused: bad}, now)
 		}
 		require.GreaterOrEqual(t, float64(len(seen)), 0.97*(hours-1)*float64(open)-1)
 		require.LessOrEqual(t, mostInSpan(seen, time.Hour), open)
@@ -73,14 +71,13 @@ func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 				p.Pacing.shortUntil = now.Add(shortJobLife)
 				class = [...]Class{LongJob, ShortJob}[at%2]
 			}
-			if n, _ := p.refusalRoom(class, now); n > 0 {
-				c := &Conn{}
-				p.Reserve(c, 1)
-				p.Settle(c, 1, 0, 0, now)
+			if n, _ := p.Room(&Conn{}, class, now); n > 0 {
+				c, long := &Conn{}, 0
 				if class == LongJob {
-					p.Pacing.reserved++
-					p.SettleLong(1, 1, now)
+					long = 1
 				}
+				p.Reserve(c, 1, long)
+				p.Settle(c, Cost{Recipients: 1, Long: long, LongRefused: long}, now)
 				if at > 6*3600 {
 					had[class]++
 				}
@@ -103,13 +100,11 @@ func TestPacingChargesTheQuotedCost(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)
 			p := New(engine.Limits{RefusalsPerHour: 200}, noSingleCalls{}, now)
 			p.Pacing.until = now.Add(100 * time.Hour)
-			n, _ := p.refusalRoom(LongJob, now)
-			p.Reserve(&Conn{}, n)
-			p.Pacing.reserved += n
+			n, _ := p.Room(&Conn{}, LongJob, now)
+			p.Reserve(&Conn{}, n, n)
 			change(&p, now)
-			p.Settle(&Conn{}, n, 0, 0, now)
-			p.SettleLong(n, n, now)
-			n, _ = p.refusalRoom(LongJob, now.Add(time.Hour/portionsPerHour))
+			p.Settle(&Conn{}, Cost{Recipients: n, Long: n, LongRefused: n}, now)
+			n, _ = p.Room(&Conn{}, LongJob, now.Add(time.Hour/portionsPerHour))
 			require.Positive(t, n)
 		})
 	}

@@ -70,17 +70,12 @@ func (g *Log) RequestLease(a *Persisted) {
 // Requested has a value when a budget was queued.
 func (g *Log) Requested() <-chan struct{} { return g.wakeup }
 
-func (g *Log) drain() []*Persisted {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	q := g.queue
-	g.queue = nil
-	return q
-}
-
 // GrantLeases writes the requested leases and grants them. If the write fails, nothing is granted and the requests stay queued.
 func (g *Log) GrantLeases(now time.Time) error {
-	asked := g.drain()
+	g.mu.Lock()
+	asked := g.queue
+	g.queue = nil
+	g.mu.Unlock()
 	if len(asked) == 0 {
 		return nil
 	}

@@ -19,9 +19,6 @@ const (
 	leaseTail  = 5 * time.Minute // reservations under a lease are settled at most this long after its end
 )
 
-// leaseSize is how many refusals one lease allows.
-func leaseSize(refusalsPerHour int) int { return max(4, refusalsPerHour/leaseParts) }
-
 const budgetVersion = 1
 
 // append encodes what a restart needs: the quarantine, the hour's refusals, and what a fresh lease of `leased` and the open
@@ -35,7 +32,7 @@ func (p *Budget) append(dst []byte, leased int, now time.Time) []byte {
 
 // snapshot encodes the state for the disk and ends the current lease; lease.grant begins the next one once the state is written.
 func (p *Budget) snapshot(dst []byte, now time.Time) (state []byte, leased int) {
-	leased = min(leaseSize(p.Limits.RefusalsPerHour), max(0, p.Limits.RefusalsPerHour-p.refusalWindow.used-p.refusalWindow.reserved))
+	leased = min(max(4, p.Limits.RefusalsPerHour/leaseParts), max(0, p.Limits.RefusalsPerHour-p.refusalWindow.used-p.refusalWindow.reserved))
 	p.lease.left = 0
 	return p.append(dst, leased, now), leased
 }
@@ -77,5 +74,5 @@ func (p *Budget) read(src []byte, now time.Time) bool {
 // exhaust uses up the hourly budget, for a state that cannot be read.
 func (p *Budget) exhaust(now time.Time) {
 	p.refusalWindow = newWindow(time.Hour, now)
-	p.refusalWindow.add(p.Limits.RefusalsPerHour, now)
+	p.refusalWindow.settle(p.Limits.RefusalsPerHour, now)
 }

@@ -71,10 +71,6 @@ func (w *window) release(n int) { w.reserved = max(0, w.reserved-n) }
 // settle records that n reserved events have happened by now.
 func (w *window) settle(n int, now time.Time) {
 	w.release(n)
-	w.add(n, now)
-}
-
-func (w *window) add(n int, now time.Time) {
 	if n <= 0 {
 		return
 	}

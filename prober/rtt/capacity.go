@@ -34,15 +34,17 @@ const (
 // connections begin all at once and keep the processor busy with handshakes, and later there may be none; without the second
 // value the estimate would stay too high.
 func (l *Latency) RecordConnect(took, wait, rtt time.Duration) {
-	least := func(old *time.Duration, d time.Duration) {
-		if d = max(d, 1); *old == 0 || d < *old {
-			*old = d
-		}
-	}
-	least(&l.leastSetup, took)
-	least(&l.leastWait, wait)
-	least(&l.leastRTT, rtt)
+	l.leastSetup, l.leastWait, l.leastRTT = least(l.leastSetup, took), least(l.leastWait, wait), least(l.leastRTT, rtt)
 	l.setup = min(l.leastSetup, l.leastWait+setupTrips*l.leastRTT)
+}
+
+// least is the lesser of a measured time and an older one; 0 is none.
+func least(old, measured time.Duration) time.Duration {
+	measured = max(measured, 1)
+	if old == 0 {
+		return measured
+	}
+	return min(old, measured)
 }
 
 // IsHigh reports hosts with a long round trip.
@@ -54,15 +56,10 @@ func (l *Latency) RecordTransaction(took time.Duration, n int) {
 	if n == 0 {
 		return
 	}
-	each := max(took/time.Duration(n), 1)
-	if l.n == 0 || each < l.leastPerRecipient {
-		l.leastPerRecipient = each
-	}
-	if l.perRecipient == 0 || each < l.perRecipient {
-		l.perRecipient = each
-	}
+	each := took / time.Duration(n)
+	l.perRecipient, l.leastPerRecipient = least(l.perRecipient, each), least(l.leastPerRecipient, each)
 	if l.n++; l.n == transactionSamples {
-		l.perRecipient, l.n = l.leastPerRecipient, 0
+		l.perRecipient, l.leastPerRecipient, l.n = l.leastPerRecipient, 0, 0
 	}
 }
 

@@ -20,11 +20,9 @@ const (
 
 // Record counts a connection's round trip.
 func (e *Estimate) Record(took time.Duration) {
-	if took = max(took, 1); e.n == 0 || took < e.least {
-		e.least = took
-	}
+	e.least = least(e.least, took)
 	if e.n++; e.n == samples {
-		e.previousLeast, e.n = e.least, 0
+		e.previousLeast, e.least, e.n = e.least, 0, 0
 	}
 }
 

@@ -63,17 +63,14 @@ func (src *Source) QuarantineAt(provider string, until time.Time) {
 func (src *Source) TryAt(route string, isReachTrial bool, again time.Duration, now time.Time) (wait, nextTrial time.Time) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
-	if rest := src.mayAskAt(route, isReachTrial, now); now.Before(rest) {
-		return rest, time.Time{}
-	}
-	if wait := src.Health.tryAt(isReachTrial, now); now.Before(wait) {
+	if wait = src.mayAskAt(route, isReachTrial, now); now.Before(wait) {
 		return wait, time.Time{}
 	}
-	if !now.Before(src.quarantinedUntil) {
-		return time.Time{}, time.Time{}
+	if wait = src.Health.tryAt(isReachTrial, now); now.Before(wait) || !now.Before(src.quarantinedUntil) {
+		return wait, time.Time{}
 	}
 	src.trialAt, src.trialRoute = now.Add(again), ""
-	return time.Time{}, src.trialAt
+	return wait, src.trialAt
 }
 
 // mayAskAt is when a route may be asked from a source that is quarantined everywhere: when its trial connection is due; for a
@@ -90,12 +87,12 @@ func (src *Source) mayAskAt(route string, isReachTrial bool, now time.Time) time
 }
 
 // ReturnTrial gives back a trial connection for which no host was dialled, unless another was planned since; nextTrial is what
-// TryAt returned. The next one may start at the given time from the named route, if there is one, and from others trialGrace
-// later.
+// TryAt returned, zero if the connection was no trial. The next one may start at the given time from the named route, if there is
+// one, and from others trialGrace later.
 func (src *Source) ReturnTrial(nextTrial time.Time, route string, at time.Time) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
-	if src.trialAt.Equal(nextTrial) {
+	if !nextTrial.IsZero() && src.trialAt.Equal(nextTrial) {
 		src.trialAt, src.trialRoute = at, route
 	}
 }

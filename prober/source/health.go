@@ -68,7 +68,10 @@ func (h *Health) RecordConnect(ok bool, route string, now time.Time) (changed bo
 		h.failedRoutes[route] = true
 	}
 	if h.suspect() && !wasSuspect {
-		h.trialAt = h.firstTrial(now)
+		h.trialAt = now.Add(trialInterval)
+		if h.lastReached.Host != "" { // a reachability trial may go as soon as the last one is long enough ago
+			h.trialAt = now.Add(max(0, h.lastReachTrial.Add(reachTrialInterval).Sub(now)))
+		}
 	}
 	return !was && h.down()
 }

@@ -43,17 +43,6 @@ func (h *Health) RecordTrialReply(now time.Time) {
 	h.reachTrialReply = now
 }
 
-// firstTrial is when a source that becomes suspect may make its first trial connection. The mutex is held.
-func (h *Health) firstTrial(now time.Time) time.Time {
-	if h.lastReached.Host == "" {
-		return now.Add(trialInterval)
-	}
-	if at := h.lastReachTrial.Add(reachTrialInterval); at.After(now) {
-		return at
-	}
-	return now
-}
-
 // tryAt is when a connection may be tried, if not now. While the source is down, the caller that may connect now makes the
 // trial connection, and the next one is due later.
 func (h *Health) tryAt(isReachTrial bool, now time.Time) time.Time {

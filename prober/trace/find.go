@@ -15,22 +15,17 @@ func (r *Recent) Find(q wire.Query, key *cache.Key, table *engine.Table) []wire.
 			break
 		}
 		if (key == nil || t.key == *key) && (q.Status == "" || q.Status == t.Status) && (q.Provider == "" || q.Provider == t.Provider) {
-			found = append(found, t.withSources(sources))
+			one := t.Trace // a trace does not change, so a copy gets the sources
+			one.Source = sources[one.Rule]
+			if one.Decoy != nil {
+				decoy := *one.Decoy
+				decoy.Source = sources[decoy.Rule]
+				one.Decoy = &decoy
+			}
+			found = append(found, one)
 		}
 	}
 	return found
-}
-
-// withSources is a copy with the sources of the rules.
-func (t *trace) withSources(sources map[string]string) wire.Trace {
-	one := t.Trace
-	one.Source = sources[one.Rule]
-	if t.Decoy != nil {
-		decoy := *t.Decoy
-		decoy.Source = sources[decoy.Rule]
-		one.Decoy = &decoy
-	}
-	return one
 }
 
 // ruleSources maps the ids of a table's rules to where the rules come from.

@@ -51,24 +51,13 @@ type trace struct {
 
 // Record keeps a probe that was asked from a source.
 func (r *Recent) Record(p Probe, source string, now time.Time) {
-	unknown := !p.Deferred && p.Verdict.Status == engine.Unknown
+	v, ev := p.Verdict, p.Evidence
+	unknown := !p.Deferred && v.Status == engine.Unknown
 	if unknown && !r.unknownGate.allow(now) || !unknown && !r.anyGate.allow(now) {
 		return
 	}
-	t := r.traceOf(&p, now)
-	t.Egress = source
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.latest.add(t)
-	if unknown {
-		r.unknowns.add(t)
-	}
-}
-
-func (r *Recent) traceOf(p *Probe, now time.Time) *trace {
-	v, ev := p.Verdict, p.Evidence
-	t := &trace{key: p.Key, Trace: wire.Trace{At: now, Provider: ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule, Status: v.Status.String(),
-		Reason: v.Reason.String(), Attempts: ev.Attempts + 1}}
+	t := &trace{key: p.Key, Trace: wire.Trace{At: now, Egress: source, Provider: ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule,
+		Status: v.Status.String(), Reason: v.Reason.String(), Attempts: ev.Attempts + 1}}
 	if p.Deferred {
 		t.Status = "DEFERRED"
 	}
@@ -80,24 +69,24 @@ func (r *Recent) traceOf(p *Probe, now time.Time) *trace {
 			t.Message = engine.Redact(s.Reply.Text(), ev.Address)
 		}
 	}
-	t.Decoy = r.decoyOf(ev, t.Host)
-	return t
-}
-
-// decoyOf is what the decoy showed last at the host that decided; nil where it was not asked there.
-func (r *Recent) decoyOf(ev *engine.Evidence, host string) *wire.Decoy {
+	// What the decoy showed last at that host, if it was asked there.
 	for _, s := range slices.Backward(ev.Seen) {
-		if s.Subject != engine.SubjectDecoy || s.Host != host {
+		if s.Subject != engine.SubjectDecoy || s.Host != t.Host {
 			continue
 		}
-		d := &wire.Decoy{At: s.At, Event: s.Event.String()}
+		t.Decoy = &wire.Decoy{At: s.At, Event: s.Event.String()}
 		if s.Event == engine.EventReply {
-			d.Code, d.Enhanced, d.Meaning, d.Rule = s.Reply.Code, enhancedText(s.Reply.Enhanced), s.Finding.Meaning.String(), s.Finding.Rule
-			d.Message = r.redactDecoy(s.Reply.Text(), ev.Address, s.At)
+			t.Decoy.Code, t.Decoy.Enhanced, t.Decoy.Meaning, t.Decoy.Rule = s.Reply.Code, enhancedText(s.Reply.Enhanced), s.Finding.Meaning.String(), s.Finding.Rule
+			t.Decoy.Message = r.redactDecoy(s.Reply.Text(), ev.Address, s.At)
 		}
-		return d
+		break
 	}
-	return nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest.add(t)
+	if unknown {
+		r.unknowns.add(t)
+	}
 }
 
 // redactDecoy removes the target and the decoy from a reply to the decoy.

@@ -40,7 +40,8 @@ func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
 	case seen.Finding.Meaning != engine.Accepted:
 	case hq.overWithOthers && dq.decoy.refusesUnknown():
 		seen.Finding = silentAcceptance()
-		rh.becameAcceptAll = seen
+		acceptsAll := *seen
+		rh.becameAcceptAll = &acceptsAll
 		rh.s.closing = true
 		rh.l.pause(rh.now.Add(rh.l.scaled(silentAcceptPause)))
 		rh.l.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()

@@ -23,6 +23,7 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 		return budget.Denial{Denied: true, Until: q.notBefore}
 	}
 	q.noteShortJob(now)
+	hq := s.hostQueue
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock() // other queues use it too: held until the room is reserved
 		defer addrLimit.mu.Unlock()
@@ -39,26 +40,30 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 				break
 			}
 		}
-		s.hostQueue.markSent(s)
+		hq.inFlightGroups = append(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)})
 		s.closing = s.closing || s.lastTransaction
 		return budget.Denial{}
 	}
-	hq := s.hostQueue
-	switch {
+	var d budget.Denial // why what waits has no room
+	switch waiting := hq.waitingCount(); {
 	case s.lastTransaction && !denials[budget.LongJob].Lease:
 		s.closing = true
+		return budget.Denial{}
 	case s.lastTransaction:
 		return denials[budget.LongJob]
-	case rooms[budget.Single] == 0 && hq.waitingCount() > 0:
-		return s.leaveIfUsedUp(denials[budget.Single])
-	case rooms[budget.ShortJob] == 0 && hq.waitingCount() > hq.queued[budget.Single]:
-		return s.leaveIfUsedUp(denials[budget.ShortJob])
-	case rooms[budget.LongJob] == 0 && hq.waitingCount() > hq.queued[budget.Single]+hq.queued[budget.ShortJob]:
-		return s.leaveIfUsedUp(denials[budget.LongJob])
-	case hq.hasRetryFirst() && s.used.Transactions > 0:
-		s.closing = true // what is left needs a new connection
+	case rooms[budget.Single] == 0 && waiting > 0:
+		d = denials[budget.Single]
+	case rooms[budget.ShortJob] == 0 && waiting > hq.queued[budget.Single]:
+		d = denials[budget.ShortJob]
+	case rooms[budget.LongJob] == 0 && waiting > hq.queued[budget.Single]+hq.queued[budget.ShortJob]:
+		d = denials[budget.LongJob]
+	default:
+		s.closing = s.closing || hq.hasRetryFirst() && s.used.Transactions > 0 // what is left needs a new connection
+		return budget.Denial{}
 	}
-	return budget.Denial{}
+	s.closing = s.closing || !d.Denied // the connection is used up: waiting lifts only a denial of a budget
+	d.Denied = true
+	return d
 }
 
 // addTransaction adds a transaction of at most so many recipients to the group, and reserves its budgets. It returns false if
@@ -72,17 +77,36 @@ func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, no
 	switch {
 	case s.lastTransaction:
 		tb.addAllDecoys(rooms, now)
-	case !tb.addRetryFirst(rooms, now):
+	case s.used.Transactions == 0 && hq.hasRetryFirst() && tb.addRetryFirst(rooms, now): // alone
+	default:
 		tb.addProbes(&hq.domains[budget.Single], budget.Single, rooms[budget.Single])
 		tb.addAllDecoys(rooms, now)
-		tb.addJobRows(rooms)
+		// Rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
+		both := q.queued[budget.ShortJob] > 0 && q.queued[budget.LongJob] > 0
+		first, then := budget.ShortJob, budget.LongJob
+		if q.recipientTurns.Next(both, q.queued[budget.ShortJob] > 0) == budget.LongJob {
+			first, then = then, first
+		}
+		for _, class := range [...]budget.Class{first, then} {
+			before := len(s.recipients)
+			tb.addProbes(&hq.domains[class], class, rooms[class])
+			if both {
+				q.recipientTurns.Record(class, len(s.recipients)-before)
+			}
+		}
 	}
-	n := len(s.recipients) - from
+	n, longJobs := len(s.recipients)-from, countLongJobs(s.recipients[from:])
 	if n == 0 {
 		return false
 	}
 	s.rcpts[from].NewTransaction = true
-	s.reserve(n)
+	s.used.Transactions++
+	q.budget.Reserve(&s.used, n)
+	q.budget.Pacing.Reserve(longJobs)
+	if addrLimit := s.addressLimit; addrLimit != nil { // its mutex is held too
+		addrLimit.budget.Reserve(&s.addressUsed, n)
+		addrLimit.budget.Pacing.Reserve(longJobs)
+	}
 	q.prober.metrics.transactions.Inc()
 	return true
 }
@@ -109,26 +133,15 @@ func (tb *transactionBuilder) domainFits(domain string) bool {
 	return !tb.oneDomain || tb.domain == "" || tb.domain == domain
 }
 
-func (tb *transactionBuilder) addRecipient(p *probe, dq *domainQueue) {
-	tb.domain = dq.domain
-	dq.inFlight++
-	class := budget.LongJob
-	if p != nil {
-		class = p.priority
-	} else {
-		class = dq.decoy.priority()
-	}
-	tb.s.recipients = append(tb.s.recipients, recipient{p, dq, class == budget.LongJob})
-	if p != nil {
-		tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: dq.domain})
-	}
-}
-
 // addProbe takes a probe out of its queue.
 func (tb *transactionBuilder) addProbe(p *probe) {
+	dq := p.domainQueue
 	tb.l.dequeue(p)
 	p.sends++
-	tb.addRecipient(p, p.domainQueue)
+	dq.inFlight++
+	tb.domain = dq.domain
+	tb.s.recipients = append(tb.s.recipients, recipient{p, dq, p.priority == budget.LongJob})
+	tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: dq.domain})
 }
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain queue that has more goes to the ring's end,
@@ -145,23 +158,6 @@ func (tb *transactionBuilder) addProbes(r *ring[*domainQueue], class budget.Clas
 		} else {
 			dq.scheduled[class] = false
 			tb.l.removeIfEmpty(dq)
-		}
-	}
-}
-
-// addJobRows adds rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
-func (tb *transactionBuilder) addJobRows(rooms [budget.NumClasses]int) {
-	q, hq := tb.l, tb.s.hostQueue
-	both := q.queued[budget.ShortJob] > 0 && q.queued[budget.LongJob] > 0
-	first, then := budget.ShortJob, budget.LongJob
-	if q.recipientTurns.Next(both, q.queued[budget.ShortJob] > 0) == budget.LongJob {
-		first, then = budget.LongJob, budget.ShortJob
-	}
-	for _, class := range [...]budget.Class{first, then} {
-		before := len(tb.s.recipients)
-		tb.addProbes(&hq.domains[class], class, rooms[class])
-		if both {
-			q.recipientTurns.Record(class, len(tb.s.recipients)-before)
 		}
 	}
 }
@@ -189,7 +185,9 @@ func (tb *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, n
 		}
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
-		tb.addRecipient(nil, dq)
+		dq.inFlight++
+		tb.domain = dq.domain
+		tb.s.recipients = append(tb.s.recipients, recipient{nil, dq, dq.decoy.priority() == budget.LongJob})
 		tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: decoyLocalPart(tb.s.keyer, dq.domain, now), Domain: dq.domain})
 	}
 }
@@ -245,18 +243,6 @@ func (s *session) room(class budget.Class, now time.Time) (int, budget.Denial) {
 	return n, d
 }
 
-// reserve takes n recipients and a transaction from all budgets. The address limit's mutex is held too.
-func (s *session) reserve(n int) {
-	s.queue.budget.Reserve(&s.used, n)
-	longJobs := countLongJobs(s.recipients[len(s.recipients)-n:])
-	s.queue.budget.Pacing.Reserve(longJobs)
-	s.used.Transactions++
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.budget.Reserve(&s.addressUsed, n)
-		addrLimit.budget.Pacing.Reserve(longJobs)
-	}
-}
-
 // countLongJobs is how many recipients are for rows of long jobs.
 func countLongJobs(recipients []recipient) (n int) {
 	for i := range recipients {
@@ -265,38 +251,4 @@ func countLongJobs(recipients []recipient) (n int) {
 		}
 	}
 	return n
-}
-
-// settle returns to all budgets what a transaction of n recipients has not used: `unsent` were never sent, `accepted` were
-// accepted. Of the rest, `deferred` got a 4xx that says nothing of the mailbox: they count on the connection, not in the hour.
-func (s *session) settle(n, unsent, accepted, deferred int, now time.Time) {
-	settleOne := func(p *budget.Persisted, c *budget.Conn) {
-		p.Release(c, unsent)
-		p.Settle(c, n-unsent, accepted, deferred, now)
-	}
-	settleOne(&s.queue.budget, &s.used)
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		settleOne(&addrLimit.budget, &s.addressUsed)
-		addrLimit.mu.Unlock()
-	}
-}
-
-// settleLong settles n recipients of long jobs, of which `refused` count in the hour, with the pacing of those.
-func (s *session) settleLong(n, refused int, now time.Time) {
-	s.queue.budget.SettleLong(n, refused, now)
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		addrLimit.budget.SettleLong(n, refused, now)
-		addrLimit.mu.Unlock()
-	}
-}
-
-// leaveIfUsedUp ends a session whose connection is used up; waiting lifts only a denial of a budget.
-func (s *session) leaveIfUsedUp(d budget.Denial) budget.Denial {
-	if !d.Denied {
-		s.closing = true
-	}
-	d.Denied = true
-	return d
 }

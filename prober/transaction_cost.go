@@ -2,14 +2,24 @@ package prober
 
 import (
 	"slices"
+	"time"
 
 	"probity/engine/smtp"
+	"probity/prober/budget"
 )
 
 // transactionCost is what a transaction is charged with. What is neither unsent, accepted nor deferred counts as refused.
 type transactionCost struct {
 	unsent, accepted, deferred int
 	long, longRefused          int // recipients for long jobs, and those of them that count as refused: what pacing charges
+}
+
+// settle returns to a budget what a transaction of n recipients has not used: those unsent, accepted, or deferred by a 4xx that
+// says nothing of the mailbox, which count on the connection and not in the hour.
+func (b *transactionCost) settle(p *budget.Persisted, c *budget.Conn, n int, now time.Time) {
+	p.Release(c, b.unsent)
+	p.Settle(c, n-b.unsent, b.accepted, b.deferred, now)
+	p.SettleLong(b.long, b.longRefused, now)
 }
 
 // costOf counts a transaction. What was sent and not answered counts as refused, behind a refused MAIL too: not every server

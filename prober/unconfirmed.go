@@ -57,18 +57,6 @@ type inFlightGroup struct {
 	n             int    // its recipients
 }
 
-// markSent records that the session's transactions are sent.
-func (hq *hostQueue) markSent(s *session) {
-	hq.inFlightGroups = append(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)})
-}
-
-// markReplied records that they are answered, or lost.
-func (hq *hostQueue) markReplied(s *session) {
-	if i := slices.Index(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)}); i >= 0 {
-		hq.inFlightGroups = slices.Delete(hq.inFlightGroups, i, i+1)
-	}
-}
-
 // recipientsInFlight is how many recipients have been sent and not answered.
 func (hq *hostQueue) recipientsInFlight() (n int) {
 	for _, v := range hq.inFlightGroups {

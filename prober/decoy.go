@@ -97,22 +97,16 @@ func (q *readyQueue) awaitDecoy(p *probe, dq *domainQueue) {
 
 // expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that wait.
 func (q *readyQueue) expediteDecoy(dq *domainQueue, class budget.Class) {
-	switch dq.decoy.state {
-	case decoyPending:
-		dq.hostQueue.expedite(dq, class)
-	case decoyKnown:
-		q.requestDecoy(dq)
-	}
-	q.scheduleHost(dq.hostQueue, class)
-}
-
-// expedite moves a domain queue with a pending decoy to the ring of a higher priority.
-func (hq *hostQueue) expedite(dq *domainQueue, class budget.Class) {
-	if d := &dq.decoy; class > d.ringPriority {
+	d, hq := &dq.decoy, dq.hostQueue
+	switch {
+	case d.state == decoyPending && class > d.ringPriority:
 		removeFrom(hq.pendingRing(d), dq)
 		d.ringPriority = class
 		hq.pendingRing(d).push(dq)
+	case d.state == decoyKnown:
+		q.requestDecoy(dq)
 	}
+	q.scheduleHost(hq, class)
 }
 
 // requestDecoy makes the decoy of a domain queue pending, with the highest priority of its waiters.
@@ -162,7 +156,12 @@ func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now t
 	pause := minBackoff
 	for _, dq := range hq.dropPendingDecoys() {
 		d := &dq.decoy
-		if d.countFailure(e, ours) != 1 {
+		if e == engine.EventHostServFail {
+			d.unresolvedTries++
+		} else if !ours {
+			d.tries++
+		}
+		if d.tries+d.unresolvedTries != 1 {
 			pause = failureLife
 		}
 		switch {
@@ -179,17 +178,6 @@ func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now t
 		q.block(hq, budget.Single, now.Add(q.scaled(pause)), now)
 	}
 	return out
-}
-
-// countFailure counts a failure and returns how many there are now.
-func (d *decoy) countFailure(e engine.Event, ours bool) int {
-	switch {
-	case e == engine.EventHostServFail:
-		d.unresolvedTries++
-	case !ours:
-		d.tries++
-	}
-	return d.tries + d.unresolvedTries
 }
 
 // dropPendingDecoys drops the pending decoys and returns their domain queues.

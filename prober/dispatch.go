@@ -54,13 +54,18 @@ func (q *readyQueue) assignConnection(class budget.Class, now time.Time) (ok boo
 	hq := q.ready[class].pop()
 	hq.ready[class] = false
 	if class == budget.Single && hq.queued[budget.Single] > 0 {
-		q.expedite(hq)
+		for _, t := range hq.waitingAdmission {
+			if q.prober.gate.Expedite(t) {
+				break // one session passes the admission gate at once
+			}
+		}
 	}
 	switch {
 	case !hq.needsSession(class, q):
 		q.removeHostIfEmpty(hq)
 		return true, 0
-	case q.wakeIdle(hq):
+	case len(hq.idle) > 0:
+		q.wakeIdle(hq.idle[len(hq.idle)-1])
 		if hq.needsSession(class, q) {
 			q.scheduleHost(hq, class)
 		}
@@ -86,24 +91,14 @@ func (q *readyQueue) assignConnection(class budget.Class, now time.Time) (ok boo
 // needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
 // one if the waiting probes are more than worthConnection for each that there is.
 func (hq *hostQueue) needsSession(class budget.Class, q *readyQueue) bool {
-	work := hq.waitingCount()
-	switch class {
-	case budget.ShortJob:
-		if hq.queued[budget.ShortJob]+hq.pendingDecoysFor(budget.ShortJob) == 0 {
-			return false // the others have their own ring
-		}
-	case budget.Single:
-		work = hq.queued[budget.Single] + hq.pendingDecoysFor(budget.Single)
+	work := hq.waiting(class)
+	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
+		work = hq.waitingCount()
 	}
 	if work == 0 || hq.blocked && class <= hq.deniedPriority {
 		return false
 	}
 	return len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection(q)
-}
-
-// pendingDecoysFor counts the pending decoys of a priority.
-func (hq *hostQueue) pendingDecoysFor(class budget.Class) int {
-	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
 }
 
 // worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
@@ -140,23 +135,10 @@ func boundedBy(n int, limits ...int) int {
 	return n
 }
 
-// wakeIdle wakes an idle session of the host queue; false if there is none.
-func (q *readyQueue) wakeIdle(hq *hostQueue) bool {
-	if len(hq.idle) == 0 {
-		return false
-	}
-	s := hq.idle[len(hq.idle)-1]
-	q.takeIdle(s)
-	s.wake <- struct{}{} // has room: a session is idle once
-	return true
-}
-
-// expedite admits a session of the host queue at the admission gate at once: a single call waits for it.
-func (q *readyQueue) expedite(hq *hostQueue) {
-	for _, t := range hq.waitingAdmission {
-		if q.prober.gate.Expedite(t) {
-			return
-		}
+// wakeIdle wakes a session if it is idle.
+func (q *readyQueue) wakeIdle(s *session) {
+	if q.takeIdle(s) {
+		s.wake <- struct{}{} // has room: a session is idle once
 	}
 }
 
@@ -188,9 +170,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		return false
 	}
 	if q.budget.Limits.Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
-		if !q.willBeServed(hq) {
-			q.makeRoom(hq)
-		}
+		q.makeRoom(hq)
 		return false
 	}
 	if n, d := q.budget.Room(&budget.Conn{}, class, now); n == 0 {
@@ -198,7 +178,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		return false
 	}
 	if d := q.budget.ReserveConnect(class, now); d.Denied {
-		if d.Until.IsZero() && !q.willBeServed(hq) {
+		if d.Until.IsZero() {
 			q.makeRoom(hq)
 		}
 		q.awaitBudget(d, now)
@@ -208,38 +188,29 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		q.budget.CancelConnect()
 		return false
 	}
-	if !q.launchSession(hq, class, now) {
-		q.budget.CancelConnect()
-		q.prober.slots.Release()
-		return false
-	}
-	hq.sessions++
-	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
-	q.sessions++
-	return true
-}
-
-// launchSession starts a session for which queue and node have room. The source may still refuse it (quarantine, trial interval).
-func (q *readyQueue) launchSession(hq *hostQueue, class budget.Class, now time.Time) bool {
 	s := newSession(q, hq, class)
 	wait, nextTrial := q.source.TryAt(q.key.route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
-	if now.Before(wait) {
+	if s.nextTrial = nextTrial; now.Before(wait) { // the source refuses it: quarantine, trial interval
 		q.armTimer(wait, now)
-		return false
+	} else if q.attach(s, hq.addr); q.prober.spawn(s.run) {
+		hq.sessions++
+		hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
+		q.sessions++
+		return true
 	}
-	s.nextTrial = nextTrial
-	q.attach(s, hq.addr)
-	if !q.prober.spawn(s.run) {
-		q.detach(s)
-		return false
-	}
-	return true
+	q.detach(s)
+	q.budget.CancelConnect()
+	q.prober.slots.Release()
+	return false
 }
 
-// makeRoom frees a connection for a host queue if all are taken: an idle session of another one closes at once, a busy one
-// soon, and one that expects requests at its address after its linger time.
+// makeRoom frees a connection for a host queue to which no session will come: an idle session of another one closes at once, a
+// busy one soon, and one that expects requests at its address after its linger time.
 func (q *readyQueue) makeRoom(hq *hostQueue) {
-	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.singleWaits()
+	if q.willBeServed(hq) {
+		return
+	}
+	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.waiting(budget.Single) > 0
 	if q.idleCount == 0 {
 		return
 	}
@@ -258,9 +229,8 @@ func (q *readyQueue) makeRoom(hq *hostQueue) {
 
 // closeIdle ends an idle session.
 func (q *readyQueue) closeIdle(s *session) {
-	q.takeIdle(s)
 	s.closing = true
-	s.wake <- struct{}{}
+	q.wakeIdle(s)
 }
 
 // awaitBudget makes sure that the queue is woken when a denial may have ended.
@@ -355,14 +325,4 @@ func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
 		}
 	}
 	q.removeHostIfEmpty(hq)
-}
-
-// unblock is called by an address limit that has room again. It reports that a session of the host queue will use it.
-func (q *readyQueue) unblock(hq *hostQueue, now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.endBlock(hq)
-	busy := hq.sessions - len(hq.idle)
-	q.dispatch(now)
-	return hq.sessions-len(hq.idle) > busy
 }

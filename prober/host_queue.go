@@ -18,38 +18,20 @@ type ring[T any] struct {
 }
 
 func (r *ring[T]) push(v T) {
-	r.grow()
+	if r.n == len(r.items) {
+		grown := make([]T, max(4, 2*r.n))
+		copy(grown[copy(grown, r.items[r.head:]):], r.items[:r.head])
+		r.items, r.head = grown, 0
+	}
 	r.items[(r.head+r.n)%len(r.items)] = v
 	r.n++
 }
 
-// pushFront adds v before the oldest.
-func (r *ring[T]) pushFront(v T) {
-	r.grow()
-	r.head = (r.head + len(r.items) - 1) % len(r.items)
-	r.items[r.head] = v
-	r.n++
-}
-
-// grow makes room for one more.
-func (r *ring[T]) grow() {
-	if r.n < len(r.items) {
-		return
-	}
-	grown := make([]T, max(4, 2*r.n))
-	for i := range r.n {
-		grown[i] = r.items[(r.head+i)%len(r.items)]
-	}
-	r.items, r.head = grown, 0
-}
-
 // pop removes the oldest; the ring must not be empty.
 func (r *ring[T]) pop() T {
-	var zero T
 	v := r.items[r.head]
-	r.items[r.head] = zero
-	r.head = (r.head + 1) % len(r.items)
-	if r.n--; r.n == 0 {
+	clear(r.items[r.head : r.head+1])
+	if r.head, r.n = (r.head+1)%len(r.items), r.n-1; r.n == 0 {
 		*r = ring[T]{}
 	}
 	return v
@@ -60,11 +42,8 @@ func (r *ring[T]) peek() T { return r.items[r.head] }
 // moveLastToFront puts the newest before the oldest; the ring must not be empty.
 func (r *ring[T]) moveLastToFront() {
 	last := (r.head + r.n - 1) % len(r.items)
-	v := r.items[last]
-	var zero T
-	r.items[last] = zero
-	r.n--
-	r.pushFront(v)
+	r.head = (r.head + len(r.items) - 1) % len(r.items)
+	r.items[r.head], r.items[last] = r.items[last], r.items[r.head] // the same place in a full ring, else the first was free
 }
 
 // removeFrom takes v out of a ring; the others keep their order.
@@ -138,15 +117,7 @@ func hostQueueKey(host string, hosts []string) string {
 	if len(hosts) == 1 {
 		return host
 	}
-	n := len(host)
-	for _, h := range hosts {
-		n += 1 + len(h)
-	}
-	key := append(make([]byte, 0, n), host...)
-	for _, h := range hosts {
-		key = append(append(key, ' '), h...)
-	}
-	return string(key)
+	return host + " " + strings.Join(hosts, " ")
 }
 
 // mxSetOf is the MX set in a host queue's key.
@@ -183,32 +154,24 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 
 // enqueue adds a probe to its domain queue, or to retryFirst if it has lost a connection.
 func (q *readyQueue) enqueue(p *probe, dq *domainQueue, front bool) {
+	hq, class := dq.hostQueue, p.priority
 	p.domainQueue = dq
-	dq.hostQueue.queued[p.priority]++
-	q.queued[p.priority]++
-	list := &dq.queues[p.priority]
+	hq.queued[class]++
+	q.queued[class]++
+	list := &dq.queues[class]
 	if p.connectionLosses > 0 {
-		list = &dq.hostQueue.retryFirst
+		list = &hq.retryFirst
 		dq.retryFirstCount++
+	} else if !dq.scheduled[class] {
+		dq.scheduled[class] = true
+		hq.domains[class].push(dq)
 	}
 	if front {
 		list.pushFront(p)
 	} else {
 		list.push(p)
 	}
-	if p.connectionLosses > 0 {
-		q.scheduleHost(dq.hostQueue, p.priority)
-		return
-	}
-	q.scheduleDomain(dq, p.priority)
-}
-
-func (q *readyQueue) scheduleDomain(dq *domainQueue, class budget.Class) {
-	if !dq.scheduled[class] {
-		dq.scheduled[class] = true
-		dq.hostQueue.domains[class].push(dq)
-	}
-	q.scheduleHost(dq.hostQueue, class)
+	q.scheduleHost(hq, class)
 }
 
 func (q *readyQueue) scheduleHost(hq *hostQueue, class budget.Class) {
@@ -236,14 +199,19 @@ func (q *readyQueue) dequeue(p *probe) {
 	p.inList.remove(p)
 }
 
-// waitingCount counts the waiting probes and decoys of a host queue.
-func (hq *hostQueue) waitingCount() int {
-	return hq.queued[budget.LongJob] + hq.queued[budget.ShortJob] + hq.queued[budget.Single] + hq.pendingDecoyCount()
+// waiting counts the waiting probes and decoys of a priority.
+func (hq *hostQueue) waiting(class budget.Class) int {
+	return hq.queued[class] + hq.pendingDecoysFor(class)
 }
 
-// singleWaits reports a single call that waits to be asked, or for its decoy.
-func (hq *hostQueue) singleWaits() bool {
-	return hq.queued[budget.Single]+hq.pendingDecoysFor(budget.Single) > 0
+// waitingCount counts those of all priorities.
+func (hq *hostQueue) waitingCount() int {
+	return hq.waiting(budget.LongJob) + hq.waiting(budget.ShortJob) + hq.waiting(budget.Single)
+}
+
+// pendingDecoysFor counts the pending decoys of a priority.
+func (hq *hostQueue) pendingDecoysFor(class budget.Class) int {
+	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
 }
 
 // removeIfEmpty removes a domain queue that is not used, and with the last one its host queue.
@@ -255,18 +223,14 @@ func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
 	if q.domainQueues[k] != dq {
 		return
 	}
-	if delete(q.domainQueues, k); len(q.domainQueues) == 0 {
-		q.domainQueues = nil // of 50,000 queues, few have more than one
-	}
+	unset(&q.domainQueues, k)
 	dq.hostQueue.domainCount--
 	q.removeHostIfEmpty(dq.hostQueue)
 }
 
 func (q *readyQueue) removeHostIfEmpty(hq *hostQueue) {
 	if hq.domainCount == 0 && hq.sessions == 0 && hq.ready == [budget.NumClasses]bool{} && !hq.blocked && q.hostQueues[hq.key] == hq {
-		if delete(q.hostQueues, hq.key); len(q.hostQueues) == 0 {
-			q.hostQueues = nil
-		}
+		unset(&q.hostQueues, hq.key)
 		q.withdrawRequest(hq)
 	}
 }

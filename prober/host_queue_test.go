@@ -10,7 +10,7 @@ import (
 	"probity/prober/budget"
 )
 
-// TestRing compares a ring with a slice: push adds at the end, pushFront at the front.
+// TestRing compares a ring with a slice: push adds at the end, moveLastToFront makes the newest the oldest.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r ring[int]
@@ -21,7 +21,8 @@ func TestRing(t *testing.T) {
 				r.push(i)
 				want = append(want, i)
 			case 2:
-				r.pushFront(i)
+				r.push(i)
+				r.moveLastToFront()
 				want = slices.Insert(want, 0, i)
 			default:
 				if len(want) > 0 {

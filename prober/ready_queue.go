@@ -75,6 +75,13 @@ func set[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
+// unset deletes a key, and with the last one the map.
+func unset[K comparable, V any](m *map[K]V, key K) {
+	if delete(*m, key); len(*m) == 0 {
+		*m = nil
+	}
+}
+
 // failure is how a session with a host failed before any recipient was named, and until when that holds.
 type failure struct {
 	sighting engine.Sighting
@@ -345,9 +352,4 @@ func (q *readyQueue) connectDisabled(now time.Time) bool {
 // connection decides instead: see openConnection.
 func (q *readyQueue) quarantined(now time.Time) bool {
 	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.source.Quarantined(now))
-}
-
-// idle reports a ready queue that holds nothing but its budgets. The mutex is held.
-func (q *readyQueue) idle() bool {
-	return q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
 }

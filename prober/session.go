@@ -155,7 +155,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			return false
 		}
 		s.highLatency = s.queue.highLatency()
-		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
+		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.waiting(budget.Single) == 0 {
 			s.queue.handOverNext(s, now)
 		}
 		d := s.queue.fillTransaction(s, now)

@@ -214,7 +214,7 @@ func (q *readyQueue) handOver(s *session, hq *hostQueue, now time.Time) {
 	}
 	s.hostQueue, s.answered, s.transactionsBefore, s.pool.handedOverAt = hq, false, s.used.Transactions, now
 	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
-	q.singleWaiting = q.singleWaiting && !hq.singleWaits()
+	q.singleWaiting = q.singleWaiting && hq.waiting(budget.Single) == 0
 	q.scheduleNeeded(old)
 }
 
@@ -238,7 +238,7 @@ func (q *readyQueue) handOverIdle(hq *hostQueue, class budget.Class, now time.Ti
 // willBeServed reports a host queue to which some session will come. A single call does not wait for that.
 func (q *readyQueue) willBeServed(hq *hostQueue) bool {
 	pool := q.poolOf(hq)
-	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.hasRetryFirst() && !hq.singleWaits()
+	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.hasRetryFirst() && hq.waiting(budget.Single) == 0
 }
 
 // sharedWaiter is a host queue that waits for the sessions at its address, and since when.

@@ -23,16 +23,13 @@ import (
 // An accepted decoy is an acceptance like any other (suspect_decoy.go): what one has shown without suspicion, or
 // before a refusal, stays.
 
-// mayAcceptSilently reports a receiver that may accept without checking: one that is known to, and any unknown one.
-func (q *readyQueue) mayAcceptSilently() bool { return q.unknownProvider || q.provider.AcceptsSilently }
-
 // updateSuspicion records whether this hour's refusals, over the route or at the address, bring the host under suspicion, or
 // would if all recipients in flight were refused; and the last refusal of this transaction. The mutex is held.
 func (rh *replyHandler) updateSuspicion() {
 	q, hq := rh.l, rh.s.hostQueue
 	limit := q.provider.Limits.RefusalsPerHour / 2
-	if !q.mayAcceptSilently() || limit == 0 {
-		return
+	if !q.unknownProvider && !q.provider.AcceptsSilently || limit == 0 {
+		return // it is known not to accept without checking
 	}
 	settled, _ := q.budget.Refusals(rh.now)
 	others := 0
@@ -65,12 +62,6 @@ func (hq *hostQueue) recipientsInFlight() (n int) {
 	return n
 }
 
-// earlierInFlight reports recipients in flight that were sent before the probe's acceptance was received; one of them may have
-// been refused first. The groups are in the order of their counts.
-func (hq *hostQueue) earlierInFlight(p *probe) bool {
-	return hq.overWithInFlight && len(hq.inFlightGroups) > 0 && hq.inFlightGroups[0].answersAtSend < p.lastAnswer
-}
-
 // suspicion says whether the host may have accepted without checking when an acceptance was received.
 type suspicion uint8
 
@@ -79,9 +70,6 @@ const (
 	suspicionLow                   // only if the recipients in flight had been refused by then
 	suspicionHigh                  // yes
 )
-
-// forEngine is the same as the engine's type.
-func (s suspicion) forEngine() engine.Suspicion { return engine.Suspicion(s) }
 
 func (hq *hostQueue) suspicion() suspicion {
 	switch {
@@ -110,6 +98,9 @@ func (q *readyQueue) pastConfirming(p *probe, now time.Time) bool {
 // isConfirmed reports that what the domain queue's decoy has shown may be used with the acceptance of a probe.
 func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool {
 	hq := dq.hostQueue
+	// Recipients in flight that were sent before the acceptance was received: one of them may have been refused first. The groups
+	// are in the order of their counts.
+	earlier := hq.overWithInFlight && len(hq.inFlightGroups) > 0 && hq.inFlightGroups[0].answersAtSend < p.lastAnswer
 	switch {
 	case dq.decoy.suspectAt != 0:
 		return false
@@ -121,7 +112,7 @@ func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool 
 		return true
 	case hq.overWithOthers:
 		p.suspicion = suspicionHigh
-	case p.suspicion == suspicionLow && !hq.earlierInFlight(p):
+	case p.suspicion == suspicionLow && !earlier:
 		p.suspicion = suspicionNone
 		return true
 	}
@@ -141,7 +132,9 @@ func (q *readyQueue) leaveUnconfirmed(p *probe, dq *domainQueue) {
 }
 
 // resolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
-// A probe that only waits for replies in flight is not unconfirmed yet. The mutex is held.
+// A probe that only waits for replies in flight is not unconfirmed yet. Then it releases the probes that wait for a refusal after
+// an accepted decoy (suspect_decoy.go) if none can be expected: nothing more is asked or in flight at the host, it accepts
+// without checking, or a single call waits. The mutex is held.
 func (rh *replyHandler) resolveUnconfirmed() {
 	hq := rh.s.hostQueue
 	if len(hq.unconfirmed) == 0 {
@@ -171,7 +164,15 @@ func (rh *replyHandler) resolveUnconfirmed() {
 	default:
 		rh.unconfirmed, rh.unconfirmedAt = unconfirmed, first
 	}
-	rh.giveUpUnconfirmed()
+	for _, dq := range slices.Clone(hq.unconfirmed) {
+		class := dq.decoy.priority()
+		if dq.decoy.suspectAt == 0 || rh.becameAcceptAll == nil && class != budget.Single && (!hq.noTargetLeft(class) || hq.pendingDecoyCount()+len(hq.inFlightGroups) > 0) {
+			continue
+		}
+		dq.decoy.discard(rh.now)
+		rh.releaseConfirmed(dq)
+		hq.unconfirmed = slices.DeleteFunc(hq.unconfirmed, func(other *domainQueue) bool { return other == dq })
+	}
 }
 
 // noTargetLeft reports that no target is left that may soon be refused for the unconfirmed acceptances, the highest of which

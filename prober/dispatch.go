@@ -95,10 +95,8 @@ func (hq *hostQueue) needsSession(class budget.Class, q *readyQueue) bool {
 	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
 		work = hq.waitingCount()
 	}
-	if work == 0 || hq.blocked && class <= hq.deniedPriority {
-		return false
-	}
-	return len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection(q)
+	blocked := hq.blocked && class <= hq.deniedPriority
+	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection(q))
 }
 
 // worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
@@ -144,13 +142,12 @@ func (q *readyQueue) wakeIdle(s *session) {
 
 // takeIdle removes a session from the idle ones; false if it was not idle.
 func (q *readyQueue) takeIdle(s *session) bool {
-	i := slices.Index(s.hostQueue.idle, s)
-	if i < 0 {
+	if !slices.Contains(s.hostQueue.idle, s) {
 		return false
 	}
-	s.hostQueue.idle = slices.Delete(s.hostQueue.idle, i, i+1)
-	if pool := s.pool; pool != nil {
-		pool.idle = slices.DeleteFunc(pool.idle, func(other *session) bool { return other == s })
+	s.hostQueue.idle = without(s.hostQueue.idle, s)
+	if s.pool != nil {
+		s.pool.idle = without(s.pool.idle, s)
 	}
 	q.idleCount--
 	return true
@@ -220,17 +217,12 @@ func (q *readyQueue) makeRoom(hq *hostQueue) {
 		}
 		for _, s := range other.idle {
 			if !s.expectsRequests() {
-				q.closeIdle(s)
+				s.closing = true
+				q.wakeIdle(s)
 				return
 			}
 		}
 	}
-}
-
-// closeIdle ends an idle session.
-func (q *readyQueue) closeIdle(s *session) {
-	s.closing = true
-	q.wakeIdle(s)
 }
 
 // awaitBudget makes sure that the queue is woken when a denial may have ended.
@@ -313,7 +305,7 @@ func (q *readyQueue) endBlock(hq *hostQueue) {
 		return
 	}
 	hq.blocked = false
-	q.blocked = slices.DeleteFunc(q.blocked, func(b *hostQueue) bool { return b == hq })
+	q.blocked = without(q.blocked, hq)
 	q.scheduleNeeded(hq)
 }
 

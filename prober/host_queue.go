@@ -19,9 +19,8 @@ type ring[T any] struct {
 
 func (r *ring[T]) push(v T) {
 	if r.n == len(r.items) {
-		grown := make([]T, max(4, 2*r.n))
-		copy(grown[copy(grown, r.items[r.head:]):], r.items[:r.head])
-		r.items, r.head = grown, 0
+		grown := append(make([]T, 0, max(4, 2*r.n)), r.items[r.head:]...)
+		r.items, r.head = append(grown, r.items[:r.head]...)[:cap(grown)], 0
 	}
 	r.items[(r.head+r.n)%len(r.items)] = v
 	r.n++
@@ -58,8 +57,7 @@ func removeFrom[T comparable](r *ring[T], v T) {
 // domainQueue is one domain at one host: its waiting probes and its decoy.
 // Guarded by the queue's mutex.
 type domainQueue struct {
-	domain          string
-	host            string
+	domainQueueKey
 	hostQueue       *hostQueue
 	queues          [budget.NumClasses]probeList
 	scheduled       [budget.NumClasses]bool // in the host queue's ring of that priority
@@ -145,7 +143,7 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 		set(&q.hostQueues, key, hq)
 	}
 	k.domain = strings.Clone(k.domain) // it outlives the row, whose text is shared
-	dq := &domainQueue{domain: k.domain, host: host, hostQueue: hq}
+	dq := &domainQueue{domainQueueKey: k, hostQueue: hq}
 	hq.domainCount++
 	hq.domain = k.domain
 	set(&q.domainQueues, k, dq)
@@ -216,14 +214,11 @@ func (hq *hostQueue) pendingDecoysFor(class budget.Class) int {
 
 // removeIfEmpty removes a domain queue that is not used, and with the last one its host queue.
 func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
-	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 || dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() {
+	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 ||
+		dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() || q.domainQueues[dq.domainQueueKey] != dq {
 		return
 	}
-	k := domainQueueKey{dq.domain, dq.host}
-	if q.domainQueues[k] != dq {
-		return
-	}
-	unset(&q.domainQueues, k)
+	unset(&q.domainQueues, dq.domainQueueKey)
 	dq.hostQueue.domainCount--
 	q.removeHostIfEmpty(dq.hostQueue)
 }

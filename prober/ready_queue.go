@@ -2,6 +2,7 @@ package prober
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,6 +81,11 @@ func unset[K comparable, V any](m *map[K]V, key K) {
 	if delete(*m, key); len(*m) == 0 {
 		*m = nil
 	}
+}
+
+// without takes a value out of a list in place; the others keep their order.
+func without[T comparable](list []T, v T) []T {
+	return slices.DeleteFunc(list, func(other T) bool { return other == v })
 }
 
 // failure is how a session with a host failed before any recipient was named, and until when that holds.
@@ -321,7 +327,8 @@ func (q *readyQueue) drain(now time.Time, out []finishedProbe) []finishedProbe {
 	for _, hq := range q.hostQueues {
 		hq.dropPendingDecoys()
 		for len(hq.idle) > 0 {
-			q.closeIdle(hq.idle[0])
+			hq.idle[0].closing = true
+			q.wakeIdle(hq.idle[0])
 		}
 	}
 	for _, dq := range q.domainQueues {

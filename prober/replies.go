@@ -202,7 +202,16 @@ func (rh *replyHandler) deliverReplies() {
 	}
 	rh.endQuarantineOnReply()
 	if len(s.seen) > 0 {
-		s.noteAnswered()
+		if !s.answered {
+			s.answered = true
+			s.hostQueue.healthy++
+		}
+		if !s.progress {
+			s.progress = true
+			if s.pool != nil {
+				s.pool.healthy++
+			}
+		}
 		q.backoff = 0
 		delete(q.unresponsive, host)
 	} else if s.conn.Unusable() && !s.wasReset {

@@ -339,20 +339,6 @@ func (q *readyQueue) detachSession(s *session) {
 	}
 }
 
-// noteAnswered records that a recipient was answered.
-func (s *session) noteAnswered() {
-	if !s.answered {
-		s.answered = true
-		s.hostQueue.healthy++
-	}
-	if !s.progress {
-		s.progress = true
-		if s.pool != nil {
-			s.pool.healthy++
-		}
-	}
-}
-
 // hostWorks reports that another connection to this host or, if this one was dialled, to its address has received a reply to a
 // recipient.
 func (s *session) hostWorks(hq *hostQueue) bool {

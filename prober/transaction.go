@@ -133,15 +133,19 @@ func (tb *transactionBuilder) domainFits(domain string) bool {
 	return !tb.oneDomain || tb.domain == "" || tb.domain == domain
 }
 
-// addProbe takes a probe out of its queue.
-func (tb *transactionBuilder) addProbe(p *probe) {
-	dq := p.domainQueue
-	tb.l.dequeue(p)
-	p.sends++
+// add adds a recipient with its local part.
+func (tb *transactionBuilder) add(p *probe, dq *domainQueue, class budget.Class, local string) {
 	dq.inFlight++
 	tb.domain = dq.domain
-	tb.s.recipients = append(tb.s.recipients, recipient{p, dq, p.priority == budget.LongJob})
-	tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: dq.domain})
+	tb.s.recipients = append(tb.s.recipients, recipient{p, dq, class == budget.LongJob})
+	tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: local, Domain: dq.domain})
+}
+
+// addProbe takes a probe out of its queue.
+func (tb *transactionBuilder) addProbe(p *probe) {
+	tb.l.dequeue(p)
+	p.sends++
+	tb.add(p, p.domainQueue, p.priority, p.ev.Address.Local())
 }
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain queue that has more goes to the ring's end,
@@ -185,10 +189,7 @@ func (tb *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, n
 		}
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
-		dq.inFlight++
-		tb.domain = dq.domain
-		tb.s.recipients = append(tb.s.recipients, recipient{nil, dq, dq.decoy.priority() == budget.LongJob})
-		tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: decoyLocalPart(tb.s.keyer, dq.domain, now), Domain: dq.domain})
+		tb.add(nil, dq, dq.decoy.priority(), decoyLocalPart(tb.s.keyer, dq.domain, now))
 	}
 }
 

@@ -171,7 +171,7 @@ func (rh *replyHandler) resolveUnconfirmed() {
 		}
 		dq.decoy.discard(rh.now)
 		rh.releaseConfirmed(dq)
-		hq.unconfirmed = slices.DeleteFunc(hq.unconfirmed, func(other *domainQueue) bool { return other == dq })
+		hq.unconfirmed = without(hq.unconfirmed, dq)
 	}
 }
 

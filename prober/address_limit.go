@@ -31,16 +31,12 @@ type addressLimits struct {
 	all map[addressLimitKey]*addressLimit
 }
 
-// limitsOfAddress returns the limits of an unknown route that hold for an address as well.
-func limitsOfAddress(l engine.Limits) engine.Limits {
-	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
-	return l
-}
-
 // acquire finds or makes an address limit and adds a user. It returns nil if addresses have no limits.
 func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr, now time.Time) *addressLimit {
-	limits := limitsOfAddress(src.WarmUpLimits(p.table.Load().Unknown.Limits, now))
-	if limits == (engine.Limits{}) {
+	l := src.WarmUpLimits(p.table.Load().Unknown.Limits, now)
+	// Those of a transaction or connection hold for its route only.
+	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
+	if l == (engine.Limits{}) {
 		return nil
 	}
 	k := addressLimitKey{src.Name, addr}
@@ -55,7 +51,7 @@ func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr,
 	}
 	d := &addressLimit{key: k}
 	// The name is stored: a budget that is not found counts as unused.
-	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(limits, &p.singleCalls, now), &d.mu, d.onRoom)
+	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(l, &p.singleCalls, now), &d.mu, d.onRoom)
 	if err := d.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}
@@ -99,7 +95,7 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 		return true
 	}
 	q.mu.Lock()
-	q.block(s.hostQueue, s.priority, noRoom.Until, now)
+	s.hostQueue.block(s.priority, noRoom.Until, now)
 	q.mu.Unlock()
 	least := s.priority
 	d.mu.Lock()
@@ -192,7 +188,7 @@ func (d *addressLimit) offerRoom(least budget.Class, now time.Time) {
 			return
 		}
 		q.mu.Lock()
-		q.endBlock(hq)
+		hq.endBlock()
 		busy := hq.sessions - len(hq.idle)
 		q.dispatch(now)
 		used := hq.sessions-len(hq.idle) > busy

@@ -231,7 +231,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 		set(&q.down, hq.host, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
 	}
 	if out = q.drainQueues(hq, now, out); len(s.recipients) == 0 { // else the recipients have counted it
-		out = q.failDecoys(s, hq, seen.Event, now, out)
+		out = hq.failDecoys(s, seen.Event, now, out)
 	}
 	return out
 }

@@ -61,47 +61,48 @@ func (q *readyQueue) assignConnection(class budget.Class, now time.Time) (ok boo
 		}
 	}
 	switch {
-	case !hq.needsSession(class, q):
-		q.removeHostIfEmpty(hq)
+	case !hq.needsSession(class):
+		hq.removeIfEmpty()
 		return true, 0
 	case len(hq.idle) > 0:
 		q.wakeIdle(hq.idle[len(hq.idle)-1])
-		if hq.needsSession(class, q) {
-			q.scheduleHost(hq, class)
+		if hq.needsSession(class) {
+			hq.schedule(class)
 		}
 		return true, 0
-	case q.awaitLookup(hq, class, now), q.waitForShared(hq, class, now):
+	case q.awaitLookup(hq, class, now), q.shared.wait(hq, class, now):
 		return true, 0
 	case !q.openConnection(hq, class, now):
-		if hq.sessions == 0 && q.willBeServed(hq) {
-			q.addSharedWaiter(hq, class, now)
+		if hq.sessions == 0 && q.shared.willBeServed(hq) {
+			q.shared.addWaiter(hq, class, now)
 			return true, 0
 		}
-		if q.scheduleHost(hq, class); hq.sessions == 0 {
+		if hq.schedule(class); hq.sessions == 0 {
 			q.ready[class].moveLastToFront() // it is the next to get a connection
 		}
 		return false, 0
-	case !hq.needsSession(class, q):
+	case !hq.needsSession(class):
 		return true, 0
 	}
-	q.scheduleHost(hq, class)
+	hq.schedule(class)
 	return true, 1
 }
 
 // needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
 // one if the waiting probes are more than worthConnection for each that there is.
-func (hq *hostQueue) needsSession(class budget.Class, q *readyQueue) bool {
+func (hq *hostQueue) needsSession(class budget.Class) bool {
 	work := hq.waiting(class)
 	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
 		work = hq.waitingCount()
 	}
 	blocked := hq.blocked && class <= hq.deniedPriority
-	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection(q))
+	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
 }
 
 // worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
 // as one connection answered.
-func (hq *hostQueue) worthConnection(q *readyQueue) int {
+func (hq *hostQueue) worthConnection() int {
+	q := hq.queue
 	if hq.answeredBeforeClose > 0 && q.latency.IsHigh() {
 		return min(hq.answeredBeforeClose, q.worthConnection())
 	}
@@ -189,13 +190,13 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 	wait, nextTrial := q.source.TryAt(q.key.route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
 	if s.nextTrial = nextTrial; now.Before(wait) { // the source refuses it: quarantine, trial interval
 		q.armTimer(wait, now)
-	} else if q.attach(s, hq.addr); q.prober.spawn(s.run) {
+	} else if q.shared.attach(s, hq.addr); q.prober.spawn(s.run) {
 		hq.sessions++
 		hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
 		q.sessions++
 		return true
 	}
-	q.detach(s)
+	q.shared.detach(s)
 	q.budget.CancelConnect()
 	q.prober.slots.Release()
 	return false
@@ -204,7 +205,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 // makeRoom frees a connection for a host queue to which no session will come: an idle session of another one closes at once, a
 // busy one soon, and one that expects requests at its address after its linger time.
 func (q *readyQueue) makeRoom(hq *hostQueue) {
-	if q.willBeServed(hq) {
+	if q.shared.willBeServed(hq) {
 		return
 	}
 	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.waiting(budget.Single) > 0
@@ -257,10 +258,10 @@ func (q *readyQueue) onTimer() {
 		if now.Before(hq.blockedUntil) {
 			q.armTimer(hq.blockedUntil, now)
 		} else {
-			q.endBlock(hq)
+			hq.endBlock()
 		}
 	}
-	q.endSharedWaits(now)
+	q.shared.endWaits(now)
 	q.dispatch(now)
 }
 
@@ -285,36 +286,36 @@ func (q *readyQueue) pause(until time.Time) {
 	}
 }
 
-// block keeps a host queue from starting sessions for a priority and those below, until its address limit has room or until
+// block keeps it from starting sessions for a priority and those below, until its address limit has room or until
 // a time; the zero time if only the address limit can tell when.
-func (q *readyQueue) block(hq *hostQueue, class budget.Class, until, now time.Time) {
+func (hq *hostQueue) block(class budget.Class, until, now time.Time) {
 	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
 		until = now.Add(maxAddressWait)
 	}
 	hq.blockedUntil, hq.deniedPriority = until, class
 	if !hq.blocked {
 		hq.blocked = true
-		q.blocked = append(q.blocked, hq)
+		hq.queue.blocked = append(hq.queue.blocked, hq)
 	}
-	q.armTimer(until, now)
+	hq.queue.armTimer(until, now)
 }
 
-// endBlock ends a host queue's wait for its address limit.
-func (q *readyQueue) endBlock(hq *hostQueue) {
+// endBlock ends its wait for its address limit.
+func (hq *hostQueue) endBlock() {
 	if !hq.blocked {
 		return
 	}
 	hq.blocked = false
-	q.blocked = without(q.blocked, hq)
-	q.scheduleNeeded(hq)
+	hq.queue.blocked = without(hq.queue.blocked, hq)
+	hq.queue.scheduleNeeded(hq)
 }
 
 // scheduleNeeded schedules a host queue in each priority in which it needs a session.
 func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
 	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		if hq.needsSession(class, q) {
-			q.scheduleHost(hq, class)
+		if hq.needsSession(class) {
+			hq.schedule(class)
 		}
 	}
-	q.removeHostIfEmpty(hq)
+	hq.removeIfEmpty()
 }

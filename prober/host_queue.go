@@ -68,6 +68,7 @@ type domainQueue struct {
 
 // hostQueue is all domain queues of one host of one MX set: what one connection serves at a time. Guarded by the queue's mutex.
 type hostQueue struct {
+	queue         *readyQueue
 	key           string
 	host          string
 	domain        string // of the domain queue made last
@@ -139,7 +140,7 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 	key := hostQueueKey(host, ev.Route.Hosts)
 	hq := q.hostQueues[key]
 	if hq == nil {
-		hq = &hostQueue{key: key, host: host}
+		hq = &hostQueue{queue: q, key: key, host: host}
 		set(&q.hostQueues, key, hq)
 	}
 	k.domain = strings.Clone(k.domain) // it outlives the row, whose text is shared
@@ -169,18 +170,19 @@ func (q *readyQueue) enqueue(p *probe, dq *domainQueue, front bool) {
 	} else {
 		list.push(p)
 	}
-	q.scheduleHost(hq, class)
+	hq.schedule(class)
 }
 
-func (q *readyQueue) scheduleHost(hq *hostQueue, class budget.Class) {
-	if class != budget.Single && hq.lookedUp.IsZero() && !hq.lookingUp && q.sharesByAddress(hq) {
-		q.queueLookup(hq)
+// schedule puts it into the ring of host queues that may need a session.
+func (hq *hostQueue) schedule(class budget.Class) {
+	if class != budget.Single && hq.lookedUp.IsZero() && !hq.lookingUp && hq.queue.shared.sharesByAddress(hq) {
+		hq.queue.shared.queueLookup(hq)
 	}
 	if !hq.ready[class] {
 		hq.ready[class] = true
-		q.ready[class].push(hq)
+		hq.queue.ready[class].push(hq)
 	}
-	q.request(hq, class)
+	hq.queue.shared.request(hq, class)
 }
 
 // dequeue removes a probe from its queue. Its domain queue stays in the ring until the ring comes to it.
@@ -212,20 +214,21 @@ func (hq *hostQueue) pendingDecoysFor(class budget.Class) int {
 	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
 }
 
-// removeIfEmpty removes a domain queue that is not used, and with the last one its host queue.
-func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
+// removeIfEmpty removes it if it is not used, and with the last one its host queue.
+func (dq *domainQueue) removeIfEmpty() {
 	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 ||
-		dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() || q.domainQueues[dq.domainQueueKey] != dq {
+		dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() || dq.hostQueue.queue.domainQueues[dq.domainQueueKey] != dq {
 		return
 	}
-	unset(&q.domainQueues, dq.domainQueueKey)
+	unset(&dq.hostQueue.queue.domainQueues, dq.domainQueueKey)
 	dq.hostQueue.domainCount--
-	q.removeHostIfEmpty(dq.hostQueue)
+	dq.hostQueue.removeIfEmpty()
 }
 
-func (q *readyQueue) removeHostIfEmpty(hq *hostQueue) {
+func (hq *hostQueue) removeIfEmpty() {
+	q := hq.queue
 	if hq.domainCount == 0 && hq.sessions == 0 && hq.ready == [budget.NumClasses]bool{} && !hq.blocked && q.hostQueues[hq.key] == hq {
 		unset(&q.hostQueues, hq.key)
-		q.withdrawRequest(hq)
+		q.shared.withdrawRequest(hq)
 	}
 }

@@ -28,10 +28,7 @@ type readyQueue struct {
 
 	hostQueues           map[string]*hostQueue
 	domainQueues         map[domainQueueKey]*domainQueue
-	pools                map[netip.Addr]*addressPool         // nil if hosts share no connections
-	lookupQueue          ring[*hostQueue]                    // whose hosts are to be looked up
-	resolvers            int                                 // goroutines that look those hosts up
-	sharedWaiters        ring[sharedWaiter]                  // host queues that wait for a shared connection, oldest first
+	shared               sharedConnections
 	ready                [budget.NumClasses]ring[*hostQueue] // host queues that may need a session
 	down                 map[string]failure
 	unconfirmedFailures  map[string]failedTries   // hosts that may have failed: see needsSecondFailure
@@ -118,8 +115,9 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 	q := &readyQueue{
 		prober: p, key: k, provider: provider, source: src, notBefore: p.quietUntil(provider.Limits)}
 	table := p.table.Load()
+	q.shared.queue = q
 	if q.unknownProvider = provider.ID == table.Unknown.ID; !q.unknownProvider {
-		q.pools = map[netip.Addr]*addressPool{}
+		q.shared.pools = map[netip.Addr]*addressPool{}
 	}
 	wake := q.onWake
 	// The name is stored: a budget that is not found counts as unused.
@@ -159,18 +157,18 @@ func (q *readyQueue) advance(p *probe, now time.Time, front bool, out []finished
 			dq.loadFact(p)
 			known := dq.decoy.usableFor(targetMeaning(&p.ev), q.prober.firstWait(p), now)
 			switch {
-			case known && q.isConfirmed(p, dq, now):
+			case known && dq.isConfirmed(p, now):
 				p.ev.Append(dq.decoy.sighting)
 			case q.quarantined(now):
 				p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
 			case known:
-				q.leaveUnconfirmed(p, dq)
+				dq.leaveUnconfirmed(p)
 				return out
 			default:
-				q.awaitDecoy(p, dq)
+				dq.awaitDecoy(p)
 				return out
 			}
-			q.removeIfEmpty(dq)
+			dq.removeIfEmpty()
 			continue
 		}
 		q.probes--
@@ -248,7 +246,7 @@ func (q *readyQueue) promote(p *probe, class budget.Class, now time.Time) {
 	dq := p.domainQueue
 	if p.inList == &dq.decoy.waiting {
 		p.priority = class
-		q.expediteDecoy(dq, class)
+		dq.expediteDecoy(class)
 	} else {
 		q.dequeue(p)
 		p.priority = class
@@ -268,7 +266,7 @@ func (q *readyQueue) withdraw(p *probe, evenAnswered bool) bool {
 	}
 	q.dequeue(p)
 	q.probes--
-	q.removeIfEmpty(p.domainQueue)
+	p.domainQueue.removeIfEmpty()
 	return true
 }
 
@@ -333,19 +331,19 @@ func (q *readyQueue) drain(now time.Time, out []finishedProbe) []finishedProbe {
 	}
 	for _, dq := range q.domainQueues {
 		if dq.decoy.state != decoyAsking {
-			out = q.releaseWaiters(dq, now, out)
+			out = dq.releaseWaiters(now, out)
 		}
-		q.removeIfEmpty(dq)
+		dq.removeIfEmpty()
 	}
 	return out
 }
 
 // releaseWaiters advances all probes that wait for a decoy which will not be asked. The mutex is held.
-func (q *readyQueue) releaseWaiters(dq *domainQueue, now time.Time, out []finishedProbe) []finishedProbe {
+func (dq *domainQueue) releaseWaiters(now time.Time, out []finishedProbe) []finishedProbe {
 	d := &dq.decoy
 	d.tries, d.unresolvedTries, d.asked = 0, 0, 0
 	for n := d.waiting.n; n > 0; n-- {
-		out = q.advance(d.waiting.pop(), now, false, out)
+		out = dq.hostQueue.queue.advance(d.waiting.pop(), now, false, out)
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	}
 	rh.resolveUnconfirmed()
 	for _, r := range s.recipients {
-		q.removeIfEmpty(r.domainQueue)
+		r.domainQueue.removeIfEmpty()
 	}
 	rh.detectTarpit(now.Sub(began))
 	if s.recordTiming(now.Sub(began), len(s.recipients)-len(o.NoUTF8)) {
@@ -188,7 +188,7 @@ func (rh *replyHandler) deliverReplies() {
 		seen.Subject = engine.SubjectDecoy
 		rh.judgeDecoy(dq, &seen)
 		q.prober.metrics.decoys.Inc()
-		rh.finished = q.deliverDecoy(dq, seen, rh.now, rh.finished)
+		rh.finished = dq.deliverDecoy(seen, rh.now, rh.finished)
 		if dq.decoy.suspectAt == 0 {
 			rh.keepFact(dq)
 		}
@@ -314,13 +314,13 @@ func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAske
 		return
 	case rh.l.connectDisabled(rh.now):
 		d.state = decoyUnknown
-		rh.finished = rh.l.releaseWaiters(dq, rh.now, rh.finished)
+		rh.finished = dq.releaseWaiters(rh.now, rh.finished)
 		return
 	case d.tries < maxDecoyTries && d.asked < maxSends:
-		rh.l.requestDecoy(dq)
+		dq.requestDecoy()
 		return
 	}
-	rh.finished = rh.l.deliverDecoy(dq, unansweredDecoy(dq, e, rh.now), rh.now, rh.finished)
+	rh.finished = dq.deliverDecoy(unansweredDecoy(dq, e, rh.now), rh.now, rh.finished)
 }
 
 // requeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was

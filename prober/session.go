@@ -15,7 +15,7 @@ import (
 // session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
 	queue        *readyQueue
-	hostQueue    *hostQueue   // see readyQueue.handOver for what may change it
+	hostQueue    *hostQueue   // see sharedConnections.handOver for what may change it
 	priority     budget.Class // that it was opened for
 	addressLimit *addressLimit
 	source       *source.Source // the queue's, or the one that reaches IPv6 hosts
@@ -94,7 +94,7 @@ func (s *session) run(soft, hard context.Context) {
 		}
 	}
 	s.releaseAdmission()
-	s.queue.detachSession(s)
+	s.queue.shared.detachSession(s)
 	s.quit(hard)
 }
 
@@ -156,14 +156,14 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		}
 		s.highLatency = s.queue.highLatency()
 		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.waiting(budget.Single) == 0 {
-			s.queue.handOverNext(s, now)
+			s.queue.shared.handOverNext(s, now)
 		}
 		d := s.queue.fillTransaction(s, now)
 		if len(s.recipients) > 0 {
 			s.queue.mu.Unlock()
 			return true
 		}
-		if !d.Denied && s.queue.handOverNext(s, now) {
+		if !d.Denied && s.queue.shared.handOverNext(s, now) {
 			s.queue.mu.Unlock()
 			continue
 		}
@@ -296,7 +296,7 @@ func (s *session) end() {
 		s.hostQueue.healthy--
 	}
 	q.waitingForConnection, q.singleWaiting = false, false
-	q.detach(s)
+	q.shared.detach(s)
 	q.scheduleNeeded(s.hostQueue)
 	p.slots.Release()
 	q.dispatch(now)

@@ -161,7 +161,7 @@ func (tb *transactionBuilder) addProbes(r *ring[*domainQueue], class budget.Clas
 			r.push(dq)
 		} else {
 			dq.scheduled[class] = false
-			tb.l.removeIfEmpty(dq)
+			dq.removeIfEmpty()
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (tb *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, n
 		dq := r.pop()
 		if dq.decoy.waiting.n == 0 { // no probe waits for it any more
 			dq.decoy.state = decoyUnknown
-			tb.l.removeIfEmpty(dq)
+			dq.removeIfEmpty()
 			continue
 		}
 		if !tb.domainFits(dq.domain) {

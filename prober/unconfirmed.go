@@ -95,8 +95,8 @@ func (q *readyQueue) pastConfirming(p *probe, now time.Time) bool {
 	return p.suspicion != suspicionNone && now.After(q.confirmBy(p))
 }
 
-// isConfirmed reports that what the domain queue's decoy has shown may be used with the acceptance of a probe.
-func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool {
+// isConfirmed reports that what the decoy has shown may be used with the acceptance of a probe.
+func (dq *domainQueue) isConfirmed(p *probe, now time.Time) bool {
 	hq := dq.hostQueue
 	// Recipients in flight that were sent before the acceptance was received: one of them may have been refused first. The groups
 	// are in the order of their counts.
@@ -106,7 +106,7 @@ func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool 
 		return false
 	case !dq.decoy.refusesUnknown() || p.suspicion == suspicionNone:
 		return true
-	case q.pastConfirming(p, now):
+	case hq.queue.pastConfirming(p, now):
 		return false
 	case hq.confirmedUpTo >= p.lastAnswer || p.lastAnswer > hq.lastStart && hq.lastRefused > p.lastAnswer:
 		return true
@@ -123,7 +123,7 @@ func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool 
 func (d *decoy) refusesUnknown() bool { return d.sighting.RefusesUnknown() }
 
 // leaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
-func (q *readyQueue) leaveUnconfirmed(p *probe, dq *domainQueue) {
+func (dq *domainQueue) leaveUnconfirmed(p *probe) {
 	p.domainQueue = dq
 	dq.decoy.waiting.push(p)
 	if !slices.Contains(dq.hostQueue.unconfirmed, dq) {
@@ -160,7 +160,7 @@ func (rh *replyHandler) resolveUnconfirmed() {
 	switch {
 	case unconfirmed == 0 || asking:
 	case unconfirmed >= maxUnconfirmed || hq.noTargetLeft(class):
-		rh.l.requestDecoy(first)
+		first.requestDecoy()
 	default:
 		rh.unconfirmed, rh.unconfirmedAt = unconfirmed, first
 	}
@@ -215,7 +215,7 @@ func (rh *replyHandler) releaseConfirmed(dq *domainQueue) {
 		switch {
 		case rh.becameAcceptAll != nil:
 			p.ev.Append(*rh.becameAcceptAll)
-		case rh.l.isConfirmed(p, dq, rh.now):
+		case dq.isConfirmed(p, rh.now):
 			p.ev.Append(dq.decoy.sighting)
 		case rh.l.pastConfirming(p, rh.now):
 			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: rh.l.confirmBy(p)})
@@ -225,5 +225,5 @@ func (rh *replyHandler) releaseConfirmed(dq *domainQueue) {
 		}
 		rh.finished = rh.l.advance(p, rh.now, false, rh.finished)
 	}
-	rh.l.removeIfEmpty(dq)
+	dq.removeIfEmpty()
 }

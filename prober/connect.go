@@ -219,7 +219,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 		return out
 	}
 	out = q.applyAction(s, seen.Reply, seen.Finding, now, out)
-	if s.hostWorks(hq) {
+	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 { // another connection to the host or its address works
 		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}

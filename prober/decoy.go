@@ -45,7 +45,7 @@ func (d *decoy) usableFor(target engine.Meaning, wait time.Duration, now time.Ti
 		return false
 	}
 	age := now.Sub(d.sighting.At)
-	if d.sighting.Deferred() && !d.refusesUnknown() && !isDeferral(target) {
+	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !isDeferral(target) {
 		return age < wait
 	}
 	return age < cache.LifeFact

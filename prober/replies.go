@@ -257,11 +257,11 @@ func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 	if k -= rh.first; a.reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
 		return false
 	}
-	switch {
+	switch x := a.reply.Enhanced; {
 	case closing:
 		rh.finished = rh.l.applyAction(s, a.reply, a.finding, rh.now, rh.finished)
 		return true
-	case tooMany(a.reply):
+	case x.Subject == 5 && x.Detail == 3 || a.reply.Code == 452 && strings.Contains(strings.ToLower(a.reply.Text()), "too many recipients"): // RFC 3463 section 3.6
 		if s.hostQueue.maxRecipients == 0 || k < s.hostQueue.maxRecipients {
 			s.hostQueue.maxRecipients = k
 		}
@@ -275,11 +275,6 @@ func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 	}
 	s.hostQueue.oneDomain = true
 	return true
-}
-
-// tooMany reports 452 4.5.3 (RFC 3463 section 3.6).
-func tooMany(r engine.Reply) bool {
-	return r.Enhanced.Subject == 5 && r.Enhanced.Detail == 3 || r.Code == 452 && strings.Contains(strings.ToLower(r.Text()), "too many recipients")
 }
 
 // dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it

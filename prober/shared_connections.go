@@ -350,9 +350,3 @@ func (sc *sharedConnections) detachSession(s *session) {
 		sc.queue.dispatch(time.Now())
 	}
 }
-
-// hostWorks reports that another connection to this host or, if this one was dialled, to its address has received a reply to a
-// recipient.
-func (s *session) hostWorks(hq *hostQueue) bool {
-	return hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0
-}

@@ -36,7 +36,7 @@ func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
 	hq := dq.hostQueue
 	switch {
 	case seen.Finding.Meaning != engine.Accepted:
-	case hq.overWithOthers && dq.decoy.refusesUnknown():
+	case hq.overWithOthers && dq.decoy.sighting.RefusesUnknown():
 		seen.Finding = silentAcceptance()
 		acceptsAll := *seen
 		rh.becameAcceptAll = &acceptsAll

@@ -104,7 +104,7 @@ func (dq *domainQueue) isConfirmed(p *probe, now time.Time) bool {
 	switch {
 	case dq.decoy.suspectAt != 0:
 		return false
-	case !dq.decoy.refusesUnknown() || p.suspicion == suspicionNone:
+	case !dq.decoy.sighting.RefusesUnknown() || p.suspicion == suspicionNone:
 		return true
 	case hq.queue.pastConfirming(p, now):
 		return false
@@ -118,9 +118,6 @@ func (dq *domainQueue) isConfirmed(p *probe, now time.Time) bool {
 	}
 	return false
 }
-
-// refusesUnknown reports a decoy whose last answer showed that the host refuses unknown recipients.
-func (d *decoy) refusesUnknown() bool { return d.sighting.RefusesUnknown() }
 
 // leaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
 func (dq *domainQueue) leaveUnconfirmed(p *probe) {

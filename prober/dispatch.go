@@ -27,7 +27,9 @@ func (q *readyQueue) dispatch(now time.Time) {
 		}
 		n += more
 	}
-	q.noteShortJob(now)
+	if q.queued[budget.ShortJob] > 0 { // the pacing of long jobs knows of them
+		q.budget.Pacing.RecordShortJob(now)
+	}
 	closedToLong := false // to long jobs
 	for n := q.ready[budget.ShortJob].n + q.ready[budget.LongJob].n; n > 0; n-- {
 		both := q.ready[budget.ShortJob].n > 0 && q.ready[budget.LongJob].n > 0 && !closedToLong

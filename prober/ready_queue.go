@@ -229,13 +229,6 @@ func (q *readyQueue) noteLongBacklog(now time.Time) {
 	q.budget.Pacing.RecordLongBacklog(now)
 }
 
-// noteShortJob tells the pacing of long jobs that rows of short jobs wait. The mutex is held.
-func (q *readyQueue) noteShortJob(now time.Time) {
-	if q.queued[budget.ShortJob] > 0 {
-		q.budget.Pacing.RecordShortJob(now)
-	}
-}
-
 // promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
 func (q *readyQueue) promote(p *probe, class budget.Class, now time.Time) {
 	q.mu.Lock()

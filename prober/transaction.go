@@ -22,7 +22,9 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 	if now.Before(q.notBefore) && !(s.lastTransaction && q.tarpitPause) {
 		return budget.Denial{Denied: true, Until: q.notBefore}
 	}
-	q.noteShortJob(now)
+	if q.queued[budget.ShortJob] > 0 {
+		q.budget.Pacing.RecordShortJob(now)
+	}
 	hq := s.hostQueue
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock() // other queues use it too: held until the room is reserved

@@ -40,8 +40,8 @@ var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/resul
 
 // The most steps that an address may pass, from the request to its answer. The aim is 60.
 const (
-	maxWayOfSingle = 118
-	maxWayOfRow    = 218
+	maxWayOfSingle = 98
+	maxWayOfRow    = 193
 )
 
 // TestWay counts the named functions that one address passes, which was never seen before and whose receiver is met for the

@@ -15,7 +15,6 @@ import (
 type addressLimit struct {
 	mu      sync.Mutex // guards budget, waiting and share
 	budget  budget.Persisted
-	key     addressLimitKey
 	waiting [budget.NumClasses]map[*readyQueue]*hostQueue // queues that found no room, each in one priority
 	share   budget.FairShare                              // between waiting short and long jobs
 	refs    int                                           // guarded by the registry's mutex
@@ -49,7 +48,7 @@ func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr,
 	if known != nil {
 		return known
 	}
-	d := &addressLimit{key: k}
+	d := &addressLimit{}
 	// The name is stored: a budget that is not found counts as unused.
 	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(l, &p.singleCalls, now), &d.mu, d.onRoom)
 	if err := d.budget.Load(p.cfg.Cache, now); err != nil {

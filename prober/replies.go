@@ -108,7 +108,6 @@ type replyHandler struct {
 	facts    []domainFact
 	first    int // index of the first answer of the present transaction
 
-	refusing        bool             // some recipient was refused
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 
 	unconfirmed   int          // unconfirmed acceptances that wait for a target's refusal; no decoy is requested for them

@@ -43,7 +43,7 @@ func (rh *replyHandler) updateSuspicion() {
 	hq.lastStart = q.answersSeen
 	for k, a := range rh.s.seen {
 		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() || a.finding.NamesUnknown {
-			hq.confirmedUpTo, hq.lastRefused, rh.refusing = max(hq.confirmedUpTo, rh.s.answersAtSend), q.answersSeen+uint64(k)+1, true
+			hq.confirmedUpTo, hq.lastRefused = max(hq.confirmedUpTo, rh.s.answersAtSend), q.answersSeen+uint64(k)+1
 		}
 	}
 }

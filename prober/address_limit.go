@@ -15,7 +15,6 @@ import (
 type addressLimit struct {
 	mu      sync.Mutex // guards budget, waiting and share
 	budget  budget.Persisted
-	key     addressLimitKey
 	waiting [budget.NumClasses]map[*readyQueue]*hostQueue // queues that found no room, each in one priority
 	share   budget.FairShare                              // between waiting short and long jobs
 	refs    int                                           // guarded by the registry's mutex
@@ -31,44 +30,38 @@ type addressLimits struct {
 	all map[addressLimitKey]*addressLimit
 }
 
-// limitsOfAddress returns the limits of an unknown route that hold for an address as well.
-func limitsOfAddress(l engine.Limits) engine.Limits {
-	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
-	return l
-}
-
 // acquire finds or makes an address limit and adds a user. It returns nil if addresses have no limits.
 func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr, now time.Time) *addressLimit {
-	limits := limitsOfAddress(src.WarmUpLimits(p.table.Load().Unknown.Limits, now))
-	if limits == (engine.Limits{}) {
+	l := src.WarmUpLimits(p.table.Load().Unknown.Limits, now)
+	// Those of a transaction or connection hold for its route only.
+	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
+	if l == (engine.Limits{}) {
 		return nil
 	}
 	k := addressLimitKey{src.Name, addr}
-	if d := ds.find(k, nil); d != nil {
-		return d
+	ds.mu.Lock()
+	known := ds.all[k]
+	if known != nil {
+		known.refs++
 	}
-	d := &addressLimit{key: k}
+	ds.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	d := &addressLimit{}
 	// The name is stored: a budget that is not found counts as unused.
-	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(limits, &p.singleCalls, now), &d.mu, d.onRoom)
+	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(l, &p.singleCalls, now), &d.mu, d.onRoom)
 	if err := d.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}
-	return ds.find(k, d)
-}
-
-// find returns the address limit, or fresh if there is none, and adds a user.
-func (ds *addressLimits) find(k addressLimitKey, fresh *addressLimit) *addressLimit {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	d := ds.all[k]
-	if d == nil && fresh != nil {
-		d = fresh
+	if known = ds.all[k]; known == nil { // else another session was faster
+		known = d
 		ds.all[k] = d
 	}
-	if d != nil {
-		d.refs++
-	}
-	return d
+	known.refs++
+	return known
 }
 
 func (ds *addressLimits) release(d *addressLimit) {
@@ -77,7 +70,9 @@ func (ds *addressLimits) release(d *addressLimit) {
 	d.refs--
 }
 
-// reserveAddress reserves a connection in the budget of an address. If there is no room, the host queue waits for it.
+// reserveAddress reserves a connection in the budget of an address. If there is no room, the host queue is blocked until there
+// is. It is blocked before it is registered as a waiter, and room is looked for once more after, so that no wake-up is missed.
+// Room that its priority may not use is offered to higher ones: their wake-up may have gone to this host queue.
 func (s *session) reserveAddress(addr netip.Addr) bool {
 	q, p, now := s.queue, s.queue.prober, time.Now()
 	d := p.addressLimits.acquire(p, s.source, addr, now)
@@ -98,10 +93,25 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 		s.addressLimit = d
 		return true
 	}
-	s.awaitAddress(d, noRoom, now)
+	q.mu.Lock()
+	s.hostQueue.block(s.priority, noRoom.Until, now)
+	q.mu.Unlock()
+	least := s.priority
+	d.mu.Lock()
+	d.addWaiter(q, s.hostQueue, s.priority)
+	for noRoom = d.mayConnect(least, now); noRoom.Denied && !noRoom.Lease && least < budget.Single; noRoom = d.mayConnect(least, now) {
+		least++
+	}
+	if noRoom.Lease {
+		p.budgetLog.RequestLease(&d.budget)
+	}
+	d.mu.Unlock()
+	if !noRoom.Denied {
+		d.offerRoom(least, now)
+	}
 	p.addressLimits.release(d)
-	q.prober.metrics.addressWaits.Inc()
-	q.prober.metrics.oldAddressWaits.Inc()
+	p.metrics.addressWaits.Inc()
+	p.metrics.oldAddressWaits.Inc()
 	return false
 }
 
@@ -119,28 +129,6 @@ func (d *addressLimit) mayConnect(class budget.Class, now time.Time) budget.Deni
 		return noRoom
 	}
 	return d.budget.MayConnect(class, now)
-}
-
-// awaitAddress blocks the host queue until the address limit has room. It blocks before it registers as a waiter and checks
-// once more after, so that no wake-up is missed. Room that its priority may not use is offered to higher ones: their wake-up
-// may have gone to this host queue.
-func (s *session) awaitAddress(d *addressLimit, noRoom budget.Denial, now time.Time) {
-	q, least := s.queue, s.priority
-	q.mu.Lock()
-	q.block(s.hostQueue, s.priority, noRoom.Until, now)
-	q.mu.Unlock()
-	d.mu.Lock()
-	d.addWaiter(q, s.hostQueue, s.priority)
-	for noRoom = d.mayConnect(least, now); noRoom.Denied && !noRoom.Lease && least < budget.Single; noRoom = d.mayConnect(least, now) {
-		least++
-	}
-	if noRoom.Lease {
-		q.prober.budgetLog.RequestLease(&d.budget)
-	}
-	d.mu.Unlock()
-	if !noRoom.Denied {
-		d.offerRoom(least, now)
-	}
 }
 
 // addWaiter records that a host queue of a ready queue waits for room. The mutex is held.
@@ -174,32 +162,38 @@ func (d *addressLimit) connectionClosed(now time.Time) {
 // onRoom wakes one waiting ready queue that can use the room.
 func (d *addressLimit) onRoom(now time.Time) { d.offerRoom(budget.LongJob, now) }
 
-// offerRoom wakes one ready queue that waits in this priority or a higher one and can use the room. A queue that cannot use
-// it passes it on once, to waiters of higher priority.
+// offerRoom wakes one ready queue that waits in this priority or a higher one and can use the room: single calls first, then
+// short and long jobs by their share. A queue that cannot use it passes it on once, to waiters of higher priority.
 func (d *addressLimit) offerRoom(least budget.Class, now time.Time) {
-	for q, hq := d.nextWaiter(least); q != nil; q, hq = d.nextWaiter(least) {
-		if q.unblock(hq, now) {
+	for {
+		d.mu.Lock()
+		class, shorts := budget.Single, len(d.waiting[budget.ShortJob]) > 0
+		if len(d.waiting[budget.Single]) == 0 {
+			both := shorts && len(d.waiting[budget.LongJob]) > 0 && least == budget.LongJob
+			if class = d.share.Next(both, shorts); both {
+				d.share.Record(class, 1)
+			}
+		}
+		var q *readyQueue
+		var hq *hostQueue
+		if class >= least {
+			for q, hq = range d.waiting[class] {
+				delete(d.waiting[class], q)
+				break
+			}
+		}
+		d.mu.Unlock()
+		if q == nil {
+			return
+		}
+		q.mu.Lock()
+		hq.endBlock()
+		busy := hq.sessions - len(hq.idle)
+		q.dispatch(now)
+		used := hq.sessions-len(hq.idle) > busy
+		q.mu.Unlock()
+		if used {
 			return
 		}
 	}
-}
-
-// nextWaiter removes and returns the next waiter: single calls first, then short and long jobs by their share.
-func (d *addressLimit) nextWaiter(least budget.Class) (*readyQueue, *hostQueue) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	class, shorts := budget.Single, len(d.waiting[budget.ShortJob]) > 0
-	if len(d.waiting[budget.Single]) == 0 {
-		both := shorts && len(d.waiting[budget.LongJob]) > 0 && least == budget.LongJob
-		if class = d.share.Next(both, shorts); both {
-			d.share.Record(class, 1)
-		}
-	}
-	if class >= least {
-		for q, hq := range d.waiting[class] {
-			delete(d.waiting[class], q)
-			return q, hq
-		}
-	}
-	return nil, nil
 }

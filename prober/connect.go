@@ -178,7 +178,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 		return out
 	}
 	out = q.applyAction(s, seen.Reply, seen.Finding, now, out)
-	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 {
+	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 { // another connection to the host or its address works
 		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
@@ -190,7 +190,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 		set(&q.down, hq.host, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
 	}
 	if out = q.drainQueues(hq, now, out); len(s.recipients) == 0 { // else the recipients have counted it
-		out = q.failDecoys(s, hq, seen.Event, now, out)
+		out = hq.failDecoys(s, seen.Event, now, out)
 	}
 	return out
 }

@@ -45,7 +45,7 @@ func (d *decoy) usableFor(target engine.Meaning, wait time.Duration, now time.Ti
 		return false
 	}
 	age := now.Sub(d.sighting.At)
-	if d.sighting.Deferred() && !d.refusesUnknown() && !isDeferral(target) {
+	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !isDeferral(target) {
 		return age < wait
 	}
 	return age < cache.LifeFact
@@ -84,43 +84,37 @@ func (dq *domainQueue) loadFact(p *probe) {
 	}
 }
 
-// awaitDecoy lets a probe wait for the decoy of its domain queue, and requests the decoy unless it is pending or asked.
-func (q *readyQueue) awaitDecoy(p *probe, dq *domainQueue) {
+// awaitDecoy lets a probe wait for the decoy, and requests it unless it is pending or asked.
+func (dq *domainQueue) awaitDecoy(p *probe) {
 	p.domainQueue = dq
 	dq.decoy.waiting.push(p)
 	if !dq.decoy.state.busy() {
-		q.requestDecoy(dq)
+		dq.requestDecoy()
 	} else if p.priority != budget.LongJob {
-		q.expediteDecoy(dq, p.priority)
+		dq.expediteDecoy(p.priority)
 	}
 }
 
 // expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that wait.
-func (q *readyQueue) expediteDecoy(dq *domainQueue, class budget.Class) {
-	switch dq.decoy.state {
-	case decoyPending:
-		dq.hostQueue.expedite(dq, class)
-	case decoyKnown:
-		q.requestDecoy(dq)
-	}
-	q.scheduleHost(dq.hostQueue, class)
-}
-
-// expedite moves a domain queue with a pending decoy to the ring of a higher priority.
-func (hq *hostQueue) expedite(dq *domainQueue, class budget.Class) {
-	if d := &dq.decoy; class > d.ringPriority {
+func (dq *domainQueue) expediteDecoy(class budget.Class) {
+	d, hq := &dq.decoy, dq.hostQueue
+	switch {
+	case d.state == decoyPending && class > d.ringPriority:
 		removeFrom(hq.pendingRing(d), dq)
 		d.ringPriority = class
 		hq.pendingRing(d).push(dq)
+	case d.state == decoyKnown:
+		dq.requestDecoy()
 	}
+	hq.schedule(class)
 }
 
-// requestDecoy makes the decoy of a domain queue pending, with the highest priority of its waiters.
-func (q *readyQueue) requestDecoy(dq *domainQueue) {
+// requestDecoy makes the decoy pending, with the highest priority of its waiters.
+func (dq *domainQueue) requestDecoy() {
 	d := &dq.decoy
 	d.state, d.ringPriority, d.suspectAt = decoyPending, d.priority(), 0
 	dq.hostQueue.pendingRing(d).push(dq)
-	q.scheduleHost(dq.hostQueue, d.ringPriority)
+	dq.hostQueue.schedule(d.ringPriority)
 }
 
 // pendingRing is the ring of a pending decoy.
@@ -131,17 +125,17 @@ func (hq *hostQueue) pendingRing(d *decoy) *ring[*domainQueue] {
 	return &hq.pendingDecoys[d.ringPriority]
 }
 
-// deliverDecoy gives a decoy's sighting to all probes that wait for it. The mutex is held.
-func (q *readyQueue) deliverDecoy(dq *domainQueue, seen engine.Sighting, now time.Time, out []finishedProbe) []finishedProbe {
+// deliverDecoy gives the decoy's sighting to all probes that wait for it. The mutex is held.
+func (dq *domainQueue) deliverDecoy(seen engine.Sighting, now time.Time, out []finishedProbe) []finishedProbe {
 	dq.decoy.state, dq.decoy.sighting, dq.decoy.tries, dq.decoy.unresolvedTries, dq.decoy.asked = decoyKnown, seen, 0, 0, 0
 	for waiting := dq.decoy.waiting.n; waiting > 0; waiting-- {
 		p := dq.decoy.waiting.pop()
-		if !q.isConfirmed(p, dq, now) {
-			q.leaveUnconfirmed(p, dq)
+		if !dq.isConfirmed(p, now) {
+			dq.leaveUnconfirmed(p)
 			continue
 		}
 		p.ev.Append(seen)
-		out = q.advance(p, now, false, out)
+		out = dq.hostQueue.queue.advance(p, now, false, out)
 	}
 	return out
 }
@@ -157,39 +151,33 @@ func unansweredDecoy(dq *domainQueue, e engine.Event, now time.Time) engine.Sigh
 // failDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. The second try
 // comes soon, as a host may refuse a greeting for a moment only and a single call may wait; later ones after failureLife.
 // After maxDecoyTries the waiting probes go on without a reply. The mutex is held.
-func (q *readyQueue) failDecoys(s *session, hq *hostQueue, e engine.Event, now time.Time, out []finishedProbe) []finishedProbe {
+func (hq *hostQueue) failDecoys(s *session, e engine.Event, now time.Time, out []finishedProbe) []finishedProbe {
 	ours := s.dialled && s.source.Health.MayBeOurFault(s.began)
 	pause := minBackoff
 	for _, dq := range hq.dropPendingDecoys() {
 		d := &dq.decoy
-		if d.countFailure(e, ours) != 1 {
+		if e == engine.EventHostServFail {
+			d.unresolvedTries++
+		} else if !ours {
+			d.tries++
+		}
+		if d.tries+d.unresolvedTries != 1 {
 			pause = failureLife
 		}
 		switch {
 		case d.waiting.n == 0:
-			q.removeIfEmpty(dq)
+			dq.removeIfEmpty()
 		case d.tries < maxDecoyTries && d.unresolvedTries < maxUnresolvedTries:
-			q.requestDecoy(dq)
+			dq.requestDecoy()
 		default:
-			out = q.deliverDecoy(dq, unansweredDecoy(dq, e, now), now, out)
-			q.removeIfEmpty(dq)
+			out = dq.deliverDecoy(unansweredDecoy(dq, e, now), now, out)
+			dq.removeIfEmpty()
 		}
 	}
 	if hq.pendingDecoyCount() > 0 {
-		q.block(hq, budget.Single, now.Add(q.scaled(pause)), now)
+		hq.block(budget.Single, now.Add(hq.queue.scaled(pause)), now)
 	}
 	return out
-}
-
-// countFailure counts a failure and returns how many there are now.
-func (d *decoy) countFailure(e engine.Event, ours bool) int {
-	switch {
-	case e == engine.EventHostServFail:
-		d.unresolvedTries++
-	case !ours:
-		d.tries++
-	}
-	return d.tries + d.unresolvedTries
 }
 
 // dropPendingDecoys drops the pending decoys and returns their domain queues.

@@ -27,7 +27,9 @@ func (q *readyQueue) dispatch(now time.Time) {
 		}
 		n += more
 	}
-	q.noteShortJob(now)
+	if q.queued[budget.ShortJob] > 0 { // the pacing of long jobs knows of them
+		q.budget.Pacing.RecordShortJob(now)
+	}
 	closedToLong := false // to long jobs
 	for n := q.ready[budget.ShortJob].n + q.ready[budget.LongJob].n; n > 0; n-- {
 		both := q.ready[budget.ShortJob].n > 0 && q.ready[budget.LongJob].n > 0 && !closedToLong
@@ -54,61 +56,55 @@ func (q *readyQueue) assignConnection(class budget.Class, now time.Time) (ok boo
 	hq := q.ready[class].pop()
 	hq.ready[class] = false
 	if class == budget.Single && hq.queued[budget.Single] > 0 {
-		q.expedite(hq)
+		for _, t := range hq.waitingAdmission {
+			if q.prober.gate.Expedite(t) {
+				break // one session passes the admission gate at once
+			}
+		}
 	}
 	switch {
-	case !hq.needsSession(class, q):
-		q.removeHostIfEmpty(hq)
+	case !hq.needsSession(class):
+		hq.removeIfEmpty()
 		return true, 0
-	case q.wakeIdle(hq):
-		if hq.needsSession(class, q) {
-			q.scheduleHost(hq, class)
+	case len(hq.idle) > 0:
+		q.wakeIdle(hq.idle[len(hq.idle)-1])
+		if hq.needsSession(class) {
+			hq.schedule(class)
 		}
 		return true, 0
-	case q.awaitLookup(hq, class, now), q.waitForShared(hq, class, now):
+	case q.awaitLookup(hq, class, now), q.shared.wait(hq, class, now):
 		return true, 0
 	case !q.openConnection(hq, class, now):
-		if hq.sessions == 0 && q.willBeServed(hq) {
-			q.addSharedWaiter(hq, class, now)
+		if hq.sessions == 0 && q.shared.willBeServed(hq) {
+			q.shared.addWaiter(hq, class, now)
 			return true, 0
 		}
-		if q.scheduleHost(hq, class); hq.sessions == 0 {
+		if hq.schedule(class); hq.sessions == 0 {
 			q.ready[class].moveLastToFront() // it is the next to get a connection
 		}
 		return false, 0
-	case !hq.needsSession(class, q):
+	case !hq.needsSession(class):
 		return true, 0
 	}
-	q.scheduleHost(hq, class)
+	hq.schedule(class)
 	return true, 1
 }
 
 // needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
 // one if the waiting probes are more than worthConnection for each that there is.
-func (hq *hostQueue) needsSession(class budget.Class, q *readyQueue) bool {
-	work := hq.waitingCount()
-	switch class {
-	case budget.ShortJob:
-		if hq.queued[budget.ShortJob]+hq.pendingDecoysFor(budget.ShortJob) == 0 {
-			return false // the others have their own ring
-		}
-	case budget.Single:
-		work = hq.queued[budget.Single] + hq.pendingDecoysFor(budget.Single)
+func (hq *hostQueue) needsSession(class budget.Class) bool {
+	work := hq.waiting(class)
+	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
+		work = hq.waitingCount()
 	}
-	if work == 0 || hq.blocked && class <= hq.deniedPriority {
-		return false
-	}
-	return len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection(q)
-}
-
-// pendingDecoysFor counts the pending decoys of a priority.
-func (hq *hostQueue) pendingDecoysFor(class budget.Class) int {
-	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
+	blocked := hq.blocked && class <= hq.deniedPriority
+	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
 }
 
 // worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
 // as one connection answered.
-func (hq *hostQueue) worthConnection(q *readyQueue) int {
+func (hq *hostQueue) worthConnection() int {
+	q := hq.queue
 	if hq.answeredBeforeClose > 0 && q.latency.IsHigh() {
 		return min(hq.answeredBeforeClose, q.worthConnection())
 	}
@@ -140,35 +136,21 @@ func boundedBy(n int, limits ...int) int {
 	return n
 }
 
-// wakeIdle wakes an idle session of the host queue; false if there is none.
-func (q *readyQueue) wakeIdle(hq *hostQueue) bool {
-	if len(hq.idle) == 0 {
-		return false
-	}
-	s := hq.idle[len(hq.idle)-1]
-	q.takeIdle(s)
-	s.wake <- struct{}{} // has room: a session is idle once
-	return true
-}
-
-// expedite admits a session of the host queue at the admission gate at once: a single call waits for it.
-func (q *readyQueue) expedite(hq *hostQueue) {
-	for _, t := range hq.waitingAdmission {
-		if q.prober.gate.Expedite(t) {
-			return
-		}
+// wakeIdle wakes a session if it is idle.
+func (q *readyQueue) wakeIdle(s *session) {
+	if q.takeIdle(s) {
+		s.wake <- struct{}{} // has room: a session is idle once
 	}
 }
 
 // takeIdle removes a session from the idle ones; false if it was not idle.
 func (q *readyQueue) takeIdle(s *session) bool {
-	i := slices.Index(s.hostQueue.idle, s)
-	if i < 0 {
+	if !slices.Contains(s.hostQueue.idle, s) {
 		return false
 	}
-	s.hostQueue.idle = slices.Delete(s.hostQueue.idle, i, i+1)
-	if pool := s.pool; pool != nil {
-		pool.idle = slices.DeleteFunc(pool.idle, func(other *session) bool { return other == s })
+	s.hostQueue.idle = without(s.hostQueue.idle, s)
+	if s.pool != nil {
+		s.pool.idle = without(s.pool.idle, s)
 	}
 	q.idleCount--
 	return true
@@ -188,9 +170,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		return false
 	}
 	if q.budget.Limits.Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
-		if !q.willBeServed(hq) {
-			q.makeRoom(hq)
-		}
+		q.makeRoom(hq)
 		return false
 	}
 	if n, d := q.budget.Room(&budget.Conn{}, class, now); n == 0 {
@@ -198,7 +178,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		return false
 	}
 	if d := q.budget.ReserveConnect(class, now); d.Denied {
-		if d.Until.IsZero() && !q.willBeServed(hq) {
+		if d.Until.IsZero() {
 			q.makeRoom(hq)
 		}
 		q.awaitBudget(d, now)
@@ -208,38 +188,29 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		q.budget.CancelConnect()
 		return false
 	}
-	if !q.launchSession(hq, class, now) {
-		q.budget.CancelConnect()
-		q.prober.slots.Release()
-		return false
-	}
-	hq.sessions++
-	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
-	q.sessions++
-	return true
-}
-
-// launchSession starts a session for which queue and node have room. The source may still refuse it (quarantine, trial interval).
-func (q *readyQueue) launchSession(hq *hostQueue, class budget.Class, now time.Time) bool {
 	s := newSession(q, hq, class)
 	wait, nextTrial := q.source.TryAt(q.key.route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
-	if now.Before(wait) {
+	if s.nextTrial = nextTrial; now.Before(wait) { // the source refuses it: quarantine, trial interval
 		q.armTimer(wait, now)
-		return false
+	} else if q.shared.attach(s, hq.addr); q.prober.spawn(s.run) {
+		hq.sessions++
+		hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
+		q.sessions++
+		return true
 	}
-	s.nextTrial = nextTrial
-	q.attach(s, hq.addr)
-	if !q.prober.spawn(s.run) {
-		q.detach(s)
-		return false
-	}
-	return true
+	q.shared.detach(s)
+	q.budget.CancelConnect()
+	q.prober.slots.Release()
+	return false
 }
 
-// makeRoom frees a connection for a host queue if all are taken: an idle session of another one closes at once, a busy one
-// soon, and one that expects requests at its address after its linger time.
+// makeRoom frees a connection for a host queue to which no session will come: an idle session of another one closes at once, a
+// busy one soon, and one that expects requests at its address after its linger time.
 func (q *readyQueue) makeRoom(hq *hostQueue) {
-	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.singleWaits()
+	if q.shared.willBeServed(hq) {
+		return
+	}
+	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.waiting(budget.Single) > 0
 	if q.idleCount == 0 {
 		return
 	}
@@ -249,18 +220,12 @@ func (q *readyQueue) makeRoom(hq *hostQueue) {
 		}
 		for _, s := range other.idle {
 			if !s.expectsRequests() {
-				q.closeIdle(s)
+				s.closing = true
+				q.wakeIdle(s)
 				return
 			}
 		}
 	}
-}
-
-// closeIdle ends an idle session.
-func (q *readyQueue) closeIdle(s *session) {
-	q.takeIdle(s)
-	s.closing = true
-	s.wake <- struct{}{}
 }
 
 // awaitBudget makes sure that the queue is woken when a denial may have ended.
@@ -295,10 +260,10 @@ func (q *readyQueue) onTimer() {
 		if now.Before(hq.blockedUntil) {
 			q.armTimer(hq.blockedUntil, now)
 		} else {
-			q.endBlock(hq)
+			hq.endBlock()
 		}
 	}
-	q.endSharedWaits(now)
+	q.shared.endWaits(now)
 	q.dispatch(now)
 }
 
@@ -323,46 +288,36 @@ func (q *readyQueue) pause(until time.Time) {
 	}
 }
 
-// block keeps a host queue from starting sessions for a priority and those below, until its address limit has room or until
+// block keeps it from starting sessions for a priority and those below, until its address limit has room or until
 // a time; the zero time if only the address limit can tell when.
-func (q *readyQueue) block(hq *hostQueue, class budget.Class, until, now time.Time) {
+func (hq *hostQueue) block(class budget.Class, until, now time.Time) {
 	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
 		until = now.Add(maxAddressWait)
 	}
 	hq.blockedUntil, hq.deniedPriority = until, class
 	if !hq.blocked {
 		hq.blocked = true
-		q.blocked = append(q.blocked, hq)
+		hq.queue.blocked = append(hq.queue.blocked, hq)
 	}
-	q.armTimer(until, now)
+	hq.queue.armTimer(until, now)
 }
 
-// endBlock ends a host queue's wait for its address limit.
-func (q *readyQueue) endBlock(hq *hostQueue) {
+// endBlock ends its wait for its address limit.
+func (hq *hostQueue) endBlock() {
 	if !hq.blocked {
 		return
 	}
 	hq.blocked = false
-	q.blocked = slices.DeleteFunc(q.blocked, func(b *hostQueue) bool { return b == hq })
-	q.scheduleNeeded(hq)
+	hq.queue.blocked = without(hq.queue.blocked, hq)
+	hq.queue.scheduleNeeded(hq)
 }
 
 // scheduleNeeded schedules a host queue in each priority in which it needs a session.
 func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
 	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		if hq.needsSession(class, q) {
-			q.scheduleHost(hq, class)
+		if hq.needsSession(class) {
+			hq.schedule(class)
 		}
 	}
-	q.removeHostIfEmpty(hq)
-}
-
-// unblock is called by an address limit that has room again. It reports that a session of the host queue will use it.
-func (q *readyQueue) unblock(hq *hostQueue, now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.endBlock(hq)
-	busy := hq.sessions - len(hq.idle)
-	q.dispatch(now)
-	return hq.sessions-len(hq.idle) > busy
+	hq.removeIfEmpty()
 }

@@ -98,9 +98,7 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 		if s.admission != nil {
 			q.prober.gate.Expedite(s.admission)
 		}
-		if q.takeIdle(s) {
-			s.wake <- struct{}{} // has room: a session is idle once
-		}
+		q.wakeIdle(s)
 	}
 }
 

@@ -18,38 +18,19 @@ type ring[T any] struct {
 }
 
 func (r *ring[T]) push(v T) {
-	r.grow()
+	if r.n == len(r.items) {
+		grown := append(make([]T, 0, max(4, 2*r.n)), r.items[r.head:]...)
+		r.items, r.head = append(grown, r.items[:r.head]...)[:cap(grown)], 0
+	}
 	r.items[(r.head+r.n)%len(r.items)] = v
 	r.n++
 }
 
-// pushFront adds v before the oldest.
-func (r *ring[T]) pushFront(v T) {
-	r.grow()
-	r.head = (r.head + len(r.items) - 1) % len(r.items)
-	r.items[r.head] = v
-	r.n++
-}
-
-// grow makes room for one more.
-func (r *ring[T]) grow() {
-	if r.n < len(r.items) {
-		return
-	}
-	grown := make([]T, max(4, 2*r.n))
-	for i := range r.n {
-		grown[i] = r.items[(r.head+i)%len(r.items)]
-	}
-	r.items, r.head = grown, 0
-}
-
 // pop removes the oldest; the ring must not be empty.
 func (r *ring[T]) pop() T {
-	var zero T
 	v := r.items[r.head]
-	r.items[r.head] = zero
-	r.head = (r.head + 1) % len(r.items)
-	if r.n--; r.n == 0 {
+	clear(r.items[r.head : r.head+1])
+	if r.head, r.n = (r.head+1)%len(r.items), r.n-1; r.n == 0 {
 		*r = ring[T]{}
 	}
 	return v
@@ -60,11 +41,8 @@ func (r *ring[T]) peek() T { return r.items[r.head] }
 // moveLastToFront puts the newest before the oldest; the ring must not be empty.
 func (r *ring[T]) moveLastToFront() {
 	last := (r.head + r.n - 1) % len(r.items)
-	v := r.items[last]
-	var zero T
-	r.items[last] = zero
-	r.n--
-	r.pushFront(v)
+	r.head = (r.head + len(r.items) - 1) % len(r.items)
+	r.items[r.head], r.items[last] = r.items[last], r.items[r.head] // the same place in a full ring, else the first was free
 }
 
 // removeFrom takes v out of a ring; the others keep their order.
@@ -79,8 +57,7 @@ func removeFrom[T comparable](r *ring[T], v T) {
 // domainQueue is one domain at one host: its waiting probes and its decoy.
 // Guarded by the queue's mutex.
 type domainQueue struct {
-	domain          string
-	host            string
+	domainQueueKey
 	hostQueue       *hostQueue
 	queues          [budget.NumClasses]probeList
 	scheduled       [budget.NumClasses]bool // in the host queue's ring of that priority
@@ -91,6 +68,7 @@ type domainQueue struct {
 
 // hostQueue is all domain queues of one host of one MX set: what one connection serves at a time. Guarded by the queue's mutex.
 type hostQueue struct {
+	queue         *readyQueue
 	key           string
 	host          string
 	domain        string // of the domain queue made last
@@ -138,15 +116,7 @@ func hostQueueKey(host string, hosts []string) string {
 	if len(hosts) == 1 {
 		return host
 	}
-	n := len(host)
-	for _, h := range hosts {
-		n += 1 + len(h)
-	}
-	key := append(make([]byte, 0, n), host...)
-	for _, h := range hosts {
-		key = append(append(key, ' '), h...)
-	}
-	return string(key)
+	return host + " " + strings.Join(hosts, " ")
 }
 
 // mxSetOf is the MX set in a host queue's key.
@@ -170,11 +140,11 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 	key := hostQueueKey(host, ev.Route.Hosts)
 	hq := q.hostQueues[key]
 	if hq == nil {
-		hq = &hostQueue{key: key, host: host}
+		hq = &hostQueue{queue: q, key: key, host: host}
 		set(&q.hostQueues, key, hq)
 	}
 	k.domain = strings.Clone(k.domain) // it outlives the row, whose text is shared
-	dq := &domainQueue{domain: k.domain, host: host, hostQueue: hq}
+	dq := &domainQueue{domainQueueKey: k, hostQueue: hq}
 	hq.domainCount++
 	hq.domain = k.domain
 	set(&q.domainQueues, k, dq)
@@ -183,43 +153,36 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 
 // enqueue adds a probe to its domain queue, or to retryFirst if it has lost a connection.
 func (q *readyQueue) enqueue(p *probe, dq *domainQueue, front bool) {
+	hq, class := dq.hostQueue, p.priority
 	p.domainQueue = dq
-	dq.hostQueue.queued[p.priority]++
-	q.queued[p.priority]++
-	list := &dq.queues[p.priority]
+	hq.queued[class]++
+	q.queued[class]++
+	list := &dq.queues[class]
 	if p.connectionLosses > 0 {
-		list = &dq.hostQueue.retryFirst
+		list = &hq.retryFirst
 		dq.retryFirstCount++
+	} else if !dq.scheduled[class] {
+		dq.scheduled[class] = true
+		hq.domains[class].push(dq)
 	}
 	if front {
 		list.pushFront(p)
 	} else {
 		list.push(p)
 	}
-	if p.connectionLosses > 0 {
-		q.scheduleHost(dq.hostQueue, p.priority)
-		return
-	}
-	q.scheduleDomain(dq, p.priority)
+	hq.schedule(class)
 }
 
-func (q *readyQueue) scheduleDomain(dq *domainQueue, class budget.Class) {
-	if !dq.scheduled[class] {
-		dq.scheduled[class] = true
-		dq.hostQueue.domains[class].push(dq)
-	}
-	q.scheduleHost(dq.hostQueue, class)
-}
-
-func (q *readyQueue) scheduleHost(hq *hostQueue, class budget.Class) {
-	if class != budget.Single && hq.lookedUp.IsZero() && !hq.lookingUp && q.sharesByAddress(hq) {
-		q.queueLookup(hq)
+// schedule puts it into the ring of host queues that may need a session.
+func (hq *hostQueue) schedule(class budget.Class) {
+	if class != budget.Single && hq.lookedUp.IsZero() && !hq.lookingUp && hq.queue.shared.sharesByAddress(hq) {
+		hq.queue.shared.queueLookup(hq)
 	}
 	if !hq.ready[class] {
 		hq.ready[class] = true
-		q.ready[class].push(hq)
+		hq.queue.ready[class].push(hq)
 	}
-	q.request(hq, class)
+	hq.queue.shared.request(hq, class)
 }
 
 // dequeue removes a probe from its queue. Its domain queue stays in the ring until the ring comes to it.
@@ -236,37 +199,36 @@ func (q *readyQueue) dequeue(p *probe) {
 	p.inList.remove(p)
 }
 
-// waitingCount counts the waiting probes and decoys of a host queue.
+// waiting counts the waiting probes and decoys of a priority.
+func (hq *hostQueue) waiting(class budget.Class) int {
+	return hq.queued[class] + hq.pendingDecoysFor(class)
+}
+
+// waitingCount counts those of all priorities.
 func (hq *hostQueue) waitingCount() int {
-	return hq.queued[budget.LongJob] + hq.queued[budget.ShortJob] + hq.queued[budget.Single] + hq.pendingDecoyCount()
+	return hq.waiting(budget.LongJob) + hq.waiting(budget.ShortJob) + hq.waiting(budget.Single)
 }
 
-// singleWaits reports a single call that waits to be asked, or for its decoy.
-func (hq *hostQueue) singleWaits() bool {
-	return hq.queued[budget.Single]+hq.pendingDecoysFor(budget.Single) > 0
+// pendingDecoysFor counts the pending decoys of a priority.
+func (hq *hostQueue) pendingDecoysFor(class budget.Class) int {
+	return hq.retryDecoys[class].n + hq.pendingDecoys[class].n
 }
 
-// removeIfEmpty removes a domain queue that is not used, and with the last one its host queue.
-func (q *readyQueue) removeIfEmpty(dq *domainQueue) {
-	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 || dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() {
+// removeIfEmpty removes it if it is not used, and with the last one its host queue.
+func (dq *domainQueue) removeIfEmpty() {
+	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 ||
+		dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() || dq.hostQueue.queue.domainQueues[dq.domainQueueKey] != dq {
 		return
 	}
-	k := domainQueueKey{dq.domain, dq.host}
-	if q.domainQueues[k] != dq {
-		return
-	}
-	if delete(q.domainQueues, k); len(q.domainQueues) == 0 {
-		q.domainQueues = nil // of 50,000 queues, few have more than one
-	}
+	unset(&dq.hostQueue.queue.domainQueues, dq.domainQueueKey)
 	dq.hostQueue.domainCount--
-	q.removeHostIfEmpty(dq.hostQueue)
+	dq.hostQueue.removeIfEmpty()
 }
 
-func (q *readyQueue) removeHostIfEmpty(hq *hostQueue) {
+func (hq *hostQueue) removeIfEmpty() {
+	q := hq.queue
 	if hq.domainCount == 0 && hq.sessions == 0 && hq.ready == [budget.NumClasses]bool{} && !hq.blocked && q.hostQueues[hq.key] == hq {
-		if delete(q.hostQueues, hq.key); len(q.hostQueues) == 0 {
-			q.hostQueues = nil
-		}
-		q.withdrawRequest(hq)
+		unset(&q.hostQueues, hq.key)
+		q.shared.withdrawRequest(hq)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"probity/prober/budget"
 )
 
-// TestRing compares a ring with a slice: push adds at the end, pushFront at the front.
+// TestRing compares a ring with a slice: push adds at the end, moveLastToFront makes the newest the oldest.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r ring[int]
@@ -21,7 +21,8 @@ func TestRing(t *testing.T) {
 				r.push(i)
 				want = append(want, i)
 			case 2:
-				r.pushFront(i)
+				r.push(i)
+				r.moveLastToFront()
 				want = slices.Insert(want, 0, i)
 			default:
 				if len(want) > 0 {
@@ -36,9 +37,9 @@ func TestRing(t *testing.T) {
 }
 
 // awaitingDecoy makes a domain queue with a row of the given priority that waits for its decoy.
-func awaitingDecoy(q *readyQueue, hq *hostQueue, class budget.Class) *domainQueue {
+func awaitingDecoy(hq *hostQueue, class budget.Class) *domainQueue {
 	dq := &domainQueue{hostQueue: hq}
-	q.awaitDecoy(&probe{priority: class}, dq)
+	dq.awaitDecoy(&probe{priority: class})
 	return dq
 }
 
@@ -55,9 +56,9 @@ func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
 // TestDecoysAreAskedByPriority: a decoy that a single call waits for comes first, that of a short job next, whatever was added
 // before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
-	q, hq := &readyQueue{}, &hostQueue{}
+	hq := &hostQueue{queue: &readyQueue{}}
 	for _, class := range [...]budget.Class{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob, budget.Single, budget.LongJob, budget.ShortJob} {
-		awaitingDecoy(q, hq, class)
+		awaitingDecoy(hq, class)
 	}
 	require.Equal(t, 1, hq.pendingDecoysFor(budget.Single))
 	require.Equal(t, 3, hq.pendingDecoysFor(budget.ShortJob))
@@ -72,18 +73,18 @@ func TestDecoysAreAskedByPriority(t *testing.T) {
 // its new one; the others keep their order. A waiter of its own priority changes nothing.
 func TestExpeditedDecoyIsFirst(t *testing.T) {
 	for i := range 5 {
-		q, hq := &readyQueue{}, &hostQueue{}
-		first := awaitingDecoy(q, hq, budget.Single)
+		hq := &hostQueue{queue: &readyQueue{}}
+		first := awaitingDecoy(hq, budget.Single)
 		domainQueues := make([]*domainQueue, 5)
 		for k := range domainQueues {
-			domainQueues[k] = awaitingDecoy(q, hq, budget.LongJob)
+			domainQueues[k] = awaitingDecoy(hq, budget.LongJob)
 		}
 		cut := &domainQueue{hostQueue: hq, decoy: decoy{tries: 1}} // in retryDecoys
-		q.awaitDecoy(&probe{priority: budget.LongJob}, cut)
+		cut.awaitDecoy(&probe{priority: budget.LongJob})
 		for range 2 {
-			q.awaitDecoy(&probe{priority: budget.ShortJob}, domainQueues[i])
-			q.awaitDecoy(&probe{priority: budget.ShortJob}, cut)
-			q.awaitDecoy(&probe{priority: budget.ShortJob}, first)
+			domainQueues[i].awaitDecoy(&probe{priority: budget.ShortJob})
+			cut.awaitDecoy(&probe{priority: budget.ShortJob})
+			first.awaitDecoy(&probe{priority: budget.ShortJob})
 		}
 		require.Equal(t, 2, hq.pendingDecoysFor(budget.ShortJob))
 		want := append([]*domainQueue{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)

@@ -19,62 +19,63 @@ func (q *readyQueue) awaitLookup(hq *hostQueue, class budget.Class, now time.Tim
 	switch {
 	case hq.lookingUp:
 		return class != budget.Single
-	case !q.sharesByAddress(hq) || !q.lookupExpired(hq, now) || q.connectDisabled(now) || now.Before(q.connectAllowedAt()):
+	case !q.shared.sharesByAddress(hq) || !hq.lookupExpired(now) || q.connectDisabled(now) || now.Before(q.connectAllowedAt()):
 		return false
-	case class == budget.Single && q.resolvers == maxResolvers:
+	case class == budget.Single && q.shared.resolvers == maxResolvers:
 		return false
 	}
 	if n, _ := q.budget.Room(&budget.Conn{}, class, now); n == 0 {
 		return false
 	}
-	return q.queueLookup(hq)
+	return q.shared.queueLookup(hq)
 }
 
-// lookupExpired reports that a host queue's last lookup is too old.
-func (q *readyQueue) lookupExpired(hq *hostQueue, now time.Time) bool {
+// lookupExpired reports that the last lookup is too old.
+func (hq *hostQueue) lookupExpired(now time.Time) bool {
 	return now.Sub(hq.lookedUp) >= lookupLife
 }
 
 // queueLookup queues a lookup of a host queue's host. False if the prober stops.
-func (q *readyQueue) queueLookup(hq *hostQueue) bool {
-	if q.resolvers < maxResolvers {
-		if !q.prober.spawn(q.resolveHosts) {
+func (sc *sharedConnections) queueLookup(hq *hostQueue) bool {
+	if sc.resolvers < maxResolvers {
+		if !sc.queue.prober.spawn(sc.resolveHosts) {
 			return false
 		}
-		q.resolvers++
+		sc.resolvers++
 	}
 	hq.lookingUp = true
-	q.lookupQueue.push(hq)
+	sc.lookupQueue.push(hq)
 	return true
 }
 
 // resolveHosts looks hosts up until the lookup queue is empty.
-func (q *readyQueue) resolveHosts() {
+func (sc *sharedConnections) resolveHosts() {
+	q := sc.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.lookupQueue.n > 0 {
-		hq := q.lookupQueue.pop()
+	for sc.lookupQueue.n > 0 {
+		hq := sc.lookupQueue.pop()
 		q.mu.Unlock()
 		addrs, _ := q.addresses(q.prober.life.soft, hq.host)
 		q.mu.Lock()
 		now := time.Now()
 		hq.lookingUp, hq.lookedUp = false, now
 		if q.hostQueues[hq.key] == hq {
-			q.setHostAddr(hq, q.preferredAddr(addrs))
+			sc.setHostAddr(hq, sc.preferredAddr(addrs))
 			q.scheduleNeeded(hq)
 			q.dispatch(now)
 		}
 	}
-	if q.resolvers--; q.resolvers == 0 {
+	if sc.resolvers--; sc.resolvers == 0 {
 		q.dispatch(time.Now()) // idle sessions that expected requests may close now
 	}
 }
 
 // preferredAddr chooses the address at which a host is asked: one where a session has received replies, else the first. The zero
 // Addr if there is none.
-func (q *readyQueue) preferredAddr(addrs []netip.Addr) netip.Addr {
+func (sc *sharedConnections) preferredAddr(addrs []netip.Addr) netip.Addr {
 	for _, a := range addrs {
-		if pool := q.pools[a]; pool != nil && pool.healthy > 0 {
+		if pool := sc.pools[a]; pool != nil && pool.healthy > 0 {
 			return a
 		}
 	}
@@ -131,19 +132,19 @@ func (s *session) findAddr(ctx context.Context) (netip.Addr, engine.Event) {
 	addrs, event := q.addresses(ctx, s.hostQueue.host)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a, was, now := q.preferredAddr(addrs), s.pool, time.Now()
+	a, was, now := q.shared.preferredAddr(addrs), s.pool, time.Now()
 	if was != nil && slices.Contains(addrs, was.addr) {
 		a = was.addr
 	}
-	if q.sharesByAddress(s.hostQueue) {
+	if q.shared.sharesByAddress(s.hostQueue) {
 		s.hostQueue.lookedUp = now
-		q.setHostAddr(s.hostQueue, a)
+		q.shared.setHostAddr(s.hostQueue, a)
 	}
 	if len(addrs) == 0 {
 		return netip.Addr{}, event
 	}
 	s.source = q.sourceFor(a)
-	if q.attach(s, a); was != nil && s.pool != was {
+	if q.shared.attach(s, a); was != nil && s.pool != was {
 		q.dispatch(now) // for host queues that requested this session
 	}
 	return a, engine.EventReply

@@ -55,7 +55,8 @@ func (p *Prober) maintain(ctx context.Context) {
 			q.mu.Lock()
 			q.dropUnconfirmed(now)
 			remembers := len(q.unconfirmedFailures) > 0 && !crowded
-			drop := q.idle() && !remembers && now.After(q.connectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
+			unused := q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
+			drop := unused && !remembers && now.After(q.connectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
 			if drop {
 				q.close()
 			}

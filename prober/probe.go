@@ -63,30 +63,22 @@ type outcome struct {
 
 // judge judges a probe whose evidence is complete.
 func (p *probe) judge(now time.Time) outcome {
-	p.ev.Suspicion = p.suspicion.forEngine()
-	p.addKnownChecks()
-	o := outcome{fresh: true, verdict: engine.Judge(&p.ev, p.policy, now), attempt: p.ev.Attempts}
-	for i := len(p.ev.Seen) - 1; i >= 0 && !o.cacheable; i-- {
-		o.cacheable = cache.Keepable(&o.verdict, &p.ev.Seen[i])
-	}
-	o.cacheable = o.cacheable && !p.suspicious(&o)
-	return o
-}
-
-// suspicious reports an acceptance that is unconfirmed only because of suspicion: cached, it would outlast the suspicion.
-func (p *probe) suspicious(o *outcome) bool {
-	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
-		slices.ContainsFunc(p.ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == ruleSilentAcceptance })
-}
-
-// addKnownChecks adds what was known of the domain's catch-all checks before the probe came, for the score.
-func (p *probe) addKnownChecks() {
+	p.ev.Suspicion = engine.Suspicion(p.suspicion) // the same values
 	except, lacks := p.ev.LacksChecks()
-	for i := range p.facts {
+	for i := range p.facts { // what was known of the domain's catch-all checks counts for the score
 		if f := &p.facts[i]; lacks && f.host != except {
 			p.ev.PrependCheck(f.fact.Sighting(f.host))
 		}
 	}
+	o := outcome{fresh: true, verdict: engine.Judge(&p.ev, p.policy, now), attempt: p.ev.Attempts}
+	for i := len(p.ev.Seen) - 1; i >= 0 && !o.cacheable; i-- {
+		o.cacheable = cache.Keepable(&o.verdict, &p.ev.Seen[i])
+	}
+	if o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
+		slices.ContainsFunc(p.ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == ruleSilentAcceptance }) {
+		o.cacheable = false // unconfirmed only because of suspicion: cached, it would outlast it
+	}
+	return o
 }
 
 // deferUntil is the outcome of a probe that must be asked again by the same source at due, or now if that is past. A decoy that

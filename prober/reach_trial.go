@@ -62,5 +62,5 @@ func (p *Prober) sendReachTrial(src *source.Source, k source.Reached) bool {
 	if now.Before(q.budget.QuarantinedUntil) {
 		return false // its receiver quarantined this source
 	}
-	return !q.removed && q.openConnection(&hostQueue{key: hostQueueKey(k.Host, k.Hosts), host: k.Host, domain: k.Domain, reachTrial: true}, budget.LongJob, now)
+	return !q.removed && q.openConnection(&hostQueue{queue: q, key: hostQueueKey(k.Host, k.Hosts), host: k.Host, domain: k.Domain, reachTrial: true}, budget.LongJob, now)
 }

@@ -84,7 +84,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		q.mu.Lock()
 		require.False(t, q.budget.ReserveConnect(budget.Single, time.Now()).Denied) // so that it is not forgotten meanwhile
 		q.mu.Unlock()
-		s := newSession(q, &hostQueue{host: "mx.a.example"}, budget.LongJob)
+		s := newSession(q, &hostQueue{queue: q, host: "mx.a.example"}, budget.LongJob)
 		waits := func() bool {
 			time.Sleep(time.Minute)
 			s.began = time.Now()

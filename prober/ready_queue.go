@@ -2,6 +2,7 @@ package prober
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,10 +28,7 @@ type readyQueue struct {
 
 	hostQueues           map[string]*hostQueue
 	domainQueues         map[domainQueueKey]*domainQueue
-	pools                map[netip.Addr]*addressPool         // nil if hosts share no connections
-	lookupQueue          ring[*hostQueue]                    // whose hosts are to be looked up
-	resolvers            int                                 // goroutines that look those hosts up
-	sharedWaiters        ring[sharedWaiter]                  // host queues that wait for a shared connection, oldest first
+	shared               sharedConnections
 	ready                [budget.NumClasses]ring[*hostQueue] // host queues that may need a session
 	down                 map[string]failure
 	unconfirmedFailures  map[string]failedTries   // hosts that may have failed: see needsSecondFailure
@@ -75,6 +73,18 @@ func set[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
+// unset deletes a key, and with the last one the map.
+func unset[K comparable, V any](m *map[K]V, key K) {
+	if delete(*m, key); len(*m) == 0 {
+		*m = nil
+	}
+}
+
+// without takes a value out of a list in place; the others keep their order.
+func without[T comparable](list []T, v T) []T {
+	return slices.DeleteFunc(list, func(other T) bool { return other == v })
+}
+
 // failure is how a session with a host failed before any recipient was named, and until when that holds.
 type failure struct {
 	sighting engine.Sighting
@@ -108,8 +118,9 @@ func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source
 		q.notBefore = p.quiet
 	}
 	table := p.table.Load()
+	q.shared.queue = q
 	if q.unknownProvider = provider.ID == table.Unknown.ID; !q.unknownProvider {
-		q.pools = map[netip.Addr]*addressPool{}
+		q.shared.pools = map[netip.Addr]*addressPool{}
 	}
 	wake := q.onWake
 	// The name is stored: a budget that is not found counts as unused.
@@ -149,18 +160,18 @@ func (q *readyQueue) advance(p *probe, now time.Time, front bool, out []finished
 			dq.loadFact(p)
 			known := dq.decoy.usableFor(targetMeaning(&p.ev), p.firstWait(), now)
 			switch {
-			case known && q.isConfirmed(p, dq, now):
+			case known && dq.isConfirmed(p, now):
 				p.ev.Append(dq.decoy.sighting)
 			case q.quarantined(now):
 				p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
 			case known:
-				q.leaveUnconfirmed(p, dq)
+				dq.leaveUnconfirmed(p)
 				return out
 			default:
-				q.awaitDecoy(p, dq)
+				dq.awaitDecoy(p)
 				return out
 			}
-			q.removeIfEmpty(dq)
+			dq.removeIfEmpty()
 			continue
 		}
 		q.probes--
@@ -221,13 +232,6 @@ func (q *readyQueue) noteLongBacklog(now time.Time) {
 	q.budget.Pacing.RecordLongBacklog(now)
 }
 
-// noteShortJob tells the pacing of long jobs that rows of short jobs wait. The mutex is held.
-func (q *readyQueue) noteShortJob(now time.Time) {
-	if q.queued[budget.ShortJob] > 0 {
-		q.budget.Pacing.RecordShortJob(now)
-	}
-}
-
 // promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
 func (q *readyQueue) promote(p *probe, class budget.Class, now time.Time) {
 	q.mu.Lock()
@@ -238,7 +242,7 @@ func (q *readyQueue) promote(p *probe, class budget.Class, now time.Time) {
 	dq := p.domainQueue
 	if p.inList == &dq.decoy.waiting {
 		p.priority = class
-		q.expediteDecoy(dq, class)
+		dq.expediteDecoy(class)
 	} else {
 		q.dequeue(p)
 		p.priority = class
@@ -258,7 +262,7 @@ func (q *readyQueue) withdraw(p *probe, evenAnswered bool) bool {
 	}
 	q.dequeue(p)
 	q.probes--
-	q.removeIfEmpty(p.domainQueue)
+	p.domainQueue.removeIfEmpty()
 	return true
 }
 
@@ -317,24 +321,25 @@ func (q *readyQueue) drain(now time.Time, out []finishedProbe) []finishedProbe {
 	for _, hq := range q.hostQueues {
 		hq.dropPendingDecoys()
 		for len(hq.idle) > 0 {
-			q.closeIdle(hq.idle[0])
+			hq.idle[0].closing = true
+			q.wakeIdle(hq.idle[0])
 		}
 	}
 	for _, dq := range q.domainQueues {
 		if dq.decoy.state != decoyAsking {
-			out = q.releaseWaiters(dq, now, out)
+			out = dq.releaseWaiters(now, out)
 		}
-		q.removeIfEmpty(dq)
+		dq.removeIfEmpty()
 	}
 	return out
 }
 
 // releaseWaiters advances all probes that wait for a decoy which will not be asked. The mutex is held.
-func (q *readyQueue) releaseWaiters(dq *domainQueue, now time.Time, out []finishedProbe) []finishedProbe {
+func (dq *domainQueue) releaseWaiters(now time.Time, out []finishedProbe) []finishedProbe {
 	d := &dq.decoy
 	d.tries, d.unresolvedTries, d.asked = 0, 0, 0
 	for n := d.waiting.n; n > 0; n-- {
-		out = q.advance(d.waiting.pop(), now, false, out)
+		out = dq.hostQueue.queue.advance(d.waiting.pop(), now, false, out)
 	}
 	return out
 }
@@ -348,9 +353,4 @@ func (q *readyQueue) connectDisabled(now time.Time) bool {
 // connection decides instead: see openConnection.
 func (q *readyQueue) quarantined(now time.Time) bool {
 	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.source.Quarantined(now))
-}
-
-// idle reports a ready queue that holds nothing but its budgets. The mutex is held.
-func (q *readyQueue) idle() bool {
-	return q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
 }

@@ -22,13 +22,36 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	s.seen = slices.Grow(s.seen[:0], len(s.recipients))
 	began := time.Now()
 	o := s.conn.Transaction(ctx, s.rcpts, s.recordReply)
-	q, now := s.queue, time.Now()
+	q, hq, now := s.queue, s.hostQueue, time.Now()
 	q.mu.Lock()
 	rh := replyHandler{s: s, l: q, o: &o, now: now, finished: slices.Grow(s.finished[:0], len(s.recipients))}
-	rh.handleReplies()
+	cost := costOf(s.recipients, s.seen, &o, s.conn.Extensions().Pipelining)
+	q.budget.Settle(&s.used, cost, now)
+	if addrLimit := s.addressLimit; addrLimit != nil {
+		addrLimit.mu.Lock()
+		addrLimit.budget.Settle(&s.addressUsed, cost, now)
+		addrLimit.mu.Unlock()
+	}
+	if i := slices.Index(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)}); i >= 0 {
+		hq.inFlightGroups = slices.Delete(hq.inFlightGroups, i, i+1)
+	}
+	rh.updateSuspicion()
+	rh.confirmSuspects()
+	for _, r := range s.recipients {
+		r.domainQueue.inFlight--
+	}
+	if rh.refusedAtMail() && len(s.seen) == 0 {
+		rh.handleMailRefused()
+	} else {
+		rh.deliverReplies()
+	}
+	rh.resolveUnconfirmed()
+	for _, r := range s.recipients {
+		r.domainQueue.removeIfEmpty()
+	}
 	rh.detectTarpit(now.Sub(began))
 	if s.recordTiming(now.Sub(began), len(s.recipients)-len(o.NoUTF8)) {
-		q.scheduleNeeded(s.hostQueue)
+		q.scheduleNeeded(hq)
 	}
 	q.prober.metrics.countTransaction(len(s.recipients), len(s.seen))
 	s.recipients = s.recipients[:0]
@@ -85,34 +108,10 @@ type replyHandler struct {
 	facts    []domainFact
 	first    int // index of the first answer of the present transaction
 
-	refusing        bool             // some recipient was refused
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 
 	unconfirmed   int          // unconfirmed acceptances that wait for a target's refusal; no decoy is requested for them
 	unconfirmedAt *domainQueue // the first of them
-}
-
-func (rh *replyHandler) handleReplies() {
-	rh.settleBudgets()
-	rh.s.hostQueue.markReplied(rh.s)
-	rh.updateSuspicion()
-	rh.confirmSuspects()
-	for _, r := range rh.s.recipients {
-		r.domainQueue.inFlight--
-	}
-	switch {
-	case !rh.refusedAtMail():
-		rh.deliverReplies()
-	case len(rh.s.seen) == 0:
-		rh.handleMailRefused()
-	default:
-		rh.deliverReplies()
-		rh.handleUsedUp()
-	}
-	rh.resolveUnconfirmed()
-	for _, r := range rh.s.recipients {
-		rh.l.removeIfEmpty(r.domainQueue)
-	}
 }
 
 // refusedAtMail reports that no recipient of a transaction could be named: MAIL was refused or never answered.
@@ -120,12 +119,8 @@ func (rh *replyHandler) refusedAtMail() bool {
 	return !rh.o.Mail.Positive() && len(rh.o.NoUTF8) < len(rh.s.recipients)
 }
 
-func (rh *replyHandler) settleBudgets() {
-	rh.s.settle(costOf(rh.s.recipients, rh.s.seen, rh.o, rh.s.conn.Extensions().Pipelining), rh.now)
-}
-
 // handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); a later
-// one means that the connection is used up.
+// one means that the connection is used up, and all recipients come first on another.
 func (rh *replyHandler) handleMailRefused() {
 	s, f := rh.s, rh.o.Fault
 	if rh.o.Mail.Code != 0 {
@@ -137,43 +132,23 @@ func (rh *replyHandler) handleMailRefused() {
 			rh.decoyUnanswered(r.domainQueue, f.Event, !s.progress)
 		}
 	}
-	if s.progress || f.Event == engine.EventInternal {
-		rh.requeueAll(f)
+	if !s.progress && f.Event != engine.EventInternal {
+		seen := s.sighting(f, rh.now)
+		for _, r := range s.recipients {
+			if r.probe != nil {
+				r.probe.ev.Append(seen)
+				rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
+			}
+		}
+		rh.finished = rh.l.handleFailure(s, f, seen, rh.now, rh.finished)
 		return
 	}
-	seen := s.sighting(f, rh.now)
-	for _, r := range s.recipients {
-		if r.probe != nil {
-			r.probe.ev.Append(seen)
-			rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
-		}
-	}
-	rh.finished = rh.l.handleFailure(s, f, seen, rh.now, rh.finished)
-}
-
-// handleUsedUp handles a refused MAIL after answered transactions of the same group: the connection is used up, and the host is
-// sent no more groups.
-func (rh *replyHandler) handleUsedUp() {
-	s, r := rh.s, rh.o.Mail
-	if r.Code == 0 {
-		r = rh.o.Fault.Reply
-	}
-	s.closing, s.hostQueue.oneAtATime = true, true
-	if r.Code != 0 {
-		rh.finished = rh.l.applyAction(s, r, s.classify(r), rh.now, rh.finished)
-	}
-}
-
-// requeueAll puts all recipients back at the front of the queue. If a lone recipient cannot be sent at all, its probe gets that
-// as our own failure.
-func (rh *replyHandler) requeueAll(f smtp.Fault) {
-	s := rh.s
 	if f.Reply.Code != 0 {
 		rh.finished = rh.l.applyAction(s, f.Reply, s.classify(f.Reply), rh.now, rh.finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
 		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
-		if len(s.recipients) == 1 && s.recipients[0].probe != nil {
+		if len(s.recipients) == 1 && s.recipients[0].probe != nil { // it cannot be sent at all: our own failure
 			s.recipients[0].probe.ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.host, At: rh.now})
 		}
 	}
@@ -184,37 +159,75 @@ func (rh *replyHandler) requeueAll(f smtp.Fault) {
 	}
 }
 
-// deliverReplies delivers each reply to its recipient, requeues recipients without one, and applies what the replies ask of the
-// queue.
+// deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients without one,
+// and applies what the replies ask of the queue.
 func (rh *replyHandler) deliverReplies() {
-	s := rh.s
+	s, q, host := rh.s, rh.l, rh.s.hostQueue.host
 	delivered := slices.Grow(s.delivered[:0], len(s.recipients))[:len(s.recipients)]
 	clear(delivered)
 	s.delivered = delivered
 	for k, a := range s.seen {
-		rh.l.answersSeen++
+		q.answersSeen++
 		if s.rcpts[a.i].NewTransaction {
 			rh.first = k
 		}
-		if delivered[a.i] = true; rh.notAboutRecipient(k, a) {
-			delivered[a.i] = false
+		if rh.notAboutRecipient(k, a) {
 			continue
 		}
-		rh.deliver(a)
+		delivered[a.i] = true
+		r, dq := s.recipients[a.i], s.recipients[a.i].domainQueue
+		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.reply, Finding: a.finding, At: rh.now, Conn: s.number,
+			NeighbourAccepted: s.acceptedDomains[dq.domain] && a.finding.Meaning != engine.Accepted}
+		rh.finished = q.applyAction(s, a.reply, r.dueFinding(&seen), rh.now, rh.finished)
+		if r.probe != nil {
+			r.probe.lastAnswer, r.probe.suspicion, r.probe.answeredAfter = q.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(q.prober.created)
+			rh.deliverTarget(r.probe, seen)
+			continue
+		}
+		seen.Subject = engine.SubjectDecoy
+		rh.judgeDecoy(dq, &seen)
+		q.prober.metrics.decoys.Inc()
+		rh.finished = dq.deliverDecoy(seen, rh.now, rh.finished)
+		if dq.decoy.suspectAt == 0 {
+			rh.keepFact(dq)
+		}
 	}
 	for _, i := range rh.o.NoUTF8 {
 		delivered[i] = true
-		rh.deliverTarget(s.recipients[i], engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: s.hostQueue.host, At: rh.now})
+		rh.deliverTarget(s.recipients[i].probe, engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.now})
 	}
-	rh.requeueUnanswered(delivered)
+	if !rh.o.Fault.None() || slices.Contains(delivered, false) {
+		rh.requeueUnanswered(delivered)
+	}
 	rh.endQuarantineOnReply()
 	if len(s.seen) > 0 {
-		s.noteAnswered()
-		rh.l.backoff = 0
-		delete(rh.l.unresponsive, s.hostQueue.host)
+		if !s.answered {
+			s.answered = true
+			s.hostQueue.healthy++
+		}
+		if !s.progress {
+			s.progress = true
+			if s.pool != nil {
+				s.pool.healthy++
+			}
+		}
+		q.backoff = 0
+		delete(q.unresponsive, host)
 	} else if s.conn.Unusable() && !s.wasReset {
-		rh.l.backOff(rh.l.scaled(minBackoff), rh.l.scaled(maxBackoff), rh.now)
+		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.now)
 		rh.recordUnresponsive()
+	}
+	// MAIL was refused after answered transactions of the same group: the connection is used up, and the host is sent no more
+	// groups.
+	if rh.refusedAtMail() {
+		r := rh.o.Mail
+		if r.Code == 0 {
+			r = rh.o.Fault.Reply
+		}
+		s.closing, s.hostQueue.oneAtATime = true, true
+		if r.Code != 0 {
+			rh.finished = q.applyAction(s, r, s.classify(r), rh.now, rh.finished)
+		}
 	}
 }
 
@@ -243,47 +256,24 @@ func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 	if k -= rh.first; a.reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
 		return false
 	}
-	switch {
+	switch x := a.reply.Enhanced; {
 	case closing:
 		rh.finished = rh.l.applyAction(s, a.reply, a.finding, rh.now, rh.finished)
 		return true
-	case tooMany(a.reply):
+	case x.Subject == 5 && x.Detail == 3 || a.reply.Code == 452 && strings.Contains(strings.ToLower(a.reply.Text()), "too many recipients"): // RFC 3463 section 3.6
 		if s.hostQueue.maxRecipients == 0 || k < s.hostQueue.maxRecipients {
 			s.hostQueue.maxRecipients = k
 		}
 		return true
-	case rh.wantsOneDomain(a):
-		s.hostQueue.oneDomain = true
-		return true
 	}
-	return false
-}
-
-// tooMany reports 452 4.5.3 (RFC 3463 section 3.6).
-func tooMany(r engine.Reply) bool {
-	return r.Enhanced.Subject == 5 && r.Enhanced.Detail == 3 || r.Code == 452 && strings.Contains(strings.ToLower(r.Text()), "too many recipients")
-}
-
-// wantsOneDomain reports a deferral that only the recipients of other domains than the first got: some receivers take one
-// domain a transaction. It is believed once.
-func (rh *replyHandler) wantsOneDomain(a answer) bool {
-	first := rh.s.seen[rh.first]
-	return !rh.s.hostQueue.oneDomain && !isDeferral(first.finding.Meaning) && isDeferral(a.finding.Meaning) &&
-		rh.s.recipients[a.i].domainQueue.domain != rh.s.recipients[first.i].domainQueue.domain
-}
-
-// deliver hands a reply to its target, or to all probes that wait for its decoy.
-func (rh *replyHandler) deliver(a answer) {
-	s, rcpt := rh.s, rh.s.recipients[a.i]
-	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.hostQueue.host, Reply: a.reply, Finding: a.finding, At: rh.now, Conn: s.number,
-		NeighbourAccepted: s.acceptedDomains[rcpt.domainQueue.domain] && a.finding.Meaning != engine.Accepted}
-	rh.finished = rh.l.applyAction(s, a.reply, rcpt.dueFinding(&seen), rh.now, rh.finished)
-	if rcpt.probe != nil {
-		rcpt.probe.lastAnswer, rcpt.probe.suspicion, rcpt.probe.answeredAfter = rh.l.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(rh.l.prober.created)
-		rh.deliverTarget(rcpt, seen)
-		return
+	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is believed once.
+	first := s.seen[rh.first]
+	if s.hostQueue.oneDomain || isDeferral(first.finding.Meaning) || !isDeferral(a.finding.Meaning) ||
+		s.recipients[a.i].domainQueue.domain == s.recipients[first.i].domainQueue.domain {
+		return false
 	}
-	rh.deliverDecoy(rcpt.domainQueue, seen)
+	s.hostQueue.oneDomain = true
+	return true
 }
 
 // dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it
@@ -301,20 +291,9 @@ func (r recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 	return f
 }
 
-// deliverDecoy hands what a decoy has shown to all probes that wait for it, and to the cache, unless it is under suspicion.
-func (rh *replyHandler) deliverDecoy(dq *domainQueue, seen engine.Sighting) {
-	seen.Subject = engine.SubjectDecoy
-	rh.judgeDecoy(dq, &seen)
-	rh.l.prober.metrics.decoys.Inc()
-	rh.finished = rh.l.deliverDecoy(dq, seen, rh.now, rh.finished)
-	if dq.decoy.suspectAt == 0 {
-		rh.keepFact(dq)
-	}
-}
-
-func (rh *replyHandler) deliverTarget(r recipient, seen engine.Sighting) {
-	rh.l.prober.buffers.appendSeen(r.probe, seen)
-	rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
+func (rh *replyHandler) deliverTarget(p *probe, seen engine.Sighting) {
+	rh.l.prober.buffers.appendSeen(p, seen)
+	rh.finished = rh.l.advance(p, rh.now, true, rh.finished)
 }
 
 // decoyUnanswered requests a decoy again, up to a bound; then the waiting probes get that it was not answered. If the queue may
@@ -329,13 +308,13 @@ func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAske
 		return
 	case rh.l.connectDisabled(rh.now):
 		d.state = decoyUnknown
-		rh.finished = rh.l.releaseWaiters(dq, rh.now, rh.finished)
+		rh.finished = dq.releaseWaiters(rh.now, rh.finished)
 		return
 	case d.tries < maxDecoyTries && d.asked < maxSends:
-		rh.l.requestDecoy(dq)
+		dq.requestDecoy()
 		return
 	}
-	rh.finished = rh.l.deliverDecoy(dq, unansweredDecoy(dq, e, rh.now), rh.now, rh.finished)
+	rh.finished = dq.deliverDecoy(unansweredDecoy(dq, e, rh.now), rh.now, rh.finished)
 }
 
 // requeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was
@@ -344,9 +323,18 @@ func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAske
 func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 	s, f := rh.s, rh.o.Fault
 	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining
-	silent := rh.firstUnanswered(delivered)
-	if n := rh.countAnswered(delivered); !f.None() && f.Event != engine.EventInternal && n > 0 && !rh.refusedAtMail() {
-		s.hostQueue.maxRecipients, s.hostQueue.answeredBeforeClose = n, n
+	silent := -1 // the first recipient that the server read and did not answer
+	if !f.None() && !rh.refusedAtMail() {
+		silent = slices.Index(delivered, false)
+		n := 0 // replies that were about their recipients
+		for _, a := range s.seen {
+			if delivered[a.i] {
+				n++
+			}
+		}
+		if n > 0 && f.Event != engine.EventInternal {
+			s.hostQueue.maxRecipients, s.hostQueue.answeredBeforeClose = n, n
+		}
 	}
 	if f.Event == engine.EventOutOfStep {
 		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
@@ -364,26 +352,11 @@ func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
 			r.probe.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.host, At: rh.now,
 				NeighbourAccepted: s.acceptedDomains[r.domainQueue.domain]})
-			r.probe.noteConnectionLoss(f.Event)
+			r.probe.connectionLosses++
+			if f.Event == engine.EventTimeout {
+				r.probe.connectionLosses++ // as it weighs in engine.Next
+			}
 		}
 		rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
 	}
-}
-
-// countAnswered is how many replies were about their recipients.
-func (rh *replyHandler) countAnswered(delivered []bool) (n int) {
-	for _, a := range rh.s.seen {
-		if delivered[a.i] {
-			n++
-		}
-	}
-	return n
-}
-
-// firstUnanswered is the first recipient that the server read and did not answer.
-func (rh *replyHandler) firstUnanswered(delivered []bool) int {
-	if rh.o.Fault.None() || rh.refusedAtMail() {
-		return -1
-	}
-	return slices.Index(delivered, false)
 }

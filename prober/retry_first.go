@@ -3,7 +3,6 @@ package prober
 import (
 	"time"
 
-	"probity/engine"
 	"probity/prober/budget"
 )
 
@@ -11,14 +10,6 @@ import (
 // So a host that answers at least one recipient of each connection answers all, in whatever order they come. Otherwise chance
 // would decide which recipients lose three connections, and the same list would not give the same result twice.
 const isolateAfter = 2
-
-// noteConnectionLoss records that the probe was asked and its connection ended without a reply.
-func (p *probe) noteConnectionLoss(e engine.Event) {
-	p.connectionLosses++
-	if e == engine.EventTimeout {
-		p.connectionLosses++ // as it weighs in engine.Next
-	}
-}
 
 // hasRetryFirst reports that a recipient waits to be first on a connection.
 func (hq *hostQueue) hasRetryFirst() bool {
@@ -34,9 +25,6 @@ func (hq *hostQueue) pendingDecoyCount() int {
 // goes alone.
 func (tb *transactionBuilder) addRetryFirst(rooms [budget.NumClasses]int, now time.Time) (isolated bool) {
 	hq := tb.s.hostQueue
-	if tb.s.used.Transactions > 0 || !hq.hasRetryFirst() {
-		return false
-	}
 	for hq.retryFirst.n > 0 {
 		p := hq.retryFirst.first
 		late := p.connectionLosses >= isolateAfter

@@ -26,22 +26,18 @@ func (q *readyQueue) budgetAllowsAt(class budget.Class, now time.Time) time.Time
 	put(q.connectAllowedAt())
 	put(q.budget.MayConnect(class, now).Until)
 	put(q.source.Health.BlockedUntil())
-	put(q.addressRoomAt(class))
-	return due
-}
-
-// addressRoomAt is when the first address limit has room for a priority; zero unless every limit that the queue waits for has a
-// time. The mutex is held.
-func (q *readyQueue) addressRoomAt(class budget.Class) (at time.Time) {
+	// When the first address limit has room, if each that the queue waits for has a time.
+	var roomAt time.Time
 	for _, hq := range q.blocked {
 		if !hq.untilKnown || hq.deniedPriority < class {
-			return time.Time{}
+			return due
 		}
-		if at.IsZero() || hq.blockedUntil.Before(at) {
-			at = hq.blockedUntil
+		if roomAt.IsZero() || hq.blockedUntil.Before(roomAt) {
+			roomAt = hq.blockedUntil
 		}
 	}
-	return at
+	put(roomAt)
+	return due
 }
 
 // resumesAt is when a ready queue will ask again, if rows are not worth holding for so long: then they are returned at once,

@@ -29,12 +29,12 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 			{now.Add(time.Hour), now.Add(time.Hour)},
 		} {
 			q.mu.Lock()
-			q.block(hq, budget.LongJob, x.until, now)
+			hq.block(budget.LongJob, x.until, now)
 			q.mu.Unlock()
 			require.Equal(t, x.want, q.budgetAllowsAt(budget.LongJob, now))
 		}
 		q.mu.Lock()
-		q.endBlock(hq)
+		hq.endBlock()
 		q.pause(now.Add(time.Minute))
 		q.mu.Unlock()
 		require.Equal(t, now.Add(time.Minute), q.budgetAllowsAt(budget.LongJob, now))

@@ -15,7 +15,7 @@ import (
 // session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
 	queue        *readyQueue
-	hostQueue    *hostQueue   // see readyQueue.handOver for what may change it
+	hostQueue    *hostQueue   // see sharedConnections.handOver for what may change it
 	priority     budget.Class // that it was opened for
 	addressLimit *addressLimit
 	source       *source.Source // the queue's, or the one that reaches IPv6 hosts
@@ -81,7 +81,7 @@ func (s *session) run() {
 			s.releaseAdmission()
 		}
 		s.releaseAdmission()
-		q.detachSession(s)
+		q.shared.detachSession(s)
 		// QUIT, and wait for the close: an open connection would count against us at the peer.
 		quitting, cancel := context.WithTimeout(hard, quitTime)
 		s.conn.Quit(quitting)
@@ -112,7 +112,7 @@ func (s *session) run() {
 		s.hostQueue.healthy--
 	}
 	q.waitingForConnection, q.singleWaiting = false, false
-	q.detach(s)
+	q.shared.detach(s)
 	q.scheduleNeeded(s.hostQueue)
 	p.slots.Release()
 	q.dispatch(now)
@@ -170,15 +170,15 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			return false
 		}
 		s.highLatency = q.highLatency()
-		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && !s.hostQueue.singleWaits() {
-			q.handOverNext(s, now)
+		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.waiting(budget.Single) == 0 {
+			q.shared.handOverNext(s, now)
 		}
 		d := q.fillTransaction(s, now)
 		if len(s.recipients) > 0 {
 			q.mu.Unlock()
 			return true
 		}
-		if !d.Denied && q.handOverNext(s, now) {
+		if !d.Denied && q.shared.handOverNext(s, now) {
 			q.mu.Unlock()
 			continue
 		}

@@ -14,6 +14,16 @@ import (
 // CONNECTION_CACHE_README). DNS decides where a host is asked, so a reply there is as good as one on a connection of its own.
 // Hosts of unknown providers share no connections: their server may not answer for all of its names alike.
 
+// sharedConnections are the connections of a ready queue that host queues share. The queue's mutex guards it and is held in its
+// methods, but for detachSession and resolveHosts.
+type sharedConnections struct {
+	queue       *readyQueue
+	pools       map[netip.Addr]*addressPool // nil if hosts share no connections
+	lookupQueue ring[*hostQueue]            // whose hosts are to be looked up
+	resolvers   int                         // goroutines that look those hosts up
+	waiters     ring[sharedWaiter]          // host queues that wait for a shared connection, oldest first
+}
+
 // addressPool is one address of a provider, with the sessions that are connected to it. Guarded by the queue's mutex.
 type addressPool struct {
 	addr              netip.Addr
@@ -40,63 +50,65 @@ const (
 	maxHostTurn = 8
 )
 
-// sharesByAddress reports a host queue that may be asked on any connection to its address. The mutex is held, as in all below.
-func (q *readyQueue) sharesByAddress(hq *hostQueue) bool { return q.pools != nil && !hq.reachTrial }
+// sharesByAddress reports a host queue that may be asked on any connection to its address.
+func (sc *sharedConnections) sharesByAddress(hq *hostQueue) bool {
+	return sc.pools != nil && !hq.reachTrial
+}
 
 // setHostAddr records where a host queue will be asked, and withdraws its requests at another address.
-func (q *readyQueue) setHostAddr(hq *hostQueue, a netip.Addr) {
+func (sc *sharedConnections) setHostAddr(hq *hostQueue, a netip.Addr) {
 	if hq.addr == a {
 		return
 	}
-	if pool := q.pools[hq.addr]; pool != nil {
+	if pool := sc.pools[hq.addr]; pool != nil {
 		for class, requested := range hq.requested {
 			if requested {
 				removeFrom(&pool.requests[class], hq)
 				pool.requestCount--
 			}
 		}
-		q.removePoolIfEmpty(pool)
+		sc.removePoolIfEmpty(pool)
 	}
 	hq.addr, hq.requested = a, [budget.NumClasses]bool{}
 }
 
 // poolAt finds or makes a pool.
-func (q *readyQueue) poolAt(a netip.Addr) *addressPool {
-	pool := q.pools[a]
+func (sc *sharedConnections) poolAt(a netip.Addr) *addressPool {
+	pool := sc.pools[a]
 	if pool == nil {
 		pool = &addressPool{addr: a}
-		q.pools[a] = pool
+		sc.pools[a] = pool
 	}
 	return pool
 }
 
 // removePoolIfEmpty removes a pool that has no session and no request.
-func (q *readyQueue) removePoolIfEmpty(pool *addressPool) {
-	if pool.sessions+pool.requestCount == 0 && q.pools[pool.addr] == pool {
-		delete(q.pools, pool.addr)
+func (sc *sharedConnections) removePoolIfEmpty(pool *addressPool) {
+	if pool.sessions+pool.requestCount == 0 && sc.pools[pool.addr] == pool {
+		delete(sc.pools, pool.addr)
 	}
 }
 
 // poolOf is the pool of a host queue's host; nil if it has no session and no request, or while the host is looked up.
-func (q *readyQueue) poolOf(hq *hostQueue) *addressPool {
-	if !q.sharesByAddress(hq) || !hq.addr.IsValid() || hq.lookingUp {
+func (sc *sharedConnections) poolOf(hq *hostQueue) *addressPool {
+	if !sc.sharesByAddress(hq) || !hq.addr.IsValid() || hq.lookingUp {
 		return nil
 	}
-	return q.pools[hq.addr]
+	return sc.pools[hq.addr]
 }
 
 // mayShareConnection reports a host queue that a connection may be handed over to; not one with recipients that must be first
 // on a new one.
-func (q *readyQueue) mayShareConnection(hq *hostQueue) bool {
-	return q.sharesByAddress(hq) && hq.addr.IsValid() && !hq.lookingUp && !hq.hasRetryFirst()
+func (sc *sharedConnections) mayShareConnection(hq *hostQueue) bool {
+	return sc.sharesByAddress(hq) && hq.addr.IsValid() && !hq.lookingUp && !hq.hasRetryFirst()
 }
 
 // request requests the sessions at a host queue's address, if it has none of its own; an idle one comes at once.
-func (q *readyQueue) request(hq *hostQueue, class budget.Class) {
-	if hq.sessions > 0 || hq.requested[class] || !q.mayShareConnection(hq) || q.handOverIdle(hq, class, time.Now()) {
+func (sc *sharedConnections) request(hq *hostQueue, class budget.Class) {
+	if hq.sessions > 0 || hq.requested[class] || !sc.mayShareConnection(hq) || sc.handOverIdle(hq, class, time.Now()) {
 		return
 	}
-	pool := q.poolAt(hq.addr)
+	pool := sc.poolAt(hq.addr)
 	hq.requested[class] = true
 	pool.requests[class].push(hq)
 	pool.requestCount++
@@ -112,8 +124,8 @@ func (pool *addressPool) pop(class budget.Class) *hostQueue {
 
 // withdrawRequest counts the requests of a host queue that is being removed. The pool is swept when they are more than half of
 // its requests.
-func (q *readyQueue) withdrawRequest(hq *hostQueue) {
-	pool := q.pools[hq.addr]
+func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
+	pool := sc.pools[hq.addr]
 	if pool == nil || hq.requested == [budget.NumClasses]bool{} {
 		return
 	}
@@ -129,7 +141,7 @@ func (q *readyQueue) withdrawRequest(hq *hostQueue) {
 	for class := range pool.requests {
 		r := &pool.requests[class]
 		for n := r.n; n > 0; n-- {
-			if hq := r.pop(); q.hostQueues[hq.key] == hq {
+			if hq := r.pop(); sc.queue.hostQueues[hq.key] == hq {
 				r.push(hq)
 				pool.requestCount++
 			} else {
@@ -137,31 +149,31 @@ func (q *readyQueue) withdrawRequest(hq *hostQueue) {
 			}
 		}
 	}
-	q.removePoolIfEmpty(pool)
+	sc.removePoolIfEmpty(pool)
 }
 
 // nextHost takes the host queue that a session goes on to: one with single calls, else one of the jobs whose turn it is, unless
 // a single call waits elsewhere for a connection to end. It is nil if there is no request. Hosts whose lookup has expired are
 // looked up again.
-func (q *readyQueue) nextHost(s *session, now time.Time) *hostQueue {
+func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 	for pool := s.pool; pool.requestCount > 0; {
 		both := pool.requests[budget.ShortJob].n > 0 && pool.requests[budget.LongJob].n > 0
 		class := budget.Single
 		if pool.requests[budget.Single].n == 0 {
 			class = pool.share.Next(both, pool.requests[budget.ShortJob].n > 0)
 		}
-		if !s.mayServe(class, now) || q.singleWaiting && class != budget.Single {
+		if !s.mayServe(class, now) || sc.queue.singleWaiting && class != budget.Single {
 			return nil
 		}
 		switch hq := pool.pop(class); {
-		case q.hostQueues[hq.key] != hq:
+		case sc.queue.hostQueues[hq.key] != hq:
 			pool.withdrawnRequests--
-		case hq.sessions > 0 || !hq.needsSession(class, q):
-		case !q.mayShareConnection(hq):
-			q.scheduleNeeded(hq)
-		case q.lookupExpired(hq, now):
-			if !q.queueLookup(hq) {
-				q.scheduleNeeded(hq)
+		case hq.sessions > 0 || !hq.needsSession(class):
+		case !sc.mayShareConnection(hq):
+			sc.queue.scheduleNeeded(hq)
+		case hq.lookupExpired(now):
+			if !sc.queueLookup(hq) {
+				sc.queue.scheduleNeeded(hq)
 			}
 		default:
 			if both && class != budget.Single {
@@ -184,28 +196,28 @@ func (s *session) mayServe(class budget.Class, now time.Time) bool {
 // connection. If it closed whenever there is no request, every few hosts found would cost a new connection where lookups take
 // longer than replies.
 func (s *session) expectsRequests() bool {
-	return s.pool != nil && s.queue.resolvers > 0 && !s.queue.singleWaiting
+	return s.pool != nil && s.queue.shared.resolvers > 0 && !s.queue.singleWaiting
 }
 
 // handOverNext hands a session over to a host queue that requests it at its address. It returns false if none does.
-func (q *readyQueue) handOverNext(s *session, now time.Time) bool {
+func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
 	if s.pool == nil || s.closing || s.lastTransaction {
 		return false
 	}
-	hq := q.nextHost(s, now)
+	hq := sc.nextHost(s, now)
 	if hq == nil {
 		return false
 	}
 	old := s.hostQueue
-	if q.handOver(s, hq, now); old.waitingCount() > 0 {
-		q.dispatch(now)
+	if sc.handOver(s, hq, now); old.waitingCount() > 0 {
+		sc.queue.dispatch(now)
 	}
 	return true
 }
 
 // handOver makes a session that has nothing in flight one of another host queue. Its own goroutine calls it, or a caller that
 // has taken the session from the idle ones.
-func (q *readyQueue) handOver(s *session, hq *hostQueue, now time.Time) {
+func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) {
 	old := s.hostQueue
 	old.sessions--
 	hq.sessions++
@@ -214,20 +226,20 @@ func (q *readyQueue) handOver(s *session, hq *hostQueue, now time.Time) {
 	}
 	s.hostQueue, s.answered, s.transactionsBefore, s.pool.handedOverAt = hq, false, s.used.Transactions, now
 	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
-	q.singleWaiting = q.singleWaiting && !hq.singleWaits()
-	q.scheduleNeeded(old)
+	sc.queue.singleWaiting = sc.queue.singleWaiting && hq.waiting(budget.Single) == 0
+	sc.queue.scheduleNeeded(old)
 }
 
 // handOverIdle wakes an idle session at a host queue's address for that host queue. It returns false if there is none.
-func (q *readyQueue) handOverIdle(hq *hostQueue, class budget.Class, now time.Time) bool {
-	pool := q.poolOf(hq)
-	if pool == nil || hq.hasRetryFirst() || q.lookupExpired(hq, now) {
+func (sc *sharedConnections) handOverIdle(hq *hostQueue, class budget.Class, now time.Time) bool {
+	pool := sc.poolOf(hq)
+	if pool == nil || hq.hasRetryFirst() || hq.lookupExpired(now) {
 		return false
 	}
 	for _, s := range slices.Backward(pool.idle) {
 		if s.mayServe(class, now) {
-			q.takeIdle(s)
-			q.handOver(s, hq, now)
+			sc.queue.takeIdle(s)
+			sc.handOver(s, hq, now)
 			s.wake <- struct{}{} // has room: a session is idle once
 			return true
 		}
@@ -236,9 +248,9 @@ func (q *readyQueue) handOverIdle(hq *hostQueue, class budget.Class, now time.Ti
 }
 
 // willBeServed reports a host queue to which some session will come. A single call does not wait for that.
-func (q *readyQueue) willBeServed(hq *hostQueue) bool {
-	pool := q.poolOf(hq)
-	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.hasRetryFirst() && !hq.singleWaits()
+func (sc *sharedConnections) willBeServed(hq *hostQueue) bool {
+	pool := sc.poolOf(hq)
+	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.hasRetryFirst() && hq.waiting(budget.Single) == 0
 }
 
 // sharedWaiter is a host queue that waits for the sessions at its address, and since when.
@@ -247,67 +259,67 @@ type sharedWaiter struct {
 	since     time.Time
 }
 
-// waitForShared leaves a host queue with rows of jobs only to the sessions at its address, if it has little to ask and few wait
+// wait leaves a host queue with rows of jobs only to the sessions at its address, if it has little to ask and few wait
 // with it. It returns false if the host queue should get a connection of its own.
-func (q *readyQueue) waitForShared(hq *hostQueue, class budget.Class, now time.Time) bool {
-	pool := q.poolOf(hq)
+func (sc *sharedConnections) wait(hq *hostQueue, class budget.Class, now time.Time) bool {
+	pool := sc.poolOf(hq)
 	switch {
 	case class == budget.Single, hq.sessions > 0, hq.gaveUpWaiting, hq.hasRetryFirst():
 		return false
-	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.waitingCount() > q.worthConnection():
+	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.waitingCount() > sc.queue.worthConnection():
 		return false
 	}
-	q.addSharedWaiter(hq, class, now)
+	sc.addWaiter(hq, class, now)
 	return true
 }
 
-// addSharedWaiter has a host queue wait for the sessions at its address.
-func (q *readyQueue) addSharedWaiter(hq *hostQueue, class budget.Class, now time.Time) {
-	q.request(hq, class)
+// addWaiter has a host queue wait for the sessions at its address.
+func (sc *sharedConnections) addWaiter(hq *hostQueue, class budget.Class, now time.Time) {
+	sc.request(hq, class)
 	if hq.waitingSince.IsZero() {
 		hq.waitingSince = now
-		q.sharedWaiters.push(sharedWaiter{hq, now})
+		sc.waiters.push(sharedWaiter{hq, now})
 	}
-	q.armTimer(q.sharedWaiters.peek().since.Add(sharedWait), now)
+	sc.queue.armTimer(sc.waiters.peek().since.Add(sharedWait), now)
 }
 
-// endSharedWaits ends the wait of host queues at whose address no session was handed over for sharedWait: the sessions there
+// endWaits ends the wait of host queues at whose address no session was handed over for sharedWait: the sessions there
 // may be blocked.
-func (q *readyQueue) endSharedWaits(now time.Time) {
-	for q.sharedWaiters.n > 0 {
-		if at := q.sharedWaiters.peek().since.Add(sharedWait); now.Before(at) {
-			q.armTimer(at, now)
+func (sc *sharedConnections) endWaits(now time.Time) {
+	for sc.waiters.n > 0 {
+		if at := sc.waiters.peek().since.Add(sharedWait); now.Before(at) {
+			sc.queue.armTimer(at, now)
 			return
 		}
-		j := q.sharedWaiters.pop()
+		j := sc.waiters.pop()
 		hq := j.hostQueue
 		if !hq.waitingSince.Equal(j.since) {
 			continue
 		}
 		hq.waitingSince = time.Time{}
-		switch pool := q.poolOf(hq); {
-		case hq.sessions > 0 || !hq.needsSession(budget.LongJob, q):
+		switch pool := sc.poolOf(hq); {
+		case hq.sessions > 0 || !hq.needsSession(budget.LongJob):
 		case pool != nil && pool.sessions > 0 && now.Sub(pool.handedOverAt) < sharedWait:
-			q.addSharedWaiter(hq, budget.LongJob, now)
+			sc.addWaiter(hq, budget.LongJob, now)
 		default:
 			hq.gaveUpWaiting = true
-			q.scheduleNeeded(hq)
+			sc.queue.scheduleNeeded(hq)
 		}
 	}
 }
 
 // attach adds a session to the pool of an address.
-func (q *readyQueue) attach(s *session, a netip.Addr) {
-	if !q.sharesByAddress(s.hostQueue) || !a.IsValid() || s.pool != nil && s.pool.addr == a {
+func (sc *sharedConnections) attach(s *session, a netip.Addr) {
+	if !sc.sharesByAddress(s.hostQueue) || !a.IsValid() || s.pool != nil && s.pool.addr == a {
 		return
 	}
-	q.detach(s)
-	s.pool = q.poolAt(a)
+	sc.detach(s)
+	s.pool = sc.poolAt(a)
 	s.pool.sessions++
 }
 
 // detach removes it. Host queues that requested the last session of a pool look for a connection of their own.
-func (q *readyQueue) detach(s *session) {
+func (sc *sharedConnections) detach(s *session) {
 	pool := s.pool
 	if pool == nil {
 		return
@@ -319,36 +331,22 @@ func (q *readyQueue) detach(s *session) {
 	if pool.sessions--; pool.sessions > 0 {
 		return
 	}
-	if q.pools[pool.addr] == pool {
-		delete(q.pools, pool.addr)
+	if sc.pools[pool.addr] == pool {
+		delete(sc.pools, pool.addr)
 	}
 	for class := range pool.requests {
 		for pool.requests[class].n > 0 {
-			q.scheduleNeeded(pool.pop(budget.Class(class)))
+			sc.queue.scheduleNeeded(pool.pop(budget.Class(class)))
 		}
 	}
 }
 
 // detachSession removes a session from its pool before QUIT, which may take a while.
-func (q *readyQueue) detachSession(s *session) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (sc *sharedConnections) detachSession(s *session) {
+	sc.queue.mu.Lock()
+	defer sc.queue.mu.Unlock()
 	if s.pool != nil {
-		q.detach(s)
-		q.dispatch(time.Now())
-	}
-}
-
-// noteAnswered records that a recipient was answered.
-func (s *session) noteAnswered() {
-	if !s.answered {
-		s.answered = true
-		s.hostQueue.healthy++
-	}
-	if !s.progress {
-		s.progress = true
-		if s.pool != nil {
-			s.pool.healthy++
-		}
+		sc.detach(s)
+		sc.queue.dispatch(time.Now())
 	}
 }

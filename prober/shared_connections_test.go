@@ -474,23 +474,23 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
 		var hostQueues []*hostQueue
 		for i := range 10 {
-			hq := &hostQueue{key: fmt.Sprint(i), addr: here, lookedUp: time.Now()}
+			hq := &hostQueue{queue: q, key: fmt.Sprint(i), addr: here, lookedUp: time.Now()}
 			set(&q.hostQueues, hq.key, hq)
-			q.request(hq, budget.LongJob)
-			q.request(hq, budget.LongJob)
-			q.request(hq, budget.Single)
+			q.shared.request(hq, budget.LongJob)
+			q.shared.request(hq, budget.LongJob)
+			q.shared.request(hq, budget.Single)
 			hostQueues = append(hostQueues, hq)
 		}
-		require.Equal(t, 20, q.pools[here].requestCount)
-		q.setHostAddr(hostQueues[0], there)
-		require.Equal(t, 18, q.pools[here].requestCount)
-		q.request(hostQueues[0], budget.LongJob)
-		require.Equal(t, 1, q.pools[there].requestCount)
+		require.Equal(t, 20, q.shared.pools[here].requestCount)
+		q.shared.setHostAddr(hostQueues[0], there)
+		require.Equal(t, 18, q.shared.pools[here].requestCount)
+		q.shared.request(hostQueues[0], budget.LongJob)
+		require.Equal(t, 1, q.shared.pools[there].requestCount)
 		for _, hq := range hostQueues {
-			q.removeHostIfEmpty(hq)
+			hq.removeIfEmpty()
 		}
 		require.Empty(t, q.hostQueues)
-		require.Empty(t, q.pools)
+		require.Empty(t, q.shared.pools)
 	})
 }
 
@@ -503,35 +503,35 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		waits := func(key string, class budget.Class) *hostQueue {
-			hq := &hostQueue{key: key, addr: at, lookedUp: now}
+			hq := &hostQueue{queue: q, key: key, addr: at, lookedUp: now}
 			hq.queued[class] = 1
 			set(&q.hostQueues, key, hq)
-			q.request(hq, class)
+			q.shared.request(hq, class)
 			return hq
 		}
 		free := q.budget.MaxOpen(budget.LongJob, now)
 		require.Less(t, free, 10)
 		opened := map[budget.Class]*session{}
 		for _, class := range [...]budget.Class{budget.Single, budget.LongJob} {
-			opened[class] = newSession(q, &hostQueue{}, class)
-			opened[class].pool = q.poolAt(at)
+			opened[class] = newSession(q, &hostQueue{queue: q}, class)
+			opened[class].pool = q.shared.poolAt(at)
 		}
 		for range free + 1 {
 			require.False(t, q.budget.ReserveConnect(budget.Single, now).Denied)
 		}
 		job := waits("a job's", budget.LongJob)
-		require.Nil(t, q.nextHost(opened[budget.Single], now))
+		require.Nil(t, q.shared.nextHost(opened[budget.Single], now))
 		one := waits("a single's", budget.Single)
-		require.Equal(t, one, q.nextHost(opened[budget.Single], now))
-		require.Equal(t, job, q.nextHost(opened[budget.LongJob], now))
+		require.Equal(t, one, q.shared.nextHost(opened[budget.Single], now))
+		require.Equal(t, job, q.shared.nextHost(opened[budget.LongJob], now))
 		job = waits("another job's", budget.LongJob)
 		q.budget.CancelConnect()
-		require.Equal(t, job, q.nextHost(opened[budget.Single], now))
+		require.Equal(t, job, q.shared.nextHost(opened[budget.Single], now))
 		for q.budget.Open() > 0 {
 			q.budget.CancelConnect()
 		}
 		clear(q.hostQueues)
-		clear(q.pools)
+		clear(q.shared.pools)
 	})
 }
 
@@ -601,24 +601,24 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 		q := b.prober.queueOf(b.route("mx0.big.example"), b.prober.sources.List[0], now)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		s := newSession(q, &hostQueue{key: "here"}, budget.LongJob)
-		q.attach(s, at)
+		s := newSession(q, &hostQueue{queue: q, key: "here"}, budget.LongJob)
+		q.shared.attach(s, at)
 		s.hostQueue.idle, s.pool.idle, q.idleCount = []*session{s}, []*session{s}, 1
-		hq := &hostQueue{key: "g", host: "mx0.big.example", addr: at, lookedUp: now.Add(-lookupLife), domainCount: 1}
+		hq := &hostQueue{queue: q, key: "g", host: "mx0.big.example", addr: at, lookedUp: now.Add(-lookupLife), domainCount: 1}
 		hq.queued[budget.LongJob] = 1
 		set(&q.hostQueues, "g", hq)
-		q.request(hq, budget.LongJob)
-		require.False(t, q.handOverIdle(hq, budget.LongJob, now))
-		require.Nil(t, q.nextHost(s, now))
+		q.shared.request(hq, budget.LongJob)
+		require.False(t, q.shared.handOverIdle(hq, budget.LongJob, now))
+		require.Nil(t, q.shared.nextHost(s, now))
 		require.True(t, hq.lookingUp, "it is looked up")
-		hq = &hostQueue{key: "fresh", host: "mx0.big.example", addr: at, lookedUp: now, domainCount: 1}
+		hq = &hostQueue{queue: q, key: "fresh", host: "mx0.big.example", addr: at, lookedUp: now, domainCount: 1}
 		hq.queued[budget.LongJob] = 1
 		set(&q.hostQueues, "fresh", hq)
-		q.request(hq, budget.LongJob)
+		q.shared.request(hq, budget.LongJob)
 		require.Equal(t, hq, s.hostQueue, "it was lent at once")
 		require.Zero(t, q.idleCount)
 		clear(q.hostQueues)
-		clear(q.pools)
+		clear(q.shared.pools)
 	})
 }
 
@@ -642,14 +642,14 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				q := b.prober.queueOf(b.route(name), b.prober.sources.List[0], now)
 				q.mu.Lock()
 				defer q.mu.Unlock()
-				s := newSession(q, &hostQueue{key: name, host: name}, budget.LongJob)
-				q.attach(s, netip.MustParseAddr("10.2.2.9"))
+				s := newSession(q, &hostQueue{queue: q, key: name, host: name}, budget.LongJob)
+				q.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
 				tt.fail(&replyHandler{s: s, l: q, o: &smtp.Outcome{}, now: now})
 				_, down := q.down[name]
 				require.Equal(t, tt.down, down)
 				require.Equal(t, tt.down, q.connectNotBefore.IsZero())
-				clear(q.pools)
+				clear(q.shared.pools)
 			})
 		})
 	}

@@ -1,11 +1,9 @@
 package prober
 
 import (
-	"slices"
 	"time"
 
 	"probity/engine"
-	"probity/prober/budget"
 	"probity/store/cache"
 )
 
@@ -38,9 +36,10 @@ func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
 	hq := dq.hostQueue
 	switch {
 	case seen.Finding.Meaning != engine.Accepted:
-	case hq.overWithOthers && dq.decoy.refusesUnknown():
+	case hq.overWithOthers && dq.decoy.sighting.RefusesUnknown():
 		seen.Finding = silentAcceptance()
-		rh.becameAcceptAll = seen
+		acceptsAll := *seen
+		rh.becameAcceptAll = &acceptsAll
 		rh.s.closing = true
 		rh.l.pause(rh.now.Add(rh.l.scaled(silentAcceptPause)))
 		rh.l.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()
@@ -75,21 +74,6 @@ func (rh *replyHandler) confirmSuspects() {
 func (rh *replyHandler) keepFact(dq *domainQueue) {
 	if f, ok := cache.FactOf(&dq.decoy.sighting); ok {
 		rh.facts = append(rh.facts, domainFact{dq.domain, dq.host, f})
-	}
-}
-
-// giveUpUnconfirmed releases the probes that wait for a refusal after an accepted decoy if none can be expected: nothing more
-// is asked or in flight at the host, it accepts without checking, or a single call waits. The mutex is held.
-func (rh *replyHandler) giveUpUnconfirmed() {
-	hq := rh.s.hostQueue
-	for _, dq := range slices.Clone(hq.unconfirmed) {
-		class := dq.decoy.priority()
-		if dq.decoy.suspectAt == 0 || rh.becameAcceptAll == nil && class != budget.Single && (!hq.noTargetLeft(class) || hq.pendingDecoyCount()+len(hq.inFlightGroups) > 0) {
-			continue
-		}
-		dq.decoy.discard(rh.now)
-		rh.releaseConfirmed(dq)
-		hq.unconfirmed = slices.DeleteFunc(hq.unconfirmed, func(other *domainQueue) bool { return other == dq })
 	}
 }
 

@@ -70,7 +70,7 @@ func (rh *replyHandler) worthLastTransaction() bool {
 		return false
 	}
 	if hq.pendingNow() == 0 && rh.unconfirmed >= worthConfirming {
-		rh.l.requestDecoy(rh.unconfirmedAt)
+		rh.unconfirmedAt.requestDecoy()
 	}
 	return hq.pendingNow() > 0
 }

@@ -22,7 +22,10 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 	if now.Before(q.notBefore) && !(s.lastTransaction && q.tarpitPause) {
 		return budget.Denial{Denied: true, Until: q.notBefore}
 	}
-	q.noteShortJob(now)
+	if q.queued[budget.ShortJob] > 0 {
+		q.budget.Pacing.RecordShortJob(now)
+	}
+	hq := s.hostQueue
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock() // other queues use it too: held until the room is reserved
 		defer addrLimit.mu.Unlock()
@@ -39,26 +42,30 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 				break
 			}
 		}
-		s.hostQueue.markSent(s)
+		hq.inFlightGroups = append(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)})
 		s.closing = s.closing || s.lastTransaction
 		return budget.Denial{}
 	}
-	hq := s.hostQueue
-	switch {
+	var d budget.Denial // why what waits has no room
+	switch waiting := hq.waitingCount(); {
 	case s.lastTransaction && !denials[budget.LongJob].Lease:
 		s.closing = true
+		return budget.Denial{}
 	case s.lastTransaction:
 		return denials[budget.LongJob]
-	case rooms[budget.Single] == 0 && hq.waitingCount() > 0:
-		return s.leaveIfUsedUp(denials[budget.Single])
-	case rooms[budget.ShortJob] == 0 && hq.waitingCount() > hq.queued[budget.Single]:
-		return s.leaveIfUsedUp(denials[budget.ShortJob])
-	case rooms[budget.LongJob] == 0 && hq.waitingCount() > hq.queued[budget.Single]+hq.queued[budget.ShortJob]:
-		return s.leaveIfUsedUp(denials[budget.LongJob])
-	case hq.hasRetryFirst() && s.used.Transactions > 0:
-		s.closing = true // what is left needs a new connection
+	case rooms[budget.Single] == 0 && waiting > 0:
+		d = denials[budget.Single]
+	case rooms[budget.ShortJob] == 0 && waiting > hq.queued[budget.Single]:
+		d = denials[budget.ShortJob]
+	case rooms[budget.LongJob] == 0 && waiting > hq.queued[budget.Single]+hq.queued[budget.ShortJob]:
+		d = denials[budget.LongJob]
+	default:
+		s.closing = s.closing || hq.hasRetryFirst() && s.used.Transactions > 0 // what is left needs a new connection
+		return budget.Denial{}
 	}
-	return budget.Denial{}
+	s.closing = s.closing || !d.Denied // the connection is used up: waiting lifts only a denial of a budget
+	d.Denied = true
+	return d
 }
 
 // addTransaction adds a transaction of at most so many recipients to the group, and reserves its budgets. It returns false if
@@ -72,17 +79,33 @@ func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, no
 	switch {
 	case s.lastTransaction:
 		tb.addAllDecoys(rooms, now)
-	case !tb.addRetryFirst(rooms, now):
+	case s.used.Transactions == 0 && hq.hasRetryFirst() && tb.addRetryFirst(rooms, now): // alone
+	default:
 		tb.addProbes(&hq.domains[budget.Single], budget.Single, rooms[budget.Single])
 		tb.addAllDecoys(rooms, now)
-		tb.addJobRows(rooms)
+		// Rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
+		both := q.queued[budget.ShortJob] > 0 && q.queued[budget.LongJob] > 0
+		first, then := budget.ShortJob, budget.LongJob
+		if q.recipientTurns.Next(both, q.queued[budget.ShortJob] > 0) == budget.LongJob {
+			first, then = then, first
+		}
+		for _, class := range [...]budget.Class{first, then} {
+			before := len(s.recipients)
+			tb.addProbes(&hq.domains[class], class, rooms[class])
+			if both {
+				q.recipientTurns.Record(class, len(s.recipients)-before)
+			}
+		}
 	}
-	n := len(s.recipients) - from
+	n, longJobs := len(s.recipients)-from, countLongJobs(s.recipients[from:])
 	if n == 0 {
 		return false
 	}
 	s.rcpts[from].NewTransaction = true
-	s.reserve(n)
+	q.budget.Reserve(&s.used, n, longJobs)
+	if addrLimit := s.addressLimit; addrLimit != nil { // its mutex is held too
+		addrLimit.budget.Reserve(&s.addressUsed, n, longJobs)
+	}
 	q.prober.metrics.transactions.Inc()
 	return true
 }
@@ -109,26 +132,19 @@ func (tb *transactionBuilder) domainFits(domain string) bool {
 	return !tb.oneDomain || tb.domain == "" || tb.domain == domain
 }
 
-func (tb *transactionBuilder) addRecipient(p *probe, dq *domainQueue) {
-	tb.domain = dq.domain
+// add adds a recipient with its local part.
+func (tb *transactionBuilder) add(p *probe, dq *domainQueue, class budget.Class, local string) {
 	dq.inFlight++
-	class := budget.LongJob
-	if p != nil {
-		class = p.priority
-	} else {
-		class = dq.decoy.priority()
-	}
+	tb.domain = dq.domain
 	tb.s.recipients = append(tb.s.recipients, recipient{p, dq, class == budget.LongJob})
-	if p != nil {
-		tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: dq.domain})
-	}
+	tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: local, Domain: dq.domain})
 }
 
 // addProbe takes a probe out of its queue.
 func (tb *transactionBuilder) addProbe(p *probe) {
 	tb.l.dequeue(p)
 	p.sends++
-	tb.addRecipient(p, p.domainQueue)
+	tb.add(p, p.domainQueue, p.priority, p.ev.Address.Local())
 }
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain queue that has more goes to the ring's end,
@@ -144,24 +160,7 @@ func (tb *transactionBuilder) addProbes(r *ring[*domainQueue], class budget.Clas
 			r.push(dq)
 		} else {
 			dq.scheduled[class] = false
-			tb.l.removeIfEmpty(dq)
-		}
-	}
-}
-
-// addJobRows adds rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
-func (tb *transactionBuilder) addJobRows(rooms [budget.NumClasses]int) {
-	q, hq := tb.l, tb.s.hostQueue
-	both := q.queued[budget.ShortJob] > 0 && q.queued[budget.LongJob] > 0
-	first, then := budget.ShortJob, budget.LongJob
-	if q.recipientTurns.Next(both, q.queued[budget.ShortJob] > 0) == budget.LongJob {
-		first, then = budget.LongJob, budget.ShortJob
-	}
-	for _, class := range [...]budget.Class{first, then} {
-		before := len(tb.s.recipients)
-		tb.addProbes(&hq.domains[class], class, rooms[class])
-		if both {
-			q.recipientTurns.Record(class, len(tb.s.recipients)-before)
+			dq.removeIfEmpty()
 		}
 	}
 }
@@ -180,7 +179,7 @@ func (tb *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, n
 		dq := r.pop()
 		if dq.decoy.waiting.n == 0 { // no probe waits for it any more
 			dq.decoy.state = decoyUnknown
-			tb.l.removeIfEmpty(dq)
+			dq.removeIfEmpty()
 			continue
 		}
 		if !tb.domainFits(dq.domain) {
@@ -189,8 +188,7 @@ func (tb *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, n
 		}
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
-		tb.addRecipient(nil, dq)
-		tb.s.rcpts = append(tb.s.rcpts, smtp.Rcpt{Local: decoyLocalPart(tb.s.keyer, dq.domain, now), Domain: dq.domain})
+		tb.add(nil, dq, dq.decoy.priority(), decoyLocalPart(tb.s.keyer, dq.domain, now))
 	}
 }
 
@@ -245,15 +243,6 @@ func (s *session) room(class budget.Class, now time.Time) (int, budget.Denial) {
 	return n, d
 }
 
-// reserve takes a transaction of n recipients from all budgets. The address limit's mutex is held too.
-func (s *session) reserve(n int) {
-	longJobs := countLongJobs(s.recipients[len(s.recipients)-n:])
-	s.queue.budget.Reserve(&s.used, n, longJobs)
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.budget.Reserve(&s.addressUsed, n, longJobs)
-	}
-}
-
 // countLongJobs is how many recipients are for rows of long jobs.
 func countLongJobs(recipients []recipient) (n int) {
 	for i := range recipients {
@@ -262,23 +251,4 @@ func countLongJobs(recipients []recipient) (n int) {
 		}
 	}
 	return n
-}
-
-// settle charges a transaction to all budgets.
-func (s *session) settle(cost budget.Cost, now time.Time) {
-	s.queue.budget.Settle(&s.used, cost, now)
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		addrLimit.budget.Settle(&s.addressUsed, cost, now)
-		addrLimit.mu.Unlock()
-	}
-}
-
-// leaveIfUsedUp ends a session whose connection is used up; waiting lifts only a denial of a budget.
-func (s *session) leaveIfUsedUp(d budget.Denial) budget.Denial {
-	if !d.Denied {
-		s.closing = true
-	}
-	d.Denied = true
-	return d
 }

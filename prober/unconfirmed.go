@@ -23,16 +23,13 @@ import (
 // An accepted decoy is an acceptance like any other (suspect_decoy.go): what one has shown without suspicion, or
 // before a refusal, stays.
 
-// mayAcceptSilently reports a receiver that may accept without checking: one that is known to, and any unknown one.
-func (q *readyQueue) mayAcceptSilently() bool { return q.unknownProvider || q.provider.AcceptsSilently }
-
 // updateSuspicion records whether this hour's refusals, over the route or at the address, bring the host under suspicion, or
 // would if all recipients in flight were refused; and the last refusal of this transaction. The mutex is held.
 func (rh *replyHandler) updateSuspicion() {
 	q, hq := rh.l, rh.s.hostQueue
 	limit := q.provider.Limits.RefusalsPerHour / 2
-	if !q.mayAcceptSilently() || limit == 0 {
-		return
+	if !q.unknownProvider && !q.provider.AcceptsSilently || limit == 0 {
+		return // it is known not to accept without checking
 	}
 	settled, _ := q.budget.Refusals(rh.now)
 	others := 0
@@ -46,7 +43,7 @@ func (rh *replyHandler) updateSuspicion() {
 	hq.lastStart = q.answersSeen
 	for k, a := range rh.s.seen {
 		if a.finding.Blame == engine.BlameRecipient && a.reply.Permanent() || a.finding.NamesUnknown {
-			hq.confirmedUpTo, hq.lastRefused, rh.refusing = max(hq.confirmedUpTo, rh.s.answersAtSend), q.answersSeen+uint64(k)+1, true
+			hq.confirmedUpTo, hq.lastRefused = max(hq.confirmedUpTo, rh.s.answersAtSend), q.answersSeen+uint64(k)+1
 		}
 	}
 }
@@ -57,30 +54,12 @@ type inFlightGroup struct {
 	n             int    // its recipients
 }
 
-// markSent records that the session's transactions are sent.
-func (hq *hostQueue) markSent(s *session) {
-	hq.inFlightGroups = append(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)})
-}
-
-// markReplied records that they are answered, or lost.
-func (hq *hostQueue) markReplied(s *session) {
-	if i := slices.Index(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)}); i >= 0 {
-		hq.inFlightGroups = slices.Delete(hq.inFlightGroups, i, i+1)
-	}
-}
-
 // recipientsInFlight is how many recipients have been sent and not answered.
 func (hq *hostQueue) recipientsInFlight() (n int) {
 	for _, v := range hq.inFlightGroups {
 		n += v.n
 	}
 	return n
-}
-
-// earlierInFlight reports recipients in flight that were sent before the probe's acceptance was received; one of them may have
-// been refused first. The groups are in the order of their counts.
-func (hq *hostQueue) earlierInFlight(p *probe) bool {
-	return hq.overWithInFlight && len(hq.inFlightGroups) > 0 && hq.inFlightGroups[0].answersAtSend < p.lastAnswer
 }
 
 // suspicion says whether the host may have accepted without checking when an acceptance was received.
@@ -91,9 +70,6 @@ const (
 	suspicionLow                   // only if the recipients in flight had been refused by then
 	suspicionHigh                  // yes
 )
-
-// forEngine is the same as the engine's type.
-func (s suspicion) forEngine() engine.Suspicion { return engine.Suspicion(s) }
 
 func (hq *hostQueue) suspicion() suspicion {
 	switch {
@@ -119,32 +95,32 @@ func (q *readyQueue) pastConfirming(p *probe, now time.Time) bool {
 	return p.suspicion != suspicionNone && now.After(q.confirmBy(p))
 }
 
-// isConfirmed reports that what the domain queue's decoy has shown may be used with the acceptance of a probe.
-func (q *readyQueue) isConfirmed(p *probe, dq *domainQueue, now time.Time) bool {
+// isConfirmed reports that what the decoy has shown may be used with the acceptance of a probe.
+func (dq *domainQueue) isConfirmed(p *probe, now time.Time) bool {
 	hq := dq.hostQueue
+	// Recipients in flight that were sent before the acceptance was received: one of them may have been refused first. The groups
+	// are in the order of their counts.
+	earlier := hq.overWithInFlight && len(hq.inFlightGroups) > 0 && hq.inFlightGroups[0].answersAtSend < p.lastAnswer
 	switch {
 	case dq.decoy.suspectAt != 0:
 		return false
-	case !dq.decoy.refusesUnknown() || p.suspicion == suspicionNone:
+	case !dq.decoy.sighting.RefusesUnknown() || p.suspicion == suspicionNone:
 		return true
-	case q.pastConfirming(p, now):
+	case hq.queue.pastConfirming(p, now):
 		return false
 	case hq.confirmedUpTo >= p.lastAnswer || p.lastAnswer > hq.lastStart && hq.lastRefused > p.lastAnswer:
 		return true
 	case hq.overWithOthers:
 		p.suspicion = suspicionHigh
-	case p.suspicion == suspicionLow && !hq.earlierInFlight(p):
+	case p.suspicion == suspicionLow && !earlier:
 		p.suspicion = suspicionNone
 		return true
 	}
 	return false
 }
 
-// refusesUnknown reports a decoy whose last answer showed that the host refuses unknown recipients.
-func (d *decoy) refusesUnknown() bool { return d.sighting.RefusesUnknown() }
-
 // leaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
-func (q *readyQueue) leaveUnconfirmed(p *probe, dq *domainQueue) {
+func (dq *domainQueue) leaveUnconfirmed(p *probe) {
 	p.domainQueue = dq
 	dq.decoy.waiting.push(p)
 	if !slices.Contains(dq.hostQueue.unconfirmed, dq) {
@@ -153,7 +129,9 @@ func (q *readyQueue) leaveUnconfirmed(p *probe, dq *domainQueue) {
 }
 
 // resolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
-// A probe that only waits for replies in flight is not unconfirmed yet. The mutex is held.
+// A probe that only waits for replies in flight is not unconfirmed yet. Then it releases the probes that wait for a refusal after
+// an accepted decoy (suspect_decoy.go) if none can be expected: nothing more is asked or in flight at the host, it accepts
+// without checking, or a single call waits. The mutex is held.
 func (rh *replyHandler) resolveUnconfirmed() {
 	hq := rh.s.hostQueue
 	if len(hq.unconfirmed) == 0 {
@@ -179,11 +157,19 @@ func (rh *replyHandler) resolveUnconfirmed() {
 	switch {
 	case unconfirmed == 0 || asking:
 	case unconfirmed >= maxUnconfirmed || hq.noTargetLeft(class):
-		rh.l.requestDecoy(first)
+		first.requestDecoy()
 	default:
 		rh.unconfirmed, rh.unconfirmedAt = unconfirmed, first
 	}
-	rh.giveUpUnconfirmed()
+	for _, dq := range slices.Clone(hq.unconfirmed) {
+		class := dq.decoy.priority()
+		if dq.decoy.suspectAt == 0 || rh.becameAcceptAll == nil && class != budget.Single && (!hq.noTargetLeft(class) || hq.pendingDecoyCount()+len(hq.inFlightGroups) > 0) {
+			continue
+		}
+		dq.decoy.discard(rh.now)
+		rh.releaseConfirmed(dq)
+		hq.unconfirmed = without(hq.unconfirmed, dq)
+	}
 }
 
 // noTargetLeft reports that no target is left that may soon be refused for the unconfirmed acceptances, the highest of which
@@ -226,7 +212,7 @@ func (rh *replyHandler) releaseConfirmed(dq *domainQueue) {
 		switch {
 		case rh.becameAcceptAll != nil:
 			p.ev.Append(*rh.becameAcceptAll)
-		case rh.l.isConfirmed(p, dq, rh.now):
+		case dq.isConfirmed(p, rh.now):
 			p.ev.Append(dq.decoy.sighting)
 		case rh.l.pastConfirming(p, rh.now):
 			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: rh.l.confirmBy(p)})
@@ -236,5 +222,5 @@ func (rh *replyHandler) releaseConfirmed(dq *domainQueue) {
 		}
 		rh.finished = rh.l.advance(p, rh.now, false, rh.finished)
 	}
-	rh.l.removeIfEmpty(dq)
+	dq.removeIfEmpty()
 }

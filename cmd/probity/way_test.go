@@ -107,7 +107,7 @@ var hopPattern = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\([A-Za-z]\\w*\\)
 
 // otherCases are hops of the page that this address does not pass.
 var otherCases = []string{
-	"engine/lists.Set.Suggest", "prober.readyQueue.resolveHosts", // of a domain without mail servers; of a host that a provider's rules name
+	"engine/lists.Set.Suggest", "prober.sharedConnections.resolveHosts", // of a domain without mail servers; of a host that a provider's rules name
 	"coordinator/jobfiles.UploadWriter.AddDuplicate", "coordinator.splitter.answerRow", // of a duplicate; of a row that needs no probe
 	"coordinator.runningJob.replay", "coordinator.Coordinator.remakeResults", // after a restart; results that were removed
 	"coordinator.Coordinator.Results",                                                                                // of a download

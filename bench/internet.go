@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"probity/bench/process"
 	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 )
@@ -23,7 +24,7 @@ var errNotReady = errors.New("it was not ready in time")
 
 // internet is a running process of the simulated internet.
 type internet struct {
-	*process
+	*process.Process
 	world    *world.World // the same population, for code that needs the truth
 	dns      netip.AddrPort
 	smtpPort int
@@ -49,28 +50,28 @@ func (t *Trial) startInternet(ctx context.Context, speedup float64) (in *interne
 
 func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*internet, error) {
 	ready := make(chan string, 1)
-	p, err := startProcess(ctx, command{name: "sim serve", binary: t.Binary, line: func(l string) {
+	p, err := process.Start(ctx, process.Command{Name: "sim serve", Binary: t.Binary, Line: func(l string) {
 		if readyLine.MatchString(l) {
 			select {
 			case ready <- l:
 			default:
 			}
 		}
-	}, args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + t.latencyAt(speedup),
+	}, Args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + t.latencyAt(speedup),
 		"--homes=" + strconv.Itoa(t.homes), "--seed=" + strconv.FormatUint(t.Options.Seed, 10), "--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
 	if err != nil {
 		return nil, err
 	}
-	in := &internet{process: p, world: world.New(world.Config{Seed: t.Options.Seed, Homes: t.homes})}
+	in := &internet{Process: p, world: world.New(world.Config{Seed: t.Options.Seed, Homes: t.homes})}
 	select {
 	case line := <-ready:
 		return in, in.parseReadyLine(line)
-	case <-p.done:
-		return nil, errors.Join(p.wait(), fmt.Errorf("sim serve ended: %s", p.output.lastLine()))
+	case <-p.Done():
+		return nil, errors.Join(p.Wait(), fmt.Errorf("sim serve ended: %s", p.LastLine()))
 	case <-time.After(readyTimeout):
 	case <-ctx.Done():
 	}
-	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.end(), ctx.Err())
+	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.End(), ctx.Err())
 }
 
 // realisticLatency is the average of realistic latency. The simulated internet divides realistic latency by its speed-up, and has

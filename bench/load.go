@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/bench/process"
 	"probity/bench/report"
 )
 
@@ -63,7 +64,7 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 		next    atomic.Int64
 		mu      sync.Mutex // guards total
 	)
-	start, before := time.Now(), ownCPU()
+	start, before := time.Now(), process.OwnCPU()
 	for range l.connections {
 		senders.Go(func() {
 			count := l.send(ctx, client, &next, start)
@@ -74,7 +75,7 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 		})
 	}
 	senders.Wait()
-	total.Elapsed, total.CPU = time.Since(start), ownCPU()-before
+	total.Elapsed, total.CPU = time.Since(start), process.OwnCPU()-before
 	return total, ctx.Err()
 }
 

@@ -1,4 +1,4 @@
-package bench
+package process
 
 import (
 	"syscall"
@@ -37,27 +37,21 @@ func sampleProcess(pid int) (Sample, bool) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// ownCPU is the CPU time of this process so far.
-func ownCPU() time.Duration {
+// OwnCPU is the CPU time of this process so far.
+func OwnCPU() time.Duration { return cpuOf(syscall.RUSAGE_SELF) }
+
+// cpuOf is the CPU time of this process, or of its children that have ended and been waited for.
+func cpuOf(who int) time.Duration {
 	var use syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) != nil {
+	if syscall.Getrusage(who, &use) != nil {
 		return 0
 	}
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// childrenCPU is the CPU time of the child processes that have ended and been waited for.
-func childrenCPU() time.Duration {
-	var use syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &use) != nil {
-		return 0
-	}
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
-}
-
-// datagramsLost counts the UDP datagrams that this machine has dropped because a socket's buffer was full; 0 if
+// DatagramsLost counts the UDP datagrams that this machine has dropped because a socket's buffer was full; 0 if
 // unknown.
-func datagramsLost() int64 {
+func DatagramsLost() int64 {
 	p, err := procfs.Self()
 	if err != nil {
 		return 0
@@ -75,8 +69,8 @@ func datagramsLost() int64 {
 	return int64(lost)
 }
 
-// memorySeries is the resident memory of a process.
-func memorySeries(name string, samples []Sample) report.Series {
+// MemorySeries is the resident memory of a process.
+func MemorySeries(name string, samples []Sample) report.Series {
 	s := report.Series{Name: name, Unit: "MB"}
 	for _, p := range samples {
 		s.Add(p.At, float64(p.RSS)/1e6)

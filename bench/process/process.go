@@ -1,4 +1,4 @@
-package bench
+package process
 
 import (
 	"bytes"
@@ -25,11 +25,11 @@ const (
 	maxOutput = 8 << 10
 )
 
-// process is a child process. startProcess starts it; it is sampled while it runs, and must be waited for or ended.
-type process struct {
+// Process is a child process. Start starts it; it is sampled while it runs, and must be waited for or ended.
+type Process struct {
+	Started time.Time
 	name    string
 	cmd     *exec.Cmd
-	started time.Time
 	stop    context.CancelFunc
 	output  *outputTail
 	done    chan struct{} // closed at its end
@@ -43,37 +43,44 @@ type process struct {
 	samples []Sample
 }
 
-// command is what to start.
-type command struct {
-	name   string
-	binary string
-	args   []string
-	stdin  io.Reader
-	stdout io.Writer
-	line   func(string) // called with every line on stderr; may be nil
+// Command is what to start.
+type Command struct {
+	Name   string
+	Binary string
+	Args   []string
+	Stdout io.Writer
+	Line   func(string) // called with every line on stderr; may be nil
 }
 
-// startProcess starts c and its sampler. When ctx ends, the process is asked to end.
-func startProcess(ctx context.Context, c command) (*process, error) {
+// Start starts c and its sampler. When ctx ends, the process is asked to end.
+func Start(ctx context.Context, c Command) (*Process, error) {
 	ctx, stop := context.WithCancel(ctx)
-	p := &process{name: c.name, stop: stop, output: &outputTail{line: c.line}, done: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, c.binary, c.args...)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = c.stdin, c.stdout, p.output
-	p.cmd.Env = cleanEnvironment(os.Environ())
+	p := &Process{name: c.Name, stop: stop, output: &outputTail{line: c.Line}, done: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, c.Binary, c.Args...)
+	p.cmd.Stdout, p.cmd.Stderr = c.Stdout, p.output
+	p.cmd.Env = CleanEnvironment(os.Environ())
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = endTimeout
-	p.started = time.Now()
+	p.Started = time.Now()
 	if err := p.cmd.Start(); err != nil {
 		stop()
-		return nil, fmt.Errorf("start %s: %w", c.name, err)
+		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
-	go p.waitForExit()
+	go func() {
+		err := p.cmd.Wait()
+		p.ended = time.Now()
+		if err != nil {
+			p.err = fmt.Errorf("%s: %w: %s", p.name, err, p.output.lastLine())
+		}
+		close(p.done)
+		p.stop()
+	}()
 	p.sampler.Go(p.sampleLoop)
 	return p, nil
 }
 
-// cleanEnvironment drops PROBITY_* variables: only the flags of the bench count.
-func cleanEnvironment(env []string) []string {
+// CleanEnvironment drops PROBITY_* variables: only the flags of the bench count.
+func CleanEnvironment(env []string) []string {
 	var plain []string
 	for _, v := range env {
 		if !strings.HasPrefix(v, "PROBITY_") {
@@ -83,28 +90,26 @@ func cleanEnvironment(env []string) []string {
 	return plain
 }
 
-// waitForExit waits for the end.
-func (p *process) waitForExit() {
-	err := p.cmd.Wait()
-	p.ended = time.Now()
-	if err != nil {
-		p.err = fmt.Errorf("%s: %w: %s", p.name, err, p.output.lastLine())
-	}
-	close(p.done)
-	p.stop()
-}
+// Done is closed at the end of the process.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
-// wait waits for the end of the process and returns its error.
-func (p *process) wait() error {
+// LastLine is the last line of its standard error that is not blank.
+func (p *Process) LastLine() string { return p.output.lastLine() }
+
+// Kill ends the process with SIGKILL. It must still be waited for.
+func (p *Process) Kill() error { return p.cmd.Process.Kill() }
+
+// Wait waits for the end of the process and returns its error.
+func (p *Process) Wait() error {
 	<-p.done
 	p.sampler.Wait()
 	return p.err
 }
 
-// end asks the process to end and waits for it. An end by our signal is no error.
-func (p *process) end() error {
+// End asks the process to end and waits for it. An end by our signal is no error.
+func (p *Process) End() error {
 	p.stop()
-	err := p.wait()
+	err := p.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) || errors.Is(err, context.Canceled) {
 		return nil
@@ -113,7 +118,7 @@ func (p *process) end() error {
 }
 
 // sampleLoop samples the process until it ends.
-func (p *process) sampleLoop() {
+func (p *Process) sampleLoop() {
 	pause := sampleEvery
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -131,14 +136,14 @@ func (p *process) sampleLoop() {
 }
 
 // sampleNow takes one sample.
-func (p *process) sampleNow() (Sample, bool) {
+func (p *Process) sampleNow() (Sample, bool) {
 	s, ok := sampleProcess(p.cmd.Process.Pid)
-	s.At = time.Since(p.started)
+	s.At = time.Since(p.Started)
 	return s, ok
 }
 
 // addSample adds a sample and reports whether every second one was dropped.
-func (p *process) addSample(s Sample) (thinned bool) {
+func (p *Process) addSample(s Sample) (thinned bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.samples = append(p.samples, s)
@@ -153,23 +158,23 @@ func (p *process) addSample(s Sample) (thinned bool) {
 	return true
 }
 
-// history returns the samples so far.
-func (p *process) history() []Sample {
+// Samples returns the samples so far.
+func (p *Process) Samples() []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Sample(nil), p.samples...)
 }
 
-// peak is the highest resident size so far, in bytes; 0 if it could not be read.
-func (p *process) peak() (most int64) {
-	for _, s := range p.history() {
+// Peak is the highest resident size so far, in bytes; 0 if it could not be read.
+func (p *Process) Peak() (most int64) {
+	for _, s := range p.Samples() {
 		most = max(most, s.Peak)
 	}
 	return most
 }
 
-// cpu is the CPU time so far: exact after the end, to a hundredth of a second before.
-func (p *process) cpu() time.Duration {
+// CPU is the CPU time so far: exact after the end, to a hundredth of a second before.
+func (p *Process) CPU() time.Duration {
 	select {
 	case <-p.done:
 		if state := p.cmd.ProcessState; state != nil {
@@ -182,8 +187,8 @@ func (p *process) cpu() time.Duration {
 	return s.CPU
 }
 
-// elapsed is how long an ended process ran.
-func (p *process) elapsed() time.Duration { return p.ended.Sub(p.started) }
+// Elapsed is how long an ended process ran.
+func (p *Process) Elapsed() time.Duration { return p.ended.Sub(p.Started) }
 
 // outputTail keeps the end of a process's output, and passes on its lines.
 type outputTail struct {
@@ -201,32 +206,26 @@ func (ot *outputTail) Write(b []byte) (int, error) {
 	if over := len(ot.tail) - maxOutput; over > 0 {
 		ot.tail = append(ot.tail[:0], ot.tail[over:]...)
 	}
-	lines := ot.split(b)
+	var lines []string // that b completes
+	if ot.line != nil {
+		ot.partial = append(ot.partial, b...)
+		for {
+			n := bytes.IndexByte(ot.partial, '\n')
+			if n < 0 {
+				break
+			}
+			lines = append(lines, string(bytes.TrimRight(ot.partial[:n], "\r")))
+			ot.partial = ot.partial[n+1:]
+		}
+		if len(ot.partial) > maxOutput {
+			ot.partial = ot.partial[:0]
+		}
+	}
 	ot.mu.Unlock()
 	for _, l := range lines {
 		ot.line(l)
 	}
 	return len(b), nil
-}
-
-// split returns the lines that b completes. Holds w.mu.
-func (ot *outputTail) split(b []byte) (lines []string) {
-	if ot.line == nil {
-		return nil
-	}
-	ot.partial = append(ot.partial, b...)
-	for {
-		n := bytes.IndexByte(ot.partial, '\n')
-		if n < 0 {
-			break
-		}
-		lines = append(lines, string(bytes.TrimRight(ot.partial[:n], "\r")))
-		ot.partial = ot.partial[n+1:]
-	}
-	if len(ot.partial) > maxOutput {
-		ot.partial = ot.partial[:0]
-	}
-	return lines
 }
 
 // lastLine is the last line that is not blank.

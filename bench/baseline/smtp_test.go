@@ -1,4 +1,4 @@
-package bench
+package baseline
 
 import (
 	"context"
@@ -26,15 +26,14 @@ func startInMemory(t *testing.T, c world.Config) (*sim.Server, *memnet.Network) 
 	return server, network
 }
 
-func planTasks(t *testing.T, server *sim.Server, dial Dial, rows int) []task {
+func planTasks(t *testing.T, server *sim.Server, dial Dial, rows int) []Task {
 	path := filepath.Join(t.TempDir(), "list.csv")
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	require.NoError(t, world.WriteList(f, server.World, rows, 7))
 	require.NoError(t, f.Close())
-	resolver := hostResolver{dial: dial, server: server.DNS}
-	p := planner{world: server.World, lookup: resolver.lookup}
-	tasks, err := p.plan(t.Context(), path)
+	p := Planner{World: server.World, Dial: dial, DNS: server.DNS, Port: int(server.SMTPPort)}
+	tasks, err := p.Plan(t.Context(), path)
 	require.NoError(t, err)
 	require.Less(t, p.skipped, rows/4, "most rows have a host that answers")
 	return tasks
@@ -47,8 +46,8 @@ func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
 	for _, e := range tasks {
 		want += e.recipients()
 	}
-	sb := smtpBaseline{dial: network.Dial, port: int(server.SMTPPort), connections: 8, timeout: 5 * time.Second, ehlo: "floor.example", from: "floor@floor.example"}
-	count, err := sb.pool(tasks).run(t.Context(), len(tasks))
+	client := SMTP{Dial: network.Dial, Timeout: 5 * time.Second, EHLO: "floor.example", From: "floor@floor.example"}
+	count, err := runAll(t.Context(), 8, len(tasks), func(ctx context.Context, i int) Count { return client.RunTask(ctx, tasks[i]) })
 	require.NoError(t, err)
 	require.Equal(t, want, count.Recipients+count.Lost)
 	require.Less(t, count.Lost, want/50)
@@ -56,13 +55,14 @@ func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
 	rep := server.Referee.Report()
 	require.InDelta(t, rep.Recipients, count.Recipients, float64(want)/20)
 	require.Less(t, rep.Connections, int64(count.Recipients/3), "connections are used again")
-	require.Positive(t, count.rate())
+	require.Positive(t, count.Rate())
 }
 
 func TestSMTPBaselineFailsWithoutReplies(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
-	sb := smtpBaseline{dial: refused, port: 25, connections: 2, timeout: time.Second, ehlo: "a.example", from: "a@a.example"}
-	count, err := sb.pool([]task{{host: netip.MustParseAddr("127.0.0.1"), transactions: [][]string{{"b@b.example"}}}}).run(t.Context(), 1)
+	client := SMTP{Dial: refused, Timeout: time.Second, EHLO: "a.example", From: "a@a.example"}
+	task := Task{At: netip.MustParseAddrPort("127.0.0.1:25"), Transactions: [][]string{{"b@b.example"}}}
+	count, err := runAll(t.Context(), 2, 1, func(ctx context.Context, _ int) Count { return client.RunTask(ctx, task) })
 	require.Error(t, err)
 	require.Equal(t, 1, count.Lost)
 }
@@ -81,7 +81,7 @@ func TestPlannerKeepsTransactionsSmallAndOfOneDomain(t *testing.T) {
 	server, network := startInMemory(t, world.Config{Seed: 7})
 	for _, e := range planTasks(t, server, network.Dial, 3000) {
 		require.LessOrEqual(t, e.recipients(), perTask+perTransaction)
-		for _, tr := range e.transactions {
+		for _, tr := range e.Transactions {
 			require.NotEmpty(t, tr)
 			require.LessOrEqual(t, len(tr), perTransaction)
 			for _, r := range tr {

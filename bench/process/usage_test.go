@@ -1,4 +1,4 @@
-package bench
+package process
 
 import (
 	"os"
@@ -12,8 +12,8 @@ import (
 
 func TestStealTimeIsReported(t *testing.T) {
 	r := report.New("x", "", 1, report.Machine{Cores: 2})
-	reportStolen(r, "stolen", cpuUsage{busy: time.Hour, stolen: time.Second}, cpuUsage{busy: time.Hour, stolen: 1030 * time.Millisecond})
-	reportStolen(r, "not told", cpuUsage{}, cpuUsage{})
+	ReportStolen(r, "stolen", Usage{busy: time.Hour, stolen: time.Second}, Usage{busy: time.Hour, stolen: 1030 * time.Millisecond})
+	ReportStolen(r, "not told", Usage{}, Usage{})
 	require.NotContains(t, r.Metrics, "not told")
 	require.Equal(t, report.Metric{Value: 30, Unit: "ms"}, r.Metrics["stolen"])
 }
@@ -21,11 +21,11 @@ func TestStealTimeIsReported(t *testing.T) {
 func TestCPUOfOtherProcessesIsReported(t *testing.T) {
 	r := report.New("x", "", 1, report.Machine{Cores: 2})
 	now := time.Now()
-	reportOthers(r, cpuUsage{at: now, busy: time.Hour, own: time.Second}, cpuUsage{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, own: 5 * time.Second})
+	ReportOthers(r, Usage{at: now, busy: time.Hour, own: time.Second}, Usage{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, own: 5 * time.Second})
 	require.InDelta(t, 1.5, r.Metrics["cores_used_by_others"].Value, 1e-9)
 	require.Len(t, r.Remark, 1)
 	r = report.New("x", "", 1, report.Machine{Cores: 2})
-	reportOthers(r, cpuUsage{at: now}, cpuUsage{at: now.Add(time.Second)})
+	ReportOthers(r, Usage{at: now}, Usage{at: now.Add(time.Second)})
 	require.Empty(t, r.Metrics, "a system that does not tell")
 }
 
@@ -37,12 +37,12 @@ func TestOwnProcessIsSampled(t *testing.T) {
 	require.True(t, ok)
 	require.Positive(t, s.RSS)
 	require.GreaterOrEqual(t, s.Peak, s.RSS)
-	require.Positive(t, ownCPU())
+	require.Positive(t, OwnCPU())
 	_, ok = sampleProcess(1 << 30)
 	require.False(t, ok)
 	busy, stolen := busySoFar()
-	require.GreaterOrEqual(t, busy, ownCPU())
+	require.GreaterOrEqual(t, busy, OwnCPU())
 	require.GreaterOrEqual(t, busy, stolen)
-	require.GreaterOrEqual(t, datagramsLost(), int64(0))
+	require.GreaterOrEqual(t, DatagramsLost(), int64(0))
 	require.Positive(t, report.ReadMachine().MemoryMB)
 }

@@ -1,4 +1,4 @@
-package bench
+package baseline
 
 import (
 	"bufio"
@@ -9,24 +9,26 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"probity/bench/process"
 )
 
-// bytesBaseline is the cost of a bare loop over the bytes of a file.
-type bytesBaseline struct {
+// Bytes is the cost of a bare loop over the bytes of a file.
+type Bytes struct {
 	Rows    int
 	Bytes   int64
 	Elapsed time.Duration
 	CPU     time.Duration // of this process
 }
 
-// ingestBaseline parses a list, compresses its bytes and drops both: the least that receiving it can cost.
-func ingestBaseline(list string) (f bytesBaseline, err error) {
+// ParseList parses a list, compresses its bytes and drops both: the least that receiving it can cost.
+func ParseList(list string) (f Bytes, err error) {
 	in, err := os.Open(list)
 	if err != nil {
 		return f, err
 	}
 	defer in.Close()
-	start, before := time.Now(), ownCPU()
+	start, before := time.Now(), process.OwnCPU()
 	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return f, err
@@ -44,16 +46,16 @@ func ingestBaseline(list string) (f bytesBaseline, err error) {
 	}
 	err = z.Close()
 	f.Rows-- // the header
-	f.Bytes, f.Elapsed, f.CPU = counted.n, time.Since(start), ownCPU()-before
+	f.Bytes, f.Elapsed, f.CPU = counted.n, time.Since(start), process.OwnCPU()-before
 	return f, err
 }
 
 // chunkBytes is how much text of a result is in memory at one time while it is compressed again.
 const chunkBytes = 16 << 20
 
-// zstdBaseline compresses the content of a zstd file again and drops it: the least that writing it can cost. Only compressing is
+// CompressAgain compresses the content of a zstd file again and drops it: the least that writing it can cost. Only compressing is
 // timed, not reading.
-func zstdBaseline(path string) (f bytesBaseline, err error) {
+func CompressAgain(path string) (f Bytes, err error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return f, err
@@ -74,10 +76,10 @@ func zstdBaseline(path string) (f bytesBaseline, err error) {
 		if n, err = io.ReadFull(text, chunk); n == 0 {
 			break
 		}
-		start, before := time.Now(), ownCPU()
+		start, before := time.Now(), process.OwnCPU()
 		_, failed := z.Write(chunk[:n])
 		failed = errors.Join(failed, z.Flush()) // otherwise it would compress while the next chunk is read
-		f.Elapsed, f.CPU = f.Elapsed+time.Since(start), f.CPU+ownCPU()-before
+		f.Elapsed, f.CPU = f.Elapsed+time.Since(start), f.CPU+process.OwnCPU()-before
 		f.Bytes += int64(n)
 		if failed != nil {
 			return f, failed
@@ -89,23 +91,6 @@ func zstdBaseline(path string) (f bytesBaseline, err error) {
 	f.Elapsed = max(f.Elapsed, time.Millisecond)
 	return f, z.Close()
 }
-
-// fastest measures a baseline baselineRounds times and takes the fastest: other load of the machine can only slow it down.
-func fastest(measure func() (bytesBaseline, error)) (best bytesBaseline, err error) {
-	for range baselineRounds {
-		f, err := measure()
-		if err != nil {
-			return best, err
-		}
-		if best.Elapsed == 0 || f.Elapsed < best.Elapsed {
-			best = f
-		}
-	}
-	return best, nil
-}
-
-// baselineRounds is how often a baseline of bytes is measured.
-const baselineRounds = 3
 
 // countingWriter counts bytes.
 type countingWriter struct {

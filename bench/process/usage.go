@@ -1,6 +1,7 @@
-package bench
+package process
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -8,8 +9,8 @@ import (
 	"probity/bench/report"
 )
 
-// cpuUsage is the CPU time used up to a moment.
-type cpuUsage struct {
+// Usage is the CPU time used up to a moment.
+type Usage struct {
 	at   time.Time
 	busy time.Duration // of the whole machine; 0 if unknown
 	// Steal time of a virtual machine: withheld by its host. It is part of busy; 0 if unknown.
@@ -17,9 +18,9 @@ type cpuUsage struct {
 	own    time.Duration // of this process and of its children that have ended
 }
 
-func readCPUUsage() cpuUsage {
+func ReadUsage() Usage {
 	busy, stolen := busySoFar()
-	return cpuUsage{at: time.Now(), busy: busy, stolen: stolen, own: ownCPU() + childrenCPU()}
+	return Usage{at: time.Now(), busy: busy, stolen: stolen, own: OwnCPU() + cpuOf(syscall.RUSAGE_CHILDREN)}
 }
 
 // busySoFar is the time of all cores that was not idle, steal time included.
@@ -39,8 +40,8 @@ func busySoFar() (busy, stolen time.Duration) {
 // notableOtherCores is how many cores other processes may use before the report gets a remark.
 const notableOtherCores = 0.25
 
-// reportOthers reports how many cores the rest of the machine used since before.
-func reportOthers(r *report.Report, before, now cpuUsage) {
+// ReportOthers reports how many cores the rest of the machine used since before.
+func ReportOthers(r *report.Report, before, now Usage) {
 	passed := now.at.Sub(before.at)
 	if before.busy == 0 || now.busy == 0 || passed <= 0 {
 		return
@@ -53,11 +54,11 @@ func reportOthers(r *report.Report, before, now cpuUsage) {
 	}
 }
 
-// reportStolen reports the steal time of a virtual machine since before: a late answer may have waited for the
+// ReportStolen reports the steal time of a virtual machine since before: a late answer may have waited for the
 // host.
-func reportStolen(r *report.Report, name string, before, now cpuUsage) {
+func ReportStolen(r *report.Report, name string, before, now Usage) {
 	if before.busy == 0 || now.busy == 0 {
 		return
 	}
-	r.Metric(name, milliseconds(now.stolen-before.stolen), "ms")
+	r.Metric(name, float64(now.stolen-before.stolen)/float64(time.Millisecond), "ms")
 }

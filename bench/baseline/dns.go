@@ -1,4 +1,4 @@
-package bench
+package baseline
 
 import (
 	"context"
@@ -9,35 +9,39 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/miekg/dns"
+
+	"probity/bench/process"
 )
 
-// maxInFlight bounds the unanswered queries of the bare DNS client, and of the resolver compared with it. They fit into a socket's
+// MaxInFlight bounds the unanswered queries of the bare DNS client, and of the resolver compared with it. They fit into a socket's
 // usual buffer, in which a small datagram takes most of a KiB.
-const maxInFlight = 128
+const MaxInFlight = 128
 
-// dnsBaseline queries the MX records of every name over one socket, with maxInFlight queries in flight, and counts answers.
-func dnsBaseline(ctx context.Context, dial Dial, server netip.AddrPort, names int) (count clientCount, err error) {
+// AskNames queries the MX records of the names 0 to names-1 over one socket, with MaxInFlight queries in flight, and counts answers.
+func AskNames(ctx context.Context, dial Dial, server netip.AddrPort, names int, nameOf func(int) string) (count Count, err error) {
 	conn, err := dial(ctx, "udp", server.String())
 	if err != nil {
 		return count, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	start, before := time.Now(), ownCPU()
-	slots := make(chan struct{}, maxInFlight)
+	start, before := time.Now(), process.OwnCPU()
+	slots := make(chan struct{}, MaxInFlight)
 	answered := make(chan int, 1)
 	stopped := make(chan struct{}) // closed when no more answers are read
 	go func() {
 		defer close(stopped)
 		answered <- readAnswers(conn, slots, names)
 	}()
-	err = askNames(conn, slots, stopped, names)
+	err = sendQuestions(conn, slots, stopped, names, nameOf)
 	if err != nil {
 		conn.Close() // ends readAnswers
 	}
 	count.Recipients = <-answered
 	count.Lost = names - count.Recipients
-	count.Elapsed, count.CPU = time.Since(start), ownCPU()-before
+	count.Elapsed, count.CPU = time.Since(start), process.OwnCPU()-before
 	count.Connections = 1
 	if count.Lost > 0 {
 		err = errors.Join(err, fmt.Errorf("the bare DNS client lost %d answers", count.Lost))
@@ -45,8 +49,8 @@ func dnsBaseline(ctx context.Context, dial Dial, server netip.AddrPort, names in
 	return count, errors.Join(err, ctx.Err())
 }
 
-// askNames sends a query for every name, each when there is a free slot.
-func askNames(conn net.Conn, slots chan<- struct{}, stopped <-chan struct{}, names int) error {
+// sendQuestions sends a query for every name, each when there is a free slot.
+func sendQuestions(conn net.Conn, slots chan<- struct{}, stopped <-chan struct{}, names int, nameOf func(int) string) error {
 	var b []byte
 	for i := range names {
 		select {
@@ -69,7 +73,7 @@ func appendQuestion(b []byte, id uint16, name string) []byte {
 	for label := range strings.SplitSeq(name, ".") {
 		b = append(append(b, byte(len(label))), label...)
 	}
-	return append(b, 0, 0, typeMX, 0, 1)
+	return append(b, 0, 0, byte(dns.TypeMX), 0, 1)
 }
 
 // answerTimeout is how long an answer may take before it counts as lost.
@@ -79,7 +83,7 @@ const answerTimeout = 2 * time.Second
 func readAnswers(conn net.Conn, slots <-chan struct{}, names int) (answered int) {
 	b := make([]byte, 4096)
 	for answered < names {
-		if answered%maxInFlight == 0 && conn.SetReadDeadline(time.Now().Add(answerTimeout)) != nil {
+		if answered%MaxInFlight == 0 && conn.SetReadDeadline(time.Now().Add(answerTimeout)) != nil {
 			return answered
 		}
 		if _, err := conn.Read(b); err != nil {

@@ -1,4 +1,4 @@
-package bench
+package baseline
 
 import (
 	"bufio"
@@ -7,24 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"probity/bench/process"
 )
 
-// smtpBaseline is the bare pipelined SMTP client: many connections, commands in bursts (RFC 2920), replies counted and not
+// SMTP is the bare pipelined SMTP client: many connections, commands in bursts (RFC 2920), replies counted and not
 // judged. Its cost per recipient is the least that probing can cost.
-type smtpBaseline struct {
-	dial        Dial
-	port        int
-	connections int
-	timeout     time.Duration // of one burst
-	ehlo, from  string
+type SMTP struct {
+	Dial       Dial
+	Timeout    time.Duration // of one burst
+	EHLO, From string
 }
 
-// clientCount counts what a bare client did.
-type clientCount struct {
+// Count counts what a client did.
+type Count struct {
 	Recipients  int // that got a reply
 	Accepted    int // of them
 	Lost        int // that got none
@@ -34,7 +33,8 @@ type clientCount struct {
 	CPU         time.Duration // of this process
 }
 
-func (c *clientCount) add(d clientCount) {
+// Add adds another part of the same work.
+func (c *Count) Add(d Count) {
 	c.Recipients += d.Recipients
 	c.Accepted += d.Accepted
 	c.Lost += d.Lost
@@ -44,40 +44,31 @@ func (c *clientCount) add(d clientCount) {
 	c.CPU += d.CPU
 }
 
-// rate is recipients per second.
-func (c clientCount) rate() float64 { return ratio(float64(c.Recipients), c.Elapsed.Seconds()) }
-
-// defaultBaseline is the bare client that a scenario is compared with. Its source address differs from the prober's, so that the two
-// share no limit and no greylist entry of the simulated internet.
-func defaultBaseline(t *Trial, in *internet) smtpBaseline {
-	return smtpBaseline{dial: t.Dial, port: in.smtpPort, connections: 32, timeout: 10 * time.Second,
-		ehlo: "floor.bench.example", from: "floor@bench.example"}
+// Rate is recipients per second.
+func (c Count) Rate() float64 {
+	if c.Elapsed == 0 {
+		return 0
+	}
+	return float64(c.Recipients) / c.Elapsed.Seconds()
 }
 
-// workerPool runs tasks, at most workers at one time.
-type workerPool struct {
-	workers int
-	runTask func(ctx context.Context, i int) clientCount // the i-th task
-}
+// A RunTask runs the i-th task of a measurement; it may be called concurrently.
+type RunTask func(ctx context.Context, i int) Count
 
-func (sb smtpBaseline) pool(tasks []task) workerPool {
-	return workerPool{sb.connections, func(ctx context.Context, i int) clientCount { return sb.runTask(ctx, tasks[i]) }}
-}
-
-// run runs the tasks.
-func (wp workerPool) run(ctx context.Context, tasks int) (total clientCount, err error) {
-	start, before := time.Now(), ownCPU()
+// runAll runs tasks, at most workers at one time.
+func runAll(ctx context.Context, workers, tasks int, run RunTask) (total Count, err error) {
+	start, before := time.Now(), process.OwnCPU()
 	var (
-		workers sync.WaitGroup
-		mu      sync.Mutex // guards total
+		pool sync.WaitGroup
+		mu   sync.Mutex // guards total
 	)
 	next := make(chan int)
-	for range max(1, wp.workers) {
-		workers.Go(func() {
+	for range max(1, workers) {
+		pool.Go(func() {
 			for i := range next {
-				count := wp.runTask(ctx, i)
+				count := run(ctx, i)
 				mu.Lock()
-				total.add(count)
+				total.Add(count)
 				mu.Unlock()
 			}
 		})
@@ -86,8 +77,8 @@ func (wp workerPool) run(ctx context.Context, tasks int) (total clientCount, err
 		next <- i
 	}
 	close(next)
-	workers.Wait()
-	total.Elapsed, total.CPU = time.Since(start), ownCPU()-before
+	pool.Wait()
+	total.Elapsed, total.CPU = time.Since(start), process.OwnCPU()-before
 	if total.Recipients == 0 && tasks > 0 {
 		return total, errors.Join(errors.New("no reply came to any recipient"), ctx.Err())
 	}
@@ -100,12 +91,12 @@ const (
 	maxRounds      = 20
 )
 
-// repeat repeats the tasks until there is enough to measure.
-func (wp workerPool) repeat(ctx context.Context, tasks int) (total clientCount, err error) {
+// Measure runs tasks, at most workers at one time, and repeats them until there is enough to measure.
+func Measure(ctx context.Context, workers, tasks int, run RunTask) (total Count, err error) {
 	for round := 0; round < maxRounds && total.Elapsed < minMeasureTime && err == nil; round++ {
-		var count clientCount
-		count, err = wp.run(ctx, tasks)
-		total.add(count)
+		var count Count
+		count, err = runAll(ctx, workers, tasks, run)
+		total.Add(count)
 	}
 	return total, err
 }
@@ -113,12 +104,12 @@ func (wp workerPool) repeat(ctx context.Context, tasks int) (total clientCount, 
 // maxFailedConnections is how many connections in a row may end without a reply to a recipient before a task is given up.
 const maxFailedConnections = 2
 
-// runTask runs one task over as many connections as its host requires.
-func (sb smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) {
-	e.transactions = slices.Clone(e.transactions) // it is consumed, and the caller may run the task again
-	for failed := 0; len(e.transactions) > 0 && failed < maxFailedConnections && ctx.Err() == nil; {
+// RunTask runs one task over as many connections as its host requires.
+func (c SMTP) RunTask(ctx context.Context, e Task) (count Count) {
+	e.Transactions = slices.Clone(e.Transactions) // it is consumed, and the caller may run the task again
+	for failed := 0; len(e.Transactions) > 0 && failed < maxFailedConnections && ctx.Err() == nil; {
 		count.Connections++
-		done, accepted := sb.converse(ctx, &e)
+		done, accepted := c.converse(ctx, &e)
 		count.Recipients += done
 		count.Accepted += accepted
 		if failed++; done > 0 {
@@ -130,18 +121,18 @@ func (sb smtpBaseline) runTask(ctx context.Context, e task) (count clientCount) 
 }
 
 // converse sends recipients over one connection, and leaves the unsent ones in e.
-func (sb smtpBaseline) converse(ctx context.Context, e *task) (done, accepted int) {
-	conn, err := sb.dial(ctx, "tcp", netip.AddrPortFrom(e.host, uint16(sb.port)).String())
+func (c SMTP) converse(ctx context.Context, e *Task) (done, accepted int) {
+	conn, err := c.Dial(ctx, "tcp", e.At.String())
 	if err != nil {
 		return 0, 0
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	s := bareSession{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: sb.timeout}
-	burst, err := s.greet(sb.ehlo)
-	for err == nil && len(e.transactions) > 0 {
+	s := bareSession{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: c.Timeout}
+	burst, err := s.greet(c.EHLO)
+	for err == nil && len(e.Transactions) > 0 {
 		var n, ok int
-		n, ok, err = s.ask(sb.from, &e.transactions, burst)
+		n, ok, err = s.ask(c.From, &e.Transactions, burst)
 		done, accepted = done+n, accepted+ok
 	}
 	return done, accepted
@@ -193,7 +184,14 @@ func (s *bareSession) ask(from string, transactions *[][]string, burst int) (don
 	s.out, s.sent = s.out[:0], s.sent[:0]
 	taken := 0
 	for n := 0; n < burst && taken < len(*transactions); taken++ {
-		s.queue(from, (*transactions)[taken])
+		s.out = append(append(append(s.out, "MAIL FROM:<"...), from...), ">\r\n"...)
+		s.sent = append(s.sent, 'M')
+		for _, r := range (*transactions)[taken] {
+			s.out = append(append(append(s.out, "RCPT TO:<"...), r...), ">\r\n"...)
+			s.sent = append(s.sent, 'R')
+		}
+		s.out = append(s.out, "RSET\r\n"...)
+		s.sent = append(s.sent, 'X')
 		n += len((*transactions)[taken])
 	}
 	if burst == 1 {
@@ -203,18 +201,6 @@ func (s *bareSession) ask(from string, transactions *[][]string, burst int) (don
 	}
 	*transactions = dropRecipients(*transactions, done)
 	return done, accepted, err
-}
-
-// queue appends the commands of one transaction.
-func (s *bareSession) queue(from string, recipients []string) {
-	s.out = append(append(append(s.out, "MAIL FROM:<"...), from...), ">\r\n"...)
-	s.sent = append(s.sent, 'M')
-	for _, r := range recipients {
-		s.out = append(append(append(s.out, "RCPT TO:<"...), r...), ">\r\n"...)
-		s.sent = append(s.sent, 'R')
-	}
-	s.out = append(s.out, "RSET\r\n"...)
-	s.sent = append(s.sent, 'X')
 }
 
 // sendOneByOne sends each queued command after the reply to the one before.
@@ -281,12 +267,4 @@ func dropRecipients(transactions [][]string, n int) [][]string {
 		transactions = transactions[1:]
 	}
 	return transactions
-}
-
-// ratio is a/b, and 0 if b is 0.
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
 }

@@ -68,6 +68,7 @@ var importRules = map[string][]string{
 	"internal/jsontext":     {},
 	"cmd/probity":           {"..."},
 	"internal/admin":        {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/...", "api/record"},
+	"internal/nodeflags":    {"engine", "engine/dns", "engine/lists", "engine/smtp", "internal/console", "prober", "prober/doctor", "prober/source"},
 	"internal/providerview": {"engine", "internal/console", "prober/doctor"},
 	"prober/source":         {"engine", "engine/smtp", "store/cache"},
 	"api/httpd":             {"engine"},

@@ -31,7 +31,7 @@ func (c *coordinatorCmd) Validate() error {
 }
 
 // Run serves until ctx ends.
-func (c *coordinatorCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
+func (c *coordinatorCmd) Run(ctx context.Context, con *console.IO) error {
 	if len(c.Egress) > 0 || c.SOCKS5 != "" || c.MailFrom != "" {
 		return fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", console.ErrUsage)
 	}
@@ -41,7 +41,7 @@ func (c *coordinatorCmd) Run(ctx context.Context, con *console.IO, root *cli) er
 	if err := c.setDefaults(); err != nil {
 		return err
 	}
-	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
+	s := &service{cmd: &c.serveCmd, flags: c, log: serverLog(con, c.LogFormat), disk: con.Files(), registry: prometheus.NewRegistry(), members: &c.memberFlags}
 	return s.serve(ctx, con)
 }
 
@@ -70,10 +70,7 @@ func (f *memberFlags) newFleet(n *node, cfg nodeConfig) (*remoteProbers, error) 
 	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: term}, Version: version,
 		Table: n.activeTable.Load, Dial: dialStream, Log: cfg.log, Metrics: cfg.metrics, Disk: cfg.fs, Dir: cfg.dir,
 		Credentials: func(node string) credentials.TransportCredentials { return wire.ClientTLS(own, authority, node) },
-		Suppressed: func(domain string, hosts []string) bool {
-			_, is := n.store.SuppressedDomain(domain, hosts)
-			return is
-		}, SuppressedAddress: n.suppressedAddress})
+		Suppressed:  n.suppressedDomain, SuppressedAddress: n.suppressedAddress})
 	if err != nil {
 		return nil, errors.Join(err, transport.Shutdown())
 	}

@@ -24,6 +24,7 @@ import (
 	"probity/coordinator"
 	"probity/internal/apiclient"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
 	"probity/internal/safefile"
 	"probity/store"
 )
@@ -41,26 +42,26 @@ const demoSpeedup = 36000
 
 // Run starts a simulated internet and a server on loopback, verifies a list through the public API, and compares the result
 // with the truth.
-func (c demoCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
+func (c demoCmd) Run(ctx context.Context, con *console.IO) error {
 	internet, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Err, "A simulated mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
-	return errors.Join(c.withServer(ctx, con, root, internet), internet.Close())
+	return errors.Join(c.withServer(ctx, con, internet), internet.Close())
 }
 
 // withServer runs the demo on a server of its own.
-func (c demoCmd) withServer(ctx context.Context, con *console.IO, root *cli, internet *sim.Server) error {
+func (c demoCmd) withServer(ctx context.Context, con *console.IO, internet *sim.Server) error {
 	files, err := c.prepareFiles(internet.World)
 	if err != nil {
 		return err
 	}
 	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
-		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
-			SMTPPort: internet.SMTPPort, Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
+		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
+			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
-	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
+	s := &service{cmd: serve, log: con.Log(), disk: con.Files(), registry: prometheus.NewRegistry()}
 	if err := s.open(); err != nil {
 		return errors.Join(err, s.close())
 	}

@@ -104,7 +104,7 @@ func exposed(t *testing.T) map[string]bool {
 	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, append(ports, sender...)...),
 		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
 		c := parsed(t, args)
-		s := &service{cmd: &c.Serve, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
+		s := &service{cmd: &c.Serve, log: con.Log(), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
 		if args[0] == "coordinator" {
 			require.NoError(t, c.Coordinator.setDefaults())
 			s.cmd, s.members = &c.Coordinator.serveCmd, &c.Coordinator.memberFlags
@@ -114,7 +114,7 @@ func exposed(t *testing.T) map[string]bool {
 	}
 	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, append(member, sender...)...))
 	require.NoError(t, c.Prober.setDefaults())
-	pp := &proberProcess{cmd: &c.Prober, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
+	pp := &proberProcess{cmd: &c.Prober, log: con.Log(), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
 	require.NoError(t, pp.open())
 	require.NoError(t, pp.close())
 	return names

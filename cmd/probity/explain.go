@@ -16,7 +16,9 @@ import (
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
 	"probity/internal/providerview"
+	"probity/prober/source"
 )
 
 type explainCmd struct {
@@ -49,7 +51,7 @@ func eachLine(args []string, in io.Reader, do func(string) error) error {
 }
 
 type explainAddressCmd struct {
-	listsFlags
+	nodeflags.ListChanges
 	Lines []string `arg:"" optional:"" help:"Addresses, raw or as JSON strings; standard input when none is given."`
 }
 
@@ -72,7 +74,7 @@ type addressFacts struct {
 
 // Run writes one JSON line for each line of input.
 func (c explainAddressCmd) Run(con *console.IO) error {
-	set, err := c.loadLists()
+	set, err := c.LoadLists()
 	if err != nil {
 		return err
 	}
@@ -150,8 +152,8 @@ func (c explainReplyCmd) Run(con *console.IO) error {
 	if c.Table {
 		return printMeanings(con)
 	}
-	flags := probingFlags{Providers: c.Providers}
-	table, err := flags.table()
+	flags := nodeflags.Probing{Providers: c.Providers}
+	table, err := flags.Table()
 	if err != nil {
 		return err
 	}
@@ -193,14 +195,14 @@ func (c *explainReplyCmd) senderIdentity() (engine.SenderIdentity, error) {
 			return engine.SenderIdentity{}, fmt.Errorf("%w: --mail-from %q: %v", console.ErrUsage, c.MailFrom, err)
 		}
 	}
-	var spec egressSpec
+	var id source.Identity
 	if c.Egress != "" {
 		var err error
-		if spec, err = egressFlag(c.Egress).parse(); err != nil {
+		if id, err = nodeflags.Egress(c.Egress).Parse(); err != nil {
 			return engine.SenderIdentity{}, err
 		}
 	}
-	return spec.identity().SenderIdentity(c.MailFrom), nil
+	return id.SenderIdentity(c.MailFrom), nil
 }
 
 // unknownProvider returns a line's provider if the table does not know it and it is not a host name: many hosts have no provider.
@@ -287,7 +289,7 @@ func printMeanings(con *console.IO) error {
 }
 
 type explainRouteCmd struct {
-	probingFlags
+	nodeflags.Probing
 	Domain string `arg:"" help:"The domain, as in an address; or an address, for its domain."`
 	Admin  string `help:"The admin listener of a coordinator, to ask it for the owner." placeholder:"HOST:PORT"`
 	JSON   bool   `name:"json" help:"One JSON object."`

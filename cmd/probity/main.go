@@ -81,7 +81,8 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 		fmt.Fprintf(con.Err, "probity: --%s is given twice; give it once\n", name)
 		return 2
 	}
-	return exitCode(parsed.Run(&c), con)
+	con.Verbose = c.Verbose
+	return exitCode(parsed.Run(), con)
 }
 
 // commandNameOf names the command whose arguments could not be parsed, so that its help can be suggested.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -25,9 +23,9 @@ import (
 	"probity/engine/dns"
 	"probity/engine/lists"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
 	"probity/prober"
 	"probity/prober/doctor"
-	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store"
@@ -60,7 +58,7 @@ type nodeConfig struct {
 	log         *slog.Logger
 	warn        *slog.Logger          // for warnings to the user who waits; nil is log
 	metrics     prometheus.Registerer // nil for none
-	lists       listsFlags
+	lists       nodeflags.ListChanges
 	resultForm  results.Form
 	retain      retainFlags
 	retainCache period
@@ -73,7 +71,7 @@ type nodeConfig struct {
 const localInFlightRows = 32 << 10
 
 // openNode opens the stores and connects the components. It starts nothing.
-func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
+func openNode(f *nodeflags.Probing, cfg nodeConfig) (n *node, err error) {
 	n = &node{startedAt: time.Now(), log: cfg.log, warn: cmp.Or(cfg.warn, cfg.log)}
 	defer func() {
 		if err != nil {
@@ -81,11 +79,11 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 			n = nil
 		}
 	}()
-	if n.table, err = f.table(); err != nil {
+	if n.table, err = f.Table(); err != nil {
 		return n, err
 	}
 	n.activeTable.Store(n.table)
-	known, err := cfg.lists.loadLists()
+	known, err := cfg.lists.LoadLists()
 	if err != nil {
 		return n, err
 	}
@@ -96,7 +94,7 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		}
 		return n, err
 	}
-	if n.resolver, err = f.resolver(n.table); err != nil {
+	if n.resolver, err = f.Resolver(n.table); err != nil {
 		return n, err
 	}
 	asked, err := n.openProber(f, cfg)
@@ -110,14 +108,14 @@ func openNode(f *probingFlags, cfg nodeConfig) (n *node, err error) {
 		c.MaxRecentRows = localInFlightRows
 	}
 	if cfg.service {
-		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, api.SimulateVerdict, isSuppressed(n.store)
+		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, api.SimulateVerdict, n.isSuppressed
 	}
 	n.coordinator = coordinator.New(c)
 	return n, nil
 }
 
 // openProber opens a prober with its cache in this process, or a fleet of remote ones.
-func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, err error) {
+func (n *node) openProber(f *nodeflags.Probing, cfg nodeConfig) (asked wire.Prober, err error) {
 	if cfg.members != nil {
 		n.fleet, err = cfg.members.newFleet(n, cfg)
 		return n.fleet, err
@@ -127,11 +125,17 @@ func (n *node) openProber(f *probingFlags, cfg nodeConfig) (asked wire.Prober, e
 		return nil, err
 	}
 	if cfg.service {
-		if n.audit, err = f.newSelfAudit(n.table, cfg.dir, cfg.log, cfg.metrics); err != nil {
+		if n.audit, err = newSelfAudit(f, n.table, cfg.dir, cfg.log, cfg.metrics); err != nil {
 			return nil, err
 		}
 	}
-	n.prober, err = f.prober(n, cfg)
+	p, err := f.ProberConfig(n.table, cfg.log)
+	if err != nil {
+		return nil, err
+	}
+	p.Node, p.Resolver, p.Cache, p.Log, p.Metrics, p.SingleLoad = console.HostName(), n.resolver, n.cache, cfg.log, cfg.metrics, &n.singleLoad
+	p.Suppressed, p.SuppressedAddress = n.suppressedDomain, n.suppressedAddress
+	n.prober, err = prober.New(p)
 	return n.prober, err
 }
 
@@ -141,14 +145,14 @@ func jobEndParts(j *store.Job) []store.Part {
 }
 
 // isSuppressed reports addresses and domains on the suppression list. The prober checks MX names.
-func isSuppressed(s *store.Store) func(engine.Address) bool {
-	return func(a engine.Address) bool {
-		if _, is := s.SuppressedAddress(a.Folded()); is {
-			return true
-		}
-		_, is := s.SuppressedDomain(a.Domain(), nil)
-		return is
-	}
+func (n *node) isSuppressed(a engine.Address) bool {
+	return n.suppressedAddress(a) || n.suppressedDomain(a.Domain(), nil)
+}
+
+// suppressedDomain reports a domain, or the hosts of one, on the suppression list.
+func (n *node) suppressedDomain(domain string, hosts []string) bool {
+	_, is := n.store.SuppressedDomain(domain, hosts)
+	return is
 }
 
 // suppressedAddress reports an address on the suppression list.
@@ -198,99 +202,4 @@ func (n *node) Close() error {
 		errs = append(errs, n.store.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// resolver makes the DNS client of the flags, on the sockets of this machine.
-func (f *probingFlags) resolver(table *engine.Table) (*dns.Resolver, error) {
-	servers, err := f.servers()
-	if err != nil {
-		return nil, err
-	}
-	var dialer net.Dialer
-	var listen net.ListenConfig
-	return dns.New(dns.Config{Servers: servers, Dial: dialer.DialContext, ListenPacket: listen.ListenPacket}, table)
-}
-
-// prober makes the prober of the flags, on the sockets of this machine.
-func (f *probingFlags) prober(n *node, cfg nodeConfig) (*prober.Prober, error) {
-	ids, err := f.identities()
-	if err != nil {
-		return nil, err
-	}
-	sessions, err := f.sessions()
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := f.proxy()
-	if err != nil {
-		return nil, err
-	}
-	return prober.New(prober.Config{Node: console.HostName(), Table: n.table, Resolver: n.resolver, Dial: f.dial(proxy, ids, cfg.log), Cache: n.cache, Sources: ids, SingleLoad: &n.singleLoad,
-		MailFrom: f.MailFrom, SOCKS5: proxy, Port: f.SMTPPort, Log: cfg.log, Metrics: cfg.metrics,
-		AllowPrivate: f.AllowPrivateTargets, SkipWarmUp: f.Warm, MaxSessions: sessions, Suppressed: func(domain string, hosts []string) bool {
-			_, is := n.store.SuppressedDomain(domain, hosts)
-			return is
-		}, SuppressedAddress: n.suppressedAddress})
-}
-
-// dialFrom connects from a local address, or from one that the system chooses.
-func dialFrom(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	if local.IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
-	}
-	return d.DialContext(ctx, network, address)
-}
-
-// identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
-func (f *probingFlags) identities() ([]source.Identity, error) {
-	if len(f.Egress) == 0 {
-		return []source.Identity{{EHLO: console.HostName()}}, nil
-	}
-	var ids []source.Identity
-	for _, s := range f.Egress {
-		spec, err := s.parse()
-		if err != nil {
-			return nil, err
-		}
-		if err := checkBindable(spec.local); err != nil {
-			return nil, fmt.Errorf("%w: --egress %s: %v; give an address of this machine, and what receivers see behind a slash", console.ErrUsage, s, err)
-		}
-		ids = append(ids, spec.identity())
-	}
-	return ids, nil
-}
-
-// checkBindable checks that this machine can bind an address.
-func checkBindable(local netip.Addr) error {
-	if !local.IsValid() {
-		return nil
-	}
-	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
-	if err != nil {
-		return err
-	}
-	return l.Close()
-}
-
-// Files reserved for everything that is not an SMTP session, and the default of the most sessions.
-const (
-	reservedFiles      = 512
-	defaultMaxSessions = 4000
-)
-
-// sessions is how many SMTP sessions may be open at one time: as the flag says, but never more than the file limit allows.
-func (f *probingFlags) sessions() (int, error) {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("file limit: %w", err)
-	}
-	room := max(16, int(min(limit.Cur, 1<<20))-reservedFiles)
-	if f.Concurrency > room {
-		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", console.ErrUsage, f.Concurrency, limit.Cur)
-	}
-	if f.Concurrency > 0 {
-		return f.Concurrency, nil
-	}
-	return min(room, defaultMaxSessions), nil
 }

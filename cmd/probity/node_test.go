@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator"
+	"probity/internal/nodeflags"
 	"probity/prober/wire/press"
 )
 
 // TestSinglesAnsweredWithoutProbingCountAsLoad: jobs yield to single calls that the coordinator decides alone, with its prober in the same process.
 func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	flags := probingFlags{DNS: []resolverAddr{{netip.MustParseAddrPort("127.0.0.1:53")}}, MailFrom: "probe@us.example", SMTPPort: 25}
+	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:53")}}, MailFrom: "probe@us.example", SMTPPort: 25}
 	n, err := openNode(&flags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: slog.New(slog.DiscardHandler), metrics: metrics})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()

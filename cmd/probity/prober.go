@@ -25,6 +25,7 @@ import (
 	"probity/engine/dns"
 	"probity/internal/console"
 	"probity/internal/datafolder"
+	"probity/internal/nodeflags"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
@@ -33,7 +34,7 @@ import (
 
 // proberCmd is a prober alone, which probes for a remote coordinator.
 type proberCmd struct {
-	probingFlags
+	nodeflags.Probing
 	memberFlags
 	retainCacheFlag
 	Data        string `help:"Where the cache and the budgets live: they outlast a restart." default:"./probity-data" type:"path"`
@@ -45,7 +46,7 @@ type proberCmd struct {
 
 // Validate is called by the parser.
 func (c *proberCmd) Validate() error {
-	errs := []error{c.probingFlags.Validate(), c.memberFlags.Validate(), c.retainCacheFlag.check(), checkListen("node-listen", c.NodeListen), checkListen("admin-listen", c.AdminListen)}
+	errs := []error{c.Probing.Validate(), c.memberFlags.Validate(), c.retainCacheFlag.check(), checkListen("node-listen", c.NodeListen), checkListen("admin-listen", c.AdminListen)}
 	if c.NodeReach != "" {
 		errs = append(errs, checkHostPort("node-advertise", c.NodeReach))
 	}
@@ -79,11 +80,11 @@ type proberProcess struct {
 }
 
 // Run probes for a coordinator until ctx ends.
-func (c *proberCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
+func (c *proberCmd) Run(ctx context.Context, con *console.IO) error {
 	if err := c.setDefaults(); err != nil {
 		return err
 	}
-	pp := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
+	pp := &proberProcess{cmd: c, startedAt: time.Now(), log: serverLog(con, c.LogFormat), disk: con.Files(), registry: prometheus.NewRegistry()}
 	if err := datafolder.Restrict(c.Data, pp.log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
@@ -98,19 +99,19 @@ func (c *proberCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
 func (pp *proberProcess) open() (err error) {
 	c := pp.cmd
 	pp.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	table, err := c.table()
+	table, err := c.Table()
 	if err != nil {
 		return err
 	}
 	pp.ownTable.Store(table)
 	pp.table.Store(table)
-	if pp.resolver, err = c.resolver(table); err != nil {
+	if pp.resolver, err = c.Resolver(table); err != nil {
 		return err
 	}
 	if pp.cache, err = cache.Open(cache.Config{FS: pp.disk, Dir: filepath.Join(c.Data, "cache"), Log: pp.log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
 		return err
 	}
-	cfg, err := c.proberConfig(table, pp.log)
+	cfg, err := c.ProberConfig(table, pp.log)
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (pp *proberProcess) open() (err error) {
 	if pp.prober, err = prober.New(cfg); err != nil {
 		return err
 	}
-	if pp.audit, err = c.newSelfAudit(table, c.Data, pp.log, pp.registry); err != nil {
+	if pp.audit, err = newSelfAudit(&c.Probing, table, c.Data, pp.log, pp.registry); err != nil {
 		return err
 	}
 	if pp.streamListener, err = net.Listen("tcp", c.NodeListen); err != nil {
@@ -221,7 +222,7 @@ func (pp *proberProcess) useTable(t *engine.Table) error {
 // reload reads the provider table and the gossip keys again, and uses them if they are valid. Our own table is used only without
 // a coordinator, which sends its own.
 func (pp *proberProcess) reload() error {
-	table, err := pp.cmd.table()
+	table, err := pp.cmd.Table()
 	if err != nil {
 		return err
 	}
@@ -251,19 +252,4 @@ func (pp *proberProcess) close() error {
 		errs = append(errs, pp.cache.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// proberConfig is the configuration that the flags give a prober on the sockets of this machine.
-func (f *probingFlags) proberConfig(table *engine.Table, log *slog.Logger) (prober.Config, error) {
-	ids, err := f.identities()
-	if err != nil {
-		return prober.Config{}, err
-	}
-	proxy, err := f.proxy()
-	if err != nil {
-		return prober.Config{}, err
-	}
-	sessions, err := f.sessions()
-	return prober.Config{Table: table, Dial: f.dial(proxy, ids, log), Sources: ids, MailFrom: f.MailFrom, SOCKS5: proxy, Port: f.SMTPPort,
-		AllowPrivate: f.AllowPrivateTargets, SkipWarmUp: f.Warm, MaxSessions: sessions}, err
 }

@@ -5,15 +5,16 @@ import (
 	"log/slog"
 
 	"probity/engine"
+	"probity/engine/lists"
 )
 
 // reload reads the provider table, the lists, the public certificate and the gossip keys again, and uses them if all are valid.
 func (s *service) reload() error {
-	table, err := s.cmd.table()
+	table, err := s.cmd.Table()
 	if err != nil {
 		return err
 	}
-	known, err := s.cmd.reloadLists(s.node.lists.Load())
+	known, err := s.cmd.ReloadLists(s.node.lists.Load())
 	if err != nil {
 		return err
 	}
@@ -57,4 +58,14 @@ func tableName(t *engine.Table) string {
 		note(p.Date, p.Rules)
 	}
 	return fmt.Sprintf("%x of %s", hash[:], newest)
+}
+
+// logLists logs the current lists, so that the log shows that the file was read.
+func logLists(log *slog.Logger, was, now *lists.Set) {
+	if was.Fingerprint() == now.Fingerprint() {
+		log.Info("the lists are as they were")
+		return
+	}
+	disposable, free, alias, role := now.Counts()
+	log.Info("other lists are in force", "disposable", disposable, "free", free, "alias", alias, "role", role)
 }

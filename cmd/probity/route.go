@@ -38,11 +38,11 @@ func explainRoute(ctx context.Context, con *console.IO, c *explainRouteCmd) erro
 	if err != nil {
 		return fmt.Errorf("%w: %s: %v", console.ErrUsage, c.Domain, err)
 	}
-	table, err := c.table()
+	table, err := c.Table()
 	if err != nil {
 		return err
 	}
-	resolver, err := c.resolver(table)
+	resolver, err := c.Resolver(table)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func explainRoute(ctx context.Context, con *console.IO, c *explainRouteCmd) erro
 	if err := <-ended; err != nil {
 		return err
 	}
-	ids, err := c.identities()
+	ids, err := c.Identities()
 	if err != nil {
 		return err
 	}

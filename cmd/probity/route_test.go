@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
 )
 
 // TestExplainRouteSaysWhyARouteIsNotProbed: a provider with probe = on may still not be probed.
 func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
-	configured := explainRouteCmd{probingFlags: probingFlags{MailFrom: "probe@us.example", Egress: []egressFlag{"192.0.2.1=mx.us.example"}}}
+	configured := explainRouteCmd{Probing: nodeflags.Probing{MailFrom: "probe@us.example", Egress: []nodeflags.Egress{"192.0.2.1=mx.us.example"}}}
 	unconfigured := explainRouteCmd{}
 	known := func(p engine.Provider) engine.Route { return engine.Route{Fact: engine.FactMX, Provider: &p} }
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 		{configured, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}}, "no: DNS says null_mx"},
 		{unconfigured, known(engine.Provider{Probe: true}), "no: public mail servers are asked with --egress and --mail-from only"},
 		{explainRouteCmd{Admin: "127.0.0.1:9090"}, known(engine.Provider{Probe: true}), "yes"},
-		{explainRouteCmd{probingFlags: probingFlags{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
+		{explainRouteCmd{Probing: nodeflags.Probing{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
 	} {
 		why := c.cmd.whyNotAsked(&c.route)
 		facts := routeFacts{Asked: why == "", WhyNot: why, Owner: "n1/192.0.2.1"}
@@ -43,14 +43,4 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 		}
 		require.Regexp(t, `(?m)^`+from+` +n1/192.0.2.1$`, out.String())
 	}
-}
-
-func TestProxyIsSetByItsEnvironmentVariable(t *testing.T) {
-	t.Setenv("PROBITY_SOCKS5", "proxy.example:1080")
-	var flags probingFlags
-	k, err := kong.New(&flags, kong.DefaultEnvars("PROBITY"))
-	require.NoError(t, err)
-	_, err = k.Parse(nil)
-	require.NoError(t, err)
-	require.EqualValues(t, "proxy.example:1080", flags.SOCKS5)
 }

@@ -29,13 +29,14 @@ import (
 	"probity/internal/datafolder"
 	"probity/internal/loglimit"
 	"probity/internal/memlimit"
+	"probity/internal/nodeflags"
 	"probity/internal/tlsfront"
 	"probity/store"
 )
 
 type serveCmd struct {
-	probingFlags
-	listsFlags
+	nodeflags.Probing
+	nodeflags.ListChanges
 	tlsfront.Flags
 	retainFlags
 	retainCacheFlag
@@ -65,7 +66,7 @@ func (c *serveCmd) Validate() error {
 	case c.DiskFloor < 1:
 		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", c.DiskFloor)
 	}
-	return errors.Join(c.checkAddresses(), c.probingFlags.Validate(), c.retainFlags.check(), c.retainCacheFlag.check())
+	return errors.Join(c.checkAddresses(), c.Probing.Validate(), c.retainFlags.check(), c.retainCacheFlag.check())
 }
 
 // checkAddresses checks the flags that are network addresses or URLs.
@@ -108,8 +109,8 @@ type service struct {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, con *console.IO, root *cli) (err error) {
-	s := &service{cmd: c, log: serverLog(con, c.LogFormat, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
+func (c *serveCmd) Run(ctx context.Context, con *console.IO) (err error) {
+	s := &service{cmd: c, log: serverLog(con, c.LogFormat), disk: con.Files(), registry: prometheus.NewRegistry()}
 	return s.serve(ctx, con)
 }
 
@@ -134,9 +135,9 @@ func (s *service) serve(ctx context.Context, con *console.IO) error {
 }
 
 // serverLog logs at info level, or everything with --verbose. Repeated warnings and errors are limited to a few lines a second.
-func serverLog(con *console.IO, format string, verbose bool) *slog.Logger {
+func serverLog(con *console.IO, format string) *slog.Logger {
 	options := &slog.HandlerOptions{}
-	if verbose {
+	if con.Verbose {
 		options.Level = slog.LevelDebug
 	}
 	if format == "json" {
@@ -152,7 +153,7 @@ func (s *service) open() (err error) {
 	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data); err != nil {
 		return err
 	}
-	s.node, err = openNode(&c.probingFlags, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, lists: c.listsFlags, retain: c.retainFlags, retainCache: c.RetainCache, service: true, members: s.members,
+	s.node, err = openNode(&c.Probing, nodeConfig{fs: s.disk, dir: c.Data, log: s.log, metrics: s.registry, lists: c.ListChanges, retain: c.retainFlags, retainCache: c.RetainCache, service: true, members: s.members,
 		resultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
 		return err
@@ -254,7 +255,7 @@ func writeSecret(disk vfs.FS, path, text string) error {
 }
 
 func (s *service) newCallbacks() (*callback.Sender, error) {
-	source, _, err := parseSource(s.cmd.CallbackSource)
+	source, _, err := nodeflags.ParseSource(s.cmd.CallbackSource)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (s *service) newCallbacks() (*callback.Sender, error) {
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return record.ForCallback(s.publicURL(), time.Duration(s.cmd.RetainResults), j, c)
 		},
-		PublicURL: s.publicURL(), Dial: dialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
+		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source, Allow: s.cmd.AllowPrivateCallbacks, Log: s.log, Metrics: s.registry})
 }
 
 // recentProbes shows recent probes; nil for a coordinator without a prober.
@@ -281,27 +282,12 @@ func (s *service) publicURL() string {
 	return s.tlsListener.Scheme() + "://" + s.publicListener.Addr().String()
 }
 
-// parseSource parses --callback-source: the address to bind, and the one to publish.
-func parseSource(s string) (local netip.Addr, published []string, err error) {
-	if s == "" {
-		return local, nil, nil
-	}
-	spec, err := egressFlag(s + "=callbacks.invalid").parse()
-	if err != nil {
-		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", console.ErrUsage, s)
-	}
-	if err := checkBindable(spec.local); err != nil {
-		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", console.ErrUsage, s, err)
-	}
-	return spec.local, []string{spec.public.String()}, nil
-}
-
 // scratchDir holds uploads until their last part is read. Files left there by a crash belong to no upload.
 func (s *service) scratchDir() string { return filepath.Join(s.cmd.Data, "scratch") }
 
 func (s *service) newServer() (*api.Server, error) {
 	c := s.cmd
-	_, published, err := parseSource(c.CallbackSource)
+	_, published, err := nodeflags.ParseSource(c.CallbackSource)
 	if err != nil {
 		return nil, err
 	}

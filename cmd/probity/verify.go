@@ -19,11 +19,12 @@ import (
 	"probity/engine"
 	"probity/internal/console"
 	"probity/internal/memlimit"
+	"probity/internal/nodeflags"
 )
 
 type verifyCmd struct {
-	probingFlags
-	listsFlags
+	nodeflags.Probing
+	nodeflags.ListChanges
 	Targets []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
 	Output  string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
 	Force   bool          `help:"A list: write over a result file that is already there."`
@@ -37,9 +38,9 @@ type verifyCmd struct {
 }
 
 // Run verifies addresses or a list.
-func (c *verifyCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
+func (c *verifyCmd) Run(ctx context.Context, con *console.IO) error {
 	memlimit.Adjust(ctx, verifyMemoryLimit)
-	log := newLog(con, root.Verbose)
+	log := con.Log()
 	c.Warm = true // the age of a source is not known here
 	file, isList := c.listTarget()
 	check := c.checkAddressTargets
@@ -81,7 +82,7 @@ func (c *verifyCmd) Validate() error {
 	if c.Details && !c.JSON {
 		return errors.New("--details are shown as JSON: give --json with it")
 	}
-	return c.probingFlags.Validate()
+	return c.Probing.Validate()
 }
 
 // checkAddressTargets refuses flags that are for lists, and lists among addresses.
@@ -156,20 +157,6 @@ func (c *verifyCmd) warnWithoutSender(con *console.IO) {
 	}
 }
 
-// newLog logs errors, or everything with --verbose, to standard error.
-func newLog(con *console.IO, verbose bool) *slog.Logger {
-	level := slog.LevelError
-	if verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: level}))
-}
-
-// warnLog logs warnings too.
-func warnLog(con *console.IO) *slog.Logger {
-	return slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
-
 // withNode runs do while the node runs, then ends the node. It returns the errors of both.
 func withNode(ctx context.Context, n *node, do func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -193,7 +180,7 @@ func withNode(ctx context.Context, n *node, do func(context.Context) error) erro
 const maxConcurrent = 64
 
 func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console.IO, log *slog.Logger) error {
-	n, err := openNode(&c.probingFlags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: warnLog(con), lists: c.listsFlags})
+	n, err := openNode(&c.Probing, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: con.WarnLog(), lists: c.ListChanges})
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ type listJob struct {
 
 // verify verifies the list, and removes the progress folder after the result is written.
 func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) error) error {
-	n, err := openNode(&l.probingFlags, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: warnLog(l.con), lists: l.listsFlags, resultForm: l.form})
+	n, err := openNode(&l.Probing, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: l.con.WarnLog(), lists: l.ListChanges, resultForm: l.form})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package nodeflags
 
 import "syscall"
 

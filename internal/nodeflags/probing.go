@@ -1,4 +1,4 @@
-package main
+package nodeflags
 
 import (
 	"errors"
@@ -15,14 +15,13 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/internal/console"
-	"probity/prober/source"
 )
 
-// probingFlags are the flags of every command that queries the DNS or probes mail servers.
-type probingFlags struct {
-	DNS                 []resolverAddr  `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
+// Probing are the flags of every command that queries the DNS or probes mail servers.
+type Probing struct {
+	DNS                 []ResolverAddr  `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
 	SMTPPort            uint16          `name:"smtp-port" help:"The port of mail servers." default:"25"`
-	Egress              []egressFlag    `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME[,socks5=[USER:PASSWORD@]HOST:PORT]; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
+	Egress              []Egress        `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME[,socks5=[USER:PASSWORD@]HOST:PORT]; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
 	Warm                bool            `help:"Skip the warm-up of new sources (a tenth of each budget on the first day, doubled daily). verify remembers no source and always skips it."`
 	MailFrom            string          `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
 	RetrySchedule       []time.Duration `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
@@ -30,11 +29,11 @@ type probingFlags struct {
 	RespectTerms        bool            `env:"PROBITY_RESPECT_TERMS" help:"Leave receivers alone whose own terms forbid to verify addresses: UNKNOWN, smtp_not_checked. doctor lists them."`
 	Concurrency         int             `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
 	AllowPrivateTargets bool            `help:"Connect to mail servers on private, loopback or link-local addresses too."`
-	SOCKS5              proxyFlag       `name:"socks5" env:"PROBITY_SOCKS5" help:"Connect through this SOCKS5 proxy. Others on this machine can read a password on the command line: give it by the variable or the configuration file." placeholder:"[USER:PASSWORD@]HOST:PORT"`
+	SOCKS5              Proxy           `name:"socks5" env:"PROBITY_SOCKS5" help:"Connect through this SOCKS5 proxy. Others on this machine can read a password on the command line: give it by the variable or the configuration file." placeholder:"[USER:PASSWORD@]HOST:PORT"`
 }
 
 // Validate is called by the parser.
-func (f *probingFlags) Validate() error {
+func (f *Probing) Validate() error {
 	if f.MailFrom != "" {
 		if _, err := engine.Parse(f.MailFrom); err != nil {
 			return fmt.Errorf("--mail-from %q: %w", f.MailFrom, err)
@@ -53,11 +52,11 @@ func (f *probingFlags) Validate() error {
 	}
 	sources := map[string]bool{}
 	for _, e := range f.Egress {
-		spec, err := e.parse()
+		id, err := e.Parse()
 		if err != nil {
 			return err
 		}
-		name := spec.identity().Name()
+		name := id.Name()
 		if sources[name] {
 			return fmt.Errorf("--egress: %s is given twice; give each source once", name)
 		}
@@ -68,7 +67,7 @@ func (f *probingFlags) Validate() error {
 }
 
 // proxy is the proxy of --socks5; zero without it.
-func (f *probingFlags) proxy() (smtp.Proxy, error) {
+func (f *Probing) proxy() (smtp.Proxy, error) {
 	if f.SOCKS5 == "" {
 		return smtp.Proxy{}, nil
 	}
@@ -79,11 +78,11 @@ func (f *probingFlags) proxy() (smtp.Proxy, error) {
 	return p, nil
 }
 
-// resolverAddr is one --dns.
-type resolverAddr struct{ netip.AddrPort }
+// ResolverAddr is one --dns.
+type ResolverAddr struct{ netip.AddrPort }
 
 // UnmarshalText is called by the parser. The system resolves a name.
-func (r *resolverAddr) UnmarshalText(text []byte) error {
+func (r *ResolverAddr) UnmarshalText(text []byte) error {
 	a, err := net.ResolveUDPAddr("udp", string(text))
 	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
 		return fmt.Errorf("%q: %w; write an address instead of the name", text, err)
@@ -96,17 +95,8 @@ func (r *resolverAddr) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// table is the provider table of the flags.
-func (f *probingFlags) table() (*engine.Table, error) {
-	table, err := f.shippedWithOverrides()
-	if err != nil || !f.RespectTerms {
-		return table, err
-	}
-	return table.RespectTerms()
-}
-
-// shippedWithOverrides is the shipped provider table with the operator's overrides.
-func (f *probingFlags) shippedWithOverrides() (*engine.Table, error) {
+// Table is the shipped provider table with the operator's overrides.
+func (f *Probing) Table() (*engine.Table, error) {
 	table := engine.DefaultTable()
 	if f.Providers != "" {
 		data, err := os.ReadFile(f.Providers)
@@ -117,18 +107,24 @@ func (f *probingFlags) shippedWithOverrides() (*engine.Table, error) {
 			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", console.ErrUsage, f.Providers, err)
 		}
 	}
-	if len(f.RetrySchedule) == 0 {
-		return table, nil
+	if len(f.RetrySchedule) > 0 {
+		words := make([]string, len(f.RetrySchedule))
+		for i, d := range f.RetrySchedule {
+			words[i] = strconv.Quote(d.String())
+		}
+		var err error
+		if table, err = table.Override([]byte("retry_schedule = [" + strings.Join(words, ", ") + "]")); err != nil {
+			return nil, err
+		}
 	}
-	words := make([]string, len(f.RetrySchedule))
-	for i, d := range f.RetrySchedule {
-		words[i] = strconv.Quote(d.String())
+	if f.RespectTerms {
+		return table.RespectTerms()
 	}
-	return table.Override([]byte("retry_schedule = [" + strings.Join(words, ", ") + "]"))
+	return table, nil
 }
 
 // servers are the recursive resolvers: those of --dns, else those of resolv.conf.
-func (f *probingFlags) servers() ([]netip.AddrPort, error) {
+func (f *Probing) servers() ([]netip.AddrPort, error) {
 	var servers []netip.AddrPort
 	for _, r := range f.DNS {
 		servers = append(servers, r.AddrPort)
@@ -149,55 +145,4 @@ func (f *probingFlags) servers() ([]netip.AddrPort, error) {
 		return nil, fmt.Errorf("%w: the system names no resolver; name one with --dns HOST:PORT", console.ErrUsage)
 	}
 	return servers, nil
-}
-
-// egressSpec is one --egress.
-type egressSpec struct {
-	local, public netip.Addr
-	ehlo          string
-	proxy         smtp.Proxy // of this source; zero: the one of --socks5
-}
-
-func (e egressSpec) identity() source.Identity {
-	return source.Identity{Local: e.local, Public: e.public, EHLO: e.ehlo, SOCKS5: e.proxy}
-}
-
-// addressLiteral reports an EHLO name that is an address in brackets (RFC 5321 section 4.1.3).
-func addressLiteral(s string) bool {
-	inside, ok := strings.CutPrefix(s, "[")
-	inside, closed := strings.CutSuffix(inside, "]")
-	v6, tagged := strings.CutPrefix(inside, "IPv6:")
-	addr, err := netip.ParseAddr(v6)
-	return ok && closed && err == nil && addr.Zone() == "" && addr.Is6() == tagged
-}
-
-func (e egressFlag) parse() (egressSpec, error) {
-	s, proxy, proxied := strings.Cut(string(e), egressProxyOption) // errors quote only what is before it: the proxy may have a password
-	addrs, ehlo, ok := strings.Cut(s, "=")
-	if !ok || ehlo == "" {
-		return egressSpec{}, fmt.Errorf("%w: --egress %q; write LOCAL[/PUBLIC]=EHLO-NAME, e.g. 192.0.2.10=mx.example.org", console.ErrUsage, s)
-	}
-	local, public, natted := strings.Cut(addrs, "/")
-	spec := egressSpec{ehlo: ehlo}
-	if proxied {
-		var err error
-		if spec.proxy, err = smtp.ParseProxy(proxy); err != nil {
-			return egressSpec{}, fmt.Errorf("%w: --egress %q, its socks5: %w", console.ErrUsage, s, err)
-		}
-	}
-	_, err := engine.ParseDomain(ehlo)
-	if err != nil && !addressLiteral(ehlo) {
-		return egressSpec{}, fmt.Errorf("%w: --egress %q: the EHLO name: %v; give this address's host name, e.g. mx.example.org", console.ErrUsage, s, err)
-	}
-	if local != "" {
-		if spec.local, err = netip.ParseAddr(local); err != nil {
-			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", console.ErrUsage, s, err)
-		}
-	}
-	if spec.public = spec.local; natted {
-		if spec.public, err = netip.ParseAddr(public); err != nil {
-			return egressSpec{}, fmt.Errorf("%w: --egress %q: %v", console.ErrUsage, s, err)
-		}
-	}
-	return spec, nil
 }

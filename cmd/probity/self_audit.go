@@ -6,17 +6,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/engine"
+	"probity/internal/nodeflags"
 	"probity/prober/doctor"
 	"probity/prober/wire"
 )
 
 // newSelfAudit makes the audit that a probing process runs on itself at its start and every hour. It is nil if the process has no
 // sources or no sender that receivers could check.
-func (f *probingFlags) newSelfAudit(table *engine.Table, folder string, log *slog.Logger, metrics prometheus.Registerer) (*doctor.Doctor, error) {
+func newSelfAudit(f *nodeflags.Probing, table *engine.Table, folder string, log *slog.Logger, metrics prometheus.Registerer) (*doctor.Doctor, error) {
 	if f.MailFrom == "" || len(f.Egress) == 0 {
 		return nil, nil
 	}
-	return f.doctor(table, doctorParts{folder: folder, log: log, metrics: metrics})
+	return f.Audit(table, nodeflags.AuditOptions{Folder: folder, Log: log, Metrics: metrics})
 }
 
 // findings returns the newest report of an audit; nil before the first one, or without an audit.

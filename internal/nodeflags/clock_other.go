@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package nodeflags
 
 // clockSynced cannot tell on this system.
 func clockSynced() (synced, known bool) { return false, false }

@@ -23,6 +23,7 @@ import (
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/internal/apiclient"
+	"probity/internal/app"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
 	"probity/internal/safefile"
@@ -57,37 +58,40 @@ func (c demoCmd) withServer(ctx context.Context, con *console.IO, internet *sim.
 	if err != nil {
 		return err
 	}
-	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
-		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
+	serve := &app.ServeFlags{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: demoCredits, PublishDocs: true,
+		PublicPerDay: 1000, RetainFlags: app.RetainFlags{RetainResults: app.Period(7 * 24 * time.Hour)}, DiskFloor: 1 << 28, Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
 			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
-	s := &service{cmd: serve, log: con.Log(), disk: con.Files(), registry: prometheus.NewRegistry()}
-	if err := s.open(); err != nil {
-		return errors.Join(err, s.close())
+	s := app.NewService(app.Process{Version: version, Log: con.Log(), Disk: con.Files(), Registry: prometheus.NewRegistry()}, serve)
+	if err := s.Open(); err != nil {
+		return errors.Join(err, s.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- s.run(ctx); stop() }()
+	go func() { served <- s.Run(ctx); stop() }()
 	err = c.verifySample(ctx, con, s, internet, files)
 	stop()
-	return errors.Join(err, <-served, s.close())
+	return errors.Join(err, <-served, s.Close())
 }
 
-// demoAdmin is the e-mail address of the demo's account.
-const demoAdmin = "admin@demo.example"
+// The e-mail address and the credits of the demo's account.
+const (
+	demoAdmin   = "admin@demo.example"
+	demoCredits = 1_000_000
+)
 
-func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *service, internet *sim.Server, files demoFiles) error {
+func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Service, internet *sim.Server, files demoFiles) error {
 	password := store.RandomPassword()
-	admin, _, err := s.node.store.FirstAdmin(ctx, demoAdmin, password, s.cmd.InitialCredits, time.Now())
+	admin, _, err := s.Store().FirstAdmin(ctx, demoAdmin, password, demoCredits, time.Now())
 	if err != nil {
 		return err
 	}
-	key, _, err := s.node.store.CreateKey(admin.ID, store.NewKey{Name: "demo"}, "demo", time.Now())
+	key, _, err := s.Store().CreateKey(admin.ID, store.NewKey{Name: "demo"}, "demo", time.Now())
 	if err != nil {
 		return err
 	}
-	base := "http://" + s.publicListener.Addr().String()
+	base := "http://" + s.Addr().String()
 	fmt.Fprintf(con.Err, "A server is up at %s.\nUploading %s: %s.\n", base, files.list, console.Counted(c.Rows, "row"))
 	client := &apiclient.Client{Base: base, Key: key, HTTP: &http.Client{}}
 	job, err := verifyFile(ctx, client, con, files.list, files.result)

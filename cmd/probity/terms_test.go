@@ -52,13 +52,15 @@ func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 		asked, left := internet.World.Addresses("postfix", 5), internet.World.Addresses("outlook", 5)
 		list := "email\n" + strings.Join(append(asked, left...), "\n") + "\n"
 		n := memNodeOf(t, network, internet.DNS, manyIdentities(1))
-		n.table, err = (&nodeflags.Probing{RespectTerms: true}).Table()
+		table, err := (&nodeflags.Probing{RespectTerms: true}).Table()
 		require.NoError(t, err)
-		n.setTable(n.table)
+		n.Resolver.SetTable(table)
+		n.Coordinator.SetTable(table)
+		n.Prober.SetTable(table)
 		var result bytes.Buffer
-		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			job, _ := verifyInVirtualHours(t, ctx, n, []byte(list))
-			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
+			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())

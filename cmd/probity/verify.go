@@ -17,6 +17,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/results"
 	"probity/engine"
+	"probity/internal/app"
 	"probity/internal/console"
 	"probity/internal/memlimit"
 	"probity/internal/nodeflags"
@@ -157,35 +158,16 @@ func (c *verifyCmd) warnWithoutSender(con *console.IO) {
 	}
 }
 
-// withNode runs do while the node runs, then ends the node. It returns the errors of both.
-func withNode(ctx context.Context, n *node, do func(context.Context) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		err := n.Run(ctx)
-		stop() // so that do does not wait for a node that is gone
-		ended <- err
-	}()
-	err := do(ctx)
-	stop()
-	failed := <-ended
-	if failed != nil && errors.Is(err, context.Canceled) {
-		err = nil // the failure caused the cancellation
-	}
-	return errors.Join(err, failed)
-}
-
 // maxConcurrent bounds how many addresses of one command line are verified at a time.
 const maxConcurrent = 64
 
 func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console.IO, log *slog.Logger) error {
-	n, err := openNode(&c.Probing, nodeConfig{fs: vfs.NewMem(), dir: "node", log: log, warn: con.WarnLog(), lists: c.ListChanges})
+	n, err := app.OpenNode(&c.Probing, app.NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: log, Warn: con.WarnLog(), Lists: c.ListChanges})
 	if err != nil {
 		return err
 	}
 	answers := make([]results.Single, len(c.Targets))
-	err = withNode(ctx, n, func(ctx context.Context) error {
+	err = n.RunWhile(ctx, func(ctx context.Context) error {
 		return c.verifyAll(ctx, n, answers)
 	})
 	if err = errors.Join(err, n.Close()); err != nil {
@@ -198,7 +180,7 @@ func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console.IO, log *s
 }
 
 // verifyAll fills answers in the order of the targets.
-func (c *verifyCmd) verifyAll(ctx context.Context, n *node, answers []results.Single) error {
+func (c *verifyCmd) verifyAll(ctx context.Context, n *app.Node, answers []results.Single) error {
 	errs := make([]error, len(c.Targets))
 	slots := make(chan struct{}, maxConcurrent)
 	for i := range c.Targets {
@@ -214,11 +196,11 @@ func (c *verifyCmd) verifyAll(ctx context.Context, n *node, answers []results.Si
 	return errors.Join(errs...)
 }
 
-func (c *verifyCmd) verifyOne(ctx context.Context, n *node, email string) (results.Single, error) {
+func (c *verifyCmd) verifyOne(ctx context.Context, n *app.Node, email string) (results.Single, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
-	a, err := n.coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: c.MaxAge})
+	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: c.MaxAge})
 	if err != nil {
 		return results.Single{}, fmt.Errorf("%s: %w", email, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/results"
+	"probity/internal/app"
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/internal/safefile"
@@ -61,9 +62,9 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console.IO, log *slog.L
 		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
-	return l.verify(ctx, func(n *node, job string) error {
+	return l.verify(ctx, func(n *app.Node, job string) error {
 		return safefile.Write(c.Output, func(w io.Writer) error {
-			return n.coordinator.Results(context.WithoutCancel(ctx), job, results.Filter{Form: form}, w)
+			return n.Coordinator.Results(context.WithoutCancel(ctx), job, results.Filter{Form: form}, w)
 		})
 	})
 }
@@ -86,8 +87,8 @@ func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console.IO, log *sl
 	}
 	form := results.Form{Format: results.CSV, Compress: results.None}
 	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
-	err = l.verify(ctx, func(n *node, job string) error {
-		return n.coordinator.Results(ctx, job, results.Filter{Form: form}, con.Out)
+	err = l.verify(ctx, func(n *app.Node, job string) error {
+		return n.Coordinator.Results(ctx, job, results.Filter{Form: form}, con.Out)
 	})
 	return errors.Join(err, os.RemoveAll(dir))
 }
@@ -103,13 +104,13 @@ type listJob struct {
 }
 
 // verify verifies the list, and removes the progress folder after the result is written.
-func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) error) error {
-	n, err := openNode(&l.Probing, nodeConfig{fs: vfs.Default, dir: l.dir, log: l.log, warn: l.con.WarnLog(), lists: l.ListChanges, resultForm: l.form})
+func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string) error) error {
+	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form})
 	if err != nil {
 		return err
 	}
 	var ended *store.Job
-	err = withNode(ctx, n, func(ctx context.Context) error {
+	err = n.RunWhile(ctx, func(ctx context.Context) error {
 		ended, err = l.runJob(ctx, l.con, n, l.file, writeResult)
 		return err
 	})
@@ -130,13 +131,13 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*node, string) er
 }
 
 // runJob verifies a list and writes its result.
-func (c *verifyCmd) runJob(ctx context.Context, con *console.IO, n *node, file string, writeResult func(*node, string) error) (*store.Job, error) {
+func (c *verifyCmd) runJob(ctx context.Context, con *console.IO, n *app.Node, file string, writeResult func(*app.Node, string) error) (*store.Job, error) {
 	job, err := c.findOrAcceptJob(ctx, con, n, file)
 	if err != nil {
 		return nil, err
 	}
 	bar := newProgress(con)
-	ended, err := bar.follow(ctx, n.coordinator, job.ID)
+	ended, err := bar.follow(ctx, n.Coordinator, job.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +148,8 @@ func (c *verifyCmd) runJob(ctx context.Context, con *console.IO, n *node, file s
 }
 
 // findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list; else a new one.
-func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console.IO, n *node, file string) (*store.Job, error) {
-	jobs, _, err := n.coordinator.Jobs("", "", 1, "")
+func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console.IO, n *app.Node, file string) (*store.Job, error) {
+	jobs, _, err := n.Coordinator.Jobs("", "", 1, "")
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console.IO, n *nod
 }
 
 // acceptList reads and checks the whole list, and makes it a job named after its content.
-func (c *verifyCmd) acceptList(ctx context.Context, con *console.IO, n *node, file string) (*store.Job, error) {
+func (c *verifyCmd) acceptList(ctx context.Context, con *console.IO, n *app.Node, file string) (*store.Job, error) {
 	in := con.In
 	if file != "-" {
 		f, err := os.Open(file)
@@ -178,7 +179,7 @@ func (c *verifyCmd) acceptList(ctx context.Context, con *console.IO, n *node, fi
 		in = f
 	}
 	hash := sha256.New()
-	job, err := n.coordinator.Accept(ctx, coordinator.Upload{Body: io.TeeReader(in, hash), Options: coordinator.Options{
+	job, err := n.Coordinator.Accept(ctx, coordinator.Upload{Body: io.TeeReader(in, hash), Options: coordinator.Options{
 		Filename: filepath.Base(file), Column: c.Column, NoHeader: c.NoHead, MaxAge: c.MaxAge, NoSMTP: c.NoSMTP, MaxHours: maxHours,
 		Parts: func(j *store.Job) []store.Part {
 			j.Name = hex.EncodeToString(hash.Sum(nil))

@@ -1,6 +1,6 @@
 //go:build way
 
-package main
+package app
 
 import (
 	"net/http"

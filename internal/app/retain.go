@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 
 const day = 24 * time.Hour
 
-// period is a duration in days, such as 7d, or in Go's notation, such as 36h.
-type period time.Duration
+// Period is a duration in days, such as 7d, or in Go's notation, such as 36h.
+type Period time.Duration
 
 // UnmarshalText is called by the parser.
-func (p *period) UnmarshalText(text []byte) error {
+func (p *Period) UnmarshalText(text []byte) error {
 	s := string(text)
 	d, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
@@ -27,15 +27,15 @@ func (p *period) UnmarshalText(text []byte) error {
 	if err != nil || d < 0 {
 		return fmt.Errorf("%q is no length of time; write days such as 7d, or hours such as 36h", s)
 	}
-	*p = period(d)
+	*p = Period(d)
 	return nil
 }
 
 // MarshalText writes whole days as days.
-func (p period) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (p Period) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // String is the shortest form: 7d, 36h, 1h30m.
-func (p period) String() string {
+func (p Period) String() string {
 	if s := time.Duration(p).String(); time.Duration(p)%day != 0 {
 		if strings.HasSuffix(s, "m0s") {
 			s = strings.TrimSuffix(s, "0s")
@@ -49,34 +49,34 @@ func (p period) String() string {
 }
 
 // within refuses a period outside the range of its flag.
-func (p period) within(flag string, least, most time.Duration) error {
+func (p Period) within(flag string, least, most time.Duration) error {
 	if time.Duration(p) < least || time.Duration(p) > most {
-		return fmt.Errorf("--%s %s: give %s to %s", flag, p, period(least), period(most))
+		return fmt.Errorf("--%s %s: give %s to %s", flag, p, Period(least), Period(most))
 	}
 	return nil
 }
 
-// retainFlags say how long a coordinator keeps the data of jobs.
-type retainFlags struct {
-	RetainResults period `help:"How long the results of a job are kept after its end: 1d to 30d." default:"7d" placeholder:"PERIOD"`
-	RetainHistory period `help:"How long the record of a job is kept after its end, with its name, counts and callback log, and how long the audit log names a download: 30d to 3650d; 0 is for ever." default:"0d" placeholder:"PERIOD"`
+// RetainFlags say how long a coordinator keeps the data of jobs.
+type RetainFlags struct {
+	RetainResults Period `help:"How long the results of a job are kept after its end: 1d to 30d." default:"7d" placeholder:"PERIOD"`
+	RetainHistory Period `help:"How long the record of a job is kept after its end, with its name, counts and callback log, and how long the audit log names a download: 30d to 3650d; 0 is for ever." default:"0d" placeholder:"PERIOD"`
 }
 
 // check is a part of Validate.
-func (f *retainFlags) check() error {
+func (f *RetainFlags) check() error {
 	if err := f.RetainResults.within("retain-results", coordinator.MinRetention, coordinator.MaxRetention); err != nil || f.RetainHistory == 0 {
 		return err
 	}
 	return f.RetainHistory.within("retain-history", 30*day, 3650*day)
 }
 
-// retainCacheFlag says how long the cache of this process keeps a verdict.
-type retainCacheFlag struct {
-	RetainCache period `help:"The longest that a verdict is cached: 1h to 31d. Refusals are kept for 3d at most, others for 31d; default: as long as that." placeholder:"PERIOD"`
+// RetainCacheFlag says how long the cache of this process keeps a verdict.
+type RetainCacheFlag struct {
+	RetainCache Period `help:"The longest that a verdict is cached: 1h to 31d. Refusals are kept for 3d at most, others for 31d; default: as long as that." placeholder:"PERIOD"`
 }
 
 // check is a part of Validate.
-func (f *retainCacheFlag) check() error {
+func (f *RetainCacheFlag) check() error {
 	if f.RetainCache == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -9,11 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -83,7 +80,7 @@ func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificat
 }
 
 // newGossip makes our membership of the cluster. Its sockets are open when it returns; Run closes them.
-func (f *memberFlags) newGossip(role cluster.Role, streams string, log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
+func (f *memberFlags) newGossip(role cluster.Role, streams, version string, log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
 	keys, err := certs.ReadKeys(f.ClusterKey)
 	if err != nil {
 		return nil, nil, err
@@ -122,32 +119,6 @@ func (f *memberFlags) advertised() (host string, port int, err error) {
 		return "", 0, fmt.Errorf("%w: --cluster-advertise %q; write HOST:PORT", console.ErrUsage, f.ClusterAdvertise)
 	}
 	return at.IP.String(), at.Port, nil
-}
-
-// onHangup returns a function that calls reload at each SIGHUP until ctx ends. The signal is caught from now on, since it may come
-// as soon as our listeners are open. If a reload fails, the old settings stay.
-func onHangup(ctx context.Context, log *slog.Logger, reload func() error) func() {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	return func() {
-		defer signal.Stop(hangups)
-		reloadOnHangup(ctx, hangups, log, reload)
-	}
-}
-
-func reloadOnHangup(ctx context.Context, hangups <-chan os.Signal, log *slog.Logger, reload func() error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-		}
-		if err := reload(); err != nil {
-			log.Error("reload: everything stays as it was", "error", err)
-			continue
-		}
-		log.Info("reloaded")
-	}
 }
 
 // reloadKeys reads the gossip keys again.

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -21,13 +21,13 @@ import (
 func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:53")}}, MailFrom: "probe@us.example", SMTPPort: 25}
-	n, err := openNode(&flags, nodeConfig{fs: vfs.NewMem(), dir: "node", log: slog.New(slog.DiscardHandler), metrics: metrics})
+	n, err := OpenNode(&flags, NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: slog.New(slog.DiscardHandler), metrics: metrics})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()
 	reported := errors.New("no host was asked")
 	for tries := 0; reported != nil && tries < 10; tries++ { // on a slow machine the load may have ended before the metric is read
 		for range 100 * press.Least {
-			_, err := n.coordinator.Single(t.Context(), coordinator.Request{Email: "nobody", NoSuggestion: true})
+			_, err := n.Coordinator.Single(t.Context(), coordinator.Request{Email: "nobody", NoSuggestion: true})
 			require.NoError(t, err)
 		}
 		reported = testutil.GatherAndCompare(metrics, strings.NewReader(`

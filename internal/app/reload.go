@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 )
 
 // reload reads the provider table, the lists, the public certificate and the gossip keys again, and uses them if all are valid.
-func (s *service) reload() error {
-	table, err := s.cmd.Table()
+func (s *Service) reload() error {
+	table, err := s.flags.Table()
 	if err != nil {
 		return err
 	}
-	known, err := s.cmd.ReloadLists(s.node.lists.Load())
+	known, err := s.flags.ReloadLists(s.node.lists.Load())
 	if err != nil {
 		return err
 	}
@@ -27,9 +27,9 @@ func (s *service) reload() error {
 			return err
 		}
 	}
-	logTable(s.log, s.node.activeTable.Load(), table)
+	logTable(s.Log, s.node.activeTable.Load(), table)
 	s.node.setTable(table)
-	logLists(s.log, s.node.lists.Load(), known)
+	logLists(s.Log, s.node.lists.Load(), known)
 	s.node.setLists(known)
 	s.tlsListener.Use(pair)
 	return nil

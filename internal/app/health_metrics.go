@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"crypto/tls"
@@ -16,15 +16,10 @@ import (
 	"probity/prober/wire"
 )
 
-// metricsRegistry registers and gathers the metrics of the components.
-type metricsRegistry interface {
-	prometheus.Registerer
-	prometheus.Gatherer
-}
-
 // healthMetrics collects the alert metrics that no component has: those of the process, its machine and its certificates. A nil or empty
 // field has no metric.
 type healthMetrics struct {
+	version      string
 	disk         vfs.FS
 	dir          string // data folder
 	diskFloor    int64  // bytes; 0: none
@@ -62,7 +57,7 @@ func (hm *healthMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	gauge(buildDesc, 1, version, api.Revision(), runtime.Version())
+	gauge(buildDesc, 1, hm.version, api.Revision(), runtime.Version())
 	if use, err := hm.disk.GetDiskUsage(hm.dir); err == nil {
 		gauge(diskFreeDesc, float64(use.AvailBytes))
 	}
@@ -79,28 +74,24 @@ func (hm *healthMetrics) Collect(to chan<- prometheus.Metric) {
 		if at, err := hm.backup(); err != nil {
 			to <- prometheus.NewInvalidMetric(backupDesc, err)
 		} else {
-			gauge(backupDesc, unixOrZero(at))
+			seconds := 0.0 // for never
+			if !at.IsZero() {
+				seconds = float64(at.Unix())
+			}
+			gauge(backupDesc, seconds)
 		}
 	}
 	gauge(reloadDesc, boolToFloat(hm.reloadFailed.Load()))
-	hm.collectCluster(gauge)
-}
-
-// alertState maps a state to the one that alerts use: a source on its trial connection counts as quarantined.
-func alertState(state string) string {
-	if state == wire.StateTrial {
-		return wire.StateQuarantined
-	}
-	return state
-}
-
-func (hm *healthMetrics) collectCluster(gauge func(*prometheus.Desc, float64, ...string)) {
 	r := hm.report()
 	gauge(problemDesc, float64(len(r.Rivals))+boolToFloat(r.Problem != ""))
 	for i := range r.Nodes {
 		states := map[string]int{}
 		for _, id := range r.Nodes[i].Identities {
-			states[alertState(id.State)]++
+			state := id.State
+			if state == wire.StateTrial { // a source on its trial connection counts as quarantined
+				state = wire.StateQuarantined
+			}
+			states[state]++
 		}
 		for _, state := range identityStates {
 			gauge(identityDesc, float64(states[state]), r.Nodes[i].Name, state)
@@ -113,13 +104,6 @@ func boolToFloat(is bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-func unixOrZero(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-	return float64(t.Unix())
 }
 
 // recordingFailure wraps reload so that a failure shows in the metrics.

@@ -35,7 +35,6 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
 	"bench: antique words":             1,
-	"cmd/probity: lines":               2600,
 	"coordinator.Coordinator: methods": 116,
 	"coordinator/fleet.Fleet: methods": 34,
 	"coordinator: lines":               7242,

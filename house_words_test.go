@@ -62,7 +62,7 @@ var replacedWords = map[string]string{
 }
 
 // partsOf are the packages that were taken out of a package: its words are replaced there, too.
-var partsOf = map[string][]string{"bench": {"bench/baseline", "bench/process"}, "cmd/probity": {"internal/app", "internal/nodeflags"}, "prober": {"prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"}}
+var partsOf = map[string][]string{"bench": {"bench/baseline", "bench/process"}, "cmd/probity": {"internal/app", "internal/explain", "internal/nodeflags", "internal/progress", "internal/verify"}, "prober": {"prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"}}
 
 // nameParts are the words of a name: "laneOf" has two, as "HTTPServer" has.
 var nameParts = regexp.MustCompile(`[A-Z]+(?:[0-9]|$)|[A-Z]+[a-z0-9]+|[a-z0-9]+|[A-Z]`)

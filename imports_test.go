@@ -70,6 +70,9 @@ var importRules = map[string][]string{
 	"internal/admin":       {"api", "coordinator", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/...", "api/record"},
 	"internal/app": {"api", "api/httpd", "api/record", "coordinator/...", "engine/...", "internal/admin", "internal/certs", "internal/console", "internal/datafolder", "internal/memlimit",
 		"internal/nodeflags", "internal/tlsfront", "prober/...", "store/..."}, // besides the commands the one package that joins prober and coordinator
+	"internal/explain":      {"engine", "engine/lists", "internal/apiclient", "internal/console", "internal/nodeflags", "internal/providerview", "prober/source"},
+	"internal/progress":     {"coordinator", "internal/console", "store"},
+	"internal/verify":       {"coordinator", "coordinator/csvfile", "coordinator/results", "engine", "internal/app", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/progress", "internal/safefile", "store"},
 	"internal/nodeflags":    {"engine", "engine/dns", "engine/lists", "engine/smtp", "internal/console", "prober", "prober/doctor", "prober/source"},
 	"internal/providerview": {"engine", "internal/console", "prober/doctor"},
 	"prober/source":         {"engine", "engine/smtp", "store/cache"},

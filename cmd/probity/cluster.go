@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -78,18 +77,4 @@ func nodeNote(n *fleet.NodeReport) string {
 		return "its audit has " + console.Counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
 	}
 	return n.Problem
-}
-
-// fetchOwner asks a coordinator's admin listener which node owns a domain or an address.
-func fetchOwner(ctx context.Context, listener, what string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
-	defer cancel()
-	client := apiclient.Client{Base: "http://" + listener, HTTP: http.DefaultClient}
-	body, err := client.Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
-	if err != nil {
-		return "", err
-	}
-	defer body.Close()
-	var answer struct{ Owner string }
-	return answer.Owner, json.NewDecoder(body).Decode(&answer)
 }

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -26,6 +30,7 @@ import (
 	"probity/internal/app"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
+	"probity/internal/progress"
 	"probity/internal/safefile"
 	"probity/store"
 )
@@ -98,7 +103,7 @@ func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Servi
 	if err != nil {
 		return err
 	}
-	if err := printSummary(con, job, files.result); err != nil {
+	if err := progress.PrintSummary(con, job, files.result); err != nil {
 		return err
 	}
 	if err := printProviders(con, files.result); err != nil {
@@ -254,7 +259,9 @@ func columnOf(head []string, name string) int {
 func printMatrix(con *console.IO, counts map[string]map[string]int64) error {
 	w := tabwriter.NewWriter(con.Err, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nprovider\trows\tVALID\tRISKY\tINVALID\tUNKNOWN")
-	for _, name := range sortedByCount(counts) {
+	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b]["all"], counts[a]["all"]), strings.Compare(a, b))
+	}) {
 		n := counts[name]
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", name, n["all"], count(n["VALID"]), count(n["RISKY"]), count(n["INVALID"]), count(n["UNKNOWN"]))
 	}
@@ -274,19 +281,19 @@ func verifyFile(ctx context.Context, c *apiclient.Client, con *console.IO, list,
 	if err != nil {
 		return nil, err
 	}
-	bar := newProgress(con)
+	bar := progress.New(con)
 	for !store.JobState(job.Status).Finished() {
-		bar.show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
+		bar.Show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(progressInterval):
+		case <-time.After(progress.Interval):
 		}
 		if job, err = c.Job(ctx, job.ID); err != nil {
 			return nil, err
 		}
 	}
-	bar.end()
+	bar.End()
 	ended := recordOf(&job)
 	if ended.State != store.JobCompleted {
 		return nil, fmt.Errorf("job %s: %s %s", job.ID, ended.State, ended.Error)

@@ -16,10 +16,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
-	"probity/coordinator/csvfile"
 	"probity/engine/dns"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
+	"probity/internal/verify"
 	"probity/store"
 )
 
@@ -123,10 +123,7 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
 	u := coordinator.Upload{Body: in, Options: coordinator.Options{Column: c.Column, NoHeader: c.NoHead}}
 	p, err = planList(ctx, received, resolver, u, coordinator.PlanOptions{Sources: sources, Refused: float64(c.Refused)})
-	if bad, ok := errors.AsType[*csvfile.Error](err); ok {
-		err = &badListError{file: c.List, cause: bad}
-	}
-	return p, errors.Join(err, state.Close())
+	return p, errors.Join(verify.ListError(c.List, err), state.Close())
 }
 
 // planList plans a list with a coordinator that is not running.

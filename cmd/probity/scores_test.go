@@ -161,11 +161,11 @@ func keptRows(rows []scoredRow) (kept []scoredRow) {
 func requireOneScore(ctx context.Context, t *testing.T, n *app.Node, before []scoredRow) {
 	list := []byte("email\n")
 	singles := make([]scoredRow, 0, len(before))
-	ask := verifyCmd{Timeout: 10 * time.Second, MaxAge: 7 * 24 * time.Hour, Details: true}
 	for _, r := range before {
 		list = append(append(list, strconv.Quote(r.Email)...), '\n')
-		a, err := ask.verifyOne(ctx, n, r.Email)
+		answer, err := n.Coordinator.Single(ctx, coordinator.Request{Email: r.Email, MaxAge: 7 * 24 * time.Hour})
 		require.NoError(t, err)
+		a := results.Single{Email: r.Email, Verdict: answer.Verdict, Normalized: answer.Address.Folded(), DidYouMean: answer.Suggestion, Node: answer.Node, Details: true}
 		var reported struct {
 			scoredRow
 			Details struct {

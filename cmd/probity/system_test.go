@@ -47,6 +47,12 @@ const (
 	bubbleBudget   = 10 * time.Second // of the processors
 )
 
+// maxHours is the longest that a job may take: lists of tests get all of it, as those of the command line do.
+const maxHours = coordinator.MaxHours
+
+// progressFolder is appended to the name of a result file: the folder holds the progress until the result is complete.
+const progressFolder = ".progress"
+
 // slowPersonas are the personas that delay a prober: by greylisting, rates, few connections, or few refusals.
 var slowPersonas = []string{"greylist-triple", "greylist-address", "strict", "too-many-connections", "hard-error-limit", "few-recipients",
 	"slow-banner", "early-talker", "busy-primary", "unknown-450", "temporary"}

@@ -1,14 +1,19 @@
-package main
+package explain
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"probity/engine"
+	"probity/internal/apiclient"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
 	"probity/internal/providerview"
 )
 
@@ -33,7 +38,15 @@ type routeFacts struct {
 	limits engine.Limits
 }
 
-func explainRoute(ctx context.Context, con *console.IO, c *explainRouteCmd) error {
+type routeCmd struct {
+	nodeflags.Probing
+	Domain string `arg:"" help:"The domain, as in an address; or an address, for its domain."`
+	Admin  string `help:"The admin listener of a coordinator, to ask it for the owner." placeholder:"HOST:PORT"`
+	JSON   bool   `name:"json" help:"One JSON object."`
+}
+
+// Run looks the domain up and shows its MX set, route, provider, owner and limits.
+func (c routeCmd) Run(ctx context.Context, con *console.IO) error {
 	domain, err := engine.ParseDomain(c.Domain[strings.LastIndexByte(c.Domain, '@')+1:])
 	if err != nil {
 		return fmt.Errorf("%w: %s: %v", console.ErrUsage, c.Domain, err)
@@ -89,7 +102,7 @@ func newRouteFacts(domain string, r engine.Route) routeFacts {
 }
 
 // whyNotAsked says why no mail server would be asked about an address of the domain; "" if one would be.
-func (c *explainRouteCmd) whyNotAsked(r *engine.Route) string {
+func (c *routeCmd) whyNotAsked(r *engine.Route) string {
 	switch p := r.Provider; {
 	case !r.Fact.Routable():
 		return "DNS says " + r.Fact.String() + ": there is no host to ask"
@@ -103,31 +116,20 @@ func (c *explainRouteCmd) whyNotAsked(r *engine.Route) string {
 	return ""
 }
 
-func (f *routeFacts) askedText() string {
-	if f.Asked {
-		return "yes"
-	}
-	return "no: " + f.WhyNot
-}
-
-// ownerLabel is the label for the owner of a route, which probes it or would probe it.
-func (f *routeFacts) ownerLabel() string {
-	if f.Asked {
-		return "asked from"
-	}
-	return "would be asked from"
-}
-
 func printRoute(con *console.IO, f *routeFacts) error {
 	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
 	l := f.limits
+	asked, from := "yes", "asked from"
+	if !f.Asked {
+		asked, from = "no: "+f.WhyNot, "would be asked from"
+	}
 	for _, row := range []struct {
 		name  string
 		value any
 	}{
 		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", console.OrDash(strings.Join(f.MX, " "))}, {"route", console.OrDash(f.Key)},
-		{"provider", console.OrDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", f.askedText()},
-		{f.ownerLabel(), console.OrDash(f.Owner)},
+		{"provider", console.OrDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", asked},
+		{from, console.OrDash(f.Owner)},
 		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
 		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},
 		{"transactions a connection", l.TransactionsPerConnection}, {"refusals a connection", l.RefusalsPerConnection},
@@ -136,4 +138,21 @@ func printRoute(con *console.IO, f *routeFacts) error {
 		fmt.Fprintf(w, "%s\t%v\n", row.name, row.value)
 	}
 	return w.Flush()
+}
+
+// ownerTimeout bounds the request to a coordinator.
+const ownerTimeout = 15 * time.Second
+
+// fetchOwner asks a coordinator's admin listener which node owns a domain or an address.
+func fetchOwner(ctx context.Context, listener, what string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
+	defer cancel()
+	client := apiclient.Client{Base: "http://" + listener, HTTP: http.DefaultClient}
+	body, err := client.Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	var answer struct{ Owner string }
+	return answer.Owner, json.NewDecoder(body).Decode(&answer)
 }

@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"cmp"
@@ -17,46 +17,59 @@ import (
 	"probity/store"
 )
 
-// progress shows the progress of a job: a bar on a terminal, a line every progressLineInterval in a pipe.
-type progress struct {
+// Display shows the progress of a job: a bar on a terminal, a line every lineInterval in a pipe.
+type Display struct {
 	con  *console.IO
 	bar  *progressbar.ProgressBar
 	last time.Time
 }
 
-// progressLineInterval is how often a pipe gets a line.
-const progressLineInterval = 5 * time.Second
+// Interval is how often progress is read, lineInterval how often a pipe gets a line.
+const (
+	Interval     = 200 * time.Millisecond
+	lineInterval = 5 * time.Second
+)
 
-func newProgress(con *console.IO) *progress { return &progress{con: con, last: time.Now()} }
+// New makes a display on the standard error of a command.
+func New(con *console.IO) *Display { return &Display{con: con, last: time.Now()} }
 
-// follow shows the job until its end, and returns the ended job.
-func (p *progress) follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
-	tick := time.NewTicker(progressInterval)
+// Follow shows the job until its end, and returns the ended job.
+func (p *Display) Follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
+	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
 		s, err := c.Snapshot(id)
 		if err != nil {
 			return nil, err
 		}
-		p.show(s)
+		p.Show(s)
 		if s.State.Finished() {
-			p.end()
+			p.End()
 			return &s.Job, nil
 		}
 		select {
 		case <-ctx.Done():
-			p.end()
+			p.End()
 			return nil, context.Cause(ctx)
 		case <-tick.C:
 		}
 	}
 }
 
-func (p *progress) show(s coordinator.Snapshot) {
+// Show shows the job as it is now.
+func (p *Display) Show(s coordinator.Snapshot) {
 	if !p.con.Terminal {
-		if time.Since(p.last) >= progressLineInterval {
+		if time.Since(p.last) >= lineInterval {
 			p.last = time.Now()
-			fmt.Fprintf(p.con.Err, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget%s\n", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget, waitingClasses(s))
+			var line strings.Builder
+			fmt.Fprintf(&line, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget)
+			for _, w := range s.Waiting[:min(3, len(s.Waiting))] { // the classes with the most waiting rows
+				fmt.Fprintf(&line, "; %s: %d", w.Class, w.Rows)
+				if !w.Until.IsZero() {
+					fmt.Fprintf(&line, " until %s", w.Until.Local().Format(time.TimeOnly))
+				}
+			}
+			fmt.Fprintln(p.con.Err, line.String())
 		}
 		return
 	}
@@ -68,29 +81,15 @@ func (p *progress) show(s coordinator.Snapshot) {
 	_ = p.bar.Set64(s.Processed) // a bar that cannot be drawn does not stop the job
 }
 
-// waitingClasses names the classes with the most waiting rows.
-func waitingClasses(s coordinator.Snapshot) string {
-	var b strings.Builder
-	for i, w := range s.Waiting {
-		if i == 3 {
-			break
-		}
-		fmt.Fprintf(&b, "; %s: %d", w.Class, w.Rows)
-		if !w.Until.IsZero() {
-			fmt.Fprintf(&b, " until %s", w.Until.Local().Format(time.TimeOnly))
-		}
-	}
-	return b.String()
-}
-
-func (p *progress) end() {
+// End ends the bar.
+func (p *Display) End() {
 	if p.bar != nil {
 		fmt.Fprintln(p.con.Err)
 	}
 }
 
-// printSummary prints the rows by status and by reason, and where the result is.
-func printSummary(con *console.IO, j *store.Job, output string) error {
+// PrintSummary prints the rows by status and by reason, and where the result is.
+func PrintSummary(con *console.IO, j *store.Job, output string) error {
 	w := tabwriter.NewWriter(con.Err, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rows\t%d\ndistinct addresses\t%d\n", j.Rows, j.Unique)
 	for _, more := range []struct {
@@ -122,11 +121,4 @@ func printCounts(w *tabwriter.Writer, title string, counts map[string]int64, all
 			fmt.Fprintf(w, "%s\t%d\t%.1f %%\n", name, counts[name], 100*float64(counts[name])/float64(max(1, all)))
 		}
 	}
-}
-
-// sortedByCount orders names by their count of "all".
-func sortedByCount(counts map[string]map[string]int64) []string {
-	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b]["all"], counts[a]["all"]), strings.Compare(a, b))
-	})
 }

@@ -1,8 +1,7 @@
-package main
+package explain
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,14 +20,15 @@ import (
 	"probity/prober/source"
 )
 
-type explainCmd struct {
-	Address explainAddressCmd `cmd:"" help:"What an address is: lines from arguments or standard input, raw or JSON strings, to JSON lines."`
-	Reply   explainReplyCmd   `cmd:"" help:"What a reply means: TSV lines 'stage provider reply-text' from standard input to JSON lines."`
-	Route   explainRouteCmd   `cmd:"" help:"Where the mail of a domain goes, and the limits we apply."`
+// Command explains an address, a reply or a route.
+type Command struct {
+	Address addressCmd `cmd:"" help:"What an address is: lines from arguments or standard input, raw or JSON strings, to JSON lines."`
+	Reply   replyCmd   `cmd:"" help:"What a reply means: TSV lines 'stage provider reply-text' from standard input to JSON lines."`
+	Route   routeCmd   `cmd:"" help:"Where the mail of a domain goes, and the limits we apply."`
 }
 
-// maxExplainLine bounds one line of input; an address may be 254 octets, a reply 100 lines.
-const maxExplainLine = 1 << 20
+// maxLine bounds one line of input; an address may be 254 octets, a reply 100 lines.
+const maxLine = 1 << 20
 
 // eachLine calls do with each argument, or with each line of in when there are none.
 func eachLine(args []string, in io.Reader, do func(string) error) error {
@@ -41,7 +41,7 @@ func eachLine(args []string, in io.Reader, do func(string) error) error {
 		return nil
 	}
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxExplainLine)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		if err := do(lines.Text()); err != nil {
 			return err
@@ -50,7 +50,7 @@ func eachLine(args []string, in io.Reader, do func(string) error) error {
 	return lines.Err()
 }
 
-type explainAddressCmd struct {
+type addressCmd struct {
 	nodeflags.ListChanges
 	Lines []string `arg:"" optional:"" help:"Addresses, raw or as JSON strings; standard input when none is given."`
 }
@@ -73,7 +73,7 @@ type addressFacts struct {
 }
 
 // Run writes one JSON line for each line of input.
-func (c explainAddressCmd) Run(con *console.IO) error {
+func (c addressCmd) Run(con *console.IO) error {
 	set, err := c.LoadLists()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func unquoteJSON(line string) string {
 	return strings.TrimSuffix(line, "\r")
 }
 
-type explainReplyCmd struct {
+type replyCmd struct {
 	Table     bool   `help:"Print which status and reason each meaning leads to."`
 	Providers string `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
 	MailFrom  string `help:"The reverse-path that the reply answered: a reply that quotes it speaks of the sender." placeholder:"ADDRESS"`
@@ -148,7 +148,7 @@ type replyFacts struct {
 const maxBadLines = 20
 
 // Run judges each line as the only reply seen at its stage. It reports bad lines by number, and fails at the end if there were any.
-func (c explainReplyCmd) Run(con *console.IO) error {
+func (c replyCmd) Run(con *console.IO) error {
 	if c.Table {
 		return printMeanings(con)
 	}
@@ -189,7 +189,7 @@ func (c explainReplyCmd) Run(con *console.IO) error {
 }
 
 // senderIdentity is the sender that got the reply, as far as the flags say.
-func (c *explainReplyCmd) senderIdentity() (engine.SenderIdentity, error) {
+func (c *replyCmd) senderIdentity() (engine.SenderIdentity, error) {
 	if c.MailFrom != "" {
 		if _, err := engine.Parse(c.MailFrom); err != nil {
 			return engine.SenderIdentity{}, fmt.Errorf("%w: --mail-from %q: %v", console.ErrUsage, c.MailFrom, err)
@@ -250,21 +250,13 @@ func judgeReply(provider *engine.Provider, reply engine.Reply, stage engine.Stag
 	ev := engine.Evidence{Route: &engine.Route{Fact: engine.FactMX, Hosts: []string{"mx"}, Provider: &asked}}
 	ev.Append(engine.Sighting{Subject: about, Host: "mx", Reply: reply, Finding: f})
 	v := engine.Judge(&ev, engine.Policy{}, time.Time{})
-	return replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Reason: nilIfEmpty(v.Reason.String()),
-		Rule: f.Rule, Action: f.Action.Kind.String(), scoreRange: scoreRangeText(v.Reason)}
-}
-
-// scoreRangeText writes the lowest and the highest score of a reason.
-func scoreRangeText(r engine.Reason) string {
-	b := r.Band()
-	return fmt.Sprintf("%d to %d", b.Low, b.High)
-}
-
-func nilIfEmpty(s string) *string {
-	if s == "" {
-		return nil
+	facts := replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Rule: f.Rule, Action: f.Action.Kind.String()}
+	if reason := v.Reason.String(); reason != "" {
+		facts.Reason = &reason
 	}
-	return &s
+	band := v.Reason.Band()
+	facts.scoreRange = fmt.Sprintf("%d to %d", band.Low, band.High)
+	return facts
 }
 
 // printMeanings judges each meaning as a permanent refusal, or as an acceptance, of a recipient.
@@ -286,16 +278,4 @@ func printMeanings(con *console.IO) error {
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", row.m, row.code, facts.Status, reason, facts.scoreRange)
 	}
 	return w.Flush()
-}
-
-type explainRouteCmd struct {
-	nodeflags.Probing
-	Domain string `arg:"" help:"The domain, as in an address; or an address, for its domain."`
-	Admin  string `help:"The admin listener of a coordinator, to ask it for the owner." placeholder:"HOST:PORT"`
-	JSON   bool   `name:"json" help:"One JSON object."`
-}
-
-// Run looks the domain up and shows its MX set, route, provider, owner and limits.
-func (c explainRouteCmd) Run(ctx context.Context, con *console.IO) error {
-	return explainRoute(ctx, con, &c)
 }

@@ -1,4 +1,4 @@
-package main
+package verify
 
 import (
 	"context"
@@ -23,7 +23,8 @@ import (
 	"probity/internal/nodeflags"
 )
 
-type verifyCmd struct {
+// Command verifies addresses or a list.
+type Command struct {
 	nodeflags.Probing
 	nodeflags.ListChanges
 	Targets []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
@@ -39,31 +40,35 @@ type verifyCmd struct {
 }
 
 // Run verifies addresses or a list.
-func (c *verifyCmd) Run(ctx context.Context, con *console.IO) error {
-	memlimit.Adjust(ctx, verifyMemoryLimit)
+func (c *Command) Run(ctx context.Context, con *console.IO) error {
+	memlimit.Adjust(ctx, memoryLimit)
 	log := con.Log()
 	c.Warm = true // the age of a source is not known here
 	file, isList := c.listTarget()
-	check := c.checkAddressTargets
+	var err error
 	if isList {
-		check = func() error { return c.checkListTarget(file) }
+		err = c.checkListTarget(file)
+	} else {
+		err = c.checkAddressTargets()
 	}
-	if err := check(); err != nil {
+	if err != nil {
 		return err
 	}
-	c.warnWithoutSender(con)
+	if !c.NoSMTP && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
+		fmt.Fprintln(con.Err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
+	}
 	if isList {
 		return c.verifyList(ctx, con, log, file)
 	}
 	return c.verifyAddresses(ctx, con, log)
 }
 
-// verifyMemoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. Memory use stays
+// memoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. Memory use stays
 // well below it for any length of list. Distant hosts keep more rows in flight, so that a lower limit would cost processor time.
-const verifyMemoryLimit = 300 << 20
+const memoryLimit = 300 << 20
 
 // listTarget reports that the one target is a list: standard input, or a file that exists and is not an address.
-func (c *verifyCmd) listTarget() (string, bool) {
+func (c *Command) listTarget() (string, bool) {
 	if len(c.Targets) != 1 {
 		return "", false
 	}
@@ -76,7 +81,7 @@ func (c *verifyCmd) listTarget() (string, bool) {
 }
 
 // Validate is called by the parser.
-func (c *verifyCmd) Validate() error {
+func (c *Command) Validate() error {
 	if c.Timeout <= 0 || c.MaxAge < 0 {
 		return errors.New("--timeout must be above zero, and --max-age not below it")
 	}
@@ -87,7 +92,7 @@ func (c *verifyCmd) Validate() error {
 }
 
 // checkAddressTargets refuses flags that are for lists, and lists among addresses.
-func (c *verifyCmd) checkAddressTargets() error {
+func (c *Command) checkAddressTargets() error {
 	if c.Output != "" {
 		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", console.ErrUsage)
 	}
@@ -99,8 +104,9 @@ func (c *verifyCmd) checkAddressTargets() error {
 	return nil
 }
 
-// checkListTarget refuses a list that cannot be read, and a result that cannot be written, before any work is done.
-func (c *verifyCmd) checkListTarget(file string) error {
+// checkListTarget refuses a list that cannot be read, and a result that cannot be written, before any work is done. A result is written
+// over only if an interrupted run continues, or with --force.
+func (c *Command) checkListTarget(file string) error {
 	if err := checkListFile(file); err != nil {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
 	}
@@ -116,7 +122,17 @@ func (c *verifyCmd) checkListTarget(file string) error {
 	if sameFile(file, c.Output) {
 		return fmt.Errorf("%w: --output %s is the list itself; name another file", console.ErrUsage, c.Output)
 	}
-	return c.checkOverwrite()
+	there, err := os.Lstat(c.Output)
+	if err != nil {
+		return nil // the error shows again when the file is written
+	}
+	if there.IsDir() {
+		return fmt.Errorf("%w: --output %s is a folder; name a file", console.ErrUsage, c.Output)
+	}
+	if _, err := os.Stat(c.Output + progressFolder); c.Force || err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", console.ErrUsage, c.Output)
 }
 
 // checkListFile refuses a name that is not a readable file.
@@ -136,67 +152,47 @@ func checkListFile(file string) error {
 	return nil
 }
 
-// checkOverwrite refuses to overwrite a result, unless an interrupted run continues or --force is set.
-func (c *verifyCmd) checkOverwrite() error {
-	there, err := os.Lstat(c.Output)
-	if err != nil {
-		return nil // the error shows again when the file is written
-	}
-	if there.IsDir() {
-		return fmt.Errorf("%w: --output %s is a folder; name a file", console.ErrUsage, c.Output)
-	}
-	if _, err := os.Stat(c.Output + progressFolder); c.Force || err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", console.ErrUsage, c.Output)
-}
-
-// warnWithoutSender warns once that public mail servers will not be probed, and why.
-func (c *verifyCmd) warnWithoutSender(con *console.IO) {
-	if !c.NoSMTP && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
-		fmt.Fprintln(con.Err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
-	}
-}
-
 // maxConcurrent bounds how many addresses of one command line are verified at a time.
 const maxConcurrent = 64
 
-func (c *verifyCmd) verifyAddresses(ctx context.Context, con *console.IO, log *slog.Logger) error {
+// verifyAddresses prints the answers in the order of the targets.
+func (c *Command) verifyAddresses(ctx context.Context, con *console.IO, log *slog.Logger) error {
 	n, err := app.OpenNode(&c.Probing, app.NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: log, Warn: con.WarnLog(), Lists: c.ListChanges})
 	if err != nil {
 		return err
 	}
 	answers := make([]results.Single, len(c.Targets))
 	err = n.RunWhile(ctx, func(ctx context.Context) error {
-		return c.verifyAll(ctx, n, answers)
+		errs := make([]error, len(c.Targets))
+		slots := make(chan struct{}, maxConcurrent)
+		for i := range c.Targets {
+			slots <- struct{}{}
+			go func() {
+				defer func() { <-slots }()
+				answers[i], errs[i] = c.verifyOne(ctx, n, c.Targets[i])
+			}()
+		}
+		for range maxConcurrent {
+			slots <- struct{}{}
+		}
+		return errors.Join(errs...)
 	})
 	if err = errors.Join(err, n.Close()); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(con, answers)
+		now := time.Now()
+		for i := range answers {
+			if _, err := con.Out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return printTable(con, answers)
 }
 
-// verifyAll fills answers in the order of the targets.
-func (c *verifyCmd) verifyAll(ctx context.Context, n *app.Node, answers []results.Single) error {
-	errs := make([]error, len(c.Targets))
-	slots := make(chan struct{}, maxConcurrent)
-	for i := range c.Targets {
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			answers[i], errs[i] = c.verifyOne(ctx, n, c.Targets[i])
-		}()
-	}
-	for range maxConcurrent {
-		slots <- struct{}{}
-	}
-	return errors.Join(errs...)
-}
-
-func (c *verifyCmd) verifyOne(ctx context.Context, n *app.Node, email string) (results.Single, error) {
+func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (results.Single, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
@@ -206,16 +202,6 @@ func (c *verifyCmd) verifyOne(ctx context.Context, n *app.Node, email string) (r
 	}
 	return results.Single{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion, Node: a.Node,
 		Took: time.Since(began), Details: c.Details}, nil
-}
-
-func printJSON(con *console.IO, answers []results.Single) error {
-	now := time.Now()
-	for i := range answers {
-		if _, err := con.Out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func printTable(con *console.IO, answers []results.Single) error {
@@ -229,17 +215,11 @@ func printTable(con *console.IO, answers []results.Single) error {
 		if a.DidYouMean != "" {
 			reason = strings.TrimSpace(reason + " (did you mean " + a.DidYouMean + "?)")
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, engine.Score(v, now), console.Printable(a.Email), console.OrDash(reason), console.OrDash(v.ProviderName), console.OrDash(firstHost(v)), v.Rule)
+		host := v.Details.Host
+		if host == "" && len(v.MX) > 0 {
+			host = v.MX[0]
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, engine.Score(v, now), console.Printable(a.Email), console.OrDash(reason), console.OrDash(v.ProviderName), console.OrDash(host), v.Rule)
 	}
 	return w.Flush()
-}
-
-func firstHost(v *engine.Verdict) string {
-	if v.Details.Host != "" {
-		return v.Details.Host
-	}
-	if len(v.MX) > 0 {
-		return v.MX[0]
-	}
-	return ""
 }

@@ -1,8 +1,7 @@
-package main
+package explain
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,11 +13,11 @@ import (
 
 // TestExplainRouteSaysWhyARouteIsNotProbed: a provider with probe = on may still not be probed.
 func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
-	configured := explainRouteCmd{Probing: nodeflags.Probing{MailFrom: "probe@us.example", Egress: []nodeflags.Egress{"192.0.2.1=mx.us.example"}}}
-	unconfigured := explainRouteCmd{}
+	configured := routeCmd{Probing: nodeflags.Probing{MailFrom: "probe@us.example", Egress: []nodeflags.Egress{"192.0.2.1=mx.us.example"}}}
+	unconfigured := routeCmd{}
 	known := func(p engine.Provider) engine.Route { return engine.Route{Fact: engine.FactMX, Provider: &p} }
 	for _, c := range []struct {
-		cmd   explainRouteCmd
+		cmd   routeCmd
 		route engine.Route
 		want  string
 	}{
@@ -28,12 +27,11 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 		{configured, engine.Route{Fact: engine.FactServFail, Provider: &engine.Provider{Probe: true}}, "no: DNS says servfail"},
 		{configured, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}}, "no: DNS says null_mx"},
 		{unconfigured, known(engine.Provider{Probe: true}), "no: public mail servers are asked with --egress and --mail-from only"},
-		{explainRouteCmd{Admin: "127.0.0.1:9090"}, known(engine.Provider{Probe: true}), "yes"},
-		{explainRouteCmd{Probing: nodeflags.Probing{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
+		{routeCmd{Admin: "127.0.0.1:9090"}, known(engine.Provider{Probe: true}), "yes"},
+		{routeCmd{Probing: nodeflags.Probing{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
 	} {
 		why := c.cmd.whyNotAsked(&c.route)
 		facts := routeFacts{Asked: why == "", WhyNot: why, Owner: "n1/192.0.2.1"}
-		require.True(t, strings.HasPrefix(facts.askedText(), c.want), "%s, want %s", facts.askedText(), c.want)
 		var out bytes.Buffer
 		require.NoError(t, printRoute(&console.IO{Out: &out}, &facts))
 		require.Regexp(t, `(?m)^asked at all +`+c.want, out.String())

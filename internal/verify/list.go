@@ -1,4 +1,4 @@
-package main
+package verify
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -21,6 +20,7 @@ import (
 	"probity/internal/app"
 	"probity/internal/console"
 	"probity/internal/datafolder"
+	"probity/internal/progress"
 	"probity/internal/safefile"
 	"probity/store"
 )
@@ -49,7 +49,7 @@ func resultFormOf(path string) (results.Form, error) {
 }
 
 // verifyList verifies a list into a file, or onto standard output.
-func (c *verifyCmd) verifyList(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
+func (c *Command) verifyList(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
 	if c.Output == "" {
 		return c.verifyToStdout(ctx, con, log, file)
 	}
@@ -61,7 +61,7 @@ func (c *verifyCmd) verifyList(ctx context.Context, con *console.IO, log *slog.L
 	if err := datafolder.RestrictOwn(dir); err != nil {
 		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
-	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
+	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
 	return l.verify(ctx, func(n *app.Node, job string) error {
 		return safefile.Write(c.Output, func(w io.Writer) error {
 			return n.Coordinator.Results(context.WithoutCancel(ctx), job, results.Filter{Form: form}, w)
@@ -80,13 +80,13 @@ func sameFile(a, b string) bool {
 }
 
 // verifyToStdout keeps its progress in a temporary folder.
-func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
+func (c *Command) verifyToStdout(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
 	dir, err := os.MkdirTemp("", "probity-*")
 	if err != nil {
 		return err
 	}
 	form := results.Form{Format: results.CSV, Compress: results.None}
-	l := listJob{verifyCmd: c, con: con, log: log, file: file, dir: dir, form: form}
+	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
 	err = l.verify(ctx, func(n *app.Node, job string) error {
 		return n.Coordinator.Results(ctx, job, results.Filter{Form: form}, con.Out)
 	})
@@ -95,7 +95,7 @@ func (c *verifyCmd) verifyToStdout(ctx context.Context, con *console.IO, log *sl
 
 // listJob is one list that is being verified.
 type listJob struct {
-	*verifyCmd
+	*Command
 	con  *console.IO
 	log  *slog.Logger
 	file string
@@ -111,12 +111,20 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 	}
 	var ended *store.Job
 	err = n.RunWhile(ctx, func(ctx context.Context) error {
-		ended, err = l.runJob(ctx, l.con, n, l.file, writeResult)
-		return err
+		job, err := l.findOrAcceptJob(ctx, n)
+		if err != nil {
+			return err
+		}
+		if ended, err = progress.New(l.con).Follow(ctx, n.Coordinator, job.ID); err != nil {
+			return err
+		}
+		if ended.State != store.JobCompleted {
+			return fmt.Errorf("%s: %s %s", l.file, ended.State, ended.Error)
+		}
+		return writeResult(n, job.ID)
 	})
 	if err = errors.Join(err, n.Close()); err != nil {
-		var refused *badListError
-		if errors.As(err, &refused) {
+		if _, refused := errors.AsType[*badListError](err); refused {
 			return errors.Join(err, os.RemoveAll(l.dir))
 		}
 		if ctx.Err() != nil && l.Output != "" {
@@ -127,51 +135,34 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 	if err := os.RemoveAll(l.dir); err != nil {
 		return err
 	}
-	return printSummary(l.con, ended, l.Output)
-}
-
-// runJob verifies a list and writes its result.
-func (c *verifyCmd) runJob(ctx context.Context, con *console.IO, n *app.Node, file string, writeResult func(*app.Node, string) error) (*store.Job, error) {
-	job, err := c.findOrAcceptJob(ctx, con, n, file)
-	if err != nil {
-		return nil, err
-	}
-	bar := newProgress(con)
-	ended, err := bar.follow(ctx, n.Coordinator, job.ID)
-	if err != nil {
-		return nil, err
-	}
-	if ended.State != store.JobCompleted {
-		return nil, fmt.Errorf("%s: %s %s", file, ended.State, ended.Error)
-	}
-	return ended, writeResult(n, job.ID)
+	return progress.PrintSummary(l.con, ended, l.Output)
 }
 
 // findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list; else a new one.
-func (c *verifyCmd) findOrAcceptJob(ctx context.Context, con *console.IO, n *app.Node, file string) (*store.Job, error) {
+func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job, error) {
 	jobs, _, err := n.Coordinator.Jobs("", "", 1, "")
 	if err != nil {
 		return nil, err
 	}
 	if len(jobs) == 0 {
-		return c.acceptList(ctx, con, n, file)
+		return l.acceptList(ctx, n)
 	}
-	sum, err := fileSHA256(file)
+	sum, err := fileSHA256(l.file)
 	if err != nil {
 		return nil, err
 	}
 	if jobs[0].Name != sum {
-		return nil, fmt.Errorf("%s%s holds the progress of another list or of other options; finish that one, name another -o, or delete that folder", c.Output, progressFolder)
+		return nil, fmt.Errorf("%s%s holds the progress of another list or of other options; finish that one, name another -o, or delete that folder", l.Output, progressFolder)
 	}
-	fmt.Fprintf(con.Err, "going on with %s where it stopped\n", file)
+	fmt.Fprintf(l.con.Err, "going on with %s where it stopped\n", l.file)
 	return jobs[0], nil
 }
 
 // acceptList reads and checks the whole list, and makes it a job named after its content.
-func (c *verifyCmd) acceptList(ctx context.Context, con *console.IO, n *app.Node, file string) (*store.Job, error) {
-	in := con.In
-	if file != "-" {
-		f, err := os.Open(file)
+func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, error) {
+	in := l.con.In
+	if l.file != "-" {
+		f, err := os.Open(l.file)
 		if err != nil {
 			return nil, err
 		}
@@ -180,16 +171,20 @@ func (c *verifyCmd) acceptList(ctx context.Context, con *console.IO, n *app.Node
 	}
 	hash := sha256.New()
 	job, err := n.Coordinator.Accept(ctx, coordinator.Upload{Body: io.TeeReader(in, hash), Options: coordinator.Options{
-		Filename: filepath.Base(file), Column: c.Column, NoHeader: c.NoHead, MaxAge: c.MaxAge, NoSMTP: c.NoSMTP, MaxHours: maxHours,
+		Filename: filepath.Base(l.file), Column: l.Column, NoHeader: l.NoHead, MaxAge: l.MaxAge, NoSMTP: l.NoSMTP, MaxHours: coordinator.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
 			j.Name = hex.EncodeToString(hash.Sum(nil))
 			return nil
 		}}})
-	var bad *csvfile.Error
-	if errors.As(err, &bad) {
-		return nil, &badListError{file: file, cause: bad}
+	return job, ListError(l.file, err)
+}
+
+// ListError is an error of receiving a list, in the words of the command line.
+func ListError(file string, err error) error {
+	if bad, ok := errors.AsType[*csvfile.Error](err); ok {
+		return &badListError{file: file, cause: bad}
 	}
-	return job, err
+	return err
 }
 
 // badListError is a list that cannot be verified as it is; it leaves nothing behind.
@@ -220,9 +215,3 @@ func fileSHA256(file string) (string, error) {
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
-
-// progressInterval is how often progress is read.
-const progressInterval = 200 * time.Millisecond
-
-// maxHours is the longest that a job may take. A list on the command line gets all of it.
-const maxHours = coordinator.MaxHours

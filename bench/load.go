@@ -38,15 +38,6 @@ type loadCount struct {
 // perSecond is the rate of answers with status 200.
 func (c loadCount) perSecond() float64 { return ratio(float64(c.Total), c.Elapsed.Seconds()) }
 
-// sum adds another part of the same load.
-func (c *loadCount) sum(part loadCount) {
-	c.Name = part.Name
-	c.Merge(&part.Histogram)
-	c.Errors += part.Errors
-	c.Elapsed += part.Elapsed
-	c.CPU += part.CPU
-}
-
 // requestTimeout bounds one request.
 const requestTimeout = 35 * time.Second
 

@@ -56,16 +56,14 @@ func writeLargeRoutes(t *Trial, w *world.World) (path string, rows int, err erro
 		return "", 0, err
 	}
 	path, err = t.writeFile("list.csv", func(out io.Writer) error {
-		rows, err = filterRows(out, all, func(cell string) bool { return onLargeRoute(w, cell) })
+		rows, err = filterRows(out, all, func(cell string) bool {
+			_, domain, _ := strings.Cut(strings.TrimSpace(cell), "@")
+			d, ok := w.Domain(domain)
+			return ok && slices.Contains(largeRoutes, d.Persona.Provider)
+		})
 		return err
 	})
 	return path, rows, errors.Join(err, os.Remove(filepath.Join(t.Dir, "all.csv")))
-}
-
-func onLargeRoute(w *world.World, cell string) bool {
-	_, domain, _ := strings.Cut(strings.TrimSpace(cell), "@")
-	d, ok := w.Domain(domain)
-	return ok && slices.Contains(largeRoutes, d.Persona.Provider)
 }
 
 // filterRows copies a list's header and the rows whose e-mail cell matches want, and counts these.

@@ -45,16 +45,41 @@ func measureResolver(ctx context.Context, t *Trial, server *nameServer) (bare ba
 			continue
 		}
 		server.reset()
-		if err := runResolver(ctx, t, server, &ours); err != nil {
-			return bare, err
+		dropped := process.DatagramsLost()
+		err = t.Resolve(ctx, server.addr(), func(resolve func(context.Context, string) string) {
+			ours.Add(resolveNames(ctx, t.rows, resolve))
+		})
+		if err != nil {
+			return bare, fmt.Errorf("resolver: %w", err)
+		}
+		asked, repeated, others := server.counts()
+		ours.asked, ours.repeated, ours.others = ours.asked+asked, ours.repeated+repeated, ours.others+others
+		ours.drops += process.DatagramsLost() - dropped
+		if ctx.Err() != nil {
+			return bare, ctx.Err()
 		}
 	}
 	t.Metric("floor_questions_per_second", bare.Rate(), "questions/s")
 	t.Metric("floor_cpu_per_question", perItem(bare.CPU, bare.Recipients), "us")
 	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client and name server, all names", Parts: []report.Part{{Process: "bench", CPU: bare.CPU / dnsRounds}}})
-	if t.Resolve != nil {
-		reportResolver(t, &ours, bare)
+	if t.Resolve == nil {
+		return bare, nil
 	}
+	t.Metric("resolver_domains_asked", float64(ours.asked), "")
+	t.Metric("resolver_asked_again", float64(ours.repeated), "")
+	t.Metric("resolver_datagrams_lost", float64(ours.drops), "")
+	t.Metric("resolver_asked_again_needlessly", float64(max(0, ours.repeated-ours.drops)), "")
+	t.Metric("resolver_other_questions", float64(ours.others), "")
+	t.Metric("resolver_not_settled", float64(ours.Lost), "")
+	t.Metric("resolver_domains_per_second", ours.Rate(), "domains/s")
+	t.Metric("resolver_cpu_per_domain", perItem(ours.CPU, ours.Recipients), "us")
+	t.Metric("resolver_ratio_to_floor", ratio(ours.Rate(), bare.Rate()), "ratio")
+	t.Metric("resolver_cpu_ratio_to_floor", ratio(perItem(ours.CPU, ours.Recipients), perItem(bare.CPU, bare.Recipients)), "ratio")
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "resolver and name server, all names", Parts: []report.Part{{Process: "bench", CPU: ours.CPU / dnsRounds}}})
+	t.AtLeast("resolver_ratio_to_floor", 0.6)
+	t.AtLeast("resolver_domains_asked", float64(dnsRounds*t.rows))
+	t.AtMost("resolver_asked_again_needlessly", 0)
+	t.AtMost("resolver_not_settled", 0)
 	return bare, nil
 }
 
@@ -62,39 +87,6 @@ func measureResolver(ctx context.Context, t *Trial, server *nameServer) (bare ba
 type resolverCount struct {
 	baseline.Count                 // Recipients are the names with the expected result
 	asked, repeated, others, drops int64
-}
-
-// runResolver lets a new resolver resolve every name.
-func runResolver(ctx context.Context, t *Trial, server *nameServer, total *resolverCount) error {
-	dropped := process.DatagramsLost()
-	err := t.Resolve(ctx, server.addr(), func(resolve func(context.Context, string) string) {
-		total.Add(resolveNames(ctx, t.rows, resolve))
-	})
-	if err != nil {
-		return fmt.Errorf("resolver: %w", err)
-	}
-	asked, repeated, others := server.counts()
-	total.asked, total.repeated, total.others = total.asked+asked, total.repeated+repeated, total.others+others
-	total.drops += process.DatagramsLost() - dropped
-	return ctx.Err()
-}
-
-func reportResolver(t *Trial, r *resolverCount, bare baseline.Count) {
-	t.Metric("resolver_domains_asked", float64(r.asked), "")
-	t.Metric("resolver_asked_again", float64(r.repeated), "")
-	t.Metric("resolver_datagrams_lost", float64(r.drops), "")
-	t.Metric("resolver_asked_again_needlessly", float64(max(0, r.repeated-r.drops)), "")
-	t.Metric("resolver_other_questions", float64(r.others), "")
-	t.Metric("resolver_not_settled", float64(r.Lost), "")
-	t.Metric("resolver_domains_per_second", r.Rate(), "domains/s")
-	t.Metric("resolver_cpu_per_domain", perItem(r.CPU, r.Recipients), "us")
-	t.Metric("resolver_ratio_to_floor", ratio(r.Rate(), bare.Rate()), "ratio")
-	t.Metric("resolver_cpu_ratio_to_floor", ratio(perItem(r.CPU, r.Recipients), perItem(bare.CPU, bare.Recipients)), "ratio")
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "resolver and name server, all names", Parts: []report.Part{{Process: "bench", CPU: r.CPU / dnsRounds}}})
-	t.AtLeast("resolver_ratio_to_floor", 0.6)
-	t.AtLeast("resolver_domains_asked", float64(dnsRounds*t.rows))
-	t.AtMost("resolver_asked_again_needlessly", 0)
-	t.AtMost("resolver_not_settled", 0)
 }
 
 // resolveNames resolves every name, baseline.MaxInFlight at one time, and counts those with the expected result.

@@ -154,7 +154,11 @@ func (s *loadSide) run(ctx context.Context) error {
 	before := s.server.CPU()
 	count, err := s.load.run(ctx)
 	s.cpu += s.server.CPU() - before
-	s.count.sum(count)
+	s.count.Name = count.Name
+	s.count.Merge(&count.Histogram)
+	s.count.Errors += count.Errors
+	s.count.Elapsed += count.Elapsed
+	s.count.CPU += count.CPU
 	return err
 }
 

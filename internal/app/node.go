@@ -225,22 +225,3 @@ func (n *Node) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// setLists puts lists into force.
-func (n *Node) setLists(known *lists.Set) {
-	n.lists.Store(known)
-	n.Coordinator.SetLists(known)
-}
-
-// setTable puts a provider table into force.
-func (n *Node) setTable(t *engine.Table) {
-	n.activeTable.Store(t)
-	n.Resolver.SetTable(t)
-	n.Coordinator.SetTable(t)
-	if n.fleet != nil {
-		n.fleet.TableChanged()
-	}
-	if n.Prober != nil {
-		n.Prober.SetTable(t)
-	}
-}

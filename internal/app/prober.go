@@ -126,17 +126,6 @@ func (p *Prober) Open() (err error) {
 	if p.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
 		return fmt.Errorf("--admin-listen: %w", err)
 	}
-	if err := p.joinCluster(); err != nil {
-		return err
-	}
-	p.healthMetrics = &healthMetrics{version: p.Version, disk: p.Disk, dir: c.Data, report: p.report, certExpiries: c.certExpiries()}
-	p.Registry.MustRegister(p.healthMetrics, p.resolver, p.cache)
-	return nil
-}
-
-// joinCluster makes this node's stream server and its membership of the cluster.
-func (p *Prober) joinCluster() error {
-	c := p.flags
 	own, authority, err := c.loadTLS(x509.ExtKeyUsageServerAuth, "prober node")
 	if err != nil {
 		return err
@@ -156,6 +145,8 @@ func (p *Prober) joinCluster() error {
 		return err
 	}
 	p.cluster, p.closeSockets = gossip, transport.Shutdown
+	p.healthMetrics = &healthMetrics{version: p.Version, disk: p.Disk, dir: c.Data, report: p.report, certExpiries: c.certExpiries()}
+	p.Registry.MustRegister(p.healthMetrics, p.resolver, p.cache)
 	return nil
 }
 
@@ -169,6 +160,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	defer stopProber()
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
+	mux := http.NewServeMux()
+	mux.Handle("/", api.AdminListener{Log: p.Log, Metrics: p.Registry, Config: func() any { return p.flags }, Probes: p.prober.Recent()}.Handler())
+	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.report()) })
 	p.closeSockets = nil // from here on Run closes the sockets
 	var frontend, backend sync.WaitGroup
 	var errs [6]error
@@ -182,7 +176,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	backend.Go(func() { defer close(proberDone); errs[1] = p.prober.Run(proberCtx); stop() })
 	frontend.Go(func() { errs[2] = p.server.Run(ctx, p.streamListener); stop() })
 	frontend.Go(func() { errs[3] = p.cluster.Run(ctx); stop() })
-	frontend.Go(func() { errs[4] = serveAdminHTTP(ctx, p.adminListener, p.adminHandler()); stop() })
+	frontend.Go(func() { errs[4] = serveAdminHTTP(ctx, p.adminListener, mux); stop() })
 	frontend.Wait()
 	stopProber()
 	<-proberDone
@@ -193,13 +187,6 @@ func (p *Prober) Run(ctx context.Context) error {
 
 // status is the state of this node.
 func (p *Prober) status() wire.Status { return audited(p.prober.Status(), p.audit) }
-
-func (p *Prober) adminHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", api.AdminListener{Log: p.Log, Metrics: p.Registry, Config: func() any { return p.flags }, Probes: p.prober.Recent()}.Handler())
-	mux.HandleFunc("GET /debug/cluster", func(rw http.ResponseWriter, _ *http.Request) { writeJSON(rw, p.report()) })
-	return mux
-}
 
 // useTable puts a table into force: the coordinator's, or our own if the coordinator cannot send one.
 func (p *Prober) useTable(t *engine.Table) error {

@@ -77,21 +77,17 @@ func onHangup(ctx context.Context, log *slog.Logger, reload func() error) func()
 	signal.Notify(hangups, syscall.SIGHUP)
 	return func() {
 		defer signal.Stop(hangups)
-		reloadOnHangup(ctx, hangups, log, reload)
-	}
-}
-
-func reloadOnHangup(ctx context.Context, hangups <-chan os.Signal, log *slog.Logger, reload func() error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+			}
+			if err := reload(); err != nil {
+				log.Error("reload: everything stays as it was", "error", err)
+				continue
+			}
+			log.Info("reloaded")
 		}
-		if err := reload(); err != nil {
-			log.Error("reload: everything stays as it was", "error", err)
-			continue
-		}
-		log.Info("reloaded")
 	}
 }

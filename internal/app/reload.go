@@ -27,10 +27,20 @@ func (s *Service) reload() error {
 			return err
 		}
 	}
-	logTable(s.Log, s.node.activeTable.Load(), table)
-	s.node.setTable(table)
-	logLists(s.Log, s.node.lists.Load(), known)
-	s.node.setLists(known)
+	n := s.node
+	logTable(s.Log, n.activeTable.Load(), table)
+	n.activeTable.Store(table)
+	n.Resolver.SetTable(table)
+	n.Coordinator.SetTable(table)
+	if n.fleet != nil {
+		n.fleet.TableChanged()
+	}
+	if n.Prober != nil {
+		n.Prober.SetTable(table)
+	}
+	logLists(s.Log, n.lists.Load(), known)
+	n.lists.Store(known)
+	n.Coordinator.SetLists(known)
 	s.tlsListener.Use(pair)
 	return nil
 }

@@ -51,7 +51,17 @@ func selfReport(version string, s wire.Status, p *prober.Prober, throughput *rat
 
 // ownerOf says which node probes a domain or an address.
 func (n *Node) ownerOf(ctx context.Context, what string) (string, error) {
-	domain, address, err := parseDomainOrAddress(what)
+	var (
+		domain  string
+		address engine.Address // zero for a domain
+		err     error
+	)
+	if strings.Contains(what, "@") {
+		address, err = engine.ParseTrimmed(what)
+		domain = address.Domain()
+	} else {
+		domain, err = engine.ParseDomain(what)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -73,16 +83,6 @@ func (n *Node) ownerOf(ctx context.Context, what string) (string, error) {
 		return "none: no prober is connected", nil
 	}
 	return identity + " at " + node, nil
-}
-
-// parseDomainOrAddress parses a domain or an address; the address is zero for a domain.
-func parseDomainOrAddress(what string) (domain string, a engine.Address, err error) {
-	if !strings.Contains(what, "@") {
-		domain, err = engine.ParseDomain(what)
-		return domain, a, err
-	}
-	a, err = engine.ParseTrimmed(what)
-	return a.Domain(), a, err
 }
 
 // IdentitiesOf lists a prober's egress sources in their wire form.

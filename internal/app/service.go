@@ -125,7 +125,16 @@ func (s *Service) Open() (err error) {
 	if s.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
 		return fmt.Errorf("--admin-listen: %w", err)
 	}
-	if s.callbacks, err = s.newCallbacks(); err != nil {
+	source, published, err := nodeflags.ParseSource(c.CallbackSource)
+	if err != nil {
+		return err
+	}
+	s.callbacks, err = callback.New(callback.Config{Store: s.node.Store, Results: s.node.Coordinator,
+		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
+			return record.ForCallback(s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
+		},
+		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source, Allow: c.AllowPrivateCallbacks, Log: s.Log, Metrics: s.Registry})
+	if err != nil {
 		return err
 	}
 	if err = coordinator.AdoptErasures(s.node.Store, s.Disk, c.Data, time.Now()); err != nil {
@@ -137,7 +146,11 @@ func (s *Service) Open() (err error) {
 		s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, admin.LocalCache{Cache: s.node.Cache}, s.Log)
 	}
 	s.warnAtStart()
-	s.server, err = s.newServer()
+	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
+		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
+		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.Disk,
+			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
+			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser})
 	return err
 }
 
@@ -158,18 +171,6 @@ func (s *Service) warnAtStart() {
 	}
 }
 
-func (s *Service) newCallbacks() (*callback.Sender, error) {
-	source, _, err := nodeflags.ParseSource(s.flags.CallbackSource)
-	if err != nil {
-		return nil, err
-	}
-	return callback.New(callback.Config{Store: s.node.Store, Results: s.node.Coordinator,
-		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
-			return record.ForCallback(s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
-		},
-		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source, Allow: s.flags.AllowPrivateCallbacks, Log: s.Log, Metrics: s.Registry})
-}
-
 // publicURL is the server's URL for receivers of callbacks: --public-url, else the listener's own address.
 func (s *Service) publicURL() string {
 	if s.flags.PublicURL != "" {
@@ -180,19 +181,6 @@ func (s *Service) publicURL() string {
 
 // scratchDir holds uploads until their last part is read. Files left there by a crash belong to no upload.
 func (s *Service) scratchDir() string { return filepath.Join(s.flags.Data, "scratch") }
-
-func (s *Service) newServer() (*api.Server, error) {
-	c := s.flags
-	_, published, err := nodeflags.ParseSource(c.CallbackSource)
-	if err != nil {
-		return nil, err
-	}
-	return api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
-		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
-		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.Disk,
-			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
-			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser})
-}
 
 // Run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.
 func (s *Service) Run(ctx context.Context) error {

@@ -15,7 +15,8 @@ import (
 )
 
 // importRules says which of our packages each package may import. "x/..." means x and all below it. A package that is not listed
-// may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator. The rules hold for tests too, except that a test may use the simulated internet.
+// may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator. The rules hold for tests too,
+// except that a test may use the simulated internet.
 var importRules = map[string][]string{
 	"engine":                {},
 	"engine/dns":            {"engine"},

@@ -63,6 +63,8 @@ var replacedWords = map[string]string{
 
 // partsOf are the packages that were taken out of a package: its words are replaced there, too.
 var partsOf = map[string][]string{
+	"bench":       {"bench/baseline", "bench/process"},
+	"cmd/probity": {"internal/app", "internal/explain", "internal/nodeflags", "internal/progress", "internal/verify"},
 	"coordinator": {"coordinator/erase", "coordinator/ingest", "coordinator/jobdir"},
 	"prober":      {"prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"},
 }

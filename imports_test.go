@@ -15,7 +15,8 @@ import (
 )
 
 // importRules says which of our packages each package may import. "x/..." means x and all below it. A package that is not listed
-// may import nothing of ours. The rules hold for tests too, except that a test may use the simulated internet.
+// may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator. The rules hold for tests too,
+// except that a test may use the simulated internet.
 var importRules = map[string][]string{
 	"engine":                {},
 	"engine/dns":            {"engine"},
@@ -52,7 +53,7 @@ var importRules = map[string][]string{
 	"coordinator/fleet":     {"engine", "coordinator/cluster", "coordinator/shard", "internal/wholefile", "prober/wire", "prober/wire/stream", "prober/wire/timing"},
 	"internal/memlimit":     {},
 	"internal/loglimit":     {},
-	"internal/measured":     {"bench", "engine/..."},
+	"internal/measured":     {"bench/baseline", "engine/..."},
 	"internal/certs":        {"internal/console", "internal/safefile"},
 	"internal/tlsfront":     {"internal/console"},
 	"internal/safefile":     {},
@@ -67,10 +68,17 @@ var importRules = map[string][]string{
 	"bench/sim/dnsd":        {"bench/sim/world"},
 	"bench/sim/score":       {"bench/sim/persona", "bench/sim/world"},
 	"bench/sim":             {"bench/sim/persona", "bench/sim/world", "bench/sim/referee", "bench/sim/smtpd", "bench/sim/dnsd"},
-	"bench":                 {"bench/sim/...", "bench/sim", "bench/report"},
+	"bench/process":         {"bench/report"},
+	"bench/baseline":        {"bench/process", "bench/sim/persona", "bench/sim/world"},
+	"bench":                 {"bench/sim/...", "bench/sim", "bench/report", "bench/baseline", "bench/process"},
 	"internal/jsontext":     {},
 	"cmd/probity":           {"..."},
 	"internal/admin":        {"api", "coordinator", "coordinator/erase", "coordinator/ingest", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/...", "api/record"},
+	"internal/app":          {"api", "api/httpd", "api/record", "coordinator/...", "engine/...", "internal/admin", "internal/certs", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/tlsfront", "prober/...", "store/..."},
+	"internal/explain":      {"engine", "engine/lists", "internal/apiclient", "internal/console", "internal/nodeflags", "internal/providerview", "prober/source"},
+	"internal/progress":     {"coordinator", "internal/console", "store"},
+	"internal/verify":       {"coordinator", "coordinator/csvfile", "coordinator/ingest", "coordinator/results", "engine", "internal/app", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/progress", "internal/safefile", "store"},
+	"internal/nodeflags":    {"engine", "engine/dns", "engine/lists", "engine/smtp", "internal/console", "prober", "prober/doctor", "prober/source"},
 	"internal/providerview": {"engine", "internal/console", "prober/doctor"},
 	"prober/source":         {"engine", "engine/smtp", "store/cache"},
 	"api/httpd":             {"engine"},

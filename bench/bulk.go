@@ -7,16 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"probity/bench/process"
 	"probity/bench/report"
 )
-
-func bulkScenario() Scenario {
-	return Scenario{
-		Name: "bulk", Rows: 5_000_000, Run: runBulk,
-		What: "a list through the HTTP API, from upload to downloaded result: realistic mix, no limits; and the same rows as ten jobs at once",
-		Bars: "5,000,000 rows in 90 s, server under 512 MB and within 1.15 of a tenth of the rows, 0.9 of its pace, ten jobs in 1.1 of the time of one, no wrong verdict",
-	}
-}
 
 // fullJobRows is the list size for which the bars of the bulk scenario are meant.
 const fullJobRows = 5_000_000
@@ -31,7 +24,7 @@ func runBulk(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		t.reportRun(g.large, t.rows, g.baseline)
+		t.reportRun(g.large, t.rows, g.bare)
 		reportJob(t, g.large)
 		if t.Latency == "none" {
 			t.AtLeast("rows_per_second", fullJobRows/90)
@@ -78,10 +71,10 @@ func bulk(ctx context.Context, t *Trial, in *internet, s *service, list, result 
 	r.result = filepath.Join(t.Dir, result)
 	r.stateTimes = map[string]time.Duration{}
 	r.throughput = report.Series{Name: "rows finished", Unit: "rows/s"}
-	clock := stageClock{processes: []*process{s.process, in.process}, names: []string{"serve", "sim"}}
+	clock := stageClock{processes: []*process.Process{s.Process, in.Process}, names: []string{"serve", "sim"}}
 	clock.begin("upload")
-	start, cpu, simCPU := time.Now(), s.cpu(), in.cpu()
-	job, err := s.upload(ctx, s.keys[0], list, nil)
+	start, cpu, simCPU := time.Now(), s.CPU(), in.CPU()
+	job, err := s.upload(ctx, s.keys[0], list)
 	if err != nil {
 		return r, err
 	}
@@ -93,8 +86,8 @@ func bulk(ctx context.Context, t *Trial, in *internet, s *service, list, result 
 	if r.bytes, err = s.results(ctx, s.keys[0], job.ID, r.result); err != nil {
 		return r, err
 	}
-	r.elapsed, r.cpu, r.simCPU = time.Since(start), s.cpu()-cpu, in.cpu()-simCPU
-	r.stages, r.peak, r.samples = clock.end(), s.peak(), s.history()
+	r.elapsed, r.cpu, r.simCPU = time.Since(start), s.CPU()-cpu, in.CPU()-simCPU
+	r.stages, r.peak, r.samples = clock.end(), s.Peak(), s.Samples()
 	after, err := in.report(ctx)
 	r.traffic = trafficBetween(before, after)
 	return r, err
@@ -128,7 +121,7 @@ func (w *jobWatch) observe(job jobRecord) {
 
 // stageClock splits the CPU time of processes by stages.
 type stageClock struct {
-	processes []*process
+	processes []*process.Process
 	names     []string
 	stages    []report.Stage
 	last      []time.Duration
@@ -143,7 +136,7 @@ func (c *stageClock) begin(name string) {
 func (c *stageClock) closeStage() {
 	now := make([]time.Duration, len(c.processes))
 	for i, p := range c.processes {
-		now[i] = p.cpu()
+		now[i] = p.CPU()
 	}
 	if n := len(c.stages); n > 0 {
 		for i := range now {

@@ -36,8 +36,8 @@ func (j jobRecord) finished() bool {
 // maxResponse bounds an answer that should be short.
 const maxResponse = 1 << 20
 
-// upload sends a list as a job. Extra parts come first.
-func (s *service) upload(ctx context.Context, key, list string, parts map[string]string) (job jobRecord, err error) {
+// upload sends a list as a job.
+func (s *service) upload(ctx context.Context, key, list string) (job jobRecord, err error) {
 	f, err := os.Open(list)
 	if err != nil {
 		return job, err
@@ -45,7 +45,16 @@ func (s *service) upload(ctx context.Context, key, list string, parts map[string
 	defer f.Close()
 	body, writing := io.Pipe()
 	form := multipart.NewWriter(writing)
-	go func() { writing.CloseWithError(writeForm(form, f, filepath.Base(list), parts)) }()
+	go func() {
+		file, err := form.CreateFormFile("file", filepath.Base(list))
+		if err == nil {
+			_, err = io.CopyBuffer(file, struct{ io.Reader }{f}, make([]byte, 256<<10))
+		}
+		if err == nil {
+			err = form.Close()
+		}
+		writing.CloseWithError(err)
+	}()
 	defer body.Close()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.baseURL+"/v1/verify/bulk", body)
 	if err != nil {
@@ -53,22 +62,6 @@ func (s *service) upload(ctx context.Context, key, list string, parts map[string
 	}
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	return job, s.do(req, key, http.StatusAccepted, &job)
-}
-
-func writeForm(form *multipart.Writer, list io.Reader, name string, parts map[string]string) error {
-	for field, value := range parts {
-		if err := form.WriteField(field, value); err != nil {
-			return err
-		}
-	}
-	file, err := form.CreateFormFile("file", name)
-	if err != nil {
-		return err
-	}
-	if _, err := io.CopyBuffer(file, struct{ io.Reader }{list}, make([]byte, 256<<10)); err != nil {
-		return err
-	}
-	return form.Close()
 }
 
 // job reads a job's record.
@@ -86,13 +79,12 @@ func (s *service) cancel(ctx context.Context, key, id string) error {
 	if err != nil {
 		return err
 	}
+	err = s.do(req, key, http.StatusOK, &jobRecord{})
 	var unexpected *responseError
-	if err := s.do(req, key, http.StatusOK, &jobRecord{}); errors.As(err, &unexpected) && unexpected.code == http.StatusConflict {
+	if errors.As(err, &unexpected) && unexpected.code == http.StatusConflict {
 		return nil
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
 
 // results downloads the result of a job as zstd into a file, and returns how many bytes came.
@@ -170,8 +162,8 @@ func (s *service) follow(ctx context.Context, key, id string, pause time.Duratio
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-s.done:
-			return errors.Join(errors.New("serve ended: "+s.output.lastLine()), s.err)
+		case <-s.Done():
+			return errors.Join(errors.New("serve ended: "+s.LastLine()), s.Wait())
 		case <-tick.C:
 		}
 	}

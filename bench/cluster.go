@@ -6,16 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"probity/bench/process"
 	"probity/bench/report"
 )
-
-func clusterScenario() Scenario {
-	return Scenario{
-		Name: "cluster", Rows: 500_000, Run: runCluster,
-		What: "a list through a coordinator and --nodes probers, each a process with an address of its own, and through serve alone",
-		Bars: "0.7 of the pace of serve alone on the same machine, every node at work, no wrong verdict",
-	}
-}
 
 // defaultNodes is how many probers a cluster has when the options give no number.
 const defaultNodes = 3
@@ -35,7 +28,7 @@ func runCluster(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		baseline, err := measureBaseline(ctx, t, in, list, nil)
+		bare, err := measureBaseline(ctx, t, in, list)
 		if err != nil {
 			return err
 		}
@@ -47,7 +40,7 @@ func runCluster(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		t.reportRun(r, t.rows, baseline)
+		t.reportRun(r, t.rows, bare)
 		reportJob(t, r)
 		reportFleet(t, f, alone, r)
 		return t.scoreRun(in.world, list, r)
@@ -59,7 +52,7 @@ type fleetCount struct {
 	nodes          []nodeRecord
 	cpu            []time.Duration // of each prober
 	peak           []int64
-	samples        [][]Sample
+	samples        [][]process.Sample
 	coordinatorCPU time.Duration // CPU time of the coordinator
 }
 
@@ -76,9 +69,9 @@ func bulkFleet(ctx context.Context, t *Trial, in *internet, nodes int, list stri
 	}
 	c.coordinatorCPU = r.cpu
 	for i, p := range f.probers {
-		used := p.cpu() - before[i]
+		used := p.CPU() - before[i]
 		r.cpu += used
-		c.cpu, c.peak, c.samples = append(c.cpu, used), append(c.peak, p.peak()), append(c.samples, p.history())
+		c.cpu, c.peak, c.samples = append(c.cpu, used), append(c.peak, p.Peak()), append(c.samples, p.Samples())
 	}
 	c.nodes, err = f.nodes(ctx)
 	return r, c, err
@@ -93,11 +86,11 @@ func reportFleet(t *Trial, c fleetCount, alone, r runStats) {
 	t.Metric("ratio_to_alone", ratio(alone.elapsed.Seconds(), r.elapsed.Seconds()), "ratio")
 	var most int64
 	var parts []report.Part
-	t.Plots.Memory = []report.Series{memorySeries("coordinator", r.samples)}
+	t.Plots.Memory = []report.Series{process.MemorySeries("coordinator", r.samples)}
 	for i, p := range c.peak {
 		most = max(most, p)
 		parts = append(parts, report.Part{Process: fmt.Sprintf("prober %d", i+1), CPU: c.cpu[i]})
-		t.Plots.Memory = append(t.Plots.Memory, memorySeries(fmt.Sprintf("prober %d", i+1), c.samples[i]))
+		t.Plots.Memory = append(t.Plots.Memory, process.MemorySeries(fmt.Sprintf("prober %d", i+1), c.samples[i]))
 	}
 	t.reportPeak("prober_peak_memory", most)
 	least := -1.0

@@ -63,9 +63,9 @@ func runConcurrentJobs(ctx context.Context, t *Trial, in *internet, lists []stri
 	}
 	err = t.withService(ctx, in, serviceConfig{name: "together", accounts: len(lists)}, func(s *service) error {
 		t.logProgress("%d jobs at once", len(lists))
-		start, cpu := time.Now(), s.cpu()
+		start, cpu := time.Now(), s.CPU()
 		err := s.runJobs(ctx, lists)
-		r.elapsed, r.cpu, r.peak = time.Since(start), s.cpu()-cpu, s.peak()
+		r.elapsed, r.cpu, r.peak = time.Since(start), s.CPU()-cpu, s.Peak()
 		return err
 	})
 	if err != nil {
@@ -78,7 +78,7 @@ func runConcurrentJobs(ctx context.Context, t *Trial, in *internet, lists []stri
 
 // runJob uploads a list, waits for its job and downloads the result.
 func (s *service) runJob(ctx context.Context, key, list, result string) error {
-	job, err := s.upload(ctx, key, list, nil)
+	job, err := s.upload(ctx, key, list)
 	if err != nil {
 		return err
 	}
@@ -115,20 +115,16 @@ func splitList(list, prefix string, parts int) (paths []string, err error) {
 			return paths, err
 		}
 	}
-	return paths, distributeRows(in, out)
-}
-
-func distributeRows(in *csv.Reader, out []*csv.Writer) error {
 	for i := 0; ; i++ {
 		row, err := in.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return err
+			return paths, err
 		}
 		if err := out[i%len(out)].Write(row); err != nil {
-			return err
+			return paths, err
 		}
 	}
 	var errs []error
@@ -136,5 +132,5 @@ func distributeRows(in *csv.Reader, out []*csv.Writer) error {
 		w.Flush()
 		errs = append(errs, w.Error())
 	}
-	return errors.Join(errs...)
+	return paths, errors.Join(errs...)
 }

@@ -8,17 +8,11 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"probity/bench/baseline"
+	"probity/bench/process"
 	"probity/bench/report"
 	"probity/bench/sim/score"
 )
-
-func dnsScenario() Scenario {
-	return Scenario{
-		Name: "dns", Rows: 200_000, Run: runDNS,
-		What: "as many domains as rows, each settled by one question (null MX or no such name), by the resolver alone and through verify",
-		Bars: "the resolver 0.6 of a bare client on one shared socket, every domain settled; each domain asked once, no wrong verdict",
-	}
-}
 
 // runDNS measures two things next to the bare client, on the same names: our resolver alone, which does the same work as the
 // bare client; and a list that needs only DNS, through verify. A name server of this package replaces the simulated internet,
@@ -32,21 +26,25 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.close()) }()
-	baseline, err := measureResolver(ctx, t, server)
+	bare, err := measureResolver(ctx, t, server)
 	if err != nil {
 		return err
 	}
 	t.Note("the name server answers within this process: its CPU is in that of the floor, in that of the resolver alone, and in either side of " +
 		"each CPU ratio, and its work in each rate; the floor sends and receives one datagram with a system call, our resolver several")
-	list, truth, err := writeNames(t)
+	list, err := t.writeFile("names.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, false) })
 	if err != nil {
 		return err
 	}
-	return verifyNames(ctx, t, server, baseline, list, truth)
+	truth, err := t.writeFile("truth.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, true) })
+	if err != nil {
+		return err
+	}
+	return verifyNames(ctx, t, server, bare, list, truth)
 }
 
 // verifyNames runs verify on the names and reports.
-func verifyNames(ctx context.Context, t *Trial, server *nameServer, baseline clientCount, list, truth string) error {
+func verifyNames(ctx context.Context, t *Trial, server *nameServer, bare baseline.Count, list, truth string) error {
 	providers, err := t.writeProviders(0)
 	if err != nil {
 		return err
@@ -55,40 +53,36 @@ func verifyNames(ctx context.Context, t *Trial, server *nameServer, baseline cli
 	args := append([]string{"verify", list, "-o", result}, probingFlags(server.addr(), 25, providers)...)
 	t.logProgress("verify")
 	server.reset()
-	lost, served := datagramsLost(), ownCPU()
-	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: args, stdout: io.Discard})
+	lost, served := process.DatagramsLost(), process.OwnCPU()
+	p, err := process.Start(ctx, process.Command{Name: "verify", Binary: t.Binary, Args: args, Stdout: io.Discard})
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(p.wait(), ctx.Err()); err != nil {
+	if err := errors.Join(p.Wait(), ctx.Err()); err != nil {
 		return err
 	}
-	served = ownCPU() - served
+	served = process.OwnCPU() - served
 	asked, repeated, others := server.counts()
 	t.Metric("rows", float64(t.rows), "")
-	t.Metric("seconds", p.elapsed().Seconds(), "s")
-	t.Metric("rows_per_second", ratio(float64(t.rows), p.elapsed().Seconds()), "rows/s")
-	t.Metric("cpu_per_row", perItem(p.cpu(), t.rows), "us")
-	t.reportPeak("peak_memory", p.peak())
+	t.Metric("seconds", p.Elapsed().Seconds(), "s")
+	t.Metric("rows_per_second", ratio(float64(t.rows), p.Elapsed().Seconds()), "rows/s")
+	t.Metric("cpu_per_row", perItem(p.CPU(), t.rows), "us")
+	t.reportPeak("peak_memory", p.Peak())
 	t.Metric("domains_asked", float64(asked), "")
 	t.Metric("questions_per_second", ratio(float64(asked), server.span().Seconds()), "questions/s")
-	lost = datagramsLost() - lost
+	lost = process.DatagramsLost() - lost
 	t.Metric("asked_again", float64(repeated), "")
 	t.Metric("datagrams_lost", float64(lost), "")
 	t.Metric("asked_again_needlessly", float64(max(0, repeated-lost)), "")
 	t.Metric("other_questions", float64(others), "")
-	t.Metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, baseline.rate()), "ratio")
-	t.Metric("cpu_ratio_to_floor", ratio(perItem(p.cpu()+served, t.rows), perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.Metric("ratio_to_floor", ratio(t.Metrics["questions_per_second"].Value, bare.Rate()), "ratio")
+	t.Metric("cpu_ratio_to_floor", ratio(perItem(p.CPU()+served, t.rows), perItem(bare.CPU, bare.Recipients)), "ratio")
 	t.Note("ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row against the same floor, and against no bar: reading, judging, " +
 		"caching and writing, of which the floor does nothing")
 	t.AtLeast("domains_asked", float64(t.rows))
 	t.AtMost("asked_again_needlessly", 0)
-	t.Plots.Memory = append(t.Plots.Memory, memorySeries("verify", p.history()))
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "verify and name server, all names", Parts: []report.Part{{Process: "verify", CPU: p.cpu()}, {Process: "bench", CPU: served}}})
-	return scoreNames(t, truth, result)
-}
-
-func scoreNames(t *Trial, truth, result string) error {
+	t.Plots.Memory = append(t.Plots.Memory, process.MemorySeries("verify", p.Samples()))
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "verify and name server, all names", Parts: []report.Part{{Process: "verify", CPU: p.CPU()}, {Process: "bench", CPU: served}}})
 	expected, err := os.Open(truth)
 	if err != nil {
 		return err
@@ -105,16 +99,6 @@ func scoreNames(t *Trial, truth, result string) error {
 	}
 	t.reportScores(scores)
 	return nil
-}
-
-// writeNames makes the list and its truth.
-func writeNames(t *Trial) (list, truth string, err error) {
-	list, err = t.writeFile("names.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, false) })
-	if err != nil {
-		return "", "", err
-	}
-	truth, err = t.writeFile("truth.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, true) })
-	return list, truth, err
 }
 
 func writeNameRows(w io.Writer, rows int, truth bool) error {

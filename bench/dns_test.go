@@ -8,6 +8,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
+	"probity/bench/baseline"
 	"probity/bench/report"
 )
 
@@ -47,7 +48,7 @@ func TestDNSBaselineAsksEachNameOnce(t *testing.T) {
 	s, err := startNameServer(3000)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.close()) }()
-	count, err := dnsBaseline(t.Context(), BaselineDial, s.addr(), 3000)
+	count, err := baseline.AskNames(t.Context(), baseline.DialContext, s.addr(), 3000, nameOf)
 	require.NoError(t, err)
 	require.Equal(t, 3000, count.Recipients)
 	asked, repeated, others := s.counts()
@@ -88,10 +89,10 @@ func TestResolverIsCheckedAgainstTheNames(t *testing.T) {
 			s, err := startNameServer(1000)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.close()) }()
-			tr := &Trial{Options: Options{Dial: BaselineDial, Resolve: test.resolve}, Report: report.New("dns", "", 1, report.Machine{}), rows: 1000}
-			baseline, err := measureResolver(t.Context(), tr, s)
+			tr := &Trial{Options: Options{Dial: baseline.DialContext, Resolve: test.resolve}, Report: report.New("dns", "", 1, report.Machine{}), rows: 1000}
+			bare, err := measureResolver(t.Context(), tr, s)
 			require.NoError(t, err)
-			require.Equal(t, dnsRounds*1000, baseline.Recipients)
+			require.Equal(t, dnsRounds*1000, bare.Recipients)
 			for metric, want := range map[string]int{"domains_asked": test.asked, "not_settled": 1000 - test.resolved, "asked_again": 0, "other_questions": 0} {
 				require.InDelta(t, dnsRounds*want, tr.Metrics["resolver_"+metric].Value, 0, metric)
 			}
@@ -117,8 +118,11 @@ func TestNamesAndTheirIndex(t *testing.T) {
 }
 
 func FuzzAnswer(f *testing.F) {
-	f.Add(appendQuestion(nil, 7, nameOf(1)))
-	f.Add(appendQuestion(nil, 7, "www.example"))
+	for _, name := range []string{nameOf(1), "www.example"} {
+		query, err := new(dns.Msg).SetQuestion(name+".", dns.TypeMX).Pack()
+		require.NoError(f, err)
+		f.Add(query)
+	}
 	s := &nameServer{names: 10}
 	f.Fuzz(func(t *testing.T, query []byte) {
 		s.asked = nil

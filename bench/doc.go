@@ -6,7 +6,8 @@
 //
 //   - Scenario: one thing worth measuring, with its default number of rows. Scenarios lists them.
 //   - Baseline: the least work that gives the same traffic, measured in the same run against the same servers: a bare
-//     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same bytes.
+//     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same bytes. They
+//     are in bench/baseline.
 //   - Trial: one run of a scenario. It starts processes, samples them, and fills in the Report.
 //   - Conversation: our sessions, replies and verdicts without the rest of the prober, supplied by the caller, for comparison
 //     with a bare SMTP client.
@@ -16,27 +17,22 @@
 //
 // # Limits
 //
-// It imports none of our packages but bench/report and the simulated internet: it measures what a user gets, a Conversation and a Resolve. It
-// connects to loopback only. It ends only the processes that it started, each by its own handle.
+// It imports none of our packages but those below it: it measures what a user gets, a Conversation and a Resolve. It connects to
+// loopback only. It starts, samples and ends processes by bench/process.
 //
 // # Invariants
 //
-//  1. A baseline runs in the same run as the code that it is compared with, against the same servers, on the same rows. The
-//     bare SMTP client leaves out rows that need no reply of a mail server: junk, names without a host, and hosts that never
-//     answer. It counts recipients, not rows.
+//  1. A baseline runs in the same run as the code that it is compared with, against the same servers, on the same rows.
 //  2. A command's time is measured from the start of its process to its end, start-up included, and from outside.
-//  3. CPU time is the user and system time of the process; peak memory is the resident high-water mark (VmHWM) of the last
-//     sample. The sampling interval is sampleEvery, and doubles in long runs.
-//  4. A result that does not agree with the truth fails its bar at any speed.
-//  5. A conversation runs within this process, as its baseline does, on the same tasks over as many connections. Addresses that
+//  3. A result that does not agree with the truth fails its bar at any speed.
+//  4. A conversation runs within this process, as its baseline does, on the same tasks over as many connections. Addresses that
 //     need no probe (bad syntax, decided by the provider's rules) are removed before the clock starts. A resolver also runs
 //     within this process, with as many queries in flight as its baseline, over its usual sockets.
-//  6. Memory that grows with rows: the recipients of a baseline, at most maxRecipients, and four bytes for each name of the
-//     dns scenario. Samples are at most maxSamples for each process.
-//  7. On a shared machine the report says how many cores other processes used and, for a load at a fixed rate, the CPU time that
+//  5. Memory that grows with rows: the recipients of a baseline, and four bytes for each name of the dns scenario.
+//  6. On a shared machine the report says how many cores other processes used and, for a load at a fixed rate, the CPU time that
 //     the host of a virtual machine withheld. Baselines of bytes, and uploads, are measured three times and the fastest counts:
 //     other load can only slow them down.
-//  8. Every file is in the directory of the options. Every process ends before Run returns.
+//  7. Every file is in the directory of the options. Every process ends before Run returns.
 //
 // The module bench/peers compares Probity with other libraries.
 //

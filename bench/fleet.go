@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"probity/bench/process"
 )
 
 // fleet is a coordinator and its probers as processes on this machine, with mutual TLS and gossip over loopback.
 type fleet struct {
 	*service // the coordinator
-	probers  []*process
+	probers  []*process.Process
 }
 
 // nodeRecord holds the fields of a node that scenarios use.
@@ -94,7 +96,7 @@ func (f *fleet) startProber(ctx context.Context, t *Trial, n int, join string, s
 		}
 		args = append(args, flag, at)
 	}
-	p, err := startProcess(ctx, command{name: name, binary: t.Binary, args: append(args, shared...)})
+	p, err := process.Start(ctx, process.Command{Name: name, Binary: t.Binary, Args: append(args, shared...)})
 	if err != nil {
 		return err
 	}
@@ -150,7 +152,7 @@ func (f *fleet) nodes(ctx context.Context) ([]nodeRecord, error) {
 // cpus is the CPU time of each prober so far.
 func (f *fleet) cpus() (all []time.Duration) {
 	for _, p := range f.probers {
-		all = append(all, p.cpu())
+		all = append(all, p.CPU())
 	}
 	return all
 }
@@ -159,9 +161,9 @@ func (f *fleet) cpus() (all []time.Duration) {
 func (f *fleet) end() error {
 	var errs []error
 	for _, p := range f.probers {
-		errs = append(errs, p.end())
+		errs = append(errs, p.End())
 	}
-	return errors.Join(append(errs, f.service.end())...)
+	return errors.Join(append(errs, f.service.End())...)
 }
 
 // freePort returns a loopback address with a port that is free now.

@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
-)
 
-func growthScenario() Scenario {
-	return Scenario{
-		Name: "growth", Rows: 50_000, Run: runGrowth,
-		What: "serve as rows, jobs, domains, egress sources and latency grow, one of them at a time and the others at their smallest",
-		Bars: "no step costs more than 1.4 times the CPU a row of the one before; of latency the time is told",
-	}
-}
+	"probity/bench/sim/world"
+)
 
 // growthLimit is the highest ratio of the cost of a row at one size to that at the size before.
 const growthLimit = 1.4
@@ -61,32 +56,22 @@ func runGrowth(ctx context.Context, t *Trial) error {
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", a.name, s.name, err)
 			}
-			reportSize(t, a, s, r)
-			if i > 0 {
-				reportStep(t, a, s, r, before)
+			name := a.name + "_" + s.name
+			t.Metric(name+"_cpu_per_row", perItem(r.cpu, r.rows), "us")
+			t.Metric(name+"_seconds", r.elapsed.Seconds(), "s")
+			t.reportPeak(name+"_peak_memory", r.peak)
+			switch { // compared with the size before
+			case i == 0:
+			case a.name == "latency":
+				t.Metric(name+"_growth_of_time", ratio(r.elapsed.Seconds(), before.elapsed.Seconds()), "ratio")
+			default:
+				t.Metric(name+"_growth", ratio(perItem(r.cpu, r.rows), perItem(before.cpu, before.rows)), "ratio")
+				t.AtMost(name+"_growth", growthLimit)
 			}
 			before = r
 		}
 	}
 	return nil
-}
-
-func reportSize(t *Trial, a growthAxis, s growthSize, r runStats) {
-	name := a.name + "_" + s.name
-	t.Metric(name+"_cpu_per_row", perItem(r.cpu, r.rows), "us")
-	t.Metric(name+"_seconds", r.elapsed.Seconds(), "s")
-	t.reportPeak(name+"_peak_memory", r.peak)
-}
-
-// reportStep compares a size with the one before.
-func reportStep(t *Trial, a growthAxis, s growthSize, r, before runStats) {
-	if a.name == "latency" {
-		t.Metric(a.name+"_"+s.name+"_growth_of_time", ratio(r.elapsed.Seconds(), before.elapsed.Seconds()), "ratio")
-		return
-	}
-	growth := a.name + "_" + s.name + "_growth"
-	t.Metric(growth, ratio(perItem(r.cpu, r.rows), perItem(before.cpu, before.rows)), "ratio")
-	t.AtMost(growth, growthLimit)
 }
 
 // runSize uploads the lists of a size at once, waits for their jobs and downloads the results.
@@ -103,11 +88,11 @@ func runSize(ctx context.Context, t *Trial, name string, s growthSize) (r runSta
 		}
 		config := serviceConfig{name: name, accounts: min(len(lists), concurrentJobs), sources: s.sources}
 		return at.withService(ctx, in, config, func(service *service) error {
-			start, cpu := time.Now(), service.cpu()
+			start, cpu := time.Now(), service.CPU()
 			if err := service.runJobs(ctx, lists); err != nil {
 				return err
 			}
-			r.rows, r.elapsed, r.cpu, r.peak = s.rows, time.Since(start), service.cpu()-cpu, service.peak()
+			r.rows, r.elapsed, r.cpu, r.peak = s.rows, time.Since(start), service.CPU()-cpu, service.Peak()
 			return nil
 		})
 	})
@@ -119,7 +104,7 @@ func writeLists(t *Trial, in *internet, name string, s growthSize) ([]string, er
 	var list string
 	var err error
 	if s.domains > 0 {
-		list, err = t.writeHomes(name+".csv", in.world, s.rows)
+		list, err = t.writeFile(name+".csv", func(out io.Writer) error { return world.WriteHomes(out, in.world, s.rows) })
 	} else {
 		list, err = t.writeList(name+".csv", in.world, s.rows)
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"probity/bench/process"
 	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 )
@@ -23,7 +24,7 @@ var errNotReady = errors.New("it was not ready in time")
 
 // internet is a running process of the simulated internet.
 type internet struct {
-	*process
+	*process.Process
 	world    *world.World // the same population, for code that needs the truth
 	dns      netip.AddrPort
 	smtpPort int
@@ -48,55 +49,45 @@ func (t *Trial) startInternet(ctx context.Context, speedup float64) (in *interne
 }
 
 func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*internet, error) {
-	ready := make(chan string, 1)
-	p, err := startProcess(ctx, command{name: "sim serve", binary: t.Binary, line: func(l string) {
-		if readyLine.MatchString(l) {
+	latency := t.Latency
+	if latency == "realistic" && speedup == 0 {
+		latency = realisticLatency
+	}
+	ready := make(chan []string, 1)
+	p, err := process.Start(ctx, process.Command{Name: "sim serve", Binary: t.Binary, Line: func(l string) {
+		if m := readyLine.FindStringSubmatch(l); m != nil {
 			select {
-			case ready <- l:
+			case ready <- m:
 			default:
 			}
 		}
-	}, args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + t.latencyAt(speedup),
+	}, Args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + latency,
 		"--homes=" + strconv.Itoa(t.homes), "--seed=" + strconv.FormatUint(t.Options.Seed, 10), "--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
 	if err != nil {
 		return nil, err
 	}
-	in := &internet{process: p, world: world.New(world.Config{Seed: t.Options.Seed, Homes: t.homes})}
+	in := &internet{Process: p, world: world.New(world.Config{Seed: t.Options.Seed, Homes: t.homes})}
 	select {
-	case line := <-ready:
-		return in, in.parseReadyLine(line)
-	case <-p.done:
-		return nil, errors.Join(p.wait(), fmt.Errorf("sim serve ended: %s", p.output.lastLine()))
+	case m := <-ready:
+		if in.dns, err = netip.ParseAddrPort(m[1]); err != nil {
+			return in, fmt.Errorf("sim serve: %w", err)
+		}
+		if in.smtpPort, err = strconv.Atoi(m[2]); err != nil {
+			return in, fmt.Errorf("sim serve: %w", err)
+		}
+		in.referee = m[3]
+		return in, nil
+	case <-p.Done():
+		return nil, errors.Join(p.Wait(), fmt.Errorf("sim serve ended: %s", p.LastLine()))
 	case <-time.After(readyTimeout):
 	case <-ctx.Done():
 	}
-	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.end(), ctx.Err())
+	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.End(), ctx.Err())
 }
 
 // realisticLatency is the average of realistic latency. The simulated internet divides realistic latency by its speed-up, and has
 // none at speed-up 0.
 const realisticLatency = "130ms"
-
-func (t *Trial) latencyAt(speedup float64) string {
-	if t.Latency == "realistic" && speedup == 0 {
-		return realisticLatency
-	}
-	return t.Latency
-}
-
-// parseReadyLine reads the addresses from readyLine.
-func (in *internet) parseReadyLine(line string) error {
-	m := readyLine.FindStringSubmatch(line)
-	var err error
-	if in.dns, err = netip.ParseAddrPort(m[1]); err != nil {
-		return fmt.Errorf("sim serve: %w", err)
-	}
-	if in.smtpPort, err = strconv.Atoi(m[2]); err != nil {
-		return fmt.Errorf("sim serve: %w", err)
-	}
-	in.referee = m[3]
-	return nil
-}
 
 // report reads the referee's report.
 func (in *internet) report(ctx context.Context) (rep referee.Report, err error) {

@@ -32,37 +32,33 @@ func (t *Trial) writeList(name string, w *world.World, rows int) (string, error)
 	return t.writeFile(name, func(out io.Writer) error { return world.WriteList(out, w, rows, t.Options.Seed) })
 }
 
-// writeHomes writes a list with one address of each of the first rows domains of w's Homes.
-func (t *Trial) writeHomes(name string, w *world.World, rows int) (string, error) {
-	return t.writeFile(name, func(out io.Writer) error { return world.WriteHomes(out, w, rows) })
-}
-
 // writeProviders writes the override file of a speed-up.
 func (t *Trial) writeProviders(speedup float64) (string, error) {
 	return t.writeFile("providers.toml", func(out io.Writer) error { return sim.WriteProviders(out, speedup) })
 }
 
-// score compares a result with the truth, which it makes meanwhile.
-func (t *Trial) score(w *world.World, list, result string) (score.Scores, error) {
+// scoreRun compares a run's result with the truth of its list, which it makes meanwhile, and reports the scores.
+func (t *Trial) scoreRun(w *world.World, list string, r runStats) error {
 	in, err := os.Open(list)
 	if err != nil {
-		return score.Scores{}, err
+		return err
 	}
 	defer in.Close()
-	out, err := os.Open(result)
+	out, err := os.Open(r.result)
 	if err != nil {
-		return score.Scores{}, err
+		return err
 	}
 	defer out.Close()
 	truth, truthWriter := io.Pipe()
 	go func() { truthWriter.CloseWithError(score.WriteTruth(truthWriter, w, in)) }()
 	scores, err := score.Compare(truth, out)
-	// Even if Score has not read everything, the writer of the truth must end before its input is closed.
+	// Even if Compare has not read everything, the writer of the truth must end before its input is closed.
 	_ = truth.CloseWithError(io.ErrClosedPipe)
 	if err != nil {
-		return scores, fmt.Errorf("score: %w", err)
+		return fmt.Errorf("score: %w", err)
 	}
-	return scores, nil
+	t.reportScores(scores)
+	return nil
 }
 
 // reportScores reports the scores of the result, and sets a bar for those that must be 0.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"probity/bench/process"
 	"probity/bench/report"
 )
 
@@ -37,15 +38,6 @@ type loadCount struct {
 // perSecond is the rate of answers with status 200.
 func (c loadCount) perSecond() float64 { return ratio(float64(c.Total), c.Elapsed.Seconds()) }
 
-// sum adds another part of the same load.
-func (c *loadCount) sum(part loadCount) {
-	c.Name = part.Name
-	c.Merge(&part.Histogram)
-	c.Errors += part.Errors
-	c.Elapsed += part.Elapsed
-	c.CPU += part.CPU
-}
-
 // requestTimeout bounds one request.
 const requestTimeout = 35 * time.Second
 
@@ -63,7 +55,7 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 		next    atomic.Int64
 		mu      sync.Mutex // guards total
 	)
-	start, before := time.Now(), ownCPU()
+	start, before := time.Now(), process.OwnCPU()
 	for range l.connections {
 		senders.Go(func() {
 			count := l.send(ctx, client, &next, start)
@@ -74,7 +66,7 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 		})
 	}
 	senders.Wait()
-	total.Elapsed, total.CPU = time.Since(start), ownCPU()-before
+	total.Elapsed, total.CPU = time.Since(start), process.OwnCPU()-before
 	return total, ctx.Err()
 }
 

@@ -11,17 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"probity/bench/process"
 	"probity/bench/report"
 	"probity/bench/sim/world"
 )
-
-func probeScenario() Scenario {
-	return Scenario{
-		Name: "probe", Rows: 500_000, Run: runProbe,
-		What: "large routes only: the rows of a list at Google, Microsoft, Yahoo and Apple, as a conversation alone and through verify",
-		Bars: "the conversation 0.25 of the bare pipelined client, every recipient judged; verify 20 recipients or more a connection, no wrong verdict",
-	}
-}
 
 // runProbe measures two things next to the bare client, over the same recipients: our conversation alone (sessions, replies,
 // verdicts), which does the same work as the bare client; and the whole path of a row from list to result, of which the
@@ -32,11 +25,11 @@ func runProbe(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		tasks, err := plan(ctx, t, in, list, nil)
+		tasks, err := plan(ctx, t, in, list)
 		if err != nil {
 			return err
 		}
-		baseline, err := measureConversation(ctx, t, in, tasks)
+		bare, err := measureConversation(ctx, t, tasks)
 		if err != nil {
 			return err
 		}
@@ -44,10 +37,10 @@ func runProbe(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		t.reportRun(r, rows, baseline)
+		t.reportRun(r, rows, bare)
 		t.Note("conversation_... is sessions, replies and verdicts alone; ratio_to_floor and cpu_ratio_to_floor hold the whole path of a row " +
 			"against the same floor: reading, DNS, TLS, budgets, cache and result, of which the floor does nothing")
-		t.Plots.Memory = []report.Series{memorySeries("verify", r.samples)}
+		t.Plots.Memory = []report.Series{process.MemorySeries("verify", r.samples)}
 		t.AtLeast("recipients_per_connection", 20)
 		return t.scoreRun(in.world, list, r)
 	})
@@ -63,16 +56,14 @@ func writeLargeRoutes(t *Trial, w *world.World) (path string, rows int, err erro
 		return "", 0, err
 	}
 	path, err = t.writeFile("list.csv", func(out io.Writer) error {
-		rows, err = filterRows(out, all, func(cell string) bool { return onLargeRoute(w, cell) })
+		rows, err = filterRows(out, all, func(cell string) bool {
+			_, domain, _ := strings.Cut(strings.TrimSpace(cell), "@")
+			d, ok := w.Domain(domain)
+			return ok && slices.Contains(largeRoutes, d.Persona.Provider)
+		})
 		return err
 	})
 	return path, rows, errors.Join(err, os.Remove(filepath.Join(t.Dir, "all.csv")))
-}
-
-func onLargeRoute(w *world.World, cell string) bool {
-	_, domain, _ := strings.Cut(strings.TrimSpace(cell), "@")
-	d, ok := w.Domain(domain)
-	return ok && slices.Contains(largeRoutes, d.Persona.Provider)
 }
 
 // filterRows copies a list's header and the rows whose e-mail cell matches want, and counts these.

@@ -10,17 +10,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/bench/process"
 	"probity/bench/report"
 )
 
 func TestFailedProcessReportsItsError(t *testing.T) {
 	t.Setenv(standIn, "1")
-	p, err := startProcess(t.Context(), command{name: "coffee", binary: os.Args[0], args: []string{"coffee"}})
+	p, err := process.Start(t.Context(), process.Command{Name: "coffee", Binary: os.Args[0], Args: []string{"coffee"}})
 	require.NoError(t, err)
-	err = p.wait()
+	err = p.Wait()
 	require.ErrorContains(t, err, "coffee: exit status 2")
 	require.ErrorContains(t, err, "unexpected argument coffee")
-	_, err = startProcess(t.Context(), command{name: "nothing", binary: os.Args[0] + ".none"})
+	_, err = process.Start(t.Context(), process.Command{Name: "nothing", Binary: os.Args[0] + ".none"})
 	require.ErrorContains(t, err, "start nothing")
 }
 
@@ -33,9 +34,9 @@ func TestSimulatedInternetStartsAndStops(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, rep.Connections)
 	require.NotZero(t, in.smtpPort)
-	require.NoError(t, in.end())
-	require.Positive(t, in.cpu())
-	require.Positive(t, in.peak())
+	require.NoError(t, in.End())
+	require.Positive(t, in.CPU())
+	require.Positive(t, in.Peak())
 }
 
 func TestCancelledRunEndsItsProcesses(t *testing.T) {
@@ -45,7 +46,7 @@ func TestCancelledRunEndsItsProcesses(t *testing.T) {
 	require.NoError(t, err)
 	cancel()
 	select {
-	case <-in.done:
+	case <-in.Done():
 	case <-time.After(20 * time.Second):
 		t.Fatal("it goes on")
 	}
@@ -59,38 +60,6 @@ func TestScenarioHasATimeLimit(t *testing.T) {
 		return ctx.Err()
 	}}, o)
 	require.Contains(t, rep.Error, "it took longer than 1ms")
-}
-
-func TestOutputTailIsBounded(t *testing.T) {
-	var lines []string
-	ot := outputTail{line: func(l string) { lines = append(lines, l) }}
-	for _, part := range []string{"one\ntw", "o\r\n", strings.Repeat("x", 3*maxOutput), "\n", "end\n\n"} {
-		n, err := ot.Write([]byte(part))
-		require.NoError(t, err)
-		require.Equal(t, len(part), n)
-	}
-	require.Equal(t, []string{"one", "two"}, lines[:2])
-	require.Equal(t, "end", ot.lastLine())
-	require.LessOrEqual(t, len(ot.tail), maxOutput)
-	require.LessOrEqual(t, len(ot.partial), maxOutput)
-	require.Empty(t, (&outputTail{}).lastLine())
-}
-
-func TestSamplesAreThinned(t *testing.T) {
-	var p process
-	thinned := 0
-	for i := range 3 * maxSamples {
-		if p.addSample(Sample{At: time.Duration(i), Peak: int64(i)}) {
-			thinned++
-		}
-	}
-	require.Less(t, len(p.history()), maxSamples)
-	require.Positive(t, thinned)
-	require.Zero(t, p.history()[0].At)
-}
-
-func TestCleanEnvironment(t *testing.T) {
-	require.Equal(t, []string{"A=1", "NOTPROBITY_B=2"}, cleanEnvironment([]string{"A=1", "PROBITY_DNS=x", "NOTPROBITY_B=2"}))
 }
 
 func TestFilterRowsKeepsCells(t *testing.T) {

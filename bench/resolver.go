@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"probity/bench/baseline"
+	"probity/bench/process"
 	"probity/bench/report"
 )
 
@@ -29,78 +31,70 @@ func expectedResult(i int) string { return [2]string{ResolvedNoName, ResolvedNul
 const dnsRounds = 3
 
 // measureResolver lets the bare client and our resolver alternately resolve every name, and reports both.
-func measureResolver(ctx context.Context, t *Trial, server *nameServer) (baseline clientCount, err error) {
+func measureResolver(ctx context.Context, t *Trial, server *nameServer) (bare baseline.Count, err error) {
 	var ours resolverCount
 	t.logProgress("a bare DNS client on one socket, and the resolver alone, in turns")
 	for range dnsRounds {
 		server.reset()
-		count, err := dnsBaseline(ctx, t.Dial, server.addr(), t.rows)
+		count, err := baseline.AskNames(ctx, t.Dial, server.addr(), t.rows, nameOf)
 		if err != nil {
-			return baseline, err
+			return bare, err
 		}
-		baseline.add(count)
+		bare.Add(count)
 		if t.Resolve == nil {
 			continue
 		}
 		server.reset()
-		if err := runResolver(ctx, t, server, &ours); err != nil {
-			return baseline, err
+		dropped := process.DatagramsLost()
+		err = t.Resolve(ctx, server.addr(), func(resolve func(context.Context, string) string) {
+			ours.Add(resolveNames(ctx, t.rows, resolve))
+		})
+		if err != nil {
+			return bare, fmt.Errorf("resolver: %w", err)
+		}
+		asked, repeated, others := server.counts()
+		ours.asked, ours.repeated, ours.others = ours.asked+asked, ours.repeated+repeated, ours.others+others
+		ours.drops += process.DatagramsLost() - dropped
+		if ctx.Err() != nil {
+			return bare, ctx.Err()
 		}
 	}
-	t.Metric("floor_questions_per_second", baseline.rate(), "questions/s")
-	t.Metric("floor_cpu_per_question", perItem(baseline.CPU, baseline.Recipients), "us")
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client and name server, all names", Parts: []report.Part{{Process: "bench", CPU: baseline.CPU / dnsRounds}}})
-	if t.Resolve != nil {
-		reportResolver(t, &ours, baseline)
+	t.Metric("floor_questions_per_second", bare.Rate(), "questions/s")
+	t.Metric("floor_cpu_per_question", perItem(bare.CPU, bare.Recipients), "us")
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client and name server, all names", Parts: []report.Part{{Process: "bench", CPU: bare.CPU / dnsRounds}}})
+	if t.Resolve == nil {
+		return bare, nil
 	}
-	return baseline, nil
-}
-
-// resolverCount counts what our resolver did in all rounds.
-type resolverCount struct {
-	clientCount                    // Recipients are the names with the expected result
-	asked, repeated, others, drops int64
-}
-
-// runResolver lets a new resolver resolve every name.
-func runResolver(ctx context.Context, t *Trial, server *nameServer, total *resolverCount) error {
-	dropped := datagramsLost()
-	err := t.Resolve(ctx, server.addr(), func(resolve func(context.Context, string) string) {
-		total.add(resolveNames(ctx, t.rows, resolve))
-	})
-	if err != nil {
-		return fmt.Errorf("resolver: %w", err)
-	}
-	asked, repeated, others := server.counts()
-	total.asked, total.repeated, total.others = total.asked+asked, total.repeated+repeated, total.others+others
-	total.drops += datagramsLost() - dropped
-	return ctx.Err()
-}
-
-func reportResolver(t *Trial, r *resolverCount, baseline clientCount) {
-	t.Metric("resolver_domains_asked", float64(r.asked), "")
-	t.Metric("resolver_asked_again", float64(r.repeated), "")
-	t.Metric("resolver_datagrams_lost", float64(r.drops), "")
-	t.Metric("resolver_asked_again_needlessly", float64(max(0, r.repeated-r.drops)), "")
-	t.Metric("resolver_other_questions", float64(r.others), "")
-	t.Metric("resolver_not_settled", float64(r.Lost), "")
-	t.Metric("resolver_domains_per_second", r.rate(), "domains/s")
-	t.Metric("resolver_cpu_per_domain", perItem(r.CPU, r.Recipients), "us")
-	t.Metric("resolver_ratio_to_floor", ratio(r.rate(), baseline.rate()), "ratio")
-	t.Metric("resolver_cpu_ratio_to_floor", ratio(perItem(r.CPU, r.Recipients), perItem(baseline.CPU, baseline.Recipients)), "ratio")
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "resolver and name server, all names", Parts: []report.Part{{Process: "bench", CPU: r.CPU / dnsRounds}}})
+	t.Metric("resolver_domains_asked", float64(ours.asked), "")
+	t.Metric("resolver_asked_again", float64(ours.repeated), "")
+	t.Metric("resolver_datagrams_lost", float64(ours.drops), "")
+	t.Metric("resolver_asked_again_needlessly", float64(max(0, ours.repeated-ours.drops)), "")
+	t.Metric("resolver_other_questions", float64(ours.others), "")
+	t.Metric("resolver_not_settled", float64(ours.Lost), "")
+	t.Metric("resolver_domains_per_second", ours.Rate(), "domains/s")
+	t.Metric("resolver_cpu_per_domain", perItem(ours.CPU, ours.Recipients), "us")
+	t.Metric("resolver_ratio_to_floor", ratio(ours.Rate(), bare.Rate()), "ratio")
+	t.Metric("resolver_cpu_ratio_to_floor", ratio(perItem(ours.CPU, ours.Recipients), perItem(bare.CPU, bare.Recipients)), "ratio")
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "resolver and name server, all names", Parts: []report.Part{{Process: "bench", CPU: ours.CPU / dnsRounds}}})
 	t.AtLeast("resolver_ratio_to_floor", 0.6)
 	t.AtLeast("resolver_domains_asked", float64(dnsRounds*t.rows))
 	t.AtMost("resolver_asked_again_needlessly", 0)
 	t.AtMost("resolver_not_settled", 0)
+	return bare, nil
 }
 
-// resolveNames resolves every name, maxInFlight at one time, and counts those with the expected result.
-func resolveNames(ctx context.Context, names int, resolve func(context.Context, string) string) (count clientCount) {
-	start, before := time.Now(), ownCPU()
+// resolverCount counts what our resolver did in all rounds.
+type resolverCount struct {
+	baseline.Count                 // Recipients are the names with the expected result
+	asked, repeated, others, drops int64
+}
+
+// resolveNames resolves every name, baseline.MaxInFlight at one time, and counts those with the expected result.
+func resolveNames(ctx context.Context, names int, resolve func(context.Context, string) string) (count baseline.Count) {
+	start, before := time.Now(), process.OwnCPU()
 	var next, resolved atomic.Int64
 	var workers sync.WaitGroup
-	for range maxInFlight {
+	for range baseline.MaxInFlight {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < names && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if resolve(ctx, nameOf(i)) == expectedResult(i) {
@@ -112,6 +106,6 @@ func resolveNames(ctx context.Context, names int, resolve func(context.Context, 
 	workers.Wait()
 	count.Recipients = int(resolved.Load())
 	count.Lost = names - count.Recipients
-	count.Elapsed, count.CPU = time.Since(start), ownCPU()-before
+	count.Elapsed, count.CPU = time.Since(start), process.OwnCPU()-before
 	return count
 }

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-func restartScenario() Scenario {
-	return Scenario{
-		Name: "restart", Rows: 5_000_000, Run: runRestart,
-		What: "a job that is killed with its server when half of it is done: how long until the next server asks receivers again, and what the end is like",
-		Bars: "at work again within 20 s, no wrong verdict",
-	}
-}
-
 // runRestart kills a service in the middle of a job and starts it again.
 func runRestart(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
@@ -37,7 +29,7 @@ func runRestart(ctx context.Context, t *Trial) error {
 func restart(ctx context.Context, t *Trial, in *internet, s *service, list string) (r runStats, err error) {
 	r.result = filepath.Join(t.Dir, "restarted.csv.zst")
 	t.logProgress("upload %s", filepath.Base(list))
-	job, err := s.upload(ctx, s.keys[0], list, nil)
+	job, err := s.upload(ctx, s.keys[0], list)
 	if err != nil {
 		return r, err
 	}
@@ -48,10 +40,10 @@ func restart(ctx context.Context, t *Trial, in *internet, s *service, list strin
 	if seen.finished() {
 		return r, errors.New("the job was over before its server could be killed: take more rows")
 	}
-	if err := s.cmd.Process.Kill(); err != nil {
+	if err := s.Kill(); err != nil {
 		return r, err
 	}
-	<-s.done
+	<-s.Done()
 	before, err := in.report(ctx)
 	if err != nil {
 		return r, err
@@ -76,8 +68,8 @@ func restart(ctx context.Context, t *Trial, in *internet, s *service, list strin
 	}
 	after, err := in.report(ctx)
 	t.Metric("seconds", time.Since(start).Seconds(), "s")
-	t.Metric("cpu_per_row", perItem(s.cpu(), t.rows-seen.Processed), "us")
-	t.reportPeak("peak_memory", s.peak())
+	t.Metric("cpu_per_row", perItem(s.CPU(), t.rows-seen.Processed), "us")
+	t.reportPeak("peak_memory", s.Peak())
 	t.reportTraffic(trafficBetween(before, after), t.rows-seen.Processed)
 	return r, err
 }
@@ -109,8 +101,8 @@ func (in *internet) awaitRecipients(ctx context.Context, n int64) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-in.done:
-			return in.wait()
+		case <-in.Done():
+			return in.Wait()
 		case <-tick.C:
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"probity/bench/baseline"
+	"probity/bench/process"
 	"probity/bench/report"
-	"probity/bench/sim/world"
 )
 
 // runStats is the cost of one list, from the first byte of its upload to the last byte of its result.
@@ -17,7 +18,7 @@ type runStats struct {
 	cpu        time.Duration // of the measured process
 	simCPU     time.Duration // of the simulated internet
 	peak       int64
-	samples    []Sample
+	samples    []process.Sample
 	throughput report.Series // of recipients or rows over time
 	traffic    traffic
 
@@ -36,7 +37,7 @@ func (t *Trial) withInternet(ctx context.Context, speedup float64, do func(*inte
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, in.end()) }()
+	defer func() { err = errors.Join(err, in.End()) }()
 	return do(in)
 }
 
@@ -45,7 +46,7 @@ type growth struct {
 	list, sample string
 	sampleRows   int
 	small, large runStats
-	baseline     clientCount
+	bare         baseline.Count
 }
 
 // measureGrowth measures the bare client, a tenth of the rows, and all rows, against one simulated internet.
@@ -53,7 +54,7 @@ func (t *Trial) measureGrowth(ctx context.Context, in *internet, do listRunner) 
 	if g.list, err = t.writeList("list.csv", in.world, t.rows); err != nil {
 		return g, err
 	}
-	if g.baseline, err = measureBaseline(ctx, t, in, g.list, nil); err != nil {
+	if g.bare, err = measureBaseline(ctx, t, in, g.list); err != nil {
 		return g, err
 	}
 	g.sampleRows = max(1, t.rows/10)
@@ -68,7 +69,7 @@ func (t *Trial) measureGrowth(ctx context.Context, in *internet, do listRunner) 
 }
 
 // reportRun reports a run next to its baseline.
-func (t *Trial) reportRun(r runStats, rows int, baseline clientCount) {
+func (t *Trial) reportRun(r runStats, rows int, bare baseline.Count) {
 	t.Metric("rows", float64(rows), "")
 	t.Metric("seconds", r.elapsed.Seconds(), "s")
 	t.Metric("rows_per_second", ratio(float64(rows), r.elapsed.Seconds()), "rows/s")
@@ -76,10 +77,10 @@ func (t *Trial) reportRun(r runStats, rows int, baseline clientCount) {
 	t.Metric("internet_cpu_per_row", perItem(r.simCPU, rows), "us")
 	t.reportPeak("peak_memory", r.peak)
 	t.reportTraffic(r.traffic, rows)
-	t.Metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, baseline.rate()), "ratio")
-	t.Metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(baseline.CPU, baseline.Recipients)), "ratio")
+	t.Metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, bare.Rate()), "ratio")
+	t.Metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(bare.CPU, bare.Recipients)), "ratio")
 	t.Plots.Throughput = append(t.Plots.Throughput, r.throughput)
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client, all recipients", Parts: []report.Part{{Process: "floor", CPU: baseline.CPU}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client, all recipients", Parts: []report.Part{{Process: "floor", CPU: bare.CPU}}})
 	if r.stages != nil {
 		t.Plots.Stages = append(t.Plots.Stages, r.stages...)
 		return
@@ -118,7 +119,7 @@ func (t *Trial) reportGrowth(g growth) {
 	if g.small.peak > 0 {
 		t.Metric("memory_growth", ratio(float64(g.large.peak), float64(g.small.peak)), "ratio")
 	}
-	t.Plots.Memory = append(t.Plots.Memory, memorySeries("all rows", g.large.samples), memorySeries("a tenth of them", g.small.samples))
+	t.Plots.Memory = append(t.Plots.Memory, process.MemorySeries("all rows", g.large.samples), process.MemorySeries("a tenth of them", g.small.samples))
 	if t.rows < growthMinRows {
 		t.Note("growth is not held against its bars below %s rows", report.FormatNumber(growthMinRows))
 		return
@@ -129,14 +130,4 @@ func (t *Trial) reportGrowth(g growth) {
 		return
 	}
 	t.AtMost("memory_growth", 1.15)
-}
-
-// scoreRun compares a run's result with the truth of its list.
-func (t *Trial) scoreRun(w *world.World, list string, r runStats) error {
-	scores, err := t.score(w, list, r.result)
-	if err != nil {
-		return err
-	}
-	t.reportScores(scores)
-	return nil
 }

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"probity/bench/process"
 )
 
 // service is a running serve process with its own store and API keys.
 type service struct {
-	*process
+	*process.Process
 	commandLine []string // of the process
 	baseURL     string   // URL of the public listener
 	admin       string   // address of the admin listener
@@ -46,7 +48,7 @@ func (t *Trial) withService(ctx context.Context, in *internet, c serviceConfig, 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end()) }()
+	defer func() { err = errors.Join(err, s.End()) }()
 	return do(s)
 }
 
@@ -75,11 +77,11 @@ func (t *Trial) startServer(ctx context.Context, c serviceConfig, line []string)
 
 // start starts the process of a service, for the first time or after its end, and waits until it is ready.
 func (t *Trial) start(ctx context.Context, s *service) (err error) {
-	if s.process, err = startProcess(ctx, command{name: s.commandLine[0], binary: t.Binary, args: s.commandLine}); err != nil {
+	if s.Process, err = process.Start(ctx, process.Command{Name: s.commandLine[0], Binary: t.Binary, Args: s.commandLine}); err != nil {
 		return err
 	}
 	if err := s.awaitReady(ctx); err != nil {
-		return errors.Join(err, s.end())
+		return errors.Join(err, s.End())
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func (t *Trial) output(ctx context.Context, args ...string) (string, error) {
 	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, t.Binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	cmd.Env = cleanEnvironment(cmd.Environ())
+	cmd.Env = process.CleanEnvironment(cmd.Environ())
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == usageExit {
@@ -138,7 +140,7 @@ func (s *service) awaitReady(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-s.done:
+		case <-s.Done():
 			tick.Stop()
 			return s.exitError()
 		case <-ctx.Done():
@@ -163,10 +165,10 @@ func (s *service) isReady(ctx context.Context) bool {
 
 // exitError tells a missing command from a service that failed.
 func (s *service) exitError() error {
-	err := s.wait()
+	err := s.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == usageExit {
-		return fmt.Errorf("serve: %w (%s)", errNoCommand, s.output.lastLine())
+		return fmt.Errorf("serve: %w (%s)", errNoCommand, s.LastLine())
 	}
-	return errors.Join(err, errors.New("serve ended before it was ready: "+s.output.lastLine()))
+	return errors.Join(err, errors.New("serve ended before it was ready: "+s.LastLine()))
 }

@@ -5,18 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
+	"probity/bench/process"
 	"probity/bench/report"
 )
-
-func singleScenario() Scenario {
-	return Scenario{
-		Name: "single", Rows: 2_500_000, Run: runSingle,
-		What: "one address a request: fresh, cached, and cached at 50, 500 and 5,000 requests/s while a job runs",
-		Bars: "cached 0.6 of a bare handler; while a job runs p50 under 150 ms and p99 under 50 ms; no failed request",
-	}
-}
 
 // The loads of the single scenario.
 const (
@@ -41,34 +35,27 @@ func runSingle(ctx context.Context, t *Trial) error {
 			return err
 		}
 		return t.withService(ctx, in, serviceConfig{name: "data", accounts: loadAccounts}, func(s *service) error {
-			return measureLoads(ctx, t, s, bodies, list)
+			single := load{url: s.baseURL + "/v1/verify/single", keys: s.keys}
+			if err := measureFresh(ctx, t, single, bodies); err != nil {
+				return err
+			}
+			if err := measureCached(ctx, t, s, single, bodies[:cachedAddresses]); err != nil {
+				return err
+			}
+			return measureWithJob(ctx, t, s, single, bodies[:cachedAddresses], list)
 		})
 	})
 }
 
-// measureLoads runs every load, the baseline's included.
-func measureLoads(ctx context.Context, t *Trial, s *service, bodies [][]byte, list string) error {
-	single := load{url: s.baseURL + "/v1/verify/single", keys: s.keys}
-	if err := measureFresh(ctx, t, single, bodies); err != nil {
-		return err
-	}
-	if err := measureCached(ctx, t, s, single, bodies[:cachedAddresses]); err != nil {
-		return err
-	}
-	return measureWithJob(ctx, t, s, single, bodies[:cachedAddresses], list)
-}
-
 // singleBodies makes the request bodies for distinct addresses of the list, first those that will be cached.
 func singleBodies(ctx context.Context, t *Trial, in *internet, list string) (bodies [][]byte, err error) {
-	resolver := hostResolver{dial: t.Dial, server: in.dns}
-	p := planner{world: in.world, lookup: resolver.lookup}
-	tasks, err := p.plan(ctx, list)
+	tasks, err := plan(ctx, t, in, list)
 	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
 	for _, e := range tasks {
-		for _, transaction := range e.transactions {
+		for _, transaction := range e.Transactions {
 			for _, address := range transaction[:min(len(transaction), 5)] { // a few of each domain
 				if seen[address] {
 					continue
@@ -105,42 +92,73 @@ const cachedRounds = 5
 
 // measureCached sends requests for cached addresses to the service and to the baseline alternately.
 func measureCached(ctx context.Context, t *Trial, s *service, l load, bodies [][]byte) (err error) {
-	p, at, err := startBaselineServer(ctx, t)
+	p, at, err := startBareHandler(ctx, t)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.end()) }()
+	defer func() { err = errors.Join(err, p.End()) }()
 	t.logProgress("cached addresses, and a bare handler in turns")
 	l.name, l.connections, l.bodies, l.duration = "cached", cachedConnections, bodies, loadTime(t)/cachedRounds
 	bare := l
 	bare.name, bare.url, bare.keys = "bare handler", at+"/v1/verify/single", []string{"none"}
-	cached, baseline := loadSide{load: l, server: s.process}, loadSide{load: bare, server: p}
+	cached, handler := loadSide{load: l, server: s.Process}, loadSide{load: bare, server: p}
 	for range cachedRounds {
-		if err := errors.Join(cached.run(ctx), baseline.run(ctx)); err != nil {
+		if err := errors.Join(cached.run(ctx), handler.run(ctx)); err != nil {
 			return err
 		}
 	}
 	reportSide(t, "cached", &cached)
-	reportSide(t, "floor", &baseline)
-	t.Metric("ratio_to_floor", ratio(cached.count.perSecond(), baseline.count.perSecond()), "ratio")
+	reportSide(t, "floor", &handler)
+	t.Metric("ratio_to_floor", ratio(cached.count.perSecond(), handler.count.perSecond()), "ratio")
 	t.AtMost("cached_errors", 0)
 	t.AtLeast("ratio_to_floor", 0.6)
 	return nil
 }
 
+var bareReadyLine = regexp.MustCompile(`bare handler at (http://\S+)$`)
+
+// startBareHandler starts the bare handler and returns its URL.
+func startBareHandler(ctx context.Context, t *Trial) (*process.Process, string, error) {
+	ready := make(chan string, 1)
+	p, err := process.Start(ctx, process.Command{Name: "bare handler", Binary: t.Binary, Args: []string{"bench", "--floor-http"}, Line: func(l string) {
+		if m := bareReadyLine.FindStringSubmatch(l); m != nil {
+			select {
+			case ready <- m[1]:
+			default:
+			}
+		}
+	}})
+	if err != nil {
+		return nil, "", err
+	}
+	select {
+	case at := <-ready:
+		return p, at, nil
+	case <-p.Done():
+		return nil, "", errors.Join(p.Wait(), errors.New("the bare handler ended: "+p.LastLine()))
+	case <-time.After(readyTimeout):
+	case <-ctx.Done():
+	}
+	return nil, "", errors.Join(fmt.Errorf("bare handler: %w", errNotReady), p.End(), ctx.Err())
+}
+
 // loadSide is one side of an alternating comparison: a load, the process that answers it, and the result so far.
 type loadSide struct {
 	load   load
-	server *process
+	server *process.Process
 	count  loadCount
 	cpu    time.Duration // of the process
 }
 
 func (s *loadSide) run(ctx context.Context) error {
-	before := s.server.cpu()
+	before := s.server.CPU()
 	count, err := s.load.run(ctx)
-	s.cpu += s.server.cpu() - before
-	s.count.sum(count)
+	s.cpu += s.server.CPU() - before
+	s.count.Name = count.Name
+	s.count.Merge(&count.Histogram)
+	s.count.Errors += count.Errors
+	s.count.Elapsed += count.Elapsed
+	s.count.CPU += count.CPU
 	return err
 }
 
@@ -159,7 +177,7 @@ var withJobRates = []struct {
 
 // measureWithJob sends cached addresses at fixed rates, one after another, while a job runs.
 func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies [][]byte, list string) error {
-	job, err := s.upload(ctx, s.keys[0], list, nil)
+	job, err := s.upload(ctx, s.keys[0], list)
 	if err != nil {
 		return err
 	}
@@ -167,12 +185,12 @@ func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies []
 	for _, rate := range withJobRates {
 		t.logProgress(fmt.Sprintf("cached addresses at %d requests/s while a job runs", rate.perSecond))
 		l.name, l.connections, l.bodies, l.rate, l.duration = rate.name, withJobConnections, bodies, rate.perSecond, loadTime(t)
-		before := readCPUUsage()
+		before := process.ReadUsage()
 		count, err := l.run(ctx)
 		if err != nil {
 			return err
 		}
-		reportStolen(t.Report, rate.name+"_stolen", before, readCPUUsage())
+		process.ReportStolen(t.Report, rate.name+"_stolen", before, process.ReadUsage())
 		now, err := s.job(ctx, s.keys[0], job.ID)
 		if err != nil {
 			return err
@@ -188,8 +206,8 @@ func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies []
 		done = now.Processed
 	}
 	t.Metric("rows", float64(t.rows), "")
-	t.reportPeak("peak_memory", s.peak())
-	t.Plots.Memory = []report.Series{memorySeries("serve", s.history())}
+	t.reportPeak("peak_memory", s.Peak())
+	t.Plots.Memory = []report.Series{process.MemorySeries("serve", s.Samples())}
 	if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"probity/bench/baseline"
 	"probity/bench/report"
 	"probity/bench/sim"
 	"probity/bench/sim/world"
@@ -122,7 +123,7 @@ func runStandIn(args []string) error {
 	case "prober":
 		return c.Prober.run(ctx)
 	case "bench":
-		return ServeBaseline(ctx, os.Stderr)
+		return baseline.ServeHTTP(ctx, os.Stderr)
 	}
 	s := c.Sim.Serve
 	server, err := sim.Start(ctx, world.Config{Seed: s.Seed, Homes: s.Homes, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
@@ -193,7 +194,7 @@ func verdictOf(w *world.World, row []string) []string {
 // standInOptions are those of a run against the stand-in.
 func standInOptions(t *testing.T, rows int) Options {
 	t.Setenv(standIn, "1")
-	return Options{Binary: os.Args[0], Dir: t.TempDir(), Rows: rows, Latency: "none", Seed: 7, Dial: BaselineDial, Log: testLog{t}}
+	return Options{Binary: os.Args[0], Dir: t.TempDir(), Rows: rows, Latency: "none", Seed: 7, Dial: baseline.DialContext, Log: testLog{t}}
 }
 
 type testLog struct{ t *testing.T }

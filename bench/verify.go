@@ -11,16 +11,10 @@ import (
 	"strconv"
 	"time"
 
+	"probity/bench/baseline"
+	"probity/bench/process"
 	"probity/bench/report"
 )
-
-func verifyScenario() Scenario {
-	return Scenario{
-		Name: "verify", Rows: 1_000_000, Run: runVerify,
-		What: "a list through the command line: verify LIST.csv -o RESULT.csv.zst, realistic mix, no limits",
-		Bars: "40,000 rows/s, peak under 400 MB, 0.9 of the pace of a tenth of the rows, from 5,000,000 rows on 1.15 of its memory, no wrong verdict",
-	}
-}
 
 // runVerify measures verify on a tenth of the rows and on all rows.
 func runVerify(ctx context.Context, t *Trial) error {
@@ -31,7 +25,7 @@ func runVerify(ctx context.Context, t *Trial) error {
 		if err != nil {
 			return err
 		}
-		t.reportRun(g.large, t.rows, g.baseline)
+		t.reportRun(g.large, t.rows, g.bare)
 		if t.Latency == "none" {
 			t.AtLeast("rows_per_second", 40_000)
 		}
@@ -59,19 +53,19 @@ func verify(ctx context.Context, t *Trial, in *internet, job verifyJob) (r runSt
 		return r, err
 	}
 	r.result = filepath.Join(t.Dir, job.result)
-	simBefore := in.cpu()
+	simBefore := in.CPU()
 	t.logProgress("verify %s", filepath.Base(job.list))
 	args := append([]string{"verify", job.list, "-o", r.result}, probingFlags(in.dns, in.smtpPort, providers)...)
-	p, err := startProcess(ctx, command{name: "verify", binary: t.Binary, args: append(args, job.flags...), stdout: io.Discard})
+	p, err := process.Start(ctx, process.Command{Name: "verify", Binary: t.Binary, Args: append(args, job.flags...), Stdout: io.Discard})
 	if err != nil {
 		return r, err
 	}
 	r.throughput = in.throughput(ctx, p)
-	if err := errors.Join(p.wait(), ctx.Err()); err != nil {
+	if err := errors.Join(p.Wait(), ctx.Err()); err != nil {
 		return r, err
 	}
-	r.simCPU = in.cpu() - simBefore
-	r.elapsed, r.cpu, r.peak, r.samples = p.elapsed(), p.cpu(), p.peak(), p.history()
+	r.simCPU = in.CPU() - simBefore
+	r.elapsed, r.cpu, r.peak, r.samples = p.Elapsed(), p.CPU(), p.Peak(), p.Samples()
 	after, err := in.report(ctx)
 	r.traffic = trafficBetween(before, after)
 	return r, err
@@ -100,14 +94,14 @@ func hasIPv6() bool {
 const throughputEvery = 500 * time.Millisecond
 
 // throughput counts recipients per second until p ends.
-func (in *internet) throughput(ctx context.Context, p *process) report.Series {
+func (in *internet) throughput(ctx context.Context, p *process.Process) report.Series {
 	s := report.Series{Name: "recipients asked", Unit: "rcpt/s"}
 	tick := time.NewTicker(throughputEvery)
 	defer tick.Stop()
-	seen, at := int64(-1), p.started
+	seen, at := int64(-1), p.Started
 	for {
 		select {
-		case <-p.done:
+		case <-p.Done():
 			return s
 		case now := <-tick.C:
 			rep, err := in.report(ctx)
@@ -115,7 +109,7 @@ func (in *internet) throughput(ctx context.Context, p *process) report.Series {
 				continue // a gap in the plot
 			}
 			if seen >= 0 {
-				s.Add(now.Sub(p.started), float64(rep.Recipients-seen)/now.Sub(at).Seconds())
+				s.Add(now.Sub(p.Started), float64(rep.Recipients-seen)/now.Sub(at).Seconds())
 			}
 			seen, at = rep.Recipients, now
 		}
@@ -123,28 +117,33 @@ func (in *internet) throughput(ctx context.Context, p *process) report.Series {
 }
 
 // measureBaseline runs the bare SMTP client over the list's recipients and reports its cost.
-func measureBaseline(ctx context.Context, t *Trial, in *internet, list string, p *planner) (clientCount, error) {
-	tasks, err := plan(ctx, t, in, list, p)
+func measureBaseline(ctx context.Context, t *Trial, in *internet, list string) (baseline.Count, error) {
+	tasks, err := plan(ctx, t, in, list)
 	if err != nil {
-		return clientCount{}, err
+		return baseline.Count{}, err
 	}
-	return runBareClient(ctx, t, in, tasks)
+	return runBareClient(ctx, t, tasks)
 }
 
 // plan makes tasks of the list's recipients.
-func plan(ctx context.Context, t *Trial, in *internet, list string, p *planner) ([]task, error) {
-	if p == nil {
-		p = &planner{}
-	}
-	resolver := hostResolver{dial: t.Dial, server: in.dns}
-	p.world, p.lookup = in.world, resolver.lookup
-	return p.plan(ctx, list)
+func plan(ctx context.Context, t *Trial, in *internet, list string) ([]baseline.Task, error) {
+	p := baseline.Planner{World: in.world, Dial: t.Dial, DNS: in.dns, Port: in.smtpPort}
+	return p.Plan(ctx, list)
+}
+
+// connections is how many connections the bare SMTP client and our conversation have at one time.
+const connections = 32
+
+// bareClient is the bare SMTP client on tasks.
+func bareClient(t *Trial, tasks []baseline.Task) baseline.RunTask {
+	c := baseline.SMTP{Dial: t.Dial, Timeout: 10 * time.Second, EHLO: "floor.bench.example", From: "floor@bench.example"}
+	return func(ctx context.Context, i int) baseline.Count { return c.RunTask(ctx, tasks[i]) }
 }
 
 // runBareClient lets the bare SMTP client run the tasks and reports its cost.
-func runBareClient(ctx context.Context, t *Trial, in *internet, tasks []task) (clientCount, error) {
+func runBareClient(ctx context.Context, t *Trial, tasks []baseline.Task) (baseline.Count, error) {
 	t.logProgress("floor: a bare pipelined SMTP client")
-	count, err := defaultBaseline(t, in).pool(tasks).repeat(ctx, len(tasks))
+	count, err := baseline.Measure(ctx, connections, len(tasks), bareClient(t, tasks))
 	if err != nil {
 		return count, fmt.Errorf("floor: %w", err)
 	}
@@ -152,15 +151,23 @@ func runBareClient(ctx context.Context, t *Trial, in *internet, tasks []task) (c
 	return count, nil
 }
 
-func reportBaseline(t *Trial, count clientCount) {
+func reportBaseline(t *Trial, count baseline.Count) {
 	t.Metric("floor_recipients", float64(count.Recipients), "")
 	t.Metric("floor_recipients_lost", float64(count.Lost), "")
 	t.Metric("floor_connections", float64(count.Connections), "")
-	t.Metric("floor_recipients_per_second", count.rate(), "rcpt/s")
+	t.Metric("floor_recipients_per_second", count.Rate(), "rcpt/s")
 	t.Metric("floor_cpu_per_recipient", perItem(count.CPU, count.Recipients), "us")
 }
 
 // perItem is the CPU time or time per item in microseconds.
 func perItem(d time.Duration, items int) float64 {
 	return ratio(float64(d)/float64(time.Microsecond), float64(items))
+}
+
+// ratio is a/b, and 0 if b is 0.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"probity/bench"
+	"probity/bench/baseline"
 	"probity/bench/report"
 	"probity/internal/console"
 	"probity/internal/measured"
@@ -39,7 +40,7 @@ func (c *benchCmd) Run(ctx context.Context, con *console.IO) error {
 		return bench.PrintScenarios(con.Out, bench.Scenarios())
 	}
 	if c.FloorHTTP {
-		return bench.ServeBaseline(ctx, con.Err)
+		return baseline.ServeHTTP(ctx, con.Err)
 	}
 	chosen, err := bench.Select(c.Scenarios)
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *benchCmd) options(con *console.IO) (bench.Options, error) {
 		rows = *c.Rows
 	}
 	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout,
-		Dial: bench.BaselineDial, Conversation: measured.Conversation, Resolve: measured.Resolve, Log: con.Err}, nil
+		Dial: baseline.DialContext, Conversation: measured.Conversation, Resolve: measured.Resolve, Log: con.Err}, nil
 }
 
 func (c *benchCmd) oldReports() ([]*report.Report, error) {

@@ -6,21 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
 	"probity/coordinator/fleet"
-	"probity/engine"
-	"probity/engine/lists"
 	"probity/internal/admin"
 	"probity/internal/apiclient"
 	"probity/internal/console"
-	"probity/prober"
-	"probity/prober/wire"
 )
 
 type clusterCmd struct {
@@ -83,104 +77,4 @@ func nodeNote(n *fleet.NodeReport) string {
 		return "its audit has " + console.Counted(n.AuditFailures, "failure") + ": probity doctor there tells more"
 	}
 	return n.Problem
-}
-
-// writeJSON answers with v. It ignores a client that has closed the connection.
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-// showOwner answers which node owns the domain or address in the query parameter "of".
-func (s *service) showOwner(w http.ResponseWriter, r *http.Request) {
-	owner, err := s.node.ownerOf(r.Context(), r.URL.Query().Get("of"))
-	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		writeJSON(w, map[string]string{"detail": err.Error()})
-		return
-	}
-	writeJSON(w, map[string]string{"owner": owner})
-}
-
-// fetchOwner asks a coordinator's admin listener which node owns a domain or an address.
-func fetchOwner(ctx context.Context, listener, what string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
-	defer cancel()
-	client := apiclient.Client{Base: "http://" + listener, HTTP: http.DefaultClient}
-	body, err := client.Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
-	if err != nil {
-		return "", err
-	}
-	defer body.Close()
-	var answer struct{ Owner string }
-	return answer.Owner, json.NewDecoder(body).Decode(&answer)
-}
-
-// parseDomainOrAddress parses a domain or an address; the address is zero for a domain.
-func parseDomainOrAddress(what string) (domain string, a engine.Address, err error) {
-	if !strings.Contains(what, "@") {
-		domain, err = engine.ParseDomain(what)
-		return domain, a, err
-	}
-	a, err = engine.ParseTrimmed(what)
-	return a.Domain(), a, err
-}
-
-// identitiesOf lists a prober's egress sources in their wire form.
-func identitiesOf(p *prober.Prober) []wire.Identity {
-	var ids []wire.Identity
-	for _, id := range p.ActiveSources() {
-		reported := wire.Identity{Name: id.Name(), EHLO: id.EHLO}
-		if id.Local.IsValid() {
-			reported.Local, reported.Public = id.Local.String(), id.Local.String()
-		}
-		if id.Public.IsValid() {
-			reported.Public = id.Public.String()
-		}
-		ids = append(ids, reported)
-	}
-	return ids
-}
-
-// rateMeter measures the rate of a counter between two calls.
-type rateMeter struct {
-	mu       sync.Mutex // guards what follows
-	count    uint64
-	lastAt   time.Time
-	lastRate float64
-}
-
-// rate returns the growth of n per second since the last measurement. Within a second it returns that measurement again.
-func (rm *rateMeter) rate(n uint64) float64 {
-	rm.mu.Lock()
-	defer rm.mu.Unlock()
-	now := time.Now()
-	took := now.Sub(rm.lastAt)
-	if took < time.Second {
-		return rm.lastRate
-	}
-	if !rm.lastAt.IsZero() && n >= rm.count {
-		rm.lastRate = float64(n-rm.count) / took.Seconds()
-	}
-	rm.count, rm.lastAt = n, now
-	return rm.lastRate
-}
-
-// setLists puts lists into force.
-func (n *node) setLists(known *lists.Set) {
-	n.lists.Store(known)
-	n.coordinator.SetLists(known)
-}
-
-// setTable puts a provider table into force.
-func (n *node) setTable(t *engine.Table) {
-	n.activeTable.Store(t)
-	n.resolver.SetTable(t)
-	n.coordinator.SetTable(t)
-	if n.fleet != nil {
-		n.fleet.TableChanged()
-	}
-	if n.prober != nil {
-		n.prober.SetTable(t)
-	}
 }

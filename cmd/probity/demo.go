@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,7 +27,10 @@ import (
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/internal/apiclient"
+	"probity/internal/app"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
+	"probity/internal/progress"
 	"probity/internal/safefile"
 	"probity/store"
 )
@@ -41,59 +48,62 @@ const demoSpeedup = 36000
 
 // Run starts a simulated internet and a server on loopback, verifies a list through the public API, and compares the result
 // with the truth.
-func (c demoCmd) Run(ctx context.Context, con *console.IO, root *cli) error {
+func (c demoCmd) Run(ctx context.Context, con *console.IO) error {
 	internet, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Err, "A simulated mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
-	return errors.Join(c.withServer(ctx, con, root, internet), internet.Close())
+	return errors.Join(c.withServer(ctx, con, internet), internet.Close())
 }
 
 // withServer runs the demo on a server of its own.
-func (c demoCmd) withServer(ctx context.Context, con *console.IO, root *cli, internet *sim.Server) error {
+func (c demoCmd) withServer(ctx context.Context, con *console.IO, internet *sim.Server) error {
 	files, err := c.prepareFiles(internet.World)
 	if err != nil {
 		return err
 	}
-	serve := &serveCmd{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: 1_000_000, PublishDocs: true,
-		PublicPerDay: 1000, retainFlags: retainFlags{RetainResults: period(7 * day)}, DiskFloor: 1 << 28, probingFlags: probingFlags{DNS: []resolverAddr{{internet.DNS}},
-			SMTPPort: internet.SMTPPort, Egress: []egressFlag{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
+	serve := &app.ServeFlags{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: demoCredits, PublishDocs: true,
+		PublicPerDay: 1000, RetainFlags: app.RetainFlags{RetainResults: app.Period(7 * 24 * time.Hour)}, DiskFloor: 1 << 28, Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
+			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
-	s := &service{cmd: serve, log: newLog(con, root.Verbose), disk: con.Files(), registry: prometheus.NewRegistry()}
-	if err := s.open(); err != nil {
-		return errors.Join(err, s.close())
+	s := app.NewService(app.Process{Version: version, Log: con.Log(), Disk: con.Files(), Registry: prometheus.NewRegistry()}, serve)
+	if err := s.Open(); err != nil {
+		return errors.Join(err, s.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- s.run(ctx); stop() }()
+	go func() { served <- s.Run(ctx); stop() }()
 	err = c.verifySample(ctx, con, s, internet, files)
 	stop()
-	return errors.Join(err, <-served, s.close())
+	return errors.Join(err, <-served, s.Close())
 }
 
-// demoAdmin is the e-mail address of the demo's account.
-const demoAdmin = "admin@demo.example"
+// The e-mail address and the credits of the demo's account.
+const (
+	demoAdmin   = "admin@demo.example"
+	demoCredits = 1_000_000
+)
 
-func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *service, internet *sim.Server, files demoFiles) error {
+func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Service, internet *sim.Server, files demoFiles) error {
 	password := store.RandomPassword()
-	admin, _, err := s.node.store.FirstAdmin(ctx, demoAdmin, password, s.cmd.InitialCredits, time.Now())
+	admin, _, err := s.Store().FirstAdmin(ctx, demoAdmin, password, demoCredits, time.Now())
 	if err != nil {
 		return err
 	}
-	key, _, err := s.node.store.CreateKey(admin.ID, store.NewKey{Name: "demo"}, "demo", time.Now())
+	key, _, err := s.Store().CreateKey(admin.ID, store.NewKey{Name: "demo"}, "demo", time.Now())
 	if err != nil {
 		return err
 	}
-	base := "http://" + s.publicListener.Addr().String()
+	base := "http://" + s.Addr().String()
 	fmt.Fprintf(con.Err, "A server is up at %s.\nUploading %s: %s.\n", base, files.list, console.Counted(c.Rows, "row"))
 	client := &apiclient.Client{Base: base, Key: key, HTTP: &http.Client{}}
 	job, err := verifyFile(ctx, client, con, files.list, files.result)
 	if err != nil {
 		return err
 	}
-	if err := printSummary(con, job, files.result); err != nil {
+	if err := progress.PrintSummary(con, job, files.result); err != nil {
 		return err
 	}
 	if err := printProviders(con, files.result); err != nil {
@@ -249,7 +259,9 @@ func columnOf(head []string, name string) int {
 func printMatrix(con *console.IO, counts map[string]map[string]int64) error {
 	w := tabwriter.NewWriter(con.Err, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nprovider\trows\tVALID\tRISKY\tINVALID\tUNKNOWN")
-	for _, name := range sortedByCount(counts) {
+	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b]["all"], counts[a]["all"]), strings.Compare(a, b))
+	}) {
 		n := counts[name]
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", name, n["all"], count(n["VALID"]), count(n["RISKY"]), count(n["INVALID"]), count(n["UNKNOWN"]))
 	}
@@ -269,19 +281,19 @@ func verifyFile(ctx context.Context, c *apiclient.Client, con *console.IO, list,
 	if err != nil {
 		return nil, err
 	}
-	bar := newProgress(con)
+	bar := progress.New(con)
 	for !store.JobState(job.Status).Finished() {
-		bar.show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
+		bar.Show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(progressInterval):
+		case <-time.After(progress.Interval):
 		}
 		if job, err = c.Job(ctx, job.ID); err != nil {
 			return nil, err
 		}
 	}
-	bar.end()
+	bar.End()
 	ended := recordOf(&job)
 	if ended.State != store.JobCompleted {
 		return nil, fmt.Errorf("job %s: %s %s", job.ID, ended.State, ended.Error)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert/yaml"
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/app"
 	"probity/internal/console"
 )
 
@@ -103,20 +104,21 @@ func exposed(t *testing.T) map[string]bool {
 	member := append([]string{"--certs", at("papers"), "--cluster-listen", "127.0.0.1:0"}, ports...)
 	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, append(ports, sender...)...),
 		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
-		c := parsed(t, args)
-		s := &service{cmd: &c.Serve, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
+		c, p := parsed(t, args), app.Process{Log: con.Log(), Disk: con.Files(), Registry: listening{prometheus.NewRegistry(), names}}
+		s := app.NewService(p, &c.Serve.ServeFlags)
 		if args[0] == "coordinator" {
-			require.NoError(t, c.Coordinator.setDefaults())
-			s.cmd, s.members = &c.Coordinator.serveCmd, &c.Coordinator.memberFlags
+			var err error
+			s, err = app.NewCoordinator(p, &c.Coordinator.CoordinatorFlags)
+			require.NoError(t, err)
 		}
-		require.NoError(t, s.open())
-		require.NoError(t, s.close())
+		require.NoError(t, s.Open())
+		require.NoError(t, s.Close())
 	}
 	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, append(member, sender...)...))
-	require.NoError(t, c.Prober.setDefaults())
-	pp := &proberProcess{cmd: &c.Prober, log: newLog(con, false), disk: con.Files(), registry: listening{prometheus.NewRegistry(), names}}
-	require.NoError(t, pp.open())
-	require.NoError(t, pp.close())
+	p, err := app.NewProber(app.Process{Log: con.Log(), Disk: con.Files(), Registry: listening{prometheus.NewRegistry(), names}}, &c.Prober.ProberFlags)
+	require.NoError(t, err)
+	require.NoError(t, p.Open())
+	require.NoError(t, p.Close())
 	return names
 }
 

@@ -1,9 +1,8 @@
 // Command probity verifies e-mail addresses: one at a time or in lists of millions, on the command line or as a service.
 //
-// It handles flags, files and sockets, and connects the packages. It alone imports both prober and coordinator, and gives each
-// package what that does not open by itself (dial functions, listeners, a file system, a logger, a registry). The meaning of a
-// reply, the rules of a job and the answer to a request are decided in those packages. Each subcommand has one file, or a package under
-// internal; node.go connects what verify, serve and the coordinator share, serve.go the rest of a service.
+// It parses the command line and its configuration, and runs a command. Each subcommand has one file, or a package under internal;
+// internal/app connects what verify, serve, coordinator and prober run. The meaning of a reply, the rules of a job and the answer to a
+// request are decided in the packages that these connect.
 //
 // Invariants:
 //  1. Exit status 0 means done, 1 failed, 2 wrong usage; it never depends on a verdict. Results go to standard output,

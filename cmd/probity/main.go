@@ -14,6 +14,8 @@ import (
 	"probity/internal/admin"
 	"probity/internal/certs"
 	"probity/internal/console"
+	"probity/internal/explain"
+	"probity/internal/verify"
 )
 
 // cli is the whole command line. Flags win over PROBITY_* variables, those over the file of --config, that over defaults.
@@ -21,7 +23,7 @@ type cli struct {
 	Config  kong.ConfigFlag `help:"TOML file with flag values; keys are flag names." placeholder:"FILE" env:"PROBITY_CONFIG"`
 	Verbose bool            `help:"Log at debug level." short:"v"`
 
-	Verify      verifyCmd      `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
+	Verify      verify.Command `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
 	Plan        planCmd        `cmd:"" help:"The least time that budgets allow for a list, and the receivers that take it."`
 	Serve       serveCmd       `cmd:"" help:"API, coordinator and one prober in one process."`
 	Coordinator coordinatorCmd `cmd:"" help:"API and coordinator, for probers on other machines."`
@@ -35,9 +37,9 @@ type cli struct {
 	Providers   providersCmd   `cmd:"" help:"Check or show the provider table."`
 	Bench       benchCmd       `cmd:"" help:"Measure throughput against baselines of the same run."`
 	admin.Commands
-	Explain    explainCmd    `cmd:"" help:"Explain an address, a reply or a route."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
-	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	Explain    explain.Command `cmd:"" help:"Explain an address, a reply or a route."`
+	Version    versionCmd      `cmd:"" help:"Print the version."`
+	Completion completionCmd   `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }
 
 func main() {
@@ -81,7 +83,8 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 		fmt.Fprintf(con.Err, "probity: --%s is given twice; give it once\n", name)
 		return 2
 	}
-	return exitCode(parsed.Run(&c), con)
+	con.Verbose = c.Verbose
+	return exitCode(parsed.Run(), con)
 }
 
 // commandNameOf names the command whose arguments could not be parsed, so that its help can be suggested.

@@ -26,6 +26,7 @@ import (
 	"probity/coordinator/plan"
 	"probity/coordinator/results"
 	"probity/engine"
+	"probity/internal/app"
 	"probity/internal/memnet"
 	"probity/prober/source"
 	"probity/store"
@@ -107,9 +108,9 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		logPlan(t, fmt.Sprintf("plan with %.1f %% refused, as at %s", 100*refused, bound.Receivers[0].Route), planned)
 		var job *store.Job
 		n := memNodeOf(t, network, internet.DNS, manyIdentities(identities))
-		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			job, m.estimated = verifyInVirtualHours(t, ctx, n, list.Bytes())
-			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
+			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())
@@ -199,8 +200,8 @@ func routeOf(table *engine.Table, domain string, hosts []world.MX) engine.Route 
 }
 
 // planOf plans a list as the command does: it accepts the list and queries the DNS, and probes no mail server.
-func planOf(t *testing.T, ctx context.Context, n *node, list []byte, refused float64) plan.Plan {
-	p, err := planList(ctx, n.coordinator, n.resolver, ingest.Upload{Body: bytes.NewReader(list)}, coordinator.PlanOptions{Refused: refused})
+func planOf(t *testing.T, ctx context.Context, n *app.Node, list []byte, refused float64) plan.Plan {
+	p, err := planList(ctx, n.Coordinator, n.Resolver, ingest.Upload{Body: bytes.NewReader(list)}, coordinator.PlanOptions{Refused: refused})
 	require.NoError(t, err)
 	require.NoError(t, n.Close())
 	t.Logf("%d addresses planned: %d not to be asked, %d not counted", p.Addresses, p.Unasked, p.Uncounted)
@@ -224,19 +225,19 @@ func logWork(t *testing.T, work []referee.SourceUsage) {
 
 // verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It returns the total time that the job's
 // record estimates after an hour.
-func verifyInVirtualHours(t *testing.T, all context.Context, n *node, list []byte) (job *store.Job, reported time.Duration) {
+func verifyInVirtualHours(t *testing.T, all context.Context, n *app.Node, list []byte) (job *store.Job, reported time.Duration) {
 	began, cpu := time.Now(), cpuTime()
 	var err error
-	job, err = n.coordinator.Accept(all, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: 1000}})
+	job, err = n.Coordinator.Accept(all, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: 1000}})
 	require.NoError(t, err)
 	for hours := 1; !job.State.Finished(); hours++ {
 		ctx, cancel := context.WithDeadline(all, began.Add(time.Duration(hours)*time.Hour))
-		job, err = n.coordinator.Wait(ctx, job.ID)
+		job, err = n.Coordinator.Wait(ctx, job.ID)
 		cancel()
 		if hours == 1 {
 			reported = estimatedEnd(all, n, job.ID, began)
 		}
-		if s, err := n.coordinator.Snapshot(job.ID); err == nil {
+		if s, err := n.Coordinator.Snapshot(job.ID); err == nil {
 			t.Logf("%s, %s of CPU time: %d of %d; %d wait for budget, %d for their retry; the end in %s; %v", time.Since(began).Round(time.Second),
 				(cpuTime() - cpu).Round(time.Second), s.Answered, s.Unique, s.WaitingBudget, s.PendingRetry, s.ETA.Round(time.Second), s.Waiting)
 		}
@@ -248,13 +249,13 @@ func verifyInVirtualHours(t *testing.T, all context.Context, n *node, list []byt
 
 // estimatedEnd is the job's total time that its record estimates within ten minutes; 0 without an estimate. There is none while no row
 // ends for a minute, or while one of its routes has not been probed for long enough.
-func estimatedEnd(ctx context.Context, n *node, id string, began time.Time) time.Duration {
+func estimatedEnd(ctx context.Context, n *app.Node, id string, began time.Time) time.Duration {
 	for range 10 {
-		if s, err := n.coordinator.Snapshot(id); err == nil && s.ETA > 0 {
+		if s, err := n.Coordinator.Snapshot(id); err == nil && s.ETA > 0 {
 			return time.Since(began) + s.ETA
 		}
 		minute, cancel := context.WithTimeout(ctx, time.Minute)
-		_, err := n.coordinator.Wait(minute, id)
+		_, err := n.Coordinator.Wait(minute, id)
 		cancel()
 		if err != nil && ctx.Err() != nil {
 			return 0

@@ -16,15 +16,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
-	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
 	"probity/engine/dns"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
+	"probity/internal/verify"
 	"probity/store"
 )
 
 type planCmd struct {
-	probingFlags
+	nodeflags.Probing
 	List    string  `arg:"" help:"A CSV file, or - for standard input." placeholder:"FILE.csv"`
 	Sources int     `help:"Egress sources that share the work; default: as many as --egress names, else 1." placeholder:"N"`
 	Refused percent `help:"The share of addresses that are taken to be refused." default:"20%" placeholder:"PERCENT"`
@@ -52,7 +53,7 @@ func (c *planCmd) Validate() error {
 	if c.Sources < 0 {
 		return fmt.Errorf("--sources %d: give the number of egress sources, 1 or more", c.Sources)
 	}
-	return c.probingFlags.Validate()
+	return c.Probing.Validate()
 }
 
 // Run prints the shortest time in which the budgets allow a list to be verified. It queries the DNS and no mail server.
@@ -83,11 +84,11 @@ func (c *planCmd) sources() (int, error) {
 	}
 	four := 0
 	for _, s := range c.Egress {
-		spec, err := s.parse()
+		id, err := s.Parse()
 		if err != nil {
 			return 0, err
 		}
-		if !spec.local.Is6() || spec.local.Is4In6() {
+		if !id.Local.Is6() || id.Local.Is4In6() {
 			four++
 		}
 	}
@@ -99,11 +100,11 @@ func (c *planCmd) sources() (int, error) {
 
 // plan accepts the list as a server does, into a temporary folder, and plans the job.
 func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources int) (p coordinator.JobPlan, err error) {
-	table, err := c.table()
+	table, err := c.Table()
 	if err != nil {
 		return p, err
 	}
-	resolver, err := c.resolver(table)
+	resolver, err := c.Resolver(table)
 	if err != nil {
 		return p, err
 	}
@@ -123,10 +124,7 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
 	u := ingest.Upload{Body: in, Options: ingest.Options{Column: c.Column, NoHeader: c.NoHead}}
 	p, err = planList(ctx, received, resolver, u, coordinator.PlanOptions{Sources: sources, Refused: float64(c.Refused)})
-	if bad, ok := errors.AsType[*csvfile.Error](err); ok {
-		err = &badListError{file: c.List, cause: bad}
-	}
-	return p, errors.Join(err, state.Close())
+	return p, errors.Join(verify.ListError(c.List, err), state.Close())
 }
 
 // planList plans a list with a coordinator that is not running.

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
 	"probity/internal/providerview"
 	"probity/prober/doctor"
 )
@@ -80,8 +81,8 @@ type providersShowCmd struct {
 
 // Run shows all of the table, or one provider.
 func (c providersShowCmd) Run(con *console.IO) error {
-	flags := probingFlags{Providers: c.Providers}
-	table, err := flags.table()
+	flags := nodeflags.Probing{Providers: c.Providers}
+	table, err := flags.Table()
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,11 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/world"
+	"probity/coordinator"
 	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
+	"probity/internal/app"
 	"probity/internal/memnet"
 )
 
@@ -44,7 +46,7 @@ func TestScoresVaryInsideTheirBucket(t *testing.T) {
 		var list bytes.Buffer
 		require.NoError(t, world.WriteList(&list, server.World, scoredRows, bubbleSeed))
 		n := memNode(t, network, server.DNS)
-		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			first := scoredList(ctx, t, n, list.Bytes())
 			requireSpread(t, first)
 			<-time.After(48 * time.Hour)
@@ -66,15 +68,15 @@ type scoredRow struct {
 }
 
 // scoredList verifies a list, and compares its result as JSON lines and in a callback with the CSV.
-func scoredList(ctx context.Context, t *testing.T, n *node, list []byte) []scoredRow {
-	job, err := n.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: maxHours}})
+func scoredList(ctx context.Context, t *testing.T, n *app.Node, list []byte) []scoredRow {
+	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: maxHours}})
 	require.NoError(t, err)
-	_, err = n.coordinator.Wait(ctx, job.ID)
+	_, err = n.Coordinator.Wait(ctx, job.ID)
 	require.NoError(t, err)
 	var csvText, lines, callback bytes.Buffer
-	require.NoError(t, n.coordinator.Results(ctx, job.ID, results.Filter{}, &csvText))
-	require.NoError(t, n.coordinator.Results(ctx, job.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &lines))
-	require.NoError(t, n.coordinator.WriteResults(ctx, job.ID, &callback))
+	require.NoError(t, n.Coordinator.Results(ctx, job.ID, results.Filter{}, &csvText))
+	require.NoError(t, n.Coordinator.Results(ctx, job.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &lines))
+	require.NoError(t, n.Coordinator.WriteResults(ctx, job.ID, &callback))
 	rows := fromCSV(t, csvText.Bytes())
 	requireSame(t, rows, fromLines(t, lines.Bytes()), "JSON lines")
 	requireSame(t, rows, fromLines(t, callback.Bytes()), "callback")
@@ -157,14 +159,14 @@ func keptRows(rows []scoredRow) (kept []scoredRow) {
 
 // requireOneScore requests cached answers in single calls with details, and in a list: every form has the same score, and age does not
 // raise it.
-func requireOneScore(ctx context.Context, t *testing.T, n *node, before []scoredRow) {
+func requireOneScore(ctx context.Context, t *testing.T, n *app.Node, before []scoredRow) {
 	list := []byte("email\n")
 	singles := make([]scoredRow, 0, len(before))
-	ask := verifyCmd{Timeout: 10 * time.Second, MaxAge: 7 * 24 * time.Hour, Details: true}
 	for _, r := range before {
 		list = append(append(list, strconv.Quote(r.Email)...), '\n')
-		a, err := ask.verifyOne(ctx, n, r.Email)
+		answer, err := n.Coordinator.Single(ctx, coordinator.Request{Email: r.Email, MaxAge: 7 * 24 * time.Hour})
 		require.NoError(t, err)
+		a := results.Single{Email: r.Email, Verdict: answer.Verdict, Normalized: answer.Address.Folded(), DidYouMean: answer.Suggestion, Node: answer.Node, Details: true}
 		var reported struct {
 			scoredRow
 			Details struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -77,7 +78,8 @@ func TestFrontIsRenewed(t *testing.T) {
 	require.NoError(t, os.WriteFile(overrides, mine, 0o600))
 	table, err := engine.DefaultTable().Override(mine)
 	require.NoError(t, err)
-	reloadAndWait(`now="` + tableName(table) + `"`)
+	hash := table.Hash()
+	reloadAndWait(fmt.Sprintf(`now="%x of `, hash[:]))
 
 	_, err = http.Get("http://" + address + "/healthz")
 	require.Error(t, err, "nothing is answered in clear")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,9 +63,13 @@ func (c simServeCmd) Run(ctx context.Context, con *console.IO) error {
 	if c.Speedup < 0 {
 		return fmt.Errorf("%w: --speedup %g; give 0 for no limits, or a positive number", console.ErrUsage, c.Speedup)
 	}
-	network, err := c.network()
-	if err != nil {
-		return err
+	var network sim.Network = sim.Loopback{}
+	if c.Network.IsValid() {
+		within, err := sim.NewPrivateNetwork(c.Network)
+		if err != nil {
+			return fmt.Errorf("%w: --network: %w", console.ErrUsage, err)
+		}
+		network = within
 	}
 	server, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
 		Network: c.Network, Throttlers: c.Punishers, Homes: c.Homes}, network)
@@ -80,18 +85,6 @@ func (c simServeCmd) Run(ctx context.Context, con *console.IO) error {
 	out := json.NewEncoder(con.Err)
 	out.SetIndent("", "  ")
 	return errors.Join(err, out.Encode(server.Referee.Report()))
-}
-
-// network is where the hosts listen.
-func (c simServeCmd) network() (sim.Network, error) {
-	if !c.Network.IsValid() {
-		return sim.Loopback{}, nil
-	}
-	within, err := sim.NewPrivateNetwork(c.Network)
-	if err != nil {
-		return nil, fmt.Errorf("%w: --network: %w", console.ErrUsage, err)
-	}
-	return within, nil
 }
 
 type simProvidersCmd struct {
@@ -121,15 +114,8 @@ func (c simListCmd) Run(con *console.IO) error {
 		if c.Homes > 0 {
 			return world.WriteHomes(w, c.world(), c.Rows)
 		}
-		return world.WriteList(w, c.world(), c.Rows, c.listSeed())
+		return world.WriteList(w, c.world(), c.Rows, cmp.Or(c.ListSeed, c.Seed))
 	})
-}
-
-func (c simListCmd) listSeed() uint64 {
-	if c.ListSeed != 0 {
-		return c.ListSeed
-	}
-	return c.Seed
 }
 
 type simTruthCmd struct {

@@ -31,6 +31,7 @@ import (
 	"probity/engine/dns"
 	"probity/engine/lists"
 	"probity/engine/smtp"
+	"probity/internal/app"
 	"probity/internal/memnet"
 	"probity/prober"
 	"probity/prober/source"
@@ -46,6 +47,12 @@ const (
 	bubbleDrawn    = 500_000
 	bubbleBudget   = 10 * time.Second // of the processors
 )
+
+// maxHours is the longest that a job may take: lists of tests get all of it, as those of the command line do.
+const maxHours = ingest.MaxHours
+
+// progressFolder is appended to the name of a result file: the folder holds the progress until the result is complete.
+const progressFolder = ".progress"
 
 // slowPersonas are the personas that delay a prober: by greylisting, rates, few connections, or few refusals.
 var slowPersonas = []string{"greylist-triple", "greylist-address", "strict", "too-many-connections", "hard-error-limit", "few-recipients",
@@ -76,15 +83,15 @@ func verifyInVirtualTime(t *testing.T) {
 	began := time.Now()
 	var job *store.Job
 	var result bytes.Buffer
-	require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+	require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 		var err error
-		if job, err = n.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: maxHours}}); err != nil {
+		if job, err = n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: maxHours}}); err != nil {
 			return err
 		}
-		if job, err = n.coordinator.Wait(ctx, job.ID); err != nil {
+		if job, err = n.Coordinator.Wait(ctx, job.ID); err != nil {
 			return err
 		}
-		return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
+		return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 	}))
 	t.Logf("%d rows, %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Minute), job.Counts, job.Reasons)
 	require.NoError(t, n.Close())
@@ -152,8 +159,8 @@ func personaOf(w *world.World, email string) string {
 	return d.Persona.Name
 }
 
-// memNode is a node as openNode makes it, with network, disk and clock in memory.
-func memNode(t *testing.T, network *memnet.Network, server netip.AddrPort) *node {
+// memNode is a node as app.OpenNode makes it, with network, disk and clock in memory.
+func memNode(t *testing.T, network *memnet.Network, server netip.AddrPort) *app.Node {
 	return memNodeOf(t, network, server, bothIdentities())
 }
 
@@ -162,7 +169,7 @@ func bothIdentities() []source.Identity {
 	return []source.Identity{{EHLO: "mx.prober.example"}, {Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"}}
 }
 
-func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []source.Identity) *node {
+func memNodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []source.Identity) *app.Node {
 	return memNodeParts{table: engine.DefaultTable(), fs: vfs.NewMem(), network: network, servers: []netip.AddrPort{server}, ids: ids,
 		dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 			return network.DialFrom(local)(ctx, kind, address)
@@ -180,24 +187,23 @@ type memNodeParts struct {
 	jobEndParts func(*store.Job) []store.Part // nil for none
 }
 
-func (m memNodeParts) node(t *testing.T) *node {
-	n := &node{table: m.table, warn: slog.New(slog.DiscardHandler)}
+func (m memNodeParts) node(t *testing.T) *app.Node {
+	n := &app.Node{Warn: slog.New(slog.DiscardHandler)}
 	known, err := lists.Default()
 	require.NoError(t, err)
-	n.lists.Store(known)
-	n.store, err = store.Open(m.fs, filepath.Join("node", "state"))
+	n.Store, err = store.Open(m.fs, filepath.Join("node", "state"))
 	require.NoError(t, err)
-	n.cache, err = cache.Open(cache.Config{FS: m.fs, Dir: filepath.Join("node", "cache"), FilterBytes: 1 << 16})
+	n.Cache, err = cache.Open(cache.Config{FS: m.fs, Dir: filepath.Join("node", "cache"), FilterBytes: 1 << 16})
 	require.NoError(t, err)
-	n.resolver, err = dns.New(dns.Config{Servers: m.servers, Dial: m.network.Dial,
+	n.Resolver, err = dns.New(dns.Config{Servers: m.servers, Dial: m.network.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
 			return m.network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
-		}}, n.table)
+		}}, m.table)
 	require.NoError(t, err)
-	n.prober, err = prober.New(prober.Config{Node: "bubble", Table: n.table, Resolver: n.resolver, Cache: n.cache, AllowPrivate: true,
+	n.Prober, err = prober.New(prober.Config{Node: "bubble", Table: m.table, Resolver: n.Resolver, Cache: n.Cache, AllowPrivate: true,
 		MailFrom: "probe@prober.example", Sources: m.ids, Dial: m.dial})
 	require.NoError(t, err)
-	n.coordinator = coordinator.New(coordinator.Config{Store: n.store, FS: m.fs, Dir: "node", Resolver: n.resolver, Prober: n.prober, Table: n.table, Lists: known,
+	n.Coordinator = coordinator.New(coordinator.Config{Store: n.Store, FS: m.fs, Dir: "node", Resolver: n.Resolver, Prober: n.Prober, Table: m.table, Lists: known,
 		OnFinish: m.jobEndParts})
 	return n
 }

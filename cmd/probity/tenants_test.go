@@ -58,9 +58,9 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 		var job *store.Job
 		var result bytes.Buffer
 		n := memNodeOf(t, network, internet.DNS, manyIdentities(sources))
-		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			job, _ = verifyInVirtualHours(t, ctx, n, list)
-			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
+			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())

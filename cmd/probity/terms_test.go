@@ -15,6 +15,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/memnet"
+	"probity/internal/nodeflags"
 )
 
 // TestRespectTermsIsAFlag of every command that probes, and a variable and a key of the configuration file.
@@ -31,8 +32,8 @@ func TestRespectTermsIsAFlag(t *testing.T) {
 		}
 		require.Equal(t, []string{"PROBITY_RESPECT_TERMS"}, variables, command)
 	}
-	for _, flags := range []probingFlags{{}, {RespectTerms: true}} {
-		table, err := flags.table()
+	for _, flags := range []nodeflags.Probing{{}, {RespectTerms: true}} {
+		table, err := flags.Table()
 		require.NoError(t, err)
 		require.Equal(t, !flags.RespectTerms, table.Provider("outlook").Probe)
 		require.True(t, table.Provider("google").Probe)
@@ -51,13 +52,15 @@ func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 		asked, left := internet.World.Addresses("postfix", 5), internet.World.Addresses("outlook", 5)
 		list := "email\n" + strings.Join(append(asked, left...), "\n") + "\n"
 		n := memNodeOf(t, network, internet.DNS, manyIdentities(1))
-		n.table, err = (&probingFlags{RespectTerms: true}).table()
+		table, err := (&nodeflags.Probing{RespectTerms: true}).Table()
 		require.NoError(t, err)
-		n.setTable(n.table)
+		n.Resolver.SetTable(table)
+		n.Coordinator.SetTable(table)
+		n.Prober.SetTable(table)
 		var result bytes.Buffer
-		require.NoError(t, withNode(ctx, n, func(ctx context.Context) error {
+		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			job, _ := verifyInVirtualHours(t, ctx, n, []byte(list))
-			return n.coordinator.Results(ctx, job.ID, results.Filter{}, &result)
+			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())

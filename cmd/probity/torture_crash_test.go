@@ -22,9 +22,11 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
+	"probity/coordinator/callback"
 	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
+	"probity/internal/app"
 	"probity/internal/memnet"
 	"probity/store"
 )
@@ -113,7 +115,7 @@ func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job,
 	if n < crashLives {
 		lasts = time.Duration(o.random.Int64N(int64(time.Minute)))
 	}
-	err := withNode(ctx, b.node, func(ctx context.Context) error {
+	err := b.node.RunWhile(ctx, func(ctx context.Context) error {
 		if o.job == "" {
 			if err := o.acceptJob(ctx, b, list); err != nil {
 				return err
@@ -126,12 +128,12 @@ func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job,
 		if n < crashLives {
 			faults.Go(func() { o.injectFaults(ctx, b) })
 		}
-		j, err := b.node.coordinator.Wait(ctx, o.job)
+		j, err := b.node.Coordinator.Wait(ctx, o.job)
 		if err != nil {
 			return err
 		}
 		var out bytes.Buffer
-		if err := b.node.coordinator.Results(ctx, o.job, results.Filter{}, &out); err != nil {
+		if err := b.node.Coordinator.Results(ctx, o.job, results.Filter{}, &out); err != nil {
 			return err
 		}
 		job, result = j, out.Bytes()
@@ -158,11 +160,11 @@ func (o *crashingJob) cutPower() {
 
 // acceptJob uploads the list for an account.
 func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) error {
-	u, _, err := b.node.store.AddUser(ctx, store.NewUser{Email: "ordeal@customer.example", Credits: crashCredits}, "test", time.Now())
+	u, _, err := b.node.Store.AddUser(ctx, store.NewUser{Email: "ordeal@customer.example", Credits: crashCredits}, "test", time.Now())
 	if err != nil {
 		return err
 	}
-	j, err := b.node.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: maxHours,
+	j, err := b.node.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: maxHours,
 		Parts: func(j *store.Job) []store.Part {
 			return []store.Part{store.ReserveJob(j.Account, j.ID, j.Unique, j.CreatedAt)}
 		}}})
@@ -201,7 +203,7 @@ func (o *crashingJob) injectFaults(ctx context.Context, b *crashLife) {
 
 // crashLife is the environment of one run.
 type crashLife struct {
-	node      *node
+	node      *app.Node
 	internet  *sim.Server
 	dnsRelays []*dnsRelay
 	disk      *faultyDisk
@@ -221,7 +223,7 @@ func (o *crashingJob) startLife(t *testing.T, ctx context.Context) *crashLife {
 		b.dnsRelays = append(b.dnsRelays, newDNSRelay(t, network, network.Dial, at, "127.0.0.1:53", i == 1))
 		servers = append(servers, netip.MustParseAddrPort(at))
 	}
-	b.node = memNodeParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), jobEndParts: jobEndParts}.node(t)
+	b.node = memNodeParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), jobEndParts: settledAndCalledBack}.node(t)
 	return b
 }
 
@@ -300,4 +302,9 @@ func (c *halfOpenConn) Close() error {
 	delete(c.life.conns, c)
 	c.life.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// settledAndCalledBack are the parts of the commit that ends a job, as a service has them.
+func settledAndCalledBack(j *store.Job) []store.Part {
+	return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
 }

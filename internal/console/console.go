@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,6 +14,7 @@ type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Terminal bool   // Err is a terminal: progress bars and colour
+	Verbose  bool   // log at debug level
 	Disk     vfs.FS // file system of a server; nil is this machine's
 }
 
@@ -22,6 +24,21 @@ func (i *IO) Files() vfs.FS {
 		return i.Disk
 	}
 	return vfs.Default
+}
+
+// Log logs errors, or everything with Verbose, to Err.
+func (i *IO) Log() *slog.Logger {
+	if i.Verbose {
+		return i.logFrom(slog.LevelDebug)
+	}
+	return i.logFrom(slog.LevelError)
+}
+
+// WarnLog logs warnings too.
+func (i *IO) WarnLog() *slog.Logger { return i.logFrom(slog.LevelWarn) }
+
+func (i *IO) logFrom(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(i.Err, &slog.HandlerOptions{Level: level}))
 }
 
 // ErrUsage marks errors of the command line itself: exit status 2.

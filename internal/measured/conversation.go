@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"probity/bench"
+	"probity/bench/baseline"
 	"probity/engine"
 	"probity/engine/smtp"
 )
@@ -28,11 +28,11 @@ type conversation struct {
 }
 
 // Conversation is a bench.Conversation.
-func Conversation(dial bench.Dial, tasks []bench.Task) func(context.Context, int) bench.TaskResult {
+func Conversation(dial baseline.Dial, tasks []baseline.Task) baseline.RunTask {
 	return newConversation(dial).tasksFunc(tasks)
 }
 
-func newConversation(dial bench.Dial) *conversation {
+func newConversation(dial baseline.Dial) *conversation {
 	const ehlo, from = "talk.bench.example", "talk@bench.example"
 	return &conversation{
 		table: engine.DefaultTable(),
@@ -44,18 +44,18 @@ func newConversation(dial bench.Dial) *conversation {
 	}
 }
 
-func (c *conversation) tasksFunc(tasks []bench.Task) func(context.Context, int) bench.TaskResult {
+func (c *conversation) tasksFunc(tasks []baseline.Task) baseline.RunTask {
 	ready := make([]task, len(tasks))
 	for i, e := range tasks {
 		ready[i] = c.prepareTask(e)
 	}
-	return func(ctx context.Context, i int) bench.TaskResult { return c.runTask(ctx, &ready[i]) }
+	return func(ctx context.Context, i int) baseline.Count { return c.runTask(ctx, &ready[i]) }
 }
 
 // prepareTask parses a task's addresses. It leaves out those that need no probe: bad syntax, or decided by the provider's rules.
-func (c *conversation) prepareTask(e bench.Task) task {
+func (c *conversation) prepareTask(e baseline.Task) task {
 	t := task{host: e.Host, addr: e.At, route: c.table.NewRoute([]engine.MX{{Host: e.Host}})}
-	for _, recipients := range e.Recipients {
+	for _, recipients := range e.Transactions {
 		var addrs []engine.Address
 		for _, r := range recipients {
 			a, err := engine.Parse(r)
@@ -80,7 +80,7 @@ type task struct {
 }
 
 // runTask runs a task over as many connections as its host requires. Two connections in a row without a reply end it.
-func (c *conversation) runTask(ctx context.Context, e *task) bench.TaskResult {
+func (c *conversation) runTask(ctx context.Context, e *task) baseline.Count {
 	t := &run{c: c, task: e, domains: map[string]*domainState{}}
 	for emptyConnections := 0; t.unfinished() && emptyConnections < 2 && ctx.Err() == nil; {
 		before := t.result.Recipients
@@ -126,7 +126,7 @@ type run struct {
 	batch       []*probe
 	rcpts       []smtp.Rcpt
 	now         time.Time
-	result      bench.TaskResult
+	result      baseline.Count
 }
 
 func (t *run) unfinished() bool {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/bench"
+	"probity/bench/baseline"
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
 	"probity/bench/sim/world"
@@ -30,13 +30,13 @@ func TestConversationGivesCorrectVerdicts(t *testing.T) {
 		hosts[h.Persona.Name] = h.Addrs[0]
 	}
 	for _, name := range []string{"google", "microsoft365", "icloud"} {
-		e := bench.Task{}
+		e := baseline.Task{}
 		for _, a := range internet.World.Addresses(name, 400) {
 			_, domain, _ := strings.Cut(a, "@")
 			d, ok := internet.World.Domain(domain)
 			require.True(t, ok, a)
 			e.Host = d.MX[0].Host
-			e.Recipients = append(e.Recipients, []string{a})
+			e.Transactions = append(e.Transactions, []string{a})
 		}
 		e.At = netip.AddrPortFrom(hosts[name], internet.SMTPPort)
 		c, verdicts := newConversation(network.Dial), map[engine.Status]int{}
@@ -49,7 +49,7 @@ func TestConversationGivesCorrectVerdicts(t *testing.T) {
 				return o.Status == v.Status.String()
 			}), "%s is not %s (%s)", a, v.Status, v.Rule)
 		}
-		got := c.tasksFunc([]bench.Task{e})(t.Context(), 0)
+		got := c.tasksFunc([]baseline.Task{e})(t.Context(), 0)
 		require.Equal(t, got.Recipients, got.Judged, name)
 		require.Zero(t, got.Lost, name)
 		require.Positive(t, got.Accepted, name)

@@ -1,7 +1,0 @@
-//go:build !way
-
-package main
-
-import "net/http"
-
-func coverageRoutes(*http.ServeMux) {}

@@ -1,0 +1,7 @@
+//go:build !way
+
+package app
+
+import "net/http"
+
+func coverageRoutes(*http.ServeMux) {}

@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/internal/console"
+	"probity/internal/datafolder"
+	"probity/store"
+)
+
+// createFirstAdmin creates the admin of an empty store. The password is written to the disk, for the folder's owner only, before the
+// account: if the start ends between the two, the next one writes the file again. The password is never in the log.
+func (s *Service) createFirstAdmin(ctx context.Context, w io.Writer) error {
+	if len(s.node.Store.Users()) > 0 {
+		return nil
+	}
+	path, password := filepath.Join(s.flags.Data, datafolder.FirstPasswordFile), store.RandomPassword()
+	if err := writeSecret(s.Disk, path, password+"\n"); err != nil {
+		return fmt.Errorf("password of the first admin: %w", err)
+	}
+	user, _, err := s.node.Store.FirstAdmin(ctx, s.flags.AdminEmail, password, s.flags.InitialCredits, time.Now())
+	if errors.Is(err, store.ErrBadEmail) {
+		return errors.Join(fmt.Errorf("%w: --admin-email %q: %v", console.ErrUsage, s.flags.AdminEmail, err), os.Remove(path))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
+		user.Email, console.Counted(s.flags.InitialCredits, "credit"), path, s.flags.Data, user.Email)
+	return err
+}
+
+// writeSecret writes a durable file that only its owner can read. It replaces an existing file.
+func writeSecret(disk vfs.FS, path, text string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	folder, err := disk.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/internal/datafolder"
+	"probity/store"
+)
+
+var errUnsyncable = errors.New("the folder cannot be synced")
+
+// unsyncableFolders is a disk on which no folder can be synced.
+type unsyncableFolders struct{ vfs.FS }
+
+func (unsyncableFolders) OpenDir(string) (vfs.File, error) { return nil, errUnsyncable }
+
+func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
+	data := t.TempDir()
+	path := filepath.Join(data, datafolder.FirstPasswordFile)
+	require.NoError(t, os.WriteFile(path, []byte("left by a start that was killed"), 0o644))
+	state, err := store.Open(vfs.Default, filepath.Join(data, "state"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, state.Close()) }()
+	s := &Service{flags: &ServeFlags{Data: data, AdminEmail: "root@example.com", InitialCredits: 5}, node: &Node{Store: state}}
+	var log bytes.Buffer
+	s.Disk = unsyncableFolders{vfs.Default}
+	require.ErrorIs(t, s.createFirstAdmin(t.Context(), &log), errUnsyncable)
+	require.Empty(t, state.Users(), "no account before its password outlasts a power cut")
+	s.Disk = vfs.Default
+	require.NoError(t, s.createFirstAdmin(t.Context(), &log))
+
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	password := strings.TrimSpace(string(written))
+	require.Contains(t, log.String(), path)
+	require.NotContains(t, log.String(), password)
+	u, err := state.CheckPassword(t.Context(), store.Login{Email: "root@example.com", Password: password}, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, store.Admin, u.Role)
+
+	log.Reset()
+	require.NoError(t, s.createFirstAdmin(t.Context(), &log))
+	require.Empty(t, log.String(), "a store with accounts has its admin")
+	same, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, written, same)
+}

@@ -1,0 +1,227 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/api"
+	"probity/coordinator"
+	"probity/coordinator/callback"
+	"probity/coordinator/results"
+	"probity/engine"
+	"probity/engine/dns"
+	"probity/engine/lists"
+	"probity/internal/console"
+	"probity/internal/nodeflags"
+	"probity/prober"
+	"probity/prober/doctor"
+	"probity/prober/wire"
+	"probity/prober/wire/press"
+	"probity/store"
+	"probity/store/cache"
+)
+
+// Node is a coordinator and a prober in one process, connected by method calls; or a coordinator and a fleet of remote probers.
+type Node struct {
+	Store       *store.Store
+	Cache       *cache.Cache // nil with a fleet
+	Resolver    *dns.Resolver
+	Prober      *prober.Prober // nil with a fleet
+	Coordinator *coordinator.Coordinator
+	Warn        *slog.Logger // for warnings to the user who waits
+
+	version     string
+	startedAt   time.Time
+	activeTable atomic.Pointer[engine.Table] // that of the flags, or of the last reload
+	rowRate     rateMeter
+	lists       atomic.Pointer[lists.Set]
+	audit       *doctor.Doctor // nil if there is nothing to audit
+	fleet       *remoteProbers // nil with a prober
+	singleLoad  press.Meter    // of single calls, for all components of this process
+}
+
+// NodeConfig configures a node's files and its coordinator.
+type NodeConfig struct {
+	FS         vfs.FS
+	Dir        string // state, cache and jobs live below it
+	Version    string
+	Log        *slog.Logger
+	Warn       *slog.Logger // for warnings to the user who waits; nil is Log
+	Lists      nodeflags.ListChanges
+	ResultForm results.Form
+
+	metrics     prometheus.Registerer // nil for none
+	retain      RetainFlags
+	retainCache Period
+	members     *memberFlags // the cluster to coordinate; nil to probe in this process
+	service     bool         // with accounts: jobs are settled and called back, and suppressions are kept
+}
+
+// localInFlightRows is how many rows are in flight with the prober of this process. A fleet has more: its rows travel longer and use more
+// processors.
+const localInFlightRows = 32 << 10
+
+// OpenNode opens the stores and connects the components. It starts nothing.
+func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
+	n = &Node{version: cfg.Version, startedAt: time.Now(), Warn: cmp.Or(cfg.Warn, cfg.Log)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+			n = nil
+		}
+	}()
+	table, err := f.Table()
+	if err != nil {
+		return n, err
+	}
+	n.activeTable.Store(table)
+	known, err := cfg.Lists.LoadLists()
+	if err != nil {
+		return n, err
+	}
+	n.lists.Store(known)
+	if n.Store, err = store.Open(cfg.FS, filepath.Join(cfg.Dir, "state")); err != nil {
+		if errors.Is(err, syscall.EAGAIN) {
+			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w", cfg.Dir, err)
+		}
+		return n, err
+	}
+	if n.Resolver, err = f.Resolver(table); err != nil {
+		return n, err
+	}
+	asked, err := n.openProber(f, table, cfg)
+	if err != nil {
+		return n, err
+	}
+	c := coordinator.Config{Store: n.Store, FS: cfg.FS, Dir: cfg.Dir, Resolver: n.Resolver, Prober: asked,
+		Table: table, Lists: known, Log: cfg.Log, Stored: cfg.ResultForm, SingleLoad: &n.singleLoad,
+		RetainResults: time.Duration(cfg.retain.RetainResults), RetainHistory: time.Duration(cfg.retain.RetainHistory)}
+	if n.Prober != nil {
+		c.MaxRecentRows = localInFlightRows
+	}
+	if cfg.service {
+		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, api.SimulateVerdict, n.isSuppressed
+	}
+	n.Coordinator = coordinator.New(c)
+	return n, nil
+}
+
+// openProber opens a prober with its cache in this process, or a fleet of remote ones.
+func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeConfig) (asked wire.Prober, err error) {
+	if cfg.members != nil {
+		n.fleet, err = cfg.members.newFleet(n, cfg)
+		return n.fleet, err
+	}
+	c := cache.Config{FS: cfg.FS, Dir: filepath.Join(cfg.Dir, "cache"), Log: cfg.Log, MaxLife: time.Duration(cfg.retainCache)}
+	if n.Cache, err = cache.Open(c); err != nil {
+		return nil, err
+	}
+	if cfg.service {
+		if n.audit, err = newSelfAudit(f, table, cfg.Dir, cfg.Log, cfg.metrics); err != nil {
+			return nil, err
+		}
+	}
+	p, err := f.ProberConfig(table, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	p.Node, p.Resolver, p.Cache, p.Log, p.Metrics, p.SingleLoad = console.HostName(), n.Resolver, n.Cache, cfg.Log, cfg.metrics, &n.singleLoad
+	p.Suppressed, p.SuppressedAddress = n.suppressedDomain, n.suppressedAddress
+	n.Prober, err = prober.New(p)
+	return n.Prober, err
+}
+
+// jobEndParts returns the parts that are committed with the end of a job: its settlement and its callback.
+func jobEndParts(j *store.Job) []store.Part {
+	return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
+}
+
+// isSuppressed reports addresses and domains on the suppression list. The prober checks MX names.
+func (n *Node) isSuppressed(a engine.Address) bool {
+	return n.suppressedAddress(a) || n.suppressedDomain(a.Domain(), nil)
+}
+
+// suppressedDomain reports a domain, or the hosts of one, on the suppression list.
+func (n *Node) suppressedDomain(domain string, hosts []string) bool {
+	_, is := n.Store.SuppressedDomain(domain, hosts)
+	return is
+}
+
+// suppressedAddress reports an address on the suppression list.
+func (n *Node) suppressedAddress(a engine.Address) bool {
+	_, is := n.Store.SuppressedAddress(a.Folded())
+	return is
+}
+
+// Run runs the components until ctx ends or one of them fails: the coordinator ends first, then the prober or the fleet, then the
+// resolver.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	resolverCtx, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
+	proberCtx, stopProber := context.WithCancel(context.WithoutCancel(ctx))
+	var components sync.WaitGroup
+	var errs [5]error
+	if n.audit != nil {
+		components.Go(func() { errs[4] = n.audit.Run(resolverCtx) })
+	}
+	components.Go(func() { errs[0] = n.Resolver.Run(resolverCtx); stop() })
+	components.Go(func() { logResolverHealth(resolverCtx, n.Resolver, n.Warn) })
+	if n.fleet != nil {
+		n.fleet.closeSockets = nil // from here on Run closes the sockets
+		components.Go(func() { errs[1] = n.fleet.Run(proberCtx); stop() })
+		components.Go(func() { errs[3] = n.fleet.cluster.Run(proberCtx); stop() })
+	} else {
+		components.Go(func() { errs[1] = n.Prober.Run(proberCtx); stop() })
+	}
+	errs[2] = n.Coordinator.Run(ctx)
+	stopProber()
+	stopResolver()
+	components.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// RunWhile runs the node while do runs, then ends it. It returns the errors of both.
+func (n *Node) RunWhile(ctx context.Context, do func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		err := n.Run(ctx)
+		stop() // so that do does not wait for a node that is gone
+		ended <- err
+	}()
+	err := do(ctx)
+	stop()
+	failed := <-ended
+	if failed != nil && errors.Is(err, context.Canceled) {
+		err = nil // the failure caused the cancellation
+	}
+	return errors.Join(err, failed)
+}
+
+// Close closes what OpenNode opened. Run must have returned.
+func (n *Node) Close() error {
+	var errs []error
+	if n.fleet != nil && n.fleet.closeSockets != nil {
+		errs = append(errs, n.fleet.closeSockets())
+	}
+	if n.Cache != nil {
+		errs = append(errs, n.Cache.Close())
+	}
+	if n.Store != nil {
+		errs = append(errs, n.Store.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"probity/internal/nodeflags"
+	"probity/internal/tlsfront"
+)
+
+// ServeFlags are the flags of a service.
+type ServeFlags struct {
+	nodeflags.Probing
+	nodeflags.ListChanges
+	tlsfront.Flags
+	RetainFlags
+	RetainCacheFlag
+	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
+	Listen                string         `help:"The public listener." default:"127.0.0.1:8080"`
+	AdminListen           string         `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
+	PublicURL             string         `name:"public-url" help:"How clients reach the server, for links." placeholder:"URL"`
+	TrustedProxy          []netip.Prefix `help:"Whose X-Forwarded-For is believed; repeatable." placeholder:"CIDR"`
+	CORSOrigin            []string       `name:"cors-origin" help:"A page that may use the public endpoint; repeatable." placeholder:"ORIGIN"`
+	CallbackSource        string         `help:"The address that callbacks leave from, and the one that receivers see: LOCAL[/PUBLIC]." placeholder:"LOCAL[/PUBLIC]"`
+	AllowPrivateCallbacks []netip.Prefix `help:"Private networks that callbacks may go to; repeatable." placeholder:"CIDR"`
+	InitialCredits        int64          `help:"Credits of the admin that an empty store is given." default:"1000000"`
+	AdminEmail            string         `help:"E-mail of that admin." default:"admin@localhost.localdomain"`
+	PublishDocs           bool           `help:"Serve /docs and /openapi.json." default:"true" negatable:""`
+	PublicPerDay          int            `help:"Anonymous verifications a day, of all clients together." default:"1000"`
+	DiskFloor             int64          `help:"Free bytes below which uploads are refused." default:"1073741824"`
+	LogFormat             string         `help:"text or json." enum:"text,json" default:"text"`
+}
+
+// Validate is called by the parser. It refuses a zero that would be taken for the default.
+func (c *ServeFlags) Validate() error {
+	switch {
+	case c.InitialCredits < 0:
+		return fmt.Errorf("--initial-credits %d: give a number from 0", c.InitialCredits)
+	case c.PublicPerDay < 1:
+		return fmt.Errorf("--public-per-day %d: give a number from 1", c.PublicPerDay)
+	case c.DiskFloor < 1:
+		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", c.DiskFloor)
+	}
+	errs := []error{checkListen("listen", c.Listen), checkListen("admin-listen", c.AdminListen)}
+	if c.PublicURL != "" {
+		errs = append(errs, checkURL("public-url", c.PublicURL, "https", "http"))
+	}
+	for _, origin := range c.CORSOrigin {
+		errs = append(errs, checkOrigin(origin))
+	}
+	for _, name := range c.ACMEDomain {
+		errs = append(errs, checkName("acme-domain", name))
+	}
+	if c.ACMEDirectory != "" {
+		errs = append(errs, checkURL("acme-directory", c.ACMEDirectory, "https"))
+	}
+	return errors.Join(append(errs, c.Probing.Validate(), c.RetainFlags.check(), c.RetainCacheFlag.check())...)
+}
+
+// CoordinatorFlags are those of a service without a prober, and of a member of a cluster: other nodes probe.
+type CoordinatorFlags struct {
+	ServeFlags
+	memberFlags
+}
+
+// Validate is called by the parser.
+func (c *CoordinatorFlags) Validate() error {
+	return errors.Join(c.ServeFlags.Validate(), c.memberFlags.Validate())
+}

@@ -1,0 +1,265 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"probity/api"
+	"probity/api/httpd"
+	"probity/api/record"
+	"probity/coordinator/callback"
+	"probity/coordinator/erase"
+	"probity/coordinator/results"
+	"probity/internal/admin"
+	"probity/internal/console"
+	"probity/internal/datafolder"
+	"probity/internal/memlimit"
+	"probity/internal/nodeflags"
+	"probity/internal/tlsfront"
+	"probity/store"
+)
+
+// drainTimeout bounds the wait for running requests after SIGTERM, so that the process ends within 25 s.
+const drainTimeout = 10 * time.Second
+
+// Service is everything that serve runs.
+type Service struct {
+	Process
+	flags          *ServeFlags
+	shown          any          // for /debug/config
+	members        *memberFlags // the cluster to coordinate; nil to probe in this process
+	node           *Node
+	callbacks      *callback.Sender
+	eraser         *erase.Eraser
+	server         *api.Server
+	tlsListener    *tlsfront.Listener // nil without TLS
+	healthMetrics  *healthMetrics
+	publicListener net.Listener
+	adminListener  net.Listener
+}
+
+// NewService makes a service that probes in this process. It opens nothing.
+func NewService(p Process, f *ServeFlags) *Service {
+	return &Service{Process: p, flags: f, shown: f}
+}
+
+// NewCoordinator makes a service for probers on other machines. It opens nothing.
+func NewCoordinator(p Process, f *CoordinatorFlags) (*Service, error) {
+	if len(f.Egress) > 0 || f.SOCKS5 != "" || f.MailFrom != "" {
+		return nil, fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", console.ErrUsage)
+	}
+	if f.RetainCache != 0 {
+		return nil, fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", console.ErrUsage)
+	}
+	if err := f.setDefaults(); err != nil {
+		return nil, err
+	}
+	return &Service{Process: p, flags: &f.ServeFlags, shown: f, members: &f.memberFlags}, nil
+}
+
+// Store is the state store of an open service.
+func (s *Service) Store() *store.Store { return s.node.Store }
+
+// Addr is the address of the public listener of an open service.
+func (s *Service) Addr() net.Addr { return s.publicListener.Addr() }
+
+// serveMemoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. It is about twice
+// the live heap of one long job, including the cache's key filter.
+const serveMemoryLimit = 272 << 20
+
+// Serve opens everything, and serves until ctx ends. It writes to w where the password of the first admin is.
+func (s *Service) Serve(ctx context.Context, w io.Writer) error {
+	memlimit.Adjust(ctx, serveMemoryLimit)
+	if err := datafolder.Restrict(s.flags.Data, s.Log); err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	if err := s.Open(); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	if err := s.createFirstAdmin(ctx, w); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	s.Log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(), "data", s.flags.Data)
+	return errors.Join(s.Run(ctx), s.Close())
+}
+
+// Open opens the stores and the listeners, and connects the components.
+func (s *Service) Open() (err error) {
+	s.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c := s.flags
+	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data); err != nil {
+		return err
+	}
+	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Dir: c.Data, Log: s.Log, Version: s.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
+		service: true, members: s.members, ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
+	if err != nil {
+		return err
+	}
+	s.Registry.MustRegister(s.node.Coordinator, s.node.Resolver, s.node.Store)
+	if s.node.Cache != nil { // a coordinator without a prober has none
+		s.Registry.MustRegister(s.node.Cache)
+	}
+	s.healthMetrics = &healthMetrics{version: s.Version, disk: s.Disk, dir: c.Data, diskFloor: c.DiskFloor, report: s.node.report, tlsListener: s.tlsListener, backup: s.node.Store.LastBackup}
+	if s.members != nil {
+		s.healthMetrics.certExpiries = s.members.certExpiries()
+	}
+	if err := s.Registry.Register(s.healthMetrics); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(s.scratchDir()), os.MkdirAll(s.scratchDir(), 0o700)); err != nil {
+		return err
+	}
+	if s.publicListener, err = net.Listen("tcp", c.Listen); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	if s.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
+		return fmt.Errorf("--admin-listen: %w", err)
+	}
+	source, published, err := nodeflags.ParseSource(c.CallbackSource)
+	if err != nil {
+		return err
+	}
+	s.callbacks, err = callback.New(callback.Config{Store: s.node.Store, Results: s.node.Coordinator,
+		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
+			return record.ForCallback(s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
+		},
+		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source, Allow: c.AllowPrivateCallbacks, Log: s.Log, Metrics: s.Registry})
+	if err != nil {
+		return err
+	}
+	if err = erase.Adopt(s.node.Store, s.Disk, c.Data, time.Now()); err != nil {
+		return fmt.Errorf("erasures of an earlier version: %w", err)
+	}
+	if s.node.fleet != nil { // it erases from the caches of the coordinator's nodes, or from that of this process
+		s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.fleet, s.Log)
+	} else {
+		s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, admin.LocalCache{Cache: s.node.Cache}, s.Log)
+	}
+	s.warnAtStart()
+	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
+		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
+		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.Disk,
+			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
+			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser})
+	return err
+}
+
+// warnAtStart warns at the start about settings that would surprise later.
+func (s *Service) warnAtStart() {
+	c := s.flags
+	if s.node.Prober != nil && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
+		s.Log.Warn("no public mail server is asked without --mail-from and --egress: what only it can tell stays UNKNOWN (smtp_not_checked)")
+	}
+	if at := s.publicListener.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
+		s.Log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)
+	}
+	if s.tlsListener.Contradicts(c.PublicURL) {
+		s.Log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work", "public-url", c.PublicURL)
+	}
+	if c.CallbackSource == "" {
+		s.Log.Info("receivers of callbacks cannot check where they come from without --callback-source")
+	}
+}
+
+// publicURL is the server's URL for receivers of callbacks: --public-url, else the listener's own address.
+func (s *Service) publicURL() string {
+	if s.flags.PublicURL != "" {
+		return s.flags.PublicURL
+	}
+	return s.tlsListener.Scheme() + "://" + s.publicListener.Addr().String()
+}
+
+// scratchDir holds uploads until their last part is read. Files left there by a crash belong to no upload.
+func (s *Service) scratchDir() string { return filepath.Join(s.flags.Data, "scratch") }
+
+// Run runs everything until ctx ends or a part fails. Requests end first, then callbacks, then the node.
+func (s *Service) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopComponents()
+	var backend, frontend sync.WaitGroup
+	var errs [5]error
+	backend.Go(onHangup(components, s.Log, s.healthMetrics.recordingFailure(s.reload)))
+	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
+	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
+	backend.Go(func() { errs[4] = s.eraser.Run(components); stop() })
+	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
+	frontend.Go(func() { errs[3] = serveAdminHTTP(ctx, s.adminListener, s.adminHandler()); stop() })
+	backend.Go(func() { s.maintainStore(components) })
+	frontend.Wait()
+	stopComponents()
+	backend.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// adminHandler serves the operator's own listener.
+func (s *Service) adminHandler() http.Handler {
+	listener := api.AdminListener{Log: s.Log, Metrics: s.Registry, Config: func() any { return s.shown }, Server: s.server}
+	if s.node.Prober != nil {
+		listener.Probes = s.node.Prober.Recent()
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", listener.Handler())
+	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
+	coverageRoutes(mux)
+	mux.HandleFunc("GET /debug/owner", s.showOwner)
+	return mux
+}
+
+// maintainStore flushes lazy writes each minute, and deletes expired entries each hour.
+func (s *Service) maintainStore(ctx context.Context) {
+	minute, hour := time.NewTicker(time.Minute), time.NewTicker(time.Hour)
+	defer minute.Stop()
+	defer hour.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			if err = s.node.Store.WriteLastUsed(); err != nil {
+				s.Log.Error("last use of keys not written", "error", err)
+			}
+			return
+		case <-minute.C:
+			err = s.node.Store.WriteLastUsed()
+		case now := <-hour.C: // expired windows, stored answers, sessions and receipts
+			for _, sweep := range []func(time.Time) (int, error){s.node.Store.SweepWindows, s.node.Store.SweepAnswers, s.node.Store.SweepSessions, s.node.Store.SweepErasures} {
+				_, failed := sweep(now)
+				err = errors.Join(err, failed)
+			}
+		}
+		if err != nil {
+			s.Log.Error("housekeeping of the store", "error", err)
+		}
+	}
+}
+
+// Close closes what Open opened. Run must have returned.
+func (s *Service) Close() error {
+	errs := []error{closeListeners(s.publicListener, s.adminListener)}
+	if s.node != nil {
+		errs = append(errs, s.node.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// showOwner answers which node owns the domain or address in the query parameter "of".
+func (s *Service) showOwner(w http.ResponseWriter, r *http.Request) {
+	owner, err := s.node.ownerOf(r.Context(), r.URL.Query().Get("of"))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		writeJSON(w, map[string]string{"detail": err.Error()})
+		return
+	}
+	writeJSON(w, map[string]string{"owner": owner})
+}

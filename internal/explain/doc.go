@@ -1,0 +1,7 @@
+// Package explain has the commands that say what an address is, what a reply means, and where the mail of a domain goes.
+//
+// Invariants:
+//  1. An explanation is that of the packages that decide: the same parsing, classification, verdict and routing as in a verification.
+//  2. No mail server is contacted. Only a route asks the DNS, and with --admin a coordinator.
+//  3. Each line of input gives one JSON line, or an error with the line's number; bad lines fail the command at its end.
+package explain

@@ -1,0 +1,44 @@
+package explain
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/internal/console"
+	"probity/internal/nodeflags"
+)
+
+// TestExplainRouteSaysWhyARouteIsNotProbed: a provider with probe = on may still not be probed.
+func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
+	configured := routeCmd{Probing: nodeflags.Probing{MailFrom: "probe@us.example", Egress: []nodeflags.Egress{"192.0.2.1=mx.us.example"}}}
+	unconfigured := routeCmd{}
+	known := func(p engine.Provider) engine.Route { return engine.Route{Fact: engine.FactMX, Provider: &p} }
+	for _, c := range []struct {
+		cmd   routeCmd
+		route engine.Route
+		want  string
+	}{
+		{configured, known(engine.Provider{Probe: true}), "yes"},
+		{configured, known(engine.Provider{}), "no: the provider table says probe = off"},
+		{configured, known(engine.Provider{Probe: true, AcceptAll: true}), "no: it accepts anything"},
+		{configured, engine.Route{Fact: engine.FactServFail, Provider: &engine.Provider{Probe: true}}, "no: DNS says servfail"},
+		{configured, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}}, "no: DNS says null_mx"},
+		{unconfigured, known(engine.Provider{Probe: true}), "no: public mail servers are asked with --egress and --mail-from only"},
+		{routeCmd{Admin: "127.0.0.1:9090"}, known(engine.Provider{Probe: true}), "yes"},
+		{routeCmd{Probing: nodeflags.Probing{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
+	} {
+		why := c.cmd.whyNotAsked(&c.route)
+		facts := routeFacts{Asked: why == "", WhyNot: why, Owner: "n1/192.0.2.1"}
+		var out bytes.Buffer
+		require.NoError(t, printRoute(&console.IO{Out: &out}, &facts))
+		require.Regexp(t, `(?m)^asked at all +`+c.want, out.String())
+		from := "would be asked from"
+		if facts.Asked {
+			from = "asked from"
+		}
+		require.Regexp(t, `(?m)^`+from+` +n1/192.0.2.1$`, out.String())
+	}
+}

@@ -1,0 +1,148 @@
+package nodeflags
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"probity/engine"
+	"probity/engine/smtp"
+	"probity/internal/console"
+)
+
+// Probing are the flags of every command that queries the DNS or probes mail servers.
+type Probing struct {
+	DNS                 []ResolverAddr  `name:"dns" help:"Recursive resolvers, HOST:PORT,...; default: the system's." placeholder:"HOST:PORT"`
+	SMTPPort            uint16          `name:"smtp-port" help:"The port of mail servers." default:"25"`
+	Egress              []Egress        `help:"An identity to ask from: LOCAL[/PUBLIC]=EHLO-NAME[,socks5=[USER:PASSWORD@]HOST:PORT]; repeatable. LOCAL may be empty. IPv6 targets need an IPv6 one." placeholder:"LOCAL[/PUBLIC]=NAME" sep:"none"`
+	Warm                bool            `help:"Skip the warm-up of new sources (a tenth of each budget on the first day, doubled daily). verify remembers no source and always skips it."`
+	MailFrom            string          `help:"Our reverse-path in MAIL FROM: an address of a mailbox that exists." placeholder:"ADDRESS"`
+	RetrySchedule       []time.Duration `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
+	Providers           string          `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
+	RespectTerms        bool            `env:"PROBITY_RESPECT_TERMS" help:"Leave receivers alone whose own terms forbid to verify addresses: UNKNOWN, smtp_not_checked. doctor lists them."`
+	Concurrency         int             `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
+	AllowPrivateTargets bool            `help:"Connect to mail servers on private, loopback or link-local addresses too."`
+	SOCKS5              Proxy           `name:"socks5" env:"PROBITY_SOCKS5" help:"Connect through this SOCKS5 proxy. Others on this machine can read a password on the command line: give it by the variable or the configuration file." placeholder:"[USER:PASSWORD@]HOST:PORT"`
+}
+
+// Validate is called by the parser.
+func (f *Probing) Validate() error {
+	if f.MailFrom != "" {
+		if _, err := engine.Parse(f.MailFrom); err != nil {
+			return fmt.Errorf("--mail-from %q: %w", f.MailFrom, err)
+		}
+	}
+	if f.Concurrency < 0 {
+		return fmt.Errorf("--concurrency %d: give the number of sessions, or leave it out", f.Concurrency)
+	}
+	for _, d := range f.RetrySchedule {
+		if d <= 0 {
+			return fmt.Errorf("--retry-schedule: a wait of %s is none", d)
+		}
+	}
+	if f.SMTPPort == 0 {
+		return errors.New("--smtp-port 0: give the port that mail servers listen at, 25 on the internet")
+	}
+	sources := map[string]bool{}
+	for _, e := range f.Egress {
+		id, err := e.Parse()
+		if err != nil {
+			return err
+		}
+		name := id.Name()
+		if sources[name] {
+			return fmt.Errorf("--egress: %s is given twice; give each source once", name)
+		}
+		sources[name] = true
+	}
+	_, err := f.proxy()
+	return err
+}
+
+// proxy is the proxy of --socks5; zero without it.
+func (f *Probing) proxy() (smtp.Proxy, error) {
+	if f.SOCKS5 == "" {
+		return smtp.Proxy{}, nil
+	}
+	p, err := smtp.ParseProxy(string(f.SOCKS5))
+	if err != nil {
+		return p, fmt.Errorf("%w: --socks5: %w", console.ErrUsage, err)
+	}
+	return p, nil
+}
+
+// ResolverAddr is one --dns.
+type ResolverAddr struct{ netip.AddrPort }
+
+// UnmarshalText is called by the parser. The system resolves a name.
+func (r *ResolverAddr) UnmarshalText(text []byte) error {
+	a, err := net.ResolveUDPAddr("udp", string(text))
+	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
+		return fmt.Errorf("%q: %w; write an address instead of the name", text, err)
+	}
+	if err != nil || a.IP == nil || a.Port == 0 {
+		return fmt.Errorf("%q is no resolver; write HOST:PORT, e.g. 192.0.2.53:53", text)
+	}
+	at := a.AddrPort()
+	r.AddrPort = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	return nil
+}
+
+// Table is the shipped provider table with the operator's overrides.
+func (f *Probing) Table() (*engine.Table, error) {
+	table := engine.DefaultTable()
+	if f.Providers != "" {
+		data, err := os.ReadFile(f.Providers)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --providers: %v", console.ErrUsage, err)
+		}
+		if table, err = table.Override(data); err != nil {
+			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", console.ErrUsage, f.Providers, err)
+		}
+	}
+	if len(f.RetrySchedule) > 0 {
+		words := make([]string, len(f.RetrySchedule))
+		for i, d := range f.RetrySchedule {
+			words[i] = strconv.Quote(d.String())
+		}
+		var err error
+		if table, err = table.Override([]byte("retry_schedule = [" + strings.Join(words, ", ") + "]")); err != nil {
+			return nil, err
+		}
+	}
+	if f.RespectTerms {
+		return table.RespectTerms()
+	}
+	return table, nil
+}
+
+// servers are the recursive resolvers: those of --dns, else those of resolv.conf.
+func (f *Probing) servers() ([]netip.AddrPort, error) {
+	var servers []netip.AddrPort
+	for _, r := range f.DNS {
+		servers = append(servers, r.AddrPort)
+	}
+	if len(servers) > 0 {
+		return servers, nil
+	}
+	conf, err := dns.ClientConfigFromFile("/etc/resolv.conf")
+	if err != nil {
+		return nil, fmt.Errorf("no resolver: %w; name one with --dns HOST:PORT", err)
+	}
+	for _, s := range conf.Servers {
+		if a, err := netip.ParseAddr(s); err == nil {
+			servers = append(servers, netip.AddrPortFrom(a, 53))
+		}
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("%w: the system names no resolver; name one with --dns HOST:PORT", console.ErrUsage)
+	}
+	return servers, nil
+}

@@ -1,0 +1,217 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator/csvfile"
+	"probity/coordinator/ingest"
+	"probity/coordinator/results"
+	"probity/internal/app"
+	"probity/internal/console"
+	"probity/internal/datafolder"
+	"probity/internal/progress"
+	"probity/internal/safefile"
+	"probity/store"
+)
+
+// progressFolder is appended to the name of a result file. That folder holds the progress until the result is complete.
+const progressFolder = ".progress"
+
+// resultFormOf returns the form of a result file by its extension.
+func resultFormOf(path string) (results.Form, error) {
+	for _, f := range []struct {
+		ending string
+		form   results.Form
+	}{
+		{".csv", results.Form{Format: results.CSV, Compress: results.None}},
+		{".csv.gz", results.Form{Format: results.CSV, Compress: results.Gzip}},
+		{".csv.zst", results.Form{Format: results.CSV, Compress: results.Zstd}},
+		{".jsonl", results.Form{Format: results.JSONL, Compress: results.None}},
+		{".jsonl.gz", results.Form{Format: results.JSONL, Compress: results.Gzip}},
+		{".jsonl.zst", results.Form{Format: results.JSONL, Compress: results.Zstd}},
+	} {
+		if strings.HasSuffix(strings.ToLower(path), f.ending) {
+			return f.form, nil
+		}
+	}
+	return results.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", console.ErrUsage, path)
+}
+
+// verifyList verifies a list into a file, or onto standard output.
+func (c *Command) verifyList(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
+	if c.Output == "" {
+		return c.verifyToStdout(ctx, con, log, file)
+	}
+	form, err := resultFormOf(c.Output)
+	if err != nil {
+		return err
+	}
+	dir := c.Output + progressFolder
+	if err := datafolder.RestrictOwn(dir); err != nil {
+		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
+	}
+	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
+	return l.verify(ctx, func(n *app.Node, job string) error {
+		return safefile.Write(c.Output, func(w io.Writer) error {
+			return n.Coordinator.Results(context.WithoutCancel(ctx), job, results.Filter{Form: form}, w)
+		})
+	})
+}
+
+// sameFile reports that two names are one file.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// verifyToStdout keeps its progress in a temporary folder.
+func (c *Command) verifyToStdout(ctx context.Context, con *console.IO, log *slog.Logger, file string) error {
+	dir, err := os.MkdirTemp("", "probity-*")
+	if err != nil {
+		return err
+	}
+	form := results.Form{Format: results.CSV, Compress: results.None}
+	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
+	err = l.verify(ctx, func(n *app.Node, job string) error {
+		return n.Coordinator.Results(ctx, job, results.Filter{Form: form}, con.Out)
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// listJob is one list that is being verified.
+type listJob struct {
+	*Command
+	con  *console.IO
+	log  *slog.Logger
+	file string
+	dir  string // of its progress
+	form results.Form
+}
+
+// verify verifies the list, and removes the progress folder after the result is written.
+func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string) error) error {
+	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form})
+	if err != nil {
+		return err
+	}
+	var ended *store.Job
+	err = n.RunWhile(ctx, func(ctx context.Context) error {
+		job, err := l.findOrAcceptJob(ctx, n)
+		if err != nil {
+			return err
+		}
+		if ended, err = progress.New(l.con).Follow(ctx, n.Coordinator, job.ID); err != nil {
+			return err
+		}
+		if ended.State != store.JobCompleted {
+			return fmt.Errorf("%s: %s %s", l.file, ended.State, ended.Error)
+		}
+		return writeResult(n, job.ID)
+	})
+	if err = errors.Join(err, n.Close()); err != nil {
+		if _, refused := errors.AsType[*badListError](err); refused {
+			return errors.Join(err, os.RemoveAll(l.dir))
+		}
+		if ctx.Err() != nil && l.Output != "" {
+			fmt.Fprintf(l.con.Err, "interrupted; what is known is in %s, the same command goes on from there\n", l.dir)
+		}
+		return err
+	}
+	if err := os.RemoveAll(l.dir); err != nil {
+		return err
+	}
+	return progress.PrintSummary(l.con, ended, l.Output)
+}
+
+// findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list; else a new one.
+func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job, error) {
+	jobs, _, err := n.Coordinator.Jobs("", "", 1, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(jobs) == 0 {
+		return l.acceptList(ctx, n)
+	}
+	sum, err := fileSHA256(l.file)
+	if err != nil {
+		return nil, err
+	}
+	if jobs[0].Name != sum {
+		return nil, fmt.Errorf("%s%s holds the progress of another list or of other options; finish that one, name another -o, or delete that folder", l.Output, progressFolder)
+	}
+	fmt.Fprintf(l.con.Err, "going on with %s where it stopped\n", l.file)
+	return jobs[0], nil
+}
+
+// acceptList reads and checks the whole list, and makes it a job named after its content.
+func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, error) {
+	in := l.con.In
+	if l.file != "-" {
+		f, err := os.Open(l.file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	hash := sha256.New()
+	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, hash), Options: ingest.Options{
+		Filename: filepath.Base(l.file), Column: l.Column, NoHeader: l.NoHead, MaxAge: l.MaxAge, NoSMTP: l.NoSMTP, MaxHours: ingest.MaxHours,
+		Parts: func(j *store.Job) []store.Part {
+			j.Name = hex.EncodeToString(hash.Sum(nil))
+			return nil
+		}}})
+	return job, ListError(l.file, err)
+}
+
+// ListError is an error of receiving a list, in the words of the command line.
+func ListError(file string, err error) error {
+	if bad, ok := errors.AsType[*csvfile.Error](err); ok {
+		return &badListError{file: file, cause: bad}
+	}
+	return err
+}
+
+// badListError is a list that cannot be verified as it is; it leaves nothing behind.
+type badListError struct {
+	file  string
+	cause *csvfile.Error
+}
+
+// Error names options as the command line does: the API's email_column and has_header are flags here.
+func (r *badListError) Error() string {
+	words := strings.NewReplacer("email_column=", "--column ", "email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header")
+	return r.file + ": " + words.Replace(r.cause.Error())
+}
+
+// fileSHA256 is the SHA-256 of a file, in hexadecimal.
+func fileSHA256(file string) (string, error) {
+	if file == "-" {
+		return "", errors.New("a list on standard input cannot be resumed: it may be another list; give it as a file")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

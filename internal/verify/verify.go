@@ -1,0 +1,225 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/coordinator"
+	"probity/coordinator/results"
+	"probity/engine"
+	"probity/internal/app"
+	"probity/internal/console"
+	"probity/internal/memlimit"
+	"probity/internal/nodeflags"
+)
+
+// Command verifies addresses or a list.
+type Command struct {
+	nodeflags.Probing
+	nodeflags.ListChanges
+	Targets []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
+	Output  string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
+	Force   bool          `help:"A list: write over a result file that is already there."`
+	JSON    bool          `name:"json" help:"Addresses: one JSON object a line."`
+	Details bool          `help:"Addresses: the details of each verdict, with --json."`
+	Timeout time.Duration `help:"Timeout for each address." default:"30s"`
+	MaxAge  time.Duration `help:"The oldest cached answer that will do; 0 forces a fresh probe." default:"168h"`
+	NoSMTP  bool          `name:"no-smtp" help:"Connect to no mail server."`
+	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
+	NoHead  bool          `name:"no-header" help:"The list has no header; needs --column with an index."`
+}
+
+// Run verifies addresses or a list.
+func (c *Command) Run(ctx context.Context, con *console.IO) error {
+	memlimit.Adjust(ctx, memoryLimit)
+	log := con.Log()
+	c.Warm = true // the age of a source is not known here
+	file, isList := c.listTarget()
+	var err error
+	if isList {
+		err = c.checkListTarget(file)
+	} else {
+		err = c.checkAddressTargets()
+	}
+	if err != nil {
+		return err
+	}
+	if !c.NoSMTP && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
+		fmt.Fprintln(con.Err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
+	}
+	if isList {
+		return c.verifyList(ctx, con, log, file)
+	}
+	return c.verifyAddresses(ctx, con, log)
+}
+
+// memoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. Memory use stays
+// well below it for any length of list. Distant hosts keep more rows in flight, so that a lower limit would cost processor time.
+const memoryLimit = 300 << 20
+
+// listTarget reports that the one target is a list: standard input, or a file that exists and is not an address.
+func (c *Command) listTarget() (string, bool) {
+	if len(c.Targets) != 1 {
+		return "", false
+	}
+	t := c.Targets[0]
+	if t == "-" {
+		return t, true
+	}
+	info, err := os.Stat(t)
+	return t, err == nil && info.Mode().IsRegular() || !strings.Contains(t, "@")
+}
+
+// Validate is called by the parser.
+func (c *Command) Validate() error {
+	if c.Timeout <= 0 || c.MaxAge < 0 {
+		return errors.New("--timeout must be above zero, and --max-age not below it")
+	}
+	if c.Details && !c.JSON {
+		return errors.New("--details are shown as JSON: give --json with it")
+	}
+	return c.Probing.Validate()
+}
+
+// checkAddressTargets refuses flags that are for lists, and lists among addresses.
+func (c *Command) checkAddressTargets() error {
+	if c.Output != "" {
+		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", console.ErrUsage)
+	}
+	for _, t := range c.Targets {
+		if info, err := os.Stat(t); t == "-" || err == nil && !info.IsDir() {
+			return fmt.Errorf("%w: %s is a list; give it alone, or give addresses only", console.ErrUsage, t)
+		}
+	}
+	return nil
+}
+
+// checkListTarget refuses a list that cannot be read, and a result that cannot be written, before any work is done. A result is written
+// over only if an interrupted run continues, or with --force.
+func (c *Command) checkListTarget(file string) error {
+	if err := checkListFile(file); err != nil {
+		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
+	}
+	if c.Output == "" {
+		return nil
+	}
+	if _, err := resultFormOf(c.Output); err != nil {
+		return err
+	}
+	if info, err := os.Stat(filepath.Dir(c.Output)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", console.ErrUsage, c.Output)
+	}
+	if sameFile(file, c.Output) {
+		return fmt.Errorf("%w: --output %s is the list itself; name another file", console.ErrUsage, c.Output)
+	}
+	there, err := os.Lstat(c.Output)
+	if err != nil {
+		return nil // the error shows again when the file is written
+	}
+	if there.IsDir() {
+		return fmt.Errorf("%w: --output %s is a folder; name a file", console.ErrUsage, c.Output)
+	}
+	if _, err := os.Stat(c.Output + progressFolder); c.Force || err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", console.ErrUsage, c.Output)
+}
+
+// checkListFile refuses a name that is not a readable file.
+func checkListFile(file string) error {
+	if file == "-" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s is no address, as it has no \"@\", and there is no such file", console.Printable(file))
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder", console.Printable(file))
+	}
+	return nil
+}
+
+// maxConcurrent bounds how many addresses of one command line are verified at a time.
+const maxConcurrent = 64
+
+// verifyAddresses prints the answers in the order of the targets.
+func (c *Command) verifyAddresses(ctx context.Context, con *console.IO, log *slog.Logger) error {
+	n, err := app.OpenNode(&c.Probing, app.NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: log, Warn: con.WarnLog(), Lists: c.ListChanges})
+	if err != nil {
+		return err
+	}
+	answers := make([]results.Single, len(c.Targets))
+	err = n.RunWhile(ctx, func(ctx context.Context) error {
+		errs := make([]error, len(c.Targets))
+		slots := make(chan struct{}, maxConcurrent)
+		for i := range c.Targets {
+			slots <- struct{}{}
+			go func() {
+				defer func() { <-slots }()
+				answers[i], errs[i] = c.verifyOne(ctx, n, c.Targets[i])
+			}()
+		}
+		for range maxConcurrent {
+			slots <- struct{}{}
+		}
+		return errors.Join(errs...)
+	})
+	if err = errors.Join(err, n.Close()); err != nil {
+		return err
+	}
+	if c.JSON {
+		now := time.Now()
+		for i := range answers {
+			if _, err := con.Out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return printTable(con, answers)
+}
+
+func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (results.Single, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	began := time.Now()
+	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: c.MaxAge})
+	if err != nil {
+		return results.Single{}, fmt.Errorf("%s: %w", email, err)
+	}
+	return results.Single{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion, Node: a.Node,
+		Took: time.Since(began), Details: c.Details}, nil
+}
+
+func printTable(con *console.IO, answers []results.Single) error {
+	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE")
+	now := time.Now()
+	for i := range answers {
+		a := &answers[i]
+		v := &a.Verdict
+		reason := v.Reason.String()
+		if a.DidYouMean != "" {
+			reason = strings.TrimSpace(reason + " (did you mean " + a.DidYouMean + "?)")
+		}
+		host := v.Details.Host
+		if host == "" && len(v.MX) > 0 {
+			host = v.MX[0]
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, engine.Score(v, now), console.Printable(a.Email), console.OrDash(reason), console.OrDash(v.ProviderName), console.OrDash(host), v.Rule)
+	}
+	return w.Flush()
+}

@@ -53,7 +53,7 @@ var importRules = map[string][]string{
 	"coordinator/fleet":     {"engine", "coordinator/cluster", "coordinator/shard", "internal/wholefile", "prober/wire", "prober/wire/stream", "prober/wire/timing"},
 	"internal/memlimit":     {},
 	"internal/loglimit":     {},
-	"internal/measured":     {"bench/baseline", "engine/..."},
+	"internal/measured":     {"bench", "bench/baseline", "engine/..."},
 	"internal/certs":        {"internal/console", "internal/safefile"},
 	"internal/tlsfront":     {"internal/console"},
 	"internal/safefile":     {},

@@ -114,21 +114,3 @@ func (f *Fleet) restoreNodes(now time.Time) bool {
 	f.usage.restore(ids, now.Add(f.cfg.Table().Scaled(time.Hour)))
 	return len(nodes) > 0
 }
-
-// isRemembered reports a node that had a share when this process started, or has one.
-func (f *Fleet) isRemembered(node string) bool {
-	return slices.ContainsFunc(f.remembered, func(n rememberedNode) bool { return n.Name == node })
-}
-
-// saveNodes writes which nodes have a share, if that has changed.
-func (f *Fleet) saveNodes(view *cluster.View) {
-	nodes := nodesWithShare(view)
-	if f.cfg.Disk == nil || slices.EqualFunc(nodes, f.remembered, rememberedNode.equal) {
-		return
-	}
-	if err := writeNodes(f.cfg.Disk, f.cfg.Dir, nodes); err != nil {
-		f.cfg.Log.Error("membership not saved; next attempt at the next change", "error", err)
-		return
-	}
-	f.remembered = nodes
-}

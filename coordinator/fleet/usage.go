@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -94,19 +95,14 @@ func (s *clusterUsage) usedByOthers(route *engine.Route, except string, now time
 			e.Left = max(e.Left, left)
 		}
 	}
-	if limit := route.Provider.Limits.RefusalsPerHour; limit > 0 && s.formerUnreported(route, except, now) {
-		e.Used, e.Left = e.Used+limit, max(e.Left, s.expiresAt.Sub(now))
+	limit := route.Provider.Limits.RefusalsPerHour
+	if limit == 0 || s.previous == nil || len(s.unreported) == 0 || !now.Before(s.expiresAt) {
+		return e
+	}
+	if id, ok := s.previous.Owner(shard.Route(route.Key)); ok && id.Name != except && s.unreported[id.Name] {
+		e.Used, e.Left = e.Used+limit, max(e.Left, s.expiresAt.Sub(now)) // its owner has not reported since this coordinator started
 	}
 	return e
-}
-
-// formerUnreported reports a route whose previous owner has not reported since this coordinator started. The mutex is held.
-func (s *clusterUsage) formerUnreported(route *engine.Route, except string, now time.Time) bool {
-	if s.previous == nil || len(s.unreported) == 0 || !now.Before(s.expiresAt) {
-		return false
-	}
-	id, ok := s.previous.Owner(shard.Route(route.Key))
-	return ok && id.Name != except && s.unreported[id.Name]
 }
 
 // restore notes which identities had a share when the process before this one ended, and until when that matters.
@@ -128,51 +124,9 @@ func (s *clusterUsage) expire(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, of := range s.routes {
-		kept := of[:0]
-		for _, one := range of {
-			if now.Sub(one.at) < time.Hour {
-				kept = append(kept, one)
-			}
-		}
-		if s.routes[id] = kept; len(kept) == 0 {
+		of = slices.DeleteFunc(of, func(one sourceUsage) bool { return now.Sub(one.at) >= time.Hour })
+		if s.routes[id] = of; len(of) == 0 {
 			delete(s.routes, id)
 		}
 	}
-}
-
-// updateUsage takes the budget usage from the statuses of live nodes.
-func (f *Fleet) updateUsage(now time.Time) {
-	for _, m := range f.allMembers() {
-		if m.client.State().Live {
-			f.usage.update(m.client.Status(), now)
-		}
-	}
-	f.usage.expire(now)
-}
-
-// countLostRows counts the rows of narrow routes that a lost node has not answered as used.
-func (f *Fleet) countLostRows(p *part, returned []wire.Result) {
-	lost := make(map[uint32]bool, len(returned))
-	for i := range returned {
-		lost[returned[i].Row] = true
-	}
-	now := time.Now()
-	for i := range p.batch.Rows {
-		row := &p.batch.Rows[i]
-		if lost[row.Number] && !row.Route.Provider.Shared() {
-			f.usage.addUnanswered(row.Route, p.owner.identity, now)
-		}
-	}
-}
-
-// addToBatch puts what others have used of a narrow route into the batch that carries its rows.
-func (s *clusterUsage) addToBatch(b *wire.Batch, route *engine.Route, now time.Time) {
-	e := s.usedByOthers(route, b.Egress, now)
-	if e.Used == 0 {
-		return
-	}
-	if b.UsedByOthers == nil {
-		b.UsedByOthers = map[string]wire.UsedByOthers{}
-	}
-	b.UsedByOthers[route.Key] = e
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"probity/engine"
@@ -40,7 +41,9 @@ func (t *Tally) Plan(sources int) Plan {
 	sources = min(max(1, sources), MaxSources)
 	p := Plan{Sources: sources, Asked: t.asked, Receivers: make([]Receiver, 0, len(t.receivers))}
 	for _, r := range t.receivers {
-		p.Receivers = append(p.Receivers, r.plan(sources))
+		b := r.minTime(sources)
+		p.Receivers = append(p.Receivers, Receiver{Route: r.key, Provider: r.provider.Name, Kind: r.provider.Kind,
+			Sources: r.provider.Sources(sources), Due: r.total, MinTime: b.span, Limit: b.limit, Budget: b.budget})
 	}
 	slices.SortFunc(p.Receivers, func(a, b Receiver) int {
 		return cmp.Or(cmp.Compare(b.MinTime, a.MinTime), cmp.Compare(b.Due.Refused, a.Due.Refused), cmp.Compare(a.Route, b.Route))
@@ -49,24 +52,10 @@ func (t *Tally) Plan(sources int) Plan {
 		p.MinTime = p.Receivers[0].MinTime
 	}
 	p.Receivers = slices.Clone(p.Receivers[:min(maxReceivers, len(p.Receivers))])
-	p.MoreToHalve = t.moreToHalve(sources, p.MinTime/2)
+	if goal := p.MinTime / 2; goal > 0 && t.slowest(MaxSources) <= goal {
+		p.MoreToHalve = sort.Search(MaxSources-sources, func(more int) bool { return t.slowest(sources+more) <= goal })
+	}
 	return p
-}
-
-// moreToHalve is how many more sources reduce the time to goal; 0 if no number does.
-func (t *Tally) moreToHalve(sources int, goal time.Duration) int {
-	if goal == 0 || t.slowest(MaxSources) > goal {
-		return 0
-	}
-	low, high := sources, MaxSources // too few, and enough
-	for high-low > 1 {
-		if middle := (low + high) / 2; t.slowest(middle) > goal {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return high - sources
 }
 
 // slowest is the least time from so many sources.
@@ -77,12 +66,6 @@ func (t *Tally) slowest(sources int) (most time.Duration) {
 	return most
 }
 
-func (r *receiver) plan(sources int) Receiver {
-	b := r.minTime(sources)
-	return Receiver{Route: r.key, Provider: r.provider.Name, Kind: r.provider.Kind, Sources: r.provider.Sources(sources), Due: r.total,
-		MinTime: b.span, Limit: b.limit, Budget: b.budget}
-}
-
 // binding is the limit that takes the longest time, and that time.
 type binding struct {
 	span   time.Duration
@@ -90,9 +73,11 @@ type binding struct {
 	budget int
 }
 
-// minTime is the least time of the receiver with so many sources.
+// minTime is the least time of the receiver with so many sources: that of its busiest source, at best. That one has an even part,
+// but never less than the largest load that cannot be split.
 func (r *receiver) minTime(sources int) binding {
-	return minTimeOf(&r.provider.Limits, r.busiest(sources))
+	n := float64(r.provider.Sources(sources))
+	return minTimeOf(&r.provider.Limits, Load{r.total.Recipients / n, r.total.Refused / n}.max(r.largest))
 }
 
 // minTimeOf is the least time in which one source can do a load.
@@ -107,19 +92,15 @@ func minTimeOf(l *engine.Limits, due Load) (most binding) {
 		{"recipients_per_minute", due.Recipients, l.RecipientsPerMinute, time.Minute},
 		{"connections_per_minute", connections(l, due), l.ConnectionsPerMinute, time.Minute},
 	} {
-		if span := windows(b.due, b.budget) * b.window; span > most.span {
+		if b.budget == 0 || b.due <= 0 {
+			continue
+		}
+		// So many windows must pass until the budget allows the last event.
+		if span := time.Duration(ceil(b.due/float64(b.budget))-1) * b.window; span > most.span {
 			most = binding{span, b.limit, b.budget}
 		}
 	}
 	return most
-}
-
-// windows is how many windows must pass until a budget allows the last of so many events.
-func windows(due float64, budget int) time.Duration {
-	if budget == 0 || due <= 0 {
-		return 0
-	}
-	return time.Duration(ceil(due/float64(budget)) - 1)
 }
 
 // connections is how many connections a load needs at least.

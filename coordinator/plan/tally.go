@@ -43,7 +43,18 @@ func (t *Tally) Add(route *engine.Route, domain string, due Load) bool {
 	if !route.Fact.Routable() || !p.Probe || p.AcceptAll {
 		return false
 	}
-	t.add(route.Key, p, domain, due)
+	if t.receivers == nil {
+		t.receivers = map[string]*receiver{}
+	}
+	r := t.receivers[route.Key]
+	if r == nil {
+		r = &receiver{key: route.Key, provider: p}
+		t.receivers[route.Key] = r
+	}
+	r.total, t.asked = r.total.plus(due), t.asked.plus(due)
+	if p.Kind != engine.KindWide || !slices.Contains(p.ByAddress, domain) { // all addresses of the domain go to one source
+		r.largest = r.largest.max(due)
+	}
 	return true
 }
 
@@ -56,19 +67,4 @@ func (t *Tally) AddUnrouted(table *engine.Table, domain string, due Load) bool {
 		}
 	}
 	return t.Add(&engine.Route{Fact: engine.FactMX, Key: domain, Provider: table.Unknown}, domain, due)
-}
-
-func (t *Tally) add(key string, p *engine.Provider, domain string, due Load) {
-	if t.receivers == nil {
-		t.receivers = map[string]*receiver{}
-	}
-	r := t.receivers[key]
-	if r == nil {
-		r = &receiver{key: key, provider: p}
-		t.receivers[key] = r
-	}
-	r.total, t.asked = r.total.plus(due), t.asked.plus(due)
-	if !spreadsAddresses(p, domain) {
-		r.largest = r.largest.max(due)
-	}
 }

@@ -2,6 +2,7 @@ package csvfile
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,12 @@ func (r *Reader) readPreamble(o Options) error {
 		r.pending = r.pending[:copy(r.pending, r.pending[len(bom):])]
 	}
 	candidates := delimiters
-	if d := r.sepLine(); d != 0 {
-		candidates = string(d)
+	// Spreadsheets write a leading line sep=; with the delimiter.
+	line := r.pending[:indexFrom(r.pending, 0, '\n')]
+	sep := bytes.TrimSuffix(line, []byte{'\r'})
+	if len(sep) == 5 && strings.EqualFold(string(sep[:4]), "sep=") && strings.IndexByte(delimiters, sep[4]) >= 0 {
+		candidates = string(sep[4:])
+		r.takePreamble(min(len(line)+1, len(r.pending)))
 	}
 	if len(r.pending) == 0 {
 		return refuse(Unacceptable, 0, "the file is empty; send a header line with a column named email, and a line for each address")
@@ -35,6 +40,12 @@ func (r *Reader) readPreamble(o Options) error {
 		return err
 	}
 	d := &r.dialect
+	if len(rec.cells) > MaxColumns {
+		return refuse(TooLarge, r.line, "the file has %d columns; at most %d are accepted", len(rec.cells), MaxColumns)
+	}
+	if !o.NoHeader && isAddress(rec.cells[d.Column]) {
+		return refuse(Unacceptable, r.line, "the header of the e-mail column is itself an address: if the file has no header line, say so with has_header=false")
+	}
 	d.HasHeader, d.Header, d.Widest = !o.NoHeader, len(rec.cells), len(rec.cells)
 	d.CRLF = bytes.HasSuffix(r.pending[:rec.next], []byte("\r\n"))
 	if d.HasHeader {
@@ -42,18 +53,6 @@ func (r *Reader) readPreamble(o Options) error {
 		r.takePreamble(rec.next)
 	}
 	return nil
-}
-
-// sepLine takes a leading "sep=;" line, as spreadsheets write it, and returns its delimiter; 0 if there is none.
-func (r *Reader) sepLine() byte {
-	line := r.pending[:indexFrom(r.pending, 0, '\n')]
-	text := bytes.TrimSuffix(line, []byte{'\r'})
-	if len(text) != 5 || !strings.EqualFold(string(text[:4]), "sep=") || strings.IndexByte(delimiters, text[4]) < 0 {
-		return 0
-	}
-	d := text[4]
-	r.takePreamble(min(len(line)+1, len(r.pending)))
-	return d
 }
 
 // takePreamble moves n pending bytes to the preamble.
@@ -85,24 +84,11 @@ func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 		for i, rec := range seen {
 			if col, ok := findColumn(rec.cells, o, minCells); ok {
 				r.dialect.Delimiter, r.dialect.Column = candidates[i], col
-				return rec, r.checkHeader(rec, o)
+				return rec, nil
 			}
 		}
 	}
 	return record{}, noColumn(seen, candidates, o)
-}
-
-func (r *Reader) checkHeader(rec record, o Options) error {
-	if len(rec.cells) > MaxColumns {
-		return refuse(TooLarge, r.line, "the file has %d columns; at most %d are accepted", len(rec.cells), MaxColumns)
-	}
-	if o.NoHeader {
-		return nil
-	}
-	if _, err := engine.ParseTrimmed(rec.cells[r.dialect.Column]); err == nil {
-		return refuse(Unacceptable, r.line, "the header of the e-mail column is itself an address: if the file has no header line, say so with has_header=false")
-	}
-	return nil
 }
 
 // firstRecord reads the first record with a delimiter. It reads more of the source until the record is whole.
@@ -144,46 +130,30 @@ func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
 	return rec, done, err
 }
 
-// findColumn finds the e-mail column among the cells of the first record, if it has enough of them.
+// findColumn finds the e-mail column among the cells of the first record. A column by name is the cell with the exact name, else the
+// leftmost that equals it without case and spaces; a column by number must be one of at least minCells.
 func findColumn(cells []string, o Options, minCells int) (int, bool) {
 	if o.NoHeader && o.Column == "" {
-		at := firstAddress(cells)
+		at := slices.IndexFunc(cells, isAddress)
 		return at, at >= 0
 	}
-	name := o.Column
-	if name == "" {
-		name = "email"
-	}
+	name := cmp.Or(o.Column, "email")
 	if !o.NoHeader {
-		if i, ok := findName(cells, name); ok {
-			return i, true
+		at := slices.Index(cells, name)
+		if at < 0 {
+			at = slices.IndexFunc(cells, func(c string) bool { return normalizeName(c) == normalizeName(name) })
+		}
+		if at >= 0 {
+			return at, true
 		}
 	}
 	n, err := strconv.Atoi(name)
 	return n - 1, err == nil && n >= 1 && n <= len(cells) && len(cells) >= minCells
 }
 
-// firstAddress is the index of the leftmost cell that is an address, -1 if there is none.
-func firstAddress(cells []string) int {
-	return slices.IndexFunc(cells, func(c string) bool {
-		_, err := engine.ParseTrimmed(c)
-		return err == nil
-	})
-}
-
-// findName finds the cell with the exact name, else the leftmost that equals it without case and spaces.
-func findName(cells []string, name string) (int, bool) {
-	for i, c := range cells {
-		if c == name {
-			return i, true
-		}
-	}
-	for i, c := range cells {
-		if normalizeName(c) == normalizeName(name) {
-			return i, true
-		}
-	}
-	return 0, false
+func isAddress(cell string) bool {
+	_, err := engine.ParseTrimmed(cell)
+	return err == nil
 }
 
 func normalizeName(s string) string {
@@ -202,7 +172,7 @@ func noColumn(seen []record, candidates string, o Options) error {
 			best = i
 		}
 	}
-	if at := firstAddress(seen[best].cells); at >= 0 && !o.NoHeader {
+	if at := slices.IndexFunc(seen[best].cells, isAddress); at >= 0 && !o.NoHeader {
 		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is no header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
 	}
 	var names []string
@@ -220,9 +190,6 @@ func noColumn(seen []record, candidates string, o Options) error {
 	if o.NoHeader {
 		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, candidates[best])
 	}
-	want := o.Column
-	if want == "" {
-		want = "email"
-	}
-	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column", want, found, candidates[best])
+	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column",
+		cmp.Or(o.Column, "email"), found, candidates[best])
 }

@@ -3,6 +3,7 @@ package csvfile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"unicode/utf8"
@@ -25,16 +26,6 @@ type Limits struct {
 	Bytes     int64 // of the unpacked file: 8 GiB
 }
 
-func (l Limits) orDefault() Limits {
-	if l.Addresses == 0 {
-		l.Addresses = MaxAddresses
-	}
-	if l.Bytes == 0 {
-		l.Bytes = 8 << 30
-	}
-	return l
-}
-
 // Reader reads a file once, block by block, in flat memory.
 type Reader struct {
 	src      io.Reader
@@ -54,30 +45,27 @@ type Reader struct {
 // NewReader starts to read a file: it detects compression, encoding and delimiter, and reads the header.
 // An error that is not an *Error is one of src.
 func NewReader(src io.Reader, o Options) (*Reader, error) {
-	p, err := unpack(bufio.NewReaderSize(src, 64<<10))
+	unpacked, closeSrc, err := unpack(bufio.NewReaderSize(src, 64<<10))
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{closeSrc: p.close, limits: o.Limits.orDefault(), valid: true, line: 1}
-	raw := bufio.NewReaderSize(&limitReader{r: p.r, left: r.limits.Bytes, max: r.limits.Bytes}, 64<<10)
-	if err := r.open(raw, o); err != nil {
-		p.close()
+	limits := Limits{Addresses: cmp.Or(o.Limits.Addresses, MaxAddresses), Bytes: cmp.Or(o.Limits.Bytes, 8<<30)}
+	r := &Reader{closeSrc: closeSrc, limits: limits, valid: true, line: 1}
+	raw := bufio.NewReaderSize(&limitReader{r: unpacked, left: limits.Bytes, max: limits.Bytes}, 64<<10)
+	r.src = raw
+	start, err := raw.Peek(2)
+	if err == nil || errors.Is(err, io.EOF) {
+		if bytes.Equal(start, []byte{0xff, 0xfe}) || bytes.Equal(start, []byte{0xfe, 0xff}) {
+			r.utf16 = true
+			r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+		}
+		err = r.readPreamble(o)
+	}
+	if err != nil {
+		closeSrc()
 		return nil, err
 	}
 	return r, nil
-}
-
-func (r *Reader) open(raw *bufio.Reader, o Options) error {
-	bom, err := raw.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	r.src = raw
-	if bytes.Equal(bom, []byte{0xff, 0xfe}) || bytes.Equal(bom, []byte{0xfe, 0xff}) {
-		r.utf16 = true
-		r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
-	}
-	return r.readPreamble(o)
 }
 
 // Close frees the decompressor. It does not close the source.
@@ -106,35 +94,31 @@ func (r *Reader) Next(b *Block) error {
 	if err := r.fill(BlockBytes); err != nil {
 		return err
 	}
-	for {
+	n := 0 // bytes of the whole rows that are pending
+	for n == 0 {
+		var err error
 		b.Buf = append(b.Buf[:0], r.pending...)
 		b.Rows, b.First, b.Line = b.Rows[:0], uint32(r.rows), r.line
-		n, err := r.dialect.scan(b, r.eof)
-		if err != nil {
+		n, err = r.dialect.scan(b, r.eof)
+		switch {
+		case err != nil:
 			return err
-		}
-		if n > 0 {
-			return r.emit(b, n)
-		}
-		if r.eof {
-			return r.checkEnd()
-		}
-		if len(r.pending) >= MaxRow {
+		case n > 0:
+		case r.eof && r.rows == 0:
+			return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
+		case r.eof:
+			return io.EOF
+		case len(r.pending) >= MaxRow:
 			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
-		}
-		if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
-			return err
+		default:
+			if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
+				return err
+			}
 		}
 	}
-}
-
-// emit moves the first n pending bytes to b, and checks the limits.
-func (r *Reader) emit(b *Block, n int) error {
 	b.Buf = b.Buf[:n]
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
-	if r.valid && !utf8.Valid(b.Buf) {
-		r.valid = false
-	}
+	r.valid = r.valid && utf8.Valid(b.Buf)
 	r.rows += int64(len(b.Rows))
 	r.line += int64(bytes.Count(b.Buf, newline))
 	for i := range b.Rows {
@@ -149,14 +133,6 @@ func (r *Reader) emit(b *Block, n int) error {
 		return refuse(TooLarge, 0, "the file has more than %d rows; send it in parts", MaxRows)
 	}
 	return nil
-}
-
-// checkEnd returns io.EOF, or an error if the file has no rows.
-func (r *Reader) checkEnd() error {
-	if r.rows == 0 {
-		return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
-	}
-	return io.EOF
 }
 
 // fill reads until n bytes are pending or the source ends.

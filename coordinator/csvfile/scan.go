@@ -67,17 +67,8 @@ func indexFrom(buf []byte, pos int, c byte) int {
 
 // plainRow is the row buf[pos:end], which holds no quote.
 func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
-	r := Row{Start: uint32(pos), lineEnd: endLF}
-	if end == len(buf) {
-		r.lineEnd = endNone
-	}
-	if end > pos && buf[end-1] == '\r' {
-		end--
-		if r.lineEnd == endLF {
-			r.lineEnd = endCRLF
-		}
-	}
-	r.End = uint32(end)
+	r := Row{Start: uint32(pos)}
+	end = r.endLine(buf, pos, end)
 	line := buf[pos:end]
 	r.Cells = clampCells(bytes.Count(line, []byte{d.Delimiter}) + 1)
 	from := 0
@@ -96,6 +87,22 @@ func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
 	r.EmailStart = uint32(pos + from)
 	r.EmailEnd = uint32(pos + indexFrom(line, from, d.Delimiter))
 	return r
+}
+
+// endLine sets the row's end, whose line ends at end, and returns it. The unquoted text before it begins at text.
+func (r *Row) endLine(buf []byte, text, end int) int {
+	r.lineEnd = endLF
+	if end == len(buf) {
+		r.lineEnd = endNone
+	}
+	if end > text && buf[end-1] == '\r' {
+		end--
+		if r.lineEnd == endLF {
+			r.lineEnd = endCRLF
+		}
+	}
+	r.End = uint32(end)
+	return end
 }
 
 // clampCells keeps a count within its type; such large counts are refused anyway.
@@ -149,8 +156,11 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		start, quoted := pos, pos < len(s.buf) && s.buf[pos] == '"'
 		if quoted {
 			closed := s.closingQuote(pos + 1)
-			if closed < 0 {
-				return false, s.unclosedQuote(start)
+			if closed < 0 && (s.final || len(s.buf)-start > MaxField) {
+				return false, refuse(Unacceptable, s.linesBefore(start), "unclosed quote (no end within %d KiB): close it, or write \"\" for a quote inside a cell",
+					MaxField>>10)
+			} else if closed < 0 {
+				return false, nil
 			}
 			pos = closed
 		}
@@ -158,16 +168,17 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		for pos < len(s.buf) && s.buf[pos] != s.d.Delimiter && s.buf[pos] != '\n' {
 			pos++
 		}
-		if pos == len(s.buf) && !s.final {
-			return false, s.tooLong(start, pos)
+		if pos-start > MaxField {
+			return false, refuse(Unacceptable, s.linesBefore(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
 		}
-		if err := s.tooLong(start, pos); err != nil {
-			return false, err
+		if pos == len(s.buf) && !s.final {
+			return false, nil
 		}
 		atEnd := pos == len(s.buf) || s.buf[pos] == '\n'
 		cellEnd := pos
 		if atEnd {
-			cellEnd = s.endRow(body, pos)
+			s.next = pos + 1
+			cellEnd = s.result.endLine(s.buf, body, pos)
 		}
 		if s.visit != nil {
 			s.visit(start, cellEnd, quoted)
@@ -186,23 +197,6 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 	}
 }
 
-// endRow sets the row's end at pos and returns the end of its last cell, whose unquoted part begins at body.
-func (s *rowScan) endRow(body, pos int) int {
-	s.next = pos + 1
-	s.result.lineEnd = endLF
-	if pos == len(s.buf) {
-		s.result.lineEnd = endNone
-	}
-	if pos > body && s.buf[pos-1] == '\r' {
-		pos--
-		if s.result.lineEnd == endLF {
-			s.result.lineEnd = endCRLF
-		}
-	}
-	s.result.End = uint32(pos)
-	return pos
-}
-
 // closingQuote is the index after the closing quote of a cell whose text begins at pos, -1 if it is not in the buffer.
 func (s *rowScan) closingQuote(pos int) int {
 	for {
@@ -219,21 +213,6 @@ func (s *rowScan) closingQuote(pos int) int {
 		}
 		pos++
 	}
-}
-
-func (s *rowScan) unclosedQuote(start int) *Error {
-	if !s.final && len(s.buf)-start <= MaxField {
-		return nil
-	}
-	return refuse(Unacceptable, s.linesBefore(start), "unclosed quote (no end within %d KiB): close it, or write \"\" for a quote inside a cell",
-		MaxField>>10)
-}
-
-func (s *rowScan) tooLong(start, pos int) *Error {
-	if pos-start <= MaxField {
-		return nil
-	}
-	return refuse(Unacceptable, s.linesBefore(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
 }
 
 // linesBefore counts the line ends between the row's start and pos.

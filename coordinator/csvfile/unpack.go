@@ -15,40 +15,34 @@ const maxWindow = 32 << 20
 
 const errPackedFormat = "the %s data is damaged or ends early: %v; send the file again"
 
-// unpackedSource reads the decompressed upload.
-type unpackedSource struct {
-	r     io.Reader
-	close func()
-}
-
-// unpack detects compression by the first bytes of src, and decompresses.
-func unpack(src *bufio.Reader) (unpackedSource, error) {
+// unpack detects compression by the first bytes of src, and decompresses; free frees the decompressor.
+func unpack(src *bufio.Reader) (r io.Reader, free func(), err error) {
 	head, err := src.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return unpackedSource{}, err
+		return nil, nil, err
 	}
 	none := func() {}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(src)
 		if err != nil {
-			return unpackedSource{}, packingError(src, "gzip", err)
+			return nil, nil, packingError(src, "gzip", err)
 		}
-		return unpackedSource{r: &packingReader{z, "gzip", src}, close: none}, nil
+		return &packingReader{z, "gzip", src}, none, nil
 	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18}):
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return unpackedSource{}, packingError(src, "zstd", err)
+			return nil, nil, packingError(src, "zstd", err)
 		}
-		return unpackedSource{r: &packingReader{z, "zstd", src}, close: z.Close}, nil
+		return &packingReader{z, "zstd", src}, z.Close, nil
 	case bytes.Equal(head, zipLocal):
 		z, err := openZip(src)
 		if err != nil {
-			return unpackedSource{}, err
+			return nil, nil, err
 		}
-		return unpackedSource{r: &packingReader{z, "zip", src}, close: none}, nil
+		return &packingReader{z, "zip", src}, none, nil
 	}
-	return unpackedSource{r: src, close: none}, nil
+	return src, none, nil
 }
 
 // packingReader converts a decompressor's error into a refusal of the file, unless reading the upload failed.

@@ -57,7 +57,17 @@ func openZip(src *bufio.Reader) (*zipFile, error) {
 			continue
 		}
 		z := &zipFile{src: src, entry: e, sum: crc32.NewIEEE()}
-		return z, z.open()
+		switch {
+		case e.flags&zipEncrypted != 0:
+			return nil, refuse(Unacceptable, 0, "the zip archive is encrypted; send it without a password")
+		case e.method == zipDeflated:
+			z.data = flate.NewReader(src)
+		case e.method == zipStored && e.flags&zipStreamed == 0:
+			z.data = io.LimitReader(src, int64(min(e.size, 1<<62)))
+		default:
+			return nil, refuse(Unacceptable, 0, "the zip archive uses method %d, which cannot be read from a stream; use deflate, or gzip", e.method)
+		}
+		return z, nil
 	}
 }
 
@@ -95,20 +105,6 @@ func zip64Size(extra []byte) uint64 {
 	return 1<<32 - 1
 }
 
-func (z *zipFile) open() error {
-	switch e := z.entry; {
-	case e.flags&zipEncrypted != 0:
-		return refuse(Unacceptable, 0, "the zip archive is encrypted; send it without a password")
-	case e.method == zipDeflated:
-		z.data = flate.NewReader(z.src)
-	case e.method == zipStored && e.flags&zipStreamed == 0:
-		z.data = io.LimitReader(z.src, int64(min(e.size, 1<<62)))
-	default:
-		return refuse(Unacceptable, 0, "the zip archive uses method %d, which cannot be read from a stream; use deflate, or gzip", e.method)
-	}
-	return nil
-}
-
 func (z *zipFile) Read(p []byte) (int, error) {
 	n, err := z.data.Read(p)
 	z.sum.Write(p[:n])
@@ -123,11 +119,20 @@ func (z *zipFile) Read(p []byte) (int, error) {
 // checkEnd verifies the file's checksum and that only the directory follows it.
 func (z *zipFile) checkEnd() error {
 	sum := z.entry.sum
-	if z.entry.flags&zipStreamed != 0 {
-		var err error
-		if sum, err = z.descriptor(); err != nil {
-			return err
+	if z.entry.flags&zipStreamed != 0 { // the checksum follows; signature and sizes of 8 bytes are optional (APPNOTE.TXT 4.3.9)
+		if head, _ := z.src.Peek(4); bytes.Equal(head, zipDescriptor) {
+			z.src.Discard(4)
 		}
+		head, _ := z.src.Peek(24)
+		if len(head) < 12 {
+			return refuse(Unacceptable, 0, errPackedFormat, "zip", io.ErrUnexpectedEOF)
+		}
+		skip := 12
+		if len(head) >= 24 && !bytes.HasPrefix(head[12:], []byte("PK")) && bytes.HasPrefix(head[20:], []byte("PK")) {
+			skip = 20
+		}
+		sum = binary.LittleEndian.Uint32(head)
+		z.src.Discard(skip)
 	}
 	if sum != z.sum.Sum32() {
 		return refuse(Unacceptable, 0, errPackedFormat, "zip", errors.New("checksum differs"))
@@ -137,21 +142,4 @@ func (z *zipFile) checkEnd() error {
 	}
 	_, err := io.Copy(io.Discard, z.src) // read the directory, so that the sender can finish
 	return err
-}
-
-// descriptor reads the checksum that follows streamed data; signature and sizes of 8 bytes are optional (APPNOTE.TXT 4.3.9).
-func (z *zipFile) descriptor() (uint32, error) {
-	if head, _ := z.src.Peek(4); bytes.Equal(head, zipDescriptor) {
-		z.src.Discard(4)
-	}
-	head, _ := z.src.Peek(24)
-	if len(head) < 12 {
-		return 0, refuse(Unacceptable, 0, errPackedFormat, "zip", io.ErrUnexpectedEOF)
-	}
-	sum, skip := binary.LittleEndian.Uint32(head), 12
-	if len(head) >= 24 && !bytes.HasPrefix(head[12:], []byte("PK")) && bytes.HasPrefix(head[20:], []byte("PK")) {
-		skip = 20
-	}
-	z.src.Discard(skip)
-	return sum, nil
 }

@@ -21,12 +21,18 @@ func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
 func (d *Dialect) AppendInputCells(dst []byte, b *Block, i int) []byte {
 	r := &b.Rows[i]
 	dst = append(dst, b.Buf[r.Start:r.End]...)
-	return d.pad(dst, int(r.Cells))
+	for range d.Widest - int(r.Cells) {
+		dst = append(dst, d.Delimiter)
+	}
+	return dst
 }
 
 // AppendLineEnd appends the last part of AppendRow: row i's line end.
 func (d *Dialect) AppendLineEnd(dst []byte, b *Block, i int) []byte {
-	return d.appendLineEnd(dst, b.Rows[i].lineEnd)
+	if end := b.Rows[i].lineEnd; end == endCRLF || end == endNone && d.CRLF {
+		dst = append(dst, '\r')
+	}
+	return append(dst, '\n')
 }
 
 // AppendPreamble appends the preamble, with the names of our columns at the end of the header. A name that the file already
@@ -71,7 +77,7 @@ func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
 	if cell == "" {
 		return dst
 	}
-	quoted := d.needsQuotes(cell)
+	quoted := strings.IndexByte(cell, d.Delimiter) >= 0 || strings.ContainsAny(cell, "\"\r\n")
 	if quoted {
 		dst = append(dst, '"')
 	}
@@ -90,25 +96,41 @@ func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
 	return append(dst, '"')
 }
 
-func (d *Dialect) needsQuotes(cell string) bool {
-	for i := range len(cell) {
-		if c := cell[i]; c == d.Delimiter || c == '"' || c == '\n' || c == '\r' {
-			return true
+// ColumnNames gives each column of the widest row a unique name, for formats in which a column needs one. It is the header's cell,
+// with _2 or the next free number if the name occurred before; a column without a header cell is named by its 1-based index.
+func (d *Dialect) ColumnNames(preamble []byte) []string {
+	var header []string
+	if d.HasHeader {
+		_, header = d.headerOf(preamble)
+	}
+	taken := slices.Clone(header) // so that no name_2 of ours equals a header cell
+	names := make([]string, d.Widest)
+	for i := range names {
+		switch {
+		case i >= len(header) || header[i] == "":
+			names[i] = freeName(taken, strconv.Itoa(i+1))
+		case slices.Contains(header[:i], header[i]):
+			names[i] = freeName(taken, header[i])
+		default:
+			names[i] = header[i]
 		}
+		taken = append(taken, names[i])
 	}
-	return false
+	return names
 }
 
-func (d *Dialect) pad(dst []byte, cells int) []byte {
-	for ; cells < d.Widest; cells++ {
-		dst = append(dst, d.Delimiter)
+// EachCell calls visit with the unquoted text of each cell of row i. The text is valid until visit returns.
+func (d *Dialect) EachCell(b *Block, i int, visit func(text []byte)) {
+	s := rowScan{d: d, buf: b.Buf, final: true}
+	s.visit = func(start, end int, quoted bool) {
+		text := b.Buf[start:end]
+		if quoted {
+			b.unquoted = appendUnquoted(b.unquoted[:0], text)
+			text = b.unquoted
+		}
+		visit(text)
 	}
-	return dst
-}
-
-func (d *Dialect) appendLineEnd(dst []byte, end uint8) []byte {
-	if end == endCRLF || end == endNone && d.CRLF {
-		dst = append(dst, '\r')
+	if _, err := s.row(int(b.Rows[i].Start)); err != nil {
+		panic("BUG: a row that was accepted cannot be read again: " + err.Error())
 	}
-	return append(dst, '\n')
 }

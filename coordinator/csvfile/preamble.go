@@ -21,8 +21,7 @@ func (r *Reader) readPreamble(o Options) error {
 		return err
 	}
 	if bytes.HasPrefix(r.pending, bom) {
-		r.preamble = append(r.preamble, bom...)
-		r.pending = r.pending[:copy(r.pending, r.pending[len(bom):])]
+		r.takePreamble(len(bom))
 	}
 	candidates := delimiters
 	// Spreadsheets write a leading line sep=; with the delimiter.
@@ -67,7 +66,8 @@ func (r *Reader) takePreamble(n int) {
 // record is the first record of the file, read with one delimiter.
 type record struct {
 	cells []string
-	next  int
+	row   Row
+	next  int // where the one after it begins
 }
 
 // detectDialect sets the delimiter and the column: the first delimiter that yields the e-mail column.
@@ -126,7 +126,7 @@ func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
 		rec.cells = append(rec.cells, string(cell))
 	}
 	done, err := s.row(0)
-	rec.next = min(s.next, len(buf))
+	rec.row, rec.next = s.result, min(s.next, len(buf))
 	return rec, done, err
 }
 

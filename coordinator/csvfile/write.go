@@ -42,26 +42,22 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 		return append(dst, preamble...)
 	}
 	dst = append(dst, preamble[:d.HeaderAt]...)
-	text, cells := d.headerOf(preamble)
-	s := rowScan{d: &Dialect{Delimiter: d.Delimiter, Column: -1}, buf: text, final: true}
-	if _, err := s.row(0); err != nil {
-		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
-	}
+	text, header := d.headerOf(preamble)
 	ours := make([]string, len(names))
 	for i, name := range names {
-		ours[i] = freeName(cells, name)
+		ours[i] = freeName(header.cells, name)
 	}
-	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.result}}, 0, ours)
+	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{header.row}}, 0, ours)
 }
 
-// headerOf returns the header in UTF-8, and the texts of its cells.
-func (d *Dialect) headerOf(preamble []byte) ([]byte, []string) {
+// headerOf returns the header in UTF-8, and as a record.
+func (d *Dialect) headerOf(preamble []byte) ([]byte, record) {
 	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
 	rec, _, err := readRecord(text, d.Delimiter, true)
 	if err != nil {
 		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
 	}
-	return text, rec.cells
+	return text, rec
 }
 
 func freeName(taken []string, name string) string {
@@ -101,7 +97,8 @@ func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
 func (d *Dialect) ColumnNames(preamble []byte) []string {
 	var header []string
 	if d.HasHeader {
-		_, header = d.headerOf(preamble)
+		_, rec := d.headerOf(preamble)
+		header = rec.cells
 	}
 	taken := slices.Clone(header) // so that no name_2 of ours equals a header cell
 	names := make([]string, d.Widest)

@@ -111,7 +111,7 @@ func New(cfg Config) (*Fleet, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}}
+	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}, usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
 	f.membership.Store(newMembership(&cluster.View{}, nil, nil, time.Time{}))
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {

@@ -135,10 +135,10 @@ func (o *owner) ready() bool { return o.found() && o.usable && o.readyAt.IsZero(
 func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
 	set := r.set
 	if !narrow {
+		if s, ok := r.shares[pinned]; ok && !r.quarantines.has(pinned, of.ID) {
+			return owner{identity: pinned, share: s}
+		}
 		set = r.sharersOf(of)
-	}
-	if s, ok := r.shares[pinned]; ok && !narrow && !r.quarantines.has(pinned, of.ID) {
-		return owner{identity: pinned, share: s}
 	}
 	id, ok := ownerIn(set, k, of)
 	if !ok {
@@ -152,8 +152,7 @@ func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinn
 		o.readyAt = r.startDelayEnd
 		return o
 	}
-	for i := len(r.formerSets) - 1; i >= 0; i-- {
-		f := &r.formerSets[i]
+	for _, f := range slices.Backward(r.formerSets) {
 		if was, _ := ownerIn(f.set, k, of); was != id && now.Before(f.availableAt(was)) {
 			o.readyAt = f.availableAt(was)
 			break

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -110,13 +111,7 @@ func (r *membership) updateWideSets() {
 
 // sharersOf is the set of sources that share the keys of a wide provider now.
 func (r *membership) sharersOf(p *engine.Provider) *shard.Set {
-	if s := r.wideSets[p.ID]; s != nil {
-		return s
-	}
-	if s := r.wideSets[""]; s != nil {
-		return s
-	}
-	return r.set
+	return cmp.Or(r.wideSets[p.ID], r.wideSets[""], r.set)
 }
 
 // redirectBlocked returns rows for which the source is blocked, if another source shares their provider.

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,7 +82,7 @@ func writeNodes(disk vfs.FS, dir string, nodes []rememberedNode) error {
 		return err
 	}
 	path := disk.PathJoin(dir, nodesFile)
-	if err := wholefile.Write(disk, path+wholefile.New, append(bytes.TrimSpace(text), '\n')); err != nil {
+	if err := wholefile.Write(disk, path+wholefile.New, append(text, '\n')); err != nil {
 		return err
 	}
 	if err := disk.Rename(path+wholefile.New, path); err != nil {

@@ -49,9 +49,6 @@ func (s *clusterUsage) update(status wire.Status, now time.Time) {
 
 // set sets what a source has used. The mutex is held.
 func (s *clusterUsage) set(route uint64, identity string, used int, now time.Time) {
-	if s.routes == nil {
-		s.routes = map[uint64][]sourceUsage{}
-	}
 	of := s.routes[route]
 	for i := range of {
 		if of[i].identity == identity {

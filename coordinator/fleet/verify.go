@@ -16,7 +16,6 @@ import (
 type part struct {
 	batch   wire.Batch
 	owner   owner
-	pinned  bool
 	keys    []narrowKey // the narrow keys of its rows
 	maxRows int         // at a shared provider what one source may send in half a minute, so that the rows of two jobs take turns
 }
@@ -192,7 +191,7 @@ func (s *batchSplitter) assign(row *wire.Row) {
 	}
 	p := s.part
 	if p == nil || len(p.batch.Rows) >= p.maxRows {
-		p = &part{maxRows: wire.MaxRows, batch: *s.b, owner: s.owner, pinned: s.owner.identity == s.b.Egress}
+		p = &part{maxRows: wire.MaxRows, batch: *s.b, owner: s.owner}
 		if limit := provider.Limits.RecipientsPerMinute; provider.Shared() && limit != 0 {
 			p.maxRows = min(wire.MaxRows, max(minPartRows, limit/2))
 		}
@@ -211,7 +210,7 @@ func (s *batchSplitter) assign(row *wire.Row) {
 		}
 	}
 	p.batch.Rows = append(p.batch.Rows, *row)
-	if s.b.Egress != "" && !p.pinned {
+	if s.b.Egress != "" && s.b.Egress != s.owner.identity {
 		p.batch.Rows[len(p.batch.Rows)-1].Attempt = 0 // the source of earlier attempts is gone: this is a first contact
 	}
 }

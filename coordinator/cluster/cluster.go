@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -68,9 +69,12 @@ func New(cfg Config) (*Cluster, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	encoded, err := meta{Protocol, cfg.Role, cfg.Listen, cfg.Version}.encode()
+	encoded, err := json.Marshal(meta{Protocol, cfg.Role, cfg.Listen, cfg.Version})
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if len(encoded) > memberlist.MetaMaxSize {
+		return nil, fmt.Errorf("cluster: the listen address and version take %d octets of gossip; at most %d fit", len(encoded), memberlist.MetaMaxSize)
 	}
 	ring, err := memberlist.NewKeyring(cfg.Keys[1:], cfg.Keys[0])
 	if err != nil {
@@ -93,22 +97,20 @@ func (c *Cluster) Changed() (*View, <-chan struct{}) {
 
 // Stream sets the state of the stream to a node. The View follows.
 func (c *Cluster) Stream(node string, s Stream) {
-	c.mu.Lock()
-	c.registry.setStream(node, s, time.Now())
-	c.mu.Unlock()
-	c.signal()
+	c.update(func(r *registry) { r.setStream(node, s, time.Now()) })
 }
 
 // Restore adds a node that had a share when the process before this one ended: it is missing from now until its stream is live. Call
 // it before Run.
 func (c *Cluster) Restore(node, listen string, identities []Identity, now time.Time) {
-	c.mu.Lock()
-	c.registry.restore(node, listen, identities, now)
-	c.mu.Unlock()
-	c.signal()
+	c.update(func(r *registry) { r.restore(node, listen, identities, now) })
 }
 
-func (c *Cluster) signal() {
+// update changes what is known of the nodes. The View follows.
+func (c *Cluster) update(change func(*registry)) {
+	c.mu.Lock()
+	change(c.registry)
+	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -165,14 +167,12 @@ func (c *Cluster) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 				reason = fmt.Sprintf("no seed could be joined: %s; a seed that hangs up at once has another cluster key or label: see its log", cause)
 			}
 		}
-		c.mu.Lock()
-		changed := c.registry.problem != reason
-		c.registry.problem = reason
-		c.mu.Unlock()
-		if changed && reason != "" {
-			c.cfg.Log.Warn(reason)
-		}
-		c.signal()
+		c.update(func(r *registry) {
+			if r.problem != reason && reason != "" {
+				c.cfg.Log.Warn(reason)
+			}
+			r.problem = reason
+		})
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -51,14 +51,6 @@ func readMeta(name string, b []byte) (meta, error) {
 // delegate has memberlist's callbacks, which run with its locks held: they copy, record and return.
 type delegate struct{ c *Cluster }
 
-var (
-	_ memberlist.Delegate         = delegate{}
-	_ memberlist.EventDelegate    = delegate{}
-	_ memberlist.AliveDelegate    = delegate{}
-	_ memberlist.MergeDelegate    = delegate{}
-	_ memberlist.ConflictDelegate = delegate{}
-)
-
 // NodeMeta returns our metadata, whose length New has checked.
 func (d delegate) NodeMeta(int) []byte { return d.c.meta }
 

@@ -128,10 +128,7 @@ func blank(cell []byte, quoted bool) bool {
 	if quoted {
 		cell = appendUnquoted(nil, cell)
 	}
-	if len(cell) == 0 {
-		return true
-	}
-	if c := cell[0]; c > ' ' && c < 0x7f {
+	if len(cell) > 0 && cell[0] > ' ' && cell[0] < 0x7f {
 		return false
 	}
 	return engine.Trim(string(cell)) == ""

@@ -71,18 +71,14 @@ func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
 	end = r.endLine(buf, pos, end)
 	line := buf[pos:end]
 	r.Cells = clampCells(bytes.Count(line, []byte{d.Delimiter}) + 1)
+	r.EmailStart, r.EmailEnd = r.End, r.End // if it is too short
 	from := 0
 	for range d.Column {
 		i := bytes.IndexByte(line[from:], d.Delimiter)
 		if i < 0 {
-			from = -1
-			break
+			return r
 		}
 		from += i + 1
-	}
-	if from < 0 {
-		r.EmailStart, r.EmailEnd = r.End, r.End
-		return r
 	}
 	r.EmailStart = uint32(pos + from)
 	r.EmailEnd = uint32(pos + indexFrom(line, from, d.Delimiter))

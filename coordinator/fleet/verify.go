@@ -193,7 +193,7 @@ func (s *batchSplitter) assign(row *wire.Row) {
 	if p == nil || len(p.batch.Rows) >= p.maxRows {
 		p = &part{maxRows: wire.MaxRows, batch: *s.b, owner: s.owner}
 		if limit := provider.Limits.RecipientsPerMinute; provider.Shared() && limit != 0 {
-			p.maxRows = min(wire.MaxRows, max(minPartRows, limit/2))
+			p.maxRows = min(wire.MaxRows, max(minPartRows, limit/2)) // rows of narrow routes are spread over many, or wait only for their own
 		}
 		// Each job has its own window at each identity: no job waits for another's credit.
 		p.batch.Egress, p.batch.Class = s.owner.identity, s.b.Class+"@"+s.owner.identity+"#"+s.b.Job

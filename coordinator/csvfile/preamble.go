@@ -65,30 +65,31 @@ func (r *Reader) takePreamble(n int) {
 
 // record is the first record of the file, read with one delimiter.
 type record struct {
-	cells []string
-	row   Row
-	next  int // where the one after it begins
+	delimiter byte
+	cells     []string
+	row       Row
+	next      int // where the one after it begins
 }
 
 // detectDialect sets the delimiter and the column: the first delimiter that yields the e-mail column.
 func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 	var seen []record
-	for i := range len(candidates) {
-		rec, err := r.firstRecord(candidates[i])
+	for _, delimiter := range []byte(candidates) {
+		rec, err := r.firstRecord(delimiter)
 		if err != nil {
 			return rec, err
 		}
 		seen = append(seen, rec)
 	}
 	for _, minCells := range []int{2, 1} { // a column by number exists with every delimiter: prefer one that splits the line
-		for i, rec := range seen {
+		for _, rec := range seen {
 			if col, ok := findColumn(rec.cells, o, minCells); ok {
-				r.dialect.Delimiter, r.dialect.Column = candidates[i], col
+				r.dialect.Delimiter, r.dialect.Column = rec.delimiter, col
 				return rec, nil
 			}
 		}
 	}
-	return record{}, noColumn(seen, candidates, o)
+	return record{}, noColumn(seen, o)
 }
 
 // firstRecord reads the first record with a delimiter. It reads more of the source until the record is whole.
@@ -116,7 +117,7 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 
 // readRecord reads the texts of the cells of the record at the start of buf.
 func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
-	var rec record
+	rec := record{delimiter: delimiter}
 	s := rowScan{d: &Dialect{Delimiter: delimiter, Column: -1}, buf: buf, final: final}
 	s.visit = func(start, end int, quoted bool) {
 		cell := buf[start:end]
@@ -165,18 +166,13 @@ func notText() *Error {
 }
 
 // noColumn is the error for a missing e-mail column. It lists the cells found with the delimiter that gives the most.
-func noColumn(seen []record, candidates string, o Options) error {
-	best := 0
-	for i, rec := range seen {
-		if len(rec.cells) > len(seen[best].cells) {
-			best = i
-		}
-	}
-	if at := slices.IndexFunc(seen[best].cells, isAddress); at >= 0 && !o.NoHeader {
+func noColumn(seen []record, o Options) error {
+	best := slices.MaxFunc(seen, func(a, b record) int { return cmp.Compare(len(a.cells), len(b.cells)) })
+	if at := slices.IndexFunc(best.cells, isAddress); at >= 0 && !o.NoHeader {
 		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is no header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
 	}
 	var names []string
-	for i, c := range seen[best].cells {
+	for i, c := range best.cells {
 		if i == 20 {
 			names = append(names, "…")
 			break
@@ -188,8 +184,8 @@ func noColumn(seen []record, candidates string, o Options) error {
 		return notText()
 	}
 	if o.NoHeader {
-		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, candidates[best])
+		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, best.delimiter)
 	}
 	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column",
-		cmp.Or(o.Column, "email"), found, candidates[best])
+		cmp.Or(o.Column, "email"), found, best.delimiter)
 }

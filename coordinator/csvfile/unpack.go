@@ -25,28 +25,27 @@ func unpack(src *bufio.Reader) (r io.Reader, free func(), err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, err
 	}
-	none := func() {}
+	format := ""
+	free = func() {}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(src)
-		if err != nil {
-			return nil, nil, packingError(src, "gzip", err)
-		}
-		return &packingReader{z, "gzip", src}, none, nil
+		format = "gzip"
+		r, err = gzip.NewReader(src)
 	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18}):
-		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, nil, packingError(src, "zstd", err)
-		}
-		return &packingReader{z, "zstd", src}, z.Close, nil
+		var z *zstd.Decoder
+		format = "zstd"
+		z, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		r, free = z, z.Close
 	case bytes.Equal(head, zipLocal):
-		z, err := openZip(src)
-		if err != nil {
-			return nil, nil, err
-		}
-		return &packingReader{z, "zip", src}, none, nil
+		format = "zip"
+		r, err = openZip(src)
+	default:
+		return src, free, nil
 	}
-	return src, none, nil
+	if err != nil {
+		return nil, nil, packingError(src, format, err)
+	}
+	return &packingReader{r, format, src}, free, nil
 }
 
 // packingReader converts a decompressor's error into a refusal of the file, unless reading the upload failed.
@@ -122,13 +121,13 @@ func openZip(src *bufio.Reader) (*zipFile, error) {
 	for {
 		var h [zipLocalBytes]byte
 		if _, err := io.ReadFull(src, h[:]); err != nil {
-			return nil, packingError(src, "zip", err)
+			return nil, err
 		}
 		le := binary.LittleEndian
 		nameLen := int(le.Uint16(h[26:]))
 		rest := make([]byte, nameLen+int(le.Uint16(h[28:])))
 		if _, err := io.ReadFull(src, rest); err != nil {
-			return nil, packingError(src, "zip", err)
+			return nil, err
 		}
 		flags, method, size := le.Uint16(h[6:]), le.Uint16(h[8:]), uint64(le.Uint32(h[18:]))
 		if size == 1<<32-1 {

@@ -103,7 +103,16 @@ func (c *Cluster) Stream(node string, s Stream) {
 // Restore adds a node that had a share when the process before this one ended: it is missing from now until its stream is live. Call
 // it before Run.
 func (c *Cluster) Restore(node, listen string, identities []Identity, now time.Time) {
-	c.update(func(r *registry) { r.restore(node, listen, identities, now) })
+	c.update(func(r *registry) {
+		e := r.node(node, now)
+		if e == nil || e.stream.Live || len(e.stream.Identities) > 0 {
+			return
+		}
+		e.streamLost, e.stream.Identities = now, identities
+		if e.gossip == "" {
+			e.meta = meta{Protocol: Protocol, Role: RoleProber, Listen: listen}
+		}
+	})
 }
 
 // update changes what is known of the nodes. The View follows.

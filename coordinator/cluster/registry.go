@@ -63,16 +63,6 @@ func (r *registry) node(name string, now time.Time) *entry {
 	return e
 }
 
-// restore adds a node that had a share before the start and is missing now.
-func (r *registry) restore(name, listen string, identities []Identity, now time.Time) {
-	if e := r.node(name, now); e != nil && !e.stream.Live && len(e.stream.Identities) == 0 {
-		e.streamLost, e.stream.Identities = now, identities
-		if e.gossip == "" {
-			e.meta = meta{Protocol: Protocol, Role: RoleProber, Listen: listen}
-		}
-	}
-}
-
 // setGossip records what gossip says of a node; false if there are too many nodes.
 func (r *registry) setGossip(name, address string, m meta, now time.Time) bool {
 	if m.Role != RoleProber {

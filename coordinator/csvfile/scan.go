@@ -1,6 +1,9 @@
 package csvfile
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next returned it. It does not change the
 // dialect, which goroutines may share.
@@ -70,8 +73,8 @@ func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
 	r := Row{Start: uint32(pos)}
 	end = r.endLine(buf, pos, end)
 	line := buf[pos:end]
-	r.Cells = clampCells(bytes.Count(line, []byte{d.Delimiter}) + 1)
-	r.EmailStart, r.EmailEnd = r.End, r.End // if it is too short
+	r.Cells = uint16(min(bytes.Count(line, []byte{d.Delimiter})+1, math.MaxUint16)) // so many are refused anyway
+	r.EmailStart, r.EmailEnd = r.End, r.End                                         // if it is too short
 	from := 0
 	for range d.Column {
 		i := bytes.IndexByte(line[from:], d.Delimiter)
@@ -100,9 +103,6 @@ func (r *Row) endLine(buf []byte, text, end int) int {
 	r.End = uint32(end)
 	return end
 }
-
-// clampCells keeps a count within its type; such large counts are refused anyway.
-func clampCells(n int) uint16 { return uint16(min(n, 1<<16-1)) }
 
 // checkRow refuses a row that exceeds a bound, and sets Widest and the row's Blank.
 func (d *Dialect) checkRow(b *Block, r *Row) error {
@@ -183,7 +183,7 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 			s.result.EmailStart, s.result.EmailEnd, s.result.Quoted = uint32(start), uint32(cellEnd), quoted
 		}
 		if atEnd {
-			s.result.Cells = clampCells(cells)
+			s.result.Cells = uint16(min(cells, math.MaxUint16))
 			if cells <= s.d.Column {
 				s.result.EmailStart, s.result.EmailEnd = s.result.End, s.result.End
 			}

@@ -62,14 +62,15 @@ func (f *Fleet) followStatuses(ctx context.Context) {
 		now := time.Now()
 		next := maps.Clone(f.membership.Load().quarantines) // what rows' results said, while that holds
 		maps.DeleteFunc(next, func(_ quarantine, until time.Time) bool { return !now.Before(until) })
+		var statuses []wire.Status
 		for _, m := range f.allMembers() {
 			status := m.client.Status()
 			next.add(status)
 			if m.client.State().Live {
-				f.usage.update(status, now)
+				statuses = append(statuses, status)
 			}
 		}
-		f.usage.expire(now)
+		f.usage.update(statuses, now)
 		f.setQuarantines(next)
 	}
 }

@@ -35,15 +35,24 @@ type sourceUsage struct {
 	at       time.Time // when it was last reported
 }
 
-// update takes the budget usage from a node's status, which may not have room for all of its routes.
-func (s *clusterUsage) update(status wire.Status, now time.Time) {
+// update takes the budget usage from the statuses of nodes, which may not have room for all of their routes, and drops what is over an
+// hour old.
+func (s *clusterUsage) update(statuses []wire.Status, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range status.Identities {
-		delete(s.unreported, status.Identities[i].Name)
+	for i := range statuses {
+		for _, id := range statuses[i].Identities {
+			delete(s.unreported, id.Name)
+		}
+		for _, one := range statuses[i].BudgetUses {
+			s.set(one.Route, one.Egress, one.Used, now)
+		}
 	}
-	for _, one := range status.BudgetUses {
-		s.set(one.Route, one.Egress, one.Used, now)
+	for id, of := range s.routes {
+		of = slices.DeleteFunc(of, func(one sourceUsage) bool { return now.Sub(one.at) >= time.Hour })
+		if s.routes[id] = of; len(of) == 0 {
+			delete(s.routes, id)
+		}
 	}
 }
 
@@ -113,17 +122,5 @@ func (s *clusterUsage) restore(ids []shard.Identity, until time.Time) {
 	s.previous, s.expiresAt, s.unreported = set, until, map[string]bool{}
 	for _, id := range ids {
 		s.unreported[id.Name] = true
-	}
-}
-
-// expire drops usage that is over an hour old.
-func (s *clusterUsage) expire(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, of := range s.routes {
-		of = slices.DeleteFunc(of, func(one sourceUsage) bool { return now.Sub(one.at) >= time.Hour })
-		if s.routes[id] = of; len(of) == 0 {
-			delete(s.routes, id)
-		}
 	}
 }

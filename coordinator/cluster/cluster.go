@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,9 +69,12 @@ func New(cfg Config) (*Cluster, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	encoded, err := meta{Protocol, cfg.Role, cfg.Listen, cfg.Version}.encode()
+	encoded, err := json.Marshal(meta{Protocol, cfg.Role, cfg.Listen, cfg.Version})
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if len(encoded) > memberlist.MetaMaxSize {
+		return nil, fmt.Errorf("cluster: the listen address and version take %d octets of gossip; at most %d fit", len(encoded), memberlist.MetaMaxSize)
 	}
 	ring, err := memberlist.NewKeyring(cfg.Keys[1:], cfg.Keys[0])
 	if err != nil {
@@ -91,22 +97,29 @@ func (c *Cluster) Changed() (*View, <-chan struct{}) {
 
 // Stream sets the state of the stream to a node. The View follows.
 func (c *Cluster) Stream(node string, s Stream) {
-	c.mu.Lock()
-	c.registry.setStream(node, s, time.Now())
-	c.mu.Unlock()
-	c.signal()
+	c.update(func(r *registry) { r.setStream(node, s, time.Now()) })
 }
 
 // Restore adds a node that had a share when the process before this one ended: it is missing from now until its stream is live. Call
 // it before Run.
 func (c *Cluster) Restore(node, listen string, identities []Identity, now time.Time) {
-	c.mu.Lock()
-	c.registry.restore(node, listen, identities, now)
-	c.mu.Unlock()
-	c.signal()
+	c.update(func(r *registry) {
+		e := r.node(node, now)
+		if e == nil || e.stream.Live || len(e.stream.Identities) > 0 {
+			return
+		}
+		e.streamLost, e.stream.Identities = now, identities
+		if e.gossip == "" {
+			e.meta = meta{Protocol: Protocol, Role: RoleProber, Listen: listen}
+		}
+	})
 }
 
-func (c *Cluster) signal() {
+// update changes what is known of the nodes. The View follows.
+func (c *Cluster) update(change func(*registry)) {
+	c.mu.Lock()
+	change(c.registry)
+	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -115,14 +128,31 @@ func (c *Cluster) signal() {
 
 // Run joins the cluster and follows it until ctx ends; then it leaves.
 func (c *Cluster) Run(ctx context.Context) error {
-	list, err := memberlist.Create(c.memberlistConfig())
+	m := memberlist.DefaultLANConfig()
+	m.Name, m.Transport, m.Label, m.Keyring = c.cfg.Name, c.cfg.Transport, c.cfg.Label, c.ring
+	m.AdvertiseAddr, m.AdvertisePort = c.cfg.Advertise, c.cfg.Port
+	m.GossipVerifyIncoming, m.GossipVerifyOutgoing = true, true
+	m.DeadNodeReclaimTime = 10 * time.Second // then a node may come back from another address
+	m.Logger = log.New(logWriter{c.cfg.Log}, "", 0)
+	d := delegate{c}
+	m.Delegate, m.Events, m.Alive, m.Merge, m.Conflict = d, d, d, d, d
+	list, err := memberlist.Create(m)
 	if err != nil {
 		_ = c.cfg.Transport.Shutdown()
 		return fmt.Errorf("cluster: %w", err)
 	}
 	var work sync.WaitGroup
 	work.Go(func() { c.joinLoop(ctx, list) })
-	c.follow(ctx)
+	tick := time.NewTicker(viewInterval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		c.publish(time.Now())
+		select {
+		case <-c.wake:
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
 	work.Wait()
 	if err := list.Leave(leaveTimeout); err != nil {
 		c.cfg.Log.Info("left the cluster without telling the other members", "why", err)
@@ -133,67 +163,30 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) memberlistConfig() *memberlist.Config {
-	m := memberlist.DefaultLANConfig()
-	m.Name, m.Transport, m.Label, m.Keyring = c.cfg.Name, c.cfg.Transport, c.cfg.Label, c.ring
-	m.AdvertiseAddr, m.AdvertisePort = c.cfg.Advertise, c.cfg.Port
-	m.GossipVerifyIncoming, m.GossipVerifyOutgoing = true, true
-	m.DeadNodeReclaimTime = 10 * time.Second // then a node may come back from another address
-	m.Logger = log.New(logWriter{c.cfg.Log}, "", 0)
-	d := delegate{c}
-	m.Delegate, m.Events, m.Alive, m.Merge, m.Conflict = d, d, d, d, d
-	return m
-}
-
-// joinLoop joins the seeds, and again every rejoinInterval.
+// joinLoop joins the seeds, and again every rejoinInterval. It logs once why this member reaches no other. A member with another key or
+// label is disconnected without a reply.
 func (c *Cluster) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 	for len(c.cfg.Seeds) > 0 && ctx.Err() == nil {
-		wait := rejoinInterval
+		wait, reason := rejoinInterval, ""
 		n, err := list.Join(c.cfg.Seeds)
 		if n == 0 && err != nil {
 			wait = rejoinRetry
+			if list.NumMembers() <= 1 { // else a seed that is down is no problem of the cluster
+				cause := strings.Join(strings.Fields(err.Error()), " ") // memberlist's error has a line for each seed
+				reason = fmt.Sprintf("no seed could be joined: %s; a seed that hangs up at once has another cluster key or label: see its log", cause)
+			}
 		}
-		if n > 0 || list.NumMembers() > 1 {
-			err = nil // a seed that is down is no problem of the cluster
-		}
-		c.recordJoin(err)
+		c.update(func(r *registry) {
+			if r.problem != reason && reason != "" {
+				c.cfg.Log.Warn(reason)
+			}
+			r.problem = reason
+		})
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-		}
-	}
-}
-
-// recordJoin logs once why this member reaches no other. A member with another key or label is disconnected without a reply.
-func (c *Cluster) recordJoin(err error) {
-	reason := ""
-	if err != nil {
-		cause := strings.Join(strings.Fields(err.Error()), " ") // memberlist's error has a line for each seed
-		reason = fmt.Sprintf("no seed could be joined: %s; a seed that hangs up at once has another cluster key or label: see its log", cause)
-	}
-	c.mu.Lock()
-	changed := c.registry.problem != reason
-	c.registry.problem = reason
-	c.mu.Unlock()
-	if changed && reason != "" {
-		c.cfg.Log.Warn(reason)
-	}
-	c.signal()
-}
-
-// follow publishes a View after each change, and at each viewInterval.
-func (c *Cluster) follow(ctx context.Context) {
-	tick := time.NewTicker(viewInterval)
-	defer tick.Stop()
-	for {
-		c.publish(time.Now())
-		select {
-		case <-c.wake:
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }
@@ -240,42 +233,22 @@ func (c *Cluster) SetKeys(keys [][]byte) error {
 			return fmt.Errorf("cluster: key: %w", err)
 		}
 	}
-	extra := keysNotIn(c.ring.GetKeys(), keys)
-	if len(extra) > 0 {
-		// Order the extra keys last: memberlist would remove a key from the middle of a slice that others are reading.
-		for i := len(keys) - 1; i > 0; i-- {
-			if err := c.ring.UseKey(keys[i]); err != nil {
-				return fmt.Errorf("cluster: key: %w", err)
-			}
+	extra := slices.DeleteFunc(slices.Clone(c.ring.GetKeys()), func(k []byte) bool {
+		return slices.ContainsFunc(keys, func(kept []byte) bool { return bytes.Equal(kept, k) })
+	})
+	for i, k := range slices.Backward(keys) {
+		if i > 0 && len(extra) == 0 {
+			continue
+		}
+		// The extra keys come last: memberlist would remove a key from the middle of a slice that others are reading.
+		if err := c.ring.UseKey(k); err != nil {
+			return fmt.Errorf("cluster: key: %w", err)
 		}
 	}
-	if err := c.ring.UseKey(keys[0]); err != nil {
-		return fmt.Errorf("cluster: key: %w", err)
-	}
-	for i := len(extra) - 1; i >= 0; i-- {
-		if err := c.ring.RemoveKey(extra[i]); err != nil {
+	for _, k := range slices.Backward(extra) {
+		if err := c.ring.RemoveKey(k); err != nil {
 			return fmt.Errorf("cluster: key: %w", err)
 		}
 	}
 	return nil
-}
-
-// keysNotIn lists the keys of all that are not among keep, in their order.
-func keysNotIn(all, keep [][]byte) [][]byte {
-	var rest [][]byte
-	for _, k := range all {
-		if !containsKey(keep, k) {
-			rest = append(rest, k)
-		}
-	}
-	return rest
-}
-
-func containsKey(keys [][]byte, k []byte) bool {
-	for _, other := range keys {
-		if string(other) == string(k) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,16 +13,43 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
+// Protocol is the version of the metadata. Members with another version are refused.
+const Protocol = 1
+
+// Role is the role of a member.
+type Role string
+
+// The roles.
+const (
+	RoleCoordinator Role = "coordinator"
+	RoleProber      Role = "prober"
+)
+
+// meta is a member's metadata in gossip. Identities are not in it: they may not fit in 512 octets.
+type meta struct {
+	Protocol int    `json:"p"`
+	Role     Role   `json:"r"`
+	Listen   string `json:"l,omitempty"`
+	Version  string `json:"v,omitempty"`
+}
+
+// readMeta reads a member's metadata. Its error says why the member is refused.
+func readMeta(name string, b []byte) (meta, error) {
+	var m meta
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("member %s is not of this program: its metadata cannot be read", name)
+	}
+	if m.Protocol != Protocol {
+		return m, fmt.Errorf("member %s (probity %s) speaks cluster protocol %d, we speak %d; install one version on all machines", name, m.Version, m.Protocol, Protocol)
+	}
+	if m.Role != RoleCoordinator && m.Role != RoleProber {
+		return m, fmt.Errorf("member %s has an unknown role: %q", name, m.Role)
+	}
+	return m, nil
+}
+
 // delegate has memberlist's callbacks, which run with its locks held: they copy, record and return.
 type delegate struct{ c *Cluster }
-
-var (
-	_ memberlist.Delegate         = delegate{}
-	_ memberlist.EventDelegate    = delegate{}
-	_ memberlist.AliveDelegate    = delegate{}
-	_ memberlist.MergeDelegate    = delegate{}
-	_ memberlist.ConflictDelegate = delegate{}
-)
 
 // NodeMeta returns our metadata, whose length New has checked.
 func (d delegate) NodeMeta(int) []byte { return d.c.meta }
@@ -42,12 +70,11 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 	if err != nil {
 		return // NotifyAlive has logged why
 	}
-	d.c.mu.Lock()
-	if !d.c.registry.setGossip(name, address, m, time.Now()) {
-		d.c.warnOnce(name, fmt.Sprintf("member %s is one too many: %d nodes are known", name, MaxNodes))
-	}
-	d.c.mu.Unlock()
-	d.c.signal()
+	d.c.update(func(r *registry) {
+		if !r.setGossip(name, address, m, time.Now()) {
+			d.c.warnOnce(name, fmt.Sprintf("member %s is one too many: %d nodes are known", name, MaxNodes))
+		}
+	})
 }
 
 // NotifyUpdate records a member whose metadata changed.
@@ -55,10 +82,7 @@ func (d delegate) NotifyUpdate(n *memberlist.Node) { d.NotifyJoin(n) }
 
 // NotifyLeave records a member that left or is considered dead.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
-	d.c.mu.Lock()
-	d.c.registry.removeGossip(n.Name, time.Now())
-	d.c.mu.Unlock()
-	d.c.signal()
+	d.c.update(func(r *registry) { r.removeGossip(n.Name, time.Now()) })
 }
 
 // NotifyAlive refuses members of another program or version.

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -61,16 +63,6 @@ func (r *registry) node(name string, now time.Time) *entry {
 	return e
 }
 
-// restore adds a node that had a share before the start and is missing now.
-func (r *registry) restore(name, listen string, identities []Identity, now time.Time) {
-	if e := r.node(name, now); e != nil && !e.stream.Live && len(e.stream.Identities) == 0 {
-		e.streamLost, e.stream.Identities = now, identities
-		if e.gossip == "" {
-			e.meta = meta{Protocol: Protocol, Role: RoleProber, Listen: listen}
-		}
-	}
-}
-
 // setGossip records what gossip says of a node; false if there are too many nodes.
 func (r *registry) setGossip(name, address string, m meta, now time.Time) bool {
 	if m.Role != RoleProber {
@@ -114,7 +106,9 @@ func (r *registry) setStream(name string, s Stream, now time.Time) {
 // view applies the passing of time and derives the View.
 func (r *registry) view(now time.Time) *View {
 	v := &View{Problem: r.problem}
-	r.removeExpired(now)
+	maps.DeleteFunc(r.nodes, func(_ string, e *entry) bool {
+		return e.gossip == "" && !e.stream.Live && now.Sub(e.streamLost) >= forgetAfter && now.Sub(e.gossipLost) >= forgetAfter
+	})
 	for _, e := range r.nodes {
 		if s := e.stateAt(now); s != e.state {
 			e.state, e.since = s, now
@@ -122,13 +116,21 @@ func (r *registry) view(now time.Time) *View {
 	}
 	r.assignIdentities()
 	for _, e := range r.nodes {
-		n, keepsShare := r.nodeView(e)
-		v.Nodes = append(v.Nodes, n)
-		if keepsShare {
+		n := Node{Name: e.name, Gossip: e.gossip, Listen: e.meta.Listen, Version: cmp.Or(e.stream.Version, e.meta.Version), State: e.state, Since: e.since,
+			Usable: e.stream.Usable && !e.stream.Draining, Identities: slices.Clone(e.stream.Identities), Problem: e.stream.Problem}
+		switch reason := r.conflict(e); {
+		case !e.keepsShare():
+		case reason != "":
+			n.Usable, n.Problem = false, reason
+		default:
 			for _, id := range n.Identities {
 				v.Shares = append(v.Shares, Share{id, n.Name, n.Usable})
 			}
 		}
+		if n.Problem == "" && !e.stream.Live {
+			n.Problem = "no stream"
+		}
+		v.Nodes = append(v.Nodes, n)
 	}
 	for name, address := range r.rivals {
 		v.Rivals = append(v.Rivals, name+" at "+address)
@@ -159,29 +161,13 @@ func (e *entry) keepsShare() bool {
 	return e.state == Alive || e.state == Suspect && !e.streamLost.IsZero()
 }
 
-// removeExpired drops nodes that have been gone for forgetAfter.
-func (r *registry) removeExpired(now time.Time) {
-	for name, e := range r.nodes {
-		if e.gossip == "" && !e.stream.Live && now.Sub(e.streamLost) >= forgetAfter && now.Sub(e.gossipLost) >= forgetAfter {
-			delete(r.nodes, name)
-		}
-	}
-}
-
 // assignIdentities assigns each identity to the node that had it, else to the first node by name that claims it.
 func (r *registry) assignIdentities() {
-	for id, owner := range r.owners {
+	maps.DeleteFunc(r.owners, func(id, owner string) bool {
 		e := r.nodes[owner]
-		if e == nil || !e.keepsShare() || !slices.ContainsFunc(e.stream.Identities, func(i Identity) bool { return i.Name == id }) {
-			delete(r.owners, id)
-		}
-	}
-	names := make([]string, 0, len(r.nodes))
-	for name := range r.nodes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+		return e == nil || !e.keepsShare() || !slices.ContainsFunc(e.stream.Identities, func(i Identity) bool { return i.Name == id })
+	})
+	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
 		e := r.nodes[name]
 		if !e.keepsShare() || r.conflict(e) != "" {
 			continue
@@ -205,21 +191,4 @@ func (r *registry) conflict(e *entry) string {
 		seen[id.Name] = true
 	}
 	return ""
-}
-
-// nodeView returns the node for a View, and whether it keeps a share.
-func (r *registry) nodeView(e *entry) (Node, bool) {
-	n := Node{Name: e.name, Gossip: e.gossip, Listen: e.meta.Listen, Version: e.meta.Version, State: e.state, Since: e.since,
-		Usable: e.stream.Usable && !e.stream.Draining, Identities: slices.Clone(e.stream.Identities), Problem: e.stream.Problem}
-	if e.stream.Version != "" {
-		n.Version = e.stream.Version
-	}
-	keepsShare := e.keepsShare()
-	if reason := r.conflict(e); keepsShare && reason != "" {
-		n.Usable, n.Problem, keepsShare = false, reason, false
-	}
-	if n.Problem == "" && !e.stream.Live {
-		n.Problem = "no stream"
-	}
-	return n, keepsShare
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,17 +143,15 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func FuzzReadMeta(f *testing.F) {
-	b, _ := meta{Protocol, RoleProber, "10.0.0.1:7947", "1.0"}.encode()
+	b, _ := json.Marshal(meta{Protocol, RoleProber, "10.0.0.1:7947", "1.0"})
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := readMeta("n", b)
 		if err != nil {
 			return
 		}
-		again, err := m.encode()
-		if err != nil {
-			return
-		}
+		again, err := json.Marshal(m)
+		require.NoError(t, err)
 		back, err := readMeta("n", again)
 		require.NoError(t, err)
 		require.Equal(t, m, back)

@@ -115,12 +115,11 @@ func appendUnquoted(dst, cell []byte) []byte {
 		if i < 0 {
 			return append(dst, cell...)
 		}
-		dst = append(dst, cell[:i]...)
-		if i+1 >= len(cell) || cell[i+1] != '"' {
-			return append(dst, cell[i+1:]...)
+		dst, cell = append(dst, cell[:i]...), cell[i+1:]
+		if len(cell) == 0 || cell[0] != '"' {
+			return append(dst, cell...)
 		}
-		dst = append(dst, '"')
-		cell = cell[i+2:]
+		dst, cell = append(dst, '"'), cell[1:]
 	}
 }
 
@@ -129,10 +128,7 @@ func blank(cell []byte, quoted bool) bool {
 	if quoted {
 		cell = appendUnquoted(nil, cell)
 	}
-	if len(cell) == 0 {
-		return true
-	}
-	if c := cell[0]; c > ' ' && c < 0x7f {
+	if len(cell) > 0 && cell[0] > ' ' && cell[0] < 0x7f {
 		return false
 	}
 	return engine.Trim(string(cell)) == ""

@@ -21,12 +21,15 @@ func (r *Reader) readPreamble(o Options) error {
 		return err
 	}
 	if bytes.HasPrefix(r.pending, bom) {
-		r.preamble = append(r.preamble, bom...)
-		r.pending = r.pending[:copy(r.pending, r.pending[len(bom):])]
+		r.takePreamble(len(bom))
 	}
 	candidates := delimiters
-	if d := r.sepLine(); d != 0 {
-		candidates = string(d)
+	// Spreadsheets write a leading line sep=; with the delimiter.
+	line := r.pending[:indexFrom(r.pending, 0, '\n')]
+	sep := bytes.TrimSuffix(line, []byte{'\r'})
+	if len(sep) == 5 && strings.EqualFold(string(sep[:4]), "sep=") && strings.IndexByte(delimiters, sep[4]) >= 0 {
+		candidates = string(sep[4:])
+		r.takePreamble(min(len(line)+1, len(r.pending)))
 	}
 	if len(r.pending) == 0 {
 		return refuse(Unacceptable, 0, "the file is empty; send a header line with a column named email, and a line for each address")
@@ -36,6 +39,12 @@ func (r *Reader) readPreamble(o Options) error {
 		return err
 	}
 	d := &r.dialect
+	if len(rec.cells) > MaxColumns {
+		return refuse(TooLarge, r.line, "the file has %d columns; at most %d are accepted", len(rec.cells), MaxColumns)
+	}
+	if !o.NoHeader && isAddress(rec.cells[d.Column]) {
+		return refuse(Unacceptable, r.line, "the header of the e-mail column is itself an address: if the file has no header line, say so with has_header=false")
+	}
 	d.HasHeader, d.Header, d.Widest = !o.NoHeader, len(rec.cells), len(rec.cells)
 	d.CRLF = bytes.HasSuffix(r.pending[:rec.next], []byte("\r\n"))
 	if d.HasHeader {
@@ -43,18 +52,6 @@ func (r *Reader) readPreamble(o Options) error {
 		r.takePreamble(rec.next)
 	}
 	return nil
-}
-
-// sepLine takes a leading "sep=;" line, as spreadsheets write it, and returns its delimiter; 0 if there is none.
-func (r *Reader) sepLine() byte {
-	line := r.pending[:indexFrom(r.pending, 0, '\n')]
-	text := bytes.TrimSuffix(line, []byte{'\r'})
-	if len(text) != 5 || !strings.EqualFold(string(text[:4]), "sep=") || strings.IndexByte(delimiters, text[4]) < 0 {
-		return 0
-	}
-	d := text[4]
-	r.takePreamble(min(len(line)+1, len(r.pending)))
-	return d
 }
 
 // takePreamble moves n pending bytes to the preamble.
@@ -68,35 +65,31 @@ func (r *Reader) takePreamble(n int) {
 
 // record is the first record of the file, read with one delimiter.
 type record struct {
-	cells []string
-	next  int
+	delimiter byte
+	cells     []string
+	row       Row
+	next      int // where the one after it begins
 }
 
 // detectDialect sets the delimiter and the column: the first delimiter that yields the e-mail column.
 func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 	var seen []record
-	for i := range len(candidates) {
-		rec, err := r.firstRecord(candidates[i])
+	for _, delimiter := range []byte(candidates) {
+		rec, err := r.firstRecord(delimiter)
 		if err != nil {
 			return rec, err
 		}
 		seen = append(seen, rec)
 	}
 	for _, minCells := range []int{2, 1} { // a column by number exists with every delimiter: prefer one that splits the line
-		for i, rec := range seen {
+		for _, rec := range seen {
 			if col, ok := findColumn(rec.cells, o, minCells); ok {
-				r.dialect.Delimiter, r.dialect.Column = candidates[i], col
-				if len(rec.cells) > MaxColumns {
-					return rec, refuse(TooLarge, r.line, "the file has %d columns; at most %d are accepted", len(rec.cells), MaxColumns)
-				}
-				if _, err := engine.ParseTrimmed(rec.cells[col]); err == nil && !o.NoHeader {
-					return rec, refuse(Unacceptable, r.line, "the header of the e-mail column is itself an address: if the file has no header line, say so with has_header=false")
-				}
+				r.dialect.Delimiter, r.dialect.Column = rec.delimiter, col
 				return rec, nil
 			}
 		}
 	}
-	return record{}, noColumn(seen, candidates, o)
+	return record{}, noColumn(seen, o)
 }
 
 // firstRecord reads the first record with a delimiter. It reads more of the source until the record is whole.
@@ -124,7 +117,7 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 
 // readRecord reads the texts of the cells of the record at the start of buf.
 func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
-	var rec record
+	rec := record{delimiter: delimiter}
 	s := rowScan{d: &Dialect{Delimiter: delimiter, Column: -1}, buf: buf, final: final}
 	s.visit = func(start, end int, quoted bool) {
 		cell := buf[start:end]
@@ -134,36 +127,34 @@ func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
 		rec.cells = append(rec.cells, string(cell))
 	}
 	done, err := s.row(0)
-	rec.next = min(s.next, len(buf))
+	rec.row, rec.next = s.result, min(s.next, len(buf))
 	return rec, done, err
 }
 
-// findColumn finds the e-mail column among the cells of the first record, if it has enough of them.
+// findColumn finds the e-mail column among the cells of the first record. A column by name is the cell with the exact name, else the
+// leftmost that equals it without case and spaces; a column by number must be one of at least minCells.
 func findColumn(cells []string, o Options, minCells int) (int, bool) {
 	if o.NoHeader && o.Column == "" {
-		at := firstAddress(cells)
+		at := slices.IndexFunc(cells, isAddress)
 		return at, at >= 0
 	}
 	name := cmp.Or(o.Column, "email")
 	if !o.NoHeader {
-		i, normal := slices.Index(cells, name), normalizeName(name)
-		if i < 0 { // the leftmost that equals it without case and spaces
-			i = slices.IndexFunc(cells, func(c string) bool { return normalizeName(c) == normal })
+		at := slices.Index(cells, name)
+		if at < 0 {
+			at = slices.IndexFunc(cells, func(c string) bool { return normalizeName(c) == normalizeName(name) })
 		}
-		if i >= 0 {
-			return i, true
+		if at >= 0 {
+			return at, true
 		}
 	}
 	n, err := strconv.Atoi(name)
 	return n - 1, err == nil && n >= 1 && n <= len(cells) && len(cells) >= minCells
 }
 
-// firstAddress is the index of the leftmost cell that is an address, -1 if there is none.
-func firstAddress(cells []string) int {
-	return slices.IndexFunc(cells, func(c string) bool {
-		_, err := engine.ParseTrimmed(c)
-		return err == nil
-	})
+func isAddress(cell string) bool {
+	_, err := engine.ParseTrimmed(cell)
+	return err == nil
 }
 
 func normalizeName(s string) string {
@@ -175,18 +166,13 @@ func notText() *Error {
 }
 
 // noColumn is the error for a missing e-mail column. It lists the cells found with the delimiter that gives the most.
-func noColumn(seen []record, candidates string, o Options) error {
-	best := 0
-	for i, rec := range seen {
-		if len(rec.cells) > len(seen[best].cells) {
-			best = i
-		}
-	}
-	if at := firstAddress(seen[best].cells); at >= 0 && !o.NoHeader {
+func noColumn(seen []record, o Options) error {
+	best := slices.MaxFunc(seen, func(a, b record) int { return cmp.Compare(len(a.cells), len(b.cells)) })
+	if at := slices.IndexFunc(best.cells, isAddress); at >= 0 && !o.NoHeader {
 		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is no header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
 	}
 	var names []string
-	for i, c := range seen[best].cells {
+	for i, c := range best.cells {
 		if i == 20 {
 			names = append(names, "…")
 			break
@@ -198,7 +184,8 @@ func noColumn(seen []record, candidates string, o Options) error {
 		return notText()
 	}
 	if o.NoHeader {
-		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, candidates[best])
+		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, best.delimiter)
 	}
-	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column", cmp.Or(o.Column, "email"), found, candidates[best])
+	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column",
+		cmp.Or(o.Column, "email"), found, best.delimiter)
 }

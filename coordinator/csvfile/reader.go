@@ -45,24 +45,24 @@ type Reader struct {
 // NewReader starts to read a file: it detects compression, encoding and delimiter, and reads the header.
 // An error that is not an *Error is one of src.
 func NewReader(src io.Reader, o Options) (*Reader, error) {
-	p, err := unpack(bufio.NewReaderSize(src, 64<<10))
+	unpacked, closeSrc, err := unpack(bufio.NewReaderSize(src, 64<<10))
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{closeSrc: p.close, valid: true, line: 1}
-	r.limits = Limits{Addresses: cmp.Or(o.Limits.Addresses, MaxAddresses), Bytes: cmp.Or(o.Limits.Bytes, 8<<30)}
-	raw := bufio.NewReaderSize(&limitReader{r: p.r, left: r.limits.Bytes, max: r.limits.Bytes}, 64<<10)
+	limits := Limits{Addresses: cmp.Or(o.Limits.Addresses, MaxAddresses), Bytes: cmp.Or(o.Limits.Bytes, 8<<30)}
+	r := &Reader{closeSrc: closeSrc, limits: limits, valid: true, line: 1}
+	raw := bufio.NewReaderSize(&limitReader{r: unpacked, left: limits.Bytes, max: limits.Bytes}, 64<<10)
 	r.src = raw
-	bom, err := raw.Peek(2)
-	if bytes.Equal(bom, []byte{0xff, 0xfe}) || bytes.Equal(bom, []byte{0xfe, 0xff}) {
-		r.utf16 = true
-		r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
-	}
+	start, err := raw.Peek(2)
 	if err == nil || errors.Is(err, io.EOF) {
+		if bytes.Equal(start, []byte{0xff, 0xfe}) || bytes.Equal(start, []byte{0xfe, 0xff}) {
+			r.utf16 = true
+			r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+		}
 		err = r.readPreamble(o)
 	}
 	if err != nil {
-		p.close()
+		closeSrc()
 		return nil, err
 	}
 	return r, nil
@@ -94,38 +94,31 @@ func (r *Reader) Next(b *Block) error {
 	if err := r.fill(BlockBytes); err != nil {
 		return err
 	}
-	for {
+	n := 0 // bytes of the whole rows that are pending
+	for n == 0 {
+		var err error
 		b.Buf = append(b.Buf[:0], r.pending...)
 		b.Rows, b.First, b.Line = b.Rows[:0], uint32(r.rows), r.line
-		n, err := r.dialect.scan(b, r.eof)
-		if err != nil {
+		n, err = r.dialect.scan(b, r.eof)
+		switch {
+		case err != nil:
 			return err
-		}
-		if n > 0 {
-			return r.emit(b, n)
-		}
-		if r.eof && r.rows == 0 {
+		case n > 0:
+		case r.eof && r.rows == 0:
 			return refuse(Unacceptable, 0, "the file has no rows below its header; send a line for each address, or use has_header=false if its first line is one")
-		}
-		if r.eof {
+		case r.eof:
 			return io.EOF
-		}
-		if len(r.pending) >= MaxRow {
+		case len(r.pending) >= MaxRow:
 			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
-		}
-		if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
-			return err
+		default:
+			if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
+				return err
+			}
 		}
 	}
-}
-
-// emit moves the first n pending bytes to b, and checks the limits.
-func (r *Reader) emit(b *Block, n int) error {
 	b.Buf = b.Buf[:n]
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
-	if r.valid && !utf8.Valid(b.Buf) {
-		r.valid = false
-	}
+	r.valid = r.valid && utf8.Valid(b.Buf)
 	r.rows += int64(len(b.Rows))
 	r.line += int64(bytes.Count(b.Buf, newline))
 	for i := range b.Rows {

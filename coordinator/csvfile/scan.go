@@ -1,6 +1,9 @@
 package csvfile
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next returned it. It does not change the
 // dialect, which goroutines may share.
@@ -67,39 +70,39 @@ func indexFrom(buf []byte, pos int, c byte) int {
 
 // plainRow is the row buf[pos:end], which holds no quote.
 func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
-	r := Row{Start: uint32(pos), lineEnd: endLF}
-	if end == len(buf) {
-		r.lineEnd = endNone
-	}
-	if end > pos && buf[end-1] == '\r' {
-		end--
-		if r.lineEnd == endLF {
-			r.lineEnd = endCRLF
-		}
-	}
-	r.End = uint32(end)
+	r := Row{Start: uint32(pos)}
+	end = r.endLine(buf, pos, end)
 	line := buf[pos:end]
-	r.Cells = clampCells(bytes.Count(line, []byte{d.Delimiter}) + 1)
+	r.Cells = uint16(min(bytes.Count(line, []byte{d.Delimiter})+1, math.MaxUint16)) // so many are refused anyway
+	r.EmailStart, r.EmailEnd = r.End, r.End                                         // if it is too short
 	from := 0
 	for range d.Column {
 		i := bytes.IndexByte(line[from:], d.Delimiter)
 		if i < 0 {
-			from = -1
-			break
+			return r
 		}
 		from += i + 1
-	}
-	if from < 0 {
-		r.EmailStart, r.EmailEnd = r.End, r.End
-		return r
 	}
 	r.EmailStart = uint32(pos + from)
 	r.EmailEnd = uint32(pos + indexFrom(line, from, d.Delimiter))
 	return r
 }
 
-// clampCells keeps a count within its type; such large counts are refused anyway.
-func clampCells(n int) uint16 { return uint16(min(n, 1<<16-1)) }
+// endLine sets the row's end, whose line ends at end, and returns it. The unquoted text before it begins at text.
+func (r *Row) endLine(buf []byte, text, end int) int {
+	r.lineEnd = endLF
+	if end == len(buf) {
+		r.lineEnd = endNone
+	}
+	if end > text && buf[end-1] == '\r' {
+		end--
+		if r.lineEnd == endLF {
+			r.lineEnd = endCRLF
+		}
+	}
+	r.End = uint32(end)
+	return end
+}
 
 // checkRow refuses a row that exceeds a bound, and sets Widest and the row's Blank.
 func (d *Dialect) checkRow(b *Block, r *Row) error {
@@ -149,8 +152,11 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		start, quoted := pos, pos < len(s.buf) && s.buf[pos] == '"'
 		if quoted {
 			closed := s.closingQuote(pos + 1)
-			if closed < 0 {
-				return false, s.unclosedQuote(start)
+			if closed < 0 && (s.final || len(s.buf)-start > MaxField) {
+				return false, refuse(Unacceptable, s.linesBefore(start), "unclosed quote (no end within %d KiB): close it, or write \"\" for a quote inside a cell",
+					MaxField>>10)
+			} else if closed < 0 {
+				return false, nil
 			}
 			pos = closed
 		}
@@ -158,16 +164,17 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		for pos < len(s.buf) && s.buf[pos] != s.d.Delimiter && s.buf[pos] != '\n' {
 			pos++
 		}
-		if pos == len(s.buf) && !s.final {
-			return false, s.tooLong(start, pos)
+		if pos-start > MaxField {
+			return false, refuse(Unacceptable, s.linesBefore(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
 		}
-		if err := s.tooLong(start, pos); err != nil {
-			return false, err
+		if pos == len(s.buf) && !s.final {
+			return false, nil
 		}
 		atEnd := pos == len(s.buf) || s.buf[pos] == '\n'
 		cellEnd := pos
 		if atEnd {
-			cellEnd = s.endRow(body, pos)
+			s.next = pos + 1
+			cellEnd = s.result.endLine(s.buf, body, pos)
 		}
 		if s.visit != nil {
 			s.visit(start, cellEnd, quoted)
@@ -176,7 +183,7 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 			s.result.EmailStart, s.result.EmailEnd, s.result.Quoted = uint32(start), uint32(cellEnd), quoted
 		}
 		if atEnd {
-			s.result.Cells = clampCells(cells)
+			s.result.Cells = uint16(min(cells, math.MaxUint16))
 			if cells <= s.d.Column {
 				s.result.EmailStart, s.result.EmailEnd = s.result.End, s.result.End
 			}
@@ -184,23 +191,6 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		}
 		pos++
 	}
-}
-
-// endRow sets the row's end at pos and returns the end of its last cell, whose unquoted part begins at body.
-func (s *rowScan) endRow(body, pos int) int {
-	s.next = pos + 1
-	s.result.lineEnd = endLF
-	if pos == len(s.buf) {
-		s.result.lineEnd = endNone
-	}
-	if pos > body && s.buf[pos-1] == '\r' {
-		pos--
-		if s.result.lineEnd == endLF {
-			s.result.lineEnd = endCRLF
-		}
-	}
-	s.result.End = uint32(pos)
-	return pos
 }
 
 // closingQuote is the index after the closing quote of a cell whose text begins at pos, -1 if it is not in the buffer.
@@ -219,21 +209,6 @@ func (s *rowScan) closingQuote(pos int) int {
 		}
 		pos++
 	}
-}
-
-func (s *rowScan) unclosedQuote(start int) *Error {
-	if !s.final && len(s.buf)-start <= MaxField {
-		return nil
-	}
-	return refuse(Unacceptable, s.linesBefore(start), "unclosed quote (no end within %d KiB): close it, or write \"\" for a quote inside a cell",
-		MaxField>>10)
-}
-
-func (s *rowScan) tooLong(start, pos int) *Error {
-	if pos-start <= MaxField {
-		return nil
-	}
-	return refuse(Unacceptable, s.linesBefore(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
 }
 
 // linesBefore counts the line ends between the row's start and pos.

@@ -21,7 +21,7 @@ func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
 func (d *Dialect) AppendInputCells(dst []byte, b *Block, i int) []byte {
 	r := &b.Rows[i]
 	dst = append(dst, b.Buf[r.Start:r.End]...)
-	for cells := int(r.Cells); cells < d.Widest; cells++ {
+	for range d.Widest - int(r.Cells) {
 		dst = append(dst, d.Delimiter)
 	}
 	return dst
@@ -42,26 +42,22 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 		return append(dst, preamble...)
 	}
 	dst = append(dst, preamble[:d.HeaderAt]...)
-	text, cells := d.headerOf(preamble)
-	s := rowScan{d: &Dialect{Delimiter: d.Delimiter, Column: -1}, buf: text, final: true}
-	if _, err := s.row(0); err != nil {
-		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
-	}
+	text, header := d.headerOf(preamble)
 	ours := make([]string, len(names))
 	for i, name := range names {
-		ours[i] = freeName(cells, name)
+		ours[i] = freeName(header.cells, name)
 	}
-	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{s.result}}, 0, ours)
+	return d.AppendRow(dst, &Block{Buf: text, Rows: []Row{header.row}}, 0, ours)
 }
 
-// headerOf returns the header in UTF-8, and the texts of its cells.
-func (d *Dialect) headerOf(preamble []byte) ([]byte, []string) {
+// headerOf returns the header in UTF-8, and as a record.
+func (d *Dialect) headerOf(preamble []byte) ([]byte, record) {
 	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
 	rec, _, err := readRecord(text, d.Delimiter, true)
 	if err != nil {
 		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
 	}
-	return text, rec.cells
+	return text, rec
 }
 
 func freeName(taken []string, name string) string {
@@ -77,7 +73,7 @@ func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
 	if cell == "" {
 		return dst
 	}
-	quoted := d.needsQuotes(cell)
+	quoted := strings.IndexByte(cell, d.Delimiter) >= 0 || strings.ContainsAny(cell, "\"\r\n")
 	if quoted {
 		dst = append(dst, '"')
 	}
@@ -96,11 +92,42 @@ func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
 	return append(dst, '"')
 }
 
-func (d *Dialect) needsQuotes(cell string) bool {
-	for i := range len(cell) {
-		if c := cell[i]; c == d.Delimiter || c == '"' || c == '\n' || c == '\r' {
-			return true
-		}
+// ColumnNames gives each column of the widest row a unique name, for formats in which a column needs one. It is the header's cell,
+// with _2 or the next free number if the name occurred before; a column without a header cell is named by its 1-based index.
+func (d *Dialect) ColumnNames(preamble []byte) []string {
+	var header []string
+	if d.HasHeader {
+		_, rec := d.headerOf(preamble)
+		header = rec.cells
 	}
-	return false
+	taken := slices.Clone(header) // so that no name_2 of ours equals a header cell
+	names := make([]string, d.Widest)
+	for i := range names {
+		switch {
+		case i >= len(header) || header[i] == "":
+			names[i] = freeName(taken, strconv.Itoa(i+1))
+		case slices.Contains(header[:i], header[i]):
+			names[i] = freeName(taken, header[i])
+		default:
+			names[i] = header[i]
+		}
+		taken = append(taken, names[i])
+	}
+	return names
+}
+
+// EachCell calls visit with the unquoted text of each cell of row i. The text is valid until visit returns.
+func (d *Dialect) EachCell(b *Block, i int, visit func(text []byte)) {
+	s := rowScan{d: d, buf: b.Buf, final: true}
+	s.visit = func(start, end int, quoted bool) {
+		text := b.Buf[start:end]
+		if quoted {
+			b.unquoted = appendUnquoted(b.unquoted[:0], text)
+			text = b.unquoted
+		}
+		visit(text)
+	}
+	if _, err := s.row(int(b.Rows[i].Start)); err != nil {
+		panic("BUG: a row that was accepted cannot be read again: " + err.Error())
+	}
 }

@@ -25,7 +25,7 @@ func TestWaitingForAbsentNodesIsLogged(t *testing.T) {
 	missing.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: testNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
 	require.Contains(t, reported(missing, testNow), `msg="jobs wait for absent nodes" nodes=[p1] until=2026-03-01T12:01:10.000Z`)
 	require.NotContains(t, reported(missing, testNow), "lists", "once")
-	require.True(t, f.membership.Load().waitUntil().After(testNow))
+	require.True(t, f.Awaited().After(testNow))
 	there := viewOf(true, "p1", "p2")
 	said := reported(there, testNow.Add(time.Second))
 	require.Contains(t, said, "jobs no longer wait for absent nodes")
@@ -46,5 +46,5 @@ func TestNodesThatOwnNothingAreNotWaitedFor(t *testing.T) {
 	view.Nodes = []cluster.Node{{Name: "p1", State: cluster.Suspect, Since: testNow}, {Name: "p2", State: cluster.Alive, Usable: true}}
 	f.publish(view, testNow)
 	require.NotContains(t, log.String(), "lists wait")
-	require.Zero(t, f.membership.Load().waitUntil())
+	require.Zero(t, f.Awaited())
 }

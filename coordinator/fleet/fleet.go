@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -66,7 +67,7 @@ type Config struct {
 //  2. The owner of a key is read from one immutable membership; no node is called under a lock.
 //  3. A source that a wide provider has quarantined has no share of it until its node reports the end (quarantines.go).
 //  4. The hourly budget of a narrow route moves with it: its owner is told what others have used (usage.go).
-//  5. All nodes are told to forget an address; the Eraser stores those that were not reached, and tries again (forget.go).
+//  5. All nodes are told to forget an address; the Eraser stores those that were not reached, and tries again (views.go).
 //  6. The nodes with a share are on disk: after a restart the coordinator waits for each of them as for any missing node.
 //  7. A node that leaves returns its rows at once; each row of a batch has exactly one result.
 type Fleet struct {
@@ -94,9 +95,6 @@ type member struct {
 	stop     context.CancelFunc
 }
 
-// neverAsked reports a node that has contacted no receiver, for this process or another.
-func (m *member) neverAsked() bool { return m.fresh.Load() && !m.used.Load() }
-
 var _ wire.Prober = (*Fleet)(nil)
 
 // New makes a Fleet. It starts nothing.
@@ -113,7 +111,7 @@ func New(cfg Config) (*Fleet, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}}
+	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}, usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
 	f.membership.Store(newMembership(&cluster.View{}, nil, nil, time.Time{}))
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {
@@ -143,7 +141,14 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if err := f.updateMembers(ctx, view, &streams); err != nil {
 			return err
 		}
-		f.saveNodes(view) // before any work is sent: a process that finds no remembered nodes makes no route wait
+		// Before any work is sent: a process that finds no remembered nodes makes no route wait.
+		if nodes := nodesWithShare(view); f.cfg.Disk != nil && !slices.EqualFunc(nodes, f.remembered, rememberedNode.equal) {
+			if err := writeNodes(f.cfg.Disk, f.cfg.Dir, nodes); err != nil {
+				f.cfg.Log.Error("membership not saved; next attempt at the next change", "error", err)
+			} else {
+				f.remembered = nodes
+			}
+		}
 		f.publish(view, time.Now())
 		select {
 		case <-changed:
@@ -159,17 +164,41 @@ func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *
 	defer f.mu.Unlock()
 	for i := range view.Nodes {
 		n := &view.Nodes[i]
-		m := f.members[n.Name]
 		at := streamAddress(n)
-		switch {
-		case at == "":
-		case m != nil:
-			m.listen.Store(&at)
-		default:
-			if err := f.addMember(ctx, n, at, streams); err != nil {
-				return err
-			}
+		if at == "" {
+			continue
 		}
+		if m := f.members[n.Name]; m != nil {
+			m.listen.Store(&at)
+			continue
+		}
+		m := &member{name: n.Name}
+		m.listen.Store(&at)
+		if slices.ContainsFunc(f.remembered, func(r rememberedNode) bool { return r.Name == n.Name }) {
+			m.lastWork.Store(time.Now().UnixNano()) // it may have worked until now for the process before this one
+		}
+		var err error
+		m.client, err = stream.NewClient(stream.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
+			Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
+			Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
+			Changed: func(s stream.State) {
+				m.fresh.Store(s.Hello.Fresh)
+				next := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version, Problem: s.Problem}
+				for _, id := range s.Hello.Identities {
+					next.Identities = append(next.Identities, cluster.Identity(id))
+				}
+				f.cfg.Cluster.Stream(m.name, next)
+			}})
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		ctx, stop := context.WithCancel(ctx)
+		m.stop, f.members[n.Name] = stop, m
+		streams.Go(func() {
+			if err := m.client.Run(ctx); err != nil {
+				f.cfg.Log.Error("a node has no stream any more", "node", m.name, "error", err)
+			}
+		})
 	}
 	for name, m := range f.members {
 		if _, found := view.Node(name); !found {
@@ -177,33 +206,6 @@ func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *
 			delete(f.members, name)
 		}
 	}
-	return nil
-}
-
-// addMember starts the stream to a node. The mutex is held.
-func (f *Fleet) addMember(ctx context.Context, n *cluster.Node, at string, streams *sync.WaitGroup) (err error) {
-	m := &member{name: n.Name}
-	m.listen.Store(&at)
-	if f.isRemembered(n.Name) {
-		m.lastWork.Store(time.Now().UnixNano()) // it may have worked until now for the process before this one
-	}
-	m.client, err = stream.NewClient(stream.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
-		Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
-		Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
-		Changed: func(s stream.State) {
-			m.fresh.Store(s.Hello.Fresh)
-			f.cfg.Cluster.Stream(m.name, streamState(s))
-		}})
-	if err != nil {
-		return fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	ctx, m.stop = context.WithCancel(ctx)
-	f.members[n.Name] = m
-	streams.Go(func() {
-		if err := m.client.Run(ctx); err != nil {
-			f.cfg.Log.Error("a node has no stream any more", "node", m.name, "error", err)
-		}
-	})
 	return nil
 }
 
@@ -218,15 +220,6 @@ func streamAddress(n *cluster.Node) string {
 		return "" // it is not in the gossip now: the address known before stays
 	}
 	return net.JoinHostPort(host, strconv.Itoa(int(at.Port())))
-}
-
-// streamState converts the state of a stream for the cluster.
-func streamState(s stream.State) cluster.Stream {
-	out := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version, Problem: s.Problem}
-	for _, id := range s.Hello.Identities {
-		out.Identities = append(out.Identities, cluster.Identity{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
-	}
-	return out
 }
 
 // TableChanged announces that Table returns another one now: each node takes it between two batches.
@@ -247,7 +240,24 @@ func (f *Fleet) publish(view *cluster.View, now time.Time) {
 	next.startDelayEnd = f.startDelayEnd
 	f.membership.Store(next)
 	close(old.replaced)
-	f.logWaits(old, next, now)
+	// Jobs may stand still for a minute for a good reason: the log tells it once.
+	nodes, until := next.absentOwners()
+	if !slices.Equal(nodes, f.loggedAbsent) {
+		f.loggedAbsent = nodes
+		if len(nodes) > 0 {
+			f.cfg.Log.Info("jobs wait for absent nodes", "nodes", nodes, "until", until)
+		} else {
+			f.cfg.Log.Info("jobs no longer wait for absent nodes")
+		}
+	}
+	if n := len(next.formerSets); n > 0 && next.formerSets[n-1].set == old.set {
+		former := &next.formerSets[n-1]
+		until := former.closedAt
+		if slices.Contains(slices.Collect(maps.Values(former.recentlyUsed)), true) {
+			until = until.Add(time.Minute - handover) // then other sources may take every route of the set
+		}
+		f.cfg.Log.Info("routes with a new owner paused", "until", until)
+	}
 	if slices.Equal(old.set.All(), next.set.All()) {
 		return
 	}

@@ -32,18 +32,8 @@ type share struct {
 type formerSet struct {
 	set          *shard.Set
 	recentlyUsed map[string]bool // identities that were at work in the last minute
-	neverAsked   map[string]bool // identities whose node had contacted no receiver
+	neverAsked   map[string]bool // identities whose node had contacted no receiver, for this process or another
 	closedAt     time.Time
-}
-
-// newFormerSet makes the former set of a membership that is replaced now.
-func newFormerSet(old *membership, now time.Time) formerSet {
-	f := formerSet{old.set, map[string]bool{}, map[string]bool{}, now.Add(handover)}
-	for name, s := range old.shares {
-		f.neverAsked[name] = s.node.neverAsked()
-		f.recentlyUsed[name] = s.usable && now.Sub(time.Unix(0, s.node.lastWork.Load())) < time.Minute
-	}
-	return f
 }
 
 // availableAt is when another source may take a route that an identity owned in the set, for jobs: when that one has closed its
@@ -63,7 +53,7 @@ const maxFormerSets = 16
 
 // newMembership derives the membership of a view; old is the one before it, nil for none.
 func newMembership(view *cluster.View, members map[string]*member, old *membership, now time.Time) *membership {
-	r := &membership{view: view, shares: map[string]share{}, replaced: make(chan struct{})}
+	r := &membership{view: view, quarantines: quarantines{}, shares: map[string]share{}, replaced: make(chan struct{})}
 	var all, usable []shard.Identity
 	for i := range view.Shares {
 		s := &view.Shares[i]
@@ -79,15 +69,25 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 		r.shares[s.Name] = share{m, s.Usable}
 	}
 	r.set, r.usable = mustSet(all), mustSet(usable)
-	if old != nil {
-		r.quarantines = old.quarantines
-		r.updateWideSets()
-		r.formerSets = old.recentFormerSets(now)
-		if old.set.Len() > 0 && !slices.Equal(old.set.All(), r.set.All()) {
-			r.formerSets = append(r.formerSets, newFormerSet(old, now))
-		}
-		r.formerSets = r.formerSets[max(0, len(r.formerSets)-maxFormerSets):]
+	if old == nil {
+		return r
 	}
+	r.quarantines = old.quarantines
+	r.updateWideSets()
+	for _, f := range old.formerSets {
+		if now.Before(f.closedAt.Add(time.Minute - handover)) {
+			r.formerSets = append(r.formerSets, f)
+		}
+	}
+	if old.set.Len() > 0 && !slices.Equal(old.set.All(), r.set.All()) {
+		f := formerSet{old.set, map[string]bool{}, map[string]bool{}, now.Add(handover)}
+		for name, s := range old.shares {
+			f.neverAsked[name] = s.node.fresh.Load() && !s.node.used.Load()
+			f.recentlyUsed[name] = s.usable && now.Sub(time.Unix(0, s.node.lastWork.Load())) < time.Minute
+		}
+		r.formerSets = append(r.formerSets, f)
+	}
+	r.formerSets = r.formerSets[max(0, len(r.formerSets)-maxFormerSets):]
 	return r
 }
 
@@ -98,16 +98,6 @@ func mustSet(ids []shard.Identity) *shard.Set {
 		panic("BUG: a view with " + err.Error())
 	}
 	return s
-}
-
-func (r *membership) recentFormerSets(now time.Time) []formerSet {
-	var recent []formerSet
-	for _, f := range r.formerSets {
-		if now.Before(f.closedAt.Add(time.Minute - handover)) {
-			recent = append(recent, f)
-		}
-	}
-	return recent
 }
 
 // keyOf is the key by which an address is assigned to an identity. A narrow key (a narrow route, or one domain of a provider with
@@ -145,10 +135,10 @@ func (o *owner) ready() bool { return o.found() && o.usable && o.readyAt.IsZero(
 func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
 	set := r.set
 	if !narrow {
+		if s, ok := r.shares[pinned]; ok && !r.quarantines.has(pinned, of.ID) {
+			return owner{identity: pinned, share: s}
+		}
 		set = r.sharersOf(of)
-	}
-	if s, ok := r.shares[pinned]; ok && !narrow && !r.quarantines.has(pinned, of.ID) {
-		return owner{identity: pinned, share: s}
 	}
 	id, ok := ownerIn(set, k, of)
 	if !ok {
@@ -162,8 +152,7 @@ func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinn
 		o.readyAt = r.startDelayEnd
 		return o
 	}
-	for i := len(r.formerSets) - 1; i >= 0; i-- {
-		f := &r.formerSets[i]
+	for _, f := range slices.Backward(r.formerSets) {
 		if was, _ := ownerIn(f.set, k, of); was != id && now.Before(f.availableAt(was)) {
 			o.readyAt = f.availableAt(was)
 			break
@@ -172,31 +161,24 @@ func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinn
 	return o
 }
 
-// stillClosing reports that another source may still have connections for the key.
-func (r *membership) stillClosing(k shard.Key, of *engine.Provider, identity string, now time.Time) bool {
-	for i := range r.formerSets {
-		f := &r.formerSets[i]
-		if was, ok := ownerIn(f.set, k, of); ok && was.Name != identity && now.Before(f.closedAt) && !f.neverAsked[was.Name] {
-			return true
+// absentOwners are the absent nodes whose rows wait for them, and until when: then the routes go to others. A node without a share
+// owns nothing that could wait.
+func (r *membership) absentOwners() (nodes []string, until time.Time) {
+	owns := map[string]bool{}
+	for _, s := range r.shares {
+		owns[s.node.name] = true
+	}
+	for i := range r.view.Nodes {
+		n := &r.view.Nodes[i]
+		if n.State != cluster.Suspect || n.Usable || !owns[n.Name] {
+			continue
+		}
+		nodes = append(nodes, n.Name)
+		if at := n.Since.Add(cluster.KeepShare + handover); at.After(until) {
+			until = at
 		}
 	}
-	return false
-}
-
-// waitUntil is until when rows may wait for absent owners: until others have taken their shares and may start. Zero if no rows wait.
-func (r *membership) waitUntil() (until time.Time) {
-	if r.startDelayEnd.After(until) {
-		until = r.startDelayEnd
-	}
-	for _, f := range r.formerSets {
-		if f.closedAt.After(until) {
-			until = f.closedAt
-		}
-	}
-	if _, at := r.absentOwners(); at.After(until) {
-		until = at
-	}
-	return until
+	return nodes, until
 }
 
 // ownerForSingle finds the identity that takes a single call now. A narrow key's former owner serves it during the hand-over; at a
@@ -204,13 +186,19 @@ func (r *membership) waitUntil() (until time.Time) {
 func (r *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
 	o := r.ownerOf(k, narrow, of, "", now)
 	if narrow {
+		closing := false // another source may still have connections for the key
 		for i := range r.formerSets {
 			f := &r.formerSets[i]
-			if was, ok := ownerIn(f.set, k, of); ok && now.Before(f.closedAt) && !f.neverAsked[was.Name] && r.shares[was.Name].usable {
+			was, ok := ownerIn(f.set, k, of)
+			if !ok || !now.Before(f.closedAt) || f.neverAsked[was.Name] {
+				continue
+			}
+			if r.shares[was.Name].usable {
 				return owner{identity: was.Name, share: r.shares[was.Name]}
 			}
+			closing = closing || was.Name != o.identity
 		}
-		if !now.Before(r.startDelayEnd) && !r.stillClosing(k, of, o.identity, now) {
+		if !closing && !now.Before(r.startDelayEnd) {
 			o.readyAt = time.Time{} // one recipient does not wait for a minute's budget
 		}
 		return o

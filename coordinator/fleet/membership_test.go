@@ -13,7 +13,10 @@ import (
 	"probity/prober/wire"
 )
 
-var unknownProvider = engine.DefaultTable().Unknown
+var (
+	testTable       = engine.DefaultTable()
+	unknownProvider = testTable.Unknown
+)
 
 var testNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -35,7 +38,7 @@ func membersOf(names ...string) map[string]*member {
 }
 
 func routeTo(t require.TestingT, host string) *engine.Route {
-	r := engine.DefaultTable().NewRoute([]engine.MX{{Host: host}})
+	r := testTable.NewRoute([]engine.MX{{Host: host}})
 	return &r
 }
 

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -15,9 +16,14 @@ import (
 // everywhere, loses its share of that provider until its node reports the end: its rows go to the other sources. A narrow route has
 // no other source: its rows stay, and are answered UNKNOWN.
 
-// quarantines are the wide providers at which sources are quarantined: source -> provider id, "" for all -> until when that holds
-// without a status of the node. Immutable.
-type quarantines map[string]map[string]time.Time
+// quarantines are the wide providers at which sources are quarantined, and until when that holds without a status of the node.
+// Those of a membership are immutable.
+type quarantines map[quarantine]time.Time
+
+type quarantine struct {
+	identity string
+	provider string // id; "" for all
+}
 
 const (
 	statusInterval  = 2 * time.Second  // between two readings of the nodes' statuses
@@ -26,54 +32,21 @@ const (
 
 // has reports that a source is quarantined at a provider, or everywhere.
 func (r quarantines) has(identity, provider string) bool {
-	byProvider := r[identity]
-	_, atProvider := byProvider[provider]
-	_, everywhere := byProvider[""]
+	_, atProvider := r[quarantine{identity, provider}]
+	_, everywhere := r[quarantine{identity, ""}]
 	return atProvider || everywhere
 }
 
-// equal reports that the same sources are quarantined at the same providers, whatever the times.
-func (r quarantines) equal(other quarantines) bool {
-	return maps.EqualFunc(r, other, func(a, b map[string]time.Time) bool {
-		return maps.EqualFunc(a, b, func(time.Time, time.Time) bool { return true })
-	})
-}
-
-// with returns r with one more quarantine.
-func (r quarantines) with(identity, provider string, until time.Time) quarantines {
-	next := maps.Clone(r)
-	if next == nil {
-		next = quarantines{}
-	}
-	byProvider := maps.Clone(next[identity])
-	if byProvider == nil {
-		byProvider = map[string]time.Time{}
-	}
-	byProvider[provider], next[identity] = until, byProvider
-	return next
-}
-
-// reportedQuarantines joins what the nodes' statuses say with what rows' results said, while that holds.
-func reportedQuarantines(old quarantines, members []*member, now time.Time) quarantines {
-	next := quarantines{}
-	for identity, byProvider := range old {
-		for provider, until := range byProvider {
-			if now.Before(until) {
-				next = next.with(identity, provider, until)
-			}
+// add adds what a node's status says.
+func (r quarantines) add(status wire.Status) {
+	for _, id := range status.Identities {
+		if id.State == wire.StateQuarantined {
+			r[quarantine{id.Name, ""}] = time.Time{}
+		}
+		for _, provider := range id.QuarantinedAt {
+			r[quarantine{id.Name, provider}] = time.Time{}
 		}
 	}
-	for _, m := range members {
-		for _, id := range m.client.Status().Identities {
-			if id.State == wire.StateQuarantined {
-				next = next.with(id.Name, "", time.Time{})
-			}
-			for _, provider := range id.QuarantinedAt {
-				next = next.with(id.Name, provider, time.Time{})
-			}
-		}
-	}
-	return next
 }
 
 // followStatuses reads quarantines and budget usage from the nodes' statuses until ctx ends.
@@ -83,28 +56,37 @@ func (f *Fleet) followStatuses(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			now := time.Now()
-			f.setQuarantines(reportedQuarantines(f.membership.Load().quarantines, f.allMembers(), now), now)
-			f.updateUsage(now)
 		case <-ctx.Done():
 			return
 		}
+		now := time.Now()
+		next := maps.Clone(f.membership.Load().quarantines) // what rows' results said, while that holds
+		maps.DeleteFunc(next, func(_ quarantine, until time.Time) bool { return !now.Before(until) })
+		var statuses []wire.Status
+		for _, m := range f.allMembers() {
+			status := m.client.Status()
+			next.add(status)
+			if m.client.State().Live {
+				statuses = append(statuses, status)
+			}
+		}
+		f.usage.update(statuses, now)
+		f.setQuarantines(next)
 	}
 }
 
 // setQuarantines publishes which sources are quarantined where, if that has changed.
-func (f *Fleet) setQuarantines(next quarantines, now time.Time) {
+func (f *Fleet) setQuarantines(next quarantines) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old := f.membership.Load()
-	if old.quarantines.equal(next) {
+	if maps.EqualFunc(old.quarantines, next, func(time.Time, time.Time) bool { return true }) {
 		return
 	}
-	updated := newMembership(old.view, f.members, old, now)
-	updated.startDelayEnd = old.startDelayEnd
-	updated.quarantines = next
+	updated := *old
+	updated.quarantines, updated.replaced = next, make(chan struct{})
 	updated.updateWideSets()
-	f.membership.Store(updated)
+	f.membership.Store(&updated)
 	close(old.replaced)
 }
 
@@ -114,13 +96,11 @@ func (r *membership) updateWideSets() {
 	if len(r.quarantines) == 0 {
 		return
 	}
-	r.wideSets = map[string]*shard.Set{}
 	providers := map[string]bool{"": true}
-	for _, byProvider := range r.quarantines {
-		for p := range byProvider {
-			providers[p] = true
-		}
+	for q := range r.quarantines {
+		providers[q.provider] = true
 	}
+	r.wideSets = map[string]*shard.Set{}
 	for p := range providers {
 		left := slices.DeleteFunc(slices.Clone(r.set.All()), func(id shard.Identity) bool { return r.quarantines.has(id.Name, p) })
 		if len(left) == 0 {
@@ -132,13 +112,7 @@ func (r *membership) updateWideSets() {
 
 // sharersOf is the set of sources that share the keys of a wide provider now.
 func (r *membership) sharersOf(p *engine.Provider) *shard.Set {
-	if s := r.wideSets[p.ID]; s != nil {
-		return s
-	}
-	if s := r.wideSets[""]; s != nil {
-		return s
-	}
-	return r.set
+	return cmp.Or(r.wideSets[p.ID], r.wideSets[""], r.set)
 }
 
 // redirectBlocked returns rows for which the source is blocked, if another source shares their provider.
@@ -155,7 +129,9 @@ func (f *Fleet) redirectBlocked(p *part, rows []wire.Result) []wire.Result {
 		now := time.Now()
 		r := f.membership.Load()
 		if !r.quarantines.has(p.owner.identity, provider.ID) {
-			f.setQuarantines(r.quarantines.with(p.owner.identity, provider.ID, now.Add(quarantineGrace)), now)
+			next := maps.Clone(r.quarantines)
+			next[quarantine{p.owner.identity, provider.ID}] = now.Add(quarantineGrace)
+			f.setQuarantines(next)
 			r = f.membership.Load()
 		}
 		if sharers := r.sharersOf(provider); !slices.ContainsFunc(sharers.All(), func(id shard.Identity) bool { return !r.quarantines.has(id.Name, provider.ID) }) {

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,7 +82,7 @@ func writeNodes(disk vfs.FS, dir string, nodes []rememberedNode) error {
 		return err
 	}
 	path := disk.PathJoin(dir, nodesFile)
-	if err := wholefile.Write(disk, path+wholefile.New, append(bytes.TrimSpace(text), '\n')); err != nil {
+	if err := wholefile.Write(disk, path+wholefile.New, append(text, '\n')); err != nil {
 		return err
 	}
 	if err := disk.Rename(path+wholefile.New, path); err != nil {
@@ -113,22 +112,4 @@ func (f *Fleet) restoreNodes(now time.Time) bool {
 	}
 	f.usage.restore(ids, now.Add(f.cfg.Table().Scaled(time.Hour)))
 	return len(nodes) > 0
-}
-
-// isRemembered reports a node that had a share when this process started, or has one.
-func (f *Fleet) isRemembered(node string) bool {
-	return slices.ContainsFunc(f.remembered, func(n rememberedNode) bool { return n.Name == node })
-}
-
-// saveNodes writes which nodes have a share, if that has changed.
-func (f *Fleet) saveNodes(view *cluster.View) {
-	nodes := nodesWithShare(view)
-	if f.cfg.Disk == nil || slices.EqualFunc(nodes, f.remembered, rememberedNode.equal) {
-		return
-	}
-	if err := writeNodes(f.cfg.Disk, f.cfg.Dir, nodes); err != nil {
-		f.cfg.Log.Error("membership not saved; next attempt at the next change", "error", err)
-		return
-	}
-	f.remembered = nodes
 }

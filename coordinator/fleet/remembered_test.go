@@ -54,9 +54,8 @@ func TestRememberedNodesCountAsUsed(t *testing.T) {
 	end()
 	var streams sync.WaitGroup
 	defer streams.Wait()
-	for _, name := range []string{"old", "new"} {
-		require.NoError(t, f.addMember(over, &cluster.Node{Name: name}, "192.0.2.8:7947", &streams))
-	}
+	view := &cluster.View{Nodes: []cluster.Node{{Name: "old", Listen: "192.0.2.8:7947"}, {Name: "new", Listen: "192.0.2.8:7947"}}}
+	require.NoError(t, f.updateMembers(over, view, &streams))
 	require.NotZero(t, f.members["old"].lastWork.Load())
 	require.Zero(t, f.members["new"].lastWork.Load())
 }

@@ -134,12 +134,7 @@ func newFleetMetrics(f *Fleet) *fleetMetrics {
 	add := func(name, help string, of func(*NodeReport) float64) {
 		m.gauges = append(m.gauges, nodeGauge{prometheus.NewDesc("probity_node_"+name, help, []string{"node"}, nil), of})
 	}
-	add("up", "Whether the node takes work.", func(n *NodeReport) float64 {
-		if n.Usable {
-			return 1
-		}
-		return 0
-	})
+	add("up", "Whether the node takes work.", func(n *NodeReport) float64 { return map[bool]float64{true: 1}[n.Usable] })
 	add("lanes", "Ready queues at the node.", func(n *NodeReport) float64 { return float64(n.ReadyQueues) })
 	add("sessions", "SMTP connections of the node.", func(n *NodeReport) float64 { return float64(n.Sessions) })
 	add("rows", "Rows sent to the node and not answered.", func(n *NodeReport) float64 { return float64(n.Rows) })

@@ -19,7 +19,7 @@ func (f *Fleet) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer, 
 	for {
 		r := f.membership.Load()
 		if r.usable.Len() == 0 {
-			return f.answerWithoutProber(&a)
+			return answerWithoutProber(&a)
 		}
 		o := r.ownerForSingle(key, narrow, a.Route.Provider, failed, time.Now())
 		if o.ready() {
@@ -47,10 +47,19 @@ func (f *Fleet) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer, 
 			return *blocked, nil
 		}
 		if !narrow && !o.found() {
-			return f.answerWithoutProber(&a)
+			return answerWithoutProber(&a)
 		}
-		if !r.waitReplaced(ctx, retryInterval) {
-			return f.deadlineAnswer(ctx, &a)
+		later := time.NewTimer(retryInterval)
+		select {
+		case <-r.replaced:
+		case <-later.C:
+		case <-ctx.Done():
+		}
+		later.Stop()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return wire.Answer{Verdict: verdictFor(engine.ReasonTimeout, "coordinator/owner-away", a.Flags, a.Route, time.Now())}, nil
+		} else if ctx.Err() != nil {
+			return wire.Answer{}, ctx.Err()
 		}
 	}
 }
@@ -70,36 +79,13 @@ func (f *Fleet) markUsed(m *member, r *membership) bool {
 	return true
 }
 
-// waitReplaced waits for a later membership, at most for the given time; false if ctx ends before.
-func (r *membership) waitReplaced(ctx context.Context, most time.Duration) bool {
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case <-r.replaced:
-	case <-t.C:
-	case <-ctx.Done():
-		return false
-	}
-	return true
-}
-
 // answerWithoutProber answers a call that needs no SMTP; others get ErrNoProber.
-func (f *Fleet) answerWithoutProber(a *wire.SingleRequest) (wire.Answer, error) {
+func answerWithoutProber(a *wire.SingleRequest) (wire.Answer, error) {
 	if !a.NoSMTP {
 		return wire.Answer{}, ErrNoProber
 	}
 	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route}
 	return wire.Answer{Verdict: engine.Judge(&ev, engine.Policy{NoSMTP: true, Details: true}, time.Now())}, nil
-}
-
-// deadlineAnswer is the answer at the caller's deadline.
-func (f *Fleet) deadlineAnswer(ctx context.Context, a *wire.SingleRequest) (wire.Answer, error) {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return wire.Answer{}, ctx.Err()
-	}
-	v := engine.VerdictFor(engine.ReasonTimeout, "coordinator/owner-away", a.Flags, time.Now())
-	v.ProviderID, v.ProviderName, v.MX = a.Route.Provider.ID, a.Route.Provider.Name, a.Route.MX
-	return wire.Answer{Verdict: v}, nil
 }
 
 // Owner says which identity would probe an address, and at which node. Empty: there is none.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -34,23 +35,29 @@ type sourceUsage struct {
 	at       time.Time // when it was last reported
 }
 
-// update takes the budget usage from a node's status, which may not have room for all of its routes.
-func (s *clusterUsage) update(status wire.Status, now time.Time) {
+// update takes the budget usage from the statuses of nodes, which may not have room for all of their routes, and drops what is over an
+// hour old.
+func (s *clusterUsage) update(statuses []wire.Status, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range status.Identities {
-		delete(s.unreported, status.Identities[i].Name)
+	for i := range statuses {
+		for _, id := range statuses[i].Identities {
+			delete(s.unreported, id.Name)
+		}
+		for _, one := range statuses[i].BudgetUses {
+			s.set(one.Route, one.Egress, one.Used, now)
+		}
 	}
-	for _, one := range status.BudgetUses {
-		s.set(one.Route, one.Egress, one.Used, now)
+	for id, of := range s.routes {
+		of = slices.DeleteFunc(of, func(one sourceUsage) bool { return now.Sub(one.at) >= time.Hour })
+		if s.routes[id] = of; len(of) == 0 {
+			delete(s.routes, id)
+		}
 	}
 }
 
 // set sets what a source has used. The mutex is held.
 func (s *clusterUsage) set(route uint64, identity string, used int, now time.Time) {
-	if s.routes == nil {
-		s.routes = map[uint64][]sourceUsage{}
-	}
 	of := s.routes[route]
 	for i := range of {
 		if of[i].identity == identity {
@@ -94,19 +101,14 @@ func (s *clusterUsage) usedByOthers(route *engine.Route, except string, now time
 			e.Left = max(e.Left, left)
 		}
 	}
-	if limit := route.Provider.Limits.RefusalsPerHour; limit > 0 && s.formerUnreported(route, except, now) {
-		e.Used, e.Left = e.Used+limit, max(e.Left, s.expiresAt.Sub(now))
+	limit := route.Provider.Limits.RefusalsPerHour
+	if limit == 0 || s.previous == nil || len(s.unreported) == 0 || !now.Before(s.expiresAt) {
+		return e
+	}
+	if id, ok := s.previous.Owner(shard.Route(route.Key)); ok && id.Name != except && s.unreported[id.Name] {
+		e.Used, e.Left = e.Used+limit, max(e.Left, s.expiresAt.Sub(now)) // its owner has not reported since this coordinator started
 	}
 	return e
-}
-
-// formerUnreported reports a route whose previous owner has not reported since this coordinator started. The mutex is held.
-func (s *clusterUsage) formerUnreported(route *engine.Route, except string, now time.Time) bool {
-	if s.previous == nil || len(s.unreported) == 0 || !now.Before(s.expiresAt) {
-		return false
-	}
-	id, ok := s.previous.Owner(shard.Route(route.Key))
-	return ok && id.Name != except && s.unreported[id.Name]
 }
 
 // restore notes which identities had a share when the process before this one ended, and until when that matters.
@@ -121,58 +123,4 @@ func (s *clusterUsage) restore(ids []shard.Identity, until time.Time) {
 	for _, id := range ids {
 		s.unreported[id.Name] = true
 	}
-}
-
-// expire drops usage that is over an hour old.
-func (s *clusterUsage) expire(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, of := range s.routes {
-		kept := of[:0]
-		for _, one := range of {
-			if now.Sub(one.at) < time.Hour {
-				kept = append(kept, one)
-			}
-		}
-		if s.routes[id] = kept; len(kept) == 0 {
-			delete(s.routes, id)
-		}
-	}
-}
-
-// updateUsage takes the budget usage from the statuses of live nodes.
-func (f *Fleet) updateUsage(now time.Time) {
-	for _, m := range f.allMembers() {
-		if m.client.State().Live {
-			f.usage.update(m.client.Status(), now)
-		}
-	}
-	f.usage.expire(now)
-}
-
-// countLostRows counts the rows of narrow routes that a lost node has not answered as used.
-func (f *Fleet) countLostRows(p *part, returned []wire.Result) {
-	lost := make(map[uint32]bool, len(returned))
-	for i := range returned {
-		lost[returned[i].Row] = true
-	}
-	now := time.Now()
-	for i := range p.batch.Rows {
-		row := &p.batch.Rows[i]
-		if lost[row.Number] && !row.Route.Provider.Shared() {
-			f.usage.addUnanswered(row.Route, p.owner.identity, now)
-		}
-	}
-}
-
-// addToBatch puts what others have used of a narrow route into the batch that carries its rows.
-func (s *clusterUsage) addToBatch(b *wire.Batch, route *engine.Route, now time.Time) {
-	e := s.usedByOthers(route, b.Egress, now)
-	if e.Used == 0 {
-		return
-	}
-	if b.UsedByOthers == nil {
-		b.UsedByOthers = map[string]wire.UsedByOthers{}
-	}
-	b.UsedByOthers[route.Key] = e
 }

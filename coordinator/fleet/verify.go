@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,27 +16,17 @@ import (
 type part struct {
 	batch   wire.Batch
 	owner   owner
-	pinned  bool
 	keys    []narrowKey // the narrow keys of its rows
-	maxRows int
-}
-
-// narrowKey is a key that one source at a time probes, and its provider.
-type narrowKey struct {
-	key      shard.Key
-	provider *engine.Provider
+	maxRows int         // at a shared provider what one source may send in half a minute, so that the rows of two jobs take turns
 }
 
 // minPartRows is the fewest rows that are worth a batch of their own.
 const minPartRows = 64
 
-// maxPartRows bounds the rows of a part. At a shared provider it is what one source may send in half a minute, so that the rows of
-// two jobs take turns. Rows of narrow routes are spread over many routes, or wait only for their own.
-func maxPartRows(p *engine.Provider) int {
-	if p == nil || !p.Shared() || p.Limits.RecipientsPerMinute == 0 {
-		return wire.MaxRows
-	}
-	return min(wire.MaxRows, max(minPartRows, p.Limits.RecipientsPerMinute/2))
+// narrowKey is a key that one source at a time probes, and its provider.
+type narrowKey struct {
+	key      shard.Key
+	provider *engine.Provider
 }
 
 // ownerChanged reports that a narrow key of the part has another owner now.
@@ -55,7 +46,9 @@ func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, e
 		s.assign(&b.Rows[i])
 	}
 	c := &resultCollector{b: b, emit: emit, held: map[*part]wire.Held{}}
-	c.emitPart(nil, wire.Held{}, s.returned)
+	if len(s.returned) > 0 {
+		c.emitPart(nil, wire.Held{}, s.returned)
+	}
 	var parts sync.WaitGroup
 	for _, p := range s.all {
 		parts.Go(func() { f.verifyPart(ctx, p, hold, c) })
@@ -69,11 +62,22 @@ func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, e
 func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *resultCollector) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !f.startPart(p, cancel) {
-		c.emitPart(p, wire.Held{}, p.unansweredRows(wire.ErrGone, time.Now()))
+	f.mu.Lock()
+	moved := p.ownerChanged(f.membership.Load())
+	if !moved {
+		p.owner.node.used.Store(true)
+		f.parts[p] = cancel
+	}
+	f.mu.Unlock()
+	if moved { // nothing is sent
+		c.emitPart(p, wire.Held{}, returnRows(p.batch.Rows, time.Now()))
 		return
 	}
-	defer f.endPart(p)
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.parts, p)
+	}()
 	lastWork := &p.owner.node.lastWork
 	lastWork.Store(time.Now().UnixNano())
 	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) {
@@ -86,43 +90,24 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 	if !errors.Is(err, wire.ErrGone) {
 		f.cfg.Log.Warn("a node did not finish its rows; they are asked again", "job", c.b.Job, "rows", len(p.batch.Rows), "error", err)
 	}
-	returned := p.unansweredRows(err, time.Now().Add(absentWait))
-	f.countLostRows(p, returned)
-	c.emitPart(p, wire.Held{}, returned)
-}
-
-// startPart registers a part, so that it can be cancelled, and marks its node as used. It returns false if the owner has changed
-// already: nothing was sent.
-func (f *Fleet) startPart(p *part, cancel context.CancelFunc) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if p.ownerChanged(f.membership.Load()) {
-		return false
+	rows := p.batch.Rows
+	if lost, ok := errors.AsType[*wire.Lost](err); ok {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(row wire.Row) bool { _, waits := lost.Rows[row.Number]; return !waits })
 	}
-	p.owner.node.used.Store(true)
-	f.parts[p] = cancel
-	return true
-}
-
-func (f *Fleet) endPart(p *part) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.parts, p)
-}
-
-// unansweredRows returns the rows that a failed node has not answered, as Returned and due at the given time.
-func (p *part) unansweredRows(err error, due time.Time) []wire.Result {
-	var lost *wire.Lost
-	some := errors.As(err, &lost)
-	var returned []wire.Result
-	for i := range p.batch.Rows {
-		row := &p.batch.Rows[i]
-		if some {
-			if _, waits := lost.Rows[row.Number]; !waits {
-				continue
-			}
+	now := time.Now()
+	for i := range rows {
+		if !rows[i].Route.Provider.Shared() {
+			f.usage.addUnanswered(rows[i].Route, p.owner.identity, now)
 		}
-		returned = append(returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Returned, Due: due})
+	}
+	c.emitPart(p, wire.Held{}, returnRows(rows, now.Add(absentWait)))
+}
+
+// returnRows returns rows that a node has not answered, as Returned and due at the given time.
+func returnRows(rows []wire.Row, due time.Time) []wire.Result {
+	returned := make([]wire.Result, len(rows))
+	for i := range rows {
+		returned[i] = wire.Result{Row: rows[i].Number, Attempt: rows[i].Attempt, Outcome: wire.Returned, Due: due}
 	}
 	return returned
 }
@@ -138,9 +123,6 @@ type resultCollector struct {
 
 // emitPart emits results of a part, with what all parts hold. Returned rows keep the egress source of the batch, not of the part.
 func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) {
-	if p == nil && len(rows) == 0 {
-		return
-	}
 	for i := range rows {
 		if rows[i].Outcome == wire.Returned {
 			rows[i].Egress = c.b.Egress
@@ -148,21 +130,15 @@ func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p != nil {
-		c.held[p] = held
-	}
-	c.emit(wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, Held: c.totalHeld()})
-}
-
-// totalHeld joins what the parts hold. The mutex is held.
-func (c *resultCollector) totalHeld() (all wire.Held) {
+	c.held[p] = held
+	var all wire.Held
 	for _, h := range c.held {
 		all.Rows += h.Rows
 		if all.Until.IsZero() || h.Rows > 0 && h.Until.Before(all.Until) {
 			all.Until = h.Until
 		}
 	}
-	return all
+	c.emit(wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, Held: all})
 }
 
 // batchSplitter splits the rows of a batch into parts by owner.
@@ -185,28 +161,9 @@ type batchSplitter struct {
 	part       *part // of owner, if it has one
 }
 
+// assign puts a row into a part of its owner, or among the returned rows.
 func (s *batchSplitter) assign(row *wire.Row) {
-	s.findOwner(row)
-	switch {
-	case s.suppressed || s.f.cfg.SuppressedAddress(row.Address):
-		s.returned = append(s.returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Verdict: suppressedVerdict(row, s.now)})
-	case !s.owner.ready():
-		s.returned = append(s.returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Returned, Due: s.due()})
-	default:
-		s.addToPart(row)
-	}
-}
-
-// due is when a row whose owner is not ready may be sent again.
-func (s *batchSplitter) due() time.Time {
-	if s.owner.readyAt.After(s.now) {
-		return s.owner.readyAt
-	}
-	return s.now.Add(absentWait)
-}
-
-func (s *batchSplitter) findOwner(row *wire.Row) {
-	domain := row.Address.Domain()
+	provider, domain := row.Route.Provider, row.Address.Domain()
 	key, narrow := s.key, s.narrow
 	if row.Route != s.route || domain != s.domain || !narrow {
 		key, narrow = keyOf(row.Route, row.Address)
@@ -215,41 +172,71 @@ func (s *batchSplitter) findOwner(row *wire.Row) {
 		s.suppressed = s.f.cfg.Suppressed(domain, row.Route.Hosts)
 	}
 	if s.route == nil || key != s.key {
-		s.owner = s.r.ownerOf(key, narrow, row.Route.Provider, s.b.Egress, s.now)
+		s.owner = s.r.ownerOf(key, narrow, provider, s.b.Egress, s.now)
 		s.part = s.parts[s.owner.identity]
 	}
 	s.route, s.domain, s.key, s.narrow = row.Route, domain, key, narrow
-}
-
-func (s *batchSplitter) addToPart(row *wire.Row) {
+	if s.suppressed || s.f.cfg.SuppressedAddress(row.Address) {
+		v := verdictFor(engine.ReasonSMTPNotChecked, RuleSuppressed, row.Flags, row.Route, s.now)
+		s.returned = append(s.returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Verdict: v})
+		return
+	}
+	if !s.owner.ready() {
+		due := s.now.Add(absentWait)
+		if s.owner.readyAt.After(s.now) {
+			due = s.owner.readyAt
+		}
+		s.returned = append(s.returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Returned, Due: due})
+		return
+	}
 	p := s.part
 	if p == nil || len(p.batch.Rows) >= p.maxRows {
-		p = &part{maxRows: maxPartRows(row.Route.Provider), batch: *s.b, owner: s.owner, pinned: s.owner.identity == s.b.Egress}
+		p = &part{maxRows: wire.MaxRows, batch: *s.b, owner: s.owner}
+		if limit := provider.Limits.RecipientsPerMinute; provider.Shared() && limit != 0 {
+			p.maxRows = min(wire.MaxRows, max(minPartRows, limit/2)) // rows of narrow routes are spread over many, or wait only for their own
+		}
 		// Each job has its own window at each identity: no job waits for another's credit.
 		p.batch.Egress, p.batch.Class = s.owner.identity, s.b.Class+"@"+s.owner.identity+"#"+s.b.Job
 		p.batch.Rows = make([]wire.Row, 0, min(p.maxRows, 1+len(s.b.Rows)/max(1, s.r.set.Len())))
-		s.parts[s.owner.identity], s.all = p, append(s.all, p)
-		s.part = p
+		s.parts[s.owner.identity], s.all, s.part = p, append(s.all, p), p
 	}
-	if n := len(p.keys); s.narrow && (n == 0 || p.keys[n-1].key != s.key) {
-		p.keys = append(p.keys, narrowKey{s.key, row.Route.Provider})
-		s.f.usage.addToBatch(&p.batch, row.Route, s.now)
+	if n := len(p.keys); narrow && (n == 0 || p.keys[n-1].key != key) {
+		p.keys = append(p.keys, narrowKey{key, provider})
+		if used := s.f.usage.usedByOthers(row.Route, p.batch.Egress, s.now); used.Used != 0 {
+			if p.batch.UsedByOthers == nil {
+				p.batch.UsedByOthers = map[string]wire.UsedByOthers{}
+			}
+			p.batch.UsedByOthers[row.Route.Key] = used
+		}
 	}
 	p.batch.Rows = append(p.batch.Rows, *row)
-	if s.b.Egress != "" && !p.pinned {
+	if s.b.Egress != "" && s.b.Egress != s.owner.identity {
 		p.batch.Rows[len(p.batch.Rows)-1].Attempt = 0 // the source of earlier attempts is gone: this is a first contact
 	}
 }
 
-// suppressedVerdict is the verdict of a row that the suppression list excludes.
-func suppressedVerdict(row *wire.Row, now time.Time) engine.Verdict {
-	v := engine.VerdictFor(engine.ReasonSMTPNotChecked, RuleSuppressed, row.Flags, now)
-	v.ProviderID, v.ProviderName, v.MX = row.Route.Provider.ID, row.Route.Provider.Name, row.Route.MX
+// verdictFor is the verdict of an address that is not probed.
+func verdictFor(reason engine.Reason, rule string, flags engine.Flags, route *engine.Route, now time.Time) engine.Verdict {
+	v := engine.VerdictFor(reason, rule, flags, now)
+	v.ProviderID, v.ProviderName, v.MX = route.Provider.ID, route.Provider.Name, route.MX
 	return v
 }
 
-// Awaited is until when rows may wait for absent sources; a time in the past if none is absent.
-func (f *Fleet) Awaited() time.Time { return f.membership.Load().waitUntil() }
+// Awaited is until when rows may wait for absent sources: until others have taken their shares and may start. Zero, or a time in the
+// past, if no rows wait.
+func (f *Fleet) Awaited() time.Time {
+	r := f.membership.Load()
+	until := r.startDelayEnd
+	for _, former := range r.formerSets {
+		if former.closedAt.After(until) {
+			until = former.closedAt
+		}
+	}
+	if _, at := r.absentOwners(); at.After(until) {
+		until = at
+	}
+	return until
+}
 
 // Sources is how many identities take work.
 func (f *Fleet) Sources() int { return f.membership.Load().set.Len() }

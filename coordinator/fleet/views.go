@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -46,35 +47,31 @@ var ErrNoSuchNode = errors.New("no such node")
 const viewTimeout = 3 * time.Second
 
 // ReadyQueues implements Views.
-func (f *Fleet) ReadyQueues(ctx context.Context) (all []ReadyQueueReport, unreached []string) {
-	all = []ReadyQueueReport{}
-	unreached = f.forEachMember(ctx, func(ctx context.Context, m *member, locked func(func())) error {
+func (f *Fleet) ReadyQueues(ctx context.Context) ([]ReadyQueueReport, []string) {
+	all, unreached := askNodes(ctx, f, func(ctx context.Context, m *member) ([]ReadyQueueReport, error) {
 		queues, err := m.client.ReadyQueues(ctx)
-		locked(func() {
-			for _, l := range queues {
-				all = append(all, ReadyQueueReport{m.name, l})
-			}
-		})
-		return err
+		return queueReports(m.name, queues), err
 	})
 	slices.SortStableFunc(all, func(a, b ReadyQueueReport) int { return wire.CompareReadyQueues(&a.ReadyQueue, &b.ReadyQueue) })
 	return all[:min(len(all), wire.MaxViewItems)], unreached
 }
 
+func queueReports(node string, queues []wire.ReadyQueue) []ReadyQueueReport {
+	all := make([]ReadyQueueReport, 0, len(queues))
+	for _, q := range queues {
+		all = append(all, ReadyQueueReport{node, q})
+	}
+	return all
+}
+
 // Traces implements Views.
-func (f *Fleet) Traces(ctx context.Context, q TraceQuery) (all []TraceReport, unreached []string, err error) {
-	all = []TraceReport{}
+func (f *Fleet) Traces(ctx context.Context, q TraceQuery) ([]TraceReport, []string, error) {
 	if err := q.Check(); err != nil {
 		return nil, nil, err // of the query: no node is to blame
 	}
-	unreached = f.forEachMember(ctx, func(ctx context.Context, m *member, locked func(func())) error {
+	all, unreached := askNodes(ctx, f, func(ctx context.Context, m *member) ([]TraceReport, error) {
 		traces, err := m.client.Traces(ctx, q)
-		locked(func() {
-			for _, t := range traces {
-				all = append(all, TraceReport{m.name, t})
-			}
-		})
-		return err
+		return traceReports(m.name, traces), err
 	})
 	slices.SortStableFunc(all, func(a, b TraceReport) int { return b.At.Compare(a.At) })
 	if q.Limit <= 0 || q.Limit > wire.MaxViewItems {
@@ -83,33 +80,41 @@ func (f *Fleet) Traces(ctx context.Context, q TraceQuery) (all []TraceReport, un
 	return all[:min(len(all), q.Limit)], unreached, nil
 }
 
-// forEachMember calls request for all nodes at once; locked runs one function at a time. Unreached are the nodes whose request failed.
-func (f *Fleet) forEachMember(ctx context.Context, request func(ctx context.Context, m *member, locked func(func())) error) (unreached []string) {
+func traceReports(node string, traces []wire.Trace) []TraceReport {
+	all := make([]TraceReport, 0, len(traces))
+	for _, t := range traces {
+		all = append(all, TraceReport{node, t})
+	}
+	return all
+}
+
+// askNodes asks all nodes at once and joins their answers. Unreached are the nodes that failed.
+func askNodes[T any](ctx context.Context, f *Fleet, ask func(context.Context, *member) ([]T, error)) (all []T, unreached []string) {
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
-	var one sync.Mutex // guards unreached and what the functions run by locked use
-	locked := func(do func()) { one.Lock(); defer one.Unlock(); do() }
+	var one sync.Mutex // guards the results
+	all = []T{}
 	var asked sync.WaitGroup
 	for _, m := range f.allMembers() {
 		asked.Go(func() {
-			if err := request(ctx, m, locked); err != nil {
-				locked(func() { unreached = append(unreached, m.name) })
+			answers, err := ask(ctx, m)
+			one.Lock()
+			defer one.Unlock()
+			all = append(all, answers...)
+			if err != nil {
+				unreached = append(unreached, m.name)
 			}
 		})
 	}
 	asked.Wait()
 	slices.Sort(unreached)
-	return unreached
+	return all, unreached
 }
 
 func (f *Fleet) allMembers() []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]*member, 0, len(f.members))
-	for _, m := range f.members {
-		all = append(all, m)
-	}
-	return all
+	return slices.Collect(maps.Values(f.members))
 }
 
 // EndQuarantine implements Views.
@@ -123,6 +128,52 @@ func (f *Fleet) EndQuarantine(ctx context.Context, node, egress, route string) (
 	return m.client.EndQuarantine(ctx, egress, route)
 }
 
+// An erasure reaches the caches of all known nodes: those that are reachable at once, the others when they are back (the Eraser stores
+// them). A node that was absent for an hour before the erasure is not known: erase again when it is back.
+
+// errNodesUnknown is returned until the coordinator has run long enough to know its nodes.
+var errNodesUnknown = fmt.Errorf("the coordinator has run for less than %s and does not know its nodes yet", startDelay)
+
+// Forget implements Caches.
+func (f *Fleet) Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, unreached []string, err error) {
+	f.mu.Lock()
+	started := f.started
+	f.mu.Unlock()
+	if started.IsZero() || time.Since(started) < startDelay {
+		return nil, nil, errNodesUnknown
+	}
+	type answer struct {
+		node    string
+		entries int
+	}
+	answers, unreached := askNodes(ctx, f, func(ctx context.Context, m *member) ([]answer, error) {
+		if done(m.name) {
+			return nil, nil
+		}
+		was, err := m.client.Forget(ctx, folded)
+		if err != nil {
+			return nil, err
+		}
+		return []answer{{m.name, map[bool]int{true: 1}[was]}}, nil
+	})
+	reached = map[string]int{}
+	for _, a := range answers {
+		reached[a.node] = a.entries
+	}
+	for _, n := range f.membership.Load().view.Nodes {
+		if f.member(n.Name) == nil && !slices.Contains(unreached, n.Name) && !done(n.Name) {
+			unreached = append(unreached, n.Name)
+		}
+	}
+	return reached, unreached, nil
+}
+
+// Reachable implements Caches.
+func (f *Fleet) Reachable(node string) bool {
+	m := f.member(node)
+	return m != nil && m.client.State().Live
+}
+
 // LocalViews is the Views of one prober in this process.
 type LocalViews struct {
 	Node  string
@@ -131,21 +182,13 @@ type LocalViews struct {
 
 // ReadyQueues implements Views.
 func (a LocalViews) ReadyQueues(context.Context) ([]ReadyQueueReport, []string) {
-	all := []ReadyQueueReport{}
-	for _, l := range a.Views.ReadyQueues() {
-		all = append(all, ReadyQueueReport{a.Node, l})
-	}
-	return all, nil
+	return queueReports(a.Node, a.Views.ReadyQueues()), nil
 }
 
 // Traces implements Views.
 func (a LocalViews) Traces(_ context.Context, q TraceQuery) ([]TraceReport, []string, error) {
 	traces, err := a.Views.Traces(q)
-	all := []TraceReport{}
-	for _, t := range traces {
-		all = append(all, TraceReport{a.Node, t})
-	}
-	return all, nil, err
+	return traceReports(a.Node, traces), nil, err
 }
 
 // EndQuarantine implements Views.

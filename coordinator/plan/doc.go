@@ -6,7 +6,7 @@
 //     once, so the first window costs no time; each further window costs its whole span.
 //  2. The work due at a domain is its addresses and one decoy, which is refused if the receiver refuses unknown recipients. If an
 //     answer would prove nothing, or the table disables probing, nothing is due.
-//  3. The split of a receiver's work over sources follows from its kind alone (split.go): a narrow route has one source; a wide
+//  3. The split of a receiver's work over sources follows from its kind alone: a narrow route has one source; a wide
 //     provider or one with tenants has all, at best evenly, but never finer than by domain, or by address at the consumer domains
 //     that the table names.
 //  4. More sources never make a plan longer.

@@ -48,7 +48,7 @@ func New(identities []Identity) (*Set, error) {
 		if i > 0 && s.identities[i-1].Name == id.Name {
 			return nil, fmt.Errorf("identity %s: both %s and %s claim it", id.Name, s.identities[i-1].Node, id.Node)
 		}
-		s.hashes[i] = nameHash(id.Name)
+		s.hashes[i] = xxh3.HashString(id.Name)
 	}
 	return s, nil
 }
@@ -61,22 +61,16 @@ func (s *Set) All() []Identity { return s.identities }
 
 // Owner is the identity that owns the key; false if the set is empty. It does not allocate.
 func (s *Set) Owner(k Key) (Identity, bool) {
-	i := s.Index(k)
-	if i < 0 {
-		return Identity{}, false
-	}
-	return s.identities[i], true
-}
-
-// Index is the owner's index in All, -1 if the set is empty.
-func (s *Set) Index(k Key) int {
 	best, at := uint64(0), -1
 	for i, h := range s.hashes {
 		if score := weight(k, h); at < 0 || score > best {
 			best, at = score, i
 		}
 	}
-	return at
+	if at < 0 {
+		return Identity{}, false
+	}
+	return s.identities[at], true
 }
 
 // OwnerAmong is the owner of a key that only the first n identities in the ranking of another key may own; 0 is no limit.
@@ -93,21 +87,6 @@ func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
 	at := slices.MaxFunc(ranked[:n], func(a, b int) int { return cmp.Compare(weight(k, s.hashes[a]), weight(k, s.hashes[b])) })
 	return s.identities[at], true
 }
-
-// Owner is the index of the identity that owns a narrow route, -1 if there is none: the owner of Route(key) in a Set of these
-// names. Of equal names the first wins.
-func Owner(key string, names []string) int {
-	best, at, k := uint64(0), -1, Route(key)
-	for i, name := range names {
-		score := weight(k, nameHash(name))
-		if at < 0 || score > best || score == best && name < names[at] {
-			best, at = score, i
-		}
-	}
-	return at
-}
-
-func nameHash(name string) uint64 { return xxh3.HashString(name) }
 
 // weight is an identity's weight for a key. It is the 64-bit finalizer of MurmurHash3, a bijection: two identities tie only
 // if their names' hashes are equal.

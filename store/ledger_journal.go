@@ -30,7 +30,6 @@ type journal struct {
 
 	mu         sync.Mutex
 	waiting    []*single // guarded by mu: in the journal and not yet in the ledger, in order; bounded by the file
-	spareSlice []*single // guarded by mu: the slice that was taken last, for reuse
 	last       uint64    // guarded by mu: the number of the last entry
 	activeHalf int       // guarded by mu: the half being written
 	offset     int       // guarded by mu: in that half
@@ -211,16 +210,4 @@ func (j *journal) appendSingle(one *single) (entered, first bool) {
 	j.waiting = append(j.waiting, one)
 	first, j.timerSet = !j.timerSet, true
 	return true, first
-}
-
-// takeWaiting takes all waiting singles, in order. The slice is valid until the next call.
-func (j *journal) takeWaiting() []*single {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.broken {
-		panic(journalLost)
-	}
-	all := j.waiting
-	j.waiting, j.spareSlice = j.spareSlice[:0], all
-	return all
 }

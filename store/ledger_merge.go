@@ -179,7 +179,8 @@ func (s *DB) stageSettlement(b *pebble.Batch, one *single) error {
 	}
 	p.ledger, p.last, p.merging = Credits{r.Balance, r.Reserved}, r.Number, true
 	n, ours := s.requests.numberOf(one.request)
-	if !ours || !p.page.fits(n) {
+	fits := ours && (len(p.page.records) == 0 || max(p.page.last, n)-min(p.page.first, n) < pageSpan)
+	if !fits {
 		if err := writer.writePage(b, p.account, s.journal.process, &p.page); err != nil {
 			return err
 		}

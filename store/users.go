@@ -180,7 +180,11 @@ func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
-	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
+	var badRole error
+	if n.Role != Admin && n.Role != Customer {
+		badRole = ErrBadRole
+	}
+	if err := errors.Join(checkEmail(email), badRole, n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return User{}, "", err
 	}
 	hash, err := s.passwords.hash(ctx, n.Password) // before any lock is taken
@@ -316,13 +320,6 @@ func checkEmail(email string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '@' }
 	if !ok || local == "" || domain == "" || len(email) > MaxName-1 || strings.ContainsFunc(local+domain, bad) {
 		return ErrBadEmail
-	}
-	return nil
-}
-
-func (r Role) check() error {
-	if r != Admin && r != Customer {
-		return ErrBadRole
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func readEntries(dst []Entry, v []byte) ([]Entry, error) {
 const pageCause = "singles "
 
 func appendPageKey(dst []byte, account string, process [processBytes]byte, name uint64) []byte {
-	return appendUint64(append(appendCauseKey(dst, account, pageCause), process[:]...), name)
+	return appendUint64(append(append(appendKeyPrefix(dst, tableCause, account), pageCause...), process[:]...), name)
 }
 
 // writePage adds a ledger page to the batch, and empties it. A page with one settlement is written as a record.
@@ -199,7 +199,7 @@ func (lw *ledgerWriter) writePage(b *pebble.Batch, account string, process [proc
 		return lw.write(b, account, page.records[0])
 	}
 	number := page.records[len(page.records)-1].Number
-	lw.k = appendKeyNumber(lw.k[:0], tableLedger, account, number)
+	lw.k = appendUint64(appendKeyPrefix(lw.k[:0], tableLedger, account), number)
 	lw.v = page.appendTo(lw.v[:0])
 	if err := b.Set(lw.k, lw.v, nil); err != nil {
 		return err

@@ -70,7 +70,7 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 		err = s.openJournal(fs, dir)
 	}
 	if err == nil {
-		err = s.load()
+		err = scan(db, []byte{tableUser}, nil, func(k, _ []byte) error { return s.refresh(string(k[1:])) })
 	}
 	if err == nil {
 		err = s.loadSuppressions()

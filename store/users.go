@@ -113,11 +113,6 @@ func newAccounts(db *DB) *Accounts {
 	}
 }
 
-// load fills the memory from the database, at Open.
-func (s *Accounts) load() error {
-	return scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error { return s.refresh(string(k[1:])) })
-}
-
 // refresh reads an account and its keys again, and replaces them in the cache.
 func (s *Accounts) refresh(account string) error {
 	s.refreshMu.Lock()

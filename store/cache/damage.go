@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,10 +75,7 @@ func (c *Config) isDamage(err error) bool {
 func (c *Cache) SetAside() {
 	c.dbMu.Lock()
 	defer c.dbMu.Unlock()
-	cause := errors.New("damage was met while it was in use")
-	if err := c.db.Close(); err != nil {
-		cause = err
-	}
+	cause := cmp.Or(c.db.Close(), errors.New("damage was met while it was in use"))
 	if err := c.replace(cause); err != nil {
 		panic(Lost(err.Error()))
 	}

@@ -53,15 +53,10 @@ func (l loginFailures) afterFailure(now time.Time) loginFailures {
 	}
 	l.Failures++
 	l.Last = now.UTC()
-	l.Until = l.Last.Add(lockoutTime(l.Failures))
-	return l
-}
-
-func lockoutTime(failures int) time.Duration {
-	if failures < freeAttempts {
-		return 0
+	if l.Until = l.Last; l.Failures >= freeAttempts {
+		l.Until = l.Last.Add(min(firstLockout<<min(l.Failures-freeAttempts, 10), maxLockout))
 	}
-	return min(firstLockout<<min(failures-freeAttempts, 10), maxLockout)
+	return l
 }
 
 // LoginsPerMinute is how many login attempts a client network may make in a minute. Few clients that log in share a network, and

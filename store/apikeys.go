@@ -143,14 +143,12 @@ func (s *Accounts) Authenticate(secret string, now time.Time) (Identity, error) 
 	}
 	hash := hashSecret(secret)
 	s.mu.RLock()
-	k := s.keys[hash]
-	if k == nil {
-		s.mu.RUnlock()
-		return Identity{}, ErrBadKey
+	k, u := s.keys[hash], User{}
+	if k != nil {
+		u = s.users[k.Account]
 	}
-	u := s.users[k.Account]
 	s.mu.RUnlock()
-	if u.Disabled || (!k.Expires.IsZero() && !now.Before(k.Expires)) {
+	if k == nil || u.Disabled || (!k.Expires.IsZero() && !now.Before(k.Expires)) {
 		return Identity{}, ErrBadKey
 	}
 	k.used.Store(now.Unix())

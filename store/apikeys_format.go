@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"math/big"
 	"strings"
 )
 
@@ -61,13 +62,8 @@ func WellFormedKey(s string) (test, ok bool) {
 			return false, false
 		}
 	}
-	if len(rest) != keyRandom+keyChecksum {
+	if len(rest) != keyRandom+keyChecksum || strings.Trim(rest, base62) != "" {
 		return false, false
-	}
-	for i := range len(rest) {
-		if c := rest[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false, false
-		}
 	}
 	cut := len(s) - keyChecksum
 	sum := checksumDigits(s[:cut])
@@ -91,16 +87,10 @@ func checksumDigits(body string) (out [keyChecksum]byte) {
 
 // randomBase62 returns n unbiased random base62 characters.
 func randomBase62(n int) string {
-	const unbiased = 256 - 256%62 // bytes from here on would favour the first characters
-	out := make([]byte, 0, n)
-	var buf [64]byte
-	for len(out) < n {
-		rand.Read(buf[:]) // never fails: it ends the process instead
-		for _, c := range buf {
-			if c < unbiased && len(out) < n {
-				out = append(out, base62[c%62])
-			}
-		}
+	out := make([]byte, n)
+	for i := range out {
+		digit, _ := rand.Int(rand.Reader, big.NewInt(int64(len(base62)))) // never fails: it ends the process instead
+		out[i] = base62[digit.Int64()]
 	}
 	return string(out)
 }

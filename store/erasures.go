@@ -57,7 +57,8 @@ func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 	e.ID = fmt.Sprintf("%016x%s", now.UnixNano(), newID("")[:8])
 	insert := func(b *pebble.Batch) error {
 		if id, err := get(b, key(tableOpenErasure, e.Hash)); err == nil {
-			return getJSON(b, key(tableErasure, string(id)), &e)
+			e, err = readJSON[Erasure](b, key(tableErasure, string(id)))
+			return err
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}

@@ -130,21 +130,21 @@ func KeepAnswer(r Request, a Answer, now time.Time) Part {
 
 // SweepAnswers deletes the answers that are over a day old, and returns their number.
 func (s *Store) SweepAnswers(now time.Time) (int, error) {
-	return s.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
-		if !hasExpired(v, now) {
-			return nil, nil
-		}
-		account, _ := splitKeyName(k)
-		return &deletion{lock: account}, nil
-	})
+	return s.sweepAnswers(func(v []byte) bool { return hasExpired(v, now) })
 }
 
 // EraseAnswers deletes the stored answers that match, and returns their number: the answer to a single call contains the
 // address in clear. The body is valid until match returns. A request whose answer was deleted is a new request.
 func (s *Store) EraseAnswers(match func(body []byte) bool) (n int, err error) {
-	return s.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
+	return s.sweepAnswers(func(v []byte) bool {
 		var a Answer
-		if len(v) < expirySize || json.Unmarshal(v[expirySize:], &a) != nil || !match(a.Body) {
+		return len(v) >= expirySize && json.Unmarshal(v[expirySize:], &a) == nil && match(a.Body)
+	})
+}
+
+func (s *DB) sweepAnswers(match func(v []byte) bool) (int, error) {
+	return s.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
+		if !match(v) {
 			return nil, nil
 		}
 		account, _ := splitKeyName(k)

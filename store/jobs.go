@@ -185,10 +185,4 @@ func ownerKey(j *Job) []byte {
 	return append(numberedKey(tableOwner, j.Account, ^uint64(j.CreatedAt.UnixNano())), j.ID...)
 }
 
-func readJob(r pebble.Reader, id string) (*Job, error) {
-	j := new(Job)
-	if err := getJSON(r, key(tableJob, id), j); err != nil {
-		return nil, err
-	}
-	return j, nil
-}
+func readJob(r pebble.Reader, id string) (*Job, error) { return readJSON[*Job](r, key(tableJob, id)) }

@@ -150,7 +150,7 @@ func writeRecord(b *pebble.Batch, account string, r *record) error {
 
 // entryByID returns the entry of an id. The id of a single call's settlement is its cause.
 func entryByID(r pebble.Reader, account, id string) (Entry, error) {
-	number, err := getUint64(r, appendCauseKey(nil, account, id), "the number of ledger entry "+id)
+	number, err := getUint64(r, subKey(tableCause, account, id), "the number of ledger entry "+id)
 	if err != nil {
 		return Entry{}, err
 	}

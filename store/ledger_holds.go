@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 )
 
@@ -23,22 +24,14 @@ type balance struct {
 	ledger      Credits
 	last        uint64
 	ledgerKnown bool
-	staged      stagedBalance
+	merging     bool       // a group of settlements is being put in the log
+	page        ledgerPage // the settlements of that group that are not in the batch yet
 
 	mu             sync.Mutex
 	pendingRelease int64              // guarded by mu: released, becomes free with the next merge
 	free           int64              // guarded by mu: the durable balance less all holds and less what commits under way take; never negative
 	freeKnown      bool               // guarded by mu: free was loaded
 	holds          map[string]*single // guarded by mu: by request, one for each single call under way
-}
-
-// stagedBalance is a balance's ledger state once a group of settlements is in the log.
-type stagedBalance struct {
-	ledger  Credits
-	last    uint64
-	written uint64     // the last entry of the balance that was written into the batch
-	page    ledgerPage // settlements that are not in the batch yet
-	active  bool
 }
 
 // single is one single call: a hold on its account's balance, and later its settlement.
@@ -59,14 +52,6 @@ func (ps *balances) find(account string) *balance {
 	return nil
 }
 
-func (ps *balances) getOrCreate(account string, stripe uint64) *balance {
-	if p := ps.find(account); p != nil {
-		return p
-	}
-	p, _ := ps.byAccount.LoadOrStore(account, &balance{account: account, stripe: stripe, parent: ps, holds: make(map[string]*single)})
-	return p.(*balance)
-}
-
 var (
 	// errNotLoaded: the balance was not loaded from the ledger yet.
 	errNotLoaded = errors.New("the balance has not been read")
@@ -74,7 +59,30 @@ var (
 	errNotMerged = errors.New("the settlement is not in the ledger yet")
 )
 
-// hold sets n of the free credits aside for a request. A repeated call has no effect.
+// holdSingle sets n of an account's free credits aside for a request. A repeated call has no effect.
+func (s *DB) holdSingle(account, request string, n int64) error {
+	p := s.balances.find(account)
+	if p == nil {
+		fresh := &balance{account: account, stripe: s.stripeOf(account), parent: &s.balances, holds: make(map[string]*single)}
+		known, _ := s.balances.byAccount.LoadOrStore(account, fresh)
+		p = known.(*balance)
+	}
+	for {
+		switch err := p.hold(request, n); err {
+		case errNotLoaded:
+			if err := s.loadBalance(p); err != nil {
+				return err
+			}
+		case errNotMerged:
+			s.mergeJournal()
+			runtime.Gosched() // the settling call may not have written it to the journal yet
+		default:
+			return err
+		}
+	}
+}
+
+// hold is holdSingle while the balance is loaded and what it depends on is merged.
 func (p *balance) hold(request string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,6 @@ type journal struct {
 
 	mu         sync.Mutex
 	waiting    []*single // guarded by mu: in the journal and not yet in the ledger, in order; bounded by the file
-	spareSlice []*single // guarded by mu: the slice that was taken last, for reuse
 	last       uint64    // guarded by mu: the number of the last entry
 	activeHalf int       // guarded by mu: the half being written
 	offset     int       // guarded by mu: in that half
@@ -102,31 +101,25 @@ func readJournalEntries(half []byte, process [processBytes]byte) (ends []journal
 		if size > len(rest) || checksum(process, rest[:size]) != sum {
 			break
 		}
-		e, ok := readJournalEntry(rest[:size])
-		if !ok || (len(ends) > 0 && e.number != ends[len(ends)-1].number+1) {
+		r := &reader{v: rest[:size]}
+		number, kind := r.bytes(8), r.bytes(1)
+		credits := int64(r.uvarint(uint64(MaxCredits)))
+		at, account := r.bytes(8), r.bytes(int(r.uvarint(MaxName)))
+		if r.failed || credits == 0 || len(r.v) == 0 || len(r.v) > MaxName {
+			break
+		}
+		used := credits
+		if kind[0] == Release[0] {
+			used = 0
+		}
+		e := journalEntry{number: binary.BigEndian.Uint64(number), account: string(account),
+			record: settlementRecord(string(r.v), used, credits, time.Unix(0, int64(binary.BigEndian.Uint64(at))))}
+		if e.record.Kind[0] != kind[0] || (len(ends) > 0 && e.number != ends[len(ends)-1].number+1) {
 			break
 		}
 		ends, half = append(ends, e), rest[size:]
 	}
 	return ends
-}
-
-func readJournalEntry(body []byte) (e journalEntry, ok bool) {
-	r := &reader{v: body}
-	number, kind := r.bytes(8), r.bytes(1)
-	credits := int64(r.uvarint(uint64(MaxCredits)))
-	at := r.bytes(8)
-	e.account = string(r.bytes(int(r.uvarint(MaxName))))
-	if r.failed || credits == 0 || len(r.v) == 0 || len(r.v) > MaxName {
-		return e, false
-	}
-	used := credits
-	if kind[0] == Release[0] {
-		used = 0
-	}
-	e.number = binary.BigEndian.Uint64(number)
-	e.record = settlementRecord(string(r.v), used, credits, time.Unix(0, int64(binary.BigEndian.Uint64(at))))
-	return e, e.record.Kind[0] == kind[0]
 }
 
 // openJournal replays the journal that the process before left, and starts a new one.
@@ -211,16 +204,4 @@ func (j *journal) appendSingle(one *single) (entered, first bool) {
 	j.waiting = append(j.waiting, one)
 	first, j.timerSet = !j.timerSet, true
 	return true, first
-}
-
-// takeWaiting takes all waiting singles, in order. The slice is valid until the next call.
-func (j *journal) takeWaiting() []*single {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.broken {
-		panic(journalLost)
-	}
-	all := j.waiting
-	j.waiting, j.spareSlice = j.spareSlice[:0], all
-	return all
 }

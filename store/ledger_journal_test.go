@@ -69,7 +69,7 @@ func TestJournalInvariants(t *testing.T) {
 				}
 				continue
 			case 2:
-				s.mergePending()
+				s.mergeJournal()
 				shown = len(settled)
 				continue
 			case 3:

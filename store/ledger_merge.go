@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,23 +30,19 @@ func (s *DB) journalSettlement(one *single) {
 	}
 }
 
-// mergePending returns when the ledger has all settlements made before the call.
-func (s *DB) mergePending() {
-	s.journal.mu.Lock()
-	pending := s.journal.last != s.journal.merged
-	s.journal.mu.Unlock()
-	if pending {
-		s.mergeJournal()
-	}
-}
-
-// mergeJournal moves the settlements of the journal into the ledger, in as many commits as needed and one sync. If it fails, the process
-// must end: the calls have been answered.
+// mergeJournal moves the settlements of the journal into the ledger, in as many commits as needed and one sync: when it returns, the
+// ledger has all that were made before the call. If it fails, the process must end: the calls have been answered.
 func (s *DB) mergeJournal() {
 	j := &s.journal
 	j.mergeMu.Lock()
 	defer j.mergeMu.Unlock()
-	all := j.takeWaiting()
+	j.mu.Lock()
+	all, broken := j.waiting, j.broken
+	j.waiting = nil
+	j.mu.Unlock()
+	if broken {
+		panic(journalLost)
+	}
 	if len(all) == 0 {
 		return
 	}
@@ -62,7 +57,16 @@ func (s *DB) mergeJournal() {
 	end := j.applied + uint64(len(all))
 	for group := range slices.Chunk(all, maxGroup) {
 		j.applied += uint64(len(group))
-		s.mergeGroup(group, j.applied == end)
+		last := j.applied == end // its sync makes the earlier commits durable too
+		b := s.db.NewBatch()
+		err := s.applyGroup(b, group, last)
+		if err == nil && last {
+			err = b.SyncWait()
+		}
+		if err != nil {
+			panic(Lost(err.Error()))
+		}
+		b.Close()
 	}
 	complete = true
 	j.mu.Lock()
@@ -79,19 +83,6 @@ func (s *DB) mergeJournal() {
 		p.mu.Unlock()
 		*one = single{} // nothing refers to it: the holds do not have it, and the ledger page with its record was written and emptied
 		s.balances.pool.Put(one)
-	}
-}
-
-// mergeGroup commits the settlements up to j.applied. The last commit of a merge is synced, and makes the earlier ones durable too.
-func (s *DB) mergeGroup(group []*single, last bool) {
-	b := s.db.NewBatch()
-	defer b.Close()
-	err := s.applyGroup(b, group, last)
-	if err == nil && last {
-		err = b.SyncWait()
-	}
-	if err != nil {
-		panic(Lost(err.Error()))
 	}
 }
 
@@ -120,45 +111,30 @@ func (s *DB) replayJournal(left []journalEntry) (err error) {
 		if e.number != j.last+1 {
 			continue
 		}
-		err := s.replayEntry(e)
-		if errors.Is(err, errNotMerged) { // it spends credits that an earlier one released
-			s.mergeJournal()
-			err = s.replayEntry(e)
-		}
+		request, used := e.record.Cause[len(singleCause):], e.record.Credits
+		err := s.holdSingle(e.account, request, used)
 		if short := (*ErrInsufficientCredits)(nil); errors.As(err, &short) {
 			break
 		}
 		if err != nil {
 			return err
 		}
+		if e.record.Kind == Release {
+			used = 0
+		}
+		p := s.balances.find(e.account)
+		one := p.holds[request]
+		one.record = e.record
+		p.settle(one, used)
+		j.waiting = append(j.waiting, one)
 		j.last++
 	}
 	s.mergeJournal()
 	return nil
 }
 
-// replayEntry makes a journal entry pending again.
-func (s *DB) replayEntry(e journalEntry) error {
-	p := s.balances.getOrCreate(e.account, s.stripeOf(e.account))
-	if err := s.loadBalance(p); err != nil {
-		return err
-	}
-	request := e.record.Cause[len(singleCause):]
-	if err := p.hold(request, e.record.Credits); err != nil {
-		return fmt.Errorf("single %d of account %s: %w", e.number, e.account, err)
-	}
-	one := p.holds[request]
-	used := one.held
-	if e.record.Kind == Release {
-		used = 0
-	}
-	one.record = e.record
-	p.settle(one, used)
-	s.journal.waiting = append(s.journal.waiting, one)
-	return nil
-}
-
-// applyGroup puts the commit of a group in the log, under the locks of its accounts.
+// applyGroup puts the commit of a group in the log, under the locks of its accounts. After an error the process must end: the balances
+// in memory are ahead of the log.
 func (s *DB) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 	var locks uint64
 	for _, one := range all {
@@ -176,13 +152,13 @@ func (s *DB) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 		}
 	}
 	writer := &s.journal.writer
-	for _, one := range all { // the rest of each balance's staged page, and the balance after it
-		if p := one.balance; p.staged.active && p.staged.last != p.staged.written {
-			p.staged.written = p.staged.last
-			if err := writer.writePage(b, p.account, s.journal.process, &p.staged.page); err != nil {
+	for _, one := range all { // the rest of each balance's page, and the balance after it
+		if p := one.balance; p.merging {
+			p.merging = false
+			if err := writer.writePage(b, p.account, s.journal.process, &p.page); err != nil {
 				return err
 			}
-			if err := writer.writeBalance(b, p.account, p.staged.ledger, p.staged.last); err != nil {
+			if err := writer.writeBalance(b, p.account, p.ledger, p.last); err != nil {
 				return err
 			}
 		}
@@ -190,39 +166,28 @@ func (s *DB) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
 	if err := b.Set(keyMerged, appendUint64(nil, s.journal.applied), nil); err != nil {
 		return err
 	}
-	if err := s.put(b, sync); err != nil {
-		return err
-	}
-	for _, one := range all {
-		if p := one.balance; p.staged.active {
-			p.ledger, p.last, p.staged = p.staged.ledger, p.staged.last, stagedBalance{page: p.staged.page}
-		}
-	}
-	return nil
+	return s.put(b, sync)
 }
 
-// stageSettlement adds one settlement to the staged balance, and puts it on the staged ledger page or, if it does not fit there, into
-// the batch after that page. The caller holds the stripe of its account.
+// stageSettlement adds one settlement to the balance, and puts it on the balance's page or, if it does not fit there, into the batch
+// after that page. The caller holds the stripe of its account.
 func (s *DB) stageSettlement(b *pebble.Batch, one *single) error {
 	p, r, writer := one.balance, &one.record, &s.journal.writer
-	d := &p.staged
-	if !d.active {
-		*d = stagedBalance{ledger: p.ledger, last: p.last, written: p.last, page: d.page, active: true}
-	}
-	r.applyAfter(d.ledger, d.last)
+	r.applyAfter(p.ledger, p.last)
 	if r.Balance < 0 {
 		panic("BUG: a single was held beyond the balance of " + p.account)
 	}
-	d.ledger, d.last = Credits{r.Balance, r.Reserved}, r.Number
+	p.ledger, p.last, p.merging = Credits{r.Balance, r.Reserved}, r.Number, true
 	n, ours := s.requests.numberOf(one.request)
-	if !ours || !d.page.fits(n) {
-		if err := writer.writePage(b, p.account, s.journal.process, &d.page); err != nil {
+	fits := ours && (len(p.page.records) == 0 || max(p.page.last, n)-min(p.page.first, n) < pageSpan)
+	if !fits {
+		if err := writer.writePage(b, p.account, s.journal.process, &p.page); err != nil {
 			return err
 		}
 	}
 	if !ours {
 		return writer.write(b, p.account, r)
 	}
-	d.page.add(r, n)
+	p.page.add(r, n)
 	return nil
 }

@@ -26,23 +26,12 @@ const pageSpan = 1 << 12
 //	lengths of the prefix and the suffix shared with the name before (uvarint each), the bytes between (length uvarint, bytes)
 const pageForm = 2
 
-// fits reports whether a settlement whose name has number n may be added to the page.
-func (lp *ledgerPage) fits(n uint64) bool {
-	return len(lp.records) == 0 || max(lp.last, n)-min(lp.first, n) < pageSpan
-}
-
 func (lp *ledgerPage) add(r *record, n uint64) {
 	if len(lp.records) == 0 {
 		lp.first, lp.last = n, n
 	}
 	lp.first, lp.last = min(lp.first, n), max(lp.last, n)
 	lp.records = append(lp.records, r)
-}
-
-// reset empties the ledger page, and keeps its memory for reuse.
-func (lp *ledgerPage) reset() {
-	clear(lp.records)
-	lp.records = lp.records[:0]
 }
 
 func (lp *ledgerPage) appendTo(dst []byte) []byte {
@@ -194,12 +183,15 @@ func readEntries(dst []Entry, v []byte) ([]Entry, error) {
 const pageCause = "singles "
 
 func appendPageKey(dst []byte, account string, process [processBytes]byte, name uint64) []byte {
-	return appendUint64(append(appendCauseKey(dst, account, pageCause), process[:]...), name)
+	return appendUint64(append(append(appendKeyPrefix(dst, tableCause, account), pageCause...), process[:]...), name)
 }
 
 // writePage adds a ledger page to the batch, and empties it. A page with one settlement is written as a record.
 func (lw *ledgerWriter) writePage(b *pebble.Batch, account string, process [processBytes]byte, page *ledgerPage) error {
-	defer page.reset()
+	defer func() { // keeps its memory for reuse
+		clear(page.records)
+		page.records = page.records[:0]
+	}()
 	switch len(page.records) {
 	case 0:
 		return nil
@@ -207,7 +199,7 @@ func (lw *ledgerWriter) writePage(b *pebble.Batch, account string, process [proc
 		return lw.write(b, account, page.records[0])
 	}
 	number := page.records[len(page.records)-1].Number
-	lw.k = appendKeyNumber(lw.k[:0], tableLedger, account, number)
+	lw.k = appendUint64(appendKeyPrefix(lw.k[:0], tableLedger, account), number)
 	lw.v = page.appendTo(lw.v[:0])
 	if err := b.Set(lw.k, lw.v, nil); err != nil {
 		return err

@@ -79,11 +79,11 @@ func settleTogether(t *testing.T, s *Store, account string, names ...string) {
 	t.Helper()
 	DelayMerge(s)
 	settleOne(t, s, account, s.NewRequest(), 1)
-	s.mergePending()
+	s.mergeJournal()
 	for _, name := range names {
 		settleOne(t, s, account, name, 1)
 	}
-	s.mergePending()
+	s.mergeJournal()
 }
 
 // settleOne reserves one credit and settles.
@@ -163,7 +163,7 @@ func TestFormat1IsRead(t *testing.T) {
 	name := s.NewRequest()
 	require.NoError(t, s.ReserveSingle(ann, name, 1))
 	require.NoError(t, s.SettleSingle(ann, name, 1, evening))
-	s.mergePending()
+	s.mergeJournal()
 	require.Equal(t, []byte{'{', pairForm}, storedForms(t, s, ann), "as format 1 wrote it")
 	require.NoError(t, s.db.Set(key(tableMeta, "format"), binary.BigEndian.AppendUint32(nil, 1), pebble.Sync))
 	require.NoError(t, s.Close())

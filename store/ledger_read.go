@@ -26,7 +26,7 @@ func pageSize(limit int) int {
 
 // Credits returns the account's credits; zero for an account without a ledger.
 func (s *Billing) Credits(account string) (Credits, error) {
-	s.mergePending()
+	s.mergeJournal()
 	c, _, err := readBalance(s.db, account)
 	return c, err
 }
@@ -34,7 +34,7 @@ func (s *Billing) Credits(account string) (Credits, error) {
 // Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
 // MaxPage of them.
 func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, error) {
-	s.mergePending()
+	s.mergeJournal()
 	prefix := keyPrefix(tableLedger, account)
 	upper := prefixEnd(prefix)
 	if before > 0 { // each key has the entries since the key before it: the first with this number or a greater one has the newest entry
@@ -100,7 +100,7 @@ func grantPart(account, id string, credits int64, note string, now time.Time) Pa
 // CheckLedger verifies the account's ledger and returns what is wrong, if anything: the balance must be the sum of the
 // entries and not negative after any of them, and reserved must be the sum of the open reservations.
 func (s *Billing) CheckLedger(account string) error {
-	s.mergePending()
+	s.mergeJournal()
 	view := s.db.NewSnapshot()
 	defer view.Close()
 	var sum Credits

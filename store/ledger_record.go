@@ -107,22 +107,12 @@ func readRecord(v []byte) (rec record, err error) {
 	return rec, nil
 }
 
-// appendKeyNumber appends a numberedKey to dst.
-func appendKeyNumber(dst []byte, table byte, name string, n uint64) []byte {
-	dst = append(append(append(dst, table), name...), 0)
-	return appendUint64(dst, n)
-}
-
-func appendCauseKey(dst []byte, account, id string) []byte {
-	return append(append(append(append(dst, tableCause), account...), 0), id...)
-}
-
 // ledgerWriter writes records into a batch, and reuses its buffers. It is not safe for concurrent use.
 type ledgerWriter struct{ k, v []byte }
 
 // write adds a record of the account and its id to the batch; the caller writes the balance.
 func (lw *ledgerWriter) write(b *pebble.Batch, account string, r *record) error {
-	lw.k = appendKeyNumber(lw.k[:0], tableLedger, account, r.Number)
+	lw.k = appendUint64(appendKeyPrefix(lw.k[:0], tableLedger, account), r.Number)
 	var err error
 	if lw.v, err = r.appendTo(lw.v[:0]); err != nil {
 		return err
@@ -130,7 +120,7 @@ func (lw *ledgerWriter) write(b *pebble.Batch, account string, r *record) error 
 	if err := b.Set(lw.k, lw.v, nil); err != nil {
 		return err
 	}
-	lw.k = appendCauseKey(lw.k[:0], account, r.lookupID())
+	lw.k = append(appendKeyPrefix(lw.k[:0], tableCause, account), r.lookupID()...)
 	lw.v = appendUint64(lw.v[:0], r.Number)
 	return b.Set(lw.k, lw.v, nil)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -21,20 +20,7 @@ func (s *Billing) ReserveSingle(account, request string, credits int64) error {
 	if credits == 0 {
 		return nil
 	}
-	p := s.balances.getOrCreate(account, s.stripeOf(account))
-	for {
-		switch err := p.hold(request, credits); err {
-		case errNotLoaded:
-			if err := s.loadBalance(p); err != nil {
-				return err
-			}
-		case errNotMerged:
-			s.mergeJournal()
-			runtime.Gosched() // the settling call may not have written it to the journal yet
-		default:
-			return err
-		}
-	}
+	return s.holdSingle(account, request, credits)
 }
 
 // loadBalance syncs the log and loads a balance from the ledger, unless that was done.

@@ -86,13 +86,22 @@ type namedLimit struct {
 }
 
 // allowAll checks one event against all limits, and counts it for each if all of them allow it, in one commit under the account's
-// lock.
+// lock. A window is stored after the time at which its last mark leaves it.
 func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decision, err error) {
 	err = s.Commit(lock, func(b *pebble.Batch) error {
 		windows := make([]window, len(limits))
 		for i, l := range limits {
-			if windows[i], err = readStoredWindow(b, l.name); err != nil {
+			v, err := get(b, key(tableWindow, l.name))
+			switch {
+			case errors.Is(err, ErrNotFound):
+			case err != nil:
 				return err
+			case len(v) < expirySize:
+				return errBadWindow
+			default:
+				if windows[i], err = readWindow(v[expirySize:]); err != nil {
+					return fmt.Errorf("limit %s: %w", l.name, err)
+				}
 			}
 			one := windows[i].peek(l.Limit, now)
 			if d = stricter(d, one); i == 0 {
@@ -112,25 +121,6 @@ func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decisi
 		return nil
 	})
 	return d, err
-}
-
-// readStoredWindow reads a window: eight bytes with the time at which its last mark leaves it, then the marks.
-func readStoredWindow(r pebble.Reader, name string) (window, error) {
-	v, err := get(r, key(tableWindow, name))
-	if errors.Is(err, ErrNotFound) {
-		return window{}, nil
-	}
-	if err == nil && len(v) < 8 {
-		err = errBadWindow
-	}
-	if err != nil {
-		return window{}, err
-	}
-	w, err := readWindow(v[8:])
-	if err != nil {
-		return window{}, fmt.Errorf("limit %s: %w", name, err)
-	}
-	return w, nil
 }
 
 // SweepWindows deletes the stored windows that are empty by now, and returns their number.

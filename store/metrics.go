@@ -10,9 +10,7 @@ var (
 
 // Describe and Collect make a Store a prometheus.Collector.
 func (s *DB) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{sizeDesc, walDesc, compactDesc} {
-		out <- d
-	}
+	prometheus.DescribeByCollect(s, out)
 }
 
 // Collect implements prometheus.Collector.

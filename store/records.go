@@ -54,18 +54,12 @@ func setJSON(b *pebble.Batch, k []byte, record any) error {
 	return b.Set(k, v, nil)
 }
 
-// getJSON reads a record that setJSON wrote, or ErrNotFound.
-func getJSON(r pebble.Reader, k []byte, record any) error {
-	v, err := get(r, k)
-	if err != nil {
-		return err
-	}
-	return decodeJSON(k, v, record)
-}
-
-// readJSON is getJSON of a new record.
+// readJSON reads a record that setJSON wrote, or ErrNotFound.
 func readJSON[T any](r pebble.Reader, k []byte) (record T, err error) {
-	err = getJSON(r, k, &record)
+	v, err := get(r, k)
+	if err == nil {
+		err = decodeJSON(k, v, &record)
+	}
 	return record, err
 }
 

@@ -70,7 +70,7 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 		err = s.openJournal(fs, dir)
 	}
 	if err == nil {
-		err = s.load()
+		err = scan(db, []byte{tableUser}, nil, func(k, _ []byte) error { return s.refresh(string(k[1:])) })
 	}
 	if err == nil {
 		err = s.loadSuppressions()
@@ -83,13 +83,13 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 
 // Close merges the journal and closes the database. No call may be under way.
 func (s *DB) Close() error {
-	s.mergePending()
+	s.mergeJournal()
 	return errors.Join(s.journal.close(), s.db.Close())
 }
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
 func (s *DB) Checkpoint(dir string) error {
-	s.mergePending()
+	s.mergeJournal()
 	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 

@@ -42,7 +42,12 @@ var (
 )
 
 // suppressionList is the list for look-ups, by kind and name. It is immutable and replaced as a whole.
-type suppressionList map[SuppressionKind]map[string]Suppression
+type suppressionList map[suppressionID]Suppression
+
+type suppressionID struct {
+	kind SuppressionKind
+	name string
+}
 
 // Privacy is what must not be probed, and what is erased.
 type Privacy struct {
@@ -91,11 +96,7 @@ func suppressionKey(kind SuppressionKind, name string) []byte {
 // Suppress adds suppressions, all or none. They are in force when it returns. Adding one again replaces its note.
 func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
-		size := len(suppressions)
-		for _, names := range *s.suppressed.Load() {
-			size += len(names)
-		}
-		if size > MaxSuppressions {
+		if len(suppressions)+len(*s.suppressed.Load()) > MaxSuppressions {
 			return ErrSuppressionsFull
 		}
 		return nil
@@ -146,10 +147,7 @@ func (s *Privacy) loadSuppressions() error {
 	}
 	next := suppressionList{}
 	for _, x := range all {
-		if next[x.Kind] == nil {
-			next[x.Kind] = make(map[string]Suppression)
-		}
-		next[x.Kind][x.Name] = x
+		next[suppressionID{x.Kind, x.Name}] = x
 	}
 	s.suppressed.Store(&next)
 	return nil
@@ -168,34 +166,23 @@ func (s *Privacy) Suppressions() ([]Suppression, error) {
 // dots, as the engine has them. It reads only memory.
 func (s *Privacy) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
 	l := *s.suppressed.Load()
-	if x, ok := findWithParents(l[SuppressionDomain], domain); ok {
-		return x, true
+	x, ok := l.findWithParents(SuppressionDomain, domain)
+	for i := 0; i < len(hosts) && !ok; i++ {
+		x, ok = l.findWithParents(SuppressionMX, hosts[i])
 	}
-	for _, h := range hosts {
-		if x, ok := findWithParents(l[SuppressionMX], h); ok {
-			return x, true
-		}
-	}
-	return Suppression{}, false
+	return x, ok
 }
 
 // SuppressedAddress finds the suppression of one folded address. It reads only memory.
 func (s *Privacy) SuppressedAddress(folded string) (Suppression, bool) {
-	x, ok := (*s.suppressed.Load())[SuppressionAddress][folded]
+	x, ok := (*s.suppressed.Load())[suppressionID{SuppressionAddress, folded}]
 	return x, ok
 }
 
 // findWithParents finds a name or its nearest parent domain.
-func findWithParents(table map[string]Suppression, name string) (Suppression, bool) {
-	for len(table) > 0 {
-		if x, ok := table[name]; ok {
-			return x, true
-		}
-		_, parent, ok := strings.Cut(name, ".")
-		if !ok {
-			break
-		}
-		name = parent
+func (l suppressionList) findWithParents(kind SuppressionKind, name string) (x Suppression, ok bool) {
+	for more := len(l) > 0; more && !ok; _, name, more = strings.Cut(name, ".") {
+		x, ok = l[suppressionID{kind, name}]
 	}
-	return Suppression{}, false
+	return x, ok
 }

@@ -120,37 +120,34 @@ func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error
 		if l.Code == "" {
 			return User{}, ErrCodeNeeded
 		}
-		if err := s.attempts.countAttempt(l.codeKey(), now); err != nil {
+		if err := s.attempts.begin(l.codeKey(), true, now); err != nil {
 			return User{}, err
 		}
-		if err := s.useCode(rec.ID, l, now); err != nil {
+		// The code is used up durably before the login goes on, so that no crash makes a code valid again.
+		err := s.Commit(rec.ID, func(b *pebble.Batch) error {
+			rec, err := readUser(b, rec.ID)
+			if err != nil || !rec.TOTP {
+				return err // it was switched off meanwhile
+			}
+			had := len(rec.Second.Recovery)
+			if !rec.Second.useCode(l.Code, now) {
+				return ErrBadCode
+			}
+			if err := setJSON(b, key(tableUser, rec.ID), rec); err != nil || len(rec.Second.Recovery) == had {
+				return err
+			}
+			event := AuditEvent{At: now, By: rec.ID, Action: "recovery code", Target: rec.ID, Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
+			if l.From.IsValid() {
+				event.From = l.From.String()
+			}
+			return event.write(b)
+		})
+		if err != nil {
 			return User{}, err
 		}
 		s.attempts.succeed(l.codeKey())
 	}
 	return s.finishLogin(l, rec)
-}
-
-// useCode uses up a code. That is durable before the login goes on, so that no crash makes a code valid again.
-func (s *Logins) useCode(account string, l Login, now time.Time) error {
-	return s.Commit(account, func(b *pebble.Batch) error {
-		rec, err := readUser(b, account)
-		if err != nil || !rec.TOTP {
-			return err // it was switched off meanwhile
-		}
-		had := len(rec.Second.Recovery)
-		if !rec.Second.useCode(l.Code, now) {
-			return ErrBadCode
-		}
-		if err := setJSON(b, key(tableUser, account), rec); err != nil || len(rec.Second.Recovery) == had {
-			return err
-		}
-		event := AuditEvent{At: now, By: account, Action: "recovery code", Target: account, Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
-		if l.From.IsValid() {
-			event.From = l.From.String()
-		}
-		return event.write(b)
-	})
 }
 
 // NewTOTP makes the secret for an authenticator app, as text to type into it. Only this call returns it. It has no effect until

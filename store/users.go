@@ -113,11 +113,6 @@ func newAccounts(db *DB) *Accounts {
 	}
 }
 
-// load fills the memory from the database, at Open.
-func (s *Accounts) load() error {
-	return scan(s.db, []byte{tableUser}, nil, func(k, _ []byte) error { return s.refresh(string(k[1:])) })
-}
-
 // refresh reads an account and its keys again, and replaces them in the cache.
 func (s *Accounts) refresh(account string) error {
 	s.refreshMu.Lock()
@@ -180,7 +175,11 @@ func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
-	if err := errors.Join(checkEmail(email), n.Role.check(), n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
+	var badRole error
+	if n.Role != Admin && n.Role != Customer {
+		badRole = ErrBadRole
+	}
+	if err := errors.Join(checkEmail(email), badRole, n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return User{}, "", err
 	}
 	hash, err := s.passwords.hash(ctx, n.Password) // before any lock is taken
@@ -316,13 +315,6 @@ func checkEmail(email string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '@' }
 	if !ok || local == "" || domain == "" || len(email) > MaxName-1 || strings.ContainsFunc(local+domain, bad) {
 		return ErrBadEmail
-	}
-	return nil
-}
-
-func (r Role) check() error {
-	if r != Admin && r != Customer {
-		return ErrBadRole
 	}
 	return nil
 }

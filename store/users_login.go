@@ -53,15 +53,10 @@ func (l loginFailures) afterFailure(now time.Time) loginFailures {
 	}
 	l.Failures++
 	l.Last = now.UTC()
-	l.Until = l.Last.Add(lockoutTime(l.Failures))
-	return l
-}
-
-func lockoutTime(failures int) time.Duration {
-	if failures < freeAttempts {
-		return 0
+	if l.Until = l.Last; l.Failures >= freeAttempts {
+		l.Until = l.Last.Add(min(firstLockout<<min(l.Failures-freeAttempts, 10), maxLockout))
 	}
-	return min(firstLockout<<min(failures-freeAttempts, 10), maxLockout)
+	return l
 }
 
 // LoginsPerMinute is how many login attempts a client network may make in a minute. Few clients that log in share a network, and
@@ -119,28 +114,18 @@ func (l Login) codeKey() loginKey {
 	return loginKey{email: hashSecret(foldEmail(l.Email)), codes: true}
 }
 
-// checkLocked refuses an attempt of a locked key, before it waits for a hash.
-func (a *loginAttempts) checkLocked(k loginKey, now time.Time) error {
+// begin refuses an attempt of a locked key. If counted, it counts another as a failure; succeed resets the count.
+func (a *loginAttempts) begin(k loginKey, counted bool, now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known, ok := a.logins.Get(k); ok && now.Before(known.(loginFailures).Until) {
-		return &ErrLockedOut{Until: known.(loginFailures).Until, Codes: k.codes}
-	}
-	return nil
-}
-
-// countAttempt counts an attempt as a failure; succeed resets the count.
-func (a *loginAttempts) countAttempt(k loginKey, now time.Time) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var one loginFailures
-	if known, ok := a.logins.Get(k); ok {
-		one = known.(loginFailures)
-	}
+	known, _ := a.logins.Get(k)
+	one, _ := known.(loginFailures)
 	if now.Before(one.Until) {
 		return &ErrLockedOut{Until: one.Until, Codes: k.codes}
 	}
-	a.logins.Add(k, one.afterFailure(now))
+	if counted {
+		a.logins.Add(k, one.afterFailure(now))
+	}
 	return nil
 }
 
@@ -216,7 +201,7 @@ func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (use
 	if len(l.Password) > MaxPassword {
 		return userRecord{}, ErrBadCredentials
 	}
-	if err := s.attempts.checkLocked(l.key(), now); err != nil {
+	if err := s.attempts.begin(l.key(), false, now); err != nil { // before it waits for a hash
 		return userRecord{}, err
 	}
 	done, err := s.passwords.acquire(ctx)
@@ -225,7 +210,7 @@ func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (use
 	}
 	defer done()
 	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a slot.
-	if err := s.attempts.countAttempt(l.key(), now); err != nil {
+	if err := s.attempts.begin(l.key(), true, now); err != nil {
 		return userRecord{}, err
 	}
 	var rec userRecord

@@ -114,13 +114,11 @@ func parseHash(s string) (passwordHash, error) {
 	}
 	var h passwordHash
 	_, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.cost.memoryKiB, &h.cost.time, &h.cost.threads)
-	if err != nil || h.cost.memoryKiB > maxCostKiB || h.cost.time < 1 || h.cost.time > 64 || h.cost.threads < 1 {
-		return passwordHash{}, errBadHash
-	}
-	if h.salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err != nil {
-		return passwordHash{}, errBadHash
-	}
-	if h.sum, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(h.sum) != 32 {
+	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
+	sum, sumErr := base64.RawStdEncoding.DecodeString(parts[5])
+	h.salt, h.sum = salt, sum
+	if errors.Join(err, saltErr, sumErr) != nil || len(sum) != 32 || h.cost.memoryKiB > maxCostKiB || h.cost.time < 1 || h.cost.time > 64 ||
+		h.cost.threads < 1 {
 		return passwordHash{}, errBadHash
 	}
 	return h, nil

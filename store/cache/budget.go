@@ -46,19 +46,19 @@ func (c *Cache) PutBudgets(budgets []Budget) error {
 	defer c.dbMu.RUnlock()
 	b := c.db.NewBatch()
 	defer b.Close()
+	var err error
 	for _, u := range budgets {
 		key := budgetKey(k, u.Name)
-		err := error(nil)
 		if u.State == nil {
-			err = b.Delete(key, nil)
+			err = errors.Join(err, b.Delete(key, nil))
 		} else {
-			err = b.Set(key, append(binary.BigEndian.AppendUint64(nil, uint64(u.Until.UnixMilli())), u.State...), nil)
-		}
-		if err != nil {
-			return fmt.Errorf("cache budgets: %w", err)
+			err = errors.Join(err, b.Set(key, append(binary.BigEndian.AppendUint64(nil, uint64(u.Until.UnixMilli())), u.State...), nil))
 		}
 	}
-	if err := commit(b, pebble.Sync); err != nil {
+	if err == nil {
+		err = commit(b, pebble.Sync)
+	}
+	if err != nil {
 		return fmt.Errorf("cache budgets: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,8 +53,9 @@ func Open(c Config) (*Cache, error) {
 	if c.FS == nil || c.Dir == "" {
 		return nil, errors.New("cache: FS and Dir are needed")
 	}
-	cache := &Cache{cfg: c, max: orDefault(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](verdictsPerShard), facts: newRecent[storedFact](factsPerShard)}
-	cache.filters.wordCount = int(max(1, orDefault(c.FilterBytes, 16<<20)/8))
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	cache := &Cache{cfg: c, max: cmp.Or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](verdictsPerShard), facts: newRecent[storedFact](factsPerShard)}
+	cache.filters.wordCount = int(max(1, cmp.Or(c.FilterBytes, 16<<20)/8))
 	err := cache.load()
 	if c.isDamage(err) {
 		err = cache.replace(err)
@@ -68,7 +70,7 @@ func Open(c Config) (*Cache, error) {
 // load opens the database, and makes it if there is none. dbMu is held, or the cache is not in use yet.
 func (c *Cache) load() error {
 	o := &pebble.Options{
-		FS: c.cfg.FS, EventListener: new(pebble.EventListener), Cache: pebble.NewCache(orDefault(c.cfg.BlockCache, 32<<20)), MemTableSize: orDefault(c.cfg.MemTable, 8<<20),
+		FS: c.cfg.FS, EventListener: new(pebble.EventListener), Cache: pebble.NewCache(cmp.Or(c.cfg.BlockCache, 32<<20)), MemTableSize: cmp.Or(c.cfg.MemTable, 8<<20),
 		L0CompactionThreshold: upperTables, L0StopWritesThreshold: maxTables, FormatMajorVersion: pebble.FormatNewest,
 	}
 	for i := range o.Levels {
@@ -104,13 +106,6 @@ const (
 	lowestBits = 10
 )
 
-func orDefault[T int64 | uint64](v, fallback T) T {
-	if v == 0 {
-		return fallback
-	}
-	return v
-}
-
 // slogLogger passes Pebble's errors to slog. Once the database is known to be damaged they are debug messages, because each of Pebble's
 // retries fails then.
 type slogLogger struct {
@@ -121,9 +116,6 @@ type slogLogger struct {
 func (slogLogger) Infof(string, ...any) {}
 
 func (sl slogLogger) Errorf(format string, args ...any) {
-	if sl.log == nil {
-		return
-	}
 	level := slog.LevelError
 	if sl.health.damaged() {
 		level = slog.LevelDebug

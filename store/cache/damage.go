@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,9 +54,8 @@ func (h *health) damaged() bool {
 func (h *health) recordDamage(info pebble.DataCorruptionInfo, log *slog.Logger) {
 	h.once.Do(func() {
 		close(h.damage)
-		if log != nil { // as text: the error itself has a stack trace for each wrapping
-			log.Error("the result cache is damaged", "file", info.Path, "error", info.Details.Error())
-		}
+		// As text: the error itself has a stack trace for each wrapping.
+		log.Error("the result cache is damaged", "file", info.Path, "error", info.Details.Error())
 	})
 }
 
@@ -75,10 +75,7 @@ func (c *Config) isDamage(err error) bool {
 func (c *Cache) SetAside() {
 	c.dbMu.Lock()
 	defer c.dbMu.Unlock()
-	cause := errors.New("damage was met while it was in use")
-	if err := c.db.Close(); err != nil {
-		cause = err
-	}
+	cause := cmp.Or(c.db.Close(), errors.New("damage was met while it was in use"))
 	if err := c.replace(cause); err != nil {
 		panic(Lost(err.Error()))
 	}
@@ -95,9 +92,8 @@ func (c *Cache) replace(cause error) error {
 	if err := c.load(); err != nil {
 		return fmt.Errorf("a new result cache, as the one before was damaged: %w", err)
 	}
-	if log := c.cfg.Log; log != nil {
-		log.Error("the result cache was damaged: a new one is begun, and budgets that are not known count as used up", "aside", dir+damagedSuffix, "cause", cause.Error())
-	}
+	c.cfg.Log.Error("the result cache was damaged: a new one is begun, and budgets that are not known count as used up",
+		"aside", dir+damagedSuffix, "cause", cause.Error())
 	return nil
 }
 

@@ -189,7 +189,7 @@ func TestDamageOfTheOldDatabaseIsNotOfTheNew(t *testing.T) {
 	c := open(t, vfs.NewMem())
 	old := c.health
 	c.SetAside()
-	old.recordDamage(pebble.DataCorruptionInfo{Path: "cache/000001.sst", Details: errValue}, nil)
+	old.recordDamage(pebble.DataCorruptionInfo{Path: "cache/000001.sst", Details: errValue}, slog.New(slog.DiscardHandler))
 	select {
 	case <-c.Damage():
 		t.Fatal("the new database is condemned")

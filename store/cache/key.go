@@ -56,10 +56,7 @@ func (c *Cache) Key(a engine.Address) Key {
 // Key returns the key of an address.
 func (k *Keyer) Key(a engine.Address) Key {
 	var key Key
-	h := xxh3.HashStringSeed(a.Domain(), k.seed)
-	for i := range 8 {
-		key[i] = byte(h >> (56 - 8*i))
-	}
+	binary.BigEndian.PutUint64(key[:], xxh3.HashStringSeed(a.Domain(), k.seed))
 	copy(key[8:], k.hash("a", a.Folded(), "")[:16])
 	return key
 }

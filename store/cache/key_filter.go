@@ -58,19 +58,15 @@ func (s *keyFilters) mayContain(k *Key) bool {
 func (s *keyFilters) addThenWrite(entries []Entry, write func() error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if complete := s.complete.Load(); complete != nil {
-		complete.addAll(entries)
-	}
-	if s.building != nil {
-		s.building.addAll(entries)
+	for _, kf := range [...]*keyFilter{s.complete.Load(), s.building} {
+		if kf == nil {
+			continue
+		}
+		for i := range entries {
+			kf.add(&entries[i].Key)
+		}
 	}
 	return write()
-}
-
-func (kf keyFilter) addAll(entries []Entry) {
-	for i := range entries {
-		kf.add(&entries[i].Key)
-	}
 }
 
 // beginRebuild starts the next key filter. An iterator that is made after it finds all earlier writes; later writes add their keys.

@@ -10,9 +10,7 @@ var (
 
 // Describe and Collect make a Cache a prometheus.Collector.
 func (c *Cache) Describe(out chan<- *prometheus.Desc) {
-	out <- sizeDesc
-	out <- shrinkDesc
-	out <- setAsideDesc
+	prometheus.DescribeByCollect(c, out)
 }
 
 // Collect implements prometheus.Collector.

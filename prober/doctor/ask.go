@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -181,12 +182,7 @@ func aliasOf(records []dns.RR, name string) string {
 }
 
 func hasSOA(records []dns.RR) bool {
-	for _, rr := range records {
-		if rr.Header().Rrtype == dns.TypeSOA {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeSOA })
 }
 
 // addrsOf reads the addresses of A and AAAA records.
@@ -222,11 +218,8 @@ func (r *questions) bothAddrs(ctx context.Context, name string) ([]netip.Addr, a
 	four := r.ask(ctx, name, dns.TypeA)
 	six := r.ask(ctx, name, dns.TypeAAAA)
 	got := four
-	if six.outcome == failed {
+	if six.outcome == failed && four.outcome != failed {
 		got = six
-	}
-	if four.outcome == failed {
-		got = four
 	}
 	return append(addrsOf(four.records), addrsOf(six.records)...), got
 }

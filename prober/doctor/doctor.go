@@ -84,22 +84,15 @@ func (d *Doctor) Audit(ctx context.Context) *Report {
 	bounded, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	a := &audit{questions: newQuestions(&d.cfg)}
-	a.domain, a.addr = mailDomain(d.cfg.MailFrom)
+	if addr, err := engine.Parse(d.cfg.MailFrom); err == nil {
+		a.domain, a.addr = addr.Domain(), addr
+	}
 	report := &Report{At: start, Findings: a.runChecks(bounded, d)}
 	report.Took = time.Since(start)
 	if ctx.Err() == nil {
 		d.latest.Store(report)
 	}
 	return report
-}
-
-// mailDomain is the domain of an address, empty where there is no good address.
-func mailDomain(address string) (string, engine.Address) {
-	addr, err := engine.Parse(address)
-	if err != nil {
-		return "", engine.Address{}
-	}
-	return addr.Domain(), addr
 }
 
 // audit is one audit at work.

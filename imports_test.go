@@ -18,7 +18,8 @@ import (
 // may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator. The rules hold for tests too,
 // except that a test may use the simulated internet.
 var importRules = map[string][]string{
-	"engine":                {"engine/typo"},
+	"engine":                {"engine/phrase", "engine/typo"},
+	"engine/phrase":         {},
 	"engine/typo":           {},
 	"engine/dns":            {"engine"},
 	"engine/smtp":           {"engine"},

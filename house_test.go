@@ -34,14 +34,11 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // overLimit lists what exceeds its limit: lines of packages, methods of types, and antique words of packages, whose limit is 0. A figure
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
-	"engine/smtp.Session: methods":     40,
 	"bench: antique words":             1,
 	"coordinator.Coordinator: methods": 59,
 	"coordinator: lines":               4498,
-	"engine: lines":                    5253,
 	"prober.Prober: methods":           44,
 	"prober.readyQueue: methods":       57,
-	"prober/doctor.audit: methods":     37,
 	"prober: lines":                    6356,
 }
 

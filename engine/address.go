@@ -29,13 +29,6 @@ const (
 
 // Parse reads a mailbox strictly: nothing is trimmed, mapped or repaired. Its error is a SyntaxError.
 func Parse(s string) (Address, error) {
-	if at, ok := plainAt(s); ok {
-		return Address{mailbox: s, folded: foldedForm(s[:at], s[at+1:]), at: uint16(at)}, nil
-	}
-	return parseParts(s)
-}
-
-func parseParts(s string) (Address, error) {
 	if s == "" {
 		return Address{}, bad(KindEmpty, "the address is empty; write local@domain")
 	}
@@ -65,21 +58,15 @@ func ParseTrimmed(s string) (Address, error) { return Parse(Trim(s)) }
 
 // newAddress shares the typed string when it is already the mailbox: no allocation.
 func newAddress(typed, local, domain string) Address {
-	a := Address{mailbox: typed, folded: foldedForm(local, domain), at: uint16(len(local))}
+	a := Address{mailbox: typed, at: uint16(len(local))}
+	if base := foldLocal(local, domain); len(base) != len(local) { // folding only ever drops octets
+		a.folded = base + "@" + domain
+	}
 	n := len(local)
 	if len(typed) != n+1+len(domain) || typed[:n] != local || typed[n+1:] != domain {
 		a.mailbox = local + "@" + domain
 	}
 	return a
-}
-
-// foldedForm is the identity of an address, empty where that is the mailbox.
-func foldedForm(local, domain string) string {
-	base := foldLocal(local, domain)
-	if len(base) == len(local) { // folding only ever drops octets
-		return ""
-	}
-	return base + "@" + domain
 }
 
 // Local is the local part as RCPT carries it.

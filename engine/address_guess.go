@@ -3,6 +3,8 @@ package engine
 import (
 	"net/url"
 	"strings"
+
+	"probity/engine/typo"
 )
 
 // Guess returns the address that an invalid string was meant to be: did_you_mean for Ann <a@x.com>, mailto:, stray
@@ -165,7 +167,7 @@ func fixProvider(s string) string {
 	case "gmail", "googlemail", "yahoo", "hotmail", "outlook", "icloud", "aol", "msn":
 		return local + "@" + domain + ".com"
 	}
-	if d, ok := Suggest(domain, nil); ok {
+	if d, ok := typo.Suggest(domain, nil); ok {
 		return local + "@" + d
 	}
 	return s

@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"strings"
+
+	"probity/engine/phrase"
 )
 
 // Classify says what one reply of a server of provider p means; nil is an unknown provider. It is a pure function.
@@ -53,7 +55,7 @@ func (t *Table) refusal(p *Provider, r *Reply, sender SenderIdentity) Finding {
 	var buffer [1024]byte
 	words := append(buffer[:0], ' ')
 	for _, line := range r.Lines {
-		words = appendWords(words, line)
+		words = phrase.AppendWords(words, line)
 	}
 	enhanced := r.Enhanced
 	if enhanced == (Enhanced{}) {

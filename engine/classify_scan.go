@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"probity/engine/phrase"
 )
 
 // scanner finds the phrases of all rules in one pass over a text: a dense automaton for the atoms (Aho and Corasick, 1975)
@@ -22,7 +24,7 @@ type scanner struct {
 
 // scanAtom is an atom and every slot that it may fill, lowest rank first, and within a rule the later slots first.
 type scanAtom struct {
-	atom
+	phrase.Atom
 	places []place
 }
 
@@ -83,7 +85,7 @@ const (
 // newScanner builds a scanner for the phrases of lists of rules.
 func newScanner(lists ...[]Rule) (scanner, error) {
 	var s scanner
-	known := map[atom]int{}
+	known := map[phrase.Atom]int{}
 	for _, rules := range lists {
 		for i := range rules {
 			for _, p := range rules[i].phrases {
@@ -114,18 +116,18 @@ func withoutPhrases(rules []Rule) (bare []*Rule) {
 	return bare
 }
 
-func (s *scanner) addPhrase(r *Rule, p phrase, known map[atom]int) {
+func (s *scanner) addPhrase(r *Rule, p phrase.Phrase, known map[phrase.Atom]int) {
 	for i, sl := range p {
-		at := place{rule: r, owner: r.owner, rank: r.rank, kind: kindOf(i, len(p)), gap: sl.gap, slot: uint16(s.slots), prev: uint16(s.slots - 1)}
+		at := place{rule: r, owner: r.owner, rank: r.rank, kind: kindOf(i, len(p)), gap: sl.Gap, slot: uint16(s.slots), prev: uint16(s.slots - 1)}
 		if i+1 < len(p) {
 			s.slots++
 		}
-		for _, a := range sl.atoms {
+		for _, a := range sl.Atoms {
 			k, ok := known[a]
 			if !ok {
 				k = len(s.atoms)
 				known[a] = k
-				s.atoms = append(s.atoms, scanAtom{atom: a})
+				s.atoms = append(s.atoms, scanAtom{Atom: a})
 			}
 			s.atoms[k].places = append(s.atoms[k].places, at)
 		}
@@ -148,7 +150,7 @@ func kindOf(i, n int) placeKind {
 func (s *scanner) compile() error {
 	s.width = 1
 	for _, a := range s.atoms {
-		for _, c := range []byte(a.words) {
+		for _, c := range []byte(a.Words) {
 			if s.class[c] == 0 {
 				s.class[c] = uint8(s.width)
 				s.width++
@@ -169,7 +171,7 @@ func (s *scanner) buildTrie() (ends [][]uint16, err error) {
 	ends = make([][]uint16, 1)
 	for i, a := range s.atoms {
 		state := 0
-		for _, c := range []byte(a.words) {
+		for _, c := range []byte(a.Words) {
 			at := state*s.width + int(s.class[c])
 			if s.next[at] == 0 {
 				if len(ends) == maxStates {
@@ -251,11 +253,11 @@ func (s *scanner) run(w *search) *Rule {
 
 // matchAtom fills every slot that an atom ending here may fill.
 func (w *search) matchAtom(a *scanAtom, end int) {
-	start := end - len(a.words)
-	if a.openLeft {
+	start := end - len(a.Words)
+	if a.OpenLeft {
 		start = bytes.LastIndexByte(w.text[:start], ' ')
 	}
-	if a.openRight {
+	if a.OpenRight {
 		end += bytes.IndexByte(w.text[end:], ' ') + 1
 	}
 	for i := range a.places {
@@ -283,7 +285,7 @@ func (w *search) follows(p *place, start int) bool {
 	if before == 0 || start < before-1 {
 		return false
 	}
-	return start <= before || p.gap && start <= before+maxGap
+	return start <= before || p.gap && start <= before+phrase.MaxGap
 }
 
 func rankOf(r *Rule) uint32 {

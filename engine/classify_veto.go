@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+
+	"probity/engine/phrase"
 )
 
 // vetoes are the words that keep a reply from condemning a mailbox: what it says holds for now only, is about us, or is not about
@@ -22,7 +22,7 @@ type vetoes struct {
 // knownPhrase is a phrase inside which the words of a veto do not count.
 type knownPhrase struct {
 	rule  *Rule // the condemning rule that has it, nil for an exception of a veto
-	words phrase
+	words phrase.Phrase
 }
 
 func newVetoes(files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
@@ -56,7 +56,7 @@ func (v *vetoes) addVeto(r *Rule, except []string) error {
 		return errors.New("text is missing: a list of phrases")
 	}
 	for _, text := range except {
-		phrases, err := parsePhrases(text)
+		phrases, err := phrase.Parse(text)
 		if err != nil {
 			return fmt.Errorf("except %q: %w", text, err)
 		}
@@ -71,10 +71,10 @@ func (v *vetoes) addVeto(r *Rule, except []string) error {
 func (v *vetoes) addKnownPhrases(r *Rule) {
 	for _, p := range r.phrases {
 		for i, place := range p {
-			for _, choice := range place.atoms {
+			for _, choice := range place.Atoms {
 				narrow := slices.Clone(p)
-				narrow[i].atoms = []atom{choice}
-				if v.occurIn(narrow.sample()) {
+				narrow[i].Atoms = []phrase.Atom{choice}
+				if v.occurIn(narrow.Sample()) {
 					v.known = append(v.known, knownPhrase{r, narrow})
 				}
 			}
@@ -91,31 +91,15 @@ func (v *vetoes) occurIn(text string) bool {
 	return false
 }
 
-// sample is a text that fits the phrase: the first choice of each slot.
-func (p phrase) sample() string {
-	text := " "
-	for _, place := range p {
-		if place.gap {
-			text = strings.TrimSuffix(text, " ") + " x "
-		}
-		words := place.atoms[0].words
-		if strings.HasSuffix(text, " ") {
-			words = strings.TrimPrefix(words, " ")
-		}
-		text += words
-	}
-	return text + " "
-}
-
 // vetoFor finds the veto against a rule's finding for a reply to RCPT, nil if there is none. buffer is overwritten.
 //
 // A refusal of the sender is read for vetoes, too: what one recipient refuses is not the host's policy.
 func (v *vetoes) vetoFor(condemned *Rule, w *search, buffer []byte) *Rule {
 	words := append(buffer[:0], ' ')
 	for _, line := range w.reply.Lines {
-		words = appendWordsOutsideLinks(words, line)
+		words = phrase.AppendWordsOutsideLinks(words, line)
 	}
-	maskHostNames(words)
+	phrase.MaskHostNames(words)
 	veto := v.find(condemned, words, w)
 	if veto == nil {
 		return nil
@@ -145,94 +129,12 @@ func (v *vetoes) withoutKnown(text []byte, w *search) (clear []byte, changed boo
 		if r := k.rule; r != nil && (r.owner != nil && r.owner != w.provider || !r.fits(w.reply, w.enhanced)) {
 			continue
 		}
-		k.words.each(text, func(spans [][2]int) {
+		k.words.Each(text, func(spans [][2]int) {
 			for _, span := range spans {
-				maskWords(clear[span[0]:span[1]])
+				phrase.Mask(clear[span[0]:span[1]])
 			}
 			changed = true
 		})
 	}
 	return clear, changed
-}
-
-// maskHostNames masks names of three labels and more: a host that is called "temporary" says nothing. Two words joined by
-// a dot may be the end of one sentence and the beginning of the next.
-func maskHostNames(words []byte) {
-	for start := 0; start < len(words); {
-		end := start + bytes.IndexByte(words[start:], ' ')
-		if bytes.Count(words[start:end], []byte{'.'}) >= 2 {
-			maskWords(words[start:end])
-		}
-		start = end + 1
-	}
-}
-
-func maskWords(words []byte) {
-	for i, c := range words {
-		if c != ' ' {
-			words[i] = 2 // occurs in no phrase
-		}
-	}
-}
-
-// each visits every occurrence of the phrase in text, with the bounds of each slot.
-func (p phrase) each(text []byte, visit func(spans [][2]int)) {
-	var spans [maxSlots][2]int
-	var fill func(i int)
-	fill = func(i int) {
-		if i == len(p) {
-			visit(spans[:i])
-			return
-		}
-		for _, a := range p[i].atoms {
-			a.each(text, func(start, end int) {
-				if i > 0 {
-					before := spans[i-1][1]
-					if start < before-1 || start > before && (!p[i].gap || start > before+maxGap) {
-						return
-					}
-				}
-				spans[i] = [2]int{start, end}
-				fill(i + 1)
-			})
-		}
-	}
-	fill(0)
-}
-
-// each visits every occurrence of the atom in text; open ends extend to the edge of their words.
-func (a *atom) each(text []byte, visit func(start, end int)) {
-	for from := 0; ; {
-		i := bytes.Index(text[from:], []byte(a.words))
-		if i < 0 {
-			return
-		}
-		start := from + i
-		end := start + len(a.words)
-		from = start + 1
-		if a.openLeft {
-			start = bytes.LastIndexByte(text[:start], ' ')
-		}
-		if a.openRight {
-			end += bytes.IndexByte(text[end:], ' ') + 1
-		}
-		visit(max(start, 0), end)
-	}
-}
-
-// appendWordsOutsideLinks is appendWords without the links of a line, whose paths are not the server's words.
-func appendWordsOutsideLinks(dst []byte, line string) []byte {
-	for {
-		i := strings.Index(line, "://")
-		if i < 0 {
-			return appendWords(dst, line)
-		}
-		start := strings.LastIndexAny(line[:i], " \t<([\"") + 1
-		end := strings.IndexAny(line[i:], " \t>)]\"")
-		dst = appendWords(dst, line[:start])
-		if end < 0 {
-			return dst
-		}
-		line = line[i+end:]
-	}
 }

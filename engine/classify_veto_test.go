@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/engine/phrase"
 )
 
 // condemningPhrases are the phrases of all rules that may condemn a mailbox, with the provider that has them.
-func condemningPhrases(t *Table) map[*Rule][]phrase {
-	phrases := map[*Rule][]phrase{}
+func condemningPhrases(t *Table) map[*Rule][]phrase.Phrase {
+	phrases := map[*Rule][]phrase.Phrase{}
 	lists := [][]Rule{t.Generic}
 	for _, p := range t.Providers {
 		lists = append(lists, p.Rules)
@@ -26,16 +28,16 @@ func condemningPhrases(t *Table) map[*Rule][]phrase {
 }
 
 // phraseText turns the normal form of a phrase back into a text that normalises to it, with one of the choices of each place.
-func phraseText(p phrase, choice int) string {
+func phraseText(p phrase.Phrase, choice int) string {
 	narrow := slices.Clone(p)
 	for i := range narrow {
-		atoms := narrow[i].atoms
-		narrow[i].atoms = atoms[min(choice, len(atoms)-1):]
+		atoms := narrow[i].Atoms
+		narrow[i].Atoms = atoms[min(choice, len(atoms)-1):]
 	}
-	return strings.TrimSpace(decode(narrow.sample()))
+	return strings.TrimSpace(decode(narrow.Sample()))
 }
 
-// decode undoes appendCoded, and writes an address where the phrase needs one.
+// decode undoes what AppendWords does with other scripts, and writes an address where the phrase needs one.
 func decode(words string) string {
 	var b strings.Builder
 	for i := 0; i < len(words); i++ {
@@ -68,7 +70,7 @@ func TestVetoStopsEveryCondemningPhrase(t *testing.T) {
 		for k, words := range veto.phrases {
 			for choice := range longest(words) {
 				said := phraseText(words, choice)
-				require.True(t, table.vetoes.occurIn(string(appendWords([]byte{' '}, said))), "%s: %q is not read as a veto", veto.ID, said)
+				require.True(t, table.vetoes.occurIn(string(phrase.AppendWords([]byte{' '}, said))), "%s: %q is not read as a veto", veto.ID, said)
 				for rule, list := range phrases {
 					tried += requireVetoWins(t, table, rule, phraseText(list[(k+choice)%len(list)], choice), said)
 				}
@@ -86,9 +88,9 @@ func TestVetoStopsEveryCondemningPhrase(t *testing.T) {
 	require.Greater(t, tried, 500_000)
 }
 
-func longest(p phrase) (n int) {
+func longest(p phrase.Phrase) (n int) {
 	for _, place := range p {
-		n = max(n, len(place.atoms))
+		n = max(n, len(place.Atoms))
 	}
 	return n
 }

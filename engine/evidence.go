@@ -91,7 +91,12 @@ const MaxSightings = 32
 // a sighting of the target or a decoy is never dropped for a later session failure.
 func (ev *Evidence) Append(s Sighting) {
 	if len(ev.Seen) >= MaxSightings {
-		ev.dropOldestSession()
+		for i := range ev.Seen {
+			if ev.Seen[i].Subject == SubjectSession {
+				ev.Seen = append(ev.Seen[:i:i], ev.Seen[i+1:]...)
+				break
+			}
+		}
 	}
 	if ev.Seen == nil {
 		ev.Seen = make([]Sighting, 0, 2) // a target and its decoy
@@ -117,15 +122,6 @@ func (ev *Evidence) LacksChecks() (except string, lacks bool) {
 		return "", true
 	}
 	return target.Host, ev.catchAll(target.Host) == NotKnown
-}
-
-func (ev *Evidence) dropOldestSession() {
-	for i, s := range ev.Seen {
-		if s.Subject == SubjectSession {
-			ev.Seen = append(ev.Seen[:i:i], ev.Seen[i+1:]...)
-			return
-		}
-	}
 }
 
 // answer is the last reply about a subject, at the given host or, when host is empty, at any. The pointer is into the evidence.

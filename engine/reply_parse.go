@@ -27,39 +27,23 @@ func ParseReply(stage Stage, raw string) (Reply, error) {
 	}
 	r := Reply{Stage: stage}
 	for line := range strings.Lines(strings.TrimRight(raw, " \t\r\n")) {
-		code, text := splitCode(strings.TrimRight(line, "\r\n"))
-		if code == 0 && r.Code == 0 {
+		text := strings.TrimRight(line, "\r\n")
+		if code, _, ok := ReplyCode(text); ok {
+			r.Code, text = code, text[min(len(text), 4):]
+		}
+		if r.Code == 0 {
 			return Reply{}, errNoCode
 		}
-		if code != 0 {
-			r.Code = code
+		if len(r.Lines) == maxReplyLines {
+			r.Lines = r.Lines[:maxReplyLines-1] // the newest line takes the last place
 		}
-		r.keep(text)
+		r.Lines = append(r.Lines, text[:min(len(text), maxReplyLine)])
 	}
 	if r.Code == 0 {
 		return Reply{}, errNoCode
 	}
 	r.Enhanced = EnhancedOf(r.Lines, r.Code)
 	return r, nil
-}
-
-// keep appends a line within the bounds; when they are reached the newest line takes the last place.
-func (r *Reply) keep(text string) {
-	text = text[:min(len(text), maxReplyLine)]
-	if len(r.Lines) == maxReplyLines {
-		r.Lines[maxReplyLines-1] = text
-		return
-	}
-	r.Lines = append(r.Lines, text)
-}
-
-// splitCode splits a line into the code and the text after the separator; code 0 and the whole line if there is no code.
-func splitCode(line string) (code int, text string) {
-	code, _, ok := ReplyCode(line)
-	if !ok {
-		return 0, line
-	}
-	return code, line[min(len(line), 4):]
 }
 
 // ReplyCode reads the code that a line of a reply begins with, and whether its separator announces more lines (RFC 5321

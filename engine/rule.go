@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"probity/engine/phrase"
 )
 
 // Rule gives a meaning to replies that fit all of its conditions. It is data of the provider table, immutable once read.
@@ -20,10 +22,10 @@ type Rule struct {
 	stages   uint16 // bit per Stage; 0 is any
 	codes    []codePattern
 	enhanced []enhancedPattern
-	phrases  []phrase       // any of them must occur
-	pattern  *regexp.Regexp // or this must match; nil and no phrases: no condition on the text
-	owner    *Provider      // nil: for every provider
-	rank     uint32         // lower wins
+	phrases  []phrase.Phrase // any of them must occur
+	pattern  *regexp.Regexp  // or this must match; nil and no phrases: no condition on the text
+	owner    *Provider       // nil: for every provider
+	rank     uint32          // lower wins
 }
 
 // Conditions are what a rule requires of a reply, in the notation of the provider file. All that are given must hold.
@@ -122,26 +124,16 @@ func (m *MailboxRule) Breaks(a Address) bool {
 	if m.Tag != "" {
 		local, _, _ = strings.Cut(local, m.Tag)
 	}
-	return m.badLength(local) || m.badStart(local) || m.badByte(local)
-}
-
-func (m *MailboxRule) badLength(local string) bool {
 	n := len(local)
 	if m.NoDots {
 		n -= strings.Count(local, ".")
 	}
-	return n < m.Min || (m.Max > 0 && n > m.Max)
-}
-
-func (m *MailboxRule) badStart(local string) bool {
-	if m.StartWith == "" || local == "" {
-		return false
+	if n < m.Min || m.Max > 0 && n > m.Max {
+		return true
 	}
-	digit := m.StartWith == "letter-or-digit" && isDigit(local[0])
-	return !digit && !isLetter(local[0])
-}
-
-func (m *MailboxRule) badByte(local string) bool {
+	if m.StartWith != "" && local != "" && !isLetter(local[0]) && (m.StartWith != "letter-or-digit" || !isDigit(local[0])) {
+		return true
+	}
 	for i := range len(local) {
 		if c := local[i]; !isLetter(c) && !isDigit(c) && strings.IndexByte(m.Allowed, c) < 0 {
 			return true

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"probity/engine/phrase"
 )
 
 // build checks a whole file and makes the table that it describes.
@@ -291,7 +293,7 @@ func (f *ruleFile) readText(r *Rule) error {
 		return fmt.Errorf("text: %d phrases: at most %d", len(f.Text.Phrases), maxPhrasesARule)
 	}
 	for _, w := range f.Text.Phrases {
-		p, err := parsePhrases(w)
+		p, err := phrase.Parse(w)
 		if err != nil {
 			return fmt.Errorf("text %q: %w", w, err)
 		}

@@ -7,7 +7,7 @@
 // Invariants:
 //
 //  1. The content of a Set never changes: it is shared without locks, and a reload makes another.
-//  2. No domain of engine.MajorDomains is disposable or an alias service in any Set, and all of them are free.
+//  2. No domain of typo.MajorDomains is disposable or an alias service in any Set, and all of them are free.
 //  3. A sub-domain of a disposable domain is disposable, one of an alias service is that service's. Free domains match exactly. No
 //     public suffix is listed. No free or alias domain is disposable.
 //  4. CheckReload refuses a Set that lost a fifth or more of any list.

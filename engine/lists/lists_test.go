@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"probity/engine"
+	"probity/engine/typo"
 )
 
 func defaultSet(t testing.TB) *Set {
@@ -33,7 +34,7 @@ func address(t testing.TB, s string) engine.Address {
 
 func TestMajorDomainsAreFreeAndNotDisposable(t *testing.T) {
 	s := defaultSet(t)
-	for d := range engine.MajorDomains() {
+	for d := range typo.MajorDomains() {
 		require.Equal(t, engine.FlagFree, s.Flags(address(t, "ann.lee@"+d)), d)
 		require.True(t, s.Known(d), d)
 	}
@@ -140,7 +141,7 @@ func TestDomainsThatShareACacheSlot(t *testing.T) {
 // listsText is a small file of lists.
 func listsText(disposable ...string) string {
 	var free []string
-	for d := range engine.MajorDomains() {
+	for d := range typo.MajorDomains() {
 		free = append(free, d)
 	}
 	return version + "\ninputs sha256:0\nfrom x@1\n" + section("disposable", disposable) + section("free", free) +
@@ -176,7 +177,7 @@ func TestReload(t *testing.T) {
 
 	for name, file := range map[string]string{
 		"disposable": listsText(ten[2:]...),
-		"free":       strings.Replace(listsText(ten...), section("free", slices.Collect(engine.MajorDomains())), section("free", []string{"a.example"}), 1),
+		"free":       strings.Replace(listsText(ten...), section("free", slices.Collect(typo.MajorDomains())), section("free", []string{"a.example"}), 1),
 		"alias":      strings.Replace(listsText(ten...), "alias.example", "other.example", 1),
 		"role":       strings.Replace(listsText(ten...), "\nsales\n", "\ncontact\n", 1),
 	} {
@@ -244,7 +245,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for d := range engine.MajorDomains() {
+		for d := range typo.MajorDomains() {
 			s.DomainFlags(d)
 		}
 		s.disposable.each(func(d string) { require.True(t, s.Disposable("x."+d)) })

@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"probity/engine"
+	"probity/engine/typo"
 )
 
 //go:generate sh -c "cd ../../tools/lists && npm ci && node generate.mjs"
@@ -162,7 +163,7 @@ func isWord(s string) bool {
 
 // checkMajorDomains requires that each major provider's domain is free, and neither disposable nor an alias service.
 func (s *Set) checkMajorDomains() error {
-	for d := range engine.MajorDomains() {
+	for d := range typo.MajorDomains() {
 		switch {
 		case s.Disposable(d):
 			return refuse("%s is disposable in it, which cannot be", d)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"probity/engine"
+	"probity/engine/typo"
 )
 
 // maxOverlay bounds an operator's file of changes.
@@ -92,7 +93,7 @@ func (o *editor) edit(table string, c changes, parse func(string) (string, error
 
 // keepMajorDomains refuses to add (or to remove) a major provider's domain or a parent of it.
 func (o *editor) keepMajorDomains(table string, changed map[string]bool, added bool) {
-	for major := range engine.MajorDomains() {
+	for major := range typo.MajorDomains() {
 		for name, more := major, true; more; _, name, more = strings.Cut(name, ".") {
 			if add, is := changed[name]; is && add == added {
 				o.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out", major)

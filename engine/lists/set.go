@@ -7,6 +7,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"probity/engine"
+	"probity/engine/typo"
 )
 
 // Set is all lists of one file. Its content never changes.
@@ -76,7 +77,7 @@ func (s *Set) findDomain(domain string) (fl engine.Flags) {
 	if s.Disposable(domain) {
 		fl |= engine.FlagDisposable
 	}
-	if _, ok := engine.Suggest(domain, s.Known); ok {
+	if _, ok := typo.Suggest(domain, s.Known); ok {
 		fl |= engine.FlagTypo
 	}
 	return fl
@@ -97,7 +98,7 @@ func (s *Set) Known(domain string) bool { return s.free.has(domain) || s.Alias(d
 
 // Suggest is the address that was probably meant, "" for none.
 func (s *Set) Suggest(a engine.Address) string {
-	if d, ok := engine.Suggest(a.Domain(), s.Known); ok {
+	if d, ok := typo.Suggest(a.Domain(), s.Known); ok {
 		return a.Local() + "@" + d
 	}
 	return ""

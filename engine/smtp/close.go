@@ -39,20 +39,17 @@ func (s *Session) Close() {
 func (s *Session) closeGracefully(expected bool) {
 	s.unusable = true
 	_ = s.raw.SetDeadline(time.Now().Add(s.cfg.Timeouts.Linger))
-	if s.ctx.Err() == nil && (s.closeWrite() || expected) {
-		_, _ = io.Copy(io.Discard, io.LimitReader(s.raw, maxDrainBytes))
+	if s.ctx.Err() == nil {
+		c, ok := s.raw.(interface{ CloseWrite() error })
+		if halfClosed := ok && c.CloseWrite() == nil; halfClosed || expected {
+			_, _ = io.Copy(io.Discard, io.LimitReader(s.raw, maxDrainBytes))
+		}
 	}
 	if c, ok := s.raw.(interface{ SetLinger(int) error }); ok && s.ctx.Err() != nil {
 		_ = c.SetLinger(0)
 	}
 	_ = s.raw.Close()
 	s.in.release()
-}
-
-// closeWrite ends our half of the stream; false if that is not possible.
-func (s *Session) closeWrite() bool {
-	c, ok := s.raw.(interface{ CloseWrite() error })
-	return ok && c.CloseWrite() == nil
 }
 
 // isTimeout reports that a deadline passed.

@@ -42,7 +42,10 @@ func (s *Session) greetServer() (f Fault) {
 	if !s.banner.Positive() {
 		return refusalFault(s.banner)
 	}
-	if f = s.sendEHLO(); !f.None() || !s.wantsTLS() {
+	if f = s.sendEHLO(); !f.None() {
+		return f
+	}
+	if s.cfg.TLS != engine.TLSRequired && (s.cfg.TLS != engine.TLSOpportunistic || !s.extensions.STARTTLS) {
 		return f
 	}
 	if f = s.startTLS(); !f.None() || !s.secure {
@@ -88,10 +91,6 @@ func (s *Session) helloCommand(verb string) (engine.Reply, Fault) {
 	return r, f
 }
 
-func (s *Session) wantsTLS() bool {
-	return s.cfg.TLS == engine.TLSRequired || s.cfg.TLS == engine.TLSOpportunistic && s.extensions.STARTTLS
-}
-
 // startTLS follows RFC 3207 section 4. If the server refuses STARTTLS, the session goes on in clear, unless TLS is required.
 func (s *Session) startTLS() Fault {
 	if !s.extensions.STARTTLS {
@@ -111,10 +110,6 @@ func (s *Session) startTLS() Fault {
 		f.RetryPlain = s.cfg.TLS == engine.TLSOpportunistic
 		return s.fail(f)
 	}
-	return s.tlsHandshake()
-}
-
-func (s *Session) tlsHandshake() Fault {
 	_ = s.raw.SetWriteDeadline(time.Now().Add(s.cfg.Timeouts.TLS))
 	s.setReadDeadline(s.cfg.Timeouts.TLS)
 	conn := tls.Client(s.raw, s.cfg.tlsConfig(s.host))

@@ -35,34 +35,39 @@ type Outcome struct {
 // A recipient whose RCPT got a 421 is given that reply; those after it were not answered. got must not use the session.
 // Nothing more is sent after the last RCPT: RSET comes with the next transaction, or with Reset.
 func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int, r engine.Reply)) Outcome {
-	var o Outcome
 	if s.unusable {
-		o.Fault = ourFault(engine.StageMail, "the session is unusable after a fault")
-		return o
+		return Outcome{Fault: ourFault(engine.StageMail, "the session is unusable after a fault")}
 	}
-	asked, ok := s.selectRcpts(rcpts, &o)
-	if !ok {
-		o.Fault = ourFault(engine.StageRcpt, "a recipient cannot be sent")
-		return o
+	g := group{Session: s, rcpts: rcpts}
+	if !g.selectRcpts() {
+		g.result.Fault = ourFault(engine.StageRcpt, "a recipient cannot be sent")
+		return g.result
 	}
-	if len(asked) == 0 {
-		return o
+	if len(g.asked) == 0 {
+		return g.result
 	}
 	defer s.begin(ctx, s.cfg.Timeouts.Transaction)()
 	s.answered = s.answered[:0]
 	if s.extensions.Pipelining {
-		s.sendGroup(rcpts, asked, &o)
+		g.send()
 	} else {
-		s.sendOneByOne(rcpts, asked, &o)
+		g.sendOneByOne()
 	}
-	if o.Fault.Event == engine.EventOutOfStep {
-		return o
+	if g.result.Fault.Event == engine.EventOutOfStep {
+		return g.result
 	}
 	for k, r := range s.answered {
-		got(asked[k].i, r)
+		got(g.asked[k].i, r)
 	}
-	o.Answered = len(s.answered)
-	return o
+	g.result.Answered = len(s.answered)
+	return g.result
+}
+
+// group is a call of Transaction at work.
+type group struct {
+	*Session
+	rcpts  []Rcpt
+	result Outcome
 }
 
 // pendingRcpt is a recipient of the current group.
@@ -73,56 +78,57 @@ type pendingRcpt struct {
 }
 
 // selectRcpts finds the recipients that can be sent to this server. It returns false if one would break the command line.
-func (s *Session) selectRcpts(rcpts []Rcpt, o *Outcome) (asked []pendingRcpt, ok bool) {
-	asked = slices.Grow(s.asked[:0], len(rcpts))
+func (g *group) selectRcpts() bool {
+	asked := slices.Grow(g.asked[:0], len(g.rcpts))
 	newTransaction := true
-	for i, r := range rcpts {
+	for i, r := range g.rcpts {
 		newTransaction = newTransaction || r.NewTransaction
 		needsUTF8 := false
 		if !r.isPlain() {
 			if !r.sendable() {
-				return nil, false
+				return false
 			}
-			if needsUTF8 = r.NeedsUTF8(); needsUTF8 && !s.extensions.SMTPUTF8 {
-				o.NoUTF8 = append(o.NoUTF8, i)
+			if needsUTF8 = r.NeedsUTF8(); needsUTF8 && !g.extensions.SMTPUTF8 {
+				g.result.NoUTF8 = append(g.result.NoUTF8, i)
 				continue
 			}
 		}
 		asked = append(asked, pendingRcpt{i, newTransaction, needsUTF8})
 		newTransaction = false
 	}
-	s.asked = asked
-	return asked, true
+	g.asked = asked
+	return true
 }
 
-// sendGroup sends all commands as one group. The replies to a long group are read while it is sent, so that the sides do not
+// send sends all commands as one group. The replies to a long group are read while it is sent, so that the sides do not
 // block each other with full buffers (RFC 2920 section 3.1).
-func (s *Session) sendGroup(rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
-	if o.Fault = s.inStep(engine.StageMail); !o.Fault.None() {
+func (g *group) send() {
+	s := g.Session
+	if g.result.Fault = s.inStep(engine.StageMail); !g.result.Fault.None() {
 		return
 	}
 	reset := s.inMail
-	s.out = slices.Grow(s.out[:0], commandSize*len(asked))
-	s.answered = slices.Grow(s.answered[:0], len(asked))
-	for k, a := range asked {
+	s.out = slices.Grow(s.out[:0], commandSize*len(g.asked))
+	s.answered = slices.Grow(s.answered[:0], len(g.asked))
+	for k, a := range g.asked {
 		if a.newTransaction {
 			if s.inMail {
 				s.out = append(s.out, "RSET\r\n"...)
 			}
-			s.appendMail(asked[k:])
+			s.out = appendMail(s.out, s.cfg.MailFrom, g.asked[k:])
 			s.inMail = true
 		}
-		s.appendRcpt(rcpts[a.i])
+		s.out = appendRcpt(s.out, g.rcpts[a.i])
 	}
 	if len(s.out) <= maxDirectWrite {
-		if o.Fault = s.write(engine.StageMail, s.cfg.Timeouts.Mail); o.Fault.None() {
-			s.readGroup(reset, rcpts, asked, o)
+		if g.result.Fault = s.write(engine.StageMail, s.cfg.Timeouts.Mail); g.result.Fault.None() {
+			g.readReplies(reset)
 		}
 		return
 	}
-	written := s.writeInBackground()
-	s.readGroup(reset, rcpts, asked, o)
-	if !o.Fault.None() {
+	written := g.writeInBackground()
+	g.readReplies(reset)
+	if !g.result.Fault.None() {
 		_ = s.raw.SetWriteDeadline(past())
 	}
 	<-written
@@ -137,7 +143,8 @@ const maxDirectWrite = 8 << 10
 
 // writeInBackground writes s.out in a goroutine of its own. Its errors show as missing replies, and the reader ends it: a fault
 // sets a write deadline.
-func (s *Session) writeInBackground() (written chan struct{}) {
+func (g *group) writeInBackground() (written chan struct{}) {
+	s := g.Session
 	written = make(chan struct{})
 	_ = s.raw.SetWriteDeadline(time.Time{})
 	if s.ctx.Err() != nil {
@@ -151,93 +158,95 @@ func (s *Session) writeInBackground() (written chan struct{}) {
 	return written
 }
 
-// readGroup reads the replies of a group. Replies to RCPT are dropped once a MAIL was refused: they are about no recipient, and
+// readReplies reads the replies of a group. Replies to RCPT are dropped once a MAIL was refused: they are about no recipient, and
 // later transactions of the group are dropped with them.
-func (s *Session) readGroup(reset bool, rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
-	for k, a := range asked {
+func (g *group) readReplies(reset bool) {
+	s := g.Session
+	for k, a := range g.asked {
 		if a.newTransaction {
-			if s.readMailReply(reset || k > 0, k == 0, o); !o.Fault.None() {
+			if g.readMailReply(reset || k > 0, k == 0); !g.result.Fault.None() {
 				return
 			}
 		}
 		r, f := s.read(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
-		if o.Mail.Positive() {
-			f = s.keepReply(rcpts, asked, k, r, f)
+		if g.result.Mail.Positive() {
+			f = g.keepReply(k, r, f)
 		}
-		if o.Fault = f; !f.None() {
+		if g.result.Fault = f; !f.None() {
 			return
 		}
 	}
-	s.checkExcessReplies(o)
+	g.checkExcessReplies()
 }
 
 // readMailReply reads the replies to MAIL, and to the RSET before it.
-func (s *Session) readMailReply(reset, first bool, o *Outcome) {
+func (g *group) readMailReply(reset, first bool) {
+	s := g.Session
 	var mail engine.Reply
 	if reset {
-		o.Fault = s.readReset()
+		g.result.Fault = s.afterReset(s.read(engine.StageReset, s.cfg.Timeouts.Mail))
 		s.inMail = true // a MAIL of this group follows the RSET on the wire
 	}
-	if o.Fault.None() {
-		mail, o.Fault = s.read(engine.StageMail, s.cfg.Timeouts.Mail)
+	if g.result.Fault.None() {
+		mail, g.result.Fault = s.read(engine.StageMail, s.cfg.Timeouts.Mail)
 	}
-	if first || o.Mail.Positive() {
-		o.Mail = mail
+	if first || g.result.Mail.Positive() {
+		g.result.Mail = mail
 	}
 }
 
 // checkExcessReplies looks for extra replies. A 421 after the last reply does not matter: every recipient was answered.
-func (s *Session) checkExcessReplies(o *Outcome) {
-	if f := s.inStep(engine.StageRcpt); f.Event == engine.EventOutOfStep {
-		o.Fault = f
+func (g *group) checkExcessReplies() {
+	if f := g.inStep(engine.StageRcpt); f.Event == engine.EventOutOfStep {
+		g.result.Fault = f
 	}
 }
 
 // sendOneByOne sends one command at a time.
-func (s *Session) sendOneByOne(rcpts []Rcpt, asked []pendingRcpt, o *Outcome) {
-	for k, a := range asked {
+func (g *group) sendOneByOne() {
+	s := g.Session
+	for k, a := range g.asked {
 		if a.newTransaction {
-			if s.beginTransaction(asked[k:], o); !o.Fault.None() || !o.Mail.Positive() {
+			if g.beginTransaction(k); !g.result.Fault.None() || !g.result.Mail.Positive() {
 				return
 			}
 		}
-		s.out = s.out[:0]
-		s.appendRcpt(rcpts[a.i])
+		s.out = appendRcpt(s.out[:0], g.rcpts[a.i])
 		r, f := s.command(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
-		if o.Fault = s.keepReply(rcpts, asked, k, r, f); !o.Fault.None() {
+		if g.result.Fault = g.keepReply(k, r, f); !g.result.Fault.None() {
 			return
 		}
 	}
-	s.checkExcessReplies(o)
+	g.checkExcessReplies()
 }
 
-// beginTransaction sends MAIL, and RSET before it if the session has been used.
-func (s *Session) beginTransaction(asked []pendingRcpt, o *Outcome) {
-	o.Mail = engine.Reply{Stage: engine.StageMail}
+// beginTransaction sends MAIL for the recipient k and those after it, and RSET before it if the session has been used.
+func (g *group) beginTransaction(k int) {
+	s := g.Session
+	g.result.Mail = engine.Reply{Stage: engine.StageMail}
 	if s.inMail {
-		if o.Fault = s.reset(); !o.Fault.None() {
+		if g.result.Fault = s.reset(); !g.result.Fault.None() {
 			return
 		}
 	}
-	s.out = s.out[:0]
-	s.appendMail(asked)
+	s.out = appendMail(s.out[:0], s.cfg.MailFrom, g.asked[k:])
 	s.inMail = true
-	o.Mail, o.Fault = s.command(engine.StageMail, s.cfg.Timeouts.Mail)
+	g.result.Mail, g.result.Fault = s.command(engine.StageMail, s.cfg.Timeouts.Mail)
 }
 
 // keepReply keeps the reply to a RCPT until the group is known to be in step. A 421 is an answer too, and the last.
 // A reply that quotes the recipient before or after, and not its own, shows that replies and commands are out of step.
-func (s *Session) keepReply(rcpts []Rcpt, asked []pendingRcpt, k int, r engine.Reply, f Fault) Fault {
+func (g *group) keepReply(k int, r engine.Reply, f Fault) Fault {
 	if !f.None() && (f.Event != engine.EventClosed || r.Code != 421) || r.Stage != engine.StageRcpt {
 		return f
 	}
-	if !quotes(r, rcpts[asked[k].i]) {
-		before, behind := max(k-1, 0), min(k+1, len(asked)-1)
-		if quotes(r, rcpts[asked[before].i]) || quotes(r, rcpts[asked[behind].i]) {
-			return s.fail(protocolFault(engine.StageRcpt, "a reply that quotes another recipient"))
+	if !quotes(r, g.rcpts[g.asked[k].i]) {
+		before, behind := max(k-1, 0), min(k+1, len(g.asked)-1)
+		if quotes(r, g.rcpts[g.asked[before].i]) || quotes(r, g.rcpts[g.asked[behind].i]) {
+			return g.fail(protocolFault(engine.StageRcpt, "a reply that quotes another recipient"))
 		}
 	}
-	s.answered = append(s.answered, r)
+	g.answered = append(g.answered, r)
 	return f
 }
 
@@ -252,13 +261,7 @@ func (s *Session) Reset(ctx context.Context) Fault {
 
 func (s *Session) reset() Fault {
 	s.out = append(s.out[:0], "RSET\r\n"...)
-	r, f := s.command(engine.StageReset, s.cfg.Timeouts.Mail)
-	return s.afterReset(r, f)
-}
-
-func (s *Session) readReset() Fault {
-	r, f := s.read(engine.StageReset, s.cfg.Timeouts.Mail)
-	return s.afterReset(r, f)
+	return s.afterReset(s.command(engine.StageReset, s.cfg.Timeouts.Mail))
 }
 
 // afterReset treats any reply except 2xx as out of step: the server must answer 250.
@@ -276,19 +279,19 @@ func (s *Session) afterReset(r engine.Reply, f Fault) Fault {
 }
 
 // appendMail appends MAIL for the transaction that begins with asked[0].
-func (s *Session) appendMail(asked []pendingRcpt) {
-	s.out = append(append(append(s.out, "MAIL FROM:<"...), s.cfg.MailFrom...), '>')
-	needsUTF8 := !ascii(s.cfg.MailFrom)
+func appendMail(out []byte, from string, asked []pendingRcpt) []byte {
+	out = append(append(append(out, "MAIL FROM:<"...), from...), '>')
+	needsUTF8 := !ascii(from)
 	for k := 0; k < len(asked) && (k == 0 || !asked[k].newTransaction); k++ {
 		needsUTF8 = needsUTF8 || asked[k].needsUTF8
 	}
 	if needsUTF8 {
-		s.out = append(s.out, " SMTPUTF8"...)
+		out = append(out, " SMTPUTF8"...)
 	}
-	s.out = append(s.out, "\r\n"...)
+	return append(out, "\r\n"...)
 }
 
-func (s *Session) appendRcpt(r Rcpt) {
-	s.out = append(append(append(s.out, "RCPT TO:<"...), r.Local...), '@')
-	s.out = append(append(s.out, r.Domain...), ">\r\n"...)
+func appendRcpt(out []byte, r Rcpt) []byte {
+	out = append(append(append(out, "RCPT TO:<"...), r.Local...), '@')
+	return append(append(out, r.Domain...), ">\r\n"...)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/miekg/dns"
 )
@@ -39,16 +41,32 @@ type pendingAnswer struct {
 	answer answer
 }
 
+// questions asks the resolvers on behalf of one audit.
+type questions struct {
+	*Config
+
+	mu      sync.Mutex               // guards answers and sent
+	answers map[query]*pendingAnswer // what was asked in this audit, at most maxQueries
+	sent    int
+}
+
+// errTooMany ends an audit's questions; it is a bound of ours, and says nothing about a name.
+var errTooMany = errors.New("too many DNS questions for one audit")
+
+func newQuestions(c *Config) *questions {
+	return &questions{Config: c, answers: map[query]*pendingAnswer{}}
+}
+
 // ask puts a question to the resolvers once an audit; a second question gets the same answer.
-func (a *audit) ask(ctx context.Context, name string, typ uint16) answer {
+func (r *questions) ask(ctx context.Context, name string, typ uint16) answer {
 	q := query{strings.ToLower(dns.Fqdn(name)), typ}
-	a.mu.Lock()
-	was, known := a.answers[q]
-	if !known && len(a.answers) < maxQueries {
+	r.mu.Lock()
+	was, known := r.answers[q]
+	if !known && len(r.answers) < maxQueries {
 		was = &pendingAnswer{done: make(chan struct{})}
-		a.answers[q] = was
+		r.answers[q] = was
 	}
-	a.mu.Unlock()
+	r.mu.Unlock()
 	if was == nil {
 		return answer{reason: errTooMany.Error()}
 	}
@@ -57,18 +75,18 @@ func (a *audit) ask(ctx context.Context, name string, typ uint16) answer {
 		return was.answer
 	}
 	defer close(was.done)
-	was.answer = a.askServers(ctx, q)
+	was.answer = r.askServers(ctx, q)
 	return was.answer
 }
 
 // askServers asks one server after the other until one knows; a lone server is asked twice.
-func (a *audit) askServers(ctx context.Context, q query) answer {
-	if len(a.Servers) == 0 {
+func (r *questions) askServers(ctx context.Context, q query) answer {
+	if len(r.Servers) == 0 {
 		return answer{reason: "no resolver is configured"}
 	}
 	var last answer
-	for i := range max(2, len(a.Servers)) {
-		reply, err := a.exchange(ctx, a.Servers[i%len(a.Servers)], q)
+	for i := range max(2, len(r.Servers)) {
+		reply, err := r.exchange(ctx, r.Servers[i%len(r.Servers)], q)
 		if err != nil {
 			last = answer{reason: describeError(err)}
 		} else if last = parseReply(reply, q); last.outcome != failed {
@@ -82,10 +100,10 @@ func (a *audit) askServers(ctx context.Context, q query) answer {
 }
 
 // exchange asks over UDP, and over TCP where the answer was cut (RFC 7766 section 5).
-func (a *audit) exchange(ctx context.Context, server netip.AddrPort, q query) (*dns.Msg, error) {
-	reply, err := a.send(ctx, "udp", server, question(q))
+func (r *questions) exchange(ctx context.Context, server netip.AddrPort, q query) (*dns.Msg, error) {
+	reply, err := r.send(ctx, "udp", server, question(q))
 	if err == nil && reply.Truncated {
-		return a.send(ctx, "tcp", server, question(q))
+		return r.send(ctx, "tcp", server, question(q))
 	}
 	return reply, err
 }
@@ -98,17 +116,17 @@ func question(q query) *dns.Msg {
 }
 
 // send is one query on the wire, counted and bounded.
-func (a *audit) send(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg) (*dns.Msg, error) {
-	a.mu.Lock()
-	a.sent++
-	tooMany := a.sent > maxQueries
-	a.mu.Unlock()
+func (r *questions) send(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg) (*dns.Msg, error) {
+	r.mu.Lock()
+	r.sent++
+	tooMany := r.sent > maxQueries
+	r.mu.Unlock()
 	if tooMany {
 		return nil, errTooMany
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.Query)
+	ctx, cancel := context.WithTimeout(ctx, r.Query)
 	defer cancel()
-	reply, err := a.Exchange(ctx, network, m, server)
+	reply, err := r.Exchange(ctx, network, m, server)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -164,12 +182,7 @@ func aliasOf(records []dns.RR, name string) string {
 }
 
 func hasSOA(records []dns.RR) bool {
-	for _, rr := range records {
-		if rr.Header().Rrtype == dns.TypeSOA {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeSOA })
 }
 
 // addrsOf reads the addresses of A and AAAA records.
@@ -191,13 +204,24 @@ func addrsOf(records []dns.RR) []netip.Addr {
 }
 
 // addrs asks for the addresses of the family of like: what counts for an IPv4 source is the A record.
-func (a *audit) addrs(ctx context.Context, name string, like netip.Addr) ([]netip.Addr, answer) {
+func (r *questions) addrs(ctx context.Context, name string, like netip.Addr) ([]netip.Addr, answer) {
 	typ := dns.TypeA
 	if like.Is6() {
 		typ = dns.TypeAAAA
 	}
-	got := a.ask(ctx, name, typ)
+	got := r.ask(ctx, name, typ)
 	return addrsOf(got.records), got
+}
+
+// bothAddrs asks for IPv4 and IPv6; the answer is the failed one where one failed, else that for IPv4.
+func (r *questions) bothAddrs(ctx context.Context, name string) ([]netip.Addr, answer) {
+	four := r.ask(ctx, name, dns.TypeA)
+	six := r.ask(ctx, name, dns.TypeAAAA)
+	got := four
+	if six.outcome == failed && four.outcome != failed {
+		got = six
+	}
+	return append(addrsOf(four.records), addrsOf(six.records)...), got
 }
 
 // describe describes an outcome for people.

@@ -25,51 +25,57 @@ var publicResolvers = [...]string{"8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9
 
 const ownResolver = "ask through a resolver of your own (--dns), or register with the list"
 
-// checkBlocklist asks one list about one address (RFC 5782 section 2.1).
-func (a *audit) checkBlocklist(ctx context.Context, id Identity, zone string) []Finding {
+// blocklist is one list, asked through the resolvers of an audit.
+type blocklist struct {
+	*questions
+	zone string
+}
+
+// check asks the list about one address (RFC 5782 section 2.1).
+func (l blocklist) check(ctx context.Context, id Identity) []Finding {
 	public := id.public()
-	if !public.IsValid() || !a.AllowPrivate && smtp.ClassOf(public) != smtp.Public {
+	if !public.IsValid() || !l.AllowPrivate && smtp.ClassOf(public) != smtp.Public {
 		return nil // reported by checkPublicAddress
 	}
-	s := subject{"dnsbl", public.String() + " " + zone}
-	got := a.ask(ctx, listName(public, zone), dns.TypeA)
+	s := subject{"dnsbl", public.String() + " " + l.zone}
+	got := l.ask(ctx, listName(public, l.zone), dns.TypeA)
 	codes := addrsOf(got.records)
 	switch {
 	case got.outcome == failed:
-		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.describe(), a.publicResolverNote())}
+		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.describe(), l.publicResolverNote())}
 	case anyInPrefix(codes, refusal):
-		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), a.publicResolverNote())}
+		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), l.publicResolverNote())}
 	case len(codes) > 0 && !anyInPrefix(codes, loopback):
 		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers", "not checkable: it answers %s, which is no listing", joinFirst(codes))}
 	}
-	if bad, ok := a.checkList(ctx, s, zone); !ok {
+	if bad, ok := l.answersUs(ctx, s); !ok {
 		return []Finding{bad}
 	}
 	if len(codes) == 0 {
 		return []Finding{s.ok("not listed")}
 	}
-	return []Finding{s.fail("find and end the cause, then ask "+zone+" to remove the address; do not probe from it until then", "listed (%s)%s", joinFirst(codes), a.listReason(ctx, public, zone))}
+	return []Finding{s.fail("find and end the cause, then ask "+l.zone+" to remove the address; do not probe from it until then", "listed (%s)%s", joinFirst(codes), l.listReason(ctx, public))}
 }
 
-// checkList checks that the list answers us at all: that its test entry is seen, and that it does not list everything.
-func (a *audit) checkList(ctx context.Context, s subject, zone string) (Finding, bool) {
-	if got := a.ask(ctx, listName(cleanTest, zone), dns.TypeA); got.outcome == found {
+// answersUs checks that the list answers us at all: that its test entry is seen, and that it does not list everything.
+func (l blocklist) answersUs(ctx context.Context, s subject) (Finding, bool) {
+	if got := l.ask(ctx, listName(cleanTest, l.zone), dns.TypeA); got.outcome == found {
 		return s.unknown("remove the list: it has shut down, or something rewrites DNS answers", "not checkable: it lists every address"), false
 	}
-	got := a.ask(ctx, listName(listedTest, zone), dns.TypeA)
+	got := l.ask(ctx, listName(listedTest, l.zone), dns.TypeA)
 	codes := addrsOf(got.records)
 	if anyInPrefix(codes, refusal) {
-		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), a.publicResolverNote()), false
+		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), l.publicResolverNote()), false
 	}
 	if !anyInPrefix(codes, loopback) {
-		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.describe(), a.publicResolverNote()), false
+		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.describe(), l.publicResolverNote()), false
 	}
 	return Finding{}, true
 }
 
 // listReason is the list's own text about an entry.
-func (a *audit) listReason(ctx context.Context, addr netip.Addr, zone string) string {
-	got := a.ask(ctx, listName(addr, zone), dns.TypeTXT)
+func (l blocklist) listReason(ctx context.Context, addr netip.Addr) string {
+	got := l.ask(ctx, listName(addr, l.zone), dns.TypeTXT)
 	for _, rr := range got.records {
 		if t, ok := rr.(*dns.TXT); ok {
 			return ": " + printable(strings.Join(t.Txt, ""))
@@ -79,8 +85,8 @@ func (a *audit) listReason(ctx context.Context, addr netip.Addr, zone string) st
 }
 
 // publicResolverNote names a public resolver among ours, if there is one.
-func (a *audit) publicResolverNote() string {
-	for _, s := range a.Servers {
+func (l blocklist) publicResolverNote() string {
+	for _, s := range l.Servers {
 		for _, p := range publicResolvers {
 			if s.Addr().String() == p {
 				return "; " + p + " is a public resolver, which many lists block"

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -84,8 +83,10 @@ func (d *Doctor) Audit(ctx context.Context) *Report {
 	start := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
-	a := &audit{Config: &d.cfg, answers: map[query]*pendingAnswer{}}
-	a.domain, a.addr = mailDomain(d.cfg.MailFrom)
+	a := &audit{questions: newQuestions(&d.cfg)}
+	if addr, err := engine.Parse(d.cfg.MailFrom); err == nil {
+		a.domain, a.addr = addr.Domain(), addr
+	}
 	report := &Report{At: start, Findings: a.runChecks(bounded, d)}
 	report.Took = time.Since(start)
 	if ctx.Err() == nil {
@@ -94,40 +95,24 @@ func (d *Doctor) Audit(ctx context.Context) *Report {
 	return report
 }
 
-// mailDomain is the domain of an address, empty where there is no good address.
-func mailDomain(address string) (string, engine.Address) {
-	addr, err := engine.Parse(address)
-	if err != nil {
-		return "", engine.Address{}
-	}
-	return addr.Domain(), addr
-}
-
 // audit is one audit at work.
 type audit struct {
-	*Config
+	*questions
 	domain string         // of MAIL FROM, empty where there is none
 	addr   engine.Address // MAIL FROM
-
-	mu      sync.Mutex               // guards answers and sent
-	answers map[query]*pendingAnswer // what was asked in this audit, at most maxQueries
-	sent    int
 }
-
-// errTooMany ends an audit's questions; it is a bound of ours, and says nothing about a name.
-var errTooMany = errors.New("too many DNS questions for one audit")
 
 // runChecks runs the parts at the same time and puts their findings in the order of Checks.
 func (a *audit) runChecks(ctx context.Context, d *Doctor) []Finding {
 	parts := []func(context.Context) []Finding{a.checkSender, a.checkPort25, a.checkTerms, a.checkResolvers}
 	parts = append(parts, func(context.Context) []Finding { return d.checkMachine(time.Now()) })
 	if len(a.Identities) == 0 {
-		parts = append(parts, a.noIdentity)
+		parts = append(parts, noIdentity)
 	}
 	for _, id := range a.Identities {
 		parts = append(parts, func(ctx context.Context) []Finding { return a.checkIdentity(ctx, id) })
 		for _, zone := range a.DNSBLs {
-			parts = append(parts, func(ctx context.Context) []Finding { return a.checkBlocklist(ctx, id, zone) })
+			parts = append(parts, func(ctx context.Context) []Finding { return blocklist{a.questions, zone}.check(ctx, id) })
 		}
 	}
 	return sortByCheck(runParts(ctx, parts))

@@ -13,7 +13,7 @@ import (
 )
 
 // noIdentity is the finding of a node without an egress identity.
-func (a *audit) noIdentity(context.Context) []Finding {
+func noIdentity(context.Context) []Finding {
 	return []Finding{subject{"identity", "-"}.fail("give --egress LOCAL[/PUBLIC]=EHLO-NAME for each address to probe from",
 		"no egress identity: public mail servers are not asked")}
 }
@@ -31,13 +31,13 @@ func (a *audit) checkIdentity(ctx context.Context, id Identity) []Finding {
 }
 
 // checkPublicAddress checks that receivers can have seen the address that is audited.
-func (a *audit) checkPublicAddress(id Identity) Finding {
+func (c *Config) checkPublicAddress(id Identity) Finding {
 	s := subject{"identity", id.name()}
 	public := id.public()
 	switch {
 	case !public.IsValid():
 		return s.unknown("name it: --egress LOCAL/PUBLIC="+printable(id.EHLO), "the public address is not known, so PTR, SPF and blocklists cannot be checked")
-	case !a.AllowPrivate && smtp.ClassOf(public) != smtp.Public:
+	case !c.AllowPrivate && smtp.ClassOf(public) != smtp.Public:
 		return s.fail("name the address that receivers see: --egress LOCAL/PUBLIC="+printable(id.EHLO), "%s is not a public address", public)
 	}
 	return s.ok("greets as %s", printable(id.EHLO))

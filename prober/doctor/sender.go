@@ -117,20 +117,6 @@ func (a *audit) checkMXHost(ctx context.Context, h mx) Finding {
 
 func isPublic(addr netip.Addr) bool { return smtp.ClassOf(addr) == smtp.Public }
 
-// bothAddrs asks for IPv4 and IPv6; the answer is the failed one where one failed, else that for IPv4.
-func (a *audit) bothAddrs(ctx context.Context, name string) ([]netip.Addr, answer) {
-	four := a.ask(ctx, name, dns.TypeA)
-	six := a.ask(ctx, name, dns.TypeAAAA)
-	got := four
-	if six.outcome == failed {
-		got = six
-	}
-	if four.outcome == failed {
-		got = four
-	}
-	return append(addrsOf(four.records), addrsOf(six.records)...), got
-}
-
 // checkSPF checks that SPF of the MAIL FROM domain lets the address send (RFC 7208).
 func (a *audit) checkSPF(ctx context.Context, public netip.Addr, ehlo string) Finding {
 	s := subject{"spf", public.String()}

@@ -25,7 +25,7 @@ func evaluate(t *testing.T, record string, lines ...string) (spf.Result, error) 
 	require.NoError(t, err)
 	cfg, err := w.cfg.withDefaults()
 	require.NoError(t, err)
-	a := &audit{Config: &cfg, answers: map[query]*pendingAnswer{}}
+	a := &audit{questions: newQuestions(&cfg)}
 	return a.evaluateSPF(t.Context(), netip.MustParseAddr("25.0.0.1"), addr, "mx.sender.org")
 }
 

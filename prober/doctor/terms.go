@@ -3,9 +3,9 @@ package doctor
 import "context"
 
 // checkTerms lists the receivers whose own terms forbid to verify addresses.
-func (a *audit) checkTerms(context.Context) []Finding {
+func (c *Config) checkTerms(context.Context) []Finding {
 	var all []Finding
-	for _, p := range a.Table.Providers {
+	for _, p := range c.Table.Providers {
 		s := subject{"terms", p.ID}
 		switch {
 		case p.TermsForbid && p.Probe:

@@ -1,4 +1,4 @@
-package engine
+package typo
 
 import (
 	"iter"
@@ -67,7 +67,7 @@ func MajorDomains() iter.Seq[string] {
 const longestMajor = 16
 
 // Suggest returns the major provider's domain that a lower-case domain was probably meant to be: the name, the part after it, or
-// both are one typo away, or a dot is in the wrong place. A domain that is major itself or known gets no suggestion. typo.go says
+// both are one typo away, or a dot is in the wrong place. A domain that is major itself or known gets no suggestion. isNameTypo says
 // what counts as a typo. It does not allocate.
 func Suggest(domain string, known func(string) bool) (string, bool) {
 	if len(domain) > longestMajor+2 {

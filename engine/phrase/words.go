@@ -1,6 +1,8 @@
-package engine
+package phrase
 
 import (
+	"bytes"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -13,10 +15,10 @@ const latinFold = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuu
 	"aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkkllllllllllnnnnnnnnnoooooooo" +
 	"rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs"
 
-// appendWords appends a line as plain words, each followed by one space: lower-case, accents and apostrophes dropped, every
+// AppendWords appends a line as plain words, each followed by one space: lower-case, accents and apostrophes dropped, every
 // mail address written as "@", other punctuation as a space. Dots stay inside numbers and host names. dst must end with a space.
 // So the same words with other punctuation are equal, and a mailbox called "blocked" does not read as a block.
-func appendWords(dst []byte, line string) []byte {
+func AppendWords(dst []byte, line string) []byte {
 	token := len(dst) // where the current raw token began: an @ replaces it
 	for i := 0; i < len(line) && len(dst) < maxWords; i++ {
 		c := line[i]
@@ -104,3 +106,44 @@ func appendCoded(dst []byte, r rune) []byte {
 	}
 	return append(dst, 1, 'a'+byte(r>>12), 'a'+byte(r>>8&15), 'a'+byte(r>>4&15), 'a'+byte(r&15))
 }
+
+// AppendWordsOutsideLinks is AppendWords without the links of a line, whose paths are not the server's words.
+func AppendWordsOutsideLinks(dst []byte, line string) []byte {
+	for {
+		i := strings.Index(line, "://")
+		if i < 0 {
+			return AppendWords(dst, line)
+		}
+		start := strings.LastIndexAny(line[:i], " \t<([\"") + 1
+		end := strings.IndexAny(line[i:], " \t>)]\"")
+		dst = AppendWords(dst, line[:start])
+		if end < 0 {
+			return dst
+		}
+		line = line[i+end:]
+	}
+}
+
+// MaskHostNames masks names of three labels and more: a host that is called "temporary" says nothing. Two words joined by
+// a dot may be the end of one sentence and the beginning of the next.
+func MaskHostNames(words []byte) {
+	for start := 0; start < len(words); {
+		end := start + bytes.IndexByte(words[start:], ' ')
+		if bytes.Count(words[start:end], []byte{'.'}) >= 2 {
+			Mask(words[start:end])
+		}
+		start = end + 1
+	}
+}
+
+// Mask replaces words by a byte that occurs in no phrase; their spaces stay.
+func Mask(words []byte) {
+	for i, c := range words {
+		if c != ' ' {
+			words[i] = 2
+		}
+	}
+}
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }

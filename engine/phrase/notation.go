@@ -1,38 +1,41 @@
-package engine
+package phrase
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 )
 
-// phrase is a text condition: slots that must match one after the other.
-type phrase []slot
+// Phrase is a text condition: slots that must match one after the other.
+type Phrase []Slot
 
-// slot is one position of a phrase: one of its atoms must match there, right after the previous slot or a few words later.
-type slot struct {
-	atoms []atom
-	gap   bool // up to maxGap bytes may come before it
+// Slot is one position of a phrase: one of its atoms must match there, right after the previous slot or a few words later.
+type Slot struct {
+	Atoms []Atom
+	Gap   bool // up to MaxGap bytes may come before it
 }
 
-// atom is a run of plain words. It begins and ends with a space where only whole words match.
-type atom struct {
-	words     string
-	openLeft  bool // may begin in the middle of a word
-	openRight bool // may end in the middle of a word
+// Atom is a run of plain words. It begins and ends with a space where only whole words match.
+type Atom struct {
+	Words     string
+	OpenLeft  bool // may begin in the middle of a word
+	OpenRight bool // may end in the middle of a word
 }
+
+// MaxGap is how many bytes "~" may stand for.
+const MaxGap = 48
 
 const (
-	maxGap      = 48 // bytes that "~" may stand for
 	maxSlots    = 6  // of one phrase
 	maxVariants = 16 // phrases that one notation may stand for
 )
 
-// parsePhrases reads the phrase notation of the provider file: plain words; ~ stands for a few words,
+// Parse reads the phrase notation of the provider file: plain words; ~ stands for a few words,
 // * at the edge of a word for the rest of that word, @ for any mail address, (a|b|) for a, b or nothing.
-func parsePhrases(text string) ([]phrase, error) {
-	var slots []slot
+func Parse(text string) ([]Phrase, error) {
+	var slots []Slot
 	var optional []bool
 	gap := false
 	for rest := text; rest != ""; {
@@ -48,7 +51,7 @@ func parsePhrases(text string) ([]phrase, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.gap = gap
+			s.Gap = gap
 			slots, optional = append(slots, s), append(optional, empty)
 			gap, rest = false, after
 		default:
@@ -71,30 +74,30 @@ func parsePhrases(text string) ([]phrase, error) {
 }
 
 // parseChoices reads a|b|c; empty reports that one of the choices is empty.
-func parseChoices(text string) (s slot, empty bool, err error) {
+func parseChoices(text string) (s Slot, empty bool, err error) {
 	for choice := range strings.SplitSeq(text, "|") {
 		a := parseAtom(strings.TrimSpace(choice))
 		switch {
-		case a.words == "":
+		case a.Words == "":
 			empty = true
 		case strings.Contains(strings.Trim(choice, " *"), "*"):
 			return s, false, fmt.Errorf("%q: * stands at the edge of a choice", choice)
 		default:
-			s.atoms = append(s.atoms, a)
+			s.Atoms = append(s.Atoms, a)
 		}
 	}
-	if len(s.atoms) == 0 {
+	if len(s.Atoms) == 0 {
 		return s, false, errors.New("no choice")
 	}
 	return s, empty, nil
 }
 
 // parseRuns reads words outside parentheses; a word with * ends a run, because a new word follows it.
-func parseRuns(text string, gap bool) (slots []slot, err error) {
+func parseRuns(text string, gap bool) (slots []Slot, err error) {
 	var run []string
 	flush := func() {
-		if a := parseAtom(strings.Join(run, " ")); a.words != "" {
-			slots = append(slots, slot{atoms: []atom{a}, gap: gap})
+		if a := parseAtom(strings.Join(run, " ")); a.Words != "" {
+			slots = append(slots, Slot{Atoms: []Atom{a}, Gap: gap})
 			gap = false
 		}
 		run = nil
@@ -116,22 +119,22 @@ func parseRuns(text string, gap bool) (slots []slot, err error) {
 }
 
 // parseAtom normalises words as replies are. Scripts without spaces have no word edges.
-func parseAtom(text string) atom {
+func parseAtom(text string) Atom {
 	bare := strings.TrimSpace(strings.Trim(text, "*"))
-	words := string(appendWords([]byte{' '}, bare))
+	words := string(AppendWords([]byte{' '}, bare))
 	if strings.TrimSpace(words) == "" {
-		return atom{}
+		return Atom{}
 	}
-	a := atom{openLeft: strings.HasPrefix(text, "*"), openRight: strings.HasSuffix(text, "*")}
+	a := Atom{OpenLeft: strings.HasPrefix(text, "*"), OpenRight: strings.HasSuffix(text, "*")}
 	first, _ := utf8.DecodeRuneInString(bare)
 	last, _ := utf8.DecodeLastRuneInString(bare)
-	if a.openLeft || spaceless(first) {
+	if a.OpenLeft || spaceless(first) {
 		words = strings.TrimPrefix(words, " ")
 	}
-	if a.openRight || spaceless(last) {
+	if a.OpenRight || spaceless(last) {
 		words = strings.TrimSuffix(words, " ")
 	}
-	a.words = words
+	a.Words = words
 	return a
 }
 
@@ -139,17 +142,17 @@ func parseAtom(text string) atom {
 func spaceless(r rune) bool { return r >= 0x2e80 && r <= 0xffdc }
 
 // variants lists a phrase with and without each of its optional slots.
-func variants(slots []slot, optional []bool) ([]phrase, error) {
-	phrases := []phrase{nil}
+func variants(slots []Slot, optional []bool) ([]Phrase, error) {
+	phrases := []Phrase{nil}
 	gaps := []bool{false}
 	for i, s := range slots {
 		for k := range len(phrases) {
 			before, gap := phrases[k], gaps[k]
 			if optional[i] {
-				phrases, gaps = append(phrases, before), append(gaps, gap || s.gap)
+				phrases, gaps = append(phrases, before), append(gaps, gap || s.Gap)
 			}
 			filled := s
-			filled.gap = s.gap || gap
+			filled.Gap = s.Gap || gap
 			phrases[k], gaps[k] = append(before[:len(before):len(before)], filled), false
 		}
 		if len(phrases) > maxVariants {
@@ -164,16 +167,77 @@ func variants(slots []slot, optional []bool) ([]phrase, error) {
 	return phrases, nil
 }
 
-func (p phrase) check() error {
+func (p Phrase) check() error {
 	if len(p) == 0 || len(p) > maxSlots {
 		return fmt.Errorf("a phrase has one to %d places", maxSlots)
 	}
 	for _, s := range p {
-		for _, a := range s.atoms {
-			if letters := strings.Trim(a.words, " "); len(p) == 1 && len(letters) < 2 {
+		for _, a := range s.Atoms {
+			if letters := strings.Trim(a.Words, " "); len(p) == 1 && len(letters) < 2 {
 				return errors.New("fewer than two letters would fit nearly everything")
 			}
 		}
 	}
 	return nil
+}
+
+// Sample is a text that fits the phrase: the first choice of each slot.
+func (p Phrase) Sample() string {
+	text := " "
+	for _, place := range p {
+		if place.Gap {
+			text = strings.TrimSuffix(text, " ") + " x "
+		}
+		words := place.Atoms[0].Words
+		if strings.HasSuffix(text, " ") {
+			words = strings.TrimPrefix(words, " ")
+		}
+		text += words
+	}
+	return text + " "
+}
+
+// Each visits every occurrence of the phrase in text, with the bounds of each slot.
+func (p Phrase) Each(text []byte, visit func(spans [][2]int)) {
+	var spans [maxSlots][2]int
+	var fill func(i int)
+	fill = func(i int) {
+		if i == len(p) {
+			visit(spans[:i])
+			return
+		}
+		for _, a := range p[i].Atoms {
+			a.each(text, func(start, end int) {
+				if i > 0 {
+					before := spans[i-1][1]
+					if start < before-1 || start > before && (!p[i].Gap || start > before+MaxGap) {
+						return
+					}
+				}
+				spans[i] = [2]int{start, end}
+				fill(i + 1)
+			})
+		}
+	}
+	fill(0)
+}
+
+// each visits every occurrence of the atom in text; open ends extend to the edge of their words.
+func (a *Atom) each(text []byte, visit func(start, end int)) {
+	for from := 0; ; {
+		i := bytes.Index(text[from:], []byte(a.Words))
+		if i < 0 {
+			return
+		}
+		start := from + i
+		end := start + len(a.Words)
+		from = start + 1
+		if a.OpenLeft {
+			start = bytes.LastIndexByte(text[:start], ' ')
+		}
+		if a.OpenRight {
+			end += bytes.IndexByte(text[end:], ' ') + 1
+		}
+		visit(max(start, 0), end)
+	}
 }

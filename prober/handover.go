@@ -106,7 +106,7 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 func (p *Prober) dropUnwanted(q *readyQueue) {
 	var unsent []*probe
 	add := func(list *probeList) {
-		for pr := list.first; pr != nil; pr = pr.next {
+		for pr, n := list.first, list.n; n > 0; pr, n = pr.next, n-1 {
 			unsent = append(unsent, pr)
 		}
 	}

@@ -84,7 +84,7 @@ func (f *inFlight) hasWaiters(p *probe) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(p.waiters) > 0 || p.retry
+	return s.m[p.key] == p && len(p.waiters) > 0 || p.retry
 }
 
 // resetSessions cancels sessions, whatever they wait for. The mutex is held.

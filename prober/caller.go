@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"slices"
 	"sync"
 
 	"probity/store/cache"
@@ -81,7 +80,7 @@ func (c *caller) close() [][]doneRow {
 	return c.takeDone()
 }
 
-// storeResults writes cacheable outcomes to the cache, in key order.
+// storeResults writes cacheable outcomes to the cache.
 func (p *Prober) storeResults(rows []doneRow) {
 	entries := make([]cache.Entry, 0, blockRows)
 	for i := range rows {
@@ -89,7 +88,6 @@ func (p *Prober) storeResults(rows []doneRow) {
 			entries = append(entries, cache.Entry{Key: d.key, Verdict: &d.outcome.verdict})
 		}
 	}
-	slices.SortFunc(entries, func(a, b cache.Entry) int { return slices.Compare(a.Key[:], b.Key[:]) })
 	if err := p.cfg.Cache.Put(entries); err != nil {
 		p.cfg.Log.Error("results were not cached", "error", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"probity/engine"
@@ -18,8 +19,25 @@ import (
 func (s *session) connect(ctx context.Context) bool {
 	q, p, began := s.queue, s.queue.prober, time.Now()
 	reenter := s.leaveWhileWaiting()
-	addr, event := s.findAddr(ctx)
+	addrs, event := q.addresses(ctx, s.hostQueue.host)
 	reenter()
+	// The address of the session's pool, if the host is still there, else the preferred one.
+	q.mu.Lock()
+	addr, was := q.shared.preferredAddr(addrs), s.pool
+	if was != nil && slices.Contains(addrs, was.addr) {
+		addr = was.addr
+	}
+	if q.shared.sharesByAddress(s.hostQueue) {
+		s.hostQueue.lookedUp = time.Now()
+		q.shared.setHostAddr(s.hostQueue, addr)
+	}
+	if event == engine.EventReply {
+		s.source = q.sourceFor(addr)
+		if q.shared.attach(s, addr); was != nil && s.pool != was {
+			q.dispatch(time.Now()) // for host queues that requested this session
+		}
+	}
+	q.mu.Unlock()
 	f := smtp.Fault{Event: event}
 	switch {
 	case ctx.Err() != nil:

@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"strings"
 	"time"
 
 	"probity/engine"
@@ -197,7 +196,7 @@ func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
 // priority is the highest priority of the waiting probes.
 func (d *decoy) priority() budget.Class {
 	class := budget.LongJob
-	for p := d.waiting.first; p != nil && class != budget.Single; p = p.next {
+	for p, n := d.waiting.first, d.waiting.n; n > 0 && class != budget.Single; p, n = p.next, n-1 {
 		class = max(class, p.priority)
 	}
 	return class
@@ -208,15 +207,10 @@ func (d *decoy) priority() budget.Class {
 func decoyLocalPart(k *cache.Keyer, domain string, now time.Time) string {
 	week := now.Unix() / int64(cache.LifeFact/time.Second)
 	d := k.Digest("decoy", domain+string(rune('a'+week%26)))
-	var b strings.Builder
-	for i, c := range d[:6] {
-		if i == 3 {
-			b.WriteByte('.')
-		}
-		b.WriteString(decoyOnsets[int(c)%len(decoyOnsets)])
-		b.WriteString(decoyRimes[int(d[6+i])%len(decoyRimes)])
+	syllable := func(i int) string {
+		return decoyOnsets[int(d[i])%len(decoyOnsets)] + decoyRimes[int(d[6+i])%len(decoyRimes)]
 	}
-	return b.String()
+	return syllable(0) + syllable(1) + syllable(2) + "." + syllable(3) + syllable(4) + syllable(5)
 }
 
 // Six syllables of one of 21 onsets and one of 20 rimes: 52 bits, 13 to 25 letters, valid under every provider's mailbox rules.

@@ -84,7 +84,7 @@ func (f *inFlight) hasWaiters(p *probe) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(p.waiters) > 0 || p.retry
+	return s.m[p.key] == p && len(p.waiters) > 0 || p.retry
 }
 
 // resetSessions cancels sessions, whatever they wait for. The mutex is held.
@@ -106,7 +106,7 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 func (p *Prober) dropUnwanted(q *readyQueue) {
 	var unsent []*probe
 	add := func(list *probeList) {
-		for pr := list.first; pr != nil; pr = pr.next {
+		for pr, n := list.first, list.n; n > 0; pr, n = pr.next, n-1 {
 			unsent = append(unsent, pr)
 		}
 	}

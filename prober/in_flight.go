@@ -45,17 +45,13 @@ func (f *inFlight) join(fresh *probe, a waiter) *probe {
 	return p
 }
 
-// remove removes a probe that has ended and returns its waiters.
+// remove removes a probe that has ended and returns its waiters, which do not change any more.
 func (f *inFlight) remove(p *probe) []waiter {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.m[p.key] == p {
-		delete(s.m, p.key)
-	}
-	waiters := p.waiters
-	p.waiters = nil
-	return waiters
+	delete(s.m, p.key)
+	return p.waiters
 }
 
 // removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even
@@ -64,6 +60,9 @@ func (f *inFlight) removeWaiter(p *probe, c *caller) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.m[p.key] != p {
+		return false // it has ended
+	}
 	rest := p.waiters[:0]
 	for _, a := range p.waiters {
 		if a.caller != c {
@@ -71,7 +70,7 @@ func (f *inFlight) removeWaiter(p *probe, c *caller) bool {
 		}
 	}
 	p.waiters = rest
-	if len(rest) > 0 || p.retry || s.m[p.key] != p {
+	if len(rest) > 0 || p.retry {
 		return false
 	}
 	if q := p.queue.Load(); q == nil || !q.withdraw(p, c == nil) {

@@ -3,7 +3,6 @@ package prober
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"probity/engine"
@@ -123,29 +122,4 @@ func (q *readyQueue) sourceFor(a netip.Addr) *source.Source {
 		return ipv6
 	}
 	return nil
-}
-
-// findAddr chooses the address to connect to: the one of the session's pool if it is still valid, else the preferred one. The
-// event says why there is none.
-func (s *session) findAddr(ctx context.Context) (netip.Addr, engine.Event) {
-	q := s.queue
-	addrs, event := q.addresses(ctx, s.hostQueue.host)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	a, was, now := q.shared.preferredAddr(addrs), s.pool, time.Now()
-	if was != nil && slices.Contains(addrs, was.addr) {
-		a = was.addr
-	}
-	if q.shared.sharesByAddress(s.hostQueue) {
-		s.hostQueue.lookedUp = now
-		q.shared.setHostAddr(s.hostQueue, a)
-	}
-	if len(addrs) == 0 {
-		return netip.Addr{}, event
-	}
-	s.source = q.sourceFor(a)
-	if q.shared.attach(s, a); was != nil && s.pool != was {
-		q.dispatch(now) // for host queues that requested this session
-	}
-	return a, engine.EventReply
 }

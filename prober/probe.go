@@ -100,48 +100,36 @@ func (p *probe) deferUntil(due, now time.Time, sourceName string) outcome {
 	return o
 }
 
-// probeList is a queue of probes that also permits removal from the middle.
+// probeList is a queue of probes that also permits removal from the middle. The probes are linked in a ring.
 type probeList struct {
-	first, last *probe
-	n           int
+	first *probe // the one before it is the last
+	n     int
 }
 
 func (l *probeList) push(p *probe) {
-	p.inList, p.prev, p.next = l, l.last, nil
-	if l.last == nil {
-		l.first = p
-	} else {
-		l.last.next = p
+	p.inList = l
+	if l.n++; l.n == 1 {
+		l.first, p.prev, p.next = p, p, p
+		return
 	}
-	l.last = p
-	l.n++
+	p.prev, p.next = l.first.prev, l.first
+	p.prev.next, p.next.prev = p, p
 }
 
 // pushFront adds p as the first: it has waited already.
 func (l *probeList) pushFront(p *probe) {
-	p.inList, p.prev, p.next = l, nil, l.first
-	if l.first == nil {
-		l.last = p
-	} else {
-		l.first.prev = p
-	}
+	l.push(p)
 	l.first = p
-	l.n++
 }
 
 func (l *probeList) remove(p *probe) {
-	if p.prev == nil {
+	p.prev.next, p.next.prev = p.next, p.prev
+	if l.n--; l.n == 0 {
+		l.first = nil
+	} else if l.first == p {
 		l.first = p.next
-	} else {
-		p.prev.next = p.next
-	}
-	if p.next == nil {
-		l.last = p.prev
-	} else {
-		p.next.prev = p.prev
 	}
 	p.inList, p.prev, p.next = nil, nil, nil
-	l.n--
 }
 
 func (l *probeList) pop() *probe {

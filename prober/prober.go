@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -190,8 +191,17 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 	if q != nil || full {
 		return q
 	}
-	fresh := newReadyQueue(p, k, r.Provider, src, now)
-	fresh.hosts = r.Hosts
+	fresh := &readyQueue{prober: p, key: k, provider: r.Provider, source: src, hosts: r.Hosts, unknownProvider: r.Provider.ID == p.table.Load().Unknown.ID}
+	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
+		fresh.notBefore = p.quiet
+	}
+	if fresh.shared.queue = fresh; !fresh.unknownProvider {
+		fresh.shared.pools = map[netip.Addr]*addressPool{}
+	}
+	wake := fresh.onWake
+	fresh.slot = admission.NewWaiter(wake)
+	// The name is stored: a budget that is not found counts as unused.
+	fresh.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.WarmUpLimits(r.Provider.Limits, now), &p.singleCalls, now), &fresh.mu, wake)
 	if err := fresh.budget.Load(p.cfg.Cache, now); err != nil {
 		p.logUnreadable(err)
 	}

@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -110,24 +109,6 @@ const (
 	minBackoff         = time.Second
 	maxBackoff         = 5 * time.Minute
 )
-
-func newReadyQueue(p *Prober, k queueKey, provider *engine.Provider, src *source.Source, now time.Time) *readyQueue {
-	q := &readyQueue{
-		prober: p, key: k, provider: provider, source: src}
-	if provider.Limits.ConnectionsPerMinute > 0 || provider.Limits.RecipientsPerMinute > 0 {
-		q.notBefore = p.quiet
-	}
-	table := p.table.Load()
-	q.shared.queue = q
-	if q.unknownProvider = provider.ID == table.Unknown.ID; !q.unknownProvider {
-		q.shared.pools = map[netip.Addr]*addressPool{}
-	}
-	wake := q.onWake
-	// The name is stored: a budget that is not found counts as unused.
-	q.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.WarmUpLimits(provider.Limits, now), &p.singleCalls, now), &q.mu, wake)
-	q.slot = admission.NewWaiter(wake)
-	return q
-}
 
 // scaled is how long a wait lasts under the current provider table.
 func (q *readyQueue) scaled(d time.Duration) time.Duration { return q.prober.table.Load().Scaled(d) }

@@ -29,12 +29,11 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	}
 	mean := took / time.Duration(len(rh.s.seen))
 	best, known := q.fastestReply[host]
-	switch {
-	case !known && len(q.fastestReply) >= maxFastestReplies:
+	if !known || mean < best {
+		if known || len(q.fastestReply) < maxFastestReplies {
+			set(&q.fastestReply, host, mean)
+		}
 		return
-	case !known || mean < best:
-		best = mean
-		set(&q.fastestReply, host, best)
 	}
 	if mean < tarpitReply || mean < tarpitFactor*best {
 		return

@@ -190,7 +190,7 @@ func (dq *domainQueue) unconfirmedCount() (n int) {
 	if dq.decoy.suspectAt != 0 {
 		return 0
 	}
-	for p := dq.decoy.waiting.first; p != nil; p = p.next {
+	for p, left := dq.decoy.waiting.first, dq.decoy.waiting.n; left > 0; p, left = p.next, left-1 {
 		if p.suspicion == suspicionHigh {
 			n++
 		}

@@ -158,7 +158,7 @@ func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	for host := range strings.FieldsSeq(ans.mx.text) {
 		p.hosts = append(p.hosts, host)
 	}
-	r := row{email: string(p.mail), verdict: &ans.v, provider: ans.provider.text, mx: p.hosts, credits: int64(ans.credits)}
+	r := row{email: string(p.mail), verdict: &ans.v, score: ans.v.Score, provider: ans.provider.text, mx: p.hosts, credits: int64(ans.credits)}
 	p.text = r.appendKeys(append(b, ','))
 	p.endJSON(i)
 }

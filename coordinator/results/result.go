@@ -24,12 +24,11 @@ type Single struct {
 
 // AppendJSON appends the verification result of the API: 15 keys, or 16 with details. The score is as of now.
 func (s *Single) AppendJSON(dst []byte, now time.Time) []byte {
-	v := s.Verdict
-	v.Score = engine.Score(&v, now)
-	r := row{email: s.Email, verdict: &v, provider: v.ProviderName, mx: v.MX, credits: s.Credits}
+	v := &s.Verdict
+	r := row{email: s.Email, verdict: v, score: engine.Score(v, now), provider: v.ProviderName, mx: v.MX, credits: s.Credits}
 	dst = r.appendKeys(append(dst, '{'))
 	if s.Details {
-		dst = s.appendDetails(append(dst, `,"details":`...), &v, now)
+		dst = s.appendDetails(append(dst, `,"details":`...), v, now)
 	}
 	return append(dst, '}')
 }
@@ -38,6 +37,7 @@ func (s *Single) AppendJSON(dst []byte, now time.Time) []byte {
 type row struct {
 	email    string
 	verdict  *engine.Verdict
+	score    uint8
 	provider string
 	mx       []string
 	credits  int64
@@ -48,7 +48,7 @@ func (r *row) appendKeys(dst []byte) []byte {
 	v := r.verdict
 	dst = jsontext.AppendString(append(dst, `"email":`...), r.email)
 	dst = append(append(dst, `,"status":"`...), v.Status.String()...)
-	dst = strconv.AppendUint(append(dst, `","score":`...), uint64(v.Score), 10)
+	dst = strconv.AppendUint(append(dst, `","score":`...), uint64(r.score), 10)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"reason":`...), v.Reason.String())
 	for _, b := range [...]struct {
 		key string

@@ -60,8 +60,7 @@ func (p *Budget) read(src []byte, now time.Time) bool {
 		return false
 	}
 	if age := floorDiv(max(0, elapsed-leaseLife-leaseTail), w.slot); age <= windowSlots {
-		*w.slotAt(-age) += uint32(leased)
-		w.used += int(leased)
+		w.count(-age, int(leased))
 	}
 	p.refusalWindow = w
 	if rest > 0 {

@@ -71,14 +71,18 @@ func (w *window) release(n int) { w.reserved = max(0, w.reserved-n) }
 // settle records that n reserved events have happened by now.
 func (w *window) settle(n int, now time.Time) {
 	w.release(n)
-	if n <= 0 {
-		return
+	if n > 0 {
+		w.advance(now)
+		w.count(w.head, n)
 	}
+}
+
+// count adds n events to a slot of the window.
+func (w *window) count(slot int64, n int) {
 	if w.counts == nil {
 		w.counts = make([]uint32, windowSlots+1)
 	}
-	w.advance(now)
-	*w.slotAt(w.head) += uint32(n)
+	*w.slotAt(slot) += uint32(n)
 	w.used += n
 }
 
@@ -116,12 +120,8 @@ func (w *window) append(dst []byte, now time.Time) []byte {
 	w.advance(now)
 	var pairs []byte
 	n := uint64(0)
-	for age := int64(0); age <= windowSlots; age++ {
-		c := uint32(0)
-		if w.counts != nil {
-			c = *w.slotAt(w.head - age)
-		}
-		if c > 0 {
+	for age := range w.counts { // windowSlots+1, or none
+		if c := *w.slotAt(w.head - int64(age)); c > 0 {
 			pairs = binary.AppendUvarint(binary.AppendUvarint(pairs, uint64(age)), uint64(c))
 			n++
 		}
@@ -137,7 +137,6 @@ func (w *window) read(src []byte, elapsed time.Duration) ([]byte, bool) {
 		return nil, false
 	}
 	src = src[k:]
-	w.counts = make([]uint32, windowSlots+1)
 	passed := int64(max(0, elapsed) / w.slot)
 	for ; n > 0; n-- {
 		age, a := binary.Uvarint(src)
@@ -150,8 +149,7 @@ func (w *window) read(src []byte, elapsed time.Duration) ([]byte, bool) {
 		}
 		src = src[a+b:]
 		if at := passed + int64(age); at <= windowSlots {
-			*w.slotAt(-at) += uint32(count)
-			w.used += int(count)
+			w.count(-at, int(count))
 		}
 	}
 	return src, true

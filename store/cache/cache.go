@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -227,13 +228,14 @@ type Entry struct {
 	Verdict *engine.Verdict
 }
 
-// Put stores verdicts, without a sync. Ascending keys are faster.
+// Put stores verdicts, without a sync. It sorts the entries by key, which is faster.
 func (c *Cache) Put(entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
+	slices.SortFunc(entries, func(a, b Entry) int { return slices.Compare(a.Key[:], b.Key[:]) })
 	b := c.db.NewBatchWithSize(len(entries) * 112)
 	defer b.Close()
 	var key [1 + len(Key{})]byte

@@ -29,11 +29,11 @@ const mustBeFree = ['gmail.com', 'googlemail.com', 'yahoo.com', 'hotmail.com', '
   'gmx.de', 'gmx.net', 'web.de', 'mail.ru', 'yandex.ru', 'qq.com', '163.com', 'protonmail.com', 'proton.me', 'free.fr', 'orange.fr', 't-online.de']
 const mustBeDisposable = ['mailinator.com', 'guerrillamail.com', '10minutemail.com', 'yopmail.com', 'temp-mail.org']
 
-// greatProviders reads the names where they are kept, so that each of them is free.
-function greatProviders() {
-  const source = readFileSync(here('../../engine/suggest.go'), 'utf8')
-  const lists = [...source.matchAll(/^var great\w* = \[\.\.\.\]string\{([^}]*)\}/gm)].map((m) => m[1])
-  if (lists.length !== 3) throw new Error('engine/suggest.go no longer has its three lists of great providers')
+// majorProviders reads the names where they are kept, so that each of them is free.
+function majorProviders() {
+  const source = readFileSync(here('../../engine/typo/suggest.go'), 'utf8')
+  const lists = [...source.matchAll(/^var major\w* = \[\.\.\.\]string\{([^}]*)\}/gm)].map((m) => m[1])
+  if (lists.length !== 3) throw new Error('engine/typo/suggest.go no longer has its three lists of major providers')
   return [...lists.join('\n').matchAll(/"([^"]+)"/g)].map((m) => m[1])
 }
 
@@ -62,22 +62,22 @@ function edited(name) {
   return edits[name].flatMap((group) => group.domains ?? group.names)
 }
 
-function disposableDomains(votes, great, alias) {
+function disposableDomains(votes, major, alias) {
   const [core, first, ...others] = votes
   const elected = [...first].filter((d) => others.every((v) => v.has(d)))
   const all = new Set([...core, ...elected])
-  for (const d of [...edited('notDisposable'), ...edited('free'), ...alias, ...great]) all.delete(d)
+  for (const d of [...edited('notDisposable'), ...edited('free'), ...alias, ...major]) all.delete(d)
   return new Set([...all].filter((d) => !underListed(d, all)))
 }
 
-function freeDomains(votes, disposable, great) {
+function freeDomains(votes, disposable, major) {
   const free = domains([...inPackage('email-providers/all.json'), ...inPackage('free-email-domains/domains.json')])
   const providers = domains(readFileSync(here('node_modules/freemail/data/free.txt'), 'utf8').split('\n'))
   for (const d of free) {
     const vouched = providers.has(d) && parse(d).domain === d
     if (votes.some((v) => v.has(d)) && !vouched || disposable.has(d) || underListed(d, disposable)) free.delete(d)
   }
-  for (const d of [...edited('free'), ...great]) free.add(d)
+  for (const d of [...edited('free'), ...major]) free.add(d)
   for (const d of edited('notFree')) free.delete(d)
   return free
 }
@@ -122,7 +122,7 @@ function section(name, set) {
   return [`[${name}] ${set.size}`, ...[...set].sort()]
 }
 
-const great = greatProviders()
+const major = majorProviders()
 const votes = [
   inPackage('disposable-email-domains-js/dist/dict/disposable_email_blocklist.json'),
   [...createRequire(import.meta.url)('mailchecker').blacklist()],
@@ -130,8 +130,8 @@ const votes = [
   inPackage('@dahoom/disposable-email/domains.json'),
 ].map(domains)
 const alias = new Set(edited('alias'))
-const disposable = disposableDomains(votes, great, alias)
-const free = freeDomains(votes, disposable, great)
+const disposable = disposableDomains(votes, major, alias)
+const free = freeDomains(votes, disposable, major)
 check(disposable, free, alias)
 
 const packages = Object.entries(readJSON('package.json').dependencies).map(([name, version]) => `from ${name}@${version}`)

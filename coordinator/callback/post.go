@@ -118,7 +118,7 @@ func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result 
 
 // send writes the request. It returns how many bytes of the body were written, and whether all were.
 func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64, whole bool) {
-	wire := &countingWriter{w: conn}
+	wire := &counter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
 	var small bytes.Buffer
 	if e.results == nil {
@@ -178,19 +178,20 @@ func (e *event) writeHead(w io.Writer, t *target) {
 	io.WriteString(w, "\r\n")
 }
 
-// countingWriter counts the written bytes and keeps the last error.
-type countingWriter struct {
+// counter counts the bytes that are read or written through it, and keeps the last error.
+type counter struct {
+	r   io.Reader
 	w   io.Writer
 	n   int64
 	err error
 }
 
-func (cw *countingWriter) Write(p []byte) (int, error) {
-	n, err := cw.w.Write(p)
-	cw.n += int64(n)
-	if err != nil {
-		cw.err = err
-	}
+func (c *counter) Read(p []byte) (int, error)  { return c.count(c.r.Read(p)) }
+func (c *counter) Write(p []byte) (int, error) { return c.count(c.w.Write(p)) }
+
+func (c *counter) count(n int, err error) (int, error) {
+	c.n += int64(n)
+	c.err = cmp.Or(err, c.err)
 	return n, err
 }
 
@@ -205,7 +206,7 @@ type rawReply struct {
 // data would reset the connection.
 func readReply(conn net.Conn, stopWriting func()) rawReply {
 	defer stopWriting()
-	in := &countingReader{r: io.LimitReader(conn, maxAnswer)}
+	in := &counter{r: io.LimitReader(conn, maxAnswer)}
 	br := bufio.NewReader(in)
 	for range maxInterim {
 		resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodPost})
@@ -221,20 +222,4 @@ func readReply(conn net.Conn, stopWriting func()) rawReply {
 		return rawReply{status: resp.StatusCode}
 	}
 	return rawReply{malformed: true}
-}
-
-// countingReader counts the read bytes and keeps the last error.
-type countingReader struct {
-	r   io.Reader
-	n   int64
-	err error
-}
-
-func (cr *countingReader) Read(p []byte) (int, error) {
-	n, err := cr.r.Read(p)
-	cr.n += int64(n)
-	if err != nil {
-		cr.err = err
-	}
-	return n, err
 }

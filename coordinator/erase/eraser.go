@@ -1,6 +1,7 @@
 package erase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,7 @@ const (
 
 // New makes an Eraser. It starts nothing.
 func New(cfg Config) *Eraser {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Eraser{cfg, make(chan struct{}, 1)}
 }
 
@@ -207,13 +206,12 @@ func (r *Eraser) eraseCaches(ctx context.Context, e *store.Erasure) error {
 		return errNoCaches
 	}
 	at := func(node string) *store.ErasedCache {
-		for i := range e.Caches {
-			if e.Caches[i].Node == node {
-				return &e.Caches[i]
-			}
+		i := slices.IndexFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node })
+		if i < 0 {
+			i = len(e.Caches)
+			e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Requested.Add(cacheLife)})
 		}
-		e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Requested.Add(cacheLife)})
-		return &e.Caches[len(e.Caches)-1]
+		return &e.Caches[i]
 	}
 	reached, unreachable, err := r.cfg.Caches.Forget(ctx, e.Address, func(node string) bool {
 		return slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node && !c.Done.IsZero() })

@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/wholefile"
 	"probity/store"
@@ -89,7 +90,7 @@ func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found f
 func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
 	j, err := js.Store.Job(id)
 	if err != nil {
-		return ignoreNotFound(err)
+		return jobfiles.Ignore(err, store.ErrNotFound) // it was deleted meanwhile
 	}
 	e := &erasure{Jobs: js, folded: a.Folded(), suggestions: map[string]bool{}}
 	if j.State != store.JobFailed {
@@ -100,7 +101,7 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 			}
 		}
 		if err != nil || !e.inUpload && !e.inNames && !e.leftFiles {
-			return ignoreNotFound(err)
+			return jobfiles.Ignore(err, store.ErrNotFound)
 		}
 	}
 	unlock, err := js.Interrupt(ctx, id)
@@ -111,7 +112,7 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 	j, err = js.Store.Job(id)
 	switch {
 	case err != nil:
-		return ignoreNotFound(err)
+		return jobfiles.Ignore(err, store.ErrNotFound)
 	case j.State == store.JobExpired:
 		return nil
 	case j.State == store.JobFailed:
@@ -123,14 +124,6 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 		}
 	}
 	return e.rewrite(ctx, j)
-}
-
-// ignoreNotFound ignores that a job was deleted meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
 }
 
 // deleteFailedFiles deletes the files of a failed job: they have no use, and may be damaged.

@@ -75,7 +75,7 @@ func (d *Dirs) removeOldUpload(id string) error {
 // that were made from the old ones are deleted, to be made again.
 func (d *Dirs) FinishOldErasure(id string) error {
 	if _, err := d.FS.Stat(d.Path(id, oldFileErasing)); err != nil {
-		return ignoreNotExist(err)
+		return jobfiles.Ignore(err, fs.ErrNotExist)
 	}
 	for _, name := range [...]string{oldFileSpool, oldFileIndex, oldFileNames} {
 		path := d.Path(id, name)
@@ -90,13 +90,6 @@ func (d *Dirs) FinishOldErasure(id string) error {
 		return err
 	}
 	return wholefile.SyncDir(d.FS, d.Path(id))
-}
-
-func ignoreNotExist(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // rewriteOldUpload writes an upload from the old files. Each frame is decompressed to verify its zstd checksum.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -49,6 +50,14 @@ var (
 	// ErrVersion means that this program does not know the file's format.
 	ErrVersion = errors.New("made by another version of Probity")
 )
+
+// Ignore returns err, or nil if it is one of those that are expected.
+func Ignore(err error, expected ...error) error {
+	if slices.ContainsFunc(expected, func(one error) bool { return errors.Is(err, one) }) {
+		return nil
+	}
+	return err
+}
 
 // Row is an entry of the log for a row: its answer, its deferral, or both.
 type Row struct {
@@ -111,7 +120,6 @@ func (g *group) name(s string) uint32 {
 	return at
 }
 
-// add adds a row.
 func (g *group) add(r *Row) {
 	if r.Kind != None {
 		rec := NewRecord(r.Kind, r.Verdict)

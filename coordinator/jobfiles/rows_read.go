@@ -147,10 +147,7 @@ func ReadName(f io.ReaderAt, ref uint32) (string, error) {
 	got, err := f.ReadAt(short[:], at)
 	n, used := binary.Uvarint(short[:got])
 	if used <= 0 || n > maxNameBytes {
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return "", errors.Join(err, fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged))
+		return "", errors.Join(Ignore(err, io.EOF), fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged))
 	}
 	if used+int(n) <= got {
 		return string(short[used : used+int(n)]), nil

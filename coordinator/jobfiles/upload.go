@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
 )
 
@@ -75,7 +76,7 @@ func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
 }
 
 // Written gives access to the frames written so far, which from reads. It need not be closed.
-func (w *UploadWriter) Written(from io.ReaderAt, unpack Unpacker) *Upload {
+func (w *UploadWriter) Written(from io.ReaderAt, unpack *zstd.Decoder) *Upload {
 	return &Upload{Frames: w.frames, rows: w.rows, from: from, unpack: unpack}
 }
 

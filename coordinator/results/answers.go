@@ -53,11 +53,6 @@ type AnswersWriter struct {
 	names nameReader
 }
 
-// NewAnswersWriter begins an answers file in a new object.
-func NewAnswersWriter(p *jobfiles.Pending) *AnswersWriter {
-	return &AnswersWriter{Pending: p, Rows: jobfiles.NewRowsWriter(p), File: store.AnswersFile{Name: p.Name()}}
-}
-
 // Finish makes the file durable. The caller must name it in the job's record.
 func (w *AnswersWriter) Finish() error {
 	end, err := w.Rows.Finish()

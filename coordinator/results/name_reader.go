@@ -46,7 +46,6 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	return slot.nameCell, nil
 }
 
-// newNameCell formats a text as a CSV cell.
 func (r *nameReader) newNameCell(text string) nameCell {
 	n := nameCell{text, text}
 	if r.cell = r.dialect.AppendCell(r.cell[:0], text); string(r.cell) != text {

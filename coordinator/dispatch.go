@@ -68,18 +68,18 @@ func (dc *dispatchedChunk) release() {
 // prober could not finish become unfinished.
 func (dc *dispatchedChunk) sendToProber() error {
 	job, c := dc.job, dc.job.c
-	buf := c.pools.buffers.Get()
+	buf := c.buffers.Get()
 	b, err := job.chunks.read(dc.chunk, buf)
 	if err == nil {
 		if dc.rows, err = chunks.Unpack(b, c.table.Load(), job.answered.Has); err != nil {
 			err = fmt.Errorf("chunk %d: %w", dc.chunk.number, err)
 		}
 	}
-	c.pools.buffers.Put(buf)
+	c.buffers.Put(buf)
 	if err != nil {
 		return err
 	}
-	dc.unanswered = dc.rows.Len()
+	dc.unanswered = len(dc.rows.Batch)
 	dc.done = make([]bool, dc.unanswered)
 	dc.byRow = make([]uint64, dc.unanswered)
 	for i := range dc.rows.Batch {
@@ -135,7 +135,7 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 			dc.collectUnfinished(p, &a, res, now)
 		case job.answered.Add(a.Number):
 			dc.answered++
-			job.progress.count(res.Verdict.Reason)
+			job.progress.counts[res.Verdict.Reason].Add(1)
 			job.c.metrics.rows[res.Verdict.Status].Add(1)
 			dc.logRows = append(dc.logRows, logRow(&a, jobfiles.Final, &res.Verdict, now))
 		}

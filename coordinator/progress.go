@@ -76,8 +76,6 @@ func (p *progress) pace(left int64, now time.Time) (rate float64, eta time.Durat
 	return rate, eta, now.Sub(p.lastActivity) > stallAfter
 }
 
-func (p *progress) count(r engine.Reason) { p.counts[r].Add(1) }
-
 func (p *progress) answerCounts() (t answerCounts) {
 	for i := range p.counts {
 		t[i] = p.counts[i].Load()

@@ -30,6 +30,9 @@ var ErrExpired = errors.New("the results have expired")
 // ErrDamaged means that files of the job are damaged: no results are returned.
 var ErrDamaged = jobfiles.ErrDamaged
 
+// replaced are the errors of files that may have been replaced.
+var replaced = []error{jobfiles.ErrDamaged, fs.ErrNotExist}
+
 // Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
 // checked; after a later error w has a part of the results.
 func (c *Coordinator) Results(ctx context.Context, id string, f results.Filter, w io.Writer) error {
@@ -83,7 +86,7 @@ func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f results.F
 			if a != nil {
 				err = a.Close()
 			}
-			if err = ignoreReplaced(err); err == nil {
+			if err = jobfiles.Ignore(err, replaced...); err == nil {
 				j = now
 				continue
 			}
@@ -104,14 +107,6 @@ func answersName(j *store.Job) string {
 		return ""
 	}
 	return j.Answers.Name
-}
-
-// ignoreReplaced ignores damaged or missing files, which may have been replaced.
-func ignoreReplaced(err error) error {
-	if errors.Is(err, jobfiles.ErrDamaged) || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // refuseDamaged returns the error. If files of a finished job are damaged or missing, it also records that in the job.
@@ -193,7 +188,7 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 		return nil, nil, err
 	}
 	f, err := c.openStored(ctx, j)
-	if ignoreReplaced(err) != nil || err == nil {
+	if err == nil || jobfiles.Ignore(err, replaced...) != nil {
 		return f, j, err
 	}
 	unlock, err := c.files.Lock(ctx, id)

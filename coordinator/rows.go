@@ -26,7 +26,7 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 			return err
 		}
 		if rec.Kind() == jobfiles.Final && job.answered.Add(row) {
-			job.progress.count(rec.Reason())
+			job.progress.counts[rec.Reason()].Add(1)
 		}
 	}
 	return g.Deferred(func(row uint32, d jobfiles.Deferral) error {

@@ -37,11 +37,6 @@ type scheduler struct {
 	dispatchedChunks int
 }
 
-// newScheduler makes a scheduler that keeps at most recentMax recent rows unanswered.
-func newScheduler(recentMax int) *scheduler {
-	return &scheduler{wake: make(wake, 1), inFlight: inFlightLimit{recentMax: recentMax}}
-}
-
 // classQueue is the chunks of one class of one job.
 type classQueue struct {
 	class          string
@@ -123,7 +118,14 @@ func (d *scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	for range d.jobs {
 		job := d.jobs[d.nextJob%len(d.jobs)]
 		d.nextJob++
-		job.moveDue(now)
+		for len(job.delayed) > 0 && !job.delayed[0].at.After(now) { // due items go to their queues
+			x := heap.Pop(&job.delayed).(delayedItem)
+			if x.queue != nil {
+				job.markEligible(x.queue, now)
+			} else {
+				job.enqueue(x.chunk, now)
+			}
+		}
 		if q := job.nextEligible(); q != nil {
 			c := q.ready[0]
 			q.ready = q.ready[1:]
@@ -241,18 +243,6 @@ func (d *scheduler) removeJob(job *runningJob) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.jobs = slices.DeleteFunc(d.jobs, func(other *runningJob) bool { return other == job })
-}
-
-// moveDue moves due items to their queues. The scheduler is locked.
-func (job *runningJob) moveDue(now time.Time) {
-	for len(job.delayed) > 0 && !job.delayed[0].at.After(now) {
-		x := heap.Pop(&job.delayed).(delayedItem)
-		if x.queue != nil {
-			job.markEligible(x.queue, now)
-		} else {
-			job.enqueue(x.chunk, now)
-		}
-	}
 }
 
 // enqueue appends a chunk to its class. The scheduler is locked.

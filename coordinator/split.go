@@ -96,7 +96,7 @@ func (job *runningJob) splitUpload() error {
 	for {
 		s.rowsSkipped = false
 		fill := pipeline.Indexes(job.ctx, len(job.upload.Frames), func(f *splitFrame, i int) { f.index = i })
-		if err := pipeline.Run(&c.pools.frames, c.workers, fill, s.readFrame, s.addFrame); err != nil {
+		if err := pipeline.Run(&c.frames, c.workers, fill, s.readFrame, s.addFrame); err != nil {
 			return err
 		}
 		if !s.rowsSkipped {
@@ -261,7 +261,7 @@ func (s *splitter) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) er
 	if !s.job.answered.Add(a.Number) {
 		return nil
 	}
-	s.job.progress.count(v.Reason)
+	s.job.progress.counts[v.Reason].Add(1)
 	s.job.c.metrics.rows[v.Status].Add(1)
 	s.answers = append(s.answers, logRow(a, jobfiles.Final, v, now))
 	if len(s.answers) >= answerBatch {

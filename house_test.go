@@ -36,9 +36,9 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 var overLimit = map[string]int{
 	"engine/smtp.Session: methods":     40,
 	"bench: antique words":             1,
-	"coordinator.Coordinator: methods": 59,
+	"coordinator.Coordinator: methods": 55,
 	"coordinator/fleet.Fleet: methods": 34,
-	"coordinator: lines":               4498,
+	"coordinator: lines":               4370,
 	"engine: lines":                    5253,
 	"prober.Prober: methods":           44,
 	"prober.readyQueue: methods":       57,

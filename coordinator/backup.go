@@ -9,6 +9,7 @@ import (
 
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
+	"probity/internal/pipeline"
 	"probity/internal/wholefile"
 )
 
@@ -21,7 +22,7 @@ import (
 // the process had died a little later. Files that appear with the checkpoint are linked after it. Only an erasure reuses
 // old names for other files; it waits for the backup.
 func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(path string) error) error {
-	if err := acquire(ctx, c.eraseSlots); err != nil {
+	if err := pipeline.Acquire(ctx, c.eraseSlots); err != nil {
 		return err
 	}
 	defer func() { <-c.eraseSlots }()

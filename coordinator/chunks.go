@@ -88,7 +88,6 @@ func (f *chunkFile) write(batches []pendingChunk) ([]chunk, error) {
 	return made, nil
 }
 
-// read reads the bytes of a chunk into a buffer.
 func (f *chunkFile) read(c chunk, buf *buffer) ([]byte, error) {
 	buf.b = slices.Grow(buf.b[:0], int(c.length))[:c.length]
 	b := buf.b

@@ -153,8 +153,8 @@ func New(cfg Config) *Coordinator {
 	})
 	c.renderer = results.New(results.Config{
 		Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict,
-		Flags:   func(a engine.Address) engine.Flags { return c.currentLists().Flags(a) },
-		Suggest: func(a engine.Address) string { return c.currentLists().Suggest(a) },
+		Flags:   func(a engine.Address) engine.Flags { return (*c.lists.Load()).Flags(a) },
+		Suggest: func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) },
 	})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
@@ -166,9 +166,6 @@ func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
 
 // SetLists sets the lists for all addresses that are classified from now on.
 func (c *Coordinator) SetLists(l Lists) { c.lists.Store(&l) }
-
-// currentLists returns the current lists.
-func (c *Coordinator) currentLists() Lists { return *c.lists.Load() }
 
 // Run runs the jobs until ctx ends or the state store fails; it returns after all its goroutines have.
 // Unfinished jobs of an earlier process continue where they stopped.
@@ -266,14 +263,4 @@ func (c *Coordinator) Accept(ctx context.Context, u ingest.Upload) (*store.Job, 
 		c.startJob(j.ID)
 	}
 	return j, nil
-}
-
-// acquire acquires a slot of a semaphore, or fails when ctx ends.
-func acquire(ctx context.Context, sem chan struct{}) error {
-	select {
-	case sem <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

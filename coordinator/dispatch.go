@@ -130,9 +130,23 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 		finished++
 		probed = probed || res.Outcome != wire.Returned
 		a := dc.rows.RowAt(p)
+		u := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
 		switch {
+		case res.Outcome == wire.Returned:
+			u.source = cmp.Or(u.source, dc.chunk.source) // it stays bound to its source
+			dc.unfinished = append(dc.unfinished, u)
 		case res.Outcome != wire.Settled:
-			dc.collectUnfinished(p, &a, res, now)
+			if dc.chunk.source != "" && res.Egress != dc.chunk.source {
+				u.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
+			}
+			dc.unfinished = append(dc.unfinished, u)
+			// A deferral goes into the log with its provisional verdict, so that a restart knows it.
+			row := jobfiles.Row{Number: a.Number}
+			if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
+				row = logRow(&a, jobfiles.Provisional, &res.Verdict, now)
+			}
+			row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: u.due, Attempt: u.attempt, Source: u.source}
+			dc.logRows = append(dc.logRows, row)
 		case job.answered.Add(a.Number):
 			dc.answered++
 			job.progress.counts[res.Verdict.Reason].Add(1)
@@ -151,25 +165,4 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 	if err := job.log.Add(dc.logRows); err != nil {
 		job.fail(err)
 	}
-}
-
-// collectUnfinished records that a row was returned or deferred. A deferral goes into the log with its provisional verdict, so that
-// a restart knows it.
-func (dc *dispatchedChunk) collectUnfinished(p int, a *chunks.Row, res *wire.Result, now time.Time) {
-	r := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
-	if res.Outcome == wire.Returned {
-		r.source = cmp.Or(r.source, dc.chunk.source) // it stays bound to its source
-		dc.unfinished = append(dc.unfinished, r)
-		return
-	}
-	if dc.chunk.source != "" && res.Egress != dc.chunk.source {
-		r.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
-	}
-	dc.unfinished = append(dc.unfinished, r)
-	row := jobfiles.Row{Number: a.Number}
-	if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
-		row = logRow(a, jobfiles.Provisional, &res.Verdict, now)
-	}
-	row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: r.due, Attempt: r.attempt, Source: r.source}
-	dc.logRows = append(dc.logRows, row)
 }

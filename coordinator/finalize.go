@@ -11,13 +11,14 @@ import (
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
 // finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log lost answers
 // continues if it has time left.
 func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
-	if err := acquire(ctx, c.assemblySlots); err != nil {
+	if err := pipeline.Acquire(ctx, c.assemblySlots); err != nil {
 		return nil
 	}
 	defer func() { <-c.assemblySlots }()
@@ -56,7 +57,6 @@ type resultFiles struct {
 	results.Totals
 }
 
-// setOn sets the files in the job's record.
 func (rf *resultFiles) setOn(j *store.Job) {
 	if rf.answers != nil {
 		j.Answers = rf.answers
@@ -122,7 +122,6 @@ func (c *Coordinator) commitFinished(was, done *store.Job) error {
 	return c.files.RemoveOrphans(done.ID)
 }
 
-// byteCount counts what is written to it.
 type byteCount int64
 
 func (n *byteCount) Write(b []byte) (int, error) {

@@ -76,7 +76,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		}
 		duplicates, err := r.c.countDuplicates(j, answered)
 		if err != nil {
-			r.c.logUncounted(r.id, err)
+			r.c.log.Error(msgUncounted, "job", r.id, "error", err)
 		}
 		r.c.mu.Lock()
 		r.lastCounts, r.lastDuplicates = t, duplicates
@@ -119,7 +119,7 @@ func (r *jobRunner) work(ctx context.Context) error {
 	})
 	defer watcher.Wait()
 	defer stop()
-	if err := acquire(ctx, r.c.runningSlots); err != nil {
+	if err := pipeline.Acquire(ctx, r.c.runningSlots); err != nil {
 		return nil
 	}
 	defer func() { <-r.c.runningSlots }()

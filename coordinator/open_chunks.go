@@ -84,7 +84,6 @@ func (s *splitter) flushChunk(k openChunkKey) error {
 	return nil
 }
 
-// flushAll flushes all open chunks and answers.
 func (s *splitter) flushAll() error {
 	for k := range s.openChunks {
 		if err := s.flushChunk(k); err != nil {

@@ -45,7 +45,9 @@ func (c *Coordinator) runRetention(ctx context.Context) error {
 		kept = now
 		ended := func(s store.JobState) bool { return s.Finished() && s != store.JobExpired }
 		expired := c.endAll(now, c.cfg.RetainResults, ended, c.Expire, "a job could not be expired")
-		if err := errors.Join(expired, c.deleteOldRecords(now), c.logUnlessFatal(c.removeOrphanFolders(), "orphaned job folders were not looked for")); err != nil {
+		deleted := c.deleteOldRecords(now)
+		orphans := c.logUnlessFatal(c.removeOrphanFolders(), "orphaned job folders were not looked for")
+		if err := errors.Join(expired, deleted, orphans); err != nil {
 			return err
 		}
 	}
@@ -132,6 +134,15 @@ func (c *Coordinator) Delete(id string) error {
 
 // ResultRetention returns how long the results of a job are kept after its end.
 func (c *Coordinator) ResultRetention() time.Duration { return c.cfg.RetainResults }
+
+// ExpiresAt returns when the files of a job expire; zero while that is unknown.
+func (c *Coordinator) ExpiresAt(id string) time.Time {
+	j, err := c.Job(id)
+	if err != nil || !j.State.Finished() {
+		return time.Time{}
+	}
+	return j.FinishedAt.Add(c.cfg.RetainResults)
+}
 
 // removeOrphanFolders removes the folders of jobs that have expired or that the store does not know (broken uploads). In
 // the other folders it removes the objects that no record names.

@@ -19,7 +19,6 @@ func (c *Coordinator) flushAfter() time.Duration {
 
 const maxFlushAfter = 10 * jobfiles.FlushAfter // with any number of jobs
 
-// replay applies a group of the log.
 func (job *runningJob) replay(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
 		if err := results.CheckRecord(job.record, row, rec); err != nil {

@@ -71,7 +71,6 @@ func (h *delayHeap) Pop() any {
 	return x
 }
 
-// run sends chunks until ctx ends.
 func (d *scheduler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, wait := d.pick(time.Now())
@@ -231,7 +230,6 @@ func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
 	return now.Add(min(at.Sub(now), most))
 }
 
-// addJob and removeJob set which jobs are scheduled.
 func (d *scheduler) addJob(job *runningJob) {
 	d.mu.Lock()
 	d.jobs = append(d.jobs, job)

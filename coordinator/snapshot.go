@@ -95,7 +95,6 @@ func FinishedSnapshot(j *store.Job) Snapshot {
 	return s
 }
 
-// setCounts fills in the answer counts.
 func (s *Snapshot) setCounts(t *answerCounts) {
 	s.Answered = t.answered()
 	for i, n := range t {

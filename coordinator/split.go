@@ -74,7 +74,7 @@ func (job *runningJob) splitUpload() error {
 	if job.record.Rows < smallJobRows {
 		sem, budget = c.smallSplitSlots, smallSplitBytes
 	}
-	if err := acquire(job.ctx, sem); err != nil {
+	if err := pipeline.Acquire(job.ctx, sem); err != nil {
 		return err
 	}
 	releaseSlot := sync.OnceFunc(func() { <-sem }) // lets another split start
@@ -150,7 +150,7 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 			r.invalid = true
 			r.suggestion, _ = engine.Guess(text)
 		} else {
-			r.flags = job.c.currentLists().Flags(r.addr)
+			r.flags = (*job.c.lists.Load()).Flags(r.addr)
 		}
 		f.rows = append(f.rows, r)
 	}
@@ -244,7 +244,7 @@ func (s *splitter) routeRow(r splitRow, d *domain) error {
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
 	a := chunks.Row{Number: r.number, Flags: r.flags, Route: &d.route}
 	if !d.noSuggestion {
-		a.Suggestion = s.job.c.currentLists().Suggest(r.addr)
+		a.Suggestion = (*s.job.c.lists.Load()).Suggest(r.addr)
 		d.noSuggestion = a.Suggestion == ""
 	}
 	now := time.Now()

@@ -121,7 +121,6 @@ func (e *event) newSum() hash.Hash {
 	return h
 }
 
-// write writes the body.
 func (e *event) write(ctx context.Context, w io.Writer) error {
 	if _, err := w.Write(e.head); err != nil {
 		return err

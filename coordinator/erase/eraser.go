@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -87,7 +88,6 @@ type attempt struct {
 	unreachable map[string]bool // nodes that it waits for and that were absent since
 }
 
-// tryPending tries the open erasures that are due.
 func (r *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) error {
 	ids, err := r.cfg.Store.OpenErasures()
 	if err != nil {
@@ -135,10 +135,8 @@ func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 // tryErasure runs all steps of an open erasure. A failed step is recorded in the erasure, and the next step runs anyway. An
 // error means that the state store failed or ctx has ended.
 func (r *Eraser) tryErasure(ctx context.Context, id string) error {
-	select {
-	case r.slot <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pipeline.Acquire(ctx, r.slot); err != nil {
+		return err
 	}
 	defer func() { <-r.slot }()
 	e, err := r.cfg.Store.Erasure(id)

@@ -11,6 +11,7 @@ import (
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -55,10 +56,8 @@ func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found f
 	if err != nil {
 		return nil, fmt.Errorf("address to erase: %w", err)
 	}
-	select {
-	case js.Slot <- struct{}{}:
-	case <-ctx.Done():
-		return jobs, ctx.Err()
+	if err := pipeline.Acquire(ctx, js.Slot); err != nil {
+		return jobs, err
 	}
 	defer func() { <-js.Slot }()
 	if len(jobs) == 0 {
@@ -115,8 +114,15 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 		return jobfiles.Ignore(err, store.ErrNotFound)
 	case j.State == store.JobExpired:
 		return nil
-	case j.State == store.JobFailed:
-		return js.deleteFailedFiles(id)
+	case j.State == store.JobFailed: // its files have no use, and may be damaged
+		left, err := js.Files.FS.List(js.Files.Path(id))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		for _, name := range left {
+			err = errors.Join(err, js.Files.Remove(id, name))
+		}
+		return errors.Join(err, wholefile.SyncDir(js.Files.FS, js.Files.Path(id)))
 	}
 	if e.inUpload || e.inNames { // not only files left by another erasure
 		if err := found(id, e.rows); err != nil {
@@ -124,16 +130,4 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 		}
 	}
 	return e.rewrite(ctx, j)
-}
-
-// deleteFailedFiles deletes the files of a failed job: they have no use, and may be damaged.
-func (js *Jobs) deleteFailedFiles(id string) error {
-	left, err := js.Files.FS.List(js.Files.Path(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, name := range left {
-		err = errors.Join(err, js.Files.Remove(id, name))
-	}
-	return errors.Join(err, wholefile.SyncDir(js.Files.FS, js.Files.Path(id)))
 }

@@ -42,7 +42,6 @@ type blockMentions struct {
 	suggestions []string
 }
 
-// searchedFrame is a frame of the upload that is being searched.
 type searchedFrame struct {
 	index    int
 	fr       jobfiles.FrameReader

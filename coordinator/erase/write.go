@@ -96,7 +96,6 @@ func (e *erasure) copyAnswers(j *store.Job) (made *store.AnswersFile, err error)
 	return &w.File, errors.Join(err, w.Abort())
 }
 
-// copyTo copies the answers of a job without the erased names.
 func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
 	return e.Files.ReadAnswers(j, func(g *jobfiles.Group) error {
 		return w.AddGroup(g, func(name string) string {

@@ -27,17 +27,14 @@ const (
 type duplicateCounter struct {
 	seed  uint64
 	spill *spill
-	files *jobdir.Dirs
-	job   string
 
 	rows, blank, unique, duplicates int64
 	domains                         map[string]int // addresses by domain, duplicates included; see consumerDomains
 }
 
 func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error) {
-	files := r.cfg.Files
-	s, err := createSpill(files.FS, files.Path(job, jobdir.FileSpill), countPartitions)
-	return &duplicateCounter{seed: seed, spill: s, files: files, job: job, domains: consumerDomains(r.cfg.Table())}, err
+	s, err := createSpill(r.cfg.Files.FS, r.cfg.Files.Path(job, jobdir.FileSpill), countPartitions)
+	return &duplicateCounter{seed: seed, spill: s, domains: consumerDomains(r.cfg.Table())}, err
 }
 
 // appendHashes appends a record for each row of a block that has an address, and the domain of each address that parses. It is
@@ -82,7 +79,7 @@ func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
 
 // finish counts partition by partition and adds the duplicates to the upload.
 func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
-	dups, err := createSpill(c.files.FS, c.files.Path(c.job, jobdir.FileSpill+".duplicates"), dupWindows)
+	dups, err := createSpill(c.spill.fs, c.spill.path+".duplicates", dupWindows)
 	if err != nil {
 		return err
 	}
@@ -143,7 +140,6 @@ func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
 	return nil
 }
 
-// remove ends the count and removes its file.
 func (c *duplicateCounter) remove() error {
 	if c.spill == nil {
 		return nil

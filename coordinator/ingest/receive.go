@@ -83,10 +83,8 @@ func (r *Receiver) Receiving(id string) bool {
 // *csvfile.Error. A returned job survives a crash. After an error no files are left, except if it is unknown whether the
 // commit succeeded: the next start decides that.
 func (r *Receiver) Accept(ctx context.Context, u Upload) (*store.Job, error) {
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := pipeline.Acquire(ctx, r.slots); err != nil {
+		return nil, err
 	}
 	defer func() { <-r.slots }()
 	var id [16]byte

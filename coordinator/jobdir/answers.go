@@ -16,7 +16,7 @@ import (
 
 // OpenAnswers opens the answers of a job: the answers file of a finished job, else its log. It returns nil if the job has
 // no answers yet.
-func (d *Dirs) OpenAnswers(j *store.Job) (results.AnswersFile, error) {
+func (d *Dirs) OpenAnswers(j *store.Job) (vfs.File, error) {
 	if j.Answers != nil {
 		f, err := d.Open(j.ID, j.Answers.Name)
 		if errors.Is(err, fs.ErrNotExist) {

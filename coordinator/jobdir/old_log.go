@@ -46,7 +46,6 @@ func (d *Dirs) MigrateLog(id string) error {
 	return wholefile.SyncDir(d.FS, d.Path(id))
 }
 
-// copyOldLog copies the entries of the whole groups of an old log.
 func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err error) {
 	f, err := d.FS.OpenReadWrite(d.Path(id, oldFileNames), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -95,7 +94,6 @@ func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err 
 	}
 }
 
-// oldNames reads the names of old records.
 type oldNames struct {
 	f    io.ReaderAt
 	seen map[uint32]string

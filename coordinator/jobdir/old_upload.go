@@ -79,10 +79,7 @@ func (d *Dirs) FinishOldErasure(id string) error {
 	}
 	for _, name := range [...]string{oldFileSpool, oldFileIndex, oldFileNames} {
 		path := d.Path(id, name)
-		if _, err := d.FS.Stat(path + wholefile.New); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err := d.FS.Rename(path+wholefile.New, path); err != nil {
+		if err := jobfiles.Ignore(d.FS.Rename(path+wholefile.New, path), fs.ErrNotExist); err != nil {
 			return err
 		}
 	}

@@ -99,7 +99,6 @@ func (g *group) full() bool {
 	return len(g.answers) >= groupEntries*entryBytes || len(g.deferred) >= groupEntries*deferredBytes || len(g.names) >= groupNames
 }
 
-// size is the number of bytes that the group holds.
 func (g *group) size() int { return len(g.names) + len(g.answers) + len(g.deferred) }
 
 // name returns the reference to a name, and adds the name if it is new.

@@ -96,7 +96,6 @@ func (w *UploadWriter) AddDuplicate(row, first uint32) error {
 	return nil
 }
 
-// flushDuplicates writes the duplicates of the next frame.
 func (w *UploadWriter) flushDuplicates() error {
 	f := &w.frames[w.next]
 	w.next++
@@ -134,7 +133,6 @@ func (w *UploadWriter) Finish(preamble []byte) error {
 	return err
 }
 
-// appendFooter appends the footer to an index.
 func appendFooter(index []byte) []byte {
 	b := binary.LittleEndian.AppendUint64(index, uint64(len(index)))
 	return append(binary.LittleEndian.AppendUint64(b, xxh3.Hash(b)), uploadMagic...)

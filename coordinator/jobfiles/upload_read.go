@@ -48,7 +48,6 @@ func (u *Upload) Close() error { return u.closer.Close() }
 func (u *Upload) Rows() int64       { return u.rows }
 func (u *Upload) Duplicates() int64 { return u.duplicates }
 
-// readIndex reads the index of an upload of size bytes.
 func (u *Upload) readIndex(size int64) error {
 	le := binary.LittleEndian
 	footer := make([]byte, uploadFooterBytes)

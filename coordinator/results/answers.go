@@ -2,22 +2,17 @@ package results
 
 import (
 	"fmt"
-	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/store"
 )
 
-// AnswersFile is an open file of a job's answers.
-type AnswersFile interface {
-	io.ReaderAt
-	io.Closer
-}
-
 // ReadAnswers calls visit with each whole group of a job's answers and returns where they end. If the answers of a finished
 // job differ from its record, the error is jobfiles.ErrDamaged.
-func ReadAnswers(j *store.Job, f AnswersFile, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
+func ReadAnswers(j *store.Job, f vfs.File, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
 	if f == nil {
 		return end, nil
 	}

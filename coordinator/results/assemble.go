@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/csvfile"
@@ -31,7 +32,7 @@ type Assembly struct {
 	filter  Filter
 	dialect csvfile.Dialect
 	upload  *jobfiles.Upload
-	log     AnswersFile
+	log     vfs.File
 	inputs  []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
 	groups  []logGroup
 	answers *AnswersWriter // nil: no answers file is written
@@ -49,7 +50,6 @@ type Assembly struct {
 	compressor   compressor
 }
 
-// duplicateRow is a duplicate and its first row.
 type duplicateRow struct{ first, row uint32 }
 
 func (t duplicateRow) compareFirst(row uint32) int { return cmp.Compare(t.first, row) }
@@ -103,7 +103,7 @@ func New(cfg Config) *Renderer {
 
 // Open joins a job's answers with the rows of its upload. It takes over the files, also if it returns an error. answers is nil if
 // the job has none yet.
-func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers AnswersFile, f Filter) (*Assembly, error) {
+func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File, f Filter) (*Assembly, error) {
 	f = f.WithDefaults()
 	a := &Assembly{r: r, job: j, filter: f, upload: upload, log: answers, compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)

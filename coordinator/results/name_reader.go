@@ -22,7 +22,6 @@ const (
 	recentNames     = 512
 )
 
-// nameCell is a name, as text and as a CSV cell.
 type nameCell struct{ text, cell string }
 
 type recentName struct {
@@ -30,7 +29,6 @@ type recentName struct {
 	nameCell
 }
 
-// lookup returns the name of a reference.
 func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	if ref == 0 {
 		return nameCell{}, nil

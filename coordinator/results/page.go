@@ -40,7 +40,6 @@ func (p *page) clearForReuse() bool {
 // rowTextBytes estimates the bytes that are appended to a row.
 const rowTextBytes = 160
 
-// answer is the answer of one row as it is written.
 type answer struct {
 	v                        engine.Verdict
 	provider, mx, suggestion nameCell

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
+	"probity/internal/pipeline"
 	"probity/internal/wholefile"
 )
 
@@ -20,7 +22,7 @@ import (
 // the process had died a little later. Files that appear with the checkpoint are linked after it. Only an erasure reuses
 // old names for other files; it waits for the backup.
 func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(path string) error) error {
-	if err := acquire(ctx, c.eraseSlots); err != nil {
+	if err := pipeline.Acquire(ctx, c.eraseSlots); err != nil {
 		return err
 	}
 	defer func() { <-c.eraseSlots }()
@@ -44,11 +46,8 @@ func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(pa
 func (c *Coordinator) linkJobs(dir string) error {
 	disk := c.cfg.FS
 	ids, err := disk.List(c.files.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return jobfiles.Ignore(err, fs.ErrNotExist)
 	}
 	for _, id := range ids {
 		names, err := disk.List(c.files.Path(id))
@@ -67,7 +66,7 @@ func (c *Coordinator) linkJobs(dir string) error {
 				continue // incomplete, or made again when needed
 			}
 			err := disk.Link(c.files.Path(id, name), disk.PathJoin(to, name))
-			if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+			if err := jobfiles.Ignore(err, fs.ErrExist, fs.ErrNotExist); err != nil {
 				return err
 			}
 		}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/chunks"
+	"probity/coordinator/jobfiles"
 	"probity/internal/pipeline"
 )
 
@@ -39,6 +41,9 @@ type chunkFile struct {
 	end        int64
 	lastNumber uint64 // highest chunk number
 }
+
+// buffer is scratch memory of one goroutine.
+type buffer struct{ b []byte }
 
 // pendingChunk is rows that will be written as one chunk.
 type pendingChunk struct {
@@ -83,9 +88,9 @@ func (f *chunkFile) write(batches []pendingChunk) ([]chunk, error) {
 	return made, nil
 }
 
-// read reads the bytes of a chunk into a buffer.
 func (f *chunkFile) read(c chunk, buf *buffer) ([]byte, error) {
-	b := buf.resize(int(c.length))
+	buf.b = slices.Grow(buf.b[:0], int(c.length))[:c.length]
+	b := buf.b
 	if n, err := f.f.ReadAt(b, c.offset); n < len(b) {
 		return nil, fmt.Errorf("chunk file: %d of %d bytes at %d: %w", n, len(b), c.offset, errors.Join(chunks.ErrDamaged, err))
 	}
@@ -94,9 +99,5 @@ func (f *chunkFile) read(c chunk, buf *buffer) ([]byte, error) {
 
 // Close closes and removes the file.
 func (f *chunkFile) Close() error {
-	err := f.f.Close()
-	if removeErr := f.disk.Remove(f.path); !errors.Is(removeErr, fs.ErrNotExist) {
-		err = errors.Join(err, removeErr)
-	}
-	return err
+	return errors.Join(f.f.Close(), jobfiles.Ignore(f.disk.Remove(f.path), fs.ErrNotExist))
 }

@@ -50,16 +50,6 @@ func (k *clockTrust) deadline(j *store.Job) time.Time {
 	return k.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }
 
-// checkClock compares what the wall clock gained since before with the elapsed time, and saves the clock.
-func (c *Coordinator) checkClock(before, now time.Time) error {
-	if by := clockStep(now.Round(0).Sub(before.Round(0)), now.Sub(before)); by != 0 {
-		c.clockTrust.adjust(now, by)
-		c.log.Warn("the clock was set: nothing expires for a while", "by", by)
-		c.scheduler.wake.notify()
-	}
-	return c.cfg.Store.SaveClock(now)
-}
-
 // clockStep returns how far the wall clock was set, 0 if within maxDrift.
 func clockStep(wall, elapsed time.Duration) time.Duration {
 	if by := wall - elapsed; by.Abs() > maxDrift {

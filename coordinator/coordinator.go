@@ -14,11 +14,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
+	"probity/coordinator/chunks"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
 	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store"
@@ -100,7 +102,9 @@ type Coordinator struct {
 	singleLoad *press.Meter
 	clockTrust clockTrust
 
-	pools         bufferPools
+	frames        pipeline.Pool[splitFrame]
+	chunkRows     pipeline.Pool[chunks.Block]
+	buffers       pipeline.Pool[buffer]
 	renderer      *results.Renderer
 	verifiedFiles verifiedFiles
 
@@ -134,22 +138,23 @@ func New(cfg Config) *Coordinator {
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, encoder: encoder, workers: workers,
 		runningSlots: sem(maxRunning), largeSplitSlots: sem(maxLargeSplits), smallSplitSlots: sem(maxSmallSplits), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
-		scheduler: newScheduler(cfg.MaxRecentRows), singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{},
+		scheduler:  &scheduler{wake: make(wake, 1), inFlight: inFlightLimit{recentMax: cfg.MaxRecentRows}},
+		singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{},
 	}
 	c.budgets.table = &c.table
 	c.budgets.fleet, _ = cfg.Prober.(sourceCounter)
 	if cfg.FS != nil {
 		c.files = jobdir.New(cfg.Store, cfg.FS, cfg.Dir, workers)
 	}
-	c.pools.frames.Reset = (*splitFrame).clearForReuse
-	c.pools.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
+	c.frames.Reset = (*splitFrame).clearForReuse
+	c.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
 	c.receiver = ingest.New(ingest.Config{
 		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load, Sources: c.budgets.sources,
 	})
 	c.renderer = results.New(results.Config{
 		Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict,
-		Flags:   func(a engine.Address) engine.Flags { return c.currentLists().Flags(a) },
-		Suggest: func(a engine.Address) string { return c.currentLists().Suggest(a) },
+		Flags:   func(a engine.Address) engine.Flags { return (*c.lists.Load()).Flags(a) },
+		Suggest: func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) },
 	})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
@@ -161,9 +166,6 @@ func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
 
 // SetLists sets the lists for all addresses that are classified from now on.
 func (c *Coordinator) SetLists(l Lists) { c.lists.Store(&l) }
-
-// currentLists returns the current lists.
-func (c *Coordinator) currentLists() Lists { return *c.lists.Load() }
 
 // Run runs the jobs until ctx ends or the state store fails; it returns after all its goroutines have.
 // Unfinished jobs of an earlier process continue where they stopped.
@@ -261,14 +263,4 @@ func (c *Coordinator) Accept(ctx context.Context, u ingest.Upload) (*store.Job, 
 		c.startJob(j.ID)
 	}
 	return j, nil
-}
-
-// acquire acquires a slot of a semaphore, or fails when ctx ends.
-func acquire(ctx context.Context, sem chan struct{}) error {
-	select {
-	case sem <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -26,10 +26,6 @@ type deferredRow struct {
 	deferred bool
 }
 
-func newDeferredRows(base time.Time) *deferredRows {
-	return &deferredRows{base: base, pages: map[uint32]*deferredPage{}, sources: []string{""}, numbers: map[string]uint16{"": 0}}
-}
-
 // put records the last deferral of a row.
 func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
 	p := d.pages[row/deferredPageRows]

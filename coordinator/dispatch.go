@@ -68,18 +68,18 @@ func (dc *dispatchedChunk) release() {
 // prober could not finish become unfinished.
 func (dc *dispatchedChunk) sendToProber() error {
 	job, c := dc.job, dc.job.c
-	buf := c.pools.buffers.Get()
+	buf := c.buffers.Get()
 	b, err := job.chunks.read(dc.chunk, buf)
 	if err == nil {
 		if dc.rows, err = chunks.Unpack(b, c.table.Load(), job.answered.Has); err != nil {
 			err = fmt.Errorf("chunk %d: %w", dc.chunk.number, err)
 		}
 	}
-	c.pools.buffers.Put(buf)
+	c.buffers.Put(buf)
 	if err != nil {
 		return err
 	}
-	dc.unanswered = dc.rows.Len()
+	dc.unanswered = len(dc.rows.Batch)
 	dc.done = make([]bool, dc.unanswered)
 	dc.byRow = make([]uint64, dc.unanswered)
 	for i := range dc.rows.Batch {
@@ -130,12 +130,26 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 		finished++
 		probed = probed || res.Outcome != wire.Returned
 		a := dc.rows.RowAt(p)
+		u := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
 		switch {
+		case res.Outcome == wire.Returned:
+			u.source = cmp.Or(u.source, dc.chunk.source) // it stays bound to its source
+			dc.unfinished = append(dc.unfinished, u)
 		case res.Outcome != wire.Settled:
-			dc.collectUnfinished(p, &a, res, now)
+			if dc.chunk.source != "" && res.Egress != dc.chunk.source {
+				u.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
+			}
+			dc.unfinished = append(dc.unfinished, u)
+			// A deferral goes into the log with its provisional verdict, so that a restart knows it.
+			row := jobfiles.Row{Number: a.Number}
+			if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
+				row = logRow(&a, jobfiles.Provisional, &res.Verdict, now)
+			}
+			row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: u.due, Attempt: u.attempt, Source: u.source}
+			dc.logRows = append(dc.logRows, row)
 		case job.answered.Add(a.Number):
 			dc.answered++
-			job.progress.count(res.Verdict.Reason)
+			job.progress.counts[res.Verdict.Reason].Add(1)
 			job.c.metrics.rows[res.Verdict.Status].Add(1)
 			dc.logRows = append(dc.logRows, logRow(&a, jobfiles.Final, &res.Verdict, now))
 		}
@@ -151,25 +165,4 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 	if err := job.log.Add(dc.logRows); err != nil {
 		job.fail(err)
 	}
-}
-
-// collectUnfinished records that a row was returned or deferred. A deferral goes into the log with its provisional verdict, so that
-// a restart knows it.
-func (dc *dispatchedChunk) collectUnfinished(p int, a *chunks.Row, res *wire.Result, now time.Time) {
-	r := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
-	if res.Outcome == wire.Returned {
-		r.source = cmp.Or(r.source, dc.chunk.source) // it stays bound to its source
-		dc.unfinished = append(dc.unfinished, r)
-		return
-	}
-	if dc.chunk.source != "" && res.Egress != dc.chunk.source {
-		r.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
-	}
-	dc.unfinished = append(dc.unfinished, r)
-	row := jobfiles.Row{Number: a.Number}
-	if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
-		row = logRow(a, jobfiles.Provisional, &res.Verdict, now)
-	}
-	row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: r.due, Attempt: r.attempt, Source: r.source}
-	dc.logRows = append(dc.logRows, row)
 }

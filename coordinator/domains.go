@@ -91,7 +91,7 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 		for x := ud.nextDue(now); x != nil; x = ud.nextDue(now) {
 			d.lookupQueue <- x // it has room: pending counts the domain already
 		}
-		idle := wait > 0 && d.pending == ud.held()
+		idle := wait > 0 && d.pending == len(ud.undecided)+len(ud.scheduled)
 		if x := ud.release(idle, now); x != nil {
 			return d.markResolved(x), d.ctx.Err()
 		}

@@ -13,7 +13,7 @@ import (
 func (c *Coordinator) ForErasure() *erase.Jobs {
 	return &erase.Jobs{
 		Store: c.cfg.Store, Files: c.files, Encoder: c.encoder, Workers: c.workers, Slot: c.eraseSlots,
-		Suggest:   func(a engine.Address) string { return c.currentLists().Suggest(a) },
+		Suggest:   func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) },
 		Interrupt: c.interrupt, Reconcile: c.reconcileFiles, RemakeResults: c.remakeResults, Remake: c.remake,
 	}
 }

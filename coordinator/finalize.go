@@ -5,26 +5,27 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"hash"
 	"io"
 	"time"
 
 	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
 // finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log lost answers
 // continues if it has time left.
 func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
-	if err := acquire(ctx, c.assemblySlots); err != nil {
+	if err := pipeline.Acquire(ctx, c.assemblySlots); err != nil {
 		return nil
 	}
 	defer func() { <-c.assemblySlots }()
 	made, err := c.makeResults(ctx, j)
 	if errors.Is(err, errUnanswered) { // it goes on with the rows whose answers were lost
 		_, err := c.transition(j.ID, store.JobRunning, func(j *store.Job) { j.FinishedAt = time.Time{} }, j.State)
-		return ignoreState(err)
+		return jobfiles.Ignore(err, ErrState)
 	}
 	if err != nil {
 		return err
@@ -56,7 +57,6 @@ type resultFiles struct {
 	results.Totals
 }
 
-// setOn sets the files in the job's record.
 func (rf *resultFiles) setOn(j *store.Job) {
 	if rf.answers != nil {
 		j.Answers = rf.answers
@@ -88,8 +88,8 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (rf resultF
 		return rf, err
 	}
 	defer func() { err = errors.Join(err, result.Abort()) }()
-	w := &hashingWriter{w: result, sum: sha256.New()}
-	if err := a.Write(ctx, w); err != nil {
+	sum, size := sha256.New(), byteCount(0)
+	if err := a.Write(ctx, io.MultiWriter(sum, &size, result)); err != nil { // the file last: it may change the bytes
 		return rf, err
 	}
 	if answers != nil {
@@ -98,7 +98,7 @@ func (c *Coordinator) makeResults(ctx context.Context, j *store.Job) (rf resultF
 		}
 		rf.answers = &answers.File
 	}
-	rf.result, rf.sha, rf.bytes = result.Name(), hex.EncodeToString(w.sum.Sum(nil)), w.n
+	rf.result, rf.sha, rf.bytes = result.Name(), hex.EncodeToString(sum.Sum(nil)), int64(size)
 	rf.Totals, rf.damaged = a.Totals, a.Damaged
 	return rf, result.Commit()
 }
@@ -117,24 +117,16 @@ func (c *Coordinator) commitFinished(was, done *store.Job) error {
 		return nil
 	}, parts...)
 	if err != nil {
-		return ignoreState(err)
+		return jobfiles.Ignore(err, ErrState)
 	}
 	return c.files.RemoveOrphans(done.ID)
 }
 
-// hashingWriter counts and hashes what is written.
-type hashingWriter struct {
-	w   io.Writer
-	sum hash.Hash
-	n   int64
-}
+type byteCount int64
 
-func (s *hashingWriter) Write(b []byte) (int, error) {
-	n := len(b)
-	s.sum.Write(b) // first: the writer may change b
-	s.n += int64(n)
-	_, err := s.w.Write(b)
-	return n, err
+func (n *byteCount) Write(b []byte) (int, error) {
+	*n += byteCount(len(b))
+	return len(b), nil
 }
 
 // setFinishedNow sets when probing ended: rows without an answer get that time.

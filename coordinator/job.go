@@ -64,7 +64,9 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 	if err != nil || j.State == was {
 		return j, err
 	}
-	c.metrics.countFinished(j.State)
+	if i := slices.Index(endedStates[:], j.State); i >= 0 {
+		c.metrics.ended[i].Add(1)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch := c.stateWatchers[id]; ch != nil {

@@ -76,7 +76,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		}
 		duplicates, err := r.c.countDuplicates(j, answered)
 		if err != nil {
-			r.c.logUncounted(r.id, err)
+			r.c.log.Error(msgUncounted, "job", r.id, "error", err)
 		}
 		r.c.mu.Lock()
 		r.lastCounts, r.lastDuplicates = t, duplicates
@@ -88,27 +88,22 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		case store.JobQueued, store.JobRunning:
 			return r.work(ctx)
 		case store.JobPaused:
-			return r.waitPaused(ctx, j)
+			t := time.NewTimer(time.Until(r.c.clockTrust.notBefore(j.PausedAt.Add(maxPaused))))
+			defer t.Stop()
+			select {
+			case <-r.wake:
+				return nil
+			case <-ctx.Done():
+				return nil
+			case <-t.C:
+				_, err := r.c.Cancel(r.id)
+				return err
+			}
 		case store.JobCancelling, store.JobFinalizing:
 			return r.c.finalize(ctx, j)
 		}
 		return fmt.Errorf("unknown state %q", j.State)
 	})
-}
-
-// waitPaused waits while the job is paused.
-func (r *jobRunner) waitPaused(ctx context.Context, j *store.Job) error {
-	t := time.NewTimer(time.Until(r.c.clockTrust.notBefore(j.PausedAt.Add(maxPaused))))
-	defer t.Stop()
-	select {
-	case <-r.wake:
-		return nil
-	case <-ctx.Done():
-		return nil
-	case <-t.C:
-		_, err := r.c.Cancel(r.id)
-		return err
-	}
 }
 
 // work runs the job until all rows are answered, its time is over, or its state changes.
@@ -124,7 +119,7 @@ func (r *jobRunner) work(ctx context.Context) error {
 	})
 	defer watcher.Wait()
 	defer stop()
-	if err := acquire(ctx, r.c.runningSlots); err != nil {
+	if err := pipeline.Acquire(ctx, r.c.runningSlots); err != nil {
 		return nil
 	}
 	defer func() { <-r.c.runningSlots }()
@@ -136,7 +131,7 @@ func (r *jobRunner) work(ctx context.Context) error {
 		j.Term++
 	}, store.JobQueued, store.JobRunning)
 	if err != nil {
-		return ignoreState(err)
+		return jobfiles.Ignore(err, ErrState)
 	}
 	deadline := r.c.clockTrust.deadline(j)
 	timed, stopTimed := context.WithDeadline(ctx, deadline)
@@ -144,7 +139,8 @@ func (r *jobRunner) work(ctx context.Context) error {
 	job := &runningJob{
 		c: r.c, record: j, ctx: timed, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
 		finished: make(chan struct{}), failed: make(chan error, 1), answered: jobfiles.NewRowSet(j.Rows),
-		chunked: jobfiles.NewRowSet(j.Rows), deferred: newDeferredRows(time.Now()),
+		chunked:  jobfiles.NewRowSet(j.Rows),
+		deferred: &deferredRows{base: time.Now(), pages: map[uint32]*deferredPage{}, sources: []string{""}, numbers: map[string]uint16{"": 0}},
 	}
 	if err = job.open(); err == nil {
 		r.c.mu.Lock()
@@ -170,15 +166,7 @@ func (r *jobRunner) work(ctx context.Context) error {
 		}
 	}
 	_, err = r.c.transition(r.id, store.JobFinalizing, setFinishedNow, store.JobRunning)
-	return ignoreState(err)
-}
-
-// ignoreState ignores that the state of a job was changed meanwhile.
-func ignoreState(err error) error {
-	if errors.Is(err, ErrState) {
-		return nil
-	}
-	return err
+	return jobfiles.Ignore(err, ErrState)
 }
 
 func (c *Coordinator) runningJobOf(id string) *runningJob {

@@ -49,13 +49,6 @@ var (
 	endedStates = [...]store.JobState{store.JobCompleted, store.JobCancelled, store.JobFailed, store.JobExpired}
 )
 
-// countFinished counts a job that entered a state, if it is one of endedStates.
-func (m *jobMetrics) countFinished(state store.JobState) {
-	if i := slices.Index(endedStates[:], state); i >= 0 {
-		m.ended[i].Add(1)
-	}
-}
-
 // Describe and Collect implement prometheus.Collector. Accounts, jobs, addresses and domains are not labels.
 func (c *Coordinator) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc, failureDesc, retentionDesc, damagedDesc, endedDesc} {

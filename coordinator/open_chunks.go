@@ -35,7 +35,7 @@ func (s *splitter) bufferRow(a *chunks.Row) error {
 	k := openChunkKey{class: class, source: deferral.Source, due: roundDue(now, deferral.Due)}
 	p := s.openChunks[k]
 	if p == nil {
-		p = &openChunk{Builder: chunks.Builder{Pool: &s.job.c.pools.rows}, since: now}
+		p = &openChunk{Builder: chunks.Builder{Pool: &s.job.c.chunkRows}, since: now}
 		s.openChunks[k] = p
 	}
 	p.attempt = max(p.attempt, a.Attempt)
@@ -84,7 +84,6 @@ func (s *splitter) flushChunk(k openChunkKey) error {
 	return nil
 }
 
-// flushAll flushes all open chunks and answers.
 func (s *splitter) flushAll() error {
 	for k := range s.openChunks {
 		if err := s.flushChunk(k); err != nil {

@@ -40,7 +40,7 @@ type JobPlan struct {
 // Plan computes the least time for the rest of a job that is queued, running or paused; in other states it returns ErrState.
 // It reads the list again and looks up its domains. One plan is made at a time.
 func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPlan, error) {
-	if err := acquire(ctx, c.planSlots); err != nil {
+	if err := pipeline.Acquire(ctx, c.planSlots); err != nil {
 		return JobPlan{}, err
 	}
 	defer func() { <-c.planSlots }()
@@ -73,7 +73,6 @@ func plannable(j *store.Job, err error) (*store.Job, error) {
 	return j, err
 }
 
-// planner makes one plan.
 type planner struct {
 	c       *Coordinator
 	job     *store.Job

@@ -1,12 +1,17 @@
 package coordinator
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/store"
 )
+
+const msgUncounted = "duplicates that are done cannot be counted: the job shows the last count" // in the log
 
 const (
 	rateSamples = 16          // points for the rate
@@ -76,8 +81,6 @@ func (p *progress) pace(left int64, now time.Time) (rate float64, eta time.Durat
 	return rate, eta, now.Sub(p.lastActivity) > stallAfter
 }
 
-func (p *progress) count(r engine.Reason) { p.counts[r].Add(1) }
-
 func (p *progress) answerCounts() (t answerCounts) {
 	for i := range p.counts {
 		t[i] = p.counts[i].Load()
@@ -88,4 +91,91 @@ func (p *progress) answerCounts() (t answerCounts) {
 func (p *progress) answered() int64 {
 	t := p.answerCounts()
 	return t.answered()
+}
+
+// classRate is the progress of a job's class, from which its ETA is estimated. The scheduler's mutex guards it.
+type classRate struct {
+	since    time.Time
+	answered int
+}
+
+// rateOf returns the rate of a class, which begins with its first chunk. The scheduler is locked.
+func (job *runningJob) rateOf(class string, now time.Time) *classRate {
+	cr := job.rates[class]
+	if cr == nil {
+		cr = &classRate{since: now}
+		job.rates[class] = cr
+	}
+	return cr
+}
+
+// expectedWeight is the weight, in rows, of the rate expected from the budgets: with few answered rows the measured rate says
+// little.
+const expectedWeight = 50
+
+// eta estimates how long rows more rows take. While a class waits for a budget, the rate counts up to until, the end of that
+// wait; zero: it does not wait.
+func (cr *classRate) eta(rows int64, until, now time.Time, expected float64) time.Duration {
+	if cr == nil || cr.answered == 0 {
+		return 0
+	}
+	if until.Before(now) {
+		until = now
+	}
+	took, answered := float64(until.Sub(cr.since)), float64(cr.answered)
+	if expected > 0 {
+		took, answered = took+expectedWeight/expected*float64(time.Hour), answered+expectedWeight
+	}
+	return time.Duration(took / answered * float64(rows))
+}
+
+// recountEvery is the maximum age of a running job's count of finished duplicates. A count reads eight bytes per duplicate.
+const recountEvery = 2 * time.Second
+
+// duplicateCount is how many duplicates of a running job have the verdict of their first row. It is only displayed: if counting
+// fails, the last count stays and the job goes on.
+type duplicateCount struct {
+	mu     sync.Mutex // guards all below, and is held while the file is read: concurrent callers wait for that count
+	at     time.Time  // of the last try
+	done   int64
+	failed bool // the last try failed, and that is logged
+}
+
+// doneDuplicates counts again if the last count is old.
+func (job *runningJob) doneDuplicates(now time.Time, oldest time.Duration) int64 {
+	if job.record.Duplicates == 0 {
+		return 0
+	}
+	d := &job.duplicates
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.at.IsZero() && now.Sub(d.at) < oldest {
+		return d.done
+	}
+	n, err := job.c.countDuplicates(job.record, job.answered)
+	if err == nil {
+		d.done = n
+	} else if !d.failed {
+		job.c.log.Error(msgUncounted, "job", job.record.ID, "error", err)
+	}
+	d.at, d.failed = now, err != nil
+	return d.done
+}
+
+// countDuplicates counts the duplicates whose first row is answered, in constant memory.
+func (c *Coordinator) countDuplicates(j *store.Job, answered jobfiles.RowSet) (done int64, err error) {
+	if j.Duplicates == 0 {
+		return 0, nil
+	}
+	u, err := c.files.OpenUpload(j)
+	if err != nil {
+		return 0, err
+	}
+	err = u.EachDuplicate(func(_, first uint32) error {
+		if answered.Has(first) {
+			done++
+		}
+		return nil
+	})
+	return done, errors.Join(err, u.Close())
 }

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/jobdir"
@@ -29,6 +31,9 @@ var ErrExpired = errors.New("the results have expired")
 
 // ErrDamaged means that files of the job are damaged: no results are returned.
 var ErrDamaged = jobfiles.ErrDamaged
+
+// replaced are the errors of files that may have been replaced.
+var replaced = []error{jobfiles.ErrDamaged, fs.ErrNotExist}
 
 // Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
 // checked; after a later error w has a part of the results.
@@ -50,7 +55,7 @@ func (c *Coordinator) Results(ctx context.Context, id string, f results.Filter, 
 	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == stored.Format && (unpack || f.Compress == stored.Compress) {
 		return c.copyStored(ctx, id, w, unpack)
 	}
-	if err := acquire(ctx, c.renderSlots); err != nil {
+	if err := pipeline.Acquire(ctx, c.renderSlots); err != nil {
 		return err
 	}
 	defer func() { <-c.renderSlots }()
@@ -83,7 +88,7 @@ func (c *Coordinator) openResults(ctx context.Context, j *store.Job, f results.F
 			if a != nil {
 				err = a.Close()
 			}
-			if err = ignoreReplaced(err); err == nil {
+			if err = jobfiles.Ignore(err, replaced...); err == nil {
 				j = now
 				continue
 			}
@@ -104,14 +109,6 @@ func answersName(j *store.Job) string {
 		return ""
 	}
 	return j.Answers.Name
-}
-
-// ignoreReplaced ignores damaged or missing files, which may have been replaced.
-func ignoreReplaced(err error) error {
-	if errors.Is(err, jobfiles.ErrDamaged) || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // refuseDamaged returns the error. If files of a finished job are damaged or missing, it also records that in the job.
@@ -161,7 +158,7 @@ func (c *Coordinator) remakeResults(ctx context.Context, j *store.Job) (*store.J
 
 // remake makes the files of remakeResults and sets them in j, without a commit.
 func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
-	if err := acquire(ctx, c.assemblySlots); err != nil {
+	if err := pipeline.Acquire(ctx, c.assemblySlots); err != nil {
 		return err
 	}
 	defer func() { <-c.assemblySlots }()
@@ -179,21 +176,15 @@ func (c *Coordinator) remake(ctx context.Context, j *store.Job) error {
 // StoredForm returns the form of the file that OpenStored opens.
 func (c *Coordinator) StoredForm() results.Form { return c.cfg.Stored }
 
-// Stored is an open result file. The job's record has its length.
-type Stored interface {
-	io.ReaderAt
-	io.Closer
-}
-
 // OpenStored opens the result file of a finished job and checks it: a damaged or missing file is made again from the answers. The
-// returned record belongs to the file. The caller closes the file.
-func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store.Job, error) {
+// returned record belongs to the file and has its length. The caller closes the file.
+func (c *Coordinator) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job, error) {
 	j, err := c.Job(id)
 	if err != nil {
 		return nil, nil, err
 	}
 	f, err := c.openStored(ctx, j)
-	if ignoreReplaced(err) != nil || err == nil {
+	if err == nil || jobfiles.Ignore(err, replaced...) != nil {
 		return f, j, err
 	}
 	unlock, err := c.files.Lock(ctx, id)
@@ -220,14 +211,8 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (Stored, *store
 }
 
 // openStored opens the result file that j names and verifies its checksum.
-func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (Stored, error) {
-	var f Stored
-	var err error
-	if j.Result == "" {
-		f, err = c.cfg.FS.Open(c.files.Path(j.ID, jobdir.OldFileResults))
-	} else {
-		f, err = c.files.Open(j.ID, j.Result)
-	}
+func (c *Coordinator) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
+	f, err := c.files.Open(j.ID, cmp.Or(j.Result, jobdir.OldFileResults))
 	if err != nil || c.verifiedFiles.has(j.ResultSHA, time.Now()) {
 		return f, err
 	}
@@ -296,7 +281,6 @@ func hasResults(j *store.Job) bool {
 	return j.State == store.JobCompleted || j.State == store.JobCancelled
 }
 
-// openAssembly opens a job's files for reading.
 func (c *Coordinator) openAssembly(j *store.Job, f results.Filter) (*results.Assembly, error) {
 	upload, err := c.files.OpenUpload(j)
 	if err != nil {

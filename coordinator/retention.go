@@ -31,14 +31,23 @@ func (c *Coordinator) runRetention(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
-		if err := c.checkClock(last, now); err != nil {
+		if by := clockStep(now.Round(0).Sub(last.Round(0)), now.Sub(last)); by != 0 {
+			c.clockTrust.adjust(now, by)
+			c.log.Warn("the clock was set: nothing expires for a while", "by", by)
+			c.scheduler.wake.notify()
+		}
+		if err := c.cfg.Store.SaveClock(now); err != nil {
 			return err
 		}
 		if last = now; now.Sub(kept) < retentionEvery {
 			continue
 		}
 		kept = now
-		if err := errors.Join(c.expireOld(now), c.deleteOldRecords(now), c.logUnlessFatal(c.removeOrphanFolders(), "orphaned job folders were not looked for")); err != nil {
+		ended := func(s store.JobState) bool { return s.Finished() && s != store.JobExpired }
+		expired := c.endAll(now, c.cfg.RetainResults, ended, c.Expire, "a job could not be expired")
+		deleted := c.deleteOldRecords(now)
+		orphans := c.logUnlessFatal(c.removeOrphanFolders(), "orphaned job folders were not looked for")
+		if err := errors.Join(expired, deleted, orphans); err != nil {
 			return err
 		}
 	}
@@ -76,10 +85,6 @@ func (c *Coordinator) endAll(now time.Time, kept time.Duration, in func(store.Jo
 		}
 	}
 	return err
-}
-
-func (c *Coordinator) expireOld(now time.Time) error {
-	return c.endAll(now, c.cfg.RetainResults, func(s store.JobState) bool { return s.Finished() && s != store.JobExpired }, c.Expire, "a job could not be expired")
 }
 
 // deleteOldRecords deletes the records of expired jobs and of downloads that are older than RetainHistory.

@@ -19,14 +19,13 @@ func (c *Coordinator) flushAfter() time.Duration {
 
 const maxFlushAfter = 10 * jobfiles.FlushAfter // with any number of jobs
 
-// replay applies a group of the log.
 func (job *runningJob) replay(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
 		if err := results.CheckRecord(job.record, row, rec); err != nil {
 			return err
 		}
 		if rec.Kind() == jobfiles.Final && job.answered.Add(row) {
-			job.progress.count(rec.Reason())
+			job.progress.counts[rec.Reason()].Add(1)
 		}
 	}
 	return g.Deferred(func(row uint32, d jobfiles.Deferral) error {

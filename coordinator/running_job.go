@@ -85,7 +85,7 @@ func (job *runningJob) open() (err error) {
 	if err != nil {
 		return err
 	}
-	job.chunks = &chunkFile{disk: fs, path: path, f: f, buffers: &c.pools.buffers}
+	job.chunks = &chunkFile{disk: fs, path: path, f: f, buffers: &c.buffers}
 	job.progress.begin(time.Now())
 	return wholefile.SyncDir(fs, c.files.Path(id))
 }

@@ -37,11 +37,6 @@ type scheduler struct {
 	dispatchedChunks int
 }
 
-// newScheduler makes a scheduler that keeps at most recentMax recent rows unanswered.
-func newScheduler(recentMax int) *scheduler {
-	return &scheduler{wake: make(wake, 1), inFlight: inFlightLimit{recentMax: recentMax}}
-}
-
 // classQueue is the chunks of one class of one job.
 type classQueue struct {
 	class          string
@@ -76,7 +71,6 @@ func (h *delayHeap) Pop() any {
 	return x
 }
 
-// run sends chunks until ctx ends.
 func (d *scheduler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, wait := d.pick(time.Now())
@@ -123,7 +117,14 @@ func (d *scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	for range d.jobs {
 		job := d.jobs[d.nextJob%len(d.jobs)]
 		d.nextJob++
-		job.moveDue(now)
+		for len(job.delayed) > 0 && !job.delayed[0].at.After(now) { // due items go to their queues
+			x := heap.Pop(&job.delayed).(delayedItem)
+			if x.queue != nil {
+				job.markEligible(x.queue, now)
+			} else {
+				job.enqueue(x.chunk, now)
+			}
+		}
 		if q := job.nextEligible(); q != nil {
 			c := q.ready[0]
 			q.ready = q.ready[1:]
@@ -229,7 +230,6 @@ func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
 	return now.Add(min(at.Sub(now), most))
 }
 
-// addJob and removeJob set which jobs are scheduled.
 func (d *scheduler) addJob(job *runningJob) {
 	d.mu.Lock()
 	d.jobs = append(d.jobs, job)
@@ -241,18 +241,6 @@ func (d *scheduler) removeJob(job *runningJob) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.jobs = slices.DeleteFunc(d.jobs, func(other *runningJob) bool { return other == job })
-}
-
-// moveDue moves due items to their queues. The scheduler is locked.
-func (job *runningJob) moveDue(now time.Time) {
-	for len(job.delayed) > 0 && !job.delayed[0].at.After(now) {
-		x := heap.Pop(&job.delayed).(delayedItem)
-		if x.queue != nil {
-			job.markEligible(x.queue, now)
-		} else {
-			job.enqueue(x.chunk, now)
-		}
-	}
 }
 
 // enqueue appends a chunk to its class. The scheduler is locked.

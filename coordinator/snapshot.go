@@ -95,7 +95,6 @@ func FinishedSnapshot(j *store.Job) Snapshot {
 	return s
 }
 
-// setCounts fills in the answer counts.
 func (s *Snapshot) setCounts(t *answerCounts) {
 	s.Answered = t.answered()
 	for i, n := range t {
@@ -168,7 +167,16 @@ func (d *scheduler) describe(job *runningJob, s *Snapshot, now time.Time) {
 	if known {
 		s.ETA = end
 	}
-	s.Rate, s.WaitingBudget, s.Waiting = rate, slow.budget, slow.longest()
+	s.Rate, s.WaitingBudget = rate, slow.budget
+	for _, one := range slow.byClass {
+		if one.Rows > 0 {
+			s.Waiting = append(s.Waiting, *one)
+		}
+	}
+	slices.SortFunc(s.Waiting, func(a, b WaitingClass) int {
+		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Class, b.Class))
+	})
+	s.Waiting = s.Waiting[:min(len(s.Waiting), maxWaitingClasses)]
 }
 
 // absentNodeWaiter is a prober that knows until when rows may wait for an absent node. They are tried sooner, in case it is back.
@@ -204,17 +212,4 @@ func (w *waitTotals) add(class string, rows int64, until time.Time) {
 	if one.Until.IsZero() || until.Before(one.Until) {
 		one.Until = until
 	}
-}
-
-// longest returns the classes with the most rows.
-func (w *waitTotals) longest() (list []WaitingClass) {
-	for _, one := range w.byClass {
-		if one.Rows > 0 {
-			list = append(list, *one)
-		}
-	}
-	slices.SortFunc(list, func(a, b WaitingClass) int {
-		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Class, b.Class))
-	})
-	return list[:min(len(list), maxWaitingClasses)]
 }

@@ -74,7 +74,7 @@ func (job *runningJob) splitUpload() error {
 	if job.record.Rows < smallJobRows {
 		sem, budget = c.smallSplitSlots, smallSplitBytes
 	}
-	if err := acquire(job.ctx, sem); err != nil {
+	if err := pipeline.Acquire(job.ctx, sem); err != nil {
 		return err
 	}
 	releaseSlot := sync.OnceFunc(func() { <-sem }) // lets another split start
@@ -96,7 +96,7 @@ func (job *runningJob) splitUpload() error {
 	for {
 		s.rowsSkipped = false
 		fill := pipeline.Indexes(job.ctx, len(job.upload.Frames), func(f *splitFrame, i int) { f.index = i })
-		if err := pipeline.Run(&c.pools.frames, c.workers, fill, s.readFrame, s.addFrame); err != nil {
+		if err := pipeline.Run(&c.frames, c.workers, fill, s.readFrame, s.addFrame); err != nil {
 			return err
 		}
 		if !s.rowsSkipped {
@@ -150,7 +150,7 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 			r.invalid = true
 			r.suggestion, _ = engine.Guess(text)
 		} else {
-			r.flags = job.c.currentLists().Flags(r.addr)
+			r.flags = (*job.c.lists.Load()).Flags(r.addr)
 		}
 		f.rows = append(f.rows, r)
 	}
@@ -244,7 +244,7 @@ func (s *splitter) routeRow(r splitRow, d *domain) error {
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
 	a := chunks.Row{Number: r.number, Flags: r.flags, Route: &d.route}
 	if !d.noSuggestion {
-		a.Suggestion = s.job.c.currentLists().Suggest(r.addr)
+		a.Suggestion = (*s.job.c.lists.Load()).Suggest(r.addr)
 		d.noSuggestion = a.Suggestion == ""
 	}
 	now := time.Now()
@@ -261,7 +261,7 @@ func (s *splitter) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) er
 	if !s.job.answered.Add(a.Number) {
 		return nil
 	}
-	s.job.progress.count(v.Reason)
+	s.job.progress.counts[v.Reason].Add(1)
 	s.job.c.metrics.rows[v.Status].Add(1)
 	s.answers = append(s.answers, logRow(a, jobfiles.Final, v, now))
 	if len(s.answers) >= answerBatch {

@@ -40,8 +40,6 @@ type scheduledRetry struct {
 	at     time.Time
 }
 
-func (ud *unresolvedDomains) held() int { return len(ud.undecided) + len(ud.scheduled) }
-
 // setHeld marks a domain as held or not, and counts its rows.
 func (ud *unresolvedDomains) setHeld(x *domain, held bool) {
 	if x.held = held; held {

@@ -50,9 +50,9 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 	}
 	out.Address = addr
 	if !q.NoSuggestion {
-		out.Suggestion = c.currentLists().Suggest(addr)
+		out.Suggestion = (*c.lists.Load()).Suggest(addr)
 	}
-	flags := c.currentLists().Flags(addr)
+	flags := (*c.lists.Load()).Flags(addr)
 	switch {
 	case q.Test && c.cfg.TestVerdict != nil:
 		out.Verdict = c.cfg.TestVerdict(addr)

@@ -93,31 +93,26 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 		return nil, err
 	}
 	e.head = bytes.TrimSuffix(head.Bytes(), []byte("}\n"))
-	return e, s.sign(ctx, e, d, now)
-}
-
-// sign adds the Standard Webhooks headers if the account has a secret. The id comes from the job, so every attempt has the
-// same id.
-func (s *Sender) sign(ctx context.Context, e *event, d *delivery, now time.Time) error {
+	// The Standard Webhooks headers. The id comes from the job, so every attempt has the same id.
 	secret, err := s.cfg.Store.CallbackSecret(d.Account)
 	if err != nil || secret == "" {
-		return err
+		return e, err
 	}
-	_, enc, _ := strings.Cut(secret, "_")
-	if e.key, err = base64.StdEncoding.DecodeString(enc); err != nil {
-		return fmt.Errorf("signing secret: %w", err)
+	_, key, _ := strings.Cut(secret, "_")
+	if e.key, err = base64.StdEncoding.DecodeString(key); err != nil {
+		return nil, fmt.Errorf("signing secret: %w", err)
 	}
 	id, timestamp := "bulk_finished_"+d.Job, strconv.FormatInt(now.Unix(), 10)
 	e.prefix = id + "." + timestamp + "."
 	h := e.newSum()
 	if err := e.write(ctx, h); err != nil {
-		return fmt.Errorf("summing results: %w", err)
+		return nil, fmt.Errorf("summing results: %w", err)
 	}
 	e.mac = h.Sum(nil)
 	e.header.Set(standardwebhooks.HeaderWebhookID, id)
 	e.header.Set(standardwebhooks.HeaderWebhookTimestamp, timestamp)
 	e.header.Set(standardwebhooks.HeaderWebhookSignature, "v1,"+base64.StdEncoding.EncodeToString(e.mac))
-	return nil
+	return e, nil
 }
 
 func (e *event) newSum() hash.Hash {
@@ -126,7 +121,6 @@ func (e *event) newSum() hash.Hash {
 	return h
 }
 
-// write writes the body.
 func (e *event) write(ctx context.Context, w io.Writer) error {
 	if _, err := w.Write(e.head); err != nil {
 		return err

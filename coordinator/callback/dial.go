@@ -39,19 +39,41 @@ type receiverConn struct {
 	raw *timedConn
 }
 
-// connect opens a connection to a receiver. Its errors are those of an attempt.
+// connect opens a connection to a receiver, with TLS and a verified certificate if the URL is https. Its errors are those of an attempt.
 func (d *dialer) connect(ctx context.Context, t *target) (*receiverConn, error) {
 	addrs, err := d.addresses(ctx, t)
 	if err != nil {
 		return nil, err
 	}
+	var conn net.Conn
 	for _, addr := range addrs[:min(len(addrs), maxDialled)] {
-		var conn net.Conn
 		if conn, err = d.dial(ctx, netip.AddrPortFrom(addr, t.port)); err == nil {
-			return d.secure(ctx, t, conn)
+			break
 		}
 	}
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
+		sized.SetWriteBuffer(unsentBytes) // a hint only: errors are ignored
+	}
+	raw := &timedConn{Conn: conn}
+	if !t.secure {
+		return &receiverConn{Conn: raw, raw: raw}, nil
+	}
+	secured := tls.Client(raw, &tls.Config{
+		ServerName: t.host, RootCAs: d.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+	})
+	ctx, done := context.WithTimeout(ctx, tlsTimeout)
+	defer done()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return nil, fmt.Errorf("%w: %w", errTLS, bad)
+		}
+		return nil, errTLS
+	}
+	return &receiverConn{Conn: secured, raw: raw}, nil
 }
 
 // addresses returns the addresses of a host that callbacks may be sent to.
@@ -107,28 +129,4 @@ func (d *dialer) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 		return nil, errForbidden
 	}
 	return conn, nil
-}
-
-// secure starts TLS on a connection if the URL is https, and verifies the certificate.
-func (d *dialer) secure(ctx context.Context, t *target, conn net.Conn) (*receiverConn, error) {
-	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
-		sized.SetWriteBuffer(unsentBytes) // a hint only: errors are ignored
-	}
-	raw := &timedConn{Conn: conn}
-	if !t.secure {
-		return &receiverConn{Conn: raw, raw: raw}, nil
-	}
-	secured := tls.Client(raw, &tls.Config{
-		ServerName: t.host, RootCAs: d.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
-	})
-	ctx, done := context.WithTimeout(ctx, tlsTimeout)
-	defer done()
-	if err := secured.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-			return nil, fmt.Errorf("%w: %w", errTLS, bad)
-		}
-		return nil, errTLS
-	}
-	return &receiverConn{Conn: secured, raw: raw}, nil
 }

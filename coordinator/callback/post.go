@@ -40,28 +40,21 @@ type timedConn struct {
 
 func (tc *timedConn) Write(p []byte) (n int, err error) {
 	for n < len(p) {
-		if !tc.begin() {
+		tc.mu.Lock()
+		open := !tc.writingStopped && tc.Conn.SetWriteDeadline(time.Now().Add(stallTimeout)) == nil
+		tc.mu.Unlock()
+		if !open {
 			return n, net.ErrClosed
 		}
 		m, err := tc.Conn.Write(p[n:min(len(p), n+sendPiece)])
 		if n += m; err != nil {
-			tc.failed(err)
+			tc.mu.Lock()
+			tc.stalled = !tc.writingStopped && errors.Is(err, os.ErrDeadlineExceeded)
+			tc.mu.Unlock()
 			return n, err
 		}
 	}
 	return n, nil
-}
-
-func (tc *timedConn) begin() bool {
-	tc.mu.Lock()
-	defer tc.mu.Unlock()
-	return !tc.writingStopped && tc.Conn.SetWriteDeadline(time.Now().Add(stallTimeout)) == nil
-}
-
-func (tc *timedConn) failed(err error) {
-	tc.mu.Lock()
-	defer tc.mu.Unlock()
-	tc.stalled = !tc.writingStopped && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // stopWriting ends the current write and refuses later ones.
@@ -118,7 +111,7 @@ func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result 
 
 // send writes the request. It returns how many bytes of the body were written, and whether all were.
 func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64, whole bool) {
-	wire := &countingWriter{w: conn}
+	wire := &counter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
 	var small bytes.Buffer
 	if e.results == nil {
@@ -132,28 +125,23 @@ func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64,
 	wire.n = 0
 	if e.results == nil {
 		out.Write(small.Bytes())
-	} else if err := e.sendChunks(ctx, out); err != nil {
-		if wire.err == nil && ctx.Err() == nil {
-			e.failure = err
+	} else {
+		rows := bufio.NewWriterSize(httputil.NewChunkedWriter(out), sendBuffer)
+		err := e.writeChecked(ctx, rows)
+		if err == nil {
+			err = rows.Flush()
 		}
-		return wire.n, false
+		if err != nil {
+			if wire.err == nil && ctx.Err() == nil {
+				e.failure = err
+			}
+			return wire.n, false
+		}
+		// Only after a complete body, so that the receiver detects an incomplete one (RFC 9112 section 8). The writer keeps an error.
+		io.WriteString(out, "0\r\n\r\n")
 	}
 	err := out.Flush()
 	return wire.n, err == nil && e.failure == nil
-}
-
-// sendChunks writes the body in chunks. The last, empty chunk is written only after a complete body, so that the receiver
-// detects an incomplete one (RFC 9112 section 8).
-func (e *event) sendChunks(ctx context.Context, out io.Writer) error {
-	rows := bufio.NewWriterSize(httputil.NewChunkedWriter(out), sendBuffer)
-	if err := e.writeChecked(ctx, rows); err != nil {
-		return err
-	}
-	if err := rows.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, "0\r\n\r\n")
-	return err
 }
 
 // writeHead writes the request's head. The writer keeps an error; it shows when the body is written.
@@ -178,19 +166,20 @@ func (e *event) writeHead(w io.Writer, t *target) {
 	io.WriteString(w, "\r\n")
 }
 
-// countingWriter counts the written bytes and keeps the last error.
-type countingWriter struct {
+// counter counts the bytes that are read or written through it, and keeps the last error.
+type counter struct {
+	r   io.Reader
 	w   io.Writer
 	n   int64
 	err error
 }
 
-func (cw *countingWriter) Write(p []byte) (int, error) {
-	n, err := cw.w.Write(p)
-	cw.n += int64(n)
-	if err != nil {
-		cw.err = err
-	}
+func (c *counter) Read(p []byte) (int, error)  { return c.count(c.r.Read(p)) }
+func (c *counter) Write(p []byte) (int, error) { return c.count(c.w.Write(p)) }
+
+func (c *counter) count(n int, err error) (int, error) {
+	c.n += int64(n)
+	c.err = cmp.Or(err, c.err)
 	return n, err
 }
 
@@ -205,7 +194,7 @@ type rawReply struct {
 // data would reset the connection.
 func readReply(conn net.Conn, stopWriting func()) rawReply {
 	defer stopWriting()
-	in := &countingReader{r: io.LimitReader(conn, maxAnswer)}
+	in := &counter{r: io.LimitReader(conn, maxAnswer)}
 	br := bufio.NewReader(in)
 	for range maxInterim {
 		resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodPost})
@@ -221,20 +210,4 @@ func readReply(conn net.Conn, stopWriting func()) rawReply {
 		return rawReply{status: resp.StatusCode}
 	}
 	return rawReply{malformed: true}
-}
-
-// countingReader counts the read bytes and keeps the last error.
-type countingReader struct {
-	r   io.Reader
-	n   int64
-	err error
-}
-
-func (cr *countingReader) Read(p []byte) (int, error) {
-	n, err := cr.r.Read(p)
-	cr.n += int64(n)
-	if err != nil {
-		cr.err = err
-	}
-	return n, err
 }

@@ -83,19 +83,15 @@ func New(cfg Config) (*Sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("callbacks: %w", err)
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.Sending = cmp.Or(max(0, cfg.Sending), defaultSending)
 	cfg.PerHost = cmp.Or(max(0, cfg.PerHost), defaultPerHost)
 	cfg.PerAccount = cmp.Or(max(0, cfg.PerAccount), defaultPerAccount)
-	s := &Sender{
-		cfg: cfg, publicURL: base, linkKey: key, wake: make(chan struct{}, 1),
+	return &Sender{
+		cfg: cfg, metrics: newMetrics(cfg.Metrics), publicURL: base, linkKey: key, wake: make(chan struct{}, 1),
 		slots:  &attemptSlots{total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{}},
 		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs, guard: newGuard(cfg.Allow)},
-	}
-	s.metrics, err = newMetrics(cfg.Metrics)
-	return s, err
+	}, nil
 }
 
 // Schedule is the part of the commit that ends a job which makes its callback due, if it has one. It is idempotent.

@@ -20,7 +20,6 @@ func (s *attemptSlots) full() bool {
 	return len(s.inProgress) >= s.total
 }
 
-// has reports whether an attempt for a job is in progress.
 func (s *attemptSlots) has(job string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +40,6 @@ func (s *attemptSlots) reserve(job string, keys slotKeys) bool {
 	return true
 }
 
-// release ends an attempt.
 func (s *attemptSlots) release(job string, keys slotKeys) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

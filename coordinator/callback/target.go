@@ -88,8 +88,24 @@ func (d *dialer) parseTarget(raw string) (*target, error) {
 		return nil, refuseURL("port %d is for mail; use one that speaks HTTP", n)
 	}
 	t.port = uint16(n)
-	if err := t.setHost(u.Hostname()); err != nil {
-		return nil, err
+	host := u.Hostname()
+	if addr, noAddress := netip.ParseAddr(host); noAddress == nil {
+		if addr.Zone() != "" {
+			return nil, refuseURL("an address with a zone is local to one machine; use a public one")
+		}
+		t.addr = addr.Unmap()
+		t.host = t.addr.String()
+	} else {
+		t.host = strings.ToLower(strings.TrimSuffix(host, "."))
+		if strings.ContainsFunc(t.host, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			t.host, err = idna.Lookup.ToASCII(t.host)
+		}
+		if err != nil || !hostName(t.host) {
+			return nil, refuseURL("%q is not a host name; check its spelling", host)
+		}
+		if endsInNumber(t.host) {
+			return nil, refuseURL("%q is neither a host name nor an IP address in its usual form; use one of them", host)
+		}
 	}
 	// A local name always means this machine (RFC 6761 section 6.3).
 	localName := t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
@@ -98,34 +114,6 @@ func (d *dialer) parseTarget(raw string) (*target, error) {
 		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
 	}
 	return t, nil
-}
-
-// setHost parses the host as an address, or as a name in A-labels.
-func (t *target) setHost(host string) error {
-	if addr, err := netip.ParseAddr(host); err == nil {
-		if addr.Zone() != "" {
-			return refuseURL("an address with a zone is local to one machine; use a public one")
-		}
-		t.addr = addr.Unmap()
-		t.host = t.addr.String()
-		return nil
-	}
-	name := strings.ToLower(strings.TrimSuffix(host, "."))
-	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		ascii, err := idna.Lookup.ToASCII(name)
-		if err != nil {
-			return refuseURL("%q is not a host name; check its spelling", host)
-		}
-		name = ascii
-	}
-	if !hostName(name) {
-		return refuseURL("%q is not a host name; check its spelling", host)
-	}
-	if endsInNumber(name) {
-		return refuseURL("%q is neither a host name nor an IP address in its usual form; use one of them", host)
-	}
-	t.host = name
-	return nil
 }
 
 // hostName reports whether s is made of labels that a DNS name can have (RFC 1035 section 2.3.4). Underscores are allowed:

@@ -105,14 +105,10 @@ func (p *Builder) SplitRows(most int) [][]uint32 {
 		press.Yield(i)
 		p.Rows[i], p.Rows[j] = p.Rows[j], p.Rows[i]
 	})
-	if most >= wire.MaxRows {
-		p.Rows = p.byRoute()
+	if most < wire.MaxRows {
+		return slices.Collect(slices.Chunk(p.Rows, most))
 	}
-	return slices.Collect(slices.Chunk(p.Rows, most))
-}
-
-// byRoute groups the rows by route, in random order of routes.
-func (p *Builder) byRoute() []uint32 {
+	// Grouped by route, in random order of routes.
 	next := make([]int, len(p.routes)) // first the rows of each route, then the position of its next row
 	for _, at := range p.Rows {
 		next[p.routeOf(at)]++
@@ -128,7 +124,8 @@ func (p *Builder) byRoute() []uint32 {
 		sorted[next[v]] = at
 		next[v]++
 	}
-	return sorted
+	p.Rows = sorted
+	return slices.Collect(slices.Chunk(p.Rows, most))
 }
 
 // routeOf returns the route number of the row at a position.
@@ -155,10 +152,19 @@ func (p *Builder) AppendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte 
 	routes := uint16(0)
 	for i, at := range rows {
 		press.Yield(i)
-		if v := p.routeOf(at); p.chunkRoutes[v] == 0 {
-			routes++
-			p.chunkRoutes[v] = routes
-			dst = appendRoute(dst, p.routes[v])
+		number := &p.chunkRoutes[p.routeOf(at)]
+		if *number != 0 {
+			continue
+		}
+		routes++
+		*number = routes
+		v := p.routes[p.routeOf(at)]
+		dst = append(dst, byte(v.Fact), byte(len(v.Hosts)))
+		mx := v.Mx[:min(len(v.Mx), maxMXBytes)]
+		dst = append(le.AppendUint16(dst, uint16(len(mx))), mx...)
+		for _, h := range v.Hosts {
+			h = h[:min(len(h), 255)]
+			dst = append(append(dst, byte(len(h))), h...)
 		}
 	}
 	for i, at := range rows {

@@ -38,17 +38,6 @@ const (
 // ErrDamaged means a damaged chunk. The file is only scratch: the next try of the step makes all chunks again.
 var ErrDamaged = errors.New("the scratch file of chunks is damaged")
 
-func appendRoute(dst []byte, v *Route) []byte {
-	dst = append(dst, byte(v.Fact), byte(len(v.Hosts)))
-	mx := v.Mx[:min(len(v.Mx), maxMXBytes)]
-	dst = append(binary.LittleEndian.AppendUint16(dst, uint16(len(mx))), mx...)
-	for _, h := range v.Hosts {
-		dst = append(dst, byte(min(len(h), 255)))
-		dst = append(dst, h[:min(len(h), 255)]...)
-	}
-	return dst
-}
-
 // Rows is a chunk read from the file. It stays in memory until its last row has an answer.
 type Rows struct {
 	Batch       []wire.Row // in the order in which they are sent

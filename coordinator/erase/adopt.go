@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/coordinator/jobfiles"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -33,11 +34,8 @@ type pendingErasure struct {
 func Adopt(s *store.Store, disk vfs.FS, dir string, now time.Time) error {
 	path := disk.PathJoin(dir, pendingErasuresFile)
 	f, err := disk.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return jobfiles.Ignore(err, fs.ErrNotExist)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxPendingErasures*1024))
 	if err = cmp.Or(err, f.Close()); err != nil {

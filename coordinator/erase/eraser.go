@@ -1,6 +1,7 @@
 package erase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -46,9 +48,7 @@ const (
 
 // New makes an Eraser. It starts nothing.
 func New(cfg Config) *Eraser {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Eraser{cfg, make(chan struct{}, 1)}
 }
 
@@ -88,7 +88,6 @@ type attempt struct {
 	unreachable map[string]bool // nodes that it waits for and that were absent since
 }
 
-// tryPending tries the open erasures that are due.
 func (r *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) error {
 	ids, err := r.cfg.Store.OpenErasures()
 	if err != nil {
@@ -136,10 +135,8 @@ func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 // tryErasure runs all steps of an open erasure. A failed step is recorded in the erasure, and the next step runs anyway. An
 // error means that the state store failed or ctx has ended.
 func (r *Eraser) tryErasure(ctx context.Context, id string) error {
-	select {
-	case r.slot <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pipeline.Acquire(ctx, r.slot); err != nil {
+		return err
 	}
 	defer func() { <-r.slot }()
 	e, err := r.cfg.Store.Erasure(id)
@@ -207,13 +204,12 @@ func (r *Eraser) eraseCaches(ctx context.Context, e *store.Erasure) error {
 		return errNoCaches
 	}
 	at := func(node string) *store.ErasedCache {
-		for i := range e.Caches {
-			if e.Caches[i].Node == node {
-				return &e.Caches[i]
-			}
+		i := slices.IndexFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node })
+		if i < 0 {
+			i = len(e.Caches)
+			e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Requested.Add(cacheLife)})
 		}
-		e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Requested.Add(cacheLife)})
-		return &e.Caches[len(e.Caches)-1]
+		return &e.Caches[i]
 	}
 	reached, unreachable, err := r.cfg.Caches.Forget(ctx, e.Address, func(node string) bool {
 		return slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node && !c.Done.IsZero() })

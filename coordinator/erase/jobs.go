@@ -9,7 +9,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -54,10 +56,8 @@ func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found f
 	if err != nil {
 		return nil, fmt.Errorf("address to erase: %w", err)
 	}
-	select {
-	case js.Slot <- struct{}{}:
-	case <-ctx.Done():
-		return jobs, ctx.Err()
+	if err := pipeline.Acquire(ctx, js.Slot); err != nil {
+		return jobs, err
 	}
 	defer func() { <-js.Slot }()
 	if len(jobs) == 0 {
@@ -89,7 +89,7 @@ func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found f
 func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
 	j, err := js.Store.Job(id)
 	if err != nil {
-		return ignoreNotFound(err)
+		return jobfiles.Ignore(err, store.ErrNotFound) // it was deleted meanwhile
 	}
 	e := &erasure{Jobs: js, folded: a.Folded(), suggestions: map[string]bool{}}
 	if j.State != store.JobFailed {
@@ -100,7 +100,7 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 			}
 		}
 		if err != nil || !e.inUpload && !e.inNames && !e.leftFiles {
-			return ignoreNotFound(err)
+			return jobfiles.Ignore(err, store.ErrNotFound)
 		}
 	}
 	unlock, err := js.Interrupt(ctx, id)
@@ -111,11 +111,18 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 	j, err = js.Store.Job(id)
 	switch {
 	case err != nil:
-		return ignoreNotFound(err)
+		return jobfiles.Ignore(err, store.ErrNotFound)
 	case j.State == store.JobExpired:
 		return nil
-	case j.State == store.JobFailed:
-		return js.deleteFailedFiles(id)
+	case j.State == store.JobFailed: // its files have no use, and may be damaged
+		left, err := js.Files.FS.List(js.Files.Path(id))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		for _, name := range left {
+			err = errors.Join(err, js.Files.Remove(id, name))
+		}
+		return errors.Join(err, wholefile.SyncDir(js.Files.FS, js.Files.Path(id)))
 	}
 	if e.inUpload || e.inNames { // not only files left by another erasure
 		if err := found(id, e.rows); err != nil {
@@ -123,24 +130,4 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 		}
 	}
 	return e.rewrite(ctx, j)
-}
-
-// ignoreNotFound ignores that a job was deleted meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// deleteFailedFiles deletes the files of a failed job: they have no use, and may be damaged.
-func (js *Jobs) deleteFailedFiles(id string) error {
-	left, err := js.Files.FS.List(js.Files.Path(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, name := range left {
-		err = errors.Join(err, js.Files.Remove(id, name))
-	}
-	return errors.Join(err, wholefile.SyncDir(js.Files.FS, js.Files.Path(id)))
 }

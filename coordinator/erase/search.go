@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"probity/coordinator/csvfile"
@@ -43,7 +42,6 @@ type blockMentions struct {
 	suggestions []string
 }
 
-// searchedFrame is a frame of the upload that is being searched.
 type searchedFrame struct {
 	index    int
 	fr       jobfiles.FrameReader
@@ -65,15 +63,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	}
 	e.inFrame, e.row = make([]bool, len(u.Frames)), -1
 	e.inUpload = len(e.findMentions(nil, u.Preamble, 0, len(u.Preamble))) > 0
-	next := 0
-	fill := func(f *searchedFrame) error {
-		if next == len(u.Frames) {
-			return io.EOF
-		}
-		f.index = next
-		next++
-		return ctx.Err()
-	}
+	fill := pipeline.Indexes(ctx, len(u.Frames), func(f *searchedFrame, i int) { f.index = i })
 	work := func(f *searchedFrame) error { return e.searchFrame(u, f.index, &f.fr, &f.mentions) }
 	take := func(f *searchedFrame) error {
 		if len(f.mentions.ranges) == 0 {
@@ -98,7 +88,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if e.leftFiles, err = e.Files.HasOrphans(j); err != nil {
 		return err
 	}
-	return e.readAnswers(j, func(g *jobfiles.Group) error {
+	return e.Files.ReadAnswers(j, func(g *jobfiles.Group) error {
 		return g.EachName(func(name string) { e.inNames = e.inNames || e.mustErase(name) })
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/wholefile"
 	"probity/store"
@@ -97,9 +96,8 @@ func (e *erasure) copyAnswers(j *store.Job) (made *store.AnswersFile, err error)
 	return &w.File, errors.Join(err, w.Abort())
 }
 
-// copyTo copies the answers of a job without the erased names.
 func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
-	return e.readAnswers(j, func(g *jobfiles.Group) error {
+	return e.Files.ReadAnswers(j, func(g *jobfiles.Group) error {
 		return w.AddGroup(g, func(name string) string {
 			if e.mustErase(name) {
 				return ""
@@ -107,16 +105,6 @@ func (e *erasure) copyTo(w *jobfiles.RowsWriter, j *store.Job) error {
 			return name
 		})
 	})
-}
-
-// readAnswers calls visit with each group of a job's answers.
-func (e *erasure) readAnswers(j *store.Job, visit func(*jobfiles.Group) error) error {
-	f, err := e.Files.OpenAnswers(j)
-	if err != nil || f == nil {
-		return err
-	}
-	_, err = results.ReadAnswers(j, f, visit)
-	return errors.Join(err, f.Close())
 }
 
 // writeUpload writes the upload without the address. Frames that do not contain it are copied as they are.

@@ -27,17 +27,14 @@ const (
 type duplicateCounter struct {
 	seed  uint64
 	spill *spill
-	files *jobdir.Dirs
-	job   string
 
 	rows, blank, unique, duplicates int64
 	domains                         map[string]int // addresses by domain, duplicates included; see consumerDomains
 }
 
 func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error) {
-	files := r.cfg.Files
-	s, err := createSpill(files.FS, files.Path(job, jobdir.FileSpill), countPartitions)
-	return &duplicateCounter{seed: seed, spill: s, files: files, job: job, domains: consumerDomains(r.cfg.Table())}, err
+	s, err := createSpill(r.cfg.Files.FS, r.cfg.Files.Path(job, jobdir.FileSpill), countPartitions)
+	return &duplicateCounter{seed: seed, spill: s, domains: consumerDomains(r.cfg.Table())}, err
 }
 
 // appendHashes appends a record for each row of a block that has an address, and the domain of each address that parses. It is
@@ -80,24 +77,9 @@ func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
 	return nil
 }
 
-// addFrames adds the frames of an upload.
-func (c *duplicateCounter) addFrames(u *jobfiles.Upload, d *csvfile.Dialect) error {
-	var fr jobfiles.FrameReader
-	for i := range u.Frames {
-		if err := fr.Read(u, d, i); err != nil {
-			return err
-		}
-		hashes, domains := c.appendHashes(nil, nil, &fr.Block)
-		if err := c.add(hashes, domains, len(fr.Block.Rows)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // finish counts partition by partition and adds the duplicates to the upload.
 func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
-	dups, err := createSpill(c.files.FS, c.files.Path(c.job, jobdir.FileSpill+".duplicates"), dupWindows)
+	dups, err := createSpill(c.spill.fs, c.spill.path+".duplicates", dupWindows)
 	if err != nil {
 		return err
 	}
@@ -133,17 +115,13 @@ func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
 	if c.duplicates == 0 {
 		return nil
 	}
-	return c.addDuplicates(dups, w)
-}
-
-// addDuplicates adds the duplicates in row order, window by window.
-func (c *duplicateCounter) addDuplicates(dups *spill, w *jobfiles.UploadWriter) error {
+	// They are added in row order, window by window.
 	firstOf := make([]uint32, min(dupWindow, c.rows)) // first row plus one
 	for from := int64(0); from < c.rows; from += dupWindow {
 		clear(firstOf)
 		err := dups.forEach(int(from>>dupWindowBits), func(run []byte) error {
 			for ; len(run) > 0; run = run[dupRecord:] {
-				firstOf[binary.BigEndian.Uint32(run)-uint32(from)] = binary.BigEndian.Uint32(run[4:]) + 1
+				firstOf[be.Uint32(run)-uint32(from)] = be.Uint32(run[4:]) + 1
 			}
 			return nil
 		})
@@ -162,7 +140,6 @@ func (c *duplicateCounter) addDuplicates(dups *spill, w *jobfiles.UploadWriter) 
 	return nil
 }
 
-// remove ends the count and removes its file.
 func (c *duplicateCounter) remove() error {
 	if c.spill == nil {
 		return nil

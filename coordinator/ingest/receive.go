@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -82,10 +83,8 @@ func (r *Receiver) Receiving(id string) bool {
 // *csvfile.Error. A returned job survives a crash. After an error no files are left, except if it is unknown whether the
 // commit succeeded: the next start decides that.
 func (r *Receiver) Accept(ctx context.Context, u Upload) (*store.Job, error) {
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := pipeline.Acquire(ctx, r.slots); err != nil {
+		return nil, err
 	}
 	defer func() { <-r.slots }()
 	var id [16]byte
@@ -134,20 +133,12 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := count.remove(); err == nil {
-			err = closing
-		}
-	}()
+	defer func() { err = cmp.Or(err, count.remove()) }()
 	p, err := files.Create(j.ID, jobdir.KindUpload)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := p.Abort(); err == nil {
-			err = closing
-		}
-	}()
+	defer func() { err = cmp.Or(err, p.Abort()) }()
 	w := jobfiles.NewUploadWriter(p)
 	if err := r.writeFrames(rows, w, count); err != nil {
 		return err
@@ -160,8 +151,16 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 		if count, err = r.newCounter(j.ID, count.seed); err != nil {
 			return err
 		}
-		if err := count.addFrames(w.Written(p, files.Decoder), &d); err != nil {
-			return err
+		var fr jobfiles.FrameReader
+		u := w.Written(p, files.Decoder)
+		for i := range u.Frames {
+			if err := fr.Read(u, &d, i); err != nil {
+				return err
+			}
+			hashes, domains := count.appendHashes(nil, nil, &fr.Block)
+			if err := count.add(hashes, domains, len(fr.Block.Rows)); err != nil {
+				return err
+			}
 		}
 	}
 	if err := count.finish(w); err != nil {

@@ -39,7 +39,6 @@ func createSpill(fs vfs.FS, path string, partitions int) (*spill, error) {
 	return &spill{f: f, fs: fs, path: path, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
 }
 
-// add appends a record to a partition.
 func (s *spill) add(p int, rec []byte) error {
 	b := s.bufs[p]
 	switch {
@@ -74,5 +73,4 @@ func (s *spill) forEach(p int, visit func([]byte) error) error {
 	return visit(s.bufs[p])
 }
 
-// remove ends the spill and removes its file.
 func (s *spill) remove() error { return errors.Join(s.f.Close(), s.fs.Remove(s.path)) }

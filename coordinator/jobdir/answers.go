@@ -16,7 +16,7 @@ import (
 
 // OpenAnswers opens the answers of a job: the answers file of a finished job, else its log. It returns nil if the job has
 // no answers yet.
-func (d *Dirs) OpenAnswers(j *store.Job) (results.AnswersFile, error) {
+func (d *Dirs) OpenAnswers(j *store.Job) (vfs.File, error) {
 	if j.Answers != nil {
 		f, err := d.Open(j.ID, j.Answers.Name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -28,20 +28,26 @@ func (d *Dirs) OpenAnswers(j *store.Job) (results.AnswersFile, error) {
 		return nil, err
 	}
 	f, err := d.FS.Open(d.Path(j.ID, FileRows))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if err != nil {
+		return nil, jobfiles.Ignore(err, fs.ErrNotExist)
 	}
-	return f, err
+	return f, nil
+}
+
+// ReadAnswers calls visit with each whole group of a job's answers.
+func (d *Dirs) ReadAnswers(j *store.Job, visit func(*jobfiles.Group) error) error {
+	f, err := d.OpenAnswers(j)
+	if err != nil || f == nil {
+		return err
+	}
+	_, err = results.ReadAnswers(j, f, visit)
+	return errors.Join(err, f.Close())
 }
 
 // AnsweredRows reads which rows of a job are answered, and counts them by reason.
 func (d *Dirs) AnsweredRows(j *store.Job) (answered jobfiles.RowSet, reasons [engine.Reasons]int64, err error) {
 	answered = jobfiles.NewRowSet(j.Rows)
-	f, err := d.OpenAnswers(j)
-	if err != nil || f == nil {
-		return answered, reasons, err
-	}
-	_, err = results.ReadAnswers(j, f, func(g *jobfiles.Group) error {
+	err = d.ReadAnswers(j, func(g *jobfiles.Group) error {
 		for row, rec := range g.Answers() {
 			if rec.Kind() == jobfiles.Final && answered.Add(row) {
 				reasons[rec.Reason()]++
@@ -49,7 +55,7 @@ func (d *Dirs) AnsweredRows(j *store.Job) (answered jobfiles.RowSet, reasons [en
 		}
 		return nil
 	})
-	return answered, reasons, errors.Join(err, f.Close())
+	return answered, reasons, err
 }
 
 // CreateAnswers begins an answers file for a job.
@@ -58,7 +64,7 @@ func (d *Dirs) CreateAnswers(job string) (*results.AnswersWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return results.NewAnswersWriter(p), nil
+	return &results.AnswersWriter{Pending: p, Rows: jobfiles.NewRowsWriter(p), File: store.AnswersFile{Name: p.Name()}}, nil
 }
 
 // ReplaceLog replaces a job's log of rows atomically and durably.

@@ -84,16 +84,3 @@ func (d *Dirs) release(id string, t *jobLock) {
 		delete(d.locks, id)
 	}
 }
-
-// tryLock locks a job if it is not locked.
-func (d *Dirs) tryLock(id string) (unlock func(), free bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.locks[id] != nil {
-		return nil, false
-	}
-	t := &jobLock{slot: make(chan struct{}, 1), users: 1}
-	t.slot <- struct{}{}
-	d.locks[id] = t
-	return func() { <-t.slot; d.release(id, t) }, true
-}

@@ -33,11 +33,8 @@ func (d *Dirs) MigrateLog(id string) error {
 	d.migrating.Lock()
 	defer d.migrating.Unlock()
 	old, err := d.FS.Open(d.Path(id, oldFileLog))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return jobfiles.Ignore(err, fs.ErrNotExist)
 	}
 	err = d.ReplaceLog(id, func(w *jobfiles.RowsWriter) error { return d.copyOldLog(w, old, id) })
 	if err = errors.Join(err, old.Close()); err != nil {
@@ -49,7 +46,6 @@ func (d *Dirs) MigrateLog(id string) error {
 	return wholefile.SyncDir(d.FS, d.Path(id))
 }
 
-// copyOldLog copies the entries of the whole groups of an old log.
 func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err error) {
 	f, err := d.FS.OpenReadWrite(d.Path(id, oldFileNames), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -60,7 +56,7 @@ func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err 
 	le := binary.LittleEndian
 	buf := make([]byte, oldGroupHeader+oldGroupEntries*oldEntryBytes)
 	if n, err := old.ReadAt(buf[:len(oldLogMagic)], 0); n < len(oldLogMagic) {
-		return ignoreEOF(err) // an empty log
+		return jobfiles.Ignore(err, io.EOF) // an empty log
 	} else if string(buf[:n]) != oldLogMagic {
 		return fmt.Errorf("it does not begin as a log does: %w", jobfiles.ErrDamaged)
 	}
@@ -68,7 +64,7 @@ func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err 
 	for at := int64(len(oldLogMagic)); ; {
 		head := buf[:oldGroupHeader]
 		if n, err := old.ReadAt(head, at); n < len(head) {
-			return ignoreEOF(err)
+			return jobfiles.Ignore(err, io.EOF)
 		}
 		n := le.Uint32(head)
 		if n == 0 || n > oldGroupEntries {
@@ -76,7 +72,7 @@ func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err 
 		}
 		entries := buf[oldGroupHeader:][:int(n)*oldEntryBytes]
 		if got, err := old.ReadAt(entries, at+oldGroupHeader); got < len(entries) {
-			return ignoreEOF(err)
+			return jobfiles.Ignore(err, io.EOF)
 		}
 		sum := xxh3.HashSeed(entries, chain+uint64(n))
 		if sum != le.Uint64(head[4:]) {
@@ -98,14 +94,6 @@ func (d *Dirs) copyOldLog(w *jobfiles.RowsWriter, old vfs.File, id string) (err 
 	}
 }
 
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// oldNames reads the names of old records.
 type oldNames struct {
 	f    io.ReaderAt
 	seen map[uint32]string
@@ -122,11 +110,11 @@ func (on *oldNames) readName(ref uint32) (string, error) {
 	got, err := on.f.ReadAt(head[:], at)
 	n, used := binary.Uvarint(head[:got])
 	if used <= 0 || n > oldNameMaxBytes {
-		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: nothing at %d: %w", at, jobfiles.ErrDamaged))
+		return "", errors.Join(jobfiles.Ignore(err, io.EOF), fmt.Errorf("names: nothing at %d: %w", at, jobfiles.ErrDamaged))
 	}
 	text := make([]byte, n)
 	if got, err := on.f.ReadAt(text, at+int64(used)); got < len(text) {
-		return "", errors.Join(ignoreEOF(err), fmt.Errorf("names: it ends early at %d: %w", at, jobfiles.ErrDamaged))
+		return "", errors.Join(jobfiles.Ignore(err, io.EOF), fmt.Errorf("names: it ends early at %d: %w", at, jobfiles.ErrDamaged))
 	}
 	if len(on.seen) >= oldNamesKept {
 		clear(on.seen)

@@ -75,14 +75,11 @@ func (d *Dirs) removeOldUpload(id string) error {
 // that were made from the old ones are deleted, to be made again.
 func (d *Dirs) FinishOldErasure(id string) error {
 	if _, err := d.FS.Stat(d.Path(id, oldFileErasing)); err != nil {
-		return ignoreNotExist(err)
+		return jobfiles.Ignore(err, fs.ErrNotExist)
 	}
 	for _, name := range [...]string{oldFileSpool, oldFileIndex, oldFileNames} {
 		path := d.Path(id, name)
-		if _, err := d.FS.Stat(path + wholefile.New); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err := d.FS.Rename(path+wholefile.New, path); err != nil {
+		if err := jobfiles.Ignore(d.FS.Rename(path+wholefile.New, path), fs.ErrNotExist); err != nil {
 			return err
 		}
 	}
@@ -90,13 +87,6 @@ func (d *Dirs) FinishOldErasure(id string) error {
 		return err
 	}
 	return wholefile.SyncDir(d.FS, d.Path(id))
-}
-
-func ignoreNotExist(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // rewriteOldUpload writes an upload from the old files. Each frame is decompressed to verify its zstd checksum.

@@ -42,18 +42,12 @@ func (d *Dirs) RemoveOrphans(id string) error {
 	d.migrating.Lock() // a migration writes objects without the job's lock
 	defer d.migrating.Unlock()
 	names, err := d.List(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return jobfiles.Ignore(err, fs.ErrNotExist)
 	}
 	j, err := d.store.Job(id)
-	if errors.Is(err, store.ErrNotFound) { // it was deleted meanwhile
-		return nil
-	}
 	if err != nil {
-		return err
+		return jobfiles.Ignore(err, store.ErrNotFound) // it was deleted meanwhile
 	}
 	if j.Upload != "" {
 		if err := d.removeOldUpload(id); err != nil {
@@ -78,11 +72,16 @@ func (d *Dirs) RemoveOrphans(id string) error {
 
 // RemoveOrphansIfIdle removes the orphans of a job whose lock is free. Else its runner or an erasure removes them.
 func (d *Dirs) RemoveOrphansIfIdle(id string) error {
-	unlock, free := d.tryLock(id)
-	if !free {
+	d.mu.Lock()
+	if d.locks[id] != nil {
+		d.mu.Unlock()
 		return nil
 	}
-	defer unlock()
+	t := &jobLock{slot: make(chan struct{}, 1), users: 1}
+	t.slot <- struct{}{}
+	d.locks[id] = t
+	d.mu.Unlock()
+	defer func() { <-t.slot; d.release(id, t) }()
 	return d.RemoveOrphans(id)
 }
 
@@ -92,7 +91,7 @@ func (d *Dirs) HasOrphans(j *store.Job) (bool, error) {
 	names, err := d.List(j.ID)
 	return slices.ContainsFunc(names, func(name string) bool {
 		return !isReferenced(j, name) && (j.State.Finished() || strings.HasPrefix(name, KindUpload))
-	}), ignoreNotExist(err)
+	}), jobfiles.Ignore(err, fs.ErrNotExist)
 }
 
 // isReferenced reports whether the job's record names an object.

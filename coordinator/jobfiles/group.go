@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -50,6 +51,14 @@ var (
 	ErrVersion = errors.New("made by another version of Probity")
 )
 
+// Ignore returns err, or nil if it is one of those that are expected.
+func Ignore(err error, expected ...error) error {
+	if slices.ContainsFunc(expected, func(one error) bool { return errors.Is(err, one) }) {
+		return nil
+	}
+	return err
+}
+
 // Row is an entry of the log for a row: its answer, its deferral, or both.
 type Row struct {
 	Number     uint32
@@ -90,7 +99,6 @@ func (g *group) full() bool {
 	return len(g.answers) >= groupEntries*entryBytes || len(g.deferred) >= groupEntries*deferredBytes || len(g.names) >= groupNames
 }
 
-// size is the number of bytes that the group holds.
 func (g *group) size() int { return len(g.names) + len(g.answers) + len(g.deferred) }
 
 // name returns the reference to a name, and adds the name if it is new.
@@ -111,7 +119,6 @@ func (g *group) name(s string) uint32 {
 	return at
 }
 
-// add adds a row.
 func (g *group) add(r *Row) {
 	if r.Kind != None {
 		rec := NewRecord(r.Kind, r.Verdict)

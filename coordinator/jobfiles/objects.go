@@ -36,18 +36,9 @@ func (o *Folder) Create(job, kind string) (*Pending, error) {
 	return p, err
 }
 
-// Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist.
-func (o *Folder) Open(job, name string) (*Object, error) {
-	f, err := o.FS.Open(o.Path(job, name))
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &Object{f, info.Size()}, nil
-}
+// Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist. It can be read until it is closed, even if it is deleted
+// meanwhile.
+func (o *Folder) Open(job, name string) (vfs.File, error) { return o.FS.Open(o.Path(job, name)) }
 
 // Remove removes files of a job up to the first that cannot be removed. A missing file is no error. The folder is not synced.
 func (o *Folder) Remove(job string, files ...string) error {
@@ -77,18 +68,13 @@ func (o *Folder) Delete(job string, names ...string) (err error) {
 func (o *Folder) List(job string) (names []string, err error) {
 	found, err := o.FS.List(o.Path(job))
 	for _, name := range found {
-		if name = strings.TrimSuffix(name, wholefile.New); isObject(name) {
+		name = strings.TrimSuffix(name, wholefile.New)
+		_, id, found := strings.Cut(name, "-")
+		if b, err := hex.DecodeString(id); found && err == nil && len(b) == 8 { // as Create names them
 			names = append(names, name)
 		}
 	}
 	return names, err
-}
-
-// isObject reports whether a name has the form that Create gives.
-func isObject(name string) bool {
-	_, id, found := strings.Cut(name, "-")
-	b, err := hex.DecodeString(id)
-	return found && err == nil && len(b) == 8
 }
 
 // Pending is an object that one goroutine is writing. Call Abort in the end, also after Commit.
@@ -145,12 +131,3 @@ func (p *Pending) Abort() (err error) {
 	}
 	return errors.Join(err, p.folder.Remove(p.job, p.name), p.folder.Remove(p.job, p.name+wholefile.New))
 }
-
-// Object is an open object. It can be read until it is closed, even if it is deleted meanwhile.
-type Object struct {
-	vfs.File
-	size int64
-}
-
-// Size is the length of the object.
-func (o *Object) Size() int64 { return o.size }

@@ -50,8 +50,6 @@ func NewRecord(k Kind, v *engine.Verdict) (r Record) {
 
 func (r *Record) Kind() Kind { return Kind(r[kindByte]) }
 
-func (r *Record) SetKind(k Kind) { r[kindByte] = byte(k) }
-
 // Reason is the reason of the verdict, the second byte of its core.
 func (r *Record) Reason() engine.Reason { return engine.Reason(r[1]) }
 

@@ -2,7 +2,6 @@ package jobfiles
 
 import "io"
 
-// groupWriter writes groups one after another.
 type groupWriter struct {
 	w   io.Writer
 	end LogEnd // after the last group

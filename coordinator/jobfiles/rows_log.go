@@ -76,17 +76,15 @@ func (l *RowsLog) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running = true
-	go l.run()
-}
-
-func (l *RowsLog) run() {
-	defer close(l.done)
-	for more := true; more; {
-		var batch []*group
-		if batch, more = l.nextBatch(); len(batch) > 0 && !l.write(batch) {
-			return // after a failed sync the file's state is unknown
+	go func() {
+		defer close(l.done)
+		for more := true; more; {
+			var batch []*group
+			if batch, more = l.nextBatch(); len(batch) > 0 && !l.write(batch) {
+				return // after a failed sync the file's state is unknown
+			}
 		}
-	}
+	}()
 }
 
 // nextBatch waits until a sync is due, and takes the pending groups.

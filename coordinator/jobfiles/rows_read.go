@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 )
 
 // LogEnd is where a rows log ends, and the damage before that.
@@ -147,10 +148,7 @@ func ReadName(f io.ReaderAt, ref uint32) (string, error) {
 	got, err := f.ReadAt(short[:], at)
 	n, used := binary.Uvarint(short[:got])
 	if used <= 0 || n > maxNameBytes {
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return "", errors.Join(err, fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged))
+		return "", errors.Join(Ignore(err, io.EOF), fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged))
 	}
 	if used+int(n) <= got {
 		return string(short[used : used+int(n)]), nil
@@ -162,4 +160,19 @@ func ReadName(f io.ReaderAt, ref uint32) (string, error) {
 		err = fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged)
 	}
 	return string(b), err
+}
+
+// RowSet is a set of rows for concurrent use.
+type RowSet []atomic.Uint64
+
+// NewRowSet makes an empty set of rows below n.
+func NewRowSet(n int64) RowSet { return make(RowSet, (n+63)/64) }
+
+// Has reports whether the set has i.
+func (s RowSet) Has(i uint32) bool { return s[i/64].Load()&(1<<(i%64)) != 0 }
+
+// Add adds i and reports whether it was new.
+func (s RowSet) Add(i uint32) bool {
+	bit := uint64(1) << (i % 64)
+	return s[i/64].Or(bit)&bit == 0
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
 )
 
@@ -75,7 +76,7 @@ func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
 }
 
 // Written gives access to the frames written so far, which from reads. It need not be closed.
-func (w *UploadWriter) Written(from io.ReaderAt, unpack Unpacker) *Upload {
+func (w *UploadWriter) Written(from io.ReaderAt, unpack *zstd.Decoder) *Upload {
 	return &Upload{Frames: w.frames, rows: w.rows, from: from, unpack: unpack}
 }
 
@@ -95,7 +96,6 @@ func (w *UploadWriter) AddDuplicate(row, first uint32) error {
 	return nil
 }
 
-// flushDuplicates writes the duplicates of the next frame.
 func (w *UploadWriter) flushDuplicates() error {
 	f := &w.frames[w.next]
 	w.next++
@@ -133,7 +133,6 @@ func (w *UploadWriter) Finish(preamble []byte) error {
 	return err
 }
 
-// appendFooter appends the footer to an index.
 func appendFooter(index []byte) []byte {
 	b := binary.LittleEndian.AppendUint64(index, uint64(len(index)))
 	return append(binary.LittleEndian.AppendUint64(b, xxh3.Hash(b)), uploadMagic...)

@@ -7,13 +7,11 @@ import (
 	"io"
 	"slices"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
-)
 
-// Unpacker decompresses frames; a zstd.Decoder is one.
-type Unpacker interface {
-	DecodeAll(packed, dst []byte) ([]byte, error)
-}
+	"probity/coordinator/csvfile"
+)
 
 // Upload is an open upload. Any goroutine may read it.
 type Upload struct {
@@ -23,21 +21,21 @@ type Upload struct {
 	rows, duplicates int64
 	from             io.ReaderAt
 	closer           io.Closer
-	unpack           Unpacker
+	unpack           *zstd.Decoder
 }
 
 // OpenUpload opens an upload of a job and reads its index. An invalid one is ErrDamaged or ErrVersion.
-func OpenUpload(from *Folder, job, name string, unpack Unpacker) (*Upload, error) {
+func OpenUpload(from *Folder, job, name string, unpack *zstd.Decoder) (*Upload, error) {
 	object, err := from.Open(job, name)
 	if err != nil {
 		return nil, err
 	}
 	u := &Upload{from: object, closer: object, unpack: unpack}
-	index, err := u.readIndex(object.Size())
-	if err == nil {
-		err = u.parseIndex(index, object.Size()-int64(len(index)+uploadFooterBytes))
-	}
+	info, err := object.Stat()
 	if err != nil {
+		return nil, errors.Join(err, object.Close())
+	}
+	if err := u.readIndex(info.Size()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), object.Close())
 	}
 	return u, nil
@@ -50,49 +48,30 @@ func (u *Upload) Close() error { return u.closer.Close() }
 func (u *Upload) Rows() int64       { return u.rows }
 func (u *Upload) Duplicates() int64 { return u.duplicates }
 
-// readIndex reads the index of an upload of size bytes and verifies its checksum.
-func (u *Upload) readIndex(size int64) ([]byte, error) {
+func (u *Upload) readIndex(size int64) error {
 	le := binary.LittleEndian
 	footer := make([]byte, uploadFooterBytes)
 	at := size - int64(len(footer))
 	if at < 0 {
-		return nil, fmt.Errorf("%d bytes are no upload: %w", size, ErrDamaged)
+		return fmt.Errorf("%d bytes are no upload: %w", size, ErrDamaged)
 	}
 	if err := ReadFull(u.from, footer, at); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkMagic("the upload", footer[len(footer)-len(uploadMagic):], uploadMagic); err != nil {
-		return nil, err
+		return err
 	}
-	n := le.Uint64(footer)
-	if n > maxUploadIndexBytes || n > uint64(at) {
-		return nil, fmt.Errorf("an index of %d bytes: %w", n, ErrDamaged)
+	length := le.Uint64(footer)
+	if length > maxUploadIndexBytes || length > uint64(at) {
+		return fmt.Errorf("an index of %d bytes: %w", length, ErrDamaged)
 	}
-	b := make([]byte, n, n+8)
-	if err := ReadFull(u.from, b, at-int64(n)); err != nil {
-		return nil, err
+	b := make([]byte, length, length+8)
+	if err := ReadFull(u.from, b, at-int64(length)); err != nil {
+		return err
 	}
 	if xxh3.Hash(append(b, footer[:8]...)) != le.Uint64(footer[8:]) {
-		return nil, fmt.Errorf("index: %w", ErrDamaged)
+		return fmt.Errorf("index: %w", ErrDamaged)
 	}
-	return b, nil
-}
-
-// checkMagic compares the magic of a file with ours. Its last two bytes are the version and its complement.
-func checkMagic(what string, magic []byte, want string) error {
-	version := len(want) - 2
-	switch v := magic[version]; {
-	case string(magic) == want:
-		return nil
-	case string(magic[:version]) == want[:version] && magic[version+1] == ^v:
-		return fmt.Errorf("%w: %s has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, what, v, want[version])
-	}
-	return fmt.Errorf("%s does not end as one does: %w", what, ErrDamaged)
-}
-
-// parseIndex decodes the index. size is the number of bytes of frames and duplicates.
-func (u *Upload) parseIndex(b []byte, size int64) error {
-	le := binary.LittleEndian
 	if len(b) < 4 || int64(le.Uint32(b)) > int64(len(b)-4) {
 		return fmt.Errorf("preamble: %w", ErrDamaged)
 	}
@@ -121,10 +100,22 @@ func (u *Upload) parseIndex(b []byte, size int64) error {
 		f.duplicatesAt = end
 		end += int64(f.duplicates) * duplicateBytes
 	}
-	if end != size {
+	if size = at - int64(length); end != size {
 		return fmt.Errorf("%d bytes of frames and duplicates, want %d: %w", size, end, ErrDamaged)
 	}
 	return nil
+}
+
+// checkMagic compares the magic of a file with ours. Its last two bytes are the version and its complement.
+func checkMagic(what string, magic []byte, want string) error {
+	version := len(want) - 2
+	switch v := magic[version]; {
+	case string(magic) == want:
+		return nil
+	case string(magic[:version]) == want[:version] && magic[version+1] == ^v:
+		return fmt.Errorf("%w: %s has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, what, v, want[version])
+	}
+	return fmt.Errorf("%s does not end as one does: %w", what, ErrDamaged)
 }
 
 // Packed reads frame i, still compressed, into the memory of dst.
@@ -214,4 +205,35 @@ func ReadFull(f io.ReaderAt, b []byte, at int64) error {
 		err = fmt.Errorf("it ends early: %w", ErrDamaged)
 	}
 	return fmt.Errorf("%d bytes at %d: %w", len(b), at, err)
+}
+
+// FrameReader reads frames of an upload into its own memory. It is not safe for concurrent use.
+type FrameReader struct {
+	Block       csvfile.Block // valid until the next read
+	packed, raw []byte
+}
+
+// Small reports whether the reader's buffers are small enough to keep.
+func (r *FrameReader) Small() bool {
+	return max(cap(r.packed), cap(r.raw), cap(r.Block.Buf)) <= csvfile.MaxPooledBytes
+}
+
+// Read reads frame i as rows in UTF-8.
+func (r *FrameReader) Read(u *Upload, d *csvfile.Dialect, i int) (err error) {
+	f := u.Frames[i]
+	if r.packed, r.raw, err = u.Unpack(i, r.packed, r.raw); err != nil {
+		return err
+	}
+	r.Block.Buf, r.Block.First, r.Block.Line = r.raw, f.First, f.Line
+	if d.Encoding == csvfile.Windows1252 {
+		r.Block.Buf = d.AppendUTF8(nil, r.raw)
+	}
+	r.Block.Rows = slices.Grow(r.Block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows))) // a short list would not reuse a larger slice
+	if err := d.Parse(&r.Block); err != nil {
+		return fmt.Errorf("upload frame %d: %w: %w", i, ErrDamaged, err)
+	}
+	if len(r.Block.Rows) != int(f.Rows) {
+		return fmt.Errorf("upload frame %d has %d rows, want %d: %w", i, len(r.Block.Rows), f.Rows, ErrDamaged)
+	}
+	return nil
 }

@@ -56,7 +56,7 @@ func (s *testUpload) write(o *Folder, pack *zstd.Encoder) (name string, err erro
 }
 
 // readUpload reads all of an upload.
-func readUpload(o *Folder, name string, unpack Unpacker) (s testUpload, err error) {
+func readUpload(o *Folder, name string, unpack *zstd.Decoder) (s testUpload, err error) {
 	u, err := OpenUpload(o, "j", name, unpack)
 	if err != nil {
 		return s, err

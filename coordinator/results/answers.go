@@ -2,22 +2,17 @@ package results
 
 import (
 	"fmt"
-	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/store"
 )
 
-// AnswersFile is an open file of a job's answers.
-type AnswersFile interface {
-	io.ReaderAt
-	io.Closer
-}
-
 // ReadAnswers calls visit with each whole group of a job's answers and returns where they end. If the answers of a finished
 // job differ from its record, the error is jobfiles.ErrDamaged.
-func ReadAnswers(j *store.Job, f AnswersFile, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
+func ReadAnswers(j *store.Job, f vfs.File, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
 	if f == nil {
 		return end, nil
 	}
@@ -51,11 +46,6 @@ type AnswersWriter struct {
 	Rows  *jobfiles.RowsWriter
 	File  store.AnswersFile // what the record of the job says of the file
 	names nameReader
-}
-
-// NewAnswersWriter begins an answers file in a new object.
-func NewAnswersWriter(p *jobfiles.Pending) *AnswersWriter {
-	return &AnswersWriter{Pending: p, Rows: jobfiles.NewRowsWriter(p), File: store.AnswersFile{Name: p.Name()}}
 }
 
 // Finish makes the file durable. The caller must name it in the job's record.

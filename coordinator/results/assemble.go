@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/csvfile"
@@ -31,7 +32,7 @@ type Assembly struct {
 	filter  Filter
 	dialect csvfile.Dialect
 	upload  *jobfiles.Upload
-	log     AnswersFile
+	log     vfs.File
 	inputs  []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
 	groups  []logGroup
 	answers *AnswersWriter // nil: no answers file is written
@@ -49,8 +50,9 @@ type Assembly struct {
 	compressor   compressor
 }
 
-// duplicateRow is a duplicate and its first row.
 type duplicateRow struct{ first, row uint32 }
+
+func (t duplicateRow) compareFirst(row uint32) int { return cmp.Compare(t.first, row) }
 
 // Totals counts rows by status and reason, and charged rows.
 type Totals struct {
@@ -101,7 +103,7 @@ func New(cfg Config) *Renderer {
 
 // Open joins a job's answers with the rows of its upload. It takes over the files, also if it returns an error. answers is nil if
 // the job has none yet.
-func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers AnswersFile, f Filter) (*Assembly, error) {
+func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File, f Filter) (*Assembly, error) {
 	f = f.WithDefaults()
 	a := &Assembly{r: r, job: j, filter: f, upload: upload, log: answers, compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)
@@ -218,8 +220,9 @@ func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 		}
 	}
 	for _, s := range a.groups {
-		if !a.overlaps(s) {
-			continue
+		n, _ := slices.BinarySearchFunc(a.duplicates, s.first, duplicateRow.compareFirst)
+		if (int(s.first) >= int(from)+rows || s.last < from) && (n == len(a.duplicates) || a.duplicates[n].first > s.last) {
+			continue // no row of the window, and no first row of its duplicates
 		}
 		if err := jobfiles.ReadGroup(a.log, s.at, a.applyGroup); err != nil {
 			return err
@@ -264,15 +267,6 @@ func (a *Assembly) addAnswers() (err error) {
 	return nil
 }
 
-// overlaps reports whether a group may have rows of the window, or first rows of its duplicates.
-func (a *Assembly) overlaps(s logGroup) bool {
-	if int(s.first) < int(a.windowStart)+len(a.records) && s.last >= a.windowStart {
-		return true
-	}
-	n, _ := slices.BinarySearchFunc(a.duplicates, s.first, func(t duplicateRow, row uint32) int { return cmp.Compare(t.first, row) })
-	return n < len(a.duplicates) && a.duplicates[n].first <= s.last
-}
-
 // applyGroup stores the records of a group that belong to the window.
 func (a *Assembly) applyGroup(g *jobfiles.Group) error {
 	for row, rec := range g.Answers() {
@@ -283,7 +277,7 @@ func (a *Assembly) applyGroup(g *jobfiles.Group) error {
 		case row >= a.windowStart && int(i) < len(a.records):
 			a.records[i].Replace(globalRefs(g, rec))
 		case row < a.windowStart && a.wantedFirsts != nil && a.wantedFirsts.Has(row):
-			n, _ := slices.BinarySearchFunc(a.duplicates, row, func(t duplicateRow, row uint32) int { return cmp.Compare(t.first, row) })
+			n, _ := slices.BinarySearchFunc(a.duplicates, row, duplicateRow.compareFirst)
 			rec = globalRefs(g, rec)
 			for ; n < len(a.duplicates) && a.duplicates[n].first == row; n++ {
 				a.records[a.duplicates[n].row-a.windowStart].Replace(rec)
@@ -305,14 +299,7 @@ func globalRefs(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
 
 // render writes the rows of some frames. Frames are rendered in parallel; each is compressed by itself.
 func (a *Assembly) render(ctx context.Context, w io.Writer, next, end int) error {
-	fill := func(p *page) error {
-		if next == end {
-			return io.EOF
-		}
-		p.a, p.index = a, next
-		next++
-		return ctx.Err()
-	}
+	fill := pipeline.Indexes(ctx, end-next, func(p *page, i int) { p.a, p.index = a, next+i })
 	take := func(p *page) error {
 		for i, n := range p.total.status {
 			a.Totals.status[i] += n

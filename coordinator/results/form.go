@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 
 	"github.com/klauspost/compress/gzip"
@@ -45,12 +46,7 @@ type Filter struct {
 
 // WithDefaults sets the format and compression that f leaves open.
 func (f Filter) WithDefaults() Filter {
-	if f.Format == "" {
-		f.Format = CSV
-	}
-	if f.Compress == "" {
-		f.Compress = None
-	}
+	f.Format, f.Compress = cmp.Or(f.Format, CSV), cmp.Or(f.Compress, None)
 	return f
 }
 

@@ -22,7 +22,6 @@ const (
 	recentNames     = 512
 )
 
-// nameCell is a name, as text and as a CSV cell.
 type nameCell struct{ text, cell string }
 
 type recentName struct {
@@ -30,7 +29,6 @@ type recentName struct {
 	nameCell
 }
 
-// lookup returns the name of a reference.
 func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	if ref == 0 {
 		return nameCell{}, nil
@@ -46,7 +44,6 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	return slot.nameCell, nil
 }
 
-// newNameCell formats a text as a CSV cell.
 func (r *nameReader) newNameCell(text string) nameCell {
 	n := nameCell{text, text}
 	if r.cell = r.dialect.AppendCell(r.cell[:0], text); string(r.cell) != text {

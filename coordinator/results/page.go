@@ -40,7 +40,6 @@ func (p *page) clearForReuse() bool {
 // rowTextBytes estimates the bytes that are appended to a row.
 const rowTextBytes = 160
 
-// answer is the answer of one row as it is written.
 type answer struct {
 	v                        engine.Verdict
 	provider, mx, suggestion nameCell
@@ -142,10 +141,8 @@ func (p *page) writeBlank(i int, n uint32) {
 		return
 	}
 	p.mail = p.fr.Block.Email(i)
-	p.text = append(p.text, `{"row":`...)
-	p.text = strconv.AppendUint(p.text, uint64(n)+1, 10)
-	p.text = append(p.text, `,"email":`...)
-	p.text = jsontext.AppendString(p.text, string(p.mail))
+	p.text = strconv.AppendUint(append(p.text, `{"row":`...), uint64(n)+1, 10)
+	p.text = jsontext.AppendString(append(p.text, `,"email":`...), string(p.mail))
 	p.text = append(p.text, `,"status":null,"score":null,"reason":null,"syntax_valid":null,"domain_exists":null,"smtp_valid":null,`+
 		`"is_disposable":null,"is_role_based":null,"is_free_email":null,"smtp_provider":"","mx_records":[],"from_cache":null,`+
 		`"credits_used":0,"verified_at":null`...)

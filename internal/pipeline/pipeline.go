@@ -3,7 +3,9 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 )
 
@@ -89,6 +91,77 @@ func Indexes[T any](ctx context.Context, n int, set func(item *T, i int)) func(*
 		}
 		set(item, next)
 		next++
+		return ctx.Err()
+	}
+}
+
+// Pool keeps values whose memory is reused, across jobs (BenchmarkJob with JOB_BEFORE). A nil pool is always empty.
+type Pool[T any] struct {
+	pool sync.Pool
+	// Reset drops the value's references and reports whether it is small enough to keep. Nil: nothing to do.
+	Reset func(*T) bool
+}
+
+// Get returns a kept value, or a new one.
+func (p *Pool[T]) Get() *T {
+	if p != nil {
+		if x, ok := p.pool.Get().(*T); ok {
+			return x
+		}
+	}
+	return new(T)
+}
+
+// Put returns a value that is not used any more.
+func (p *Pool[T]) Put(x *T) {
+	if p != nil && (p.Reset == nil || p.Reset(x)) {
+		p.pool.Put(x)
+	}
+}
+
+// ErrPanic is a panic that Contain has caught.
+var ErrPanic = errors.New("BUG: panic")
+
+// Fatal is the value of a panic that must end the process: a database has lost a write, so that the state on disk is unknown until
+// it is read again, and it keeps its locks.
+type Fatal interface {
+	error
+	EndsProcess()
+}
+
+// Contain runs work. A panic becomes an error that wraps ErrPanic and has the stack, unless it is Fatal.
+func Contain(work func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case Fatal:
+			panic(p)
+		default:
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
+		}
+	}()
+	return work()
+}
+
+// ContextReader fails once its context has ended.
+type ContextReader struct {
+	Context context.Context
+	io.Reader
+}
+
+func (r ContextReader) Read(p []byte) (int, error) {
+	if err := r.Context.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}
+
+// Acquire acquires a slot of a counting semaphore, or fails when ctx ends.
+func Acquire(ctx context.Context, slots chan struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
 		return ctx.Err()
 	}
 }

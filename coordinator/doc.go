@@ -2,7 +2,7 @@
 // need SMTP to a prober, and joins the answers with the rows. Package ingest makes jobs of uploads, erase erases addresses from them, and
 // callback delivers the results.
 //
-// It knows jobs, their files, the fairness between them, and what an answer costs (Cost). It does not know SMTP or the API. Callers of
+// It knows jobs, their files, the fairness between them, and which answers cost something. It does not know SMTP or the API. Callers of
 // Accept and OnFinish add their own parts to the commits, such as the charge.
 //
 // A job is a folder of files next to the state store:

@@ -70,9 +70,9 @@ type splitter struct {
 
 // splitUpload splits the job's upload, without the rows that are done.
 func (job *runningJob) splitUpload() error {
-	c, sem, budget := job.c, job.c.largeSplitSlots, largeSplitBytes
+	c, sem, maxBytes := job.c, job.c.largeSplitSlots, largeSplitBytes
 	if job.record.Rows < smallJobRows {
-		sem, budget = c.smallSplitSlots, smallSplitBytes
+		sem, maxBytes = c.smallSplitSlots, smallSplitBytes
 	}
 	if err := pipeline.Acquire(job.ctx, sem); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (job *runningJob) splitUpload() error {
 	defer releaseSlot()
 	ctx, stop := context.WithCancel(job.ctx)
 	s := &splitter{
-		job: job, openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{}, maxBytes: budget,
+		job: job, openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{}, maxBytes: maxBytes,
 		policy: engine.Policy{Schedule: c.table.Load().Schedule},
 		domains: &domains{
 			ctx: ctx, resolver: c.cfg.Resolver, lookups: c.cfg.Lookups, recent: map[string]*domain{}, older: map[string]*domain{},

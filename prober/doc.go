@@ -39,7 +39,7 @@
 //     short job gets room at once, at three quarters of the budget's rate. A short job may use half of what is left to
 //     single calls; if none come, the backlog leaves it as much for an hour. No row of a short job waits for a long job: not
 //     for a decoy, nor unconfirmed, nor at an address that is closed to long jobs only.
-//  7. No lock is held across I/O. Lock order: inFlight, queue, address limit or admission gate; a caller's lock is last and alone.
+//  7. No lock is held across I/O. Lock order: inFlight, queue, address limit, then one of those that docs/architecture.md lists.
 //  8. Bounds: Config.MaxRows probes, Config.MaxQueues queues, Config.MaxSessions sessions, Config.MaxRetries retries of single
 //     calls; maxResolvers lookups at one time per ready queue. As many sessions connect or ask at one time as the processor
 //     keeps up with (package admission), not counting those that wait for the reply of a high-latency host (gated_conn.go).

@@ -12,7 +12,7 @@ func (q *readyQueue) recordConnect(took, wait, roundTrip time.Duration) {
 	q.latency.RecordConnect(took, wait, roundTrip)
 }
 
-// IsHigh reports that the queue's hosts have a high round-trip time. The mutex is held.
+// highLatency reports that the queue's hosts have a high round-trip time. The mutex is held.
 func (q *readyQueue) highLatency() bool {
 	if !q.rtt.Known() {
 		return q.prober.nodeRTT.IsHigh()

@@ -43,7 +43,7 @@ func (rh *replyHandler) endQuarantineOnReply() {
 			return
 		}
 	}
-	if src, p := rh.s.source, rh.l.prober; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.now) {
+	if src, p := rh.s.source, rh.q.prober; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.now) {
 		p.cfg.Log.Warn("egress source no longer blocklisted", "egress", src.Name)
 		p.spawn(func() { p.resumeDelisted(src) })
 	}

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -280,10 +281,7 @@ func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedPro
 // without SMTP, whatever table it came with. Replies to what is in flight still count, also to a decoy.
 func (q *readyQueue) applyLimits(now time.Time) {
 	t := q.prober.table.Load()
-	prov := t.Unknown
-	if q := t.Provider(q.provider.ID); q != nil {
-		prov = q
-	}
+	prov := cmp.Or(t.Provider(q.provider.ID), t.Unknown)
 	var out []finishedProbe
 	q.mu.Lock()
 	q.budget.Limits = q.source.WarmUpLimits(prov.Limits, now)

@@ -24,7 +24,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	o := s.conn.Transaction(ctx, s.rcpts, s.recordReply)
 	q, hq, now := s.queue, s.hostQueue, time.Now()
 	q.mu.Lock()
-	rh := replyHandler{s: s, l: q, o: &o, now: now, finished: slices.Grow(s.finished[:0], len(s.recipients))}
+	rh := replyHandler{s: s, q: q, o: &o, now: now, finished: slices.Grow(s.finished[:0], len(s.recipients))}
 	cost := costOf(s.recipients, s.seen, &o, s.conn.Extensions().Pipelining)
 	q.budget.Settle(&s.used, cost, now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
@@ -100,7 +100,7 @@ func (s *session) recordReply(i int, r engine.Reply) {
 // replyHandler handles the replies of one transaction. The queue's mutex is held throughout.
 type replyHandler struct {
 	s   *session
-	l   *readyQueue
+	q   *readyQueue
 	o   *smtp.Outcome
 	now time.Time
 
@@ -137,14 +137,14 @@ func (rh *replyHandler) handleMailRefused() {
 		for _, r := range s.recipients {
 			if r.probe != nil {
 				r.probe.ev.Append(seen)
-				rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
+				rh.finished = rh.q.advance(r.probe, rh.now, true, rh.finished)
 			}
 		}
-		rh.finished = rh.l.handleFailure(s, f, seen, rh.now, rh.finished)
+		rh.finished = rh.q.handleFailure(s, f, seen, rh.now, rh.finished)
 		return
 	}
 	if f.Reply.Code != 0 {
-		rh.finished = rh.l.applyAction(s, f.Reply, s.classify(f.Reply), rh.now, rh.finished)
+		rh.finished = rh.q.applyAction(s, f.Reply, s.classify(f.Reply), rh.now, rh.finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
 		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
@@ -154,7 +154,7 @@ func (rh *replyHandler) handleMailRefused() {
 	}
 	for _, r := range slices.Backward(s.recipients) {
 		if r.probe != nil {
-			rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
+			rh.finished = rh.q.advance(r.probe, rh.now, true, rh.finished)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (rh *replyHandler) handleMailRefused() {
 // deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients without one,
 // and applies what the replies ask of the queue.
 func (rh *replyHandler) deliverReplies() {
-	s, q, host := rh.s, rh.l, rh.s.hostQueue.host
+	s, q, host := rh.s, rh.q, rh.s.hostQueue.host
 	delivered := slices.Grow(s.delivered[:0], len(s.recipients))[:len(s.recipients)]
 	clear(delivered)
 	s.delivered = delivered
@@ -234,7 +234,7 @@ func (rh *replyHandler) deliverReplies() {
 // recordUnresponsive records a host that took recipients and answered none. After three times in a row the host counts as down:
 // rows are returned between two tries of a slow host, and would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
-	q, host := rh.l, rh.s.hostQueue.host
+	q, host := rh.q, rh.s.hostQueue.host
 	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || len(q.unresponsive) >= maxDown {
 		return
 	}
@@ -258,7 +258,7 @@ func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 	}
 	switch x := a.reply.Enhanced; {
 	case closing:
-		rh.finished = rh.l.applyAction(s, a.reply, a.finding, rh.now, rh.finished)
+		rh.finished = rh.q.applyAction(s, a.reply, a.finding, rh.now, rh.finished)
 		return true
 	case x.Subject == 5 && x.Detail == 3 || a.reply.Code == 452 && strings.Contains(strings.ToLower(a.reply.Text()), "too many recipients"): // RFC 3463 section 3.6
 		if s.hostQueue.maxRecipients == 0 || k < s.hostQueue.maxRecipients {
@@ -292,8 +292,8 @@ func (r recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 }
 
 func (rh *replyHandler) deliverTarget(p *probe, seen engine.Sighting) {
-	rh.l.prober.buffers.appendSeen(p, seen)
-	rh.finished = rh.l.advance(p, rh.now, true, rh.finished)
+	rh.q.prober.buffers.appendSeen(p, seen)
+	rh.finished = rh.q.advance(p, rh.now, true, rh.finished)
 }
 
 // decoyUnanswered requests a decoy again, up to a bound; then the waiting probes get that it was not answered. If the queue may
@@ -306,7 +306,7 @@ func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAske
 	case d.waiting.n == 0: // no probe waits for it any more
 		d.state = decoyUnknown
 		return
-	case rh.l.connectDisabled(rh.now):
+	case rh.q.connectDisabled(rh.now):
 		d.state = decoyUnknown
 		rh.finished = dq.releaseWaiters(rh.now, rh.finished)
 		return
@@ -357,6 +357,6 @@ func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 				r.probe.connectionLosses++ // as it weighs in engine.Next
 			}
 		}
-		rh.finished = rh.l.advance(r.probe, rh.now, true, rh.finished)
+		rh.finished = rh.q.advance(r.probe, rh.now, true, rh.finished)
 	}
 }

@@ -645,7 +645,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				s := newSession(q, &hostQueue{queue: q, key: name, host: name}, budget.LongJob)
 				q.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
-				tt.fail(&replyHandler{s: s, l: q, o: &smtp.Outcome{}, now: now})
+				tt.fail(&replyHandler{s: s, q: q, o: &smtp.Outcome{}, now: now})
 				_, down := q.down[name]
 				require.Equal(t, tt.down, down)
 				require.Equal(t, tt.down, q.connectNotBefore.IsZero())
@@ -657,7 +657,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 
 func (rh *replyHandler) failConnection() {
 	f := smtp.Fault{Event: engine.EventTimeout}
-	rh.l.handleFailure(rh.s, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.host, At: rh.now}, rh.now, nil)
+	rh.q.handleFailure(rh.s, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.host, At: rh.now}, rh.now, nil)
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {

@@ -41,11 +41,11 @@ func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
 		acceptsAll := *seen
 		rh.becameAcceptAll = &acceptsAll
 		rh.s.closing = true
-		rh.l.pause(rh.now.Add(rh.l.scaled(silentAcceptPause)))
-		rh.l.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()
-	case hq.overLimit && hq.lastRefused <= rh.l.answersSeen: // no recipient behind it in the same transaction was refused
-		dq.decoy.suspectAt = rh.l.answersSeen
-		hq.suspectDecoys.push(suspectDecoy{dq, rh.l.answersSeen})
+		rh.q.pause(rh.now.Add(rh.q.scaled(silentAcceptPause)))
+		rh.q.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()
+	case hq.overLimit && hq.lastRefused <= rh.q.answersSeen: // no recipient behind it in the same transaction was refused
+		dq.decoy.suspectAt = rh.q.answersSeen
+		hq.suspectDecoys.push(suspectDecoy{dq, rh.q.answersSeen})
 	}
 }
 
@@ -56,7 +56,7 @@ func (rh *replyHandler) confirmSuspects() {
 	for ; hq.suspectDecoys.n > 0; hq.suspectDecoys.pop() {
 		s := hq.suspectDecoys.peek()
 		d := &s.domainQueue.decoy
-		until := d.sighting.At.Add(rh.l.scaled(confirmTime))
+		until := d.sighting.At.Add(rh.q.scaled(confirmTime))
 		switch {
 		case d.suspectAt != s.accepted: // it was asked again since, or given up
 		case rh.now.After(until):

@@ -23,7 +23,7 @@ const (
 // detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
 // and those with tenants have many machines behind a name: one that is slow is no tarpit. The mutex is held.
 func (rh *replyHandler) detectTarpit(took time.Duration) {
-	q, host := rh.l, rh.s.hostQueue.host
+	q, host := rh.q, rh.s.hostQueue.host
 	if len(rh.s.seen) == 0 || q.provider.Shared() {
 		return
 	}

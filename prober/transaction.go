@@ -72,7 +72,7 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 // it would be empty.
 func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, now time.Time) bool {
 	hq, from := s.hostQueue, len(s.recipients)
-	tb := transactionBuilder{l: q, s: s, oneDomain: q.provider.OneDomain || s.oneDomain || hq.oneDomain}
+	tb := transactionBuilder{q: q, s: s, oneDomain: q.provider.OneDomain || s.oneDomain || hq.oneDomain}
 	for class := range rooms {
 		rooms[class] += from
 	}
@@ -121,7 +121,7 @@ func (s *session) pipelineRoom() int {
 
 // transactionBuilder fills one transaction.
 type transactionBuilder struct {
-	l         *readyQueue
+	q         *readyQueue
 	s         *session
 	oneDomain bool
 	domain    string // of the transaction, if it may have only one
@@ -142,7 +142,7 @@ func (tb *transactionBuilder) add(p *probe, dq *domainQueue, class budget.Class,
 
 // addProbe takes a probe out of its queue.
 func (tb *transactionBuilder) addProbe(p *probe) {
-	tb.l.dequeue(p)
+	tb.q.dequeue(p)
 	p.sends++
 	tb.add(p, p.domainQueue, p.priority, p.ev.Address.Local())
 }

@@ -26,7 +26,7 @@ import (
 // updateSuspicion records whether this hour's refusals, over the route or at the address, bring the host under suspicion, or
 // would if all recipients in flight were refused; and the last refusal of this transaction. The mutex is held.
 func (rh *replyHandler) updateSuspicion() {
-	q, hq := rh.l, rh.s.hostQueue
+	q, hq := rh.q, rh.s.hostQueue
 	limit := q.provider.Limits.RefusalsPerHour / 2
 	if !q.unknownProvider && !q.provider.AcceptsSilently || limit == 0 {
 		return // it is known not to accept without checking
@@ -214,13 +214,13 @@ func (rh *replyHandler) releaseConfirmed(dq *domainQueue) {
 			p.ev.Append(*rh.becameAcceptAll)
 		case dq.isConfirmed(p, rh.now):
 			p.ev.Append(dq.decoy.sighting)
-		case rh.l.pastConfirming(p, rh.now):
-			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: rh.l.confirmBy(p)})
+		case rh.q.pastConfirming(p, rh.now):
+			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: rh.q.confirmBy(p)})
 		default:
 			dq.decoy.waiting.push(p)
 			continue
 		}
-		rh.finished = rh.l.advance(p, rh.now, false, rh.finished)
+		rh.finished = rh.q.advance(p, rh.now, false, rh.finished)
 	}
 	dq.removeIfEmpty()
 }

@@ -43,7 +43,7 @@ const rowTextBytes = 160
 type answer struct {
 	v                        engine.Verdict
 	provider, mx, suggestion nameCell
-	credits                  int
+	credits                  int64
 }
 
 // render renders and compresses the page, and counts its rows.
@@ -91,9 +91,9 @@ func (p *page) render() error {
 		}
 		p.total.status[ans.v.Status]++
 		p.total.reason[ans.v.Reason]++
-		if first && ans.v.Status != engine.Unknown && !a.job.Test {
-			p.total.Charged++
-			ans.credits = 1
+		if first && !a.job.Test {
+			ans.credits = Cost(ans.v.Status)
+			p.total.Charged += ans.credits
 		}
 		switch {
 		case len(a.filter.Status) > 0 && !slices.Contains(a.filter.Status, t.Status):
@@ -155,7 +155,7 @@ func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	for host := range strings.FieldsSeq(ans.mx.text) {
 		p.hosts = append(p.hosts, host)
 	}
-	r := row{email: string(p.mail), verdict: &ans.v, score: ans.v.Score, provider: ans.provider.text, mx: p.hosts, credits: int64(ans.credits)}
+	r := row{email: string(p.mail), verdict: &ans.v, score: ans.v.Score, provider: ans.provider.text, mx: p.hosts, credits: ans.credits}
 	p.text = r.appendKeys(append(b, ','))
 	p.endJSON(i)
 }

@@ -8,6 +8,7 @@ import (
 	"probity/engine"
 	"probity/prober/budget"
 	"probity/prober/source"
+	"probity/store/cache"
 )
 
 // addressLimit is the budget of one source towards one address. All routes of unknown providers that lead there share it:
@@ -31,8 +32,8 @@ type addressLimits struct {
 }
 
 // acquire finds or makes an address limit and adds a user. It returns nil if addresses have no limits.
-func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr, now time.Time) *addressLimit {
-	l := src.WarmUpLimits(p.table.Load().Unknown.Limits, now)
+func (ds *addressLimits) acquire(env *Env, src *source.Source, addr netip.Addr, now time.Time) *addressLimit {
+	l := src.WarmUpLimits(env.Table.Load().Unknown.Limits, now)
 	// Those of a transaction or connection hold for its route only.
 	l.RecipientsPerTransaction, l.RecipientsPerConnection, l.TransactionsPerConnection, l.RefusalsPerConnection = 0, 0, 0, 0
 	if l == (engine.Limits{}) {
@@ -50,15 +51,15 @@ func (ds *addressLimits) acquire(p *Prober, src *source.Source, addr netip.Addr,
 	}
 	d := &addressLimit{}
 	// The name is stored: a budget that is not found counts as unused.
-	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(l, &p.singleCalls, now), &d.mu, d.onRoom)
-	if err := d.budget.Load(p.cfg.Cache, now); err != nil {
-		p.logUnreadable(err)
+	d.budget = budget.NewPersisted("destination "+src.Name+" "+addr.String(), budget.New(l, env.SingleCalls, now), &d.mu, d.onRoom)
+	if err := d.budget.Load(env.Cache, now); err != nil {
+		env.logUnreadable(err)
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	if known = ds.all[k]; known == nil { // else another session was faster
 		known = d
-		ds.all[k] = d
+		set(&ds.all, k, d)
 	}
 	known.refs++
 	return known
@@ -70,12 +71,48 @@ func (ds *addressLimits) release(d *addressLimit) {
 	d.refs--
 }
 
+// releaseIdle drops address limits that nothing uses and whose budgets are full.
+func (ds *addressLimits) releaseIdle(now time.Time) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for k, d := range ds.all {
+		d.mu.Lock()
+		if d.refs == 0 && !d.budget.LeaseRequested() && d.budget.Idle(now) {
+			delete(ds.all, k) // a queue that waits there still has returned its rows, or its timer wakes it
+		}
+		d.mu.Unlock()
+	}
+}
+
+// finalStates returns all budgets without leases.
+func (ds *addressLimits) finalStates(now time.Time) (all []cache.Budget) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for _, d := range ds.all {
+		d.mu.Lock()
+		all = append(all, d.budget.FinalState(now))
+		d.mu.Unlock()
+	}
+	return all
+}
+
+// requestLeases requests a lease for each budget, with which it is written.
+func (ds *addressLimits) requestLeases(log *budget.Log) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for _, d := range ds.all {
+		d.mu.Lock()
+		log.RequestLease(&d.budget)
+		d.mu.Unlock()
+	}
+}
+
 // reserveAddress reserves a connection in the budget of an address. If there is no room, the host queue is blocked until there
 // is. It is blocked before it is registered as a waiter, and room is looked for once more after, so that no wake-up is missed.
 // Room that its priority may not use is offered to higher ones: their wake-up may have gone to this host queue.
 func (s *session) reserveAddress(addr netip.Addr) bool {
-	q, p, now := s.queue, s.queue.prober, time.Now()
-	d := p.addressLimits.acquire(p, s.source, addr, now)
+	q, env, now := s.queue, s.queue.env, time.Now()
+	d := env.addressLimits.acquire(env, s.source, addr, now)
 	if d == nil {
 		return true
 	}
@@ -103,15 +140,15 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 		least++
 	}
 	if noRoom.Lease {
-		p.budgetLog.RequestLease(&d.budget)
+		env.BudgetLog.RequestLease(&d.budget)
 	}
 	d.mu.Unlock()
 	if !noRoom.Denied {
 		d.offerRoom(least, now)
 	}
-	p.addressLimits.release(d)
-	p.metrics.addressWaits.Inc()
-	p.metrics.oldAddressWaits.Inc()
+	env.addressLimits.release(d)
+	env.Metrics.AddressWaits.Inc()
+	env.Metrics.OldAddressWaits.Inc()
 	return false
 }
 

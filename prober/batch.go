@@ -37,7 +37,7 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 	}
 	now := time.Now()
 	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
-		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probe, len(req.Rows))}
+		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*verification, len(req.Rows))}
 	if req.Short {
 		b.priority = budget.ShortJob
 	}
@@ -64,7 +64,7 @@ type batch struct {
 	order []keyedRow // until all are admitted
 	// Verdicts in the cache that are too old to use, in that order; nil if there are none.
 	earlier  []engine.Earlier
-	probes   []*probe // by row; nil if none was needed or it has ended
+	probes   []*verification // by row; nil if none was needed or it has ended
 	priority budget.Class
 	left     int // rows without a result
 	deferred int // rows that must be tried again later
@@ -74,7 +74,7 @@ type batch struct {
 	queueWaits    map[*readyQueue]time.Time // scratch of countHeld: until when a queue's budget denies
 
 	same    sameRoute
-	pending []*probe // for same.queue, not yet added
+	pending []*Probe // for same.queue, not yet added
 }
 
 type keyedRow struct {
@@ -108,7 +108,7 @@ func (b *batch) admit() {
 			continue
 		}
 		b.routeRow(row)
-		pr := &probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.table.Load().Schedule}}
+		pr := &verification{Probe: Probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
 		pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
 		if b.earlier != nil {
 			pr.ev.Earlier = b.earlier[i]
@@ -117,7 +117,7 @@ func (b *batch) admit() {
 			pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
 		}
 		if engine.Next(&pr.ev, pr.policy, b.now).Kind != engine.StepAsk { // it is decided without SMTP
-			done := pr.judge(b.now)
+			done := judge(&pr.Probe, b.now)
 			b.addResult(o.row, &done)
 			continue
 		}
@@ -133,12 +133,12 @@ func (b *batch) admit() {
 		got := b.p.inFlight.join(pr, waiter{b.caller, uint32(o.row), row.Flags})
 		b.probes[o.row] = got
 		if got == pr {
-			b.pending = append(b.pending, pr)
+			b.pending = append(b.pending, &pr.Probe)
 			continue
 		}
 		b.p.rows.Add(-1)
-		if q := got.queue.Load(); q != nil && b.priority > budget.LongJob {
-			q.promote(got, b.priority, b.now)
+		if q := got.Queue(); q != nil && b.priority > budget.LongJob {
+			q.Promote(&got.Probe, b.priority, b.now)
 		}
 	}
 	b.flushQueue()
@@ -185,6 +185,10 @@ func (b *batch) answerFromCache() []bool {
 // fullWait is after what time rows may come again for which there was no room in memory.
 const fullWait = 5 * time.Second
 
+// maxHeldWait is how long rows are worth holding while their queue asks nothing. Else they are returned at once, and their callers see
+// what they wait for.
+const maxHeldWait = 5 * time.Second
+
 // routeRow finds source and queue of a row. Rows of one domain share them, unless a wide provider is spread by address.
 func (b *batch) routeRow(row *wire.Row) {
 	prov := row.Route.Provider
@@ -194,7 +198,7 @@ func (b *batch) routeRow(row *wire.Row) {
 	}
 	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.b.Egress, b.now)}
 	if s.domain != b.same.domain {
-		s.facts = b.p.factsOf(s.domain, row.Route.Hosts, b.now)
+		s.facts = b.p.env.FactsOf(s.domain, row.Route.Hosts, b.now)
 	}
 	s.suppressed = b.p.cfg.Suppressed(row.Address.Domain(), row.Route.Hosts)
 	if s.source != nil {
@@ -202,12 +206,12 @@ func (b *batch) routeRow(row *wire.Row) {
 	}
 	if s.queue != nil {
 		if e, ok := b.b.UsedByOthers[row.Route.Key]; ok {
-			s.queue.setUsedByOthers(e, b.now)
+			s.queue.SetUsedByOthers(e.Used, b.now.Add(e.Left))
 		}
 		if b.b.LongBacklog {
-			s.queue.noteLongBacklog(b.now)
+			s.queue.NoteLongBacklog(b.now)
 		}
-		s.resumesAt = s.queue.resumesAt(b.now)
+		s.resumesAt = s.queue.ResumesAt(maxHeldWait, b.now)
 	}
 	if s.queue != b.same.queue {
 		b.flushQueue()
@@ -320,11 +324,11 @@ func (b *batch) returnUnfinished() {
 		if pr == nil {
 			continue
 		}
-		q := pr.queue.Load()
+		q := pr.Queue()
 		if _, ok := due[q]; !ok && q != nil {
-			due[q] = q.budgetAllowsAt(b.priority, now)
+			due[q] = q.BudgetAllowsAt(b.priority, now)
 		}
-		if b.p.inFlight.removeWaiter(pr, b.caller) {
+		if b.p.inFlight.removeWaiter(&pr.Probe, b.caller) {
 			b.p.rows.Add(-1)
 		}
 		b.probes[row] = nil

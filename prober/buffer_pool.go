@@ -3,15 +3,14 @@ package prober
 import (
 	"sync"
 
-	"probity/engine"
 	"probity/prober/wire"
 )
 
 // bufferPool reuses memory: a batch needs a full part and blocks of outcomes only briefly, and sessions and probes are
 // short-lived. BenchmarkVerify shows the bytes per row.
 type bufferPool struct {
-	size                        int // rows of a part
-	parts, blocks, seen, orders sync.Pool
+	size                  int // rows of a part
+	parts, blocks, orders sync.Pool
 }
 
 func newBufferPool(size int) *bufferPool { return &bufferPool{size: size} }
@@ -60,27 +59,4 @@ func (bp *bufferPool) putBlock(b []doneRow) {
 	clear(b)
 	b = b[:0]
 	bp.blocks.Put(&b)
-}
-
-// sightings is room for what most probes see: a target and its decoy.
-type sightings [2]engine.Sighting
-
-// appendSeen appends a sighting to a probe's evidence, in pooled memory.
-func (bp *bufferPool) appendSeen(p *probe, seen engine.Sighting) {
-	if p.ev.Seen == nil {
-		if a, ok := bp.seen.Get().(*sightings); ok {
-			p.ev.Seen = a[:0]
-		}
-	}
-	p.ev.Append(seen)
-}
-
-// putSeen takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.
-func (bp *bufferPool) putSeen(p *probe) {
-	if seen := p.ev.Seen; cap(seen) == len(sightings{}) {
-		a := (*sightings)(seen[:cap(seen)])
-		*a = sightings{}
-		bp.seen.Put(a)
-	}
-	p.ev.Seen = nil
 }

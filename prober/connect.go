@@ -17,7 +17,7 @@ import (
 // connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue: no recipient could be
 // sent on this connection.
 func (s *session) connect(ctx context.Context) bool {
-	q, p, began := s.queue, s.queue.prober, time.Now()
+	q, env, began := s.queue, s.queue.env, time.Now()
 	reenter := s.leaveWhileWaiting()
 	addrs, event := q.addresses(ctx, s.hostQueue.host)
 	reenter()
@@ -43,21 +43,21 @@ func (s *session) connect(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case event != engine.EventReply:
-		q.source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(trialCheckInterval)))
-	case (p.cfg.MailFrom == "" || !s.source.HasHostName()) && smtp.ClassOf(addr) != smtp.Private:
+		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(trialCheckInterval)))
+	case (env.MailFrom == "" || !s.source.HasHostName()) && smtp.ClassOf(addr) != smtp.Private:
 		now := time.Now()
-		q.source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(trialCheckInterval)))
-		p.warned.Do(func() {
-			p.cfg.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
+		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(trialCheckInterval)))
+		env.warned.Do(func() {
+			env.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
 		})
 		q.mu.Lock()
 		q.noSenderIdentity = true // all probes of the queue go on without SMTP, now and later: its hosts are public
 		out := q.drain(now, nil)
 		q.mu.Unlock()
-		p.finish(q, out, now)
+		env.Finish(q, out, now)
 		return false
 	case q.unknownProvider && !s.reserveAddress(addr):
-		q.source.ReturnTrial(s.nextTrial, q.key.route, time.Now())
+		q.Source.ReturnTrial(s.nextTrial, q.Key.Route, time.Now())
 		return false
 	default:
 		f = s.dial(ctx, addr)
@@ -75,45 +75,45 @@ func (s *session) connect(ctx context.Context) bool {
 		q.mu.Lock()
 		out := q.handleFailure(s, f, s.sighting(f, now), now, nil)
 		q.mu.Unlock()
-		p.finish(q, out, now)
+		env.Finish(q, out, now)
 	}
 	return false
 }
 
 // dial connects to the session's host and greets it.
 func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
-	q, p, cfg := s.queue, s.queue.prober, &s.queue.prober.cfg
-	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.Proxy(cfg.SOCKS5), AllowPrivate: cfg.AllowPrivate, Dial: cfg.Dial}
-	dialing, cancel := context.WithTimeout(ctx, cfg.Connect)
+	q, env := s.queue, s.queue.env
+	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.Proxy(env.SOCKS5), AllowPrivate: env.AllowPrivate, Dial: env.Dial}
+	dialing, cancel := context.WithTimeout(ctx, env.Connect)
 	s.dialled, s.began = true, time.Now()
-	p.metrics.connections.Inc()
+	env.Metrics.Connections.Inc()
 	reenter := s.leaveWhileWaiting()
-	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, cfg.Port))
+	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, env.Port))
 	reenter()
 	cancel()
 	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
 		now := time.Now()
-		if s.source.Health.RecordConnect(f.None(), q.key.route, now) {
+		if s.source.Health.RecordConnect(f.None(), q.Key.Route, now) {
 			event := "egress source is down: trial connections only"
 			if f.None() {
 				event = "egress source is up again"
 			}
-			cfg.Log.Warn(event, "egress", s.source.Name)
+			env.Log.Warn(event, "egress", s.source.Name)
 		}
 		switch {
 		case !f.None():
-			p.watch(s.source)
+			env.Suspect(s.source)
 		case s.hostQueue.reachTrial:
 			s.source.Health.RecordTrialReply(now)
 		}
 	}
 	if f.None() {
-		c := smtp.Config{EHLO: s.source.EHLO, MailFrom: cfg.MailFrom, TLS: q.provider.TLS, Timeouts: cfg.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: p.tls}
+		c := smtp.Config{EHLO: s.source.EHLO, MailFrom: env.MailFrom, TLS: q.Provider.TLS, Timeouts: env.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: sessionTLS}
 		if c.EHLO == "" {
 			c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
 		}
 		if !q.unknownProvider {
-			c.TLSConfig = p.tickets.resume(p.tls, q.provider.ID, s.hostQueue.host)
+			c.TLSConfig = env.tickets.resume(sessionTLS, q.Provider.ID, s.hostQueue.host)
 		}
 		if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
 			c.TLS = engine.TLSNever
@@ -132,19 +132,17 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	if s.addressLimit != nil {
 		s.addressLimit.settleConnect(now)
 	}
-	if f.None() && s.source == q.source {
+	if f.None() && s.source == q.Source {
 		s.source.Health.RecordReached(reached)
 	}
 	return f
 }
 
-// newTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most MX hosts
+// sessionTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most MX hosts
 // have no name that could be verified (RFC 7672 section 1.3). For the same reason no post-quantum key is exchanged: it slows
 // the handshake, and some servers fail on a ClientHello of two packets. X25519 is not offered either: P-256 is faster
 // (BenchmarkHandshake), and every server must support it (RFC 8446 section 9.1).
-func newTLS() *tls.Config {
-	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
-}
+var sessionTLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 
 // sighting turns a fault into evidence. The queue's mutex is held.
 //
@@ -172,7 +170,7 @@ func (s *session) firstFailureBegan() time.Time {
 }
 
 func (s *session) classify(r engine.Reply) engine.Finding {
-	return s.queue.prober.table.Load().Classify(s.queue.provider, r, s.source.Sender)
+	return s.queue.env.Table.Load().Classify(s.queue.Provider, r, s.source.Sender)
 }
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
@@ -187,7 +185,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 		hq.tlsFailed = true
 		return out
 	case f.Event == engine.EventInternal:
-		q.prober.cfg.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
+		q.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
 		q.backOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
 		return out
 	}
@@ -203,7 +201,7 @@ func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sightin
 	if q.needsSecondFailure(s, f, seen.MaybeOurFault, now) {
 		return out
 	}
-	q.prober.metrics.failures.WithLabelValues(seen.Event.String()).Inc()
+	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
 	if len(q.down) < maxDown {
 		set(&q.down, hq.host, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
 	}
@@ -248,7 +246,7 @@ func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool,
 // dropUnconfirmed forgets failures that were not repeated: a host that fails once a day fails for the first time each day.
 // It looks at maxDown hosts at most. The mutex is held.
 func (q *readyQueue) dropUnconfirmed(now time.Time) {
-	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.prober.cfg.Connect))
+	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Connect))
 	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
 }
 
@@ -260,7 +258,7 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 	}
 	until := now.Add(q.scaled(a.For))
 	q.recordAction(s, r, f, now)
-	q.prober.metrics.actions.WithLabelValues(a.Kind.String()).Inc()
+	q.env.Metrics.Actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
 		q.budget.HalvedUntil = until
@@ -272,28 +270,9 @@ func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, n
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
 		s.closing = true
 		if a.Kind == engine.ActionQuarantineEverywhere {
-			q.source.RecordBlocklistedBy(q.targetAt(s.hostQueue))
+			q.Source.RecordBlocklistedBy(q.targetAt(s.hostQueue))
 		}
 		out = q.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}
 	return out
-}
-
-// quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
-func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time, out []finishedProbe) []finishedProbe {
-	if until.After(q.budget.QuarantinedUntil) {
-		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
-	}
-	q.prober.budgetLog.RequestLease(&q.budget)
-	if q.prober.quarantineLog.allow(now) {
-		q.prober.cfg.Log.Warn("receiver quarantined an egress source", "provider", q.provider.ID, "egress", q.key.source, "until", q.budget.QuarantinedUntil)
-	}
-	if q.provider.Kind == engine.KindWide {
-		q.source.QuarantineAt(q.provider.ID, q.budget.QuarantinedUntil)
-	}
-	if everywhere && q.source.AddBlocklistReport(q.key.route, until, q.scaled(source.DelistingInterval), now) {
-		q.prober.cfg.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.key.source, "until", until)
-		q.prober.spawn(func() { q.prober.quarantineEverywhere(q.source) })
-	}
-	return q.drain(now, out)
 }

@@ -60,11 +60,11 @@ type domainFact struct {
 	fact         cache.Fact
 }
 
-// factsOf reads the cached facts of a domain at the hosts that may be asked. No lock is held.
-func (p *Prober) factsOf(domain string, hosts []string, now time.Time) (facts []domainFact) {
+// FactsOf reads the cached facts of a domain at the hosts that may be asked. No lock is held.
+func (e *Env) FactsOf(domain string, hosts []string, now time.Time) (facts []domainFact) {
 	const tried = 3 // at most so many hosts are asked: see engine.Next
 	for _, h := range hosts[:min(len(hosts), tried)] {
-		if f, ok := p.cfg.Cache.Fact(domain, h, now); ok {
+		if f, ok := e.Cache.Fact(domain, h, now); ok {
 			facts = append(facts, domainFact{domain, h, f})
 		}
 	}
@@ -72,7 +72,7 @@ func (p *Prober) factsOf(domain string, hosts []string, now time.Time) (facts []
 }
 
 // loadFact fills a domain queue's decoy from the facts that the probe brought.
-func (dq *domainQueue) loadFact(p *probe) {
+func (dq *domainQueue) loadFact(p *Probe) {
 	if dq.decoy.state != decoyUnknown {
 		return
 	}
@@ -84,7 +84,7 @@ func (dq *domainQueue) loadFact(p *probe) {
 }
 
 // awaitDecoy lets a probe wait for the decoy, and requests it unless it is pending or asked.
-func (dq *domainQueue) awaitDecoy(p *probe) {
+func (dq *domainQueue) awaitDecoy(p *Probe) {
 	p.domainQueue = dq
 	dq.decoy.waiting.push(p)
 	if !dq.decoy.state.busy() {
@@ -202,9 +202,9 @@ func (d *decoy) priority() budget.Class {
 	return class
 }
 
-// decoyLocalPart is the local part of a domain's decoy. It looks natural and cannot be guessed without this node's secret.
+// DecoyLocalPart is the local part of a domain's decoy. It looks natural and cannot be guessed without this node's secret.
 // It follows from the domain and the week, so that a greylisted decoy ages under one name (RFC 6647 section 2.3).
-func decoyLocalPart(k *cache.Keyer, domain string, now time.Time) string {
+func DecoyLocalPart(k *cache.Keyer, domain string, now time.Time) string {
 	week := now.Unix() / int64(cache.LifeFact/time.Second)
 	d := k.Digest("decoy", domain+string(rune('a'+week%26)))
 	syllable := func(i int) string {
@@ -218,8 +218,3 @@ var (
 	decoyOnsets = [...]string{"b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"}
 	decoyRimes  = [...]string{"a", "e", "i", "o", "u", "al", "an", "ar", "el", "en", "er", "il", "in", "ir", "ol", "on", "or", "ul", "un", "ur"}
 )
-
-// decoys makes the local parts of decoys with the current secret.
-func decoys(c *cache.Cache) func(domain string, at time.Time) string {
-	return func(domain string, at time.Time) string { return decoyLocalPart(c.Keyer(), domain, at) }
-}

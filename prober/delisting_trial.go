@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"context"
 	"time"
 
 	"probity/engine"
@@ -17,23 +18,7 @@ import (
 
 // mustNotAsk reports that the suppression list or the current provider table excludes this target.
 func (p *Prober) mustNotAsk(o *source.Target) bool {
-	return p.cfg.Suppressed(o.Domain, o.Hosts) || probingDisabled(p.table.Load(), o.Route.Provider, o.Hosts)
-}
-
-// probingDisabled reports that a table excludes these hosts, or the provider that an older table gave them.
-func probingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool {
-	if was != nil {
-		if now := t.Provider(was.ID); now != nil && !now.Probe {
-			return true
-		}
-	}
-	return !t.Match(hosts).Probe
-}
-
-// targetAt is a target for a trial at a host queue: its last domain. The mutex is held.
-func (q *readyQueue) targetAt(hq *hostQueue) source.Target {
-	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: q.key.route, Provider: q.provider, Hosts: []string{hq.host}},
-		Domain: hq.domain, Hosts: mxSetOf(hq.key)}
+	return p.cfg.Suppressed(o.Domain, o.Hosts) || ProbingDisabled(p.env.Table.Load(), o.Route.Provider, o.Hosts)
 }
 
 // trialCheckInterval is how often a watched source is checked for a trial connection that is due.
@@ -44,10 +29,10 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 	if !src.StartWatch(time.Now()) {
 		return
 	}
-	p.spawn(func() {
+	p.start(func(soft, _ context.Context) {
 		for at := src.NextTrial(time.Now()); !at.IsZero(); at = src.NextTrial(time.Now()) {
 			if wait := time.Until(at); wait > 0 {
-				if !sleep(p.life.soft, wait) {
+				if !sleep(soft, wait) {
 					return
 				}
 				continue // a row may have been the trial, or the quarantine be over: nextTrial tells, and may end this watch
@@ -59,11 +44,11 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 			}
 			if to.Domain != "" {
 				now, k := time.Now(), p.cfg.Cache.Keyer()
-				if decoy, err := engine.Parse(decoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
+				if decoy, err := engine.Parse(DecoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
 					p.startProbe(k.Key(decoy), &wire.SingleRequest{Address: decoy, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
 				}
 			}
-			if !sleep(p.life.soft, p.table.Load().Scaled(trialCheckInterval)) {
+			if !sleep(soft, p.env.Table.Load().Scaled(trialCheckInterval)) {
 				return
 			}
 		}

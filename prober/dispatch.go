@@ -57,7 +57,7 @@ func (q *readyQueue) assignConnection(class budget.Class, now time.Time) (ok boo
 	hq.ready[class] = false
 	if class == budget.Single && hq.queued[budget.Single] > 0 {
 		for _, t := range hq.waitingAdmission {
-			if q.prober.gate.Expedite(t) {
+			if q.env.Gate.Expedite(t) {
 				break // one session passes the admission gate at once
 			}
 		}
@@ -169,7 +169,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		q.armTimer(wait, now)
 		return false
 	}
-	if q.budget.Limits.Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.prober.cfg.MaxQueueSessions, q.prober.cfg.MaxSessions, hq.sessions) {
+	if q.budget.Limits.Connections == 0 && q.sessions >= q.latency.ConnectionCap(q.env.MaxQueueSessions, q.env.MaxSessions, hq.sessions) {
 		q.makeRoom(hq)
 		return false
 	}
@@ -184,15 +184,15 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 		q.awaitBudget(d, now)
 		return false
 	}
-	if !q.prober.slots.Acquire(&q.slot, class) {
+	if !q.env.Slots.Acquire(&q.slot, class) {
 		q.budget.CancelConnect()
 		return false
 	}
 	s := newSession(q, hq, class)
-	wait, nextTrial := q.source.TryAt(q.key.route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
+	wait, nextTrial := q.Source.TryAt(q.Key.Route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
 	if s.nextTrial = nextTrial; now.Before(wait) { // the source refuses it: quarantine, trial interval
 		q.armTimer(wait, now)
-	} else if q.shared.attach(s, hq.addr); q.prober.spawn(s.run) {
+	} else if q.shared.attach(s, hq.addr); q.env.Start(s.run) {
 		hq.sessions++
 		hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
 		q.sessions++
@@ -200,7 +200,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 	}
 	q.shared.detach(s)
 	q.budget.CancelConnect()
-	q.prober.slots.Release()
+	q.env.Slots.Release()
 	return false
 }
 
@@ -232,7 +232,7 @@ func (q *readyQueue) makeRoom(hq *hostQueue) {
 func (q *readyQueue) awaitBudget(d budget.Denial, now time.Time) {
 	switch {
 	case d.Lease:
-		q.prober.budgetLog.RequestLease(&q.budget)
+		q.env.BudgetLog.RequestLease(&q.budget)
 	case !d.Until.IsZero():
 		q.armTimer(d.Until, now)
 	}
@@ -320,4 +320,14 @@ func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
 		}
 	}
 	hq.removeIfEmpty()
+}
+
+// SendReachTrial connects to a host without a recipient to ask about: a reachability trial. It returns false if it may not.
+func (q *readyQueue) SendReachTrial(k source.Reached, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.removed || now.Before(q.budget.QuarantinedUntil) {
+		return false
+	}
+	return q.openConnection(&hostQueue{queue: q, key: hostQueueKey(k.Host, k.Hosts), host: k.Host, domain: k.Domain, reachTrial: true}, budget.LongJob, now)
 }

@@ -18,18 +18,18 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 		pr, step := out[i].probe, &out[i].step
 		var o outcome
 		if step.Kind == engine.StepWait {
-			o = pr.deferUntil(step.Until, now, q.key.source)
+			o = deferUntil(pr, step.Until, now, q.Key.Source)
 		} else {
-			o = pr.judge(now)
+			o = judge(pr, now)
 		}
-		if (o.verdict.Rule == engine.RuleSourceBlocked || pr.unconfirmed(&o)) && p.sources.OtherAvailable(q.provider, q.source, now) {
+		if (o.verdict.Rule == engine.RuleSourceBlocked || unconfirmed(pr, &o)) && p.sources.OtherAvailable(q.Provider, q.Source, now) {
 			o.returned, o.due, o.cacheable = true, now, false // another source has a budget of its own there
 		}
 		p.metrics.outcome(&o)
-		p.recent.Record(trace.Probe{Key: pr.key, Evidence: &pr.ev, Verdict: &o.verdict, Deferred: o.deferred}, q.key.source, now)
-		waiters, kept := p.inFlight.remove(pr), false
-		retried := pr.retry
-		for _, a := range waiters {
+		p.recent.Record(trace.Probe{Key: pr.key, Evidence: &pr.ev, Verdict: &o.verdict, Deferred: o.deferred}, q.Key.Source, now)
+		v, kept := p.inFlight.remove(pr), false
+		retried := v.retry
+		for _, a := range v.waiters {
 			d := doneRow{row: int(a.row), key: pr.key, outcome: o, store: !kept}
 			if a.flags != pr.ev.Flags { // they follow from each row's own text
 				ev := pr.ev
@@ -45,12 +45,12 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 		if retried {
 			p.retries.settle(pr, &o)
 		}
-		p.buffers.putSeen(pr)
+		p.env.RecycleSeen(pr)
 	}
 }
 
 // unconfirmed reports an acceptance for which no decoy was asked, because the receiver quarantined the source.
-func (p *probe) unconfirmed(o *outcome) bool {
+func unconfirmed(p *Probe, o *outcome) bool {
 	last := len(p.ev.Seen) - 1
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.ev.Seen[last].Event == engine.EventSourceBlocked
 }

@@ -39,13 +39,13 @@ func (a gatedConn) SetLinger(seconds int) error {
 // leaveWhileWaiting leaves the admission gate until reenter is called, if the host has a high latency. Under load from single
 // calls it stays: single calls would have to wait for the sessions that reenter.
 func (s *session) leaveWhileWaiting() (reenter func()) {
-	if !s.highLatency || !s.admitted || s.queue.prober.singleCalls.UnderLoad(time.Now()) {
+	if !s.highLatency || !s.admitted || s.queue.env.SingleCalls.UnderLoad(time.Now()) {
 		return noop
 	}
 	s.releaseAdmission()
 	return func() {
 		s.admitted = true
-		s.queue.prober.gate.Reenter()
+		s.queue.env.Gate.Reenter()
 	}
 }
 

@@ -93,7 +93,7 @@ func TestHalfOpenConnectionEndsWithinHandOver(t *testing.T) {
 					time.Sleep(timing.CloseTimeout)
 					time.Sleep(slow) // the host is in the middle of a batch
 					require.Zero(t, mx.snapshot().open)
-					require.Zero(t, b.prober.slots.InUse())
+					require.Zero(t, b.prober.env.Slots.InUse())
 					time.Sleep(time.Hour)
 					require.Len(t, mx.snapshot().dialTimes, 1, "nothing is asked of whose rows went home")
 					require.Zero(t, b.prober.rows.Load())

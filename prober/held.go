@@ -25,16 +25,16 @@ func (b *batch) countHeld(now time.Time) {
 		if pr == nil {
 			continue
 		}
-		q := pr.queue.Load()
+		q := pr.Queue()
 		if q == nil {
 			continue
 		}
 		until, known := b.queueWaits[q]
 		if !known {
-			until = q.budgetAllowsAt(b.priority, now)
+			until = q.BudgetAllowsAt(b.priority, now)
 			b.queueWaits[q] = until
 		}
-		if until.IsZero() || !q.isQueued(pr) {
+		if until.IsZero() || !q.IsQueued(&pr.Probe) {
 			continue
 		}
 		b.held.Rows++
@@ -45,11 +45,4 @@ func (b *batch) countHeld(now time.Time) {
 	if b.held != was && len(b.part) == 0 {
 		b.emit(wire.Results{Job: b.b.Job, Chunk: b.b.Chunk, Epoch: b.b.Epoch, Held: b.held})
 	}
-}
-
-// isQueued reports a probe that no session has.
-func (q *readyQueue) isQueued(p *probe) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return p.inList != nil
 }

@@ -152,7 +152,7 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 }
 
 // enqueue adds a probe to its domain queue, or to retryFirst if it has lost a connection.
-func (q *readyQueue) enqueue(p *probe, dq *domainQueue, front bool) {
+func (q *readyQueue) enqueue(p *Probe, dq *domainQueue, front bool) {
 	hq, class := dq.hostQueue, p.priority
 	p.domainQueue = dq
 	hq.queued[class]++
@@ -186,7 +186,7 @@ func (hq *hostQueue) schedule(class budget.Class) {
 }
 
 // dequeue removes a probe from its queue. Its domain queue stays in the ring until the ring comes to it.
-func (q *readyQueue) dequeue(p *probe) {
+func (q *readyQueue) dequeue(p *Probe) {
 	dq := p.domainQueue
 	switch p.inList {
 	case &dq.hostQueue.retryFirst:

@@ -39,7 +39,7 @@ func TestRing(t *testing.T) {
 // awaitingDecoy makes a domain queue with a row of the given priority that waits for its decoy.
 func awaitingDecoy(hq *hostQueue, class budget.Class) *domainQueue {
 	dq := &domainQueue{hostQueue: hq}
-	dq.awaitDecoy(&probe{priority: class})
+	dq.awaitDecoy(&Probe{priority: class})
 	return dq
 }
 
@@ -80,11 +80,11 @@ func TestExpeditedDecoyIsFirst(t *testing.T) {
 			domainQueues[k] = awaitingDecoy(hq, budget.LongJob)
 		}
 		cut := &domainQueue{hostQueue: hq, decoy: decoy{tries: 1}} // in retryDecoys
-		cut.awaitDecoy(&probe{priority: budget.LongJob})
+		cut.awaitDecoy(&Probe{priority: budget.LongJob})
 		for range 2 {
-			domainQueues[i].awaitDecoy(&probe{priority: budget.ShortJob})
-			cut.awaitDecoy(&probe{priority: budget.ShortJob})
-			first.awaitDecoy(&probe{priority: budget.ShortJob})
+			domainQueues[i].awaitDecoy(&Probe{priority: budget.ShortJob})
+			cut.awaitDecoy(&Probe{priority: budget.ShortJob})
+			first.awaitDecoy(&Probe{priority: budget.ShortJob})
 		}
 		require.Equal(t, 2, hq.pendingDecoysFor(budget.ShortJob))
 		want := append([]*domainQueue{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)

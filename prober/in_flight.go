@@ -6,18 +6,18 @@ import (
 	"probity/store/cache"
 )
 
-// inFlight holds the probes of all addresses being verified, so that each address has one probe at a time.
+// inFlight holds the verifications of all addresses being verified, so that each address has one probe at a time.
 type inFlight struct{ shards [64]inFlightShard }
 
 type inFlightShard struct {
 	mu sync.Mutex // guards m and the waiters of the probes in it
-	m  map[cache.Key]*probe
+	m  map[cache.Key]*verification
 }
 
 func newInFlight() *inFlight {
 	f := &inFlight{}
 	for i := range f.shards {
-		f.shards[i].m = map[cache.Key]*probe{}
+		f.shards[i].m = map[cache.Key]*verification{}
 	}
 	return f
 }
@@ -25,55 +25,66 @@ func newInFlight() *inFlight {
 // shard spreads by the address, not by the domain.
 func (f *inFlight) shard(k *cache.Key) *inFlightShard { return &f.shards[k[len(k)-1]%64] }
 
-// join adds a waiter to the probe of its address: the one in flight, else fresh. It returns that probe.
+// join adds a waiter to the verification of its address: the one in flight, else fresh. It returns that one.
 // A waiter without a caller is a retry: the probe goes on after all other waiters have left.
-func (f *inFlight) join(fresh *probe, a waiter) *probe {
+func (f *inFlight) join(fresh *verification, a waiter) *verification {
 	s := f.shard(&fresh.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.m[fresh.key]
-	if p == nil {
-		p = fresh
-		p.waiters = p.oneWaiter[:0]
-		s.m[p.key] = p
+	v := s.m[fresh.key]
+	if v == nil {
+		v = fresh
+		v.waiters = v.oneWaiter[:0]
+		s.m[v.key] = v
 	}
 	if a.caller != nil {
-		p.waiters = append(p.waiters, a)
+		v.waiters = append(v.waiters, a)
 	} else {
-		p.retry = true
+		v.retry = true
 	}
-	return p
+	return v
 }
 
-// remove removes a probe that has ended and returns its waiters, which do not change any more.
-func (f *inFlight) remove(p *probe) []waiter {
+// remove removes the verification of a probe that has ended. It does not change any more.
+func (f *inFlight) remove(p *Probe) *verification {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	v := s.m[p.key]
 	delete(s.m, p.key)
-	return p.waiters
+	return v
+}
+
+// hasWaiters reports that a caller or a retry waits for a probe.
+func (f *inFlight) hasWaiters(p *Probe) bool {
+	s := f.shard(&p.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.m[p.key]
+	return v != nil && &v.Probe == p && (len(v.waiters) > 0 || v.retry)
 }
 
 // removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even
 // one whose target was answered.
-func (f *inFlight) removeWaiter(p *probe, c *caller) bool {
+func (f *inFlight) removeWaiter(p *Probe, c *caller) bool {
 	s := f.shard(&p.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.m[p.key] != p {
+	v := s.m[p.key]
+	if v == nil || &v.Probe != p {
 		return false // it has ended
 	}
-	rest := p.waiters[:0]
-	for _, a := range p.waiters {
+	rest := v.waiters[:0]
+	for _, a := range v.waiters {
 		if a.caller != c {
 			rest = append(rest, a)
 		}
 	}
-	p.waiters = rest
-	if len(rest) > 0 || p.retry {
+	v.waiters = rest
+	if len(rest) > 0 || v.retry {
 		return false
 	}
-	if q := p.queue.Load(); q == nil || !q.withdraw(p, c == nil) {
+	if q := p.Queue(); q == nil || !q.Withdraw(p, c == nil) {
 		return false
 	}
 	delete(s.m, p.key)

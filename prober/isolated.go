@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/budget"
 	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/prober/wire/timing"
@@ -19,16 +18,14 @@ import (
 func (p *Prober) SetIsolated(isolated bool) {
 	now := time.Now()
 	if isolated {
-		p.slots.Close(now)
+		p.env.Slots.Close(now)
 		p.afterHangUpTime(func() {
-			if !p.slots.ClosedFor(timing.CloseTimeout, time.Now()) {
+			if !p.env.Slots.ClosedFor(timing.CloseTimeout, time.Now()) {
 				return
 			}
 			for _, q := range p.allQueues() {
-				if q.provider.Kind == engine.KindNarrow {
-					q.mu.Lock()
-					q.resetSessions(q.working)
-					q.mu.Unlock()
+				if q.Provider.Kind == engine.KindNarrow {
+					q.ResetAll()
 				}
 			}
 		})
@@ -37,12 +34,12 @@ func (p *Prober) SetIsolated(isolated bool) {
 	// Another source may have had a narrow route meanwhile, and its use of the hour is unknown until new rows come. The domains
 	// of a provider with tenants may have another source now.
 	for _, q := range p.allQueues() {
-		if q.provider.Kind != engine.KindWide {
+		if q.Provider.Kind != engine.KindWide {
 			p.dropUnwanted(q)
 		}
 	}
-	p.slots.Close(time.Time{})
-	p.slots.WakeWaiting(now)
+	p.env.Slots.Close(time.Time{})
+	p.env.Slots.WakeWaiting(now)
 }
 
 // ActiveSources lists the sources that take queues.
@@ -63,7 +60,7 @@ const (
 // Window is how many rows of a class this node should have: about what its budgets allow in a minute if half of them are
 // refused. A class is a provider, a route, or many routes with few rows each, and after an @ the source that asks and the job.
 func (p *Prober) Window(class string) int {
-	table := p.table.Load()
+	table := p.env.Table.Load()
 	class, _, one := strings.Cut(class, "@")
 	prov, sources := table.Provider(class), 1
 	if prov != nil && !one {
@@ -88,24 +85,19 @@ func (p *Prober) Window(class string) int {
 // Status is this node's load, budget use and the state of its sources.
 func (p *Prober) Status() wire.Status {
 	now := time.Now()
-	s := wire.Status{Sessions: p.slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.metrics.sent.Load(), Answered: p.metrics.answered.Load(),
+	s := wire.Status{Sessions: p.env.Slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.env.Metrics.Sent.Load(), Answered: p.metrics.answered.Load(),
 		Identities: make([]wire.IdentityStatus, len(p.sources.List)), Counters: p.metrics.publishedCounters()}
 	for i, src := range p.sources.List {
 		s.Identities[i] = wire.IdentityStatus{Name: src.Name, State: sourceState(src, now)}
 	}
 	for _, q := range p.allQueues() {
 		s.ReadyQueues++
-		q.mu.Lock()
-		if !q.provider.Shared() { // a source that takes a narrow route over must know what was used of its hour
-			settled, reserved := q.budget.Refusals(now)
-			if used := settled + reserved; used > 0 {
-				s.BudgetUses = append(s.BudgetUses, wire.BudgetUse{Route: wire.RouteID(q.key.route), Egress: q.key.source, Used: used})
-			}
+		if used := q.RefusalsUsed(now); used > 0 && !q.Provider.Shared() { // a source that takes a narrow route over must know it
+			s.BudgetUses = append(s.BudgetUses, wire.BudgetUse{Route: wire.RouteID(q.Key.Route), Egress: q.Key.Source, Used: used})
 		}
-		if i := slices.Index(p.sources.List, q.source); i >= 0 {
-			q.addToStatus(&s.Identities[i], now)
+		if i := slices.Index(p.sources.List, q.Source); i >= 0 {
+			q.AddToStatus(&s.Identities[i], now)
 		}
-		q.mu.Unlock()
 	}
 	slices.SortFunc(s.BudgetUses, func(a, b wire.BudgetUse) int { return cmp.Compare(b.Used, a.Used) })
 	s.BudgetUses = s.BudgetUses[:min(len(s.BudgetUses), wire.MaxBudgetUses)]
@@ -123,21 +115,6 @@ func sourceState(src *source.Source, now time.Time) string {
 		return "sick"
 	}
 	return "ok"
-}
-
-// addToStatus adds the queue to its source's status. The mutex is held.
-func (q *readyQueue) addToStatus(s *wire.IdentityStatus, now time.Time) {
-	s.ReadyQueues++
-	if now.Before(q.budget.QuarantinedUntil) {
-		s.Quarantined++
-		if q.provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
-			s.QuarantinedAt = append(s.QuarantinedAt, q.provider.ID)
-		}
-		return
-	}
-	if _, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now); d.Denied && !d.Lease {
-		s.Exhausted++
-	}
 }
 
 // Sources is how many sources take queues.

@@ -5,7 +5,7 @@ import "time"
 // recordConnect records the times of a connection that was greeted: the whole set-up, the wait for the banner, and the fastest
 // reply to a command.
 func (q *readyQueue) recordConnect(took, wait, roundTrip time.Duration) {
-	q.prober.nodeRTT.Record(roundTrip)
+	q.env.NodeRTT.Record(roundTrip)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.rtt.Record(roundTrip)
@@ -15,7 +15,7 @@ func (q *readyQueue) recordConnect(took, wait, roundTrip time.Duration) {
 // highLatency reports that the queue's hosts have a high round-trip time. The mutex is held.
 func (q *readyQueue) highLatency() bool {
 	if !q.rtt.Known() {
-		return q.prober.nodeRTT.IsHigh()
+		return q.env.NodeRTT.IsHigh()
 	}
 	return q.rtt.IsHigh()
 }

@@ -43,10 +43,3 @@ func (r *logLimiter) takeSkipped(now time.Time) (skipped int) {
 	}
 	return skipped
 }
-
-// logSkipped logs how many quarantines were not logged.
-func (p *Prober) logSkipped(now time.Time) {
-	if n := p.quarantineLog.takeSkipped(now); n > 0 {
-		p.cfg.Log.Warn("further quarantines not logged", "times", n)
-	}
-}

@@ -37,7 +37,7 @@ func (hq *hostQueue) lookupExpired(now time.Time) bool {
 // queueLookup queues a lookup of a host queue's host. False if the prober stops.
 func (sc *sharedConnections) queueLookup(hq *hostQueue) bool {
 	if sc.resolvers < maxResolvers {
-		if !sc.queue.prober.spawn(sc.resolveHosts) {
+		if !sc.queue.env.Start(sc.resolveHosts) {
 			return false
 		}
 		sc.resolvers++
@@ -48,14 +48,14 @@ func (sc *sharedConnections) queueLookup(hq *hostQueue) bool {
 }
 
 // resolveHosts looks hosts up until the lookup queue is empty.
-func (sc *sharedConnections) resolveHosts() {
+func (sc *sharedConnections) resolveHosts(soft, _ context.Context) {
 	q := sc.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for sc.lookupQueue.n > 0 {
 		hq := sc.lookupQueue.pop()
 		q.mu.Unlock()
-		addrs, _ := q.addresses(q.prober.life.soft, hq.host)
+		addrs, _ := q.addresses(soft, hq.host)
 		q.mu.Lock()
 		now := time.Now()
 		hq.lookingUp, hq.lookedUp = false, now
@@ -86,8 +86,7 @@ func (sc *sharedConnections) preferredAddr(addrs []netip.Addr) netip.Addr {
 
 // addresses returns a host's addresses that this node may and can connect to, in DNS order. The event says why there are none.
 func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
-	p := q.prober
-	addrs, fact := p.cfg.Resolver.Addrs(ctx, host, p.sources.IPv6 != nil)
+	addrs, fact := q.env.Resolver.Addrs(ctx, host, q.env.IPv6 != nil)
 	switch fact {
 	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
 		return nil, engine.EventHostServFail
@@ -97,7 +96,7 @@ func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, 
 	for _, a := range addrs {
 		class := smtp.ClassOf(a)
 		switch {
-		case class == smtp.Bogus, class == smtp.Private && !p.cfg.AllowPrivate:
+		case class == smtp.Bogus, class == smtp.Private && !q.env.AllowPrivate:
 			if event == engine.EventNoAddress {
 				event = engine.EventRefusedHost
 			}
@@ -115,10 +114,10 @@ func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, 
 
 // sourceFor is the source of this node that can connect to an address for the queue; nil if there is none.
 func (q *readyQueue) sourceFor(a netip.Addr) *source.Source {
-	if a.Is4() != q.source.ReachesIPv6() {
-		return q.source
+	if a.Is4() != q.Source.ReachesIPv6() {
+		return q.Source
 	}
-	if ipv6 := q.prober.sources.IPv6; a.Is6() && ipv6 != nil {
+	if ipv6 := q.env.IPv6; a.Is6() && ipv6 != nil {
 		return ipv6
 	}
 	return nil

@@ -20,9 +20,9 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.budgetLog.Requested():
+		case <-p.env.BudgetLog.Requested():
 		}
-		for err := p.budgetLog.GrantLeases(time.Now()); err != nil; err = p.budgetLog.GrantLeases(time.Now()) {
+		for err := p.env.BudgetLog.GrantLeases(time.Now()); err != nil; err = p.env.BudgetLog.GrantLeases(time.Now()) {
 			p.cfg.Log.Error("budgets not saved: queues that need a lease wait", "error", err)
 			select {
 			case <-ctx.Done():
@@ -52,29 +52,12 @@ func (p *Prober) maintain(ctx context.Context) {
 		all := p.allQueues()
 		crowded := len(all) > p.cfg.MaxQueues/2
 		for _, q := range all {
-			q.mu.Lock()
-			q.dropUnconfirmed(now)
-			remembers := len(q.unconfirmedFailures) > 0 && !crowded
-			unused := q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
-			drop := unused && !remembers && now.After(q.connectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
-			if drop {
-				q.close()
-			}
-			q.mu.Unlock()
-			if drop {
+			if q.CloseIdle(crowded, now) {
 				p.unregister(q)
 			}
 		}
-		p.addressLimits.mu.Lock()
-		for k, d := range p.addressLimits.all {
-			d.mu.Lock()
-			if d.refs == 0 && !d.budget.LeaseRequested() && d.budget.Idle(now) {
-				delete(p.addressLimits.all, k) // a queue that waits there still has returned its rows, or its timer wakes it
-			}
-			d.mu.Unlock()
-		}
-		p.addressLimits.mu.Unlock()
-		p.logSkipped(now)
+		p.env.ReleaseIdleAddresses(now)
+		p.env.LogSkipped(now)
 	}
 }
 
@@ -96,16 +79,7 @@ func (p *Prober) sweep(ctx context.Context) {
 		case <-t.C:
 		}
 		if p.sources.WarmingUp(time.Now().Add(-sweepEvery)) {
-			p.SetTable(p.table.Load()) // gives queues the budgets of their source's warm-up
+			p.SetTable(p.env.Table.Load()) // gives queues the budgets of their source's warm-up
 		}
-	}
-}
-
-// close takes the queue out of use. The mutex is held.
-func (q *readyQueue) close() {
-	q.removed = true
-	if q.timer != nil {
-		q.timer.Stop()
-		q.timer = nil
 	}
 }

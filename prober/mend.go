@@ -2,8 +2,6 @@ package prober
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"time"
 
 	"probity/store/cache"
@@ -29,17 +27,9 @@ func (p *Prober) mendCache(ctx context.Context) {
 func (p *Prober) writeKnown() error {
 	now := time.Now()
 	for _, q := range p.allQueues() {
-		q.mu.Lock()
-		p.budgetLog.RequestLease(&q.budget)
-		q.mu.Unlock()
+		q.RequestLease()
 	}
-	p.addressLimits.mu.Lock()
-	for _, d := range p.addressLimits.all {
-		d.mu.Lock()
-		p.budgetLog.RequestLease(&d.budget)
-		d.mu.Unlock()
-	}
-	p.addressLimits.mu.Unlock()
+	p.env.RequestAddressLeases()
 	for _, src := range p.sources.List {
 		p.saveQuarantine(src)
 		if err := src.SaveFirstUse(p.cfg.Cache); err != nil {
@@ -47,13 +37,4 @@ func (p *Prober) writeKnown() error {
 		}
 	}
 	return p.cfg.Cache.PutBudgets([]cache.Budget{heartbeat(now.Add(maintainEvery + maintainEvery/2))})
-}
-
-// logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged once.
-func (p *Prober) logUnreadable(err error) {
-	level := slog.LevelError
-	if errors.Is(err, cache.ErrSetAside) {
-		level = slog.LevelDebug
-	}
-	p.cfg.Log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
 }

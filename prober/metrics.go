@@ -11,16 +11,12 @@ import (
 	"probity/prober/wire"
 )
 
-// metrics of a prober. No label contains an address or a domain.
+// metrics are what a prober counts itself; the rest is in Env.Metrics. No label contains an address or a domain.
 type metrics struct {
-	connections, transactions, recipients, replies, decoys, hits, addressWaits, oldAddressWaits prometheus.Counter
-
-	sent, answered atomic.Uint64 // recipients as in recipients_total; settled rows of batches
-
+	hits      prometheus.Counter
+	answered  atomic.Uint64          // settled rows of batches
 	outcomes  *prometheus.CounterVec // status, reason
-	failures  *prometheus.CounterVec // event
-	actions   *prometheus.CounterVec // action
-	published *prometheus.Registry   // of these three, for Status
+	published *prometheus.Registry   // of outcomes, failures and actions, for Status
 }
 
 func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
@@ -30,21 +26,22 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, labels)
 	}
+	q := &p.env.Metrics
+	q.Connections = counter("connections_total", "Connections dialled to mail servers.")
+	q.Transactions = counter("transactions_total", "Transactions begun, each with a MAIL of its own.")
+	q.Recipients = counter("recipients_total", "Recipients sent, decoys included.")
+	q.Replies = counter("replies_total", "Replies to recipients.")
+	q.Decoys = counter("decoys_total", "Decoys (random recipients) that were answered.")
+	q.AddressWaits = counter("address_limited_total", "Connections put off because their address had no room.")
+	q.OldAddressWaits = counter("destination_waits_total", "Deprecated: use probity_prober_address_limited_total.")
+	q.Failures = vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event")
+	q.Actions = vector("actions_total", "Actions that replies asked for.", "action")
 	m := &metrics{
-		connections:     counter("connections_total", "Connections dialled to mail servers."),
-		transactions:    counter("transactions_total", "Transactions begun, each with a MAIL of its own."),
-		recipients:      counter("recipients_total", "Recipients sent, decoys included."),
-		replies:         counter("replies_total", "Replies to recipients."),
-		decoys:          counter("decoys_total", "Decoys (random recipients) that were answered."),
-		hits:            counter("cache_hits_total", "Rows answered from the cache."),
-		addressWaits:    counter("address_limited_total", "Connections put off because their address had no room."),
-		oldAddressWaits: counter("destination_waits_total", "Deprecated: use probity_prober_address_limited_total."),
-		outcomes:        vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
-		failures:        vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event"),
-		actions:         vector("actions_total", "Actions that replies asked for.", "action"),
+		hits:      counter("cache_hits_total", "Rows answered from the cache."),
+		outcomes:  vector("outcomes_total", "Probes that ended, by status and reason; deferred ones have status DEFERRED.", "status", "reason"),
+		published: prometheus.NewRegistry(),
 	}
-	m.published = prometheus.NewRegistry()
-	m.published.MustRegister(m.outcomes, m.failures, m.actions)
+	m.published.MustRegister(m.outcomes, q.Failures, q.Actions)
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, f)
 	}
@@ -58,12 +55,12 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		}
 		return 0
 	}
-	for _, c := range [...]prometheus.Collector{m.connections, m.transactions, m.recipients, m.replies, m.decoys, m.hits, m.addressWaits, m.oldAddressWaits,
-		m.outcomes, m.failures, m.actions,
+	for _, c := range [...]prometheus.Collector{q.Connections, q.Transactions, q.Recipients, q.Replies, q.Decoys, m.hits, q.AddressWaits, q.OldAddressWaits,
+		m.outcomes, q.Failures, q.Actions,
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
 		gauge("ready_queues", "Ready queues in memory.", queues),
 		gauge("lanes", "Deprecated: use probity_prober_ready_queues.", queues),
-		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.slots.InUse()) }),
+		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.env.Slots.InUse()) }),
 		gauge("single_load_high", "1 while so many single calls come that jobs give way to them, else 0.", singleLoad),
 		gauge("singles_press", "Deprecated: use probity_prober_single_load_high.", singleLoad),
 	} {
@@ -90,13 +87,6 @@ func (m *metrics) publishedCounters() (all []wire.Counter) {
 		}
 	}
 	return all
-}
-
-// countTransaction counts a transaction's recipients and replies.
-func (m *metrics) countTransaction(asked, answered int) {
-	m.recipients.Add(float64(asked))
-	m.sent.Add(uint64(asked))
-	m.replies.Add(float64(answered))
 }
 
 func (m *metrics) outcome(o *outcome) {

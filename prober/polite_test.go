@@ -63,9 +63,9 @@ func (b *testNode) crashAtStop() {
 	b.prober.mu.Lock()
 	clear(b.prober.queues)
 	b.prober.mu.Unlock()
-	b.prober.addressLimits.mu.Lock()
-	clear(b.prober.addressLimits.all)
-	b.prober.addressLimits.mu.Unlock()
+	b.prober.env.addressLimits.mu.Lock()
+	clear(b.prober.env.addressLimits.all)
+	b.prober.env.addressLimits.mu.Unlock()
 }
 
 func TestManyRoutesOfOneAddressShareItsBudget(t *testing.T) {
@@ -257,7 +257,7 @@ func TestIdleSessionsWaitForOtherJobs(t *testing.T) {
 			}
 			require.Len(t, h.snapshot().dialTimes, dials, "connections = "+limit)
 			time.Sleep(2 * time.Second)
-			require.Zero(t, b.prober.slots.InUse(), "nothing came any more")
+			require.Zero(t, b.prober.env.Slots.InUse(), "nothing came any more")
 		})
 	}
 }

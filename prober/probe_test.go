@@ -22,10 +22,10 @@ func TestDeferredTargetAgesWithItsDecoy(t *testing.T) {
 		{engine.Accepted, 5 * time.Minute, 2 * time.Minute, 5 * time.Minute},
 		{engine.Accepted, 5 * time.Minute, 9 * time.Minute, 9 * time.Minute},
 	} {
-		p := &probe{}
+		p := &Probe{}
 		p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Finding: engine.Finding{Meaning: tt.target}, At: began})
 		p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: silentAcceptance(), At: began.Add(2 * time.Minute)})
-		got := p.deferUntil(began.Add(tt.due), began.Add(tt.now), "")
+		got := deferUntil(p, began.Add(tt.due), began.Add(tt.now), "")
 		require.Equal(t, tt.want, got.due.Sub(began), "%v", tt)
 		require.Equal(t, got.due, got.verdict.Details.NextRetry)
 	}

@@ -2,9 +2,7 @@ package prober
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/binary"
-	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,7 +11,6 @@ import (
 	"probity/engine"
 	"probity/prober/admission"
 	"probity/prober/budget"
-	"probity/prober/rtt"
 	"probity/prober/source"
 	"probity/prober/trace"
 	"probity/prober/wire/timing"
@@ -22,33 +19,22 @@ import (
 
 // Prober is one node's prober. It implements wire.Prober.
 type Prober struct {
-	cfg           Config
-	table         atomic.Pointer[engine.Table]
-	sources       source.Set
-	inFlight      *inFlight
-	retries       *retries
-	budgetLog     *budget.Log
-	slots         *admission.Slots
-	singleCalls   admission.SingleCalls
-	addressLimits addressLimits
-	metrics       *metrics
-	buffers       *bufferPool
-	recent        *trace.Recent
-	tls           *tls.Config // of all sessions
-	tickets       tickets
-	gate          *admission.Gate
-	nodeRTT       rtt.Shared
-	rows          atomic.Int64  // probes in memory
-	connections   atomic.Uint32 // ever made, to number them
-	warned        sync.Once
-	quarantineLog logLimiter
-	created       time.Time     // when it was made
-	quiet         time.Time     // budgets per minute count as used up until then: their use before the start is not known
-	started       chan struct{} // closed when Run begins
-	stop          chan struct{} // closed when Run ends
+	cfg         Config
+	env         *Env // of all queues
+	sources     source.Set
+	inFlight    *inFlight
+	retries     *retries
+	singleCalls admission.SingleCalls
+	metrics     *metrics
+	buffers     *bufferPool
+	recent      *trace.Recent
+	rows        atomic.Int64  // probes in memory
+	quiet       time.Time     // budgets per minute count as used up until then: their use before the start is not known
+	started     chan struct{} // closed when Run begins
+	stop        chan struct{} // closed when Run ends
 
 	mu     sync.Mutex // guards queues
-	queues map[queueKey]*readyQueue
+	queues map[Key]*readyQueue
 
 	life struct {
 		mu      sync.Mutex      // guards what follows
@@ -65,14 +51,20 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{cfg: c, created: time.Now(), inFlight: newInFlight(), retries: newRetries(c.MaxRetries), budgetLog: budget.NewLog(c.Cache), slots: admission.NewSlots(c.MaxSessions), buffers: newBufferPool(c.Part), recent: trace.New(decoys(c.Cache)), tls: newTLS(),
-		addressLimits: addressLimits{all: map[addressLimitKey]*addressLimit{}}, queues: map[queueKey]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
+	p := &Prober{cfg: c, inFlight: newInFlight(), retries: newRetries(c.MaxRetries), buffers: newBufferPool(c.Part),
+		queues: map[Key]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
+	p.recent = trace.New(func(domain string, at time.Time) string { return DecoyLocalPart(c.Cache.Keyer(), domain, at) })
 	p.singleCalls.Shared = c.SingleLoad
-	p.gate = admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls)
-	p.table.Store(c.Table)
 	if p.sources, err = source.New(c.Sources, c.MailFrom); err != nil {
 		return nil, err
 	}
+	p.env = &Env{Resolver: c.Resolver, Cache: c.Cache, Log: c.Log, Created: time.Now(),
+		Dial: c.Dial, SOCKS5: c.SOCKS5, AllowPrivate: c.AllowPrivate, Port: c.Port, MailFrom: c.MailFrom, IPv6: p.sources.IPv6,
+		Timeouts: c.Timeouts, Connect: c.Connect, Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
+		BudgetLog: budget.NewLog(c.Cache), Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
+		Gate:  admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls),
+		Start: p.start, Finish: p.finish, DropUnwanted: p.dropUnwanted, Suspect: p.watch, Blocklisted: p.quarantineEverywhere, Delisted: p.resumeDelisted}
+	p.env.Table.Store(c.Table)
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
 	}
@@ -94,13 +86,13 @@ const stopTime = timing.CloseTimeout
 func (p *Prober) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	p.quiet = quietAfterStart(p.cfg.Cache, time.Now().Add(p.table.Load().Scaled(time.Minute+time.Second)))
+	p.quiet = quietAfterStart(p.cfg.Cache, time.Now().Add(p.env.Table.Load().Scaled(time.Minute+time.Second)))
 	p.life.mu.Lock()
 	p.life.soft, p.life.hard, p.life.running = ctx, hard, true
 	p.life.mu.Unlock()
 	close(p.started)
 	for _, loop := range [...]func(context.Context){p.leaseLoop, p.maintain, p.sweep, p.retryLoop, p.mendCache} {
-		p.spawn(func() { loop(ctx) })
+		p.start(func(soft, _ context.Context) { loop(soft) })
 	}
 	for _, src := range p.sources.List {
 		p.watchQuarantine(src) // if it was quarantined before the start
@@ -113,33 +105,24 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := time.AfterFunc(stopTime, cancel)
 	defer late.Stop()
 	p.life.working.Wait()
-	p.logSkipped(time.Now().Add(logSpan)) // the current span included
+	p.env.LogSkipped(time.Now().Add(logSpan)) // the current span included
 	// Close all queues, and write their budgets without leases: none is used any more.
 	now := time.Now()
 	budgets := []cache.Budget{heartbeat(now)}
 	for _, q := range p.allQueues() {
-		q.mu.Lock()
-		q.close()
-		budgets = append(budgets, q.budget.FinalState(now))
-		q.mu.Unlock()
+		budgets = append(budgets, q.Close(now))
 		p.unregister(q)
 	}
-	p.addressLimits.mu.Lock()
-	for _, d := range p.addressLimits.all {
-		d.mu.Lock()
-		budgets = append(budgets, d.budget.FinalState(now))
-		d.mu.Unlock()
-	}
-	p.addressLimits.mu.Unlock()
-	return p.cfg.Cache.PutBudgets(budgets)
+	return p.cfg.Cache.PutBudgets(append(budgets, p.env.FinalAddressBudgets(now)...))
 }
 
-// spawn runs f in a goroutine for which Run waits; false if Run is not running. In f, life.soft and life.hard may be read.
-func (p *Prober) spawn(f func()) bool {
+// start runs f in a goroutine for which Run waits; false if Run is not running.
+func (p *Prober) start(f func(soft, hard context.Context)) bool {
 	p.life.mu.Lock()
 	defer p.life.mu.Unlock()
 	if p.life.running {
-		p.life.working.Go(f)
+		soft, hard := p.life.soft, p.life.hard
+		p.life.working.Go(func() { f(soft, hard) })
 	}
 	return p.life.running
 }
@@ -167,51 +150,27 @@ func (p *Prober) awaitRun(ctx context.Context) error {
 // SetTable swaps the provider table. Queues take its limits at once, and ask no host that it excludes; probes in flight keep
 // their schedule.
 func (p *Prober) SetTable(t *engine.Table) {
-	p.table.Store(t)
+	p.env.Table.Store(t)
 	now := time.Now()
 	for _, q := range p.allQueues() {
-		q.applyLimits(now)
+		q.ApplyTable(now)
 	}
-}
-
-// firstWait is how long a deferred decoy waits before it is asked again.
-func (pr *probe) firstWait() time.Duration {
-	if s := pr.policy.Schedule; len(s) > 0 {
-		return max(s[0], time.Millisecond)
-	}
-	return time.Minute
 }
 
 // queueOf finds or makes a ready queue; nil if there are too many.
 func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *readyQueue {
-	k := queueKey{r.Key, src.Name}
+	k := Key{r.Key, src.Name}
 	p.mu.Lock()
 	q, full := p.queues[k], len(p.queues) >= p.cfg.MaxQueues
 	p.mu.Unlock()
 	if q != nil || full {
 		return q
 	}
-	fresh := &readyQueue{prober: p, key: k, provider: r.Provider, source: src, hosts: r.Hosts, unknownProvider: r.Provider.ID == p.table.Load().Unknown.ID}
-	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
-		fresh.notBefore = p.quiet
-	}
-	if fresh.shared.queue = fresh; !fresh.unknownProvider {
-		fresh.shared.pools = map[netip.Addr]*addressPool{}
-	}
-	wake := fresh.onWake
-	fresh.slot = admission.NewWaiter(wake)
-	// The name is stored: a budget that is not found counts as unused.
-	fresh.budget = budget.NewPersisted("lane "+k.source+" "+k.route, budget.New(src.WarmUpLimits(r.Provider.Limits, now), &p.singleCalls, now), &fresh.mu, wake)
-	if err := fresh.budget.Load(p.cfg.Cache, now); err != nil {
-		p.logUnreadable(err)
-	}
-	if now.Before(fresh.budget.QuarantinedUntil) && r.Provider.Kind == engine.KindWide {
-		src.QuarantineAt(r.Provider.ID, fresh.budget.QuarantinedUntil)
-	}
+	fresh := newQueue(p.env, r, src, p.quiet, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if q = p.queues[k]; q == nil {
-		fresh.probingDisabled = probingDisabled(p.table.Load(), r.Provider, r.Hosts) // SetTable may have missed this queue
+		fresh.ApplyTable(now) // SetTable may have missed this queue
 		q = fresh
 		p.queues[k] = q
 	}
@@ -219,10 +178,10 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 }
 
 // add adds probes to a ready queue, or to its successor if it was removed meanwhile.
-func (p *Prober) add(q *readyQueue, probes []*probe, now time.Time) {
-	for !q.add(probes, now) {
+func (p *Prober) add(q *readyQueue, probes []*Probe, now time.Time) {
+	for !q.Add(probes, now) {
 		p.unregister(q)
-		if next := p.queueOf(probes[0].ev.Route, q.source, now); next != nil {
+		if next := p.queueOf(probes[0].ev.Route, q.Source, now); next != nil {
 			q = next
 			continue
 		}
@@ -239,8 +198,8 @@ func (p *Prober) add(q *readyQueue, probes []*probe, now time.Time) {
 func (p *Prober) unregister(q *readyQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.queues[q.key] == q {
-		delete(p.queues, q.key)
+	if p.queues[q.Key] == q {
+		delete(p.queues, q.Key)
 	}
 }
 
@@ -279,7 +238,7 @@ func quietAfterStart(c *cache.Cache, most time.Time) time.Time {
 func (p *Prober) Fresh() bool {
 	select {
 	case <-p.started:
-		return p.quiet.IsZero() && p.metrics.sent.Load() == 0
+		return p.quiet.IsZero() && p.env.Metrics.Sent.Load() == 0
 	default:
 		return false
 	}

@@ -86,16 +86,16 @@ func TestNoReachTrialWhereQuarantined(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		q := b.prober.allQueues()[0]
-		to := source.Reached{Target: source.Target{Route: engine.Route{Key: q.key.route, Provider: q.provider}}, Host: "mx.a.example"}
-		require.True(t, b.prober.sendReachTrial(q.source, to))
+		to := source.Reached{Target: source.Target{Route: engine.Route{Key: q.Key.Route, Provider: q.Provider}}, Host: "mx.a.example"}
+		require.True(t, b.prober.sendReachTrial(q.Source, to))
 		time.Sleep(time.Minute)
 		synctest.Wait() // the sweep of this minute is over
 		dialed := len(h.snapshot().dialTimes)
-		q = b.prober.queueOf(&to.Route, q.source, time.Now()) // an idle one may have been forgotten
+		q = b.prober.queueOf(&to.Route, q.Source, time.Now()) // an idle one may have been forgotten
 		q.mu.Lock()
 		q.budget.QuarantinedUntil = time.Now().Add(time.Hour)
 		q.mu.Unlock()
-		require.False(t, b.prober.sendReachTrial(q.source, to))
+		require.False(t, b.prober.sendReachTrial(q.Source, to))
 		time.Sleep(time.Minute)
 		require.Len(t, h.snapshot().dialTimes, dialed)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"probity/prober/budget"
 	"probity/prober/source"
 )
 
@@ -13,10 +12,10 @@ func (p *Prober) watch(src *source.Source) {
 	if !src.Health.NeedsWatch() {
 		return
 	}
-	p.spawn(func() {
+	p.start(func(soft, _ context.Context) {
 		for at, k := src.Health.NextTrial(); !at.IsZero(); at, k = src.Health.NextTrial() {
 			if wait := time.Until(at); wait > 0 {
-				if !sleep(p.life.soft, wait) {
+				if !sleep(soft, wait) {
 					return
 				}
 				continue // it may be no longer suspect by now
@@ -24,7 +23,7 @@ func (p *Prober) watch(src *source.Source) {
 			if k.Host != "" && p.sendReachTrial(src, k) {
 				continue
 			}
-			if !sleep(p.life.soft, 2*source.TrialGrace) { // a queue's turn
+			if !sleep(soft, 2*source.TrialGrace) { // a queue's turn
 				return
 			}
 		}
@@ -57,10 +56,5 @@ func (p *Prober) sendReachTrial(src *source.Source, k source.Reached) bool {
 	if q == nil {
 		return false
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if now.Before(q.budget.QuarantinedUntil) {
-		return false // its receiver quarantined this source
-	}
-	return !q.removed && q.openConnection(&hostQueue{queue: q, key: hostQueueKey(k.Host, k.Hosts), host: k.Host, domain: k.Domain, reachTrial: true}, budget.LongJob, now)
+	return q.SendReachTrial(k, now)
 }

@@ -2,6 +2,7 @@ package prober
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -11,19 +12,23 @@ import (
 	"probity/prober/budget"
 	"probity/prober/rtt"
 	"probity/prober/source"
+	"probity/store/cache"
 )
 
-// queueKey names a ready queue: a route as asked from one source.
-type queueKey struct{ route, source string }
+// Key names a ready queue: a route as asked from one source.
+type Key struct{ Route, Source string }
 
-// readyQueue holds the waiting probes, the connections and the budget of one route and source. Its mutex guards all of it.
+// readyQueue holds the waiting probes, the connections and the budget of one route and source.
 type readyQueue struct {
-	mu              sync.Mutex // guards all fields, except slot
+	Key      Key
+	Provider *engine.Provider
+	Source   *source.Source
+	env      *Env
+	hosts    []string         // of the first route that came
+	slot     admission.Waiter // with it it waits for a connection slot
+
+	mu              sync.Mutex // guards what follows
 	budget          budget.Persisted
-	prober          *Prober
-	key             queueKey
-	provider        *engine.Provider
-	source          *source.Source
 	unknownProvider bool // hosts of no known provider: address limits count too
 
 	hostQueues           map[string]*hostQueue
@@ -55,14 +60,34 @@ type readyQueue struct {
 	blocked          []*hostQueue // whose address limit has no room
 	timer            *time.Timer  // dispatches; nil when not armed
 	timerAt          time.Time
-	hosts            []string // of the first route that came
-	noSenderIdentity bool     // no host here may be asked: see session.connect
-	probingDisabled  bool     // nor while the table says so: see applyLimits
-	removed          bool     // out of the registry: look again
+	noSenderIdentity bool // no host here may be asked: see session.connect
+	probingDisabled  bool // nor while the table says so: see applyLimits
+	removed          bool // out of the registry: look again
 
 	lastAction cause // what last made it slower, for people
+}
 
-	slot admission.Waiter // with it it waits for a connection slot
+// newQueue makes the ready queue of a route and a source. Budgets per minute count as used up until quiet. The queue is to be told of the
+// current table (ApplyTable) when others can find it.
+func newQueue(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *readyQueue {
+	q := &readyQueue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == env.Table.Load().Unknown.ID}
+	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
+		q.notBefore = quiet
+	}
+	if q.shared.queue = q; !q.unknownProvider {
+		q.shared.pools = map[netip.Addr]*addressPool{}
+	}
+	wake := q.onWake
+	q.slot = admission.NewWaiter(wake)
+	// The name is stored: a budget that is not found counts as unused.
+	q.budget = budget.NewPersisted("lane "+src.Name+" "+r.Key, budget.New(src.WarmUpLimits(r.Provider.Limits, now), env.SingleCalls, now), &q.mu, wake)
+	if err := q.budget.Load(env.Cache, now); err != nil {
+		env.logUnreadable(err)
+	}
+	if now.Before(q.budget.QuarantinedUntil) && r.Provider.Kind == engine.KindWide {
+		src.QuarantineAt(r.Provider.ID, q.budget.QuarantinedUntil)
+	}
+	return q
 }
 
 // set stores a value in a map that is made at its first entry: of 50,000 queues, few need one.
@@ -112,17 +137,17 @@ const (
 )
 
 // scaled is how long a wait lasts under the current provider table.
-func (q *readyQueue) scaled(d time.Duration) time.Duration { return q.prober.table.Load().Scaled(d) }
+func (q *readyQueue) scaled(d time.Duration) time.Duration { return q.env.Table.Load().Scaled(d) }
 
 // finishedProbe is a probe that leaves its queue, and why.
 type finishedProbe struct {
-	probe *probe
+	probe *Probe
 	step  engine.Step
 }
 
 // advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out. The mutex is
 // held.
-func (q *readyQueue) advance(p *probe, now time.Time, front bool, out []finishedProbe) []finishedProbe {
+func (q *readyQueue) advance(p *Probe, now time.Time, front bool, out []finishedProbe) []finishedProbe {
 	p.policy.NoSMTP = p.policy.NoSMTP || q.noSenderIdentity || q.probingDisabled
 	if p.urgent.Load() {
 		p.priority, p.policy.CallerWaits = budget.Single, true
@@ -162,12 +187,12 @@ func (q *readyQueue) advance(p *probe, now time.Time, front bool, out []finished
 }
 
 // skipSighting is why a host will not be asked now.
-func (q *readyQueue) skipSighting(p *probe, host string, now time.Time) (engine.Sighting, bool) {
+func (q *readyQueue) skipSighting(p *Probe, host string, now time.Time) (engine.Sighting, bool) {
 	switch {
 	case p.sends >= maxSends:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
-	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.source.AwaitingTrial(now):
-		q.source.RecordBlocked(p.ev.Route, p.ev.Address.Domain(), now)
+	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.Source.AwaitingTrial(now):
+		q.Source.RecordBlocked(p.ev.Route, p.ev.Address.Domain(), now)
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
 	f, ok := q.down[host]
@@ -188,8 +213,8 @@ func targetMeaning(ev *engine.Evidence) engine.Meaning {
 	return engine.MeaningUnknown
 }
 
-// add adds probes. It returns false if the queue has left the registry.
-func (q *readyQueue) add(probes []*probe, now time.Time) bool {
+// Add adds probes. It returns false if the queue has left the registry.
+func (q *readyQueue) Add(probes []*Probe, now time.Time) bool {
 	q.mu.Lock()
 	if q.removed {
 		q.mu.Unlock()
@@ -203,19 +228,19 @@ func (q *readyQueue) add(probes []*probe, now time.Time) bool {
 	}
 	q.dispatch(now)
 	q.mu.Unlock()
-	q.prober.finish(q, out, now)
+	q.env.Finish(q, out, now)
 	return true
 }
 
-// noteLongBacklog records that, as the coordinator says, rows for many hours of the queue's budget wait.
-func (q *readyQueue) noteLongBacklog(now time.Time) {
+// NoteLongBacklog records that, as the coordinator says, rows for many hours of the queue's budget wait.
+func (q *readyQueue) NoteLongBacklog(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.budget.Pacing.RecordLongBacklog(now)
 }
 
-// promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
-func (q *readyQueue) promote(p *probe, class budget.Class, now time.Time) {
+// Promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
+func (q *readyQueue) Promote(p *Probe, class budget.Class, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.queue.Load() != q || p.priority >= class || p.inList == nil {
@@ -233,10 +258,10 @@ func (q *readyQueue) promote(p *probe, class budget.Class, now time.Time) {
 	q.dispatch(now)
 }
 
-// withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or if its target has answered
+// Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or if its target has answered
 // and it waits for a decoy or a refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the
 // same.
-func (q *readyQueue) withdraw(p *probe, evenAnswered bool) bool {
+func (q *readyQueue) Withdraw(p *Probe, evenAnswered bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.queue.Load() != q || p.inList == nil || p.inList == &p.domainQueue.decoy.waiting && !evenAnswered {
@@ -251,7 +276,7 @@ func (q *readyQueue) withdraw(p *probe, evenAnswered bool) bool {
 // drainQueues takes all probes out of the queues of a host queue, or of all host queues for nil, and advances each. The mutex
 // is held.
 func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedProbe) []finishedProbe {
-	var all []*probe
+	var all []*Probe
 	for _, dq := range q.domainQueues {
 		if hq != nil && dq.hostQueue != hq {
 			continue
@@ -277,20 +302,20 @@ func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedPro
 	return out
 }
 
-// applyLimits takes the limits of the current provider table. If the table disables probing here, every waiting probe goes on
+// ApplyTable takes the limits of the current provider table. If the table disables probing here, every waiting probe goes on
 // without SMTP, whatever table it came with. Replies to what is in flight still count, also to a decoy.
-func (q *readyQueue) applyLimits(now time.Time) {
-	t := q.prober.table.Load()
-	prov := cmp.Or(t.Provider(q.provider.ID), t.Unknown)
+func (q *readyQueue) ApplyTable(now time.Time) {
+	t := q.env.Table.Load()
+	prov := cmp.Or(t.Provider(q.Provider.ID), t.Unknown)
 	var out []finishedProbe
 	q.mu.Lock()
-	q.budget.Limits = q.source.WarmUpLimits(prov.Limits, now)
-	if q.probingDisabled = probingDisabled(t, q.provider, q.hosts); q.probingDisabled {
+	q.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
+	if q.probingDisabled = ProbingDisabled(t, q.Provider, q.hosts); q.probingDisabled {
 		out = q.drain(now, nil)
 	}
 	q.dispatch(now)
 	q.mu.Unlock()
-	q.prober.finish(q, out, now)
+	q.env.Finish(q, out, now)
 }
 
 // drain advances every waiting probe, except those whose decoy is in flight, drops the pending decoys, and closes the idle
@@ -323,13 +348,137 @@ func (dq *domainQueue) releaseWaiters(now time.Time, out []finishedProbe) []fini
 	return out
 }
 
-// connectDisabled reports a ready queue that may open no connection now. The mutex is held.
-func (q *readyQueue) connectDisabled(now time.Time) bool {
-	return q.probingDisabled || q.noSenderIdentity || q.quarantined(now)
+// ProbingDisabled reports that a table excludes these hosts, or the provider that an older table gave them.
+func ProbingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool {
+	if was != nil {
+		if now := t.Provider(was.ID); now != nil && !now.Probe {
+			return true
+		}
+	}
+	return !t.Match(hosts).Probe
 }
 
-// quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
-// connection decides instead: see openConnection.
-func (q *readyQueue) quarantined(now time.Time) bool {
-	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.source.Quarantined(now))
+// targetAt is a target for a trial at a host queue: its last domain. The mutex is held.
+func (q *readyQueue) targetAt(hq *hostQueue) source.Target {
+	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: q.Key.Route, Provider: q.Provider, Hosts: []string{hq.host}},
+		Domain: hq.domain, Hosts: mxSetOf(hq.key)}
+}
+
+// close takes the queue out of use. The mutex is held.
+func (q *readyQueue) close() {
+	q.removed = true
+	if q.timer != nil {
+		q.timer.Stop()
+		q.timer = nil
+	}
+}
+
+// BudgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished. It is
+// zero if no budget sets a time, and the rows may come again at once.
+func (q *readyQueue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var due time.Time
+	put := func(t time.Time) {
+		if t.After(now) && t.After(due) {
+			due = t
+		}
+	}
+	if _, d := q.budget.Room(&budget.Conn{}, class, now); d.Denied {
+		put(d.Until)
+	}
+	if q.sessions > 0 {
+		return due
+	}
+	put(q.connectAllowedAt())
+	put(q.budget.MayConnect(class, now).Until)
+	put(q.Source.Health.BlockedUntil())
+	// When the first address limit has room, if each that the queue waits for has a time.
+	var roomAt time.Time
+	for _, hq := range q.blocked {
+		if !hq.untilKnown || hq.deniedPriority < class {
+			return due
+		}
+		if roomAt.IsZero() || hq.blockedUntil.Before(roomAt) {
+			roomAt = hq.blockedUntil
+		}
+	}
+	put(roomAt)
+	return due
+}
+
+// ResumesAt is when a ready queue will ask again, if that is later than after wait. Zero otherwise.
+func (q *readyQueue) ResumesAt(wait time.Duration, now time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.notBefore.Sub(now) > wait {
+		return q.notBefore
+	}
+	return time.Time{}
+}
+
+// IsQueued reports a probe that no session has.
+func (q *readyQueue) IsQueued(p *Probe) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return p.inList != nil
+}
+
+// Unsent lists the probes that no session has.
+func (q *readyQueue) Unsent() (unsent []*Probe) {
+	add := func(list *probeList) {
+		for p, n := list.first, list.n; n > 0; p, n = p.next, n-1 {
+			unsent = append(unsent, p)
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, dq := range q.domainQueues {
+		for class := range dq.queues {
+			add(&dq.queues[class])
+		}
+		add(&dq.decoy.waiting)
+	}
+	for _, hq := range q.hostQueues {
+		add(&hq.retryFirst)
+	}
+	return unsent
+}
+
+// CloseIdle takes the queue out of use if it is idle and its budgets are full; if there are many queues, also if its hourly budget is
+// on disk. It returns false if the queue stays.
+func (q *readyQueue) CloseIdle(crowded bool, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dropUnconfirmed(now)
+	remembers := len(q.unconfirmedFailures) > 0 && !crowded
+	unused := q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
+	if !unused || remembers || !now.After(q.connectAllowedAt()) || !(q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now)) {
+		return false
+	}
+	q.close()
+	return true
+}
+
+// Close takes the queue out of use and returns its budget without leases: none is used any more.
+func (q *readyQueue) Close(now time.Time) cache.Budget {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.close()
+	return q.budget.FinalState(now)
+}
+
+// RequestLease has the queue's budget written.
+func (q *readyQueue) RequestLease() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.env.BudgetLog.RequestLease(&q.budget)
+}
+
+// Advance takes all probes out of the queue and moves them on: their source was quarantined.
+func (q *readyQueue) Advance(now time.Time) {
+	q.mu.Lock()
+	out := q.drainQueues(nil, now, nil)
+	q.mu.Unlock()
+	q.env.Finish(q, out, now)
 }

@@ -20,7 +20,7 @@ import (
 // No address is shown or kept.
 func (p *Prober) Recent() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q, err := readQuery(r.URL.RawQuery, p.table.Load())
+		q, err := readQuery(r.URL.RawQuery, p.env.Table.Load())
 		var list []wire.Trace
 		if err == nil {
 			list, err = p.traces(q)

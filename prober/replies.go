@@ -53,18 +53,18 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if s.recordTiming(now.Sub(began), len(s.recipients)-len(o.NoUTF8)) {
 		q.scheduleNeeded(hq)
 	}
-	q.prober.metrics.countTransaction(len(s.recipients), len(s.seen))
+	q.env.Metrics.countTransaction(len(s.recipients), len(s.seen))
 	s.recipients = s.recipients[:0]
 	if !s.wasReset {
 		q.dispatch(now)
 	}
 	q.mu.Unlock()
 	for _, f := range rh.facts {
-		if err := q.prober.cfg.Cache.PutFact(f.domain, f.host, &f.fact); err != nil {
-			q.prober.cfg.Log.Error("catch-all result not cached", "error", err)
+		if err := q.env.Cache.PutFact(f.domain, f.host, &f.fact); err != nil {
+			q.env.Log.Error("catch-all result not cached", "error", err)
 		}
 	}
-	q.prober.finish(q, rh.finished, now)
+	q.env.Finish(q, rh.finished, now)
 	clear(rh.finished)
 	s.finished = rh.finished
 	return !s.conn.Unusable() && !s.closing
@@ -180,13 +180,13 @@ func (rh *replyHandler) deliverReplies() {
 			NeighbourAccepted: s.acceptedDomains[dq.domain] && a.finding.Meaning != engine.Accepted}
 		rh.finished = q.applyAction(s, a.reply, r.dueFinding(&seen), rh.now, rh.finished)
 		if r.probe != nil {
-			r.probe.lastAnswer, r.probe.suspicion, r.probe.answeredAfter = q.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(q.prober.created)
+			r.probe.lastAnswer, r.probe.suspicion, r.probe.answeredAfter = q.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(q.env.Created)
 			rh.deliverTarget(r.probe, seen)
 			continue
 		}
 		seen.Subject = engine.SubjectDecoy
 		rh.judgeDecoy(dq, &seen)
-		q.prober.metrics.decoys.Inc()
+		q.env.Metrics.Decoys.Inc()
 		rh.finished = dq.deliverDecoy(seen, rh.now, rh.finished)
 		if dq.decoy.suspectAt == 0 {
 			rh.keepFact(dq)
@@ -291,8 +291,8 @@ func (r recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 	return f
 }
 
-func (rh *replyHandler) deliverTarget(p *probe, seen engine.Sighting) {
-	rh.q.prober.buffers.appendSeen(p, seen)
+func (rh *replyHandler) deliverTarget(p *Probe, seen engine.Sighting) {
+	rh.q.env.appendSeen(p, seen)
 	rh.finished = rh.q.advance(p, rh.now, true, rh.finished)
 }
 

@@ -49,7 +49,7 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 }
 
 // settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is dropped.
-func (r *retries) settle(p *probe, o *outcome) {
+func (r *retries) settle(p *Probe, o *outcome) {
 	if !o.deferred {
 		r.forget(p.key)
 		return
@@ -118,7 +118,7 @@ func (p *Prober) retryLoop(ctx context.Context) {
 			ask := e.ask
 			ask.Egress = cmp.Or(e.source, ask.Egress)
 			if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
-				p.retries.settle(&probe{key: e.key}, o)
+				p.retries.settle(&Probe{key: e.key}, o)
 			}
 		}
 		t.Reset(wait)

@@ -19,7 +19,7 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		row := b.rows(mxA, "ann@a.example")[0]
 		now := time.Now()
 		q := b.prober.queueOf(row.Route, b.prober.sources.List[0], now)
-		require.Zero(t, q.budgetAllowsAt(budget.LongJob, now))
+		require.Zero(t, q.BudgetAllowsAt(budget.LongJob, now))
 		q.mu.Lock()
 		hq := q.domainQueueOf(&engine.Evidence{Route: row.Route}, "mx.a.example").hostQueue
 		q.mu.Unlock()
@@ -31,13 +31,13 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 			q.mu.Lock()
 			hq.block(budget.LongJob, x.until, now)
 			q.mu.Unlock()
-			require.Equal(t, x.want, q.budgetAllowsAt(budget.LongJob, now))
+			require.Equal(t, x.want, q.BudgetAllowsAt(budget.LongJob, now))
 		}
 		q.mu.Lock()
 		hq.endBlock()
 		q.pause(now.Add(time.Minute))
 		q.mu.Unlock()
-		require.Equal(t, now.Add(time.Minute), q.budgetAllowsAt(budget.LongJob, now))
+		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
 	})
 }
 

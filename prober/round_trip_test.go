@@ -21,11 +21,11 @@ func askSixtyHosts(t *testing.T, slow, rtt time.Duration, singles int) (took tim
 	}
 	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
 		p := b.prober
-		p.gate = admission.NewGate(4, 2, func() int { return 1000 }, &p.singleCalls)
+		p.env.Gate = admission.NewGate(4, 2, func() int { return 1000 }, &p.singleCalls)
 		for range 100 { // more than the estimate needs
-			p.nodeRTT.Record(rtt)
+			p.env.NodeRTT.Record(rtt)
 		}
-		require.Equal(t, rtt >= 100*time.Millisecond, p.nodeRTT.IsHigh())
+		require.Equal(t, rtt >= 100*time.Millisecond, p.env.NodeRTT.IsHigh())
 		for range singles {
 			p.singleCalls.Record(time.Now())
 		}
@@ -62,17 +62,17 @@ func TestHighLatencyHostsKeepTheirAdmissionUnderLoad(t *testing.T) {
 
 // TestQueueUsesTheRTTOfItsOwnHosts: if it has enough samples of them; else that of all hosts.
 func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
-	q := &readyQueue{prober: &Prober{}}
-	for !q.prober.nodeRTT.IsHigh() {
-		q.prober.nodeRTT.Record(time.Second)
+	q := &readyQueue{env: &Env{}}
+	for !q.env.NodeRTT.IsHigh() {
+		q.env.NodeRTT.Record(time.Second)
 	}
 	require.True(t, q.highLatency())
 	for !q.rtt.Known() {
 		q.recordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
 	}
 	require.False(t, q.highLatency())
-	other := &readyQueue{prober: q.prober}
-	require.False(t, other.highLatency(), "somebody is near")
+	other := &readyQueue{env: q.env}
+	require.False(t, other.highLatency(), "some host is near")
 }
 
 // TestRTTIsMeasuredFromOneCommand: whatever else a connection takes. Ten milliseconds and more are a high round-trip time.
@@ -89,7 +89,7 @@ func TestRTTIsMeasuredFromOneCommand(t *testing.T) {
 				rows[len(rows)-1].Number = uint32(len(rows))
 			}
 			require.Len(t, b.verify(time.Minute, rows...), len(rows))
-			require.Equal(t, high, b.prober.nodeRTT.IsHigh(), slow)
+			require.Equal(t, high, b.prober.env.NodeRTT.IsHigh(), slow)
 		})
 	}
 }

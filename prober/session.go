@@ -61,22 +61,21 @@ type session struct {
 }
 
 func newSession(q *readyQueue, hq *hostQueue, class budget.Class) *session {
-	return &session{queue: q, number: q.prober.connections.Add(1), hostQueue: hq, priority: class, source: q.source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.prober.cfg.Cache.Keyer(),
+	return &session{queue: q, number: q.env.connections.Add(1), hostQueue: hq, priority: class, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(),
 		acceptedDomains: map[string]bool{}}
 }
 
 // run connects, asks and closes; then it releases what the session held and lets the others go on.
-func (s *session) run() {
-	p, q := s.queue.prober, s.queue
-	soft := p.life.soft
-	hard, cut := context.WithCancel(p.life.hard)
+func (s *session) run(soft, hard context.Context) {
+	env, q := s.queue.env, s.queue
+	hard, cut := context.WithCancel(hard)
 	defer cut()
 	q.mu.Lock()
 	s.cancel = cut
 	q.working = append(q.working, s)
 	s.highLatency = q.highLatency()
 	q.mu.Unlock()
-	if soft.Err() == nil && s.enterGate(soft) && !p.slots.Closed() && s.connect(hard) {
+	if soft.Err() == nil && s.enterGate(soft) && !env.Slots.Closed() && s.connect(hard) {
 		for s.nextTransaction(soft) && s.sendTransaction(hard) {
 			s.releaseAdmission()
 		}
@@ -91,14 +90,14 @@ func (s *session) run() {
 	now := time.Now()
 	if s.addressLimit != nil {
 		s.addressLimit.connectionClosed(now)
-		p.addressLimits.release(s.addressLimit)
+		env.addressLimits.release(s.addressLimit)
 	}
 	q.mu.Lock()
 	q.working = slices.DeleteFunc(q.working, func(other *session) bool { return other == s })
 	s.cancel = nil
 	if s.wasReset {
 		q.mu.Unlock()
-		p.dropUnwanted(q) // what it asked is in the queue again
+		env.DropUnwanted(q) // what it asked is in the queue again
 		q.mu.Lock()
 	}
 	if s.dialled {
@@ -114,10 +113,10 @@ func (s *session) run() {
 	q.waitingForConnection, q.singleWaiting = false, false
 	q.shared.detach(s)
 	q.scheduleNeeded(s.hostQueue)
-	p.slots.Release()
+	env.Slots.Release()
 	q.dispatch(now)
 	q.mu.Unlock()
-	p.slots.WakeWaiting(now)
+	env.Slots.WakeWaiting(now)
 }
 
 const quitTime = 8 * time.Second
@@ -128,11 +127,11 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.admitted {
 		return true
 	}
-	t := s.queue.prober.gate.Enter()
+	q, gate := s.queue, s.queue.env.Gate
+	t := gate.Enter()
 	if s.admitted = t == nil; s.admitted {
 		return true
 	}
-	q, gate := s.queue, s.queue.prober.gate
 	q.mu.Lock()
 	if s.hostQueue.queued[budget.Single] > 0 {
 		gate.Expedite(t)
@@ -154,7 +153,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 func (s *session) releaseAdmission() {
 	if s.admitted {
 		s.admitted = false
-		s.queue.prober.gate.Leave()
+		s.queue.env.Gate.Leave()
 	}
 }
 
@@ -229,7 +228,7 @@ const (
 // soon: they have little to ask each, and would need a connection each. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
 	q := s.queue
-	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.prober.slots.Closed() || s.used.Sent >= maxSent {
+	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.env.Slots.Closed() || s.used.Sent >= maxSent {
 		return true
 	}
 	if s.hostQueue.hasRetryFirst() {
@@ -246,23 +245,23 @@ const longLinger = 2 * time.Second
 
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
 func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
-	q, p := s.queue, s.queue.prober
-	linger := p.cfg.Linger
+	q, env := s.queue, s.queue.env
+	linger := env.Linger
 	if q.budget.Limits.Connections == 0 { // else others may wait for its end
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case q.waitingForConnection && (d.Denied || !s.expectsRequests()), p.slots.Scarce():
+	case q.waitingForConnection && (d.Denied || !s.expectsRequests()), env.Slots.Scarce():
 		return 0
 	case d.Lease && s.addressLease:
 		s.addressLease = false
 		s.addressLimit.mu.Lock()
 		s.addressLimit.addWaiter(q, s.hostQueue, s.priority)
-		p.budgetLog.RequestLease(&s.addressLimit.budget)
+		env.BudgetLog.RequestLease(&s.addressLimit.budget)
 		s.addressLimit.mu.Unlock()
 		return time.Second
 	case d.Lease:
-		p.budgetLog.RequestLease(&q.budget)
+		env.BudgetLog.RequestLease(&q.budget)
 		return time.Second
 	case !d.Denied:
 		return linger
@@ -271,4 +270,61 @@ func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 		return 0
 	}
 	return d.Until.Sub(now)
+}
+
+// resetSessions cancels sessions, whatever they wait for. The mutex is held.
+func (q *readyQueue) resetSessions(sessions []*session) {
+	for _, s := range sessions {
+		if s.cancel == nil {
+			continue // it has ended meanwhile
+		}
+		s.wasReset = true
+		s.cancel()
+		if s.admission != nil {
+			q.env.Gate.Expedite(s.admission)
+		}
+		q.wakeIdle(s)
+	}
+}
+
+// ResetAll resets all sessions, whatever they wait for.
+func (q *readyQueue) ResetAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.resetSessions(q.working)
+}
+
+// ResetUnwanted resets the sessions whose probes are not wanted and, if no probe of the queue is, also those without probes.
+func (q *readyQueue) ResetUnwanted(wanted func(*Probe) bool) {
+	q.mu.Lock()
+	waits, recipients := q.probes, map[*session][]*Probe{}
+	for _, s := range q.working {
+		recipients[s] = nil
+		for _, r := range s.recipients {
+			if r.probe != nil {
+				waits--
+				recipients[s] = append(recipients[s], r.probe)
+			} else if first := r.domainQueue.decoy.waiting.first; first != nil {
+				recipients[s] = append(recipients[s], first)
+			}
+		}
+	}
+	q.mu.Unlock()
+	var unwanted, silent []*session
+	for s, probes := range recipients {
+		switch {
+		case len(probes) == 0:
+			silent = append(silent, s)
+		case slices.ContainsFunc(probes, wanted):
+			waits++
+		default:
+			unwanted = append(unwanted, s)
+		}
+	}
+	if waits == 0 {
+		unwanted = append(unwanted, silent...)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.resetSessions(unwanted)
 }

@@ -64,12 +64,12 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 // startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
 // waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
-	pr := &probe{key: key, priority: budget.Single, facts: p.factsOf(a.Address.Domain(), a.Route.Hosts, now)}
+	pr := &verification{Probe: Probe{key: key, priority: budget.Single, facts: p.env.FactsOf(a.Address.Domain(), a.Route.Hosts, now)}}
 	if a.Low {
 		pr.priority = budget.LongJob
 	}
 	forbidden := p.cfg.SuppressedAddress(a.Address) || p.mustNotAsk(&source.Target{Route: *a.Route, Domain: a.Address.Domain(), Hosts: a.Route.Hosts})
-	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.table.Load().Schedule, CallerWaits: true}
+	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.env.Table.Load().Schedule, CallerWaits: true}
 	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route, Attempts: attempts}
 	if kept, ok := p.cfg.Cache.Get(key, now); ok {
 		pr.ev.Earlier = engine.EarlierOf(&kept, now)
@@ -79,29 +79,29 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})
 	}
 	if engine.Next(&pr.ev, pr.policy, now).Kind != engine.StepAsk {
-		o := pr.judge(now)
+		o := judge(&pr.Probe, now)
 		return &o
 	}
 	q := p.queueOf(a.Route, src, now)
 	if q == nil || p.rows.Load() > int64(p.cfg.MaxRows+p.cfg.MaxRows/10) {
 		pr.ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
-		o := pr.judge(now)
+		o := judge(&pr.Probe, now)
 		return &o
 	}
 	if a.UsedByOthers.Used > 0 {
-		q.setUsedByOthers(a.UsedByOthers, now)
+		q.SetUsedByOthers(a.UsedByOthers.Used, now.Add(a.UsedByOthers.Left))
 	}
 	p.rows.Add(1)
 	if got := p.inFlight.join(pr, w); got != pr {
 		p.rows.Add(-1)
 		if !a.Low {
-			got.urgent.Store(true)
-			if q := got.queue.Load(); q != nil {
-				q.promote(got, budget.Single, now)
+			got.Urge()
+			if q := got.Queue(); q != nil {
+				q.Promote(&got.Probe, budget.Single, now)
 			}
 		}
 		return nil
 	}
-	p.add(q, []*probe{pr}, now)
+	p.add(q, []*Probe{&pr.Probe}, now)
 	return nil
 }

@@ -18,11 +18,11 @@ const silentAcceptPause = time.Hour
 
 // silentAcceptance is the finding for a host that may have begun to accept every recipient: the waiting probes are retried.
 func silentAcceptance() engine.Finding {
-	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: ruleSilentAcceptance}
+	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: RuleSilentAcceptance}
 }
 
-// ruleSilentAcceptance is the rule of that finding.
-const ruleSilentAcceptance = "default/accepts-silently"
+// RuleSilentAcceptance is the rule of that finding.
+const RuleSilentAcceptance = "default/accepts-silently"
 
 // suspectDecoy is a decoy that was accepted under suspicion, and the queue's count of answers then.
 type suspectDecoy struct {
@@ -42,7 +42,7 @@ func (rh *replyHandler) judgeDecoy(dq *domainQueue, seen *engine.Sighting) {
 		rh.becameAcceptAll = &acceptsAll
 		rh.s.closing = true
 		rh.q.pause(rh.now.Add(rh.q.scaled(silentAcceptPause)))
-		rh.q.prober.metrics.actions.WithLabelValues(engine.ActionPause.String()).Inc()
+		rh.q.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 	case hq.overLimit && hq.lastRefused <= rh.q.answersSeen: // no recipient behind it in the same transaction was refused
 		dq.decoy.suspectAt = rh.q.answersSeen
 		hq.suspectDecoys.push(suspectDecoy{dq, rh.q.answersSeen})

@@ -24,7 +24,7 @@ const (
 // and those with tenants have many machines behind a name: one that is slow is no tarpit. The mutex is held.
 func (rh *replyHandler) detectTarpit(took time.Duration) {
 	q, host := rh.q, rh.s.hostQueue.host
-	if len(rh.s.seen) == 0 || q.provider.Shared() {
+	if len(rh.s.seen) == 0 || q.Provider.Shared() {
 		return
 	}
 	mean := took / time.Duration(len(rh.s.seen))

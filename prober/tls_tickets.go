@@ -26,7 +26,7 @@ func (t *tickets) resume(base *tls.Config, provider, host string) *tls.Config {
 		if len(s.PeerCertificates) > 0 {
 			r.leaf = s.PeerCertificates[0]
 		}
-		return nil // any certificate will do: see newTLS
+		return nil // any certificate will do: see sessionTLS
 	}
 	return c
 }

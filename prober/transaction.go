@@ -9,7 +9,7 @@ import (
 
 // recipient is one recipient of a transaction: a target, or the decoy of a domain queue if probe is nil.
 type recipient struct {
-	probe       *probe
+	probe       *Probe
 	domainQueue *domainQueue
 	longJob     bool // for a row of a long job
 }
@@ -72,7 +72,7 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 // it would be empty.
 func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, now time.Time) bool {
 	hq, from := s.hostQueue, len(s.recipients)
-	tb := transactionBuilder{q: q, s: s, oneDomain: q.provider.OneDomain || s.oneDomain || hq.oneDomain}
+	tb := transactionBuilder{q: q, s: s, oneDomain: q.Provider.OneDomain || s.oneDomain || hq.oneDomain}
 	for class := range rooms {
 		rooms[class] += from
 	}
@@ -106,7 +106,7 @@ func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, no
 	if addrLimit := s.addressLimit; addrLimit != nil { // its mutex is held too
 		addrLimit.budget.Reserve(&s.addressUsed, n, longJobs)
 	}
-	q.prober.metrics.transactions.Inc()
+	q.env.Metrics.Transactions.Inc()
 	return true
 }
 
@@ -133,7 +133,7 @@ func (tb *transactionBuilder) domainFits(domain string) bool {
 }
 
 // add adds a recipient with its local part.
-func (tb *transactionBuilder) add(p *probe, dq *domainQueue, class budget.Class, local string) {
+func (tb *transactionBuilder) add(p *Probe, dq *domainQueue, class budget.Class, local string) {
 	dq.inFlight++
 	tb.domain = dq.domain
 	tb.s.recipients = append(tb.s.recipients, recipient{p, dq, class == budget.LongJob})
@@ -141,7 +141,7 @@ func (tb *transactionBuilder) add(p *probe, dq *domainQueue, class budget.Class,
 }
 
 // addProbe takes a probe out of its queue.
-func (tb *transactionBuilder) addProbe(p *probe) {
+func (tb *transactionBuilder) addProbe(p *Probe) {
 	tb.q.dequeue(p)
 	p.sends++
 	tb.add(p, p.domainQueue, p.priority, p.ev.Address.Local())
@@ -188,7 +188,7 @@ func (tb *transactionBuilder) addDecoys(r *ring[*domainQueue], look, room int, n
 		}
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
-		tb.add(nil, dq, dq.decoy.priority(), decoyLocalPart(tb.s.keyer, dq.domain, now))
+		tb.add(nil, dq, dq.decoy.priority(), DecoyLocalPart(tb.s.keyer, dq.domain, now))
 	}
 }
 

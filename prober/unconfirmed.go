@@ -27,8 +27,8 @@ import (
 // would if all recipients in flight were refused; and the last refusal of this transaction. The mutex is held.
 func (rh *replyHandler) updateSuspicion() {
 	q, hq := rh.q, rh.s.hostQueue
-	limit := q.provider.Limits.RefusalsPerHour / 2
-	if !q.unknownProvider && !q.provider.AcceptsSilently || limit == 0 {
+	limit := q.Provider.Limits.RefusalsPerHour / 2
+	if !q.unknownProvider && !q.Provider.AcceptsSilently || limit == 0 {
 		return // it is known not to accept without checking
 	}
 	settled, _ := q.budget.Refusals(rh.now)
@@ -62,23 +62,15 @@ func (hq *hostQueue) recipientsInFlight() (n int) {
 	return n
 }
 
-// suspicion says whether the host may have accepted without checking when an acceptance was received.
-type suspicion uint8
-
-const (
-	suspicionNone suspicion = iota // no: it had refused too few
-	suspicionLow                   // only if the recipients in flight had been refused by then
-	suspicionHigh                  // yes
-)
-
-func (hq *hostQueue) suspicion() suspicion {
+// suspicion says whether the host may have accepted without checking what it accepted now.
+func (hq *hostQueue) suspicion() engine.Suspicion {
 	switch {
 	case hq.overWithOthers:
-		return suspicionHigh
+		return engine.SuspicionHigh
 	case hq.overWithInFlight && len(hq.inFlightGroups) > 0:
-		return suspicionLow
+		return engine.SuspicionLow
 	}
-	return suspicionNone
+	return engine.SuspicionNone
 }
 
 // confirmTime is how soon after an acceptance a refusal must come to confirm it: later the host's hour may be over, and it
@@ -86,17 +78,17 @@ func (hq *hostQueue) suspicion() suspicion {
 const confirmTime = 2 * time.Minute
 
 // confirmBy is until when a refusal can confirm an acceptance.
-func (q *readyQueue) confirmBy(p *probe) time.Time {
-	return q.prober.created.Add(p.answeredAfter + q.scaled(confirmTime))
+func (q *readyQueue) confirmBy(p *Probe) time.Time {
+	return q.env.Created.Add(p.answeredAfter + q.scaled(confirmTime))
 }
 
 // pastConfirming reports an acceptance that nothing can confirm any more.
-func (q *readyQueue) pastConfirming(p *probe, now time.Time) bool {
-	return p.suspicion != suspicionNone && now.After(q.confirmBy(p))
+func (q *readyQueue) pastConfirming(p *Probe, now time.Time) bool {
+	return p.suspicion != engine.SuspicionNone && now.After(q.confirmBy(p))
 }
 
 // isConfirmed reports that what the decoy has shown may be used with the acceptance of a probe.
-func (dq *domainQueue) isConfirmed(p *probe, now time.Time) bool {
+func (dq *domainQueue) isConfirmed(p *Probe, now time.Time) bool {
 	hq := dq.hostQueue
 	// Recipients in flight that were sent before the acceptance was received: one of them may have been refused first. The groups
 	// are in the order of their counts.
@@ -104,23 +96,23 @@ func (dq *domainQueue) isConfirmed(p *probe, now time.Time) bool {
 	switch {
 	case dq.decoy.suspectAt != 0:
 		return false
-	case !dq.decoy.sighting.RefusesUnknown() || p.suspicion == suspicionNone:
+	case !dq.decoy.sighting.RefusesUnknown() || p.suspicion == engine.SuspicionNone:
 		return true
 	case hq.queue.pastConfirming(p, now):
 		return false
 	case hq.confirmedUpTo >= p.lastAnswer || p.lastAnswer > hq.lastStart && hq.lastRefused > p.lastAnswer:
 		return true
 	case hq.overWithOthers:
-		p.suspicion = suspicionHigh
-	case p.suspicion == suspicionLow && !earlier:
-		p.suspicion = suspicionNone
+		p.suspicion = engine.SuspicionHigh
+	case p.suspicion == engine.SuspicionLow && !earlier:
+		p.suspicion = engine.SuspicionNone
 		return true
 	}
 	return false
 }
 
 // leaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
-func (dq *domainQueue) leaveUnconfirmed(p *probe) {
+func (dq *domainQueue) leaveUnconfirmed(p *Probe) {
 	p.domainQueue = dq
 	dq.decoy.waiting.push(p)
 	if !slices.Contains(dq.hostQueue.unconfirmed, dq) {
@@ -191,7 +183,7 @@ func (dq *domainQueue) unconfirmedCount() (n int) {
 		return 0
 	}
 	for p, left := dq.decoy.waiting.first, dq.decoy.waiting.n; left > 0; p, left = p.next, left-1 {
-		if p.suspicion == suspicionHigh {
+		if p.suspicion == engine.SuspicionHigh {
 			n++
 		}
 	}

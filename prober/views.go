@@ -5,35 +5,10 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/budget"
 	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
-
-// cause is the reply that a ready queue last acted on.
-type cause struct {
-	at         time.Time
-	host, rule string
-	reply      string // redacted
-}
-
-// recordActionEvery is how often a reply is recorded that asks for the same action again.
-const recordActionEvery = time.Second
-
-// recordAction records a reply that makes the queue slower. The mutex is held.
-func (q *readyQueue) recordAction(s *session, r engine.Reply, f engine.Finding, now time.Time) {
-	if q.lastAction.rule == f.Rule && now.Sub(q.lastAction.at) < recordActionEvery {
-		return
-	}
-	text := engine.Redact(r.Text(), engine.Address{})
-	for _, to := range s.rcpts {
-		if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
-			text = engine.Redact(text, a)
-		}
-	}
-	q.lastAction = cause{at: now, host: s.hostQueue.host, rule: f.Rule, reply: text}
-}
 
 var _ wire.Views = (*Prober)(nil)
 
@@ -45,7 +20,7 @@ func (p *Prober) ReadyQueues() []wire.ReadyQueue {
 		all = appendSource(all, src, now)
 	}
 	for _, q := range p.allQueues() {
-		all = append(all, q.view(now))
+		all = append(all, q.View(now))
 	}
 	slices.SortFunc(all, func(a, b wire.ReadyQueue) int { return wire.CompareReadyQueues(&a, &b) })
 	return all[:min(len(all), wire.MaxViewItems)]
@@ -60,43 +35,6 @@ func appendSource(dst []wire.ReadyQueue, src *source.Source, now time.Time) []wi
 	return append(dst, wire.ReadyQueue{Egress: src.Name, State: "quarantined", Until: until, Reply: "Three routes refuse this source as blocklisted."})
 }
 
-// view is the queue as people see it.
-func (q *readyQueue) view(now time.Time) wire.ReadyQueue {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	p := &q.budget
-	perMinute, refusals := p.Usage(now)
-	v := wire.ReadyQueue{Route: q.key.route, Egress: q.key.source, Provider: q.provider.Name, Queued: q.probes,
-		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
-		PerMinute:   wire.Usage(perMinute),
-		Refusals:    wire.Usage(refusals)}
-	v.State, v.Until = q.viewState(now)
-	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
-		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
-	}
-	return v
-}
-
-// viewState is what holds the queue back, and until when where that is known. The mutex is held.
-func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
-	_, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now)
-	switch {
-	case now.Before(q.budget.QuarantinedUntil):
-		return "quarantined", q.budget.QuarantinedUntil
-	case now.Before(q.notBefore):
-		return "paused", q.notBefore
-	case now.Before(q.budget.HalvedUntil):
-		return "slowed", q.budget.HalvedUntil
-	case d.Denied && !d.Lease:
-		return "spent", d.Until
-	case now.Before(q.connectNotBefore) && q.probes > 0:
-		return "waiting", q.connectNotBefore
-	case q.probes > 0:
-		return "busy", time.Time{}
-	}
-	return "idle", time.Time{}
-}
-
 // EndQuarantine implements wire.Views: an operator has settled it with the receiver. Used budgets stay used.
 func (p *Prober) EndQuarantine(sourceName, route string) bool {
 	now := time.Now()
@@ -109,25 +47,11 @@ func (p *Prober) EndQuarantine(sourceName, route string) bool {
 		}
 	}
 	for _, q := range p.allQueues() {
-		if q.key.source == sourceName && q.key.route == route {
-			was = q.endQuarantine(now)
+		if q.Key.Source == sourceName && q.Key.Route == route {
+			was = q.EndQuarantine(now)
 		}
 	}
 	return was
-}
-
-func (q *readyQueue) endQuarantine(now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !now.Before(q.budget.QuarantinedUntil) {
-		return false
-	}
-	q.budget.QuarantinedUntil, q.blocklisted = time.Time{}, false
-	q.source.QuarantineAt(q.provider.ID, time.Time{})
-	q.prober.budgetLog.RequestLease(&q.budget) // a restart must not find it again
-	q.prober.cfg.Log.Warn("an operator ended a quarantine", "provider", q.provider.ID, "egress", q.key.source)
-	q.dispatch(now)
-	return true
 }
 
 // Traces implements wire.Views.
@@ -148,5 +72,5 @@ func (p *Prober) traces(q wire.Query) ([]wire.Trace, error) {
 		k := p.cfg.Cache.Key(a)
 		key = &k
 	}
-	return p.recent.Find(q, key, p.table.Load()), nil
+	return p.recent.Find(q, key, p.env.Table.Load()), nil
 }

@@ -129,7 +129,7 @@ func TestEndingASourceQuarantineEndsBlocklistOnes(t *testing.T) {
 // testQueue finds the queue of a route.
 func (p *Prober) testQueue(t *testing.T, route string) *readyQueue {
 	for _, q := range p.allQueues() {
-		if q.key.route == route {
+		if q.Key.Route == route {
 			return q
 		}
 	}

@@ -1,0 +1,134 @@
+package prober
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"probity/engine"
+	"probity/engine/dns"
+	"probity/engine/smtp"
+	"probity/prober/admission"
+	"probity/prober/budget"
+	"probity/prober/rtt"
+	"probity/prober/source"
+	"probity/store/cache"
+)
+
+// Env is what the ready queues of a node share. Its exported fields are set before the first queue is made.
+type Env struct {
+	Table    atomic.Pointer[engine.Table] // Queue.ApplyTable tells a queue that it has changed
+	Resolver *dns.Resolver
+	Cache    *cache.Cache
+	Log      *slog.Logger
+	Created  time.Time // when the node's prober was made
+
+	Dial         smtp.DialFunc
+	SOCKS5       smtp.Proxy // of sources without one of their own
+	AllowPrivate bool       // private and loopback addresses may be asked
+	Port         uint16     // of mail servers
+	MailFrom     string     // reverse-path without brackets
+	IPv6         *source.Source
+	Timeouts     smtp.Timeouts
+	Connect      time.Duration // limit of one TCP connect
+	Linger       time.Duration // how long an idle session waits for work
+
+	MaxSessions      int // in all queues
+	MaxQueueSessions int // of a queue whose receiver has no limit
+
+	BudgetLog   *budget.Log
+	Slots       *admission.Slots
+	Gate        *admission.Gate
+	SingleCalls *admission.SingleCalls
+	NodeRTT     rtt.Shared // over all hosts
+	Metrics     Metrics
+
+	// Start runs a function in a goroutine; false if the node does not run. When soft ends, nothing new should begin; when hard ends,
+	// all must end.
+	Start func(run func(soft, hard context.Context)) bool
+	// Finish takes probes that have left their queue. No lock is held.
+	Finish func(*readyQueue, []finishedProbe, time.Time)
+	// DropUnwanted withdraws the queue's probes that no caller waits for. No lock is held.
+	DropUnwanted func(*readyQueue)
+	Suspect      func(*source.Source) // a source could not connect: it may need reachability trials
+	Blocklisted  func(*source.Source) // a source is quarantined everywhere from now on; no lock is held
+	Delisted     func(*source.Source) // a source is no longer blocklisted; no lock is held
+
+	addressLimits addressLimits
+	connections   atomic.Uint32 // ever made, to number them
+	quarantineLog logLimiter
+	tickets       tickets
+	warned        sync.Once
+	sightings     sync.Pool // of *sightings
+}
+
+// Metrics count what queues do. No label contains an address or a domain.
+type Metrics struct {
+	Connections, Transactions, Recipients, Replies, Decoys, AddressWaits, OldAddressWaits prometheus.Counter
+
+	Failures *prometheus.CounterVec // event
+	Actions  *prometheus.CounterVec // action
+	Sent     atomic.Uint64          // recipients, as in Recipients
+}
+
+// countTransaction counts a transaction's recipients and replies.
+func (m *Metrics) countTransaction(asked, answered int) {
+	m.Recipients.Add(float64(asked))
+	m.Sent.Add(uint64(asked))
+	m.Replies.Add(float64(answered))
+}
+
+// logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged once.
+func (e *Env) logUnreadable(err error) {
+	level := slog.LevelError
+	if errors.Is(err, cache.ErrSetAside) {
+		level = slog.LevelDebug
+	}
+	e.Log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
+}
+
+// LogSkipped logs how many quarantines were not logged until now.
+func (e *Env) LogSkipped(now time.Time) {
+	if n := e.quarantineLog.takeSkipped(now); n > 0 {
+		e.Log.Warn("further quarantines not logged", "times", n)
+	}
+}
+
+// sightings is room for what most probes see: a target and its decoy.
+type sightings [2]engine.Sighting
+
+// appendSeen appends a sighting to a probe's evidence, in pooled memory.
+func (e *Env) appendSeen(p *Probe, seen engine.Sighting) {
+	if p.ev.Seen == nil {
+		if a, ok := e.sightings.Get().(*sightings); ok {
+			p.ev.Seen = a[:0]
+		}
+	}
+	p.ev.Append(seen)
+}
+
+// RecycleSeen takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.
+func (e *Env) RecycleSeen(p *Probe) {
+	if seen := p.ev.Seen; cap(seen) == len(sightings{}) {
+		a := (*sightings)(seen[:cap(seen)])
+		*a = sightings{}
+		e.sightings.Put(a)
+	}
+	p.ev.Seen = nil
+}
+
+// ReleaseIdleAddresses drops the budgets of addresses that nothing uses and whose hour is over.
+func (e *Env) ReleaseIdleAddresses(now time.Time) { e.addressLimits.releaseIdle(now) }
+
+// FinalAddressBudgets returns the budgets of addresses without their leases: none is used any more.
+func (e *Env) FinalAddressBudgets(now time.Time) []cache.Budget {
+	return e.addressLimits.finalStates(now)
+}
+
+// RequestAddressLeases has the budgets of all addresses written.
+func (e *Env) RequestAddressLeases() { e.addressLimits.requestLeases(e.BudgetLog) }

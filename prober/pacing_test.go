@@ -66,10 +66,10 @@ func TestLongBacklogUsesTheHour(t *testing.T) {
 					var word sync.WaitGroup
 					word.Go(func() {
 						time.Sleep(time.Second)
-						q := b.prober.allQueues()[0]
-						q.mu.Lock()
-						q.budget.Pacing.Extend(time.Now().Add(hours * time.Hour))
-						q.mu.Unlock()
+						for range 60 * hours {
+							b.prober.allQueues()[0].NoteLongBacklog(time.Now()) // as each chunk of the long job does
+							time.Sleep(time.Minute)
+						}
 					})
 					b.verify(hours*time.Hour, b.rows(mxA, numberedAddresses(hours*limit*oneOf+100, "a.example")...)...)
 					word.Wait()

@@ -67,9 +67,7 @@ func TestIdleAddressLimitIsRemoved(t *testing.T) {
 		b.verify(time.Minute, b.rows([]string{"mx1.example"}, numberedAddresses(5, "b.example")...)...)
 		time.Sleep(12 * time.Hour)
 		require.Empty(t, b.prober.allQueues())
-		b.prober.env.addressLimits.mu.Lock()
-		defer b.prober.env.addressLimits.mu.Unlock()
-		require.Empty(t, b.prober.env.addressLimits.all)
+		require.Empty(t, b.prober.env.FinalAddressBudgets(time.Now()))
 	})
 }
 

@@ -3,6 +3,7 @@ package prober
 import (
 	"context"
 	"fmt"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,9 @@ func TestBudgetsHoldOverHoursAndCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeServer{rcpt: acceptsOnly("ann")}
 		b := newTestNode(t, table, map[string]*fakeServer{"mx.a.example": h})
+		require.NoError(t, b.cache.Close())
+		disk := vfs.NewCrashableMem()
+		b.openCache(disk)
 		next := 0
 		for round := range 8 {
 			b.start(nil)
@@ -44,10 +48,15 @@ func TestBudgetsHoldOverHoursAndCrashes(t *testing.T) {
 				b.verify(30*time.Second, b.rows(mxA, addrs...)...)
 				b.single(5*time.Second, mxA, fmt.Sprintf("one%d@d1.example", next))
 			}
-			if round%2 == 0 {
-				b.crashAtStop()
+			if round%2 == 1 {
+				b.stop()
+				continue
 			}
+			crashed := disk.CrashClone(vfs.CrashCloneCfg{}) // what the process does from now on, its disk does not see
 			b.stop()
+			require.NoError(t, b.cache.Close())
+			disk = crashed
+			b.openCache(disk)
 		}
 		require.NoError(t, b.cache.Close())
 		require.LessOrEqual(t, mostInSpan(h.snapshot().refusalTimes, time.Hour), 20)
@@ -56,16 +65,6 @@ func TestBudgetsHoldOverHoursAndCrashes(t *testing.T) {
 		require.LessOrEqual(t, h.snapshot().peak, 2)
 		require.Greater(t, len(h.snapshot().refusalTimes), 60, "and most of the budget is used")
 	})
-}
-
-// crashAtStop has the next stop write nothing, as if the process had died.
-func (b *testNode) crashAtStop() {
-	b.prober.mu.Lock()
-	clear(b.prober.queues)
-	b.prober.mu.Unlock()
-	b.prober.env.addressLimits.mu.Lock()
-	clear(b.prober.env.addressLimits.all)
-	b.prober.env.addressLimits.mu.Unlock()
 }
 
 func TestManyRoutesOfOneAddressShareItsBudget(t *testing.T) {
@@ -253,7 +252,7 @@ func TestIdleSessionsWaitForOtherJobs(t *testing.T) {
 		withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = "+limit, 1), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 			for _, class := range []string{"ann", "bob"} {
 				require.Len(t, b.verify(time.Minute, b.rows(mxA, class+"@a.example")...), 1)
-				time.Sleep(longLinger - time.Second)
+				time.Sleep(time.Second) // it waits two
 			}
 			require.Len(t, h.snapshot().dialTimes, dials, "connections = "+limit)
 			time.Sleep(2 * time.Second)

@@ -24,7 +24,7 @@ func TestDeferredTargetAgesWithItsDecoy(t *testing.T) {
 	} {
 		p := &Probe{}
 		p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Finding: engine.Finding{Meaning: tt.target}, At: began})
-		p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: silentAcceptance(), At: began.Add(2 * time.Minute)})
+		p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: engine.Finding{Meaning: engine.RateLimited}, At: began.Add(2 * time.Minute)})
 		got := deferUntil(p, began.Add(tt.due), began.Add(tt.now), "")
 		require.Equal(t, tt.want, got.due.Sub(began), "%v", tt)
 		require.Equal(t, got.due, got.verdict.Details.NextRetry)

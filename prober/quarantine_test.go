@@ -82,7 +82,12 @@ func TestDelistingTrialNeedsNoRows(t *testing.T) {
 
 // A reachability trial is no caller's row, but it does not go to a receiver that has quarantined the source either.
 func TestNoReachTrialWhereQuarantined(t *testing.T) {
-	h := &fakeServer{rcpt: acceptsOnly("ann")}
+	h := &fakeServer{rcpt: func(local string) string {
+		if local == "quarantines" {
+			return "550 5.7.1 You are not welcome here, your IP address has a poor reputation"
+		}
+		return acceptsOnly("ann")(local)
+	}}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		q := b.prober.allQueues()[0]
@@ -90,11 +95,8 @@ func TestNoReachTrialWhereQuarantined(t *testing.T) {
 		require.True(t, b.prober.sendReachTrial(q.Source, to))
 		time.Sleep(time.Minute)
 		synctest.Wait() // the sweep of this minute is over
+		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(time.Minute, mxA, "quarantines@a.example")))
 		dialed := len(h.snapshot().dialTimes)
-		q = b.prober.queueOf(&to.Route, q.Source, time.Now()) // an idle one may have been forgotten
-		q.mu.Lock()
-		q.budget.QuarantinedUntil = time.Now().Add(time.Hour)
-		q.mu.Unlock()
 		require.False(t, b.prober.sendReachTrial(q.Source, to))
 		time.Sleep(time.Minute)
 		require.Len(t, h.snapshot().dialTimes, dialed)

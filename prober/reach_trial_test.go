@@ -12,9 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/engine"
-	"probity/engine/smtp"
-	"probity/prober/budget"
 	"probity/prober/source"
 	"probity/prober/wire"
 )
@@ -72,40 +69,6 @@ func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 		list()
 		time.Sleep(2 * source.DelistingInterval)
 		require.Equal(t, 1, watchers())
-	})
-}
-
-// TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
-func TestFailureIsConfirmedByASecondOne(t *testing.T) {
-	h := &fakeServer{rcpt: acceptsOnly("ann")}
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
-		q := b.prober.allQueues()[0]
-		q.mu.Lock()
-		require.False(t, q.budget.ReserveConnect(budget.Single, time.Now()).Denied) // so that it is not forgotten meanwhile
-		q.mu.Unlock()
-		s := newSession(q, &hostQueue{queue: q, host: "mx.a.example"}, budget.LongJob)
-		waits := func() bool {
-			time.Sleep(time.Minute)
-			s.began = time.Now()
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			return q.needsSecondFailure(s, smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
-		}
-		late := time.Now().Add(10 * time.Minute)
-		q.mu.Lock()
-		q.connectNotBefore = late
-		q.mu.Unlock()
-		require.True(t, waits())
-		q.mu.Lock()
-		require.Equal(t, late, q.connectNotBefore)
-		q.mu.Unlock()
-		require.False(t, waits(), "it came again")
-		require.True(t, waits())
-		time.Sleep(2 * unconfirmedLife)
-		require.True(t, waits(), "too long ago to prove anything")
-		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
-		require.True(t, waits(), "it was reached meanwhile")
 	})
 }
 

@@ -2,44 +2,14 @@ package prober
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"probity/engine"
-	"probity/prober/budget"
 	"probity/prober/wire"
 )
-
-// Rows that are returned carry a budget's due time if a budget limits them, and none otherwise: the bound of a wait is no due
-// time.
-func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {}}, func(b *testNode) {
-		row := b.rows(mxA, "ann@a.example")[0]
-		now := time.Now()
-		q := b.prober.queueOf(row.Route, b.prober.sources.List[0], now)
-		require.Zero(t, q.BudgetAllowsAt(budget.LongJob, now))
-		q.mu.Lock()
-		hq := q.domainQueueOf(&engine.Evidence{Route: row.Route}, "mx.a.example").hostQueue
-		q.mu.Unlock()
-		for _, x := range []struct{ until, want time.Time }{
-			{time.Time{}, time.Time{}},
-			{now.Add(20 * time.Second), now.Add(20 * time.Second)},
-			{now.Add(time.Hour), now.Add(time.Hour)},
-		} {
-			q.mu.Lock()
-			hq.block(budget.LongJob, x.until, now)
-			q.mu.Unlock()
-			require.Equal(t, x.want, q.BudgetAllowsAt(budget.LongJob, now))
-		}
-		q.mu.Lock()
-		hq.endBlock()
-		q.pause(now.Add(time.Minute))
-		q.mu.Unlock()
-		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
-	})
-}
 
 // Many routes that lead to one address wait for it without a due time of their own.
 func TestRowsBlockedByAnAddressHaveNoDueTime(t *testing.T) {
@@ -55,16 +25,34 @@ func TestRowsBlockedByAnAddressHaveNoDueTime(t *testing.T) {
 	})
 }
 
+// pausingTable has a receiver whose reply pauses its queue for a minute.
+const pausingTable = testTable + `
+[[provider]]
+id = "pausing"
+name = "Pausing"
+mx = ["mx.a.example"]
+[[provider.rule]]
+id = "wait"
+text = ["wait a minute"]
+meaning = "rate_limited"
+blame = "us"
+action = "pause"
+for = "1m"
+`
+
 // A ready queue that asks no host for a while keeps no rows: they are returned at once, so that callers see what they wait for.
 func TestPausedQueueReturnsRowsAtOnce(t *testing.T) {
-	h := &fakeServer{rcpt: acceptsOnly("ann")}
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+	var first atomic.Bool
+	h := &fakeServer{rcpt: func(local string) string {
+		if local == "pauses" && first.CompareAndSwap(false, true) {
+			return "450 4.7.1 wait a minute"
+		}
+		return acceptsOnly("ann")(local)
+	}}
+	withTestNode(t, pausingTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "UNKNOWN rate_limited", verdictText(b.single(time.Second, mxA, "pauses@a.example")))
 		row := b.rows(mxA, "ann@a.example")[0]
 		start := time.Now()
-		q := b.prober.queueOf(row.Route, b.prober.sources.List[0], start)
-		q.mu.Lock()
-		q.pause(start.Add(time.Minute))
-		q.mu.Unlock()
 		got := b.verify(30*time.Second, row)[row.Number]
 		require.Equal(t, wire.Returned, got.Outcome)
 		require.Equal(t, start.Add(time.Minute), got.Due)

@@ -60,21 +60,6 @@ func TestHighLatencyHostsKeepTheirAdmissionUnderLoad(t *testing.T) {
 	require.Greater(t, askSixtyHosts(t, slow, slow, 100*press.Least), askSixtyHosts(t, slow, slow, 0))
 }
 
-// TestQueueUsesTheRTTOfItsOwnHosts: if it has enough samples of them; else that of all hosts.
-func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
-	q := &readyQueue{env: &Env{}}
-	for !q.env.NodeRTT.IsHigh() {
-		q.env.NodeRTT.Record(time.Second)
-	}
-	require.True(t, q.highLatency())
-	for !q.rtt.Known() {
-		q.recordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
-	}
-	require.False(t, q.highLatency())
-	other := &readyQueue{env: q.env}
-	require.False(t, other.highLatency(), "some host is near")
-}
-
 // TestRTTIsMeasuredFromOneCommand: whatever else a connection takes. Ten milliseconds and more are a high round-trip time.
 func TestRTTIsMeasuredFromOneCommand(t *testing.T) {
 	for slow, high := range map[time.Duration]bool{10*time.Millisecond - 1: false, 10 * time.Millisecond: true} {

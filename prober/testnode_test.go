@@ -120,9 +120,14 @@ func newTestNode(t testing.TB, table string, hosts map[string]*fakeServer) *test
 	if b.table, err = engine.DefaultTable().Override([]byte(table)); err != nil {
 		t.Fatal(err)
 	}
-	b.cache, err = cache.Open(cache.Config{FS: vfs.NewMem(), Dir: "cache", FilterBytes: 1 << 16})
-	require.NoError(t, err)
+	b.openCache(vfs.NewMem())
 	return b
+}
+
+func (b *testNode) openCache(disk vfs.FS) {
+	var err error
+	b.cache, err = cache.Open(cache.Config{FS: disk, Dir: "cache", FilterBytes: 1 << 16})
+	require.NoError(b.t, err)
 }
 
 // start runs DNS, hosts and prober until stop.

@@ -1,0 +1,300 @@
+package prober
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"probity/engine"
+	"probity/engine/smtp"
+	"probity/prober/admission"
+	"probity/prober/budget"
+	"probity/prober/source"
+	"probity/store/cache"
+)
+
+// withTestQueue runs f with the ready queue of a host, in a bubble. The queue's budgets hold ten connections, and no goroutine works for
+// it.
+func withTestQueue(t *testing.T, host string, f func(q *readyQueue)) {
+	synctest.Test(t, func(t *testing.T) {
+		results, err := cache.Open(cache.Config{FS: vfs.NewMem(), Dir: "cache", FilterBytes: 1 << 16})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, results.Close()) }()
+		table, err := engine.DefaultTable().Override([]byte("[defaults.limits]\nconnections = 10\n[[provider]]\nid = \"big\"\nname = \"Big\"\nmx = [\".big.example\"]\n"))
+		require.NoError(t, err)
+		sources, err := source.New([]source.Identity{{EHLO: "mail.us.example"}}, "probe@us.example")
+		require.NoError(t, err)
+		counter := func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{Name: "n"}) }
+		singles := &admission.SingleCalls{}
+		env := &Env{Cache: results, Log: slog.New(slog.DiscardHandler), Created: time.Now(), Port: 25, AllowPrivate: true, MailFrom: "probe@us.example", Connect: 15 * time.Second,
+			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: budget.NewLog(results), Slots: admission.NewSlots(100), SingleCalls: singles,
+			Gate:   admission.NewGate(100, 2, func() int { return 0 }, singles),
+			Start:  func(func(soft, hard context.Context)) bool { return true },
+			Finish: func(*readyQueue, []finishedProbe, time.Time) {}, DropUnwanted: func(*readyQueue) {}, Suspect: func(*source.Source) {}}
+		env.Metrics.Connections = counter()
+		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
+		env.Table.Store(table)
+		q := newQueue(env, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}), Hosts: []string{host}}, sources.List[0], time.Time{}, time.Now())
+		f(q)
+		q.Close(time.Now())
+	})
+}
+
+// TestIdleAddressPoolIsRemoved: a host queue that has left an address, or is removed, requests no session there any more.
+func TestIdleAddressPoolIsRemoved(t *testing.T) {
+	withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
+		var hostQueues []*hostQueue
+		for i := range 10 {
+			hq := &hostQueue{queue: q, key: fmt.Sprint(i), addr: here, lookedUp: time.Now()}
+			set(&q.hostQueues, hq.key, hq)
+			q.shared.request(hq, budget.LongJob)
+			q.shared.request(hq, budget.LongJob)
+			q.shared.request(hq, budget.Single)
+			hostQueues = append(hostQueues, hq)
+		}
+		require.Equal(t, 20, q.shared.pools[here].requestCount)
+		q.shared.setHostAddr(hostQueues[0], there)
+		require.Equal(t, 18, q.shared.pools[here].requestCount)
+		q.shared.request(hostQueues[0], budget.LongJob)
+		require.Equal(t, 1, q.shared.pools[there].requestCount)
+		for _, hq := range hostQueues {
+			hq.removeIfEmpty()
+		}
+		require.Empty(t, q.hostQueues)
+		require.Empty(t, q.shared.pools)
+	})
+}
+
+// TestReservedConnectionStaysWithSingles: a connection that jobs could not have opened goes on to singles, and to jobs when others have ended.
+func TestReservedConnectionStaysWithSingles(t *testing.T) {
+	withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		waits := func(key string, class budget.Class) *hostQueue {
+			hq := &hostQueue{queue: q, key: key, addr: at, lookedUp: now}
+			hq.queued[class] = 1
+			set(&q.hostQueues, key, hq)
+			q.shared.request(hq, class)
+			return hq
+		}
+		free := q.budget.MaxOpen(budget.LongJob, now)
+		require.Less(t, free, 10)
+		opened := map[budget.Class]*session{}
+		for _, class := range [...]budget.Class{budget.Single, budget.LongJob} {
+			opened[class] = newSession(q, &hostQueue{queue: q}, class)
+			opened[class].pool = q.shared.poolAt(at)
+		}
+		for range free + 1 {
+			require.False(t, q.budget.ReserveConnect(budget.Single, now).Denied)
+		}
+		job := waits("a job's", budget.LongJob)
+		require.Nil(t, q.shared.nextHost(opened[budget.Single], now))
+		one := waits("a single's", budget.Single)
+		require.Equal(t, one, q.shared.nextHost(opened[budget.Single], now))
+		require.Equal(t, job, q.shared.nextHost(opened[budget.LongJob], now))
+		job = waits("another job's", budget.LongJob)
+		q.budget.CancelConnect()
+		require.Equal(t, job, q.shared.nextHost(opened[budget.Single], now))
+		for q.budget.Open() > 0 {
+			q.budget.CancelConnect()
+		}
+		clear(q.hostQueues)
+		clear(q.shared.pools)
+	})
+}
+
+// TestStaleAddressIsNotShared: no connection is shared at an address where the host was long ago, and no session is taken
+// there.
+func TestStaleAddressIsNotShared(t *testing.T) {
+	withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		s := newSession(q, &hostQueue{queue: q, key: "here"}, budget.LongJob)
+		q.shared.attach(s, at)
+		s.hostQueue.idle, s.pool.idle, q.idleCount = []*session{s}, []*session{s}, 1
+		hq := &hostQueue{queue: q, key: "g", host: "mx0.big.example", addr: at, lookedUp: now.Add(-lookupLife), domainCount: 1}
+		hq.queued[budget.LongJob] = 1
+		set(&q.hostQueues, "g", hq)
+		q.shared.request(hq, budget.LongJob)
+		require.False(t, q.shared.handOverIdle(hq, budget.LongJob, now))
+		require.Nil(t, q.shared.nextHost(s, now))
+		require.True(t, hq.lookingUp, "it is looked up")
+		hq = &hostQueue{queue: q, key: "fresh", host: "mx0.big.example", addr: at, lookedUp: now, domainCount: 1}
+		hq.queued[budget.LongJob] = 1
+		set(&q.hostQueues, "fresh", hq)
+		q.shared.request(hq, budget.LongJob)
+		require.Equal(t, hq, s.hostQueue, "it was lent at once")
+		require.Zero(t, q.idleCount)
+		clear(q.hostQueues)
+		clear(q.shared.pools)
+	})
+}
+
+// TestConnectFailureAtAWorkingAddress: that others are answered at an address speaks for a host there whose connection fails, not for one that answers no
+// recipient, nor for one that cannot be found.
+func TestConnectFailureAtAWorkingAddress(t *testing.T) {
+	const name = "mx0.big.example"
+	for what, tt := range map[string]struct {
+		dialled bool
+		fail    func(rh *replyHandler)
+		down    bool
+	}{
+		"connection refused": {true, (*replyHandler).failConnection, false},
+		"name not found":     {false, (*replyHandler).failConnection, true},
+		"silence":            {true, (*replyHandler).fallSilentThreeTimes, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+				now := time.Now()
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				s := newSession(q, &hostQueue{queue: q, key: name, host: name}, budget.LongJob)
+				q.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
+				s.pool.healthy, s.dialled = 1, tt.dialled
+				tt.fail(&replyHandler{s: s, q: q, o: &smtp.Outcome{}, now: now})
+				_, down := q.down[name]
+				require.Equal(t, tt.down, down)
+				require.Equal(t, tt.down, q.connectNotBefore.IsZero())
+				clear(q.shared.pools)
+			})
+		})
+	}
+}
+
+func (rh *replyHandler) failConnection() {
+	f := smtp.Fault{Event: engine.EventTimeout}
+	rh.q.handleFailure(rh.s, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.host, At: rh.now}, rh.now, nil)
+}
+
+func (rh *replyHandler) fallSilentThreeTimes() {
+	for range maxUnresponsive {
+		rh.recordUnresponsive()
+	}
+}
+
+// TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
+func TestFailureIsConfirmedByASecondOne(t *testing.T) {
+	withTestQueue(t, "mx.a.example", func(q *readyQueue) {
+		s := newSession(q, &hostQueue{queue: q, host: "mx.a.example"}, budget.LongJob)
+		waits := func() bool {
+			time.Sleep(time.Minute)
+			s.began = time.Now()
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			return q.needsSecondFailure(s, smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
+		}
+		late := time.Now().Add(10 * time.Minute)
+		q.mu.Lock()
+		q.connectNotBefore = late
+		q.mu.Unlock()
+		require.True(t, waits())
+		q.mu.Lock()
+		require.Equal(t, late, q.connectNotBefore)
+		q.mu.Unlock()
+		require.False(t, waits(), "it came again")
+		require.True(t, waits())
+		time.Sleep(2 * unconfirmedLife)
+		require.True(t, waits(), "too long ago to prove anything")
+		host, ours := net.Pipe()
+		q.env.Dial = func(context.Context, netip.Addr, string, string) (net.Conn, error) { return ours, nil }
+		go func() {
+			defer host.Close()
+			for in, reply := bufio.NewReader(host), "220 mx.a.example"; ; reply = "250 mx.a.example" {
+				fmt.Fprintf(host, "%s\r\n", reply)
+				if _, err := in.ReadString('\n'); err != nil {
+					return
+				}
+			}
+		}()
+		q.mu.Lock()
+		require.False(t, q.budget.ReserveConnect(budget.Single, time.Now()).Denied)
+		q.mu.Unlock()
+		reached := newSession(q, s.hostQueue, budget.LongJob)
+		require.True(t, reached.dial(context.Background(), netip.MustParseAddr("10.1.1.1")).None())
+		reached.conn.Quit(context.Background())
+		require.True(t, waits(), "it was reached meanwhile")
+	})
+}
+
+// Rows that are returned carry a budget's due time if a budget limits them, and none otherwise: the bound of a wait is no due
+// time.
+func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
+	withTestQueue(t, "mx.a.example", func(q *readyQueue) {
+		now := time.Now()
+		require.Zero(t, q.BudgetAllowsAt(budget.LongJob, now))
+		q.mu.Lock()
+		hq := q.domainQueueOf(&engine.Evidence{Route: &engine.Route{Hosts: []string{"mx.a.example"}}}, "mx.a.example").hostQueue
+		q.mu.Unlock()
+		for _, x := range []struct{ until, want time.Time }{
+			{time.Time{}, time.Time{}},
+			{now.Add(20 * time.Second), now.Add(20 * time.Second)},
+			{now.Add(time.Hour), now.Add(time.Hour)},
+		} {
+			q.mu.Lock()
+			hq.block(budget.LongJob, x.until, now)
+			q.mu.Unlock()
+			require.Equal(t, x.want, q.BudgetAllowsAt(budget.LongJob, now))
+		}
+		q.mu.Lock()
+		hq.endBlock()
+		q.pause(now.Add(time.Minute))
+		q.mu.Unlock()
+		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
+	})
+}
+
+// TestQueueUsesTheRTTOfItsOwnHosts: if it has enough samples of them; else that of all hosts.
+func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
+	q := &readyQueue{env: &Env{}}
+	for !q.env.NodeRTT.IsHigh() {
+		q.env.NodeRTT.Record(time.Second)
+	}
+	require.True(t, q.highLatency())
+	for !q.rtt.Known() {
+		q.recordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
+	}
+	require.False(t, q.highLatency())
+	other := &readyQueue{env: q.env}
+	require.False(t, other.highLatency(), "some host is near")
+}
+
+// TestDisabledProbingLeavesNothing: a table that excludes a receiver empties its queue, pending decoys included.
+func TestDisabledProbingLeavesNothing(t *testing.T) {
+	withTestQueue(t, "mx.a.example", func(q *readyQueue) {
+		var finished []finishedProbe
+		q.env.Finish = func(_ *readyQueue, out []finishedProbe, _ time.Time) { finished = append(finished, out...) }
+		addr, err := engine.Parse("ann@a.example")
+		require.NoError(t, err)
+		route := &engine.Route{Fact: engine.FactMX, Key: "mx.a.example", Provider: q.Provider, Hosts: []string{"mx.a.example"}}
+		accepted := &Probe{ev: engine.Evidence{Address: addr, Route: route}}
+		accepted.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
+		require.True(t, q.Add([]*Probe{accepted, {ev: engine.Evidence{Address: addr, Route: route}}}, time.Now()))
+		require.Empty(t, finished)
+		require.NotEmpty(t, q.hostQueues)
+		table, err := engine.DefaultTable().Override([]byte("[[provider]]\nid = \"a\"\nname = \"A\"\nmx = [\"mx.a.example\"]\nprobe = false\n"))
+		require.NoError(t, err)
+		q.env.Table.Store(table)
+		q.ApplyTable(time.Now())
+		require.Len(t, finished, 2)
+		for _, hq := range q.hostQueues { // it may stay until a dispatch comes to it
+			require.Zero(t, hq.waitingCount()+hq.domainCount)
+		}
+		require.Empty(t, q.domainQueues)
+		require.Empty(t, q.Unsent())
+	})
+}

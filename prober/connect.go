@@ -43,10 +43,10 @@ func (s *session) connect(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case event != engine.EventReply:
-		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(trialCheckInterval)))
+		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(source.TrialCheckInterval)))
 	case (env.MailFrom == "" || !s.source.HasHostName()) && smtp.ClassOf(addr) != smtp.Private:
 		now := time.Now()
-		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(trialCheckInterval)))
+		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(source.TrialCheckInterval)))
 		env.warned.Do(func() {
 			env.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
 		})

@@ -21,9 +21,6 @@ func (p *Prober) mustNotAsk(o *source.Target) bool {
 	return p.cfg.Suppressed(o.Domain, o.Hosts) || ProbingDisabled(p.env.Table.Load(), o.Route.Provider, o.Hosts)
 }
 
-// trialCheckInterval is how often a watched source is checked for a trial connection that is due.
-const trialCheckInterval = time.Minute
-
 // watchQuarantine sends a source's trial connections while it is quarantined.
 func (p *Prober) watchQuarantine(src *source.Source) {
 	if !src.StartWatch(time.Now()) {
@@ -48,7 +45,7 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 					p.startProbe(k.Key(decoy), &wire.SingleRequest{Address: decoy, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
 				}
 			}
-			if !sleep(soft, p.env.Table.Load().Scaled(trialCheckInterval)) {
+			if !sleep(soft, p.env.Table.Load().Scaled(source.TrialCheckInterval)) {
 				return
 			}
 		}

@@ -7,21 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"probity/prober/budget"
 )
-
-// TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no time.
-func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
-	q := &readyQueue{}
-	q.latency.RecordConnect(250*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)
-	q.latency.RecordTransaction(50*time.Millisecond, 1)
-	s := &session{queue: q, hostQueue: &hostQueue{}}
-	for range 100 { // more than the estimate looks back
-		require.False(t, s.recordTiming(time.Microsecond, 0))
-	}
-	require.Equal(t, 10, q.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
-}
 
 // TestHighLatencyHostsGetMoreConnections asks a host that takes one recipient at a time: with low latency one connection is
 // enough; with high latency one round trip each would take twenty seconds.

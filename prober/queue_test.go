@@ -283,18 +283,46 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		route := &engine.Route{Fact: engine.FactMX, Key: "mx.a.example", Provider: q.Provider, Hosts: []string{"mx.a.example"}}
 		accepted := &Probe{ev: engine.Evidence{Address: addr, Route: route}}
 		accepted.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
-		require.True(t, q.Add([]*Probe{accepted, {ev: engine.Evidence{Address: addr, Route: route}}}, time.Now()))
+		require.True(t, q.Add([]*Probe{accepted}, time.Now()))
 		require.Empty(t, finished)
 		require.NotEmpty(t, q.hostQueues)
 		table, err := engine.DefaultTable().Override([]byte("[[provider]]\nid = \"a\"\nname = \"A\"\nmx = [\"mx.a.example\"]\nprobe = false\n"))
 		require.NoError(t, err)
 		q.env.Table.Store(table)
 		q.ApplyTable(time.Now())
-		require.Len(t, finished, 2)
-		for _, hq := range q.hostQueues { // it may stay until a dispatch comes to it
-			require.Zero(t, hq.waitingCount()+hq.domainCount)
-		}
+		require.Len(t, finished, 1)
+		require.Empty(t, q.hostQueues)
 		require.Empty(t, q.domainQueues)
 		require.Empty(t, q.Unsent())
 	})
+}
+
+// TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no time.
+func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
+	q := &readyQueue{}
+	q.latency.RecordConnect(250*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)
+	q.latency.RecordTransaction(50*time.Millisecond, 1)
+	s := &session{queue: q, hostQueue: &hostQueue{}}
+	for range 100 { // more than the estimate looks back
+		require.False(t, s.recordTiming(time.Microsecond, 0))
+	}
+	require.Equal(t, 10, q.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
+}
+
+// TestLogLimiter counts by the minute: the first lines of a minute are logged, the others counted.
+func TestLogLimiter(t *testing.T) {
+	var r logLimiter
+	at := time.Unix(1_700_000_000, 0)
+	logged := 0
+	for range 10 {
+		if r.allow(at) {
+			logged++
+		}
+	}
+	require.Equal(t, maxLogged, logged)
+	require.Zero(t, r.takeSkipped(at.Add(logSpan-1)))
+	require.False(t, r.allow(at.Add(2*logSpan)), "not before the count was told")
+	require.Equal(t, 8, r.takeSkipped(at.Add(2*logSpan)))
+	require.Zero(t, r.takeSkipped(at.Add(4*logSpan)))
+	require.True(t, r.allow(at.Add(4*logSpan)))
 }

@@ -65,7 +65,7 @@ func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 		list()
 		time.Sleep(source.DelistingInterval / 2)
 		require.True(t, src.LeaveQuarantine(time.Now()))
-		time.Sleep(source.DelistingInterval/2 + trialCheckInterval/2)
+		time.Sleep(source.DelistingInterval/2 + source.TrialCheckInterval/2)
 		list()
 		time.Sleep(2 * source.DelistingInterval)
 		require.Equal(t, 1, watchers())

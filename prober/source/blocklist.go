@@ -23,6 +23,9 @@ type Target struct {
 // DelistingInterval is how often a source that is quarantined everywhere is tried.
 const DelistingInterval = time.Hour
 
+// TrialCheckInterval is how often a quarantined source is checked for a trial connection that is due.
+const TrialCheckInterval = time.Minute
+
 // AwaitingTrial reports a source that must not be used now: it is quarantined everywhere, and its trial connection is not due.
 func (src *Source) AwaitingTrial(now time.Time) bool {
 	src.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
@@ -70,11 +71,11 @@ type batch struct {
 	deferred int // rows that must be tried again later
 
 	held          wire.Held
-	heldCountedAt time.Time                 // when held was counted
-	queueWaits    map[*readyQueue]time.Time // scratch of countHeld: until when a queue's budget denies
+	heldCountedAt time.Time                       // when held was counted
+	queueWaits    map[*readyqueue.Queue]time.Time // scratch of countHeld: until when a queue's budget denies
 
 	same    sameRoute
-	pending []*Probe // for same.queue, not yet added
+	pending []*readyqueue.Probe // for same.queue, not yet added
 }
 
 type keyedRow struct {
@@ -86,9 +87,9 @@ type keyedRow struct {
 type sameRoute struct {
 	route      *engine.Route
 	domain     string
-	facts      []domainFact
+	facts      []readyqueue.DomainFact
 	source     *source.Source
-	queue      *readyQueue
+	queue      *readyqueue.Queue
 	resumesAt  time.Time // the queue asks nothing until then
 	suppressed bool
 }
@@ -108,15 +109,15 @@ func (b *batch) admit() {
 			continue
 		}
 		b.routeRow(row)
-		pr := &verification{Probe: Probe{key: o.key, priority: b.priority, facts: b.same.facts, policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
-		pr.ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
+		pr := &verification{Probe: readyqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
+		pr.Ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
 		if b.earlier != nil {
-			pr.ev.Earlier = b.earlier[i]
+			pr.Ev.Earlier = b.earlier[i]
 		}
 		if b.same.source == nil {
-			pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
+			pr.Ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
 		}
-		if engine.Next(&pr.ev, pr.policy, b.now).Kind != engine.StepAsk { // it is decided without SMTP
+		if engine.Next(&pr.Ev, pr.Policy, b.now).Kind != engine.StepAsk { // it is decided without SMTP
 			done := judge(&pr.Probe, b.now)
 			b.addResult(o.row, &done)
 			continue
@@ -319,7 +320,7 @@ func (b *batch) emitPart(last bool) {
 func (b *batch) returnUnfinished() {
 	b.addFinished(b.caller.close())
 	now := time.Now()
-	due := map[*readyQueue]time.Time{}
+	due := map[*readyqueue.Queue]time.Time{}
 	for row, pr := range b.probes {
 		if pr == nil {
 			continue

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
 )
@@ -18,7 +19,7 @@ import (
 
 // mustNotAsk reports that the suppression list or the current provider table excludes this target.
 func (p *Prober) mustNotAsk(o *source.Target) bool {
-	return p.cfg.Suppressed(o.Domain, o.Hosts) || ProbingDisabled(p.env.Table.Load(), o.Route.Provider, o.Hosts)
+	return p.cfg.Suppressed(o.Domain, o.Hosts) || readyqueue.ProbingDisabled(p.env.Table.Load(), o.Route.Provider, o.Hosts)
 }
 
 // watchQuarantine sends a source's trial connections while it is quarantined.
@@ -41,7 +42,7 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 			}
 			if to.Domain != "" {
 				now, k := time.Now(), p.cfg.Cache.Keyer()
-				if decoy, err := engine.Parse(DecoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
+				if decoy, err := engine.Parse(readyqueue.DecoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
 					p.startProbe(k.Key(decoy), &wire.SingleRequest{Address: decoy, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
 				}
 			}

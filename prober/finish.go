@@ -4,18 +4,19 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/readyqueue"
 	"probity/prober/trace"
 )
 
 // finish judges probes that have left their queue, sends the outcomes to all waiters and ends the probes. One of the waiters stores an
 // outcome in the cache; if none is left, it is stored here. No lock is held.
-func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
+func (p *Prober) finish(q *readyqueue.Queue, out []readyqueue.Finished, now time.Time) {
 	if len(out) == 0 {
 		return
 	}
 	p.rows.Add(int64(-len(out)))
 	for i := range out {
-		pr, step := out[i].probe, &out[i].step
+		pr, step := out[i].Probe, &out[i].Step
 		var o outcome
 		if step.Kind == engine.StepWait {
 			o = deferUntil(pr, step.Until, now, q.Key.Source)
@@ -26,21 +27,21 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 			o.returned, o.due, o.cacheable = true, now, false // another source has a budget of its own there
 		}
 		p.metrics.outcome(&o)
-		p.recent.Record(trace.Probe{Key: pr.key, Evidence: &pr.ev, Verdict: &o.verdict, Deferred: o.deferred}, q.Key.Source, now)
+		p.recent.Record(trace.Probe{Key: pr.Key, Evidence: &pr.Ev, Verdict: &o.verdict, Deferred: o.deferred}, q.Key.Source, now)
 		v, kept := p.inFlight.remove(pr), false
 		retried := v.retry
 		for _, a := range v.waiters {
-			d := doneRow{row: int(a.row), key: pr.key, outcome: o, store: !kept}
-			if a.flags != pr.ev.Flags { // they follow from each row's own text
-				ev := pr.ev
+			d := doneRow{row: int(a.row), key: pr.Key, outcome: o, store: !kept}
+			if a.flags != pr.Ev.Flags { // they follow from each row's own text
+				ev := pr.Ev
 				ev.Flags = a.flags
-				d.outcome.verdict, d.store = engine.Judge(&ev, pr.policy, now), false
+				d.outcome.verdict, d.store = engine.Judge(&ev, pr.Policy, now), false
 			}
 			kept = a.caller.send(&d) && d.store || kept
 			retried = retried || a.caller.isSingle()
 		}
 		if !kept && o.cacheable {
-			p.storeResults([]doneRow{{key: pr.key, outcome: o, store: true}})
+			p.storeResults([]doneRow{{key: pr.Key, outcome: o, store: true}})
 		}
 		if retried {
 			p.retries.settle(pr, &o)
@@ -50,7 +51,7 @@ func (p *Prober) finish(q *readyQueue, out []finishedProbe, now time.Time) {
 }
 
 // unconfirmed reports an acceptance for which no decoy was asked, because the receiver quarantined the source.
-func unconfirmed(p *Probe, o *outcome) bool {
-	last := len(p.ev.Seen) - 1
-	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.ev.Seen[last].Event == engine.EventSourceBlocked
+func unconfirmed(p *readyqueue.Probe, o *outcome) bool {
+	last := len(p.Ev.Seen) - 1
+	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.Ev.Seen[last].Event == engine.EventSourceBlocked
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"probity/engine"
+	"probity/prober/readyqueue"
 	"probity/prober/wire/timing"
 )
 
@@ -23,7 +24,7 @@ func (p *Prober) afterHangUpTime(f func()) {
 // returnCancelled returns the unfinished rows of a cancelled batch. Before timing.CloseTimeout is over, some may have come again,
 // in another batch: then the route has not moved.
 func (b *batch) returnCancelled() {
-	queues := map[*readyQueue]bool{}
+	queues := map[*readyqueue.Queue]bool{}
 	for _, pr := range b.probes {
 		if pr == nil {
 			continue
@@ -44,7 +45,7 @@ func (b *batch) returnCancelled() {
 }
 
 // dropUnwanted drops a queue's probes that no session has and no caller waits for, such as returned rows whose decoy was not asked yet.
-func (p *Prober) dropUnwanted(q *readyQueue) {
+func (p *Prober) dropUnwanted(q *readyqueue.Queue) {
 	for _, pr := range q.Unsent() {
 		if p.inFlight.removeWaiter(pr, nil) {
 			p.rows.Add(-1)

@@ -3,6 +3,7 @@ package prober
 import (
 	"time"
 
+	"probity/prober/readyqueue"
 	"probity/prober/wire"
 )
 
@@ -16,7 +17,7 @@ func (b *batch) countHeld(now time.Time) {
 	}
 	b.heldCountedAt = now
 	if b.queueWaits == nil {
-		b.queueWaits = map[*readyQueue]time.Time{}
+		b.queueWaits = map[*readyqueue.Queue]time.Time{}
 	}
 	defer clear(b.queueWaits) // it must keep no queue alive
 	was := b.held

@@ -3,6 +3,7 @@ package prober
 import (
 	"sync"
 
+	"probity/prober/readyqueue"
 	"probity/store/cache"
 )
 
@@ -28,14 +29,14 @@ func (f *inFlight) shard(k *cache.Key) *inFlightShard { return &f.shards[k[len(k
 // join adds a waiter to the verification of its address: the one in flight, else fresh. It returns that one.
 // A waiter without a caller is a retry: the probe goes on after all other waiters have left.
 func (f *inFlight) join(fresh *verification, a waiter) *verification {
-	s := f.shard(&fresh.key)
+	s := f.shard(&fresh.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.m[fresh.key]
+	v := s.m[fresh.Key]
 	if v == nil {
 		v = fresh
 		v.waiters = v.oneWaiter[:0]
-		s.m[v.key] = v
+		s.m[v.Key] = v
 	}
 	if a.caller != nil {
 		v.waiters = append(v.waiters, a)
@@ -46,31 +47,31 @@ func (f *inFlight) join(fresh *verification, a waiter) *verification {
 }
 
 // remove removes the verification of a probe that has ended. It does not change any more.
-func (f *inFlight) remove(p *Probe) *verification {
-	s := f.shard(&p.key)
+func (f *inFlight) remove(p *readyqueue.Probe) *verification {
+	s := f.shard(&p.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.m[p.key]
-	delete(s.m, p.key)
+	v := s.m[p.Key]
+	delete(s.m, p.Key)
 	return v
 }
 
 // hasWaiters reports that a caller or a retry waits for a probe.
-func (f *inFlight) hasWaiters(p *Probe) bool {
-	s := f.shard(&p.key)
+func (f *inFlight) hasWaiters(p *readyqueue.Probe) bool {
+	s := f.shard(&p.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.m[p.key]
+	v := s.m[p.Key]
 	return v != nil && &v.Probe == p && (len(v.waiters) > 0 || v.retry)
 }
 
 // removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even
 // one whose target was answered.
-func (f *inFlight) removeWaiter(p *Probe, c *caller) bool {
-	s := f.shard(&p.key)
+func (f *inFlight) removeWaiter(p *readyqueue.Probe, c *caller) bool {
+	s := f.shard(&p.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.m[p.key]
+	v := s.m[p.Key]
 	if v == nil || &v.Probe != p {
 		return false // it has ended
 	}
@@ -87,6 +88,6 @@ func (f *inFlight) removeWaiter(p *Probe, c *caller) bool {
 	if q := p.Queue(); q == nil || !q.Withdraw(p, c == nil) {
 		return false
 	}
-	delete(s.m, p.key)
+	delete(s.m, p.Key)
 	return true
 }

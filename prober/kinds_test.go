@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/readyqueue"
 	"probity/prober/source"
 )
 
@@ -27,7 +28,7 @@ func TestWindowOfTenants(t *testing.T) {
 		table, err := engine.DefaultTable().Override(fmt.Appendf(nil, "[[provider]]\nid = \"gate\"\nname = \"Gate\"\nmx = [\".gate.example\"]\ntenants = true\nfleet_sources = %d\n"+
 			"[provider.limits]\nrecipients_per_minute = 200\nrefusals_per_hour = 0\n", fleet))
 		require.NoError(t, err)
-		p := &Prober{env: &Env{}, sources: newTestSources(t, 4)}
+		p := &Prober{env: &readyqueue.Env{}, sources: newTestSources(t, 4)}
 		p.env.Table.Store(table)
 		require.Equal(t, 200*want, p.Window("gate"))
 		require.Equal(t, 200, p.Window("gate@192.0.2.1#job"), "one source's part")

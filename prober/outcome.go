@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/readyqueue"
 	"probity/store/cache"
 )
 
 // verification is one address in flight with all rows that wait for it.
 type verification struct {
-	Probe
+	readyqueue.Probe
 	retry     bool      // retry of a single call: goes on without waiters. Guarded by the inFlight shard of its key, as waiters are
 	waiters   []waiter  // guarded by the inFlight shard of its key
 	oneWaiter [1]waiter // usual storage of waiters
@@ -36,20 +37,20 @@ type outcome struct {
 }
 
 // judge judges a probe whose evidence is complete.
-func judge(p *Probe, now time.Time) outcome {
-	p.ev.Suspicion = p.suspicion
-	except, lacks := p.ev.LacksChecks()
-	for i := range p.facts { // what was known of the domain's catch-all checks counts for the score
-		if f := &p.facts[i]; lacks && f.host != except {
-			p.ev.PrependCheck(f.fact.Sighting(f.host))
+func judge(p *readyqueue.Probe, now time.Time) outcome {
+	p.Ev.Suspicion = p.Suspicion
+	except, lacks := p.Ev.LacksChecks()
+	for i := range p.Facts { // what was known of the domain's catch-all checks counts for the score
+		if f := &p.Facts[i]; lacks && f.Host != except {
+			p.Ev.PrependCheck(f.Fact.Sighting(f.Host))
 		}
 	}
-	o := outcome{fresh: true, verdict: engine.Judge(&p.ev, p.policy, now), attempt: p.ev.Attempts}
-	for i := len(p.ev.Seen) - 1; i >= 0 && !o.cacheable; i-- {
-		o.cacheable = cache.Keepable(&o.verdict, &p.ev.Seen[i])
+	o := outcome{fresh: true, verdict: engine.Judge(&p.Ev, p.Policy, now), attempt: p.Ev.Attempts}
+	for i := len(p.Ev.Seen) - 1; i >= 0 && !o.cacheable; i-- {
+		o.cacheable = cache.Keepable(&o.verdict, &p.Ev.Seen[i])
 	}
 	if o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
-		slices.ContainsFunc(p.ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == RuleSilentAcceptance }) {
+		slices.ContainsFunc(p.Ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == readyqueue.RuleSilentAcceptance }) {
 		o.cacheable = false // unconfirmed only because of suspicion: cached, it would outlast it
 	}
 	return o
@@ -57,9 +58,9 @@ func judge(p *Probe, now time.Time) outcome {
 
 // deferUntil is the outcome of a probe that must be asked again by the same source at due, or now if that is past. A decoy that
 // was asked after its target was greylisted moves due on: both must have waited long enough when they are asked together.
-func deferUntil(p *Probe, due, now time.Time, sourceName string) outcome {
-	for i := len(p.ev.Seen) - 1; i > 0; i-- {
-		s, target := &p.ev.Seen[i], &p.ev.Seen[i-1]
+func deferUntil(p *readyqueue.Probe, due, now time.Time, sourceName string) outcome {
+	for i := len(p.Ev.Seen) - 1; i > 0; i-- {
+		s, target := &p.Ev.Seen[i], &p.Ev.Seen[i-1]
 		if s.Subject == engine.SubjectDecoy && target.Finding.Meaning == engine.Greylisted && s.At.After(target.At) {
 			due = due.Add(s.At.Sub(target.At))
 			break
@@ -68,8 +69,8 @@ func deferUntil(p *Probe, due, now time.Time, sourceName string) outcome {
 	if due.Before(now) {
 		due = now
 	}
-	o := outcome{fresh: true, deferred: true, due: due, attempt: p.ev.Attempts + 1, source: sourceName}
-	o.verdict = engine.Judge(&p.ev, p.policy, now)
+	o := outcome{fresh: true, deferred: true, due: due, attempt: p.Ev.Attempts + 1, source: sourceName}
+	o.verdict = engine.Judge(&p.Ev, p.Policy, now)
 	o.verdict.Details.NextRetry = due
 	return o
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/prober/readyqueue"
 )
 
 // TestDeferredTargetAgesWithItsDecoy: a decoy asked after its greylisted target has waited as long as that when both are asked
@@ -22,9 +23,9 @@ func TestDeferredTargetAgesWithItsDecoy(t *testing.T) {
 		{engine.Accepted, 5 * time.Minute, 2 * time.Minute, 5 * time.Minute},
 		{engine.Accepted, 5 * time.Minute, 9 * time.Minute, 9 * time.Minute},
 	} {
-		p := &Probe{}
-		p.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Finding: engine.Finding{Meaning: tt.target}, At: began})
-		p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: engine.Finding{Meaning: engine.RateLimited}, At: began.Add(2 * time.Minute)})
+		p := &readyqueue.Probe{}
+		p.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Finding: engine.Finding{Meaning: tt.target}, At: began})
+		p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: engine.Finding{Meaning: engine.RateLimited}, At: began.Add(2 * time.Minute)})
 		got := deferUntil(p, began.Add(tt.due), began.Add(tt.now), "")
 		require.Equal(t, tt.want, got.due.Sub(began), "%v", tt)
 		require.Equal(t, got.due, got.verdict.Details.NextRetry)

@@ -11,6 +11,7 @@ import (
 	"probity/engine"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/trace"
 	"probity/prober/wire/timing"
@@ -20,7 +21,7 @@ import (
 // Prober is one node's prober. It implements wire.Prober.
 type Prober struct {
 	cfg         Config
-	env         *Env // of all queues
+	env         *readyqueue.Env // of all queues
 	sources     source.Set
 	inFlight    *inFlight
 	retries     *retries
@@ -34,7 +35,7 @@ type Prober struct {
 	stop        chan struct{} // closed when Run ends
 
 	mu     sync.Mutex // guards queues
-	queues map[Key]*readyQueue
+	queues map[readyqueue.Key]*readyqueue.Queue
 
 	life struct {
 		mu      sync.Mutex      // guards what follows
@@ -52,13 +53,15 @@ func New(c Config) (*Prober, error) {
 		return nil, err
 	}
 	p := &Prober{cfg: c, inFlight: newInFlight(), retries: newRetries(c.MaxRetries), buffers: newBufferPool(c.Part),
-		queues: map[Key]*readyQueue{}, started: make(chan struct{}), stop: make(chan struct{})}
-	p.recent = trace.New(func(domain string, at time.Time) string { return DecoyLocalPart(c.Cache.Keyer(), domain, at) })
+		queues: map[readyqueue.Key]*readyqueue.Queue{}, started: make(chan struct{}), stop: make(chan struct{})}
+	p.recent = trace.New(func(domain string, at time.Time) string {
+		return readyqueue.DecoyLocalPart(c.Cache.Keyer(), domain, at)
+	})
 	p.singleCalls.Shared = c.SingleLoad
 	if p.sources, err = source.New(c.Sources, c.MailFrom); err != nil {
 		return nil, err
 	}
-	p.env = &Env{Resolver: c.Resolver, Cache: c.Cache, Log: c.Log, Created: time.Now(),
+	p.env = &readyqueue.Env{Resolver: c.Resolver, Cache: c.Cache, Log: c.Log, Created: time.Now(),
 		Dial: c.Dial, SOCKS5: c.SOCKS5, AllowPrivate: c.AllowPrivate, Port: c.Port, MailFrom: c.MailFrom, IPv6: p.sources.IPv6,
 		Timeouts: c.Timeouts, Connect: c.Connect, Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
 		BudgetLog: budget.NewLog(c.Cache), Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
@@ -105,7 +108,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := time.AfterFunc(stopTime, cancel)
 	defer late.Stop()
 	p.life.working.Wait()
-	p.env.LogSkipped(time.Now().Add(logSpan)) // the current span included
+	p.env.LogSkipped(time.Now().Add(readyqueue.LogSpan)) // the current span included
 	// Close all queues, and write their budgets without leases: none is used any more.
 	now := time.Now()
 	budgets := []cache.Budget{heartbeat(now)}
@@ -158,15 +161,15 @@ func (p *Prober) SetTable(t *engine.Table) {
 }
 
 // queueOf finds or makes a ready queue; nil if there are too many.
-func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *readyQueue {
-	k := Key{r.Key, src.Name}
+func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *readyqueue.Queue {
+	k := readyqueue.Key{Route: r.Key, Source: src.Name}
 	p.mu.Lock()
 	q, full := p.queues[k], len(p.queues) >= p.cfg.MaxQueues
 	p.mu.Unlock()
 	if q != nil || full {
 		return q
 	}
-	fresh := newQueue(p.env, r, src, p.quiet, now)
+	fresh := readyqueue.New(p.env, r, src, p.quiet, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if q = p.queues[k]; q == nil {
@@ -178,24 +181,24 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 }
 
 // add adds probes to a ready queue, or to its successor if it was removed meanwhile.
-func (p *Prober) add(q *readyQueue, probes []*Probe, now time.Time) {
+func (p *Prober) add(q *readyqueue.Queue, probes []*readyqueue.Probe, now time.Time) {
 	for !q.Add(probes, now) {
 		p.unregister(q)
-		if next := p.queueOf(probes[0].ev.Route, q.Source, now); next != nil {
+		if next := p.queueOf(probes[0].Ev.Route, q.Source, now); next != nil {
 			q = next
 			continue
 		}
-		out := make([]finishedProbe, len(probes))
+		out := make([]readyqueue.Finished, len(probes))
 		for i, pr := range probes {
-			pr.ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
-			out[i].probe = pr
+			pr.Ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
+			out[i].Probe = pr
 		}
 		p.finish(q, out, now)
 		return
 	}
 }
 
-func (p *Prober) unregister(q *readyQueue) {
+func (p *Prober) unregister(q *readyqueue.Queue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.queues[q.Key] == q {
@@ -203,10 +206,10 @@ func (p *Prober) unregister(q *readyQueue) {
 	}
 }
 
-func (p *Prober) allQueues() []*readyQueue {
+func (p *Prober) allQueues() []*readyqueue.Queue {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]*readyQueue, 0, len(p.queues))
+	all := make([]*readyqueue.Queue, 0, len(p.queues))
 	for _, q := range p.queues {
 		all = append(all, q)
 	}

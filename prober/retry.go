@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/readyqueue"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -49,20 +50,20 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 }
 
 // settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is dropped.
-func (r *retries) settle(p *Probe, o *outcome) {
+func (r *retries) settle(p *readyqueue.Probe, o *outcome) {
 	if !o.deferred {
-		r.forget(p.key)
+		r.forget(p.Key)
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.byKey[p.key]
+	e := r.byKey[p.Key]
 	if e == nil {
 		if len(r.byKey) >= r.max {
 			return
 		}
-		e = &retry{key: p.key, ask: wire.SingleRequest{Address: p.ev.Address.Clone(), Flags: p.ev.Flags, Route: p.ev.Route}, heapIndex: -1}
-		r.byKey[p.key] = e
+		e = &retry{key: p.Key, ask: wire.SingleRequest{Address: p.Ev.Address.Clone(), Flags: p.Ev.Flags, Route: p.Ev.Route}, heapIndex: -1}
+		r.byKey[p.Key] = e
 	}
 	e.attempts, e.source, e.due, e.verdict, e.underWay = o.attempt, o.source, o.due, o.verdict, false
 	if e.heapIndex < 0 {
@@ -118,7 +119,7 @@ func (p *Prober) retryLoop(ctx context.Context) {
 			ask := e.ask
 			ask.Egress = cmp.Or(e.source, ask.Egress)
 			if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
-				p.retries.settle(&Probe{key: e.key}, o)
+				p.retries.settle(&readyqueue.Probe{Key: e.key}, o)
 			}
 		}
 		t.Reset(wait)

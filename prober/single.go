@@ -6,6 +6,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
 	"probity/store/cache"
@@ -64,27 +65,27 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 // startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
 // waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
-	pr := &verification{Probe: Probe{key: key, priority: budget.Single, facts: p.env.FactsOf(a.Address.Domain(), a.Route.Hosts, now)}}
+	pr := &verification{Probe: readyqueue.Probe{Key: key, Priority: budget.Single, Facts: p.env.FactsOf(a.Address.Domain(), a.Route.Hosts, now)}}
 	if a.Low {
-		pr.priority = budget.LongJob
+		pr.Priority = budget.LongJob
 	}
 	forbidden := p.cfg.SuppressedAddress(a.Address) || p.mustNotAsk(&source.Target{Route: *a.Route, Domain: a.Address.Domain(), Hosts: a.Route.Hosts})
-	pr.policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.env.Table.Load().Schedule, CallerWaits: true}
-	pr.ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route, Attempts: attempts}
+	pr.Policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.env.Table.Load().Schedule, CallerWaits: true}
+	pr.Ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route, Attempts: attempts}
 	if kept, ok := p.cfg.Cache.Get(key, now); ok {
-		pr.ev.Earlier = engine.EarlierOf(&kept, now)
+		pr.Ev.Earlier = engine.EarlierOf(&kept, now)
 	}
 	src := p.sources.Choose(a.Route, a.Address, a.Egress, now)
 	if src == nil {
-		pr.ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})
+		pr.Ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})
 	}
-	if engine.Next(&pr.ev, pr.policy, now).Kind != engine.StepAsk {
+	if engine.Next(&pr.Ev, pr.Policy, now).Kind != engine.StepAsk {
 		o := judge(&pr.Probe, now)
 		return &o
 	}
 	q := p.queueOf(a.Route, src, now)
 	if q == nil || p.rows.Load() > int64(p.cfg.MaxRows+p.cfg.MaxRows/10) {
-		pr.ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
+		pr.Ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
 		o := judge(&pr.Probe, now)
 		return &o
 	}
@@ -102,6 +103,6 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 		}
 		return nil
 	}
-	p.add(q, []*Probe{&pr.Probe}, now)
+	p.add(q, []*readyqueue.Probe{&pr.Probe}, now)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
 )
@@ -124,7 +125,7 @@ func TestEndingASourceQuarantineEndsBlocklistOnes(t *testing.T) {
 }
 
 // testQueue finds the queue of a route.
-func (p *Prober) testQueue(t *testing.T, route string) *readyQueue {
+func (p *Prober) testQueue(t *testing.T, route string) *readyqueue.Queue {
 	for _, q := range p.allQueues() {
 		if q.Key.Route == route {
 			return q

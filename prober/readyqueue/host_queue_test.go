@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"slices"
@@ -39,7 +39,7 @@ func TestRing(t *testing.T) {
 // awaitingDecoy makes a domain queue with a row of the given priority that waits for its decoy.
 func awaitingDecoy(hq *hostQueue, class budget.Class) *domainQueue {
 	dq := &domainQueue{hostQueue: hq}
-	dq.awaitDecoy(&Probe{priority: class})
+	dq.awaitDecoy(&Probe{Priority: class})
 	return dq
 }
 
@@ -56,7 +56,7 @@ func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
 // TestDecoysAreAskedByPriority: a decoy that a single call waits for comes first, that of a short job next, whatever was added
 // before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
-	hq := &hostQueue{queue: &readyQueue{}}
+	hq := &hostQueue{queue: &Queue{}}
 	for _, class := range [...]budget.Class{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob, budget.Single, budget.LongJob, budget.ShortJob} {
 		awaitingDecoy(hq, class)
 	}
@@ -73,18 +73,18 @@ func TestDecoysAreAskedByPriority(t *testing.T) {
 // its new one; the others keep their order. A waiter of its own priority changes nothing.
 func TestExpeditedDecoyIsFirst(t *testing.T) {
 	for i := range 5 {
-		hq := &hostQueue{queue: &readyQueue{}}
+		hq := &hostQueue{queue: &Queue{}}
 		first := awaitingDecoy(hq, budget.Single)
 		domainQueues := make([]*domainQueue, 5)
 		for k := range domainQueues {
 			domainQueues[k] = awaitingDecoy(hq, budget.LongJob)
 		}
 		cut := &domainQueue{hostQueue: hq, decoy: decoy{tries: 1}} // in retryDecoys
-		cut.awaitDecoy(&Probe{priority: budget.LongJob})
+		cut.awaitDecoy(&Probe{Priority: budget.LongJob})
 		for range 2 {
-			domainQueues[i].awaitDecoy(&Probe{priority: budget.ShortJob})
-			cut.awaitDecoy(&Probe{priority: budget.ShortJob})
-			first.awaitDecoy(&Probe{priority: budget.ShortJob})
+			domainQueues[i].awaitDecoy(&Probe{Priority: budget.ShortJob})
+			cut.awaitDecoy(&Probe{Priority: budget.ShortJob})
+			first.awaitDecoy(&Probe{Priority: budget.ShortJob})
 		}
 		require.Equal(t, 2, hq.pendingDecoysFor(budget.ShortJob))
 		want := append([]*domainQueue{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ import (
 
 // withTestQueue runs f with the ready queue of a host, in a bubble. The queue's budgets hold ten connections, and no goroutine works for
 // it.
-func withTestQueue(t *testing.T, host string, f func(q *readyQueue)) {
+func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 	synctest.Test(t, func(t *testing.T) {
 		results, err := cache.Open(cache.Config{FS: vfs.NewMem(), Dir: "cache", FilterBytes: 1 << 16})
 		require.NoError(t, err)
@@ -40,11 +40,11 @@ func withTestQueue(t *testing.T, host string, f func(q *readyQueue)) {
 			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: budget.NewLog(results), Slots: admission.NewSlots(100), SingleCalls: singles,
 			Gate:   admission.NewGate(100, 2, func() int { return 0 }, singles),
 			Start:  func(func(soft, hard context.Context)) bool { return true },
-			Finish: func(*readyQueue, []finishedProbe, time.Time) {}, DropUnwanted: func(*readyQueue) {}, Suspect: func(*source.Source) {}}
+			Finish: func(*Queue, []Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
 		env.Metrics.Connections = counter()
 		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
 		env.Table.Store(table)
-		q := newQueue(env, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}), Hosts: []string{host}}, sources.List[0], time.Time{}, time.Now())
+		q := New(env, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}), Hosts: []string{host}}, sources.List[0], time.Time{}, time.Now())
 		f(q)
 		q.Close(time.Now())
 	})
@@ -52,7 +52,7 @@ func withTestQueue(t *testing.T, host string, f func(q *readyQueue)) {
 
 // TestIdleAddressPoolIsRemoved: a host queue that has left an address, or is removed, requests no session there any more.
 func TestIdleAddressPoolIsRemoved(t *testing.T) {
-	withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
@@ -80,7 +80,7 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 
 // TestReservedConnectionStaysWithSingles: a connection that jobs could not have opened goes on to singles, and to jobs when others have ended.
 func TestReservedConnectionStaysWithSingles(t *testing.T) {
-	withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -120,7 +120,7 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 // TestStaleAddressIsNotShared: no connection is shared at an address where the host was long ago, and no session is taken
 // there.
 func TestStaleAddressIsNotShared(t *testing.T) {
-	withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -159,7 +159,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 		"silence":            {true, (*replyHandler).fallSilentThreeTimes, true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			withTestQueue(t, "mx0.big.example", func(q *readyQueue) {
+			withTestQueue(t, "mx0.big.example", func(q *Queue) {
 				now := time.Now()
 				q.mu.Lock()
 				defer q.mu.Unlock()
@@ -189,7 +189,7 @@ func (rh *replyHandler) fallSilentThreeTimes() {
 
 // TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
 func TestFailureIsConfirmedByASecondOne(t *testing.T) {
-	withTestQueue(t, "mx.a.example", func(q *readyQueue) {
+	withTestQueue(t, "mx.a.example", func(q *Queue) {
 		s := newSession(q, &hostQueue{queue: q, host: "mx.a.example"}, budget.LongJob)
 		waits := func() bool {
 			time.Sleep(time.Minute)
@@ -234,7 +234,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 // Rows that are returned carry a budget's due time if a budget limits them, and none otherwise: the bound of a wait is no due
 // time.
 func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
-	withTestQueue(t, "mx.a.example", func(q *readyQueue) {
+	withTestQueue(t, "mx.a.example", func(q *Queue) {
 		now := time.Now()
 		require.Zero(t, q.BudgetAllowsAt(budget.LongJob, now))
 		q.mu.Lock()
@@ -260,7 +260,7 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 
 // TestQueueUsesTheRTTOfItsOwnHosts: if it has enough samples of them; else that of all hosts.
 func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
-	q := &readyQueue{env: &Env{}}
+	q := &Queue{env: &Env{}}
 	for !q.env.NodeRTT.IsHigh() {
 		q.env.NodeRTT.Record(time.Second)
 	}
@@ -269,20 +269,20 @@ func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
 		q.recordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
 	}
 	require.False(t, q.highLatency())
-	other := &readyQueue{env: q.env}
+	other := &Queue{env: q.env}
 	require.False(t, other.highLatency(), "some host is near")
 }
 
 // TestDisabledProbingLeavesNothing: a table that excludes a receiver empties its queue, pending decoys included.
 func TestDisabledProbingLeavesNothing(t *testing.T) {
-	withTestQueue(t, "mx.a.example", func(q *readyQueue) {
-		var finished []finishedProbe
-		q.env.Finish = func(_ *readyQueue, out []finishedProbe, _ time.Time) { finished = append(finished, out...) }
+	withTestQueue(t, "mx.a.example", func(q *Queue) {
+		var finished []Finished
+		q.env.Finish = func(_ *Queue, out []Finished, _ time.Time) { finished = append(finished, out...) }
 		addr, err := engine.Parse("ann@a.example")
 		require.NoError(t, err)
 		route := &engine.Route{Fact: engine.FactMX, Key: "mx.a.example", Provider: q.Provider, Hosts: []string{"mx.a.example"}}
-		accepted := &Probe{ev: engine.Evidence{Address: addr, Route: route}}
-		accepted.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
+		accepted := &Probe{Ev: engine.Evidence{Address: addr, Route: route}}
+		accepted.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
 		require.True(t, q.Add([]*Probe{accepted}, time.Now()))
 		require.Empty(t, finished)
 		require.NotEmpty(t, q.hostQueues)
@@ -299,7 +299,7 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 
 // TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no time.
 func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
-	q := &readyQueue{}
+	q := &Queue{}
 	q.latency.RecordConnect(250*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)
 	q.latency.RecordTransaction(50*time.Millisecond, 1)
 	s := &session{queue: q, hostQueue: &hostQueue{}}
@@ -320,9 +320,9 @@ func TestLogLimiter(t *testing.T) {
 		}
 	}
 	require.Equal(t, maxLogged, logged)
-	require.Zero(t, r.takeSkipped(at.Add(logSpan-1)))
-	require.False(t, r.allow(at.Add(2*logSpan)), "not before the count was told")
-	require.Equal(t, 8, r.takeSkipped(at.Add(2*logSpan)))
-	require.Zero(t, r.takeSkipped(at.Add(4*logSpan)))
-	require.True(t, r.allow(at.Add(4*logSpan)))
+	require.Zero(t, r.takeSkipped(at.Add(LogSpan-1)))
+	require.False(t, r.allow(at.Add(2*LogSpan)), "not before the count was told")
+	require.Equal(t, 8, r.takeSkipped(at.Add(2*LogSpan)))
+	require.Zero(t, r.takeSkipped(at.Add(4*LogSpan)))
+	require.True(t, r.allow(at.Add(4*LogSpan)))
 }

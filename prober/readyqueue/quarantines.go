@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
-func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time, out []finishedProbe) []finishedProbe {
+func (q *Queue) quarantine(until time.Time, everywhere bool, now time.Time, out []Finished) []Finished {
 	if until.After(q.budget.QuarantinedUntil) {
 		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
 	}
@@ -28,7 +28,7 @@ func (q *readyQueue) quarantine(until time.Time, everywhere bool, now time.Time,
 }
 
 // EndQuarantine ends the quarantine at the receiver; false if there was none.
-func (q *readyQueue) EndQuarantine(now time.Time) bool {
+func (q *Queue) EndQuarantine(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !now.Before(q.budget.QuarantinedUntil) {
@@ -58,23 +58,23 @@ func (rh *replyHandler) endQuarantineOnReply() {
 
 // mayBeTrial reports a ready queue that is quarantined only for a public blocklist, when the trial connection of its source is
 // due. The mutex is held.
-func (q *readyQueue) mayBeTrial(now time.Time) bool {
+func (q *Queue) mayBeTrial(now time.Time) bool {
 	return q.blocklisted && q.Source.Quarantined(now) && !q.Source.AwaitingTrial(now)
 }
 
 // connectDisabled reports a ready queue that may open no connection now. The mutex is held.
-func (q *readyQueue) connectDisabled(now time.Time) bool {
+func (q *Queue) connectDisabled(now time.Time) bool {
 	return q.probingDisabled || q.noSenderIdentity || q.quarantined(now)
 }
 
 // quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
 // connection decides instead: see openConnection.
-func (q *readyQueue) quarantined(now time.Time) bool {
+func (q *Queue) quarantined(now time.Time) bool {
 	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.Source.Quarantined(now))
 }
 
 // EndBlocklistQuarantine lets the queue go on if it was quarantined only for a public blocklist.
-func (q *readyQueue) EndBlocklistQuarantine(now time.Time) {
+func (q *Queue) EndBlocklistQuarantine(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.blocklisted {

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"time"
@@ -55,17 +55,17 @@ func isDeferral(m engine.Meaning) bool {
 }
 
 // domainFact is what a decoy showed about a domain at a host.
-type domainFact struct {
-	domain, host string
-	fact         cache.Fact
+type DomainFact struct {
+	domain, Host string
+	Fact         cache.Fact
 }
 
 // FactsOf reads the cached facts of a domain at the hosts that may be asked. No lock is held.
-func (e *Env) FactsOf(domain string, hosts []string, now time.Time) (facts []domainFact) {
+func (e *Env) FactsOf(domain string, hosts []string, now time.Time) (facts []DomainFact) {
 	const tried = 3 // at most so many hosts are asked: see engine.Next
 	for _, h := range hosts[:min(len(hosts), tried)] {
 		if f, ok := e.Cache.Fact(domain, h, now); ok {
-			facts = append(facts, domainFact{domain, h, f})
+			facts = append(facts, DomainFact{domain, h, f})
 		}
 	}
 	return facts
@@ -76,9 +76,9 @@ func (dq *domainQueue) loadFact(p *Probe) {
 	if dq.decoy.state != decoyUnknown {
 		return
 	}
-	for i := range p.facts {
-		if f := &p.facts[i]; f.host == dq.host {
-			dq.decoy.state, dq.decoy.sighting = decoyKnown, f.fact.Sighting(dq.host)
+	for i := range p.Facts {
+		if f := &p.Facts[i]; f.Host == dq.host {
+			dq.decoy.state, dq.decoy.sighting = decoyKnown, f.Fact.Sighting(dq.host)
 		}
 	}
 }
@@ -89,8 +89,8 @@ func (dq *domainQueue) awaitDecoy(p *Probe) {
 	dq.decoy.waiting.push(p)
 	if !dq.decoy.state.busy() {
 		dq.requestDecoy()
-	} else if p.priority != budget.LongJob {
-		dq.expediteDecoy(p.priority)
+	} else if p.Priority != budget.LongJob {
+		dq.expediteDecoy(p.Priority)
 	}
 }
 
@@ -125,7 +125,7 @@ func (hq *hostQueue) pendingRing(d *decoy) *ring[*domainQueue] {
 }
 
 // deliverDecoy gives the decoy's sighting to all probes that wait for it. The mutex is held.
-func (dq *domainQueue) deliverDecoy(seen engine.Sighting, now time.Time, out []finishedProbe) []finishedProbe {
+func (dq *domainQueue) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
 	dq.decoy.state, dq.decoy.sighting, dq.decoy.tries, dq.decoy.unresolvedTries, dq.decoy.asked = decoyKnown, seen, 0, 0, 0
 	for waiting := dq.decoy.waiting.n; waiting > 0; waiting-- {
 		p := dq.decoy.waiting.pop()
@@ -133,7 +133,7 @@ func (dq *domainQueue) deliverDecoy(seen engine.Sighting, now time.Time, out []f
 			dq.leaveUnconfirmed(p)
 			continue
 		}
-		p.ev.Append(seen)
+		p.Ev.Append(seen)
 		out = dq.hostQueue.queue.advance(p, now, false, out)
 	}
 	return out
@@ -150,7 +150,7 @@ func unansweredDecoy(dq *domainQueue, e engine.Event, now time.Time) engine.Sigh
 // failDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. The second try
 // comes soon, as a host may refuse a greeting for a moment only and a single call may wait; later ones after failureLife.
 // After maxDecoyTries the waiting probes go on without a reply. The mutex is held.
-func (hq *hostQueue) failDecoys(s *session, e engine.Event, now time.Time, out []finishedProbe) []finishedProbe {
+func (hq *hostQueue) failDecoys(s *session, e engine.Event, now time.Time, out []Finished) []Finished {
 	ours := s.dialled && s.source.Health.MayBeOurFault(s.began)
 	pause := minBackoff
 	for _, dq := range hq.dropPendingDecoys() {
@@ -197,7 +197,7 @@ func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
 func (d *decoy) priority() budget.Class {
 	class := budget.LongJob
 	for p, n := d.waiting.first, d.waiting.n; n > 0 && class != budget.Single; p, n = p.next, n-1 {
-		class = max(class, p.priority)
+		class = max(class, p.Priority)
 	}
 	return class
 }

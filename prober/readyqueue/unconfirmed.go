@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"slices"
@@ -78,13 +78,13 @@ func (hq *hostQueue) suspicion() engine.Suspicion {
 const confirmTime = 2 * time.Minute
 
 // confirmBy is until when a refusal can confirm an acceptance.
-func (q *readyQueue) confirmBy(p *Probe) time.Time {
+func (q *Queue) confirmBy(p *Probe) time.Time {
 	return q.env.Created.Add(p.answeredAfter + q.scaled(confirmTime))
 }
 
 // pastConfirming reports an acceptance that nothing can confirm any more.
-func (q *readyQueue) pastConfirming(p *Probe, now time.Time) bool {
-	return p.suspicion != engine.SuspicionNone && now.After(q.confirmBy(p))
+func (q *Queue) pastConfirming(p *Probe, now time.Time) bool {
+	return p.Suspicion != engine.SuspicionNone && now.After(q.confirmBy(p))
 }
 
 // isConfirmed reports that what the decoy has shown may be used with the acceptance of a probe.
@@ -96,16 +96,16 @@ func (dq *domainQueue) isConfirmed(p *Probe, now time.Time) bool {
 	switch {
 	case dq.decoy.suspectAt != 0:
 		return false
-	case !dq.decoy.sighting.RefusesUnknown() || p.suspicion == engine.SuspicionNone:
+	case !dq.decoy.sighting.RefusesUnknown() || p.Suspicion == engine.SuspicionNone:
 		return true
 	case hq.queue.pastConfirming(p, now):
 		return false
 	case hq.confirmedUpTo >= p.lastAnswer || p.lastAnswer > hq.lastStart && hq.lastRefused > p.lastAnswer:
 		return true
 	case hq.overWithOthers:
-		p.suspicion = engine.SuspicionHigh
-	case p.suspicion == engine.SuspicionLow && !earlier:
-		p.suspicion = engine.SuspicionNone
+		p.Suspicion = engine.SuspicionHigh
+	case p.Suspicion == engine.SuspicionLow && !earlier:
+		p.Suspicion = engine.SuspicionNone
 		return true
 	}
 	return false
@@ -183,7 +183,7 @@ func (dq *domainQueue) unconfirmedCount() (n int) {
 		return 0
 	}
 	for p, left := dq.decoy.waiting.first, dq.decoy.waiting.n; left > 0; p, left = p.next, left-1 {
-		if p.suspicion == engine.SuspicionHigh {
+		if p.Suspicion == engine.SuspicionHigh {
 			n++
 		}
 	}
@@ -203,11 +203,11 @@ func (rh *replyHandler) releaseConfirmed(dq *domainQueue) {
 		p := dq.decoy.waiting.pop()
 		switch {
 		case rh.becameAcceptAll != nil:
-			p.ev.Append(*rh.becameAcceptAll)
+			p.Ev.Append(*rh.becameAcceptAll)
 		case dq.isConfirmed(p, rh.now):
-			p.ev.Append(dq.decoy.sighting)
+			p.Ev.Append(dq.decoy.sighting)
 		case rh.q.pastConfirming(p, rh.now):
-			p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: rh.q.confirmBy(p)})
+			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: rh.q.confirmBy(p)})
 		default:
 			dq.decoy.waiting.push(p)
 			continue

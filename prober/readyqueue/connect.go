@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"context"
@@ -175,7 +175,7 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
 // has failed; else the host has, and all probes that wait for it see the failure. The mutex is held.
-func (q *readyQueue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []finishedProbe) []finishedProbe {
+func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []Finished) []Finished {
 	hq := s.hostQueue
 	if actual := q.hostQueues[hq.key]; hq.reachTrial && actual != nil {
 		hq = actual // the reply to the trial counts for the probes that wait for the host
@@ -222,7 +222,7 @@ func tooManyConnections(seen *engine.Sighting) bool {
 // failures of an outage of ours look like the host's; and a second refused connect while the source is suspect, because it may
 // come before a reachability trial is answered. It holds for a refused connect and for a timeout that may be an outage of ours:
 // another try may not meet them. The mutex is held.
-func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
+func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue
 	q.dropUnconfirmed(now)
 	u := q.unconfirmedFailures[hq.host]
@@ -245,13 +245,13 @@ func (q *readyQueue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool,
 
 // dropUnconfirmed forgets failures that were not repeated: a host that fails once a day fails for the first time each day.
 // It looks at maxDown hosts at most. The mutex is held.
-func (q *readyQueue) dropUnconfirmed(now time.Time) {
+func (q *Queue) dropUnconfirmed(now time.Time) {
 	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Connect))
 	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.
-func (q *readyQueue) applyAction(s *session, r engine.Reply, f engine.Finding, now time.Time, out []finishedProbe) []finishedProbe {
+func (q *Queue) applyAction(s *session, r engine.Reply, f engine.Finding, now time.Time, out []Finished) []Finished {
 	a := f.Action
 	if a.Kind == engine.ActionNone {
 		return out

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	}
 	q.mu.Unlock()
 	for _, f := range rh.facts {
-		if err := q.env.Cache.PutFact(f.domain, f.host, &f.fact); err != nil {
+		if err := q.env.Cache.PutFact(f.domain, f.Host, &f.Fact); err != nil {
 			q.env.Log.Error("catch-all result not cached", "error", err)
 		}
 	}
@@ -100,12 +100,12 @@ func (s *session) recordReply(i int, r engine.Reply) {
 // replyHandler handles the replies of one transaction. The queue's mutex is held throughout.
 type replyHandler struct {
 	s   *session
-	q   *readyQueue
+	q   *Queue
 	o   *smtp.Outcome
 	now time.Time
 
-	finished []finishedProbe
-	facts    []domainFact
+	finished []Finished
+	facts    []DomainFact
 	first    int // index of the first answer of the present transaction
 
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
@@ -136,7 +136,7 @@ func (rh *replyHandler) handleMailRefused() {
 		seen := s.sighting(f, rh.now)
 		for _, r := range s.recipients {
 			if r.probe != nil {
-				r.probe.ev.Append(seen)
+				r.probe.Ev.Append(seen)
 				rh.finished = rh.q.advance(r.probe, rh.now, true, rh.finished)
 			}
 		}
@@ -149,7 +149,7 @@ func (rh *replyHandler) handleMailRefused() {
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
 		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
 		if len(s.recipients) == 1 && s.recipients[0].probe != nil { // it cannot be sent at all: our own failure
-			s.recipients[0].probe.ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.host, At: rh.now})
+			s.recipients[0].probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.host, At: rh.now})
 		}
 	}
 	for _, r := range slices.Backward(s.recipients) {
@@ -180,7 +180,7 @@ func (rh *replyHandler) deliverReplies() {
 			NeighbourAccepted: s.acceptedDomains[dq.domain] && a.finding.Meaning != engine.Accepted}
 		rh.finished = q.applyAction(s, a.reply, r.dueFinding(&seen), rh.now, rh.finished)
 		if r.probe != nil {
-			r.probe.lastAnswer, r.probe.suspicion, r.probe.answeredAfter = q.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(q.env.Created)
+			r.probe.lastAnswer, r.probe.Suspicion, r.probe.answeredAfter = q.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(q.env.Created)
 			rh.deliverTarget(r.probe, seen)
 			continue
 		}
@@ -281,7 +281,7 @@ func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 // recipient will be asked again, when a callout to our domain may be complete.
 func (r recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 	f := seen.Finding
-	again := seen.Deferred() && (r.probe == nil || r.probe.ev.Attempts < len(r.probe.policy.Schedule))
+	again := seen.Deferred() && (r.probe == nil || r.probe.Ev.Attempts < len(r.probe.Policy.Schedule))
 	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.NeighbourAccepted) {
 		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
 		if seen.Reply.Code == 421 {
@@ -350,7 +350,7 @@ func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 			continue
 		}
 		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
-			r.probe.ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.host, At: rh.now,
+			r.probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.host, At: rh.now,
 				NeighbourAccepted: s.acceptedDomains[r.domainQueue.domain]})
 			r.probe.connectionLosses++
 			if f.Event == engine.EventTimeout {

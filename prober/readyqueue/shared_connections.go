@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"net/netip"
@@ -17,7 +17,7 @@ import (
 // sharedConnections are the connections of a ready queue that host queues share. The queue's mutex guards it and is held in its
 // methods, but for detachSession and resolveHosts.
 type sharedConnections struct {
-	queue       *readyQueue
+	queue       *Queue
 	pools       map[netip.Addr]*addressPool // nil if hosts share no connections
 	lookupQueue ring[*hostQueue]            // whose hosts are to be looked up
 	resolvers   int                         // goroutines that look those hosts up

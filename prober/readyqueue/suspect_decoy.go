@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"time"
@@ -73,7 +73,7 @@ func (rh *replyHandler) confirmSuspects() {
 // keepFact keeps what a decoy has shown as a fact of its domain at the host, if it is one.
 func (rh *replyHandler) keepFact(dq *domainQueue) {
 	if f, ok := cache.FactOf(&dq.decoy.sighting); ok {
-		rh.facts = append(rh.facts, domainFact{dq.domain, dq.host, f})
+		rh.facts = append(rh.facts, DomainFact{dq.domain, dq.host, f})
 	}
 }
 

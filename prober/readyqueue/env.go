@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"context"
@@ -52,9 +52,9 @@ type Env struct {
 	// all must end.
 	Start func(run func(soft, hard context.Context)) bool
 	// Finish takes probes that have left their queue. No lock is held.
-	Finish func(*readyQueue, []finishedProbe, time.Time)
+	Finish func(*Queue, []Finished, time.Time)
 	// DropUnwanted withdraws the queue's probes that no caller waits for. No lock is held.
-	DropUnwanted func(*readyQueue)
+	DropUnwanted func(*Queue)
 	Suspect      func(*source.Source) // a source could not connect: it may need reachability trials
 	Blocklisted  func(*source.Source) // a source is quarantined everywhere from now on; no lock is held
 	Delisted     func(*source.Source) // a source is no longer blocklisted; no lock is held
@@ -104,22 +104,22 @@ type sightings [2]engine.Sighting
 
 // appendSeen appends a sighting to a probe's evidence, in pooled memory.
 func (e *Env) appendSeen(p *Probe, seen engine.Sighting) {
-	if p.ev.Seen == nil {
+	if p.Ev.Seen == nil {
 		if a, ok := e.sightings.Get().(*sightings); ok {
-			p.ev.Seen = a[:0]
+			p.Ev.Seen = a[:0]
 		}
 	}
-	p.ev.Append(seen)
+	p.Ev.Append(seen)
 }
 
 // RecycleSeen takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.
 func (e *Env) RecycleSeen(p *Probe) {
-	if seen := p.ev.Seen; cap(seen) == len(sightings{}) {
+	if seen := p.Ev.Seen; cap(seen) == len(sightings{}) {
 		a := (*sightings)(seen[:cap(seen)])
 		*a = sightings{}
 		e.sightings.Put(a)
 	}
-	p.ev.Seen = nil
+	p.Ev.Seen = nil
 }
 
 // ReleaseIdleAddresses drops the budgets of addresses that nothing uses and whose hour is over.

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"time"
@@ -19,7 +19,7 @@ type cause struct {
 const recordActionEvery = time.Second
 
 // recordAction records a reply that makes the queue slower. The mutex is held.
-func (q *readyQueue) recordAction(s *session, r engine.Reply, f engine.Finding, now time.Time) {
+func (q *Queue) recordAction(s *session, r engine.Reply, f engine.Finding, now time.Time) {
 	if q.lastAction.rule == f.Rule && now.Sub(q.lastAction.at) < recordActionEvery {
 		return
 	}
@@ -33,7 +33,7 @@ func (q *readyQueue) recordAction(s *session, r engine.Reply, f engine.Finding, 
 }
 
 // View is the queue as people see it.
-func (q *readyQueue) View(now time.Time) wire.ReadyQueue {
+func (q *Queue) View(now time.Time) wire.ReadyQueue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := &q.budget
@@ -50,7 +50,7 @@ func (q *readyQueue) View(now time.Time) wire.ReadyQueue {
 }
 
 // viewState is what holds the queue back, and until when where that is known. The mutex is held.
-func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
+func (q *Queue) viewState(now time.Time) (string, time.Time) {
 	_, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now)
 	switch {
 	case now.Before(q.budget.QuarantinedUntil):
@@ -70,7 +70,7 @@ func (q *readyQueue) viewState(now time.Time) (string, time.Time) {
 }
 
 // RefusalsUsed is how much of the hourly budget of refusals is used or reserved.
-func (q *readyQueue) RefusalsUsed(now time.Time) int {
+func (q *Queue) RefusalsUsed(now time.Time) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	settled, reserved := q.budget.Refusals(now)
@@ -78,7 +78,7 @@ func (q *readyQueue) RefusalsUsed(now time.Time) int {
 }
 
 // AddToStatus adds the queue to its source's status.
-func (q *readyQueue) AddToStatus(s *wire.IdentityStatus, now time.Time) {
+func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.ReadyQueues++

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"sync"
@@ -14,7 +14,7 @@ type logLimiter struct {
 }
 
 const (
-	logSpan   = time.Minute
+	LogSpan   = time.Minute
 	maxLogged = 3 // lines per span
 )
 
@@ -22,7 +22,7 @@ const (
 func (r *logLimiter) allow(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.skipped == 0 && now.Sub(r.spanStart) >= logSpan {
+	if r.skipped == 0 && now.Sub(r.spanStart) >= LogSpan {
 		r.spanStart, r.logged = now, 0
 	}
 	if r.logged == maxLogged {
@@ -37,7 +37,7 @@ func (r *logLimiter) allow(now time.Time) bool {
 func (r *logLimiter) takeSkipped(now time.Time) (skipped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.spanStart) >= logSpan {
+	if now.Sub(r.spanStart) >= LogSpan {
 		skipped, r.skipped, r.logged = r.skipped, 0, 0
 		r.spanStart = now
 	}

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"net/netip"
@@ -16,9 +16,9 @@ import (
 type addressLimit struct {
 	mu      sync.Mutex // guards budget, waiting and share
 	budget  budget.Persisted
-	waiting [budget.NumClasses]map[*readyQueue]*hostQueue // queues that found no room, each in one priority
-	share   budget.FairShare                              // between waiting short and long jobs
-	refs    int                                           // guarded by the registry's mutex
+	waiting [budget.NumClasses]map[*Queue]*hostQueue // queues that found no room, each in one priority
+	share   budget.FairShare                         // between waiting short and long jobs
+	refs    int                                      // guarded by the registry's mutex
 }
 
 type addressLimitKey struct {
@@ -169,12 +169,12 @@ func (d *addressLimit) mayConnect(class budget.Class, now time.Time) budget.Deni
 }
 
 // addWaiter records that a host queue of a ready queue waits for room. The mutex is held.
-func (d *addressLimit) addWaiter(q *readyQueue, hq *hostQueue, class budget.Class) {
+func (d *addressLimit) addWaiter(q *Queue, hq *hostQueue, class budget.Class) {
 	for _, queues := range d.waiting {
 		delete(queues, q)
 	}
 	if d.waiting[class] == nil {
-		d.waiting[class] = map[*readyQueue]*hostQueue{}
+		d.waiting[class] = map[*Queue]*hostQueue{}
 	}
 	d.waiting[class][q] = hq
 }
@@ -211,7 +211,7 @@ func (d *addressLimit) offerRoom(least budget.Class, now time.Time) {
 				d.share.Record(class, 1)
 			}
 		}
-		var q *readyQueue
+		var q *Queue
 		var hq *hostQueue
 		if class >= least {
 			for q, hq = range d.waiting[class] {

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"time"
@@ -12,7 +12,7 @@ import (
 
 // SetUsedByOthers records what, as the coordinator says, other sources have used of the queue's budget, and until when that counts. A
 // newer report replaces an older one.
-func (q *readyQueue) SetUsedByOthers(used int, until time.Time) {
+func (q *Queue) SetUsedByOthers(used int, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.budget.UsedByOthers = budget.OthersUsage{Used: used, Until: until}

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 type Key struct{ Route, Source string }
 
 // readyQueue holds the waiting probes, the connections and the budget of one route and source.
-type readyQueue struct {
+type Queue struct {
 	Key      Key
 	Provider *engine.Provider
 	Source   *source.Source
@@ -69,8 +69,8 @@ type readyQueue struct {
 
 // newQueue makes the ready queue of a route and a source. Budgets per minute count as used up until quiet. The queue is to be told of the
 // current table (ApplyTable) when others can find it.
-func newQueue(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *readyQueue {
-	q := &readyQueue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == env.Table.Load().Unknown.ID}
+func New(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
+	q := &Queue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == env.Table.Load().Unknown.ID}
 	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
 		q.notBefore = quiet
 	}
@@ -137,40 +137,40 @@ const (
 )
 
 // scaled is how long a wait lasts under the current provider table.
-func (q *readyQueue) scaled(d time.Duration) time.Duration { return q.env.Table.Load().Scaled(d) }
+func (q *Queue) scaled(d time.Duration) time.Duration { return q.env.Table.Load().Scaled(d) }
 
 // finishedProbe is a probe that leaves its queue, and why.
-type finishedProbe struct {
-	probe *Probe
-	step  engine.Step
+type Finished struct {
+	Probe *Probe
+	Step  engine.Step
 }
 
 // advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out. The mutex is
 // held.
-func (q *readyQueue) advance(p *Probe, now time.Time, front bool, out []finishedProbe) []finishedProbe {
-	p.policy.NoSMTP = p.policy.NoSMTP || q.noSenderIdentity || q.probingDisabled
+func (q *Queue) advance(p *Probe, now time.Time, front bool, out []Finished) []Finished {
+	p.Policy.NoSMTP = p.Policy.NoSMTP || q.noSenderIdentity || q.probingDisabled
 	if p.urgent.Load() {
-		p.priority, p.policy.CallerWaits = budget.Single, true
+		p.Priority, p.Policy.CallerWaits = budget.Single, true
 	}
 	for {
-		step := engine.Next(&p.ev, p.policy, now)
+		step := engine.Next(&p.Ev, p.Policy, now)
 		switch step.Kind {
 		case engine.StepAsk:
 			if s, ok := q.skipSighting(p, step.Host, now); ok {
-				p.ev.Append(s)
+				p.Ev.Append(s)
 				continue
 			}
-			q.enqueue(p, q.domainQueueOf(&p.ev, step.Host), front)
+			q.enqueue(p, q.domainQueueOf(&p.Ev, step.Host), front)
 			return out
 		case engine.StepDecoy:
-			dq := q.domainQueueOf(&p.ev, step.Host)
+			dq := q.domainQueueOf(&p.Ev, step.Host)
 			dq.loadFact(p)
-			known := dq.decoy.usableFor(targetMeaning(&p.ev), p.firstWait(), now)
+			known := dq.decoy.usableFor(targetMeaning(&p.Ev), p.firstWait(), now)
 			switch {
 			case known && dq.isConfirmed(p, now):
-				p.ev.Append(dq.decoy.sighting)
+				p.Ev.Append(dq.decoy.sighting)
 			case q.quarantined(now):
-				p.ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
+				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
 			case known:
 				dq.leaveUnconfirmed(p)
 				return out
@@ -182,17 +182,17 @@ func (q *readyQueue) advance(p *Probe, now time.Time, front bool, out []finished
 			continue
 		}
 		q.probes--
-		return append(out, finishedProbe{probe: p, step: step})
+		return append(out, Finished{Probe: p, Step: step})
 	}
 }
 
 // skipSighting is why a host will not be asked now.
-func (q *readyQueue) skipSighting(p *Probe, host string, now time.Time) (engine.Sighting, bool) {
+func (q *Queue) skipSighting(p *Probe, host string, now time.Time) (engine.Sighting, bool) {
 	switch {
 	case p.sends >= maxSends:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
 	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.Source.AwaitingTrial(now):
-		q.Source.RecordBlocked(p.ev.Route, p.ev.Address.Domain(), now)
+		q.Source.RecordBlocked(p.Ev.Route, p.Ev.Address.Domain(), now)
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
 	f, ok := q.down[host]
@@ -214,13 +214,13 @@ func targetMeaning(ev *engine.Evidence) engine.Meaning {
 }
 
 // Add adds probes. It returns false if the queue has left the registry.
-func (q *readyQueue) Add(probes []*Probe, now time.Time) bool {
+func (q *Queue) Add(probes []*Probe, now time.Time) bool {
 	q.mu.Lock()
 	if q.removed {
 		q.mu.Unlock()
 		return false
 	}
-	var out []finishedProbe
+	var out []Finished
 	for _, p := range probes {
 		p.queue.Store(q)
 		q.probes++
@@ -233,26 +233,26 @@ func (q *readyQueue) Add(probes []*Probe, now time.Time) bool {
 }
 
 // NoteLongBacklog records that, as the coordinator says, rows for many hours of the queue's budget wait.
-func (q *readyQueue) NoteLongBacklog(now time.Time) {
+func (q *Queue) NoteLongBacklog(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.budget.Pacing.RecordLongBacklog(now)
 }
 
 // Promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
-func (q *readyQueue) Promote(p *Probe, class budget.Class, now time.Time) {
+func (q *Queue) Promote(p *Probe, class budget.Class, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.queue.Load() != q || p.priority >= class || p.inList == nil {
+	if p.queue.Load() != q || p.Priority >= class || p.inList == nil {
 		return
 	}
 	dq := p.domainQueue
 	if p.inList == &dq.decoy.waiting {
-		p.priority = class
+		p.Priority = class
 		dq.expediteDecoy(class)
 	} else {
 		q.dequeue(p)
-		p.priority = class
+		p.Priority = class
 		q.enqueue(p, dq, false)
 	}
 	q.dispatch(now)
@@ -261,7 +261,7 @@ func (q *readyQueue) Promote(p *Probe, class budget.Class, now time.Time) {
 // Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or if its target has answered
 // and it waits for a decoy or a refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the
 // same.
-func (q *readyQueue) Withdraw(p *Probe, evenAnswered bool) bool {
+func (q *Queue) Withdraw(p *Probe, evenAnswered bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.queue.Load() != q || p.inList == nil || p.inList == &p.domainQueue.decoy.waiting && !evenAnswered {
@@ -275,7 +275,7 @@ func (q *readyQueue) Withdraw(p *Probe, evenAnswered bool) bool {
 
 // drainQueues takes all probes out of the queues of a host queue, or of all host queues for nil, and advances each. The mutex
 // is held.
-func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedProbe) []finishedProbe {
+func (q *Queue) drainQueues(hq *hostQueue, now time.Time, out []Finished) []Finished {
 	var all []*Probe
 	for _, dq := range q.domainQueues {
 		if hq != nil && dq.hostQueue != hq {
@@ -304,10 +304,10 @@ func (q *readyQueue) drainQueues(hq *hostQueue, now time.Time, out []finishedPro
 
 // ApplyTable takes the limits of the current provider table. If the table disables probing here, every waiting probe goes on
 // without SMTP, whatever table it came with. Replies to what is in flight still count, also to a decoy.
-func (q *readyQueue) ApplyTable(now time.Time) {
+func (q *Queue) ApplyTable(now time.Time) {
 	t := q.env.Table.Load()
 	prov := cmp.Or(t.Provider(q.Provider.ID), t.Unknown)
-	var out []finishedProbe
+	var out []Finished
 	q.mu.Lock()
 	q.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
 	if q.probingDisabled = ProbingDisabled(t, q.Provider, q.hosts); q.probingDisabled {
@@ -320,7 +320,7 @@ func (q *readyQueue) ApplyTable(now time.Time) {
 
 // drain advances every waiting probe, except those whose decoy is in flight, drops the pending decoys, and closes the idle
 // connections. The mutex is held.
-func (q *readyQueue) drain(now time.Time, out []finishedProbe) []finishedProbe {
+func (q *Queue) drain(now time.Time, out []Finished) []Finished {
 	out = q.drainQueues(nil, now, out)
 	for _, hq := range q.hostQueues {
 		hq.dropPendingDecoys()
@@ -339,7 +339,7 @@ func (q *readyQueue) drain(now time.Time, out []finishedProbe) []finishedProbe {
 }
 
 // releaseWaiters advances all probes that wait for a decoy which will not be asked. The mutex is held.
-func (dq *domainQueue) releaseWaiters(now time.Time, out []finishedProbe) []finishedProbe {
+func (dq *domainQueue) releaseWaiters(now time.Time, out []Finished) []Finished {
 	d := &dq.decoy
 	d.tries, d.unresolvedTries, d.asked = 0, 0, 0
 	for n := d.waiting.n; n > 0; n-- {
@@ -359,13 +359,13 @@ func ProbingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool
 }
 
 // targetAt is a target for a trial at a host queue: its last domain. The mutex is held.
-func (q *readyQueue) targetAt(hq *hostQueue) source.Target {
+func (q *Queue) targetAt(hq *hostQueue) source.Target {
 	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: q.Key.Route, Provider: q.Provider, Hosts: []string{hq.host}},
 		Domain: hq.domain, Hosts: mxSetOf(hq.key)}
 }
 
 // close takes the queue out of use. The mutex is held.
-func (q *readyQueue) close() {
+func (q *Queue) close() {
 	q.removed = true
 	if q.timer != nil {
 		q.timer.Stop()
@@ -375,7 +375,7 @@ func (q *readyQueue) close() {
 
 // BudgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished. It is
 // zero if no budget sets a time, and the rows may come again at once.
-func (q *readyQueue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
+func (q *Queue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var due time.Time
@@ -408,7 +408,7 @@ func (q *readyQueue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time
 }
 
 // ResumesAt is when a ready queue will ask again, if that is later than after wait. Zero otherwise.
-func (q *readyQueue) ResumesAt(wait time.Duration, now time.Time) time.Time {
+func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.notBefore.Sub(now) > wait {
@@ -418,14 +418,14 @@ func (q *readyQueue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 }
 
 // IsQueued reports a probe that no session has.
-func (q *readyQueue) IsQueued(p *Probe) bool {
+func (q *Queue) IsQueued(p *Probe) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return p.inList != nil
 }
 
 // Unsent lists the probes that no session has.
-func (q *readyQueue) Unsent() (unsent []*Probe) {
+func (q *Queue) Unsent() (unsent []*Probe) {
 	add := func(list *probeList) {
 		for p, n := list.first, list.n; n > 0; p, n = p.next, n-1 {
 			unsent = append(unsent, p)
@@ -447,7 +447,7 @@ func (q *readyQueue) Unsent() (unsent []*Probe) {
 
 // CloseIdle takes the queue out of use if it is idle and its budgets are full; if there are many queues, also if its hourly budget is
 // on disk. It returns false if the queue stays.
-func (q *readyQueue) CloseIdle(crowded bool, now time.Time) bool {
+func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dropUnconfirmed(now)
@@ -461,7 +461,7 @@ func (q *readyQueue) CloseIdle(crowded bool, now time.Time) bool {
 }
 
 // Close takes the queue out of use and returns its budget without leases: none is used any more.
-func (q *readyQueue) Close(now time.Time) cache.Budget {
+func (q *Queue) Close(now time.Time) cache.Budget {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.close()
@@ -469,14 +469,14 @@ func (q *readyQueue) Close(now time.Time) cache.Budget {
 }
 
 // RequestLease has the queue's budget written.
-func (q *readyQueue) RequestLease() {
+func (q *Queue) RequestLease() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.env.BudgetLog.RequestLease(&q.budget)
 }
 
 // Advance takes all probes out of the queue and moves them on: their source was quarantined.
-func (q *readyQueue) Advance(now time.Time) {
+func (q *Queue) Advance(now time.Time) {
 	q.mu.Lock()
 	out := q.drainQueues(nil, now, nil)
 	q.mu.Unlock()

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"net/netip"
@@ -68,7 +68,7 @@ type domainQueue struct {
 
 // hostQueue is all domain queues of one host of one MX set: what one connection serves at a time. Guarded by the queue's mutex.
 type hostQueue struct {
-	queue         *readyQueue
+	queue         *Queue
 	key           string
 	host          string
 	domain        string // of the domain queue made last
@@ -132,7 +132,7 @@ func mxSetOf(key string) []string {
 type domainQueueKey struct{ domain, host string }
 
 // domainQueueOf finds or makes the queue of a domain at a host.
-func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueue {
+func (q *Queue) domainQueueOf(ev *engine.Evidence, host string) *domainQueue {
 	k := domainQueueKey{ev.Address.Domain(), host}
 	if dq := q.domainQueues[k]; dq != nil {
 		return dq
@@ -152,8 +152,8 @@ func (q *readyQueue) domainQueueOf(ev *engine.Evidence, host string) *domainQueu
 }
 
 // enqueue adds a probe to its domain queue, or to retryFirst if it has lost a connection.
-func (q *readyQueue) enqueue(p *Probe, dq *domainQueue, front bool) {
-	hq, class := dq.hostQueue, p.priority
+func (q *Queue) enqueue(p *Probe, dq *domainQueue, front bool) {
+	hq, class := dq.hostQueue, p.Priority
 	p.domainQueue = dq
 	hq.queued[class]++
 	q.queued[class]++
@@ -186,15 +186,15 @@ func (hq *hostQueue) schedule(class budget.Class) {
 }
 
 // dequeue removes a probe from its queue. Its domain queue stays in the ring until the ring comes to it.
-func (q *readyQueue) dequeue(p *Probe) {
+func (q *Queue) dequeue(p *Probe) {
 	dq := p.domainQueue
 	switch p.inList {
 	case &dq.hostQueue.retryFirst:
 		dq.retryFirstCount--
 		fallthrough
-	case &dq.queues[p.priority]:
-		dq.hostQueue.queued[p.priority]--
-		q.queued[p.priority]--
+	case &dq.queues[p.Priority]:
+		dq.hostQueue.queued[p.Priority]--
+		q.queued[p.Priority]--
 	}
 	p.inList.remove(p)
 }

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"sync/atomic"
@@ -13,18 +13,18 @@ import (
 //
 // There is one for each row in memory, and the garbage collector scans them all, so the fields are small.
 type Probe struct {
-	ev     engine.Evidence
-	policy engine.Policy
-	facts  []domainFact // what was known of the domain's decoys when the row came; shared, read-only
-	key    cache.Key
+	Ev     engine.Evidence
+	Policy engine.Policy
+	Facts  []DomainFact // what was known of the domain's decoys when the row came; shared, read-only
+	Key    cache.Key
 
-	queue  atomic.Pointer[readyQueue]
+	queue  atomic.Pointer[Queue]
 	urgent atomic.Bool // a single call waits for it
 
 	// Guarded by the queue's mutex while the queue has it; the code that removes it becomes the owner.
 	sends            uint8 // RCPTs sent, answered or not: at most maxSends
-	priority         budget.Class
-	suspicion        engine.Suspicion // of its host at its last reply
+	Priority         budget.Class
+	Suspicion        engine.Suspicion // of its host at its last reply
 	connectionLosses int16            // lost connections, as engine.Next weighs them: see hostQueue.retryFirst
 	domainQueue      *domainQueue     // in which it waits or is asked
 	prev, next       *Probe           // neighbours in the list that it waits in
@@ -38,7 +38,7 @@ type Probe struct {
 const maxSends = 24
 
 // Queue is the ready queue that has the probe; nil if it has not been added yet.
-func (p *Probe) Queue() *readyQueue { return p.queue.Load() }
+func (p *Probe) Queue() *Queue { return p.queue.Load() }
 
 // Urge raises the probe's priority when its queue moves it on next: a single call waits for it now. Queue.Promote raises it at once if
 // it is queued.
@@ -46,7 +46,7 @@ func (p *Probe) Urge() { p.urgent.Store(true) }
 
 // firstWait is how long a deferred decoy waits before it is asked again.
 func (p *Probe) firstWait() time.Duration {
-	if s := p.policy.Schedule; len(s) > 0 {
+	if s := p.Policy.Schedule; len(s) > 0 {
 		return max(s[0], time.Millisecond)
 	}
 	return time.Minute

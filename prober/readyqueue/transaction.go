@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"time"
@@ -17,7 +17,7 @@ type recipient struct {
 // fillTransaction fills the session's next transaction and reserves its budgets: single calls first, then decoys, then jobs. If
 // there is nothing to send, the denial says why; no denial means that there is no work. More transactions follow in the same
 // group: a receiver that takes one recipient or one domain a transaction would otherwise cost a round trip for each.
-func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
+func (q *Queue) fillTransaction(s *session, now time.Time) budget.Denial {
 	s.recipients, s.rcpts = s.recipients[:0], s.rcpts[:0]
 	if now.Before(q.notBefore) && !(s.lastTransaction && q.tarpitPause) {
 		return budget.Denial{Denied: true, Until: q.notBefore}
@@ -70,7 +70,7 @@ func (q *readyQueue) fillTransaction(s *session, now time.Time) budget.Denial {
 
 // addTransaction adds a transaction of at most so many recipients to the group, and reserves its budgets. It returns false if
 // it would be empty.
-func (q *readyQueue) addTransaction(s *session, rooms [budget.NumClasses]int, now time.Time) bool {
+func (q *Queue) addTransaction(s *session, rooms [budget.NumClasses]int, now time.Time) bool {
 	hq, from := s.hostQueue, len(s.recipients)
 	tb := transactionBuilder{q: q, s: s, oneDomain: q.Provider.OneDomain || s.oneDomain || hq.oneDomain}
 	for class := range rooms {
@@ -121,7 +121,7 @@ func (s *session) pipelineRoom() int {
 
 // transactionBuilder fills one transaction.
 type transactionBuilder struct {
-	q         *readyQueue
+	q         *Queue
 	s         *session
 	oneDomain bool
 	domain    string // of the transaction, if it may have only one
@@ -144,7 +144,7 @@ func (tb *transactionBuilder) add(p *Probe, dq *domainQueue, class budget.Class,
 func (tb *transactionBuilder) addProbe(p *Probe) {
 	tb.q.dequeue(p)
 	p.sends++
-	tb.add(p, p.domainQueue, p.priority, p.ev.Address.Local())
+	tb.add(p, p.domainQueue, p.Priority, p.Ev.Address.Local())
 }
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain queue that has more goes to the ring's end,

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the host
 // queue is scheduled afterwards. It returns false if the host queue need not wait. A single call waits neither for a lookup that
 // others requested nor for a free resolver: its session does the lookup.
-func (q *readyQueue) awaitLookup(hq *hostQueue, class budget.Class, now time.Time) bool {
+func (q *Queue) awaitLookup(hq *hostQueue, class budget.Class, now time.Time) bool {
 	switch {
 	case hq.lookingUp:
 		return class != budget.Single
@@ -85,7 +85,7 @@ func (sc *sharedConnections) preferredAddr(addrs []netip.Addr) netip.Addr {
 }
 
 // addresses returns a host's addresses that this node may and can connect to, in DNS order. The event says why there are none.
-func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
+func (q *Queue) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
 	addrs, fact := q.env.Resolver.Addrs(ctx, host, q.env.IPv6 != nil)
 	switch fact {
 	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
@@ -113,7 +113,7 @@ func (q *readyQueue) addresses(ctx context.Context, host string) ([]netip.Addr, 
 }
 
 // sourceFor is the source of this node that can connect to an address for the queue; nil if there is none.
-func (q *readyQueue) sourceFor(a netip.Addr) *source.Source {
+func (q *Queue) sourceFor(a netip.Addr) *source.Source {
 	if a.Is4() != q.Source.ReachesIPv6() {
 		return q.Source
 	}

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"time"
@@ -28,7 +28,7 @@ func (tb *transactionBuilder) addRetryFirst(rooms [budget.NumClasses]int, now ti
 	for hq.retryFirst.n > 0 {
 		p := hq.retryFirst.first
 		late := p.connectionLosses >= isolateAfter
-		if len(tb.s.recipients) >= rooms[p.priority] || !tb.domainFits(p.domainQueue.domain) || late && len(tb.s.recipients) > 0 {
+		if len(tb.s.recipients) >= rooms[p.Priority] || !tb.domainFits(p.domainQueue.domain) || late && len(tb.s.recipients) > 0 {
 			break
 		}
 		if tb.addProbe(p); late {

@@ -1,10 +1,10 @@
-package prober
+package readyqueue
 
 import "time"
 
 // recordConnect records the times of a connection that was greeted: the whole set-up, the wait for the banner, and the fastest
 // reply to a command.
-func (q *readyQueue) recordConnect(took, wait, roundTrip time.Duration) {
+func (q *Queue) recordConnect(took, wait, roundTrip time.Duration) {
 	q.env.NodeRTT.Record(roundTrip)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -13,7 +13,7 @@ func (q *readyQueue) recordConnect(took, wait, roundTrip time.Duration) {
 }
 
 // highLatency reports that the queue's hosts have a high round-trip time. The mutex is held.
-func (q *readyQueue) highLatency() bool {
+func (q *Queue) highLatency() bool {
 	if !q.rtt.Known() {
 		return q.env.NodeRTT.IsHigh()
 	}

@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"slices"
@@ -9,14 +9,14 @@ import (
 )
 
 // onWake dispatches after an event outside of the queue, such as a lease or a free slot.
-func (q *readyQueue) onWake(now time.Time) {
+func (q *Queue) onWake(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dispatch(now)
 }
 
 // dispatch gives work to idle sessions and starts new ones, as budgets and work allow. The mutex is held.
-func (q *readyQueue) dispatch(now time.Time) {
+func (q *Queue) dispatch(now time.Time) {
 	if q.removed {
 		return
 	}
@@ -52,7 +52,7 @@ func (q *readyQueue) dispatch(now time.Time) {
 // assignConnection finds a connection for the next host queue of a priority, if it needs one: an idle one, one shared by
 // address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues need not
 // be tried. more is 1 if the host queue needs another and is in the ring again.
-func (q *readyQueue) assignConnection(class budget.Class, now time.Time) (ok bool, more int) {
+func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, more int) {
 	hq := q.ready[class].pop()
 	hq.ready[class] = false
 	if class == budget.Single && hq.queued[budget.Single] > 0 {
@@ -113,7 +113,7 @@ func (hq *hostQueue) worthConnection() int {
 
 // worthConnection is how many waiting probes justify one more connection. For a high-latency host the latency estimate says,
 // because its transactions are sent in groups.
-func (q *readyQueue) worthConnection() int {
+func (q *Queue) worthConnection() int {
 	lim := q.budget.Limits
 	n := boundedBy(budget.MaxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
 	switch few := boundedBy(n, lim.RecipientsPerTransaction); {
@@ -137,14 +137,14 @@ func boundedBy(n int, limits ...int) int {
 }
 
 // wakeIdle wakes a session if it is idle.
-func (q *readyQueue) wakeIdle(s *session) {
+func (q *Queue) wakeIdle(s *session) {
 	if q.takeIdle(s) {
 		s.wake <- struct{}{} // has room: a session is idle once
 	}
 }
 
 // takeIdle removes a session from the idle ones; false if it was not idle.
-func (q *readyQueue) takeIdle(s *session) bool {
+func (q *Queue) takeIdle(s *session) bool {
 	if !slices.Contains(s.hostQueue.idle, s) {
 		return false
 	}
@@ -158,7 +158,7 @@ func (q *readyQueue) takeIdle(s *session) bool {
 
 // openConnection reserves a connection for a host queue and starts its session. If that is denied, the queue is woken when it
 // may be allowed.
-func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.Time) bool {
+func (q *Queue) openConnection(hq *hostQueue, class budget.Class, now time.Time) bool {
 	if q.connectDisabled(now) {
 		if q.quarantined(now) {
 			q.armTimer(q.budget.QuarantinedUntil, now)
@@ -206,7 +206,7 @@ func (q *readyQueue) openConnection(hq *hostQueue, class budget.Class, now time.
 
 // makeRoom frees a connection for a host queue to which no session will come: an idle session of another one closes at once, a
 // busy one soon, and one that expects requests at its address after its linger time.
-func (q *readyQueue) makeRoom(hq *hostQueue) {
+func (q *Queue) makeRoom(hq *hostQueue) {
 	if q.shared.willBeServed(hq) {
 		return
 	}
@@ -229,7 +229,7 @@ func (q *readyQueue) makeRoom(hq *hostQueue) {
 }
 
 // awaitBudget makes sure that the queue is woken when a denial may have ended.
-func (q *readyQueue) awaitBudget(d budget.Denial, now time.Time) {
+func (q *Queue) awaitBudget(d budget.Denial, now time.Time) {
 	switch {
 	case d.Lease:
 		q.env.BudgetLog.RequestLease(&q.budget)
@@ -239,7 +239,7 @@ func (q *readyQueue) awaitBudget(d budget.Denial, now time.Time) {
 }
 
 // armTimer makes sure that the queue is woken at this time or before.
-func (q *readyQueue) armTimer(at, now time.Time) {
+func (q *Queue) armTimer(at, now time.Time) {
 	if q.timer != nil && !q.timerAt.After(at) {
 		return
 	}
@@ -251,7 +251,7 @@ func (q *readyQueue) armTimer(at, now time.Time) {
 }
 
 // onTimer runs when the timer fires: it ends waits that are over and dispatches.
-func (q *readyQueue) onTimer() {
+func (q *Queue) onTimer() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.timer, q.timerAt = nil, time.Time{}
@@ -268,7 +268,7 @@ func (q *readyQueue) onTimer() {
 }
 
 // connectAllowedAt is the earliest time for a new connection.
-func (q *readyQueue) connectAllowedAt() time.Time {
+func (q *Queue) connectAllowedAt() time.Time {
 	if q.connectNotBefore.After(q.notBefore) {
 		return q.connectNotBefore
 	}
@@ -276,12 +276,12 @@ func (q *readyQueue) connectAllowedAt() time.Time {
 }
 
 // backOff delays new connections after a failed one: from least to most, doubled each time.
-func (q *readyQueue) backOff(least, most time.Duration, now time.Time) {
+func (q *Queue) backOff(least, most time.Duration, now time.Time) {
 	q.backoff = min(max(2*q.backoff, least), most)
 	q.connectNotBefore = now.Add(q.backoff)
 }
 
-func (q *readyQueue) pause(until time.Time) {
+func (q *Queue) pause(until time.Time) {
 	q.tarpitPause = false
 	if until.After(q.notBefore) {
 		q.notBefore = until
@@ -313,7 +313,7 @@ func (hq *hostQueue) endBlock() {
 }
 
 // scheduleNeeded schedules a host queue in each priority in which it needs a session.
-func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
+func (q *Queue) scheduleNeeded(hq *hostQueue) {
 	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 		if hq.needsSession(class) {
 			hq.schedule(class)
@@ -323,7 +323,7 @@ func (q *readyQueue) scheduleNeeded(hq *hostQueue) {
 }
 
 // SendReachTrial connects to a host without a recipient to ask about: a reachability trial. It returns false if it may not.
-func (q *readyQueue) SendReachTrial(k source.Reached, now time.Time) bool {
+func (q *Queue) SendReachTrial(k source.Reached, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.removed || now.Before(q.budget.QuarantinedUntil) {

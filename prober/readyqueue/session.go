@@ -1,4 +1,4 @@
-package prober
+package readyqueue
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
-	queue        *readyQueue
+	queue        *Queue
 	hostQueue    *hostQueue   // see sharedConnections.handOver for what may change it
 	priority     budget.Class // that it was opened for
 	addressLimit *addressLimit
@@ -38,8 +38,8 @@ type session struct {
 	recipients []recipient
 	rcpts      []smtp.Rcpt
 	seen       []answer
-	delivered  []bool          // by recipient: it was answered
-	finished   []finishedProbe // empty between two transactions
+	delivered  []bool     // by recipient: it was answered
+	finished   []Finished // empty between two transactions
 
 	answersAtSend   uint64 // the queue's count of answers when they were filled
 	progress        bool   // some recipient was answered on this connection
@@ -60,7 +60,7 @@ type session struct {
 	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
 }
 
-func newSession(q *readyQueue, hq *hostQueue, class budget.Class) *session {
+func newSession(q *Queue, hq *hostQueue, class budget.Class) *session {
 	return &session{queue: q, number: q.env.connections.Add(1), hostQueue: hq, priority: class, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(),
 		acceptedDomains: map[string]bool{}}
 }
@@ -273,7 +273,7 @@ func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 }
 
 // resetSessions cancels sessions, whatever they wait for. The mutex is held.
-func (q *readyQueue) resetSessions(sessions []*session) {
+func (q *Queue) resetSessions(sessions []*session) {
 	for _, s := range sessions {
 		if s.cancel == nil {
 			continue // it has ended meanwhile
@@ -288,14 +288,14 @@ func (q *readyQueue) resetSessions(sessions []*session) {
 }
 
 // ResetAll resets all sessions, whatever they wait for.
-func (q *readyQueue) ResetAll() {
+func (q *Queue) ResetAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.resetSessions(q.working)
 }
 
 // ResetUnwanted resets the sessions whose probes are not wanted and, if no probe of the queue is, also those without probes.
-func (q *readyQueue) ResetUnwanted(wanted func(*Probe) bool) {
+func (q *Queue) ResetUnwanted(wanted func(*Probe) bool) {
 	q.mu.Lock()
 	waits, recipients := q.probes, map[*session][]*Probe{}
 	for _, s := range q.working {

@@ -10,6 +10,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
@@ -75,7 +76,7 @@ type batch struct {
 	queueWaits    map[*readyqueue.Queue]time.Time // scratch of countHeld: until when a queue's budget denies
 
 	same    sameRoute
-	pending []*readyqueue.Probe // for same.queue, not yet added
+	pending []*hostqueue.Probe // for same.queue, not yet added
 }
 
 type keyedRow struct {
@@ -87,7 +88,7 @@ type keyedRow struct {
 type sameRoute struct {
 	route      *engine.Route
 	domain     string
-	facts      []readyqueue.DomainFact
+	facts      []hostqueue.DomainFact
 	source     *source.Source
 	queue      *readyqueue.Queue
 	resumesAt  time.Time // the queue asks nothing until then
@@ -109,7 +110,7 @@ func (b *batch) admit() {
 			continue
 		}
 		b.routeRow(row)
-		pr := &verification{Probe: readyqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
+		pr := &verification{Probe: hostqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
 		pr.Ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
 		if b.earlier != nil {
 			pr.Ev.Earlier = b.earlier[i]
@@ -138,7 +139,7 @@ func (b *batch) admit() {
 			continue
 		}
 		b.p.rows.Add(-1)
-		if q := got.Queue(); q != nil && b.priority > budget.LongJob {
+		if q := readyqueue.Of(&got.Probe); q != nil && b.priority > budget.LongJob {
 			q.Promote(&got.Probe, b.priority, b.now)
 		}
 	}
@@ -199,7 +200,7 @@ func (b *batch) routeRow(row *wire.Row) {
 	}
 	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.b.Egress, b.now)}
 	if s.domain != b.same.domain {
-		s.facts = b.p.env.FactsOf(s.domain, row.Route.Hosts, b.now)
+		s.facts = hostqueue.FactsOf(b.p.cfg.Cache, s.domain, row.Route.Hosts, b.now)
 	}
 	s.suppressed = b.p.cfg.Suppressed(row.Address.Domain(), row.Route.Hosts)
 	if s.source != nil {
@@ -325,7 +326,7 @@ func (b *batch) returnUnfinished() {
 		if pr == nil {
 			continue
 		}
-		q := pr.Queue()
+		q := readyqueue.Of(&pr.Probe)
 		if _, ok := due[q]; !ok && q != nil {
 			due[q] = q.BudgetAllowsAt(b.priority, now)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
@@ -42,7 +43,7 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 			}
 			if to.Domain != "" {
 				now, k := time.Now(), p.cfg.Cache.Keyer()
-				if decoy, err := engine.Parse(readyqueue.DecoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
+				if decoy, err := engine.Parse(hostqueue.DecoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
 					p.startProbe(k.Key(decoy), &wire.SingleRequest{Address: decoy, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
 				}
 			}

@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/prober/trace"
 )
 
 // finish judges probes that have left their queue, sends the outcomes to all waiters and ends the probes. One of the waiters stores an
 // outcome in the cache; if none is left, it is stored here. No lock is held.
-func (p *Prober) finish(q *readyqueue.Queue, out []readyqueue.Finished, now time.Time) {
+func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.Time) {
 	if len(out) == 0 {
 		return
 	}
@@ -51,7 +52,7 @@ func (p *Prober) finish(q *readyqueue.Queue, out []readyqueue.Finished, now time
 }
 
 // unconfirmed reports an acceptance for which no decoy was asked, because the receiver quarantined the source.
-func unconfirmed(p *readyqueue.Probe, o *outcome) bool {
+func unconfirmed(p *hostqueue.Probe, o *outcome) bool {
 	last := len(p.Ev.Seen) - 1
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.Ev.Seen[last].Event == engine.EventSourceBlocked
 }

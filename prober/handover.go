@@ -29,7 +29,7 @@ func (b *batch) returnCancelled() {
 		if pr == nil {
 			continue
 		}
-		if q := pr.Queue(); q != nil && q.Provider.Kind == engine.KindNarrow {
+		if q := readyqueue.Of(&pr.Probe); q != nil && q.Provider.Kind == engine.KindNarrow {
 			queues[q] = true
 		}
 	}

@@ -26,7 +26,7 @@ func (b *batch) countHeld(now time.Time) {
 		if pr == nil {
 			continue
 		}
-		q := pr.Queue()
+		q := readyqueue.Of(&pr.Probe)
 		if q == nil {
 			continue
 		}

@@ -3,6 +3,7 @@ package prober
 import (
 	"sync"
 
+	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/store/cache"
 )
@@ -47,7 +48,7 @@ func (f *inFlight) join(fresh *verification, a waiter) *verification {
 }
 
 // remove removes the verification of a probe that has ended. It does not change any more.
-func (f *inFlight) remove(p *readyqueue.Probe) *verification {
+func (f *inFlight) remove(p *hostqueue.Probe) *verification {
 	s := f.shard(&p.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +58,7 @@ func (f *inFlight) remove(p *readyqueue.Probe) *verification {
 }
 
 // hasWaiters reports that a caller or a retry waits for a probe.
-func (f *inFlight) hasWaiters(p *readyqueue.Probe) bool {
+func (f *inFlight) hasWaiters(p *hostqueue.Probe) bool {
 	s := f.shard(&p.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +68,7 @@ func (f *inFlight) hasWaiters(p *readyqueue.Probe) bool {
 
 // removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even
 // one whose target was answered.
-func (f *inFlight) removeWaiter(p *readyqueue.Probe, c *caller) bool {
+func (f *inFlight) removeWaiter(p *hostqueue.Probe, c *caller) bool {
 	s := f.shard(&p.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,7 @@ func (f *inFlight) removeWaiter(p *readyqueue.Probe, c *caller) bool {
 	if len(rest) > 0 || v.retry {
 		return false
 	}
-	if q := p.Queue(); q == nil || !q.Withdraw(p, c == nil) {
+	if q := readyqueue.Of(p); q == nil || !q.Withdraw(p, c == nil) {
 		return false
 	}
 	delete(s.m, p.Key)

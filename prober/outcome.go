@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/readyqueue"
+	"probity/prober/hostqueue"
 	"probity/store/cache"
 )
 
 // verification is one address in flight with all rows that wait for it.
 type verification struct {
-	readyqueue.Probe
+	hostqueue.Probe
 	retry     bool      // retry of a single call: goes on without waiters. Guarded by the inFlight shard of its key, as waiters are
 	waiters   []waiter  // guarded by the inFlight shard of its key
 	oneWaiter [1]waiter // usual storage of waiters
@@ -37,7 +37,7 @@ type outcome struct {
 }
 
 // judge judges a probe whose evidence is complete.
-func judge(p *readyqueue.Probe, now time.Time) outcome {
+func judge(p *hostqueue.Probe, now time.Time) outcome {
 	p.Ev.Suspicion = p.Suspicion
 	except, lacks := p.Ev.LacksChecks()
 	for i := range p.Facts { // what was known of the domain's catch-all checks counts for the score
@@ -50,7 +50,7 @@ func judge(p *readyqueue.Probe, now time.Time) outcome {
 		o.cacheable = cache.Keepable(&o.verdict, &p.Ev.Seen[i])
 	}
 	if o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
-		slices.ContainsFunc(p.Ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == readyqueue.RuleSilentAcceptance }) {
+		slices.ContainsFunc(p.Ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == hostqueue.RuleSilentAcceptance }) {
 		o.cacheable = false // unconfirmed only because of suspicion: cached, it would outlast it
 	}
 	return o
@@ -58,7 +58,7 @@ func judge(p *readyqueue.Probe, now time.Time) outcome {
 
 // deferUntil is the outcome of a probe that must be asked again by the same source at due, or now if that is past. A decoy that
 // was asked after its target was greylisted moves due on: both must have waited long enough when they are asked together.
-func deferUntil(p *readyqueue.Probe, due, now time.Time, sourceName string) outcome {
+func deferUntil(p *hostqueue.Probe, due, now time.Time, sourceName string) outcome {
 	for i := len(p.Ev.Seen) - 1; i > 0; i-- {
 		s, target := &p.Ev.Seen[i], &p.Ev.Seen[i-1]
 		if s.Subject == engine.SubjectDecoy && target.Finding.Meaning == engine.Greylisted && s.At.After(target.At) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
-	"probity/prober/readyqueue"
+	"probity/prober/hostqueue"
 )
 
 // TestDeferredTargetAgesWithItsDecoy: a decoy asked after its greylisted target has waited as long as that when both are asked
@@ -23,7 +23,7 @@ func TestDeferredTargetAgesWithItsDecoy(t *testing.T) {
 		{engine.Accepted, 5 * time.Minute, 2 * time.Minute, 5 * time.Minute},
 		{engine.Accepted, 5 * time.Minute, 9 * time.Minute, 9 * time.Minute},
 	} {
-		p := &readyqueue.Probe{}
+		p := &hostqueue.Probe{}
 		p.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Finding: engine.Finding{Meaning: tt.target}, At: began})
 		p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventReply, Finding: engine.Finding{Meaning: engine.RateLimited}, At: began.Add(2 * time.Minute)})
 		got := deferUntil(p, began.Add(tt.due), began.Add(tt.now), "")

@@ -11,6 +11,7 @@ import (
 	"probity/engine"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/trace"
@@ -55,7 +56,7 @@ func New(c Config) (*Prober, error) {
 	p := &Prober{cfg: c, inFlight: newInFlight(), retries: newRetries(c.MaxRetries), buffers: newBufferPool(c.Part),
 		queues: map[readyqueue.Key]*readyqueue.Queue{}, started: make(chan struct{}), stop: make(chan struct{})}
 	p.recent = trace.New(func(domain string, at time.Time) string {
-		return readyqueue.DecoyLocalPart(c.Cache.Keyer(), domain, at)
+		return hostqueue.DecoyLocalPart(c.Cache.Keyer(), domain, at)
 	})
 	p.singleCalls.Shared = c.SingleLoad
 	if p.sources, err = source.New(c.Sources, c.MailFrom); err != nil {
@@ -181,14 +182,14 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 }
 
 // add adds probes to a ready queue, or to its successor if it was removed meanwhile.
-func (p *Prober) add(q *readyqueue.Queue, probes []*readyqueue.Probe, now time.Time) {
+func (p *Prober) add(q *readyqueue.Queue, probes []*hostqueue.Probe, now time.Time) {
 	for !q.Add(probes, now) {
 		p.unregister(q)
 		if next := p.queueOf(probes[0].Ev.Route, q.Source, now); next != nil {
 			q = next
 			continue
 		}
-		out := make([]readyqueue.Finished, len(probes))
+		out := make([]hostqueue.Finished, len(probes))
 		for i, pr := range probes {
 			pr.Ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
 			out[i].Probe = pr

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/readyqueue"
+	"probity/prober/hostqueue"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -50,7 +50,7 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 }
 
 // settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is dropped.
-func (r *retries) settle(p *readyqueue.Probe, o *outcome) {
+func (r *retries) settle(p *hostqueue.Probe, o *outcome) {
 	if !o.deferred {
 		r.forget(p.Key)
 		return
@@ -119,7 +119,7 @@ func (p *Prober) retryLoop(ctx context.Context) {
 			ask := e.ask
 			ask.Egress = cmp.Or(e.source, ask.Egress)
 			if o := p.startProbe(e.key, &ask, waiter{}, e.attempts, now); o != nil {
-				p.retries.settle(&readyqueue.Probe{Key: e.key}, o)
+				p.retries.settle(&hostqueue.Probe{Key: e.key}, o)
 			}
 		}
 		t.Reset(wait)

@@ -6,6 +6,7 @@ import (
 
 	"probity/engine"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
@@ -65,7 +66,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 // startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
 // waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
-	pr := &verification{Probe: readyqueue.Probe{Key: key, Priority: budget.Single, Facts: p.env.FactsOf(a.Address.Domain(), a.Route.Hosts, now)}}
+	pr := &verification{Probe: hostqueue.Probe{Key: key, Priority: budget.Single, Facts: hostqueue.FactsOf(p.cfg.Cache, a.Address.Domain(), a.Route.Hosts, now)}}
 	if a.Low {
 		pr.Priority = budget.LongJob
 	}
@@ -97,12 +98,12 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 		p.rows.Add(-1)
 		if !a.Low {
 			got.Urge()
-			if q := got.Queue(); q != nil {
+			if q := readyqueue.Of(&got.Probe); q != nil {
 				q.Promote(&got.Probe, budget.Single, now)
 			}
 		}
 		return nil
 	}
-	p.add(q, []*readyqueue.Probe{&pr.Probe}, now)
+	p.add(q, []*hostqueue.Probe{&pr.Probe}, now)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/source"
 )
 
@@ -19,7 +20,7 @@ import (
 func (s *session) connect(ctx context.Context) bool {
 	q, env, began := s.queue, s.queue.env, time.Now()
 	reenter := s.leaveWhileWaiting()
-	addrs, event := q.addresses(ctx, s.hostQueue.host)
+	addrs, event := q.addresses(ctx, s.hostQueue.Name)
 	reenter()
 	// The address of the session's pool, if the host is still there, else the preferred one.
 	q.mu.Lock()
@@ -113,21 +114,21 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 			c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
 		}
 		if !q.unknownProvider {
-			c.TLSConfig = env.tickets.resume(sessionTLS, q.Provider.ID, s.hostQueue.host)
+			c.TLSConfig = env.tickets.resume(sessionTLS, q.Provider.ID, s.hostQueue.Name)
 		}
 		if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
 			c.TLS = engine.TLSNever
 		}
-		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, c, s.hostQueue.host)
+		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, c, s.hostQueue.Name)
 	}
 	// The connection counts in the rates now, as the peer has seen it.
 	now := time.Now()
 	q.mu.Lock()
 	q.budget.SettleConnect(now)
 	if conn != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
-		delete(q.unconfirmedFailures, s.hostQueue.host)
+		delete(q.unconfirmedFailures, s.hostQueue.Name)
 	}
-	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.host}
+	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.Name}
 	q.mu.Unlock()
 	if s.addressLimit != nil {
 		s.addressLimit.settleConnect(now)
@@ -149,21 +150,21 @@ var sessionTLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTL
 // Some failures say little about the host: its name could not be looked up, or it cannot be reached now but could before, or no
 // host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows and decides none.
 func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
-	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.host, At: now}
+	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.Name, At: now}
 	switch f.Event {
 	case engine.EventReply:
 		g.Reply, g.Finding = f.Reply, s.classify(f.Reply)
 	case engine.EventHostServFail:
 		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.MayBeOurFault(s.firstFailureBegan()))
+		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.waiting.Answers > 0 || s.source.Health.MayBeOurFault(s.firstFailureBegan()))
 	}
 	return g
 }
 
 // firstFailureBegan is the start of the first of the host's connections that failed in a row. The queue's mutex is held.
 func (s *session) firstFailureBegan() time.Time {
-	if u := s.queue.unconfirmedFailures[s.hostQueue.host]; u.tries > 0 {
+	if u := s.queue.unconfirmedFailures[s.hostQueue.Name]; u.tries > 0 {
 		return u.firstBegan
 	}
 	return s.began
@@ -175,9 +176,9 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
 // has failed; else the host has, and all probes that wait for it see the failure. The mutex is held.
-func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []Finished) []Finished {
+func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
 	hq := s.hostQueue
-	if actual := q.hostQueues[hq.key]; hq.reachTrial && actual != nil {
+	if actual := q.hostQueues[hq.Key]; hq.reachTrial && actual != nil {
 		hq = actual // the reply to the trial counts for the probes that wait for the host
 	}
 	switch {
@@ -203,10 +204,17 @@ func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, no
 	}
 	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
 	if len(q.down) < maxDown {
-		set(&q.down, hq.host, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
+		set(&q.down, hq.Name, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
 	}
-	if out = q.drainQueues(hq, now, out); len(s.recipients) == 0 { // else the recipients have counted it
-		out = hq.failDecoys(s, seen.Event, now, out)
+	if out = q.drainQueues(hq, now, out); len(s.group.Recipients) > 0 { // the recipients have counted it
+		return out
+	}
+	out, pending, soon := hq.FailDecoys(seen.Event, s.dialled && s.source.Health.MayBeOurFault(s.began), now, out)
+	if pause := failureLife; pending {
+		if soon {
+			pause = minBackoff
+		}
+		hq.block(budget.Single, now.Add(q.scaled(pause)), now)
 	}
 	return out
 }
@@ -225,21 +233,21 @@ func tooManyConnections(seen *engine.Sighting) bool {
 func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue
 	q.dropUnconfirmed(now)
-	u := q.unconfirmedFailures[hq.host]
+	u := q.unconfirmedFailures[hq.Name]
 	mayRecover := f.Event == engine.EventConnectFailed ||
 		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
 	switch {
-	case !mayRecover, hq.queued[budget.Single] > 0, len(q.unconfirmedFailures) >= maxDown:
+	case !mayRecover, hq.Queued(budget.Single) > 0, len(q.unconfirmedFailures) >= maxDown:
 	case u.tries > 0 && !s.began.After(u.lastFailed):
 		return true // both were tried at one time
 	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
-		set(&q.unconfirmedFailures, hq.host, failedTries{u.tries + 1, s.firstFailureBegan(), now})
+		set(&q.unconfirmedFailures, hq.Name, failedTries{u.tries + 1, s.firstFailureBegan(), now})
 		if again := now.Add(q.scaled(minBackoff) << u.tries); again.After(q.connectNotBefore) {
 			q.connectNotBefore = again // q.backoff does not grow: a single call that comes now must not wait longer
 		}
 		return true
 	}
-	delete(q.unconfirmedFailures, hq.host)
+	delete(q.unconfirmedFailures, hq.Name)
 	return false
 }
 
@@ -251,7 +259,7 @@ func (q *Queue) dropUnconfirmed(now time.Time) {
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.
-func (q *Queue) applyAction(s *session, r engine.Reply, f engine.Finding, now time.Time, out []Finished) []Finished {
+func (q *Queue) applyAction(s *session, r engine.Reply, f engine.Finding, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
 	a := f.Action
 	if a.Kind == engine.ActionNone {
 		return out

@@ -20,22 +20,22 @@ func (q *Queue) dispatch(now time.Time) {
 	if q.removed {
 		return
 	}
-	for n := q.ready[budget.Single].n; n > 0; n-- {
+	for n := q.ready[budget.Single].Len(); n > 0; n-- {
 		ok, more := q.assignConnection(budget.Single, now)
 		if !ok {
 			break
 		}
 		n += more
 	}
-	if q.queued[budget.ShortJob] > 0 { // the pacing of long jobs knows of them
+	if q.waiting.Queued[budget.ShortJob] > 0 { // the pacing of long jobs knows of them
 		q.budget.Pacing.RecordShortJob(now)
 	}
 	closedToLong := false // to long jobs
-	for n := q.ready[budget.ShortJob].n + q.ready[budget.LongJob].n; n > 0; n-- {
-		both := q.ready[budget.ShortJob].n > 0 && q.ready[budget.LongJob].n > 0 && !closedToLong
-		class, sessions := q.connectionTurns.Next(both, q.ready[budget.ShortJob].n > 0), q.sessions
+	for n := q.ready[budget.ShortJob].Len() + q.ready[budget.LongJob].Len(); n > 0; n-- {
+		both := q.ready[budget.ShortJob].Len() > 0 && q.ready[budget.LongJob].Len() > 0 && !closedToLong
+		class, sessions := q.connectionTurns.Next(both, q.ready[budget.ShortJob].Len() > 0), q.sessions
 		ok, more := q.assignConnection(class, now)
-		if !ok && class == budget.LongJob && q.ready[budget.ShortJob].n > 0 && !closedToLong {
+		if !ok && class == budget.LongJob && q.ready[budget.ShortJob].Len() > 0 && !closedToLong {
 			closedToLong = true // pacing holds for long jobs only
 			continue
 		}
@@ -53,9 +53,9 @@ func (q *Queue) dispatch(now time.Time) {
 // address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues need not
 // be tried. more is 1 if the host queue needs another and is in the ring again.
 func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, more int) {
-	hq := q.ready[class].pop()
+	hq := q.ready[class].Pop()
 	hq.ready[class] = false
-	if class == budget.Single && hq.queued[budget.Single] > 0 {
+	if class == budget.Single && hq.Queued(budget.Single) > 0 {
 		for _, t := range hq.waitingAdmission {
 			if q.env.Gate.Expedite(t) {
 				break // one session passes the admission gate at once
@@ -80,7 +80,7 @@ func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, mo
 			return true, 0
 		}
 		if hq.schedule(class); hq.sessions == 0 {
-			q.ready[class].moveLastToFront() // it is the next to get a connection
+			q.ready[class].MoveLastToFront() // it is the next to get a connection
 		}
 		return false, 0
 	case !hq.needsSession(class):
@@ -93,9 +93,9 @@ func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, mo
 // needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
 // one if the waiting probes are more than worthConnection for each that there is.
 func (hq *hostQueue) needsSession(class budget.Class) bool {
-	work := hq.waiting(class)
+	work := hq.Waiting(class)
 	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
-		work = hq.waitingCount()
+		work = hq.WaitingCount()
 	}
 	blocked := hq.blocked && class <= hq.deniedPriority
 	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
@@ -210,7 +210,7 @@ func (q *Queue) makeRoom(hq *hostQueue) {
 	if q.shared.willBeServed(hq) {
 		return
 	}
-	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.waiting(budget.Single) > 0
+	q.waitingForConnection, q.singleWaiting = true, q.singleWaiting || hq.Waiting(budget.Single) > 0
 	if q.idleCount == 0 {
 		return
 	}
@@ -329,5 +329,7 @@ func (q *Queue) SendReachTrial(k source.Reached, now time.Time) bool {
 	if q.removed || now.Before(q.budget.QuarantinedUntil) {
 		return false
 	}
-	return q.openConnection(&hostQueue{queue: q, key: hostQueueKey(k.Host, k.Hosts), host: k.Host, domain: k.Domain, reachTrial: true}, budget.LongJob, now)
+	hq := q.newHostQueue(k.Host, k.Hosts)
+	hq.LastDomain, hq.reachTrial = k.Domain, true
+	return q.openConnection(hq, budget.LongJob, now)
 }

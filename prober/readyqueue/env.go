@@ -15,6 +15,7 @@ import (
 	"probity/engine/smtp"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/rtt"
 	"probity/prober/source"
 	"probity/store/cache"
@@ -52,7 +53,7 @@ type Env struct {
 	// all must end.
 	Start func(run func(soft, hard context.Context)) bool
 	// Finish takes probes that have left their queue. No lock is held.
-	Finish func(*Queue, []Finished, time.Time)
+	Finish func(*Queue, []hostqueue.Finished, time.Time)
 	// DropUnwanted withdraws the queue's probes that no caller waits for. No lock is held.
 	DropUnwanted func(*Queue)
 	Suspect      func(*source.Source) // a source could not connect: it may need reachability trials
@@ -103,7 +104,7 @@ func (e *Env) LogSkipped(now time.Time) {
 type sightings [2]engine.Sighting
 
 // appendSeen appends a sighting to a probe's evidence, in pooled memory.
-func (e *Env) appendSeen(p *Probe, seen engine.Sighting) {
+func (e *Env) appendSeen(p *hostqueue.Probe, seen engine.Sighting) {
 	if p.Ev.Seen == nil {
 		if a, ok := e.sightings.Get().(*sightings); ok {
 			p.Ev.Seen = a[:0]
@@ -113,7 +114,7 @@ func (e *Env) appendSeen(p *Probe, seen engine.Sighting) {
 }
 
 // RecycleSeen takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.
-func (e *Env) RecycleSeen(p *Probe) {
+func (e *Env) RecycleSeen(p *hostqueue.Probe) {
 	if seen := p.Ev.Seen; cap(seen) == len(sightings{}) {
 		a := (*sightings)(seen[:cap(seen)])
 		*a = sightings{}

@@ -43,7 +43,7 @@ func (sc *sharedConnections) queueLookup(hq *hostQueue) bool {
 		sc.resolvers++
 	}
 	hq.lookingUp = true
-	sc.lookupQueue.push(hq)
+	sc.lookupQueue.Push(hq)
 	return true
 }
 
@@ -52,14 +52,14 @@ func (sc *sharedConnections) resolveHosts(soft, _ context.Context) {
 	q := sc.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for sc.lookupQueue.n > 0 {
-		hq := sc.lookupQueue.pop()
+	for sc.lookupQueue.Len() > 0 {
+		hq := sc.lookupQueue.Pop()
 		q.mu.Unlock()
-		addrs, _ := q.addresses(soft, hq.host)
+		addrs, _ := q.addresses(soft, hq.Name)
 		q.mu.Lock()
 		now := time.Now()
 		hq.lookingUp, hq.lookedUp = false, now
-		if q.hostQueues[hq.key] == hq {
+		if q.hostQueues[hq.Key] == hq {
 			sc.setHostAddr(hq, sc.preferredAddr(addrs))
 			q.scheduleNeeded(hq)
 			q.dispatch(now)

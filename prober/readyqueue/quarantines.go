@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/hostqueue"
 	"probity/prober/source"
 )
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
-func (q *Queue) quarantine(until time.Time, everywhere bool, now time.Time, out []Finished) []Finished {
+func (q *Queue) quarantine(until time.Time, everywhere bool, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
 	if until.After(q.budget.QuarantinedUntil) {
 		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
 	}
@@ -46,11 +47,11 @@ func (q *Queue) EndQuarantine(now time.Time) bool {
 // us.
 func (rh *replyHandler) endQuarantineOnReply() {
 	for _, a := range rh.s.seen {
-		if a.finding.Blame == engine.BlameUs || a.finding.Blame == engine.BlameNetwork {
+		if a.Finding.Blame == engine.BlameUs || a.Finding.Blame == engine.BlameNetwork {
 			return
 		}
 	}
-	if src, env := rh.s.source, rh.q.env; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.now) {
+	if src, env := rh.s.source, rh.q.env; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.Now) {
 		env.Log.Warn("egress source no longer blocklisted", "egress", src.Name)
 		env.Start(func(context.Context, context.Context) { env.Delisted(src) })
 	}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/ring"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/rtt"
 	"probity/prober/source"
 	"probity/store/cache"
@@ -32,17 +34,14 @@ type Queue struct {
 	unknownProvider bool // hosts of no known provider: address limits count too
 
 	hostQueues           map[string]*hostQueue
-	domainQueues         map[domainQueueKey]*domainQueue
+	waiting              hostqueue.Set
 	shared               sharedConnections
-	ready                [budget.NumClasses]ring[*hostQueue] // host queues that may need a session
+	ready                [budget.NumClasses]ring.Ring[*hostQueue] // host queues that may need a session
 	down                 map[string]failure
 	unconfirmedFailures  map[string]failedTries   // hosts that may have failed: see needsSecondFailure
 	fastestReply         map[string]time.Duration // by host, the least time of a reply: see detectTarpit
-	answersSeen          uint64                   // answers since the start
 	blocklisted          bool                     // it is quarantined because a public blocklist names the source
 	unresponsive         map[string]int           // hosts that took recipients and answered none, with how often in a row
-	queued               [budget.NumClasses]int   // probes in queues
-	recipientTurns       budget.FairShare         // of recipients between short and long jobs
 	connectionTurns      budget.FairShare         // of connections
 	probes               int                      // probes in queues, waiting for decoys, or being asked
 	sessions             int
@@ -77,6 +76,7 @@ func New(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *Q
 	if q.shared.queue = q; !q.unknownProvider {
 		q.shared.pools = map[netip.Addr]*addressPool{}
 	}
+	q.waiting = hostqueue.Set{Owner: owner{q}, Created: env.Created}
 	wake := q.onWake
 	q.slot = admission.NewWaiter(wake)
 	// The name is stored: a budget that is not found counts as unused.
@@ -141,55 +141,53 @@ func (q *Queue) scaled(d time.Duration) time.Duration { return q.env.Table.Load(
 
 // finishedProbe is a probe that leaves its queue, and why.
 type Finished struct {
-	Probe *Probe
+	Probe *hostqueue.Probe
 	Step  engine.Step
 }
 
 // advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out. The mutex is
 // held.
-func (q *Queue) advance(p *Probe, now time.Time, front bool, out []Finished) []Finished {
+func (q *Queue) advance(p *hostqueue.Probe, now time.Time, front bool, out []hostqueue.Finished) []hostqueue.Finished {
 	p.Policy.NoSMTP = p.Policy.NoSMTP || q.noSenderIdentity || q.probingDisabled
-	if p.urgent.Load() {
+	if p.Urgent() {
 		p.Priority, p.Policy.CallerWaits = budget.Single, true
 	}
 	for {
 		step := engine.Next(&p.Ev, p.Policy, now)
 		switch step.Kind {
 		case engine.StepAsk:
-			if s, ok := q.skipSighting(p, step.Host, now); ok {
-				p.Ev.Append(s)
+			if seen, ok := q.skipSighting(p, step.Host, now); ok {
+				p.Ev.Append(seen)
 				continue
 			}
-			q.enqueue(p, q.domainQueueOf(&p.Ev, step.Host), front)
+			q.domainOf(&p.Ev, step.Host).Enqueue(p, front)
 			return out
 		case engine.StepDecoy:
-			dq := q.domainQueueOf(&p.Ev, step.Host)
-			dq.loadFact(p)
-			known := dq.decoy.usableFor(targetMeaning(&p.Ev), p.firstWait(), now)
-			switch {
-			case known && dq.isConfirmed(p, now):
-				p.Ev.Append(dq.decoy.sighting)
+			dq := q.domainOf(&p.Ev, step.Host)
+			switch seen, ask := dq.Decoy(p, now); {
+			case ask == hostqueue.DecoyUsable:
+				p.Ev.Append(seen)
 			case q.quarantined(now):
 				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
-			case known:
-				dq.leaveUnconfirmed(p)
+			case ask == hostqueue.DecoyUnproven:
+				dq.LeaveUnconfirmed(p)
 				return out
 			default:
-				dq.awaitDecoy(p)
+				dq.AwaitDecoy(p)
 				return out
 			}
-			dq.removeIfEmpty()
+			dq.RemoveIfEmpty()
 			continue
 		}
 		q.probes--
-		return append(out, Finished{Probe: p, Step: step})
+		return append(out, hostqueue.Finished{Probe: p, Step: step})
 	}
 }
 
 // skipSighting is why a host will not be asked now.
-func (q *Queue) skipSighting(p *Probe, host string, now time.Time) (engine.Sighting, bool) {
+func (q *Queue) skipSighting(p *hostqueue.Probe, host string, now time.Time) (engine.Sighting, bool) {
 	switch {
-	case p.sends >= maxSends:
+	case p.Sends >= hostqueue.MaxSends:
 		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
 	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.Source.AwaitingTrial(now):
 		q.Source.RecordBlocked(p.Ev.Route, p.Ev.Address.Domain(), now)
@@ -203,26 +201,16 @@ func (q *Queue) skipSighting(p *Probe, host string, now time.Time) (engine.Sight
 	return f.sighting, ok
 }
 
-// targetMeaning is what the last reply to the target meant.
-func targetMeaning(ev *engine.Evidence) engine.Meaning {
-	for i := len(ev.Seen) - 1; i >= 0; i-- {
-		if s := &ev.Seen[i]; s.Subject == engine.SubjectTarget && s.Event == engine.EventReply {
-			return s.Finding.Meaning
-		}
-	}
-	return engine.MeaningUnknown
-}
-
 // Add adds probes. It returns false if the queue has left the registry.
-func (q *Queue) Add(probes []*Probe, now time.Time) bool {
+func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 	q.mu.Lock()
 	if q.removed {
 		q.mu.Unlock()
 		return false
 	}
-	var out []Finished
+	var out []hostqueue.Finished
 	for _, p := range probes {
-		p.queue.Store(q)
+		p.SetSet(&q.waiting)
 		q.probes++
 		out = q.advance(p, now, false, out)
 	}
@@ -240,63 +228,35 @@ func (q *Queue) NoteLongBacklog(now time.Time) {
 }
 
 // Promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
-func (q *Queue) Promote(p *Probe, class budget.Class, now time.Time) {
+func (q *Queue) Promote(p *hostqueue.Probe, class budget.Class, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.queue.Load() != q || p.Priority >= class || p.inList == nil {
-		return
+	if p.Set() == &q.waiting && q.waiting.Promote(p, class) {
+		q.dispatch(now)
 	}
-	dq := p.domainQueue
-	if p.inList == &dq.decoy.waiting {
-		p.Priority = class
-		dq.expediteDecoy(class)
-	} else {
-		q.dequeue(p)
-		p.Priority = class
-		q.enqueue(p, dq, false)
-	}
-	q.dispatch(now)
 }
 
 // Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or if its target has answered
 // and it waits for a decoy or a refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the
 // same.
-func (q *Queue) Withdraw(p *Probe, evenAnswered bool) bool {
+func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.queue.Load() != q || p.inList == nil || p.inList == &p.domainQueue.decoy.waiting && !evenAnswered {
+	if p.Set() != &q.waiting || !q.waiting.Withdraw(p, evenAnswered) {
 		return false
 	}
-	q.dequeue(p)
 	q.probes--
-	p.domainQueue.removeIfEmpty()
 	return true
 }
 
 // drainQueues takes all probes out of the queues of a host queue, or of all host queues for nil, and advances each. The mutex
 // is held.
-func (q *Queue) drainQueues(hq *hostQueue, now time.Time, out []Finished) []Finished {
-	var all []*Probe
-	for _, dq := range q.domainQueues {
-		if hq != nil && dq.hostQueue != hq {
-			continue
-		}
-		for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-			for list := &dq.queues[class]; list.n > 0; {
-				p := list.first
-				q.dequeue(p)
-				all = append(all, p)
-			}
-		}
+func (q *Queue) drainQueues(hq *hostQueue, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	var only *hostqueue.Host
+	if hq != nil {
+		only = &hq.Host
 	}
-	for _, other := range q.hostQueues {
-		for (hq == nil || hq == other) && other.retryFirst.n > 0 {
-			p := other.retryFirst.first
-			q.dequeue(p)
-			all = append(all, p)
-		}
-	}
-	for _, p := range all {
+	for _, p := range q.waiting.TakeQueued(only) {
 		out = q.advance(p, now, false, out)
 	}
 	return out
@@ -307,7 +267,7 @@ func (q *Queue) drainQueues(hq *hostQueue, now time.Time, out []Finished) []Fini
 func (q *Queue) ApplyTable(now time.Time) {
 	t := q.env.Table.Load()
 	prov := cmp.Or(t.Provider(q.Provider.ID), t.Unknown)
-	var out []Finished
+	var out []hostqueue.Finished
 	q.mu.Lock()
 	q.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
 	if q.probingDisabled = ProbingDisabled(t, q.Provider, q.hosts); q.probingDisabled {
@@ -320,32 +280,16 @@ func (q *Queue) ApplyTable(now time.Time) {
 
 // drain advances every waiting probe, except those whose decoy is in flight, drops the pending decoys, and closes the idle
 // connections. The mutex is held.
-func (q *Queue) drain(now time.Time, out []Finished) []Finished {
+func (q *Queue) drain(now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
 	out = q.drainQueues(nil, now, out)
 	for _, hq := range q.hostQueues {
-		hq.dropPendingDecoys()
+		hq.DropPendingDecoys()
 		for len(hq.idle) > 0 {
 			hq.idle[0].closing = true
 			q.wakeIdle(hq.idle[0])
 		}
 	}
-	for _, dq := range q.domainQueues {
-		if dq.decoy.state != decoyAsking {
-			out = dq.releaseWaiters(now, out)
-		}
-		dq.removeIfEmpty()
-	}
-	return out
-}
-
-// releaseWaiters advances all probes that wait for a decoy which will not be asked. The mutex is held.
-func (dq *domainQueue) releaseWaiters(now time.Time, out []Finished) []Finished {
-	d := &dq.decoy
-	d.tries, d.unresolvedTries, d.asked = 0, 0, 0
-	for n := d.waiting.n; n > 0; n-- {
-		out = dq.hostQueue.queue.advance(d.waiting.pop(), now, false, out)
-	}
-	return out
+	return q.waiting.ReleaseWaiters(now, out)
 }
 
 // ProbingDisabled reports that a table excludes these hosts, or the provider that an older table gave them.
@@ -360,8 +304,8 @@ func ProbingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool
 
 // targetAt is a target for a trial at a host queue: its last domain. The mutex is held.
 func (q *Queue) targetAt(hq *hostQueue) source.Target {
-	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: q.Key.Route, Provider: q.Provider, Hosts: []string{hq.host}},
-		Domain: hq.domain, Hosts: mxSetOf(hq.key)}
+	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: q.Key.Route, Provider: q.Provider, Hosts: []string{hq.Name}},
+		Domain: hq.LastDomain, Hosts: hostqueue.MXSet(hq.Key)}
 }
 
 // close takes the queue out of use. The mutex is held.
@@ -418,31 +362,17 @@ func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 }
 
 // IsQueued reports a probe that no session has.
-func (q *Queue) IsQueued(p *Probe) bool {
+func (q *Queue) IsQueued(p *hostqueue.Probe) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return p.inList != nil
+	return p.Queued()
 }
 
 // Unsent lists the probes that no session has.
-func (q *Queue) Unsent() (unsent []*Probe) {
-	add := func(list *probeList) {
-		for p, n := list.first, list.n; n > 0; p, n = p.next, n-1 {
-			unsent = append(unsent, p)
-		}
-	}
+func (q *Queue) Unsent() []*hostqueue.Probe {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, dq := range q.domainQueues {
-		for class := range dq.queues {
-			add(&dq.queues[class])
-		}
-		add(&dq.decoy.waiting)
-	}
-	for _, hq := range q.hostQueues {
-		add(&hq.retryFirst)
-	}
-	return unsent
+	return q.waiting.Unsent()
 }
 
 // CloseIdle takes the queue out of use if it is idle and its budgets are full; if there are many queues, also if its hourly budget is

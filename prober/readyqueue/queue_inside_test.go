@@ -19,6 +19,7 @@ import (
 	"probity/engine/smtp"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/source"
 	"probity/store/cache"
 )
@@ -40,7 +41,7 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: budget.NewLog(results), Slots: admission.NewSlots(100), SingleCalls: singles,
 			Gate:   admission.NewGate(100, 2, func() int { return 0 }, singles),
 			Start:  func(func(soft, hard context.Context)) bool { return true },
-			Finish: func(*Queue, []Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
+			Finish: func(*Queue, []hostqueue.Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
 		env.Metrics.Connections = counter()
 		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
 		env.Table.Store(table)
@@ -58,8 +59,9 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
 		var hostQueues []*hostQueue
 		for i := range 10 {
-			hq := &hostQueue{queue: q, key: fmt.Sprint(i), addr: here, lookedUp: time.Now()}
-			set(&q.hostQueues, hq.key, hq)
+			hq := q.newHostQueue(fmt.Sprint(i), []string{fmt.Sprint(i)})
+			hq.addr, hq.lookedUp = here, time.Now()
+			set(&q.hostQueues, hq.Key, hq)
 			q.shared.request(hq, budget.LongJob)
 			q.shared.request(hq, budget.LongJob)
 			q.shared.request(hq, budget.Single)
@@ -78,6 +80,15 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 	})
 }
 
+// waitingHost makes a host queue with a row of a priority, whose host is known at an address since it was looked up.
+func waitingHost(q *Queue, host string, at netip.Addr, lookedUp time.Time, class budget.Class) *hostQueue {
+	hq := q.newHostQueue(host, []string{host})
+	hq.addr, hq.lookedUp = at, lookedUp
+	set(&q.hostQueues, hq.Key, hq)
+	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: class}, false)
+	return hq
+}
+
 // TestReservedConnectionStaysWithSingles: a connection that jobs could not have opened goes on to singles, and to jobs when others have ended.
 func TestReservedConnectionStaysWithSingles(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
@@ -85,17 +96,13 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		waits := func(key string, class budget.Class) *hostQueue {
-			hq := &hostQueue{queue: q, key: key, addr: at, lookedUp: now}
-			hq.queued[class] = 1
-			set(&q.hostQueues, key, hq)
-			q.shared.request(hq, class)
-			return hq
+			return waitingHost(q, key, at, now, class)
 		}
 		free := q.budget.MaxOpen(budget.LongJob, now)
 		require.Less(t, free, 10)
 		opened := map[budget.Class]*session{}
 		for _, class := range [...]budget.Class{budget.Single, budget.LongJob} {
-			opened[class] = newSession(q, &hostQueue{queue: q}, class)
+			opened[class] = newSession(q, q.newHostQueue("", nil), class)
 			opened[class].pool = q.shared.poolAt(at)
 		}
 		for range free + 1 {
@@ -124,20 +131,14 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		s := newSession(q, &hostQueue{queue: q, key: "here"}, budget.LongJob)
+		s := newSession(q, q.newHostQueue("here", []string{"here"}), budget.LongJob)
 		q.shared.attach(s, at)
 		s.hostQueue.idle, s.pool.idle, q.idleCount = []*session{s}, []*session{s}, 1
-		hq := &hostQueue{queue: q, key: "g", host: "mx0.big.example", addr: at, lookedUp: now.Add(-lookupLife), domainCount: 1}
-		hq.queued[budget.LongJob] = 1
-		set(&q.hostQueues, "g", hq)
-		q.shared.request(hq, budget.LongJob)
+		hq := waitingHost(q, "mx0.big.example", at, now.Add(-lookupLife), budget.LongJob)
 		require.False(t, q.shared.handOverIdle(hq, budget.LongJob, now))
 		require.Nil(t, q.shared.nextHost(s, now))
 		require.True(t, hq.lookingUp, "it is looked up")
-		hq = &hostQueue{queue: q, key: "fresh", host: "mx0.big.example", addr: at, lookedUp: now, domainCount: 1}
-		hq.queued[budget.LongJob] = 1
-		set(&q.hostQueues, "fresh", hq)
-		q.shared.request(hq, budget.LongJob)
+		hq = waitingHost(q, "mx1.big.example", at, now, budget.LongJob)
 		require.Equal(t, hq, s.hostQueue, "it was lent at once")
 		require.Zero(t, q.idleCount)
 		clear(q.hostQueues)
@@ -163,10 +164,10 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				now := time.Now()
 				q.mu.Lock()
 				defer q.mu.Unlock()
-				s := newSession(q, &hostQueue{queue: q, key: name, host: name}, budget.LongJob)
+				s := newSession(q, q.newHostQueue(name, []string{name}), budget.LongJob)
 				q.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
-				tt.fail(&replyHandler{s: s, q: q, o: &smtp.Outcome{}, now: now})
+				tt.fail(&replyHandler{Replies: hostqueue.Replies{Now: now}, s: s, q: q, o: &smtp.Outcome{}})
 				_, down := q.down[name]
 				require.Equal(t, tt.down, down)
 				require.Equal(t, tt.down, q.connectNotBefore.IsZero())
@@ -178,7 +179,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 
 func (rh *replyHandler) failConnection() {
 	f := smtp.Fault{Event: engine.EventTimeout}
-	rh.q.handleFailure(rh.s, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.host, At: rh.now}, rh.now, nil)
+	rh.q.handleFailure(rh.s, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.Name, At: rh.Now}, rh.Now, nil)
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {
@@ -190,7 +191,7 @@ func (rh *replyHandler) fallSilentThreeTimes() {
 // TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
 func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 	withTestQueue(t, "mx.a.example", func(q *Queue) {
-		s := newSession(q, &hostQueue{queue: q, host: "mx.a.example"}, budget.LongJob)
+		s := newSession(q, q.newHostQueue("mx.a.example", []string{"mx.a.example"}), budget.LongJob)
 		waits := func() bool {
 			time.Sleep(time.Minute)
 			s.began = time.Now()
@@ -238,7 +239,8 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		now := time.Now()
 		require.Zero(t, q.BudgetAllowsAt(budget.LongJob, now))
 		q.mu.Lock()
-		hq := q.domainQueueOf(&engine.Evidence{Route: &engine.Route{Hosts: []string{"mx.a.example"}}}, "mx.a.example").hostQueue
+		q.domainOf(&engine.Evidence{Route: &engine.Route{Hosts: []string{"mx.a.example"}}}, "mx.a.example")
+		hq := q.hostQueues["mx.a.example"]
 		q.mu.Unlock()
 		for _, x := range []struct{ until, want time.Time }{
 			{time.Time{}, time.Time{}},
@@ -276,14 +278,14 @@ func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
 // TestDisabledProbingLeavesNothing: a table that excludes a receiver empties its queue, pending decoys included.
 func TestDisabledProbingLeavesNothing(t *testing.T) {
 	withTestQueue(t, "mx.a.example", func(q *Queue) {
-		var finished []Finished
-		q.env.Finish = func(_ *Queue, out []Finished, _ time.Time) { finished = append(finished, out...) }
+		var finished []hostqueue.Finished
+		q.env.Finish = func(_ *Queue, out []hostqueue.Finished, _ time.Time) { finished = append(finished, out...) }
 		addr, err := engine.Parse("ann@a.example")
 		require.NoError(t, err)
 		route := &engine.Route{Fact: engine.FactMX, Key: "mx.a.example", Provider: q.Provider, Hosts: []string{"mx.a.example"}}
-		accepted := &Probe{Ev: engine.Evidence{Address: addr, Route: route}}
+		accepted := &hostqueue.Probe{Ev: engine.Evidence{Address: addr, Route: route}}
 		accepted.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
-		require.True(t, q.Add([]*Probe{accepted}, time.Now()))
+		require.True(t, q.Add([]*hostqueue.Probe{accepted}, time.Now()))
 		require.Empty(t, finished)
 		require.NotEmpty(t, q.hostQueues)
 		table, err := engine.DefaultTable().Override([]byte("[[provider]]\nid = \"a\"\nname = \"A\"\nmx = [\"mx.a.example\"]\nprobe = false\n"))
@@ -292,7 +294,7 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		q.ApplyTable(time.Now())
 		require.Len(t, finished, 1)
 		require.Empty(t, q.hostQueues)
-		require.Empty(t, q.domainQueues)
+		require.Nil(t, q.waiting.Domain("a.example", "mx.a.example"))
 		require.Empty(t, q.Unsent())
 	})
 }

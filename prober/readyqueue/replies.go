@@ -8,65 +8,52 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/hostqueue"
 )
-
-// answer is the reply to one recipient of a transaction.
-type answer struct {
-	i       int
-	reply   engine.Reply
-	finding engine.Finding
-}
 
 // sendTransaction sends the filled transaction and handles its replies. It returns false if the connection is of no more use.
 func (s *session) sendTransaction(ctx context.Context) bool {
-	s.seen = slices.Grow(s.seen[:0], len(s.recipients))
+	s.seen = slices.Grow(s.seen[:0], len(s.group.Recipients))
 	began := time.Now()
-	o := s.conn.Transaction(ctx, s.rcpts, s.recordReply)
+	o := s.conn.Transaction(ctx, s.group.Rcpts, s.recordReply)
 	q, hq, now := s.queue, s.hostQueue, time.Now()
 	q.mu.Lock()
-	rh := replyHandler{s: s, q: q, o: &o, now: now, finished: slices.Grow(s.finished[:0], len(s.recipients))}
-	cost := costOf(s.recipients, s.seen, &o, s.conn.Extensions().Pipelining)
+	rh := replyHandler{Replies: hq.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))), s: s, q: q, o: &o}
+	cost := s.group.Cost(s.seen, &o, s.conn.Extensions().Pipelining)
 	q.budget.Settle(&s.used, cost, now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock()
 		addrLimit.budget.Settle(&s.addressUsed, cost, now)
 		addrLimit.mu.Unlock()
 	}
-	if i := slices.Index(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)}); i >= 0 {
-		hq.inFlightGroups = slices.Delete(hq.inFlightGroups, i, i+1)
-	}
 	rh.updateSuspicion()
-	rh.confirmSuspects()
-	for _, r := range s.recipients {
-		r.domainQueue.inFlight--
-	}
+	rh.ConfirmSuspects()
+	s.group.Answered()
 	if rh.refusedAtMail() && len(s.seen) == 0 {
 		rh.handleMailRefused()
 	} else {
 		rh.deliverReplies()
 	}
-	rh.resolveUnconfirmed()
-	for _, r := range s.recipients {
-		r.domainQueue.removeIfEmpty()
-	}
+	rh.ResolveUnconfirmed()
+	s.group.RemoveEmpty()
 	rh.detectTarpit(now.Sub(began))
-	if s.recordTiming(now.Sub(began), len(s.recipients)-len(o.NoUTF8)) {
+	if s.recordTiming(now.Sub(began), len(s.group.Recipients)-len(o.NoUTF8)) {
 		q.scheduleNeeded(hq)
 	}
-	q.env.Metrics.countTransaction(len(s.recipients), len(s.seen))
-	s.recipients = s.recipients[:0]
+	q.env.Metrics.countTransaction(len(s.group.Recipients), len(s.seen))
+	s.group.Reset()
 	if !s.wasReset {
 		q.dispatch(now)
 	}
 	q.mu.Unlock()
-	for _, f := range rh.facts {
-		if err := q.env.Cache.PutFact(f.domain, f.Host, &f.Fact); err != nil {
+	for _, f := range rh.Facts {
+		if err := q.env.Cache.PutFact(f.Domain, f.Host, &f.Fact); err != nil {
 			q.env.Log.Error("catch-all result not cached", "error", err)
 		}
 	}
-	q.env.Finish(q, rh.finished, now)
-	clear(rh.finished)
-	s.finished = rh.finished
+	q.env.Finish(q, rh.Finished, now)
+	clear(rh.Finished)
+	s.finished = rh.Finished
 	return !s.conn.Unusable() && !s.closing
 }
 
@@ -91,32 +78,46 @@ func (s *session) recordTiming(all time.Duration, n int) bool {
 // recordReply keeps a reply with its finding, and the domains of which a recipient was accepted.
 func (s *session) recordReply(i int, r engine.Reply) {
 	f := s.classify(r)
-	s.seen = append(s.seen, answer{i, r, f})
+	s.seen = append(s.seen, hostqueue.Answer{Recipient: i, Reply: r, Finding: f})
 	if f.Meaning == engine.Accepted {
-		s.acceptedDomains[s.recipients[i].domainQueue.domain] = true
+		s.acceptedDomains[s.group.Recipients[i].Domain.Name] = true
 	}
 }
 
-// replyHandler handles the replies of one transaction. The queue's mutex is held throughout.
+// silentAcceptPause is how long a receiver that accepts without checking is paused: past the hour that it counts.
+const silentAcceptPause = time.Hour
+
+// replyHandler handles the replies of one group of transactions. The queue's mutex is held throughout.
 type replyHandler struct {
-	s   *session
-	q   *Queue
-	o   *smtp.Outcome
-	now time.Time
+	hostqueue.Replies
+	s *session
+	q *Queue
+	o *smtp.Outcome
 
-	finished []Finished
-	facts    []DomainFact
-	first    int // index of the first answer of the present transaction
+	first int // index of the first answer of the present transaction
+}
 
-	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
-
-	unconfirmed   int          // unconfirmed acceptances that wait for a target's refusal; no decoy is requested for them
-	unconfirmedAt *domainQueue // the first of them
+// updateSuspicion records how many recipients were refused in this hour, over the route or at the address, if the host may be one that
+// begins to accept without checking.
+func (rh *replyHandler) updateSuspicion() {
+	q, limit := rh.q, rh.q.Provider.Limits.RefusalsPerHour/2
+	if !q.unknownProvider && !q.Provider.AcceptsSilently || limit == 0 {
+		return
+	}
+	refused, _ := q.budget.Refusals(rh.Now)
+	reserved := 0
+	if addrLimit := rh.s.addressLimit; addrLimit != nil {
+		addrLimit.mu.Lock()
+		atAddress, more := addrLimit.budget.Refusals(rh.Now)
+		addrLimit.mu.Unlock()
+		refused, reserved = max(refused, atAddress), more
+	}
+	rh.UpdateSuspicion(limit, refused, reserved, rh.s.seen)
 }
 
 // refusedAtMail reports that no recipient of a transaction could be named: MAIL was refused or never answered.
 func (rh *replyHandler) refusedAtMail() bool {
-	return !rh.o.Mail.Positive() && len(rh.o.NoUTF8) < len(rh.s.recipients)
+	return !rh.o.Mail.Positive() && len(rh.o.NoUTF8) < len(rh.s.group.Recipients)
 }
 
 // handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); a later
@@ -127,34 +128,34 @@ func (rh *replyHandler) handleMailRefused() {
 		f = smtp.Fault{Stage: engine.StageMail, Reply: rh.o.Mail}
 	}
 	s.closing = true
-	for _, r := range s.recipients {
-		if r.probe == nil {
-			rh.decoyUnanswered(r.domainQueue, f.Event, !s.progress)
+	for _, r := range s.group.Recipients {
+		if r.Probe == nil {
+			rh.DecoyUnanswered(r.Domain, f.Event, !s.progress, !rh.q.connectDisabled(rh.Now))
 		}
 	}
 	if !s.progress && f.Event != engine.EventInternal {
-		seen := s.sighting(f, rh.now)
-		for _, r := range s.recipients {
-			if r.probe != nil {
-				r.probe.Ev.Append(seen)
-				rh.finished = rh.q.advance(r.probe, rh.now, true, rh.finished)
+		seen := s.sighting(f, rh.Now)
+		for _, r := range s.group.Recipients {
+			if r.Probe != nil {
+				r.Probe.Ev.Append(seen)
+				rh.Finished = rh.q.advance(r.Probe, rh.Now, true, rh.Finished)
 			}
 		}
-		rh.finished = rh.q.handleFailure(s, f, seen, rh.now, rh.finished)
+		rh.Finished = rh.q.handleFailure(s, f, seen, rh.Now, rh.Finished)
 		return
 	}
 	if f.Reply.Code != 0 {
-		rh.finished = rh.q.applyAction(s, f.Reply, s.classify(f.Reply), rh.now, rh.finished)
+		rh.Finished = rh.q.applyAction(s, f.Reply, s.classify(f.Reply), rh.Now, rh.Finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
-		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
-		if len(s.recipients) == 1 && s.recipients[0].probe != nil { // it cannot be sent at all: our own failure
-			s.recipients[0].probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.host, At: rh.now})
+		s.hostQueue.maxRecipients = max(1, len(s.group.Recipients)/2)
+		if len(s.group.Recipients) == 1 && s.group.Recipients[0].Probe != nil { // it cannot be sent at all: our own failure
+			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.Name, At: rh.Now})
 		}
 	}
-	for _, r := range slices.Backward(s.recipients) {
-		if r.probe != nil {
-			rh.finished = rh.q.advance(r.probe, rh.now, true, rh.finished)
+	for _, r := range slices.Backward(s.group.Recipients) {
+		if r.Probe != nil {
+			rh.Finished = rh.q.advance(r.Probe, rh.Now, true, rh.Finished)
 		}
 	}
 }
@@ -162,39 +163,39 @@ func (rh *replyHandler) handleMailRefused() {
 // deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients without one,
 // and applies what the replies ask of the queue.
 func (rh *replyHandler) deliverReplies() {
-	s, q, host := rh.s, rh.q, rh.s.hostQueue.host
-	delivered := slices.Grow(s.delivered[:0], len(s.recipients))[:len(s.recipients)]
+	s, q, host := rh.s, rh.q, rh.s.hostQueue.Name
+	delivered := slices.Grow(s.delivered[:0], len(s.group.Recipients))[:len(s.group.Recipients)]
 	clear(delivered)
 	s.delivered = delivered
 	for k, a := range s.seen {
-		q.answersSeen++
-		if s.rcpts[a.i].NewTransaction {
+		q.waiting.Answers++
+		if s.group.Rcpts[a.Recipient].NewTransaction {
 			rh.first = k
 		}
 		if rh.notAboutRecipient(k, a) {
 			continue
 		}
-		delivered[a.i] = true
-		r, dq := s.recipients[a.i], s.recipients[a.i].domainQueue
-		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.reply, Finding: a.finding, At: rh.now, Conn: s.number,
-			NeighbourAccepted: s.acceptedDomains[dq.domain] && a.finding.Meaning != engine.Accepted}
-		rh.finished = q.applyAction(s, a.reply, r.dueFinding(&seen), rh.now, rh.finished)
-		if r.probe != nil {
-			r.probe.lastAnswer, r.probe.Suspicion, r.probe.answeredAfter = q.answersSeen, s.hostQueue.suspicion(), rh.now.Sub(q.env.Created)
-			rh.deliverTarget(r.probe, seen)
+		delivered[a.Recipient] = true
+		r, dq := s.group.Recipients[a.Recipient], s.group.Recipients[a.Recipient].Domain
+		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding, At: rh.Now, Conn: s.number,
+			NeighbourAccepted: s.acceptedDomains[dq.Name] && a.Finding.Meaning != engine.Accepted}
+		rh.Finished = q.applyAction(s, a.Reply, dueFinding(r, &seen), rh.Now, rh.Finished)
+		if r.Probe != nil {
+			rh.RecordAnswer(r.Probe)
+			rh.deliverTarget(r.Probe, seen)
 			continue
 		}
 		seen.Subject = engine.SubjectDecoy
-		rh.judgeDecoy(dq, &seen)
 		q.env.Metrics.Decoys.Inc()
-		rh.finished = dq.deliverDecoy(seen, rh.now, rh.finished)
-		if dq.decoy.suspectAt == 0 {
-			rh.keepFact(dq)
+		if rh.DeliverDecoy(dq, seen) {
+			s.closing = true
+			q.pause(rh.Now.Add(q.scaled(silentAcceptPause)))
+			q.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 		}
 	}
 	for _, i := range rh.o.NoUTF8 {
 		delivered[i] = true
-		rh.deliverTarget(s.recipients[i].probe, engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.now})
+		rh.deliverTarget(s.group.Recipients[i].Probe, engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.Now})
 	}
 	if !rh.o.Fault.None() || slices.Contains(delivered, false) {
 		rh.requeueUnanswered(delivered)
@@ -214,7 +215,7 @@ func (rh *replyHandler) deliverReplies() {
 		q.backoff = 0
 		delete(q.unresponsive, host)
 	} else if s.conn.Unusable() && !s.wasReset {
-		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.now)
+		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.Now)
 		rh.recordUnresponsive()
 	}
 	// MAIL was refused after answered transactions of the same group: the connection is used up, and the host is sent no more
@@ -226,7 +227,7 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		s.closing, s.hostQueue.oneAtATime = true, true
 		if r.Code != 0 {
-			rh.finished = q.applyAction(s, r, s.classify(r), rh.now, rh.finished)
+			rh.Finished = q.applyAction(s, r, s.classify(r), rh.Now, rh.Finished)
 		}
 	}
 }
@@ -234,7 +235,7 @@ func (rh *replyHandler) deliverReplies() {
 // recordUnresponsive records a host that took recipients and answered none. After three times in a row the host counts as down:
 // rows are returned between two tries of a slow host, and would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
-	q, host := rh.q, rh.s.hostQueue.host
+	q, host := rh.q, rh.s.hostQueue.Name
 	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || len(q.unresponsive) >= maxDown {
 		return
 	}
@@ -243,24 +244,24 @@ func (rh *replyHandler) recordUnresponsive() {
 		return
 	}
 	delete(q.unresponsive, host)
-	set(&q.down, host, failure{sighting: rh.s.sighting(rh.o.Fault, rh.now), until: rh.now.Add(q.scaled(unresponsiveLife))})
-	rh.finished = q.drainQueues(rh.s.hostQueue, rh.now, rh.finished)
+	set(&q.down, host, failure{sighting: rh.s.sighting(rh.o.Fault, rh.Now), until: rh.Now.Add(q.scaled(unresponsiveLife))})
+	rh.Finished = q.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
 }
 
 // notAboutRecipient reports a reply that is about the transaction or the connection and not about its recipient, which is asked
 // again: a 421 behind answers on its connection (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many
 // domains.
-func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
+func (rh *replyHandler) notAboutRecipient(k int, a hostqueue.Answer) bool {
 	s := rh.s
-	closing := a.reply.Code == 421
-	if k -= rh.first; a.reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
+	closing := a.Reply.Code == 421
+	if k -= rh.first; a.Reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
 		return false
 	}
-	switch x := a.reply.Enhanced; {
+	switch x := a.Reply.Enhanced; {
 	case closing:
-		rh.finished = rh.q.applyAction(s, a.reply, a.finding, rh.now, rh.finished)
+		rh.Finished = rh.q.applyAction(s, a.Reply, a.Finding, rh.Now, rh.Finished)
 		return true
-	case x.Subject == 5 && x.Detail == 3 || a.reply.Code == 452 && strings.Contains(strings.ToLower(a.reply.Text()), "too many recipients"): // RFC 3463 section 3.6
+	case x.Subject == 5 && x.Detail == 3 || a.Reply.Code == 452 && strings.Contains(strings.ToLower(a.Reply.Text()), "too many recipients"): // RFC 3463 section 3.6
 		if s.hostQueue.maxRecipients == 0 || k < s.hostQueue.maxRecipients {
 			s.hostQueue.maxRecipients = k
 		}
@@ -268,8 +269,8 @@ func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 	}
 	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is believed once.
 	first := s.seen[rh.first]
-	if s.hostQueue.oneDomain || isDeferral(first.finding.Meaning) || !isDeferral(a.finding.Meaning) ||
-		s.recipients[a.i].domainQueue.domain == s.recipients[first.i].domainQueue.domain {
+	if s.hostQueue.oneDomain || hostqueue.IsDeferral(first.Finding.Meaning) || !hostqueue.IsDeferral(a.Finding.Meaning) ||
+		s.group.Recipients[a.Recipient].Domain.Name == s.group.Recipients[first.Recipient].Domain.Name {
 		return false
 	}
 	s.hostQueue.oneDomain = true
@@ -279,9 +280,9 @@ func (rh *replyHandler) notAboutRecipient(k int, a answer) bool {
 // dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it
 // may not be final: the same connection accepted another recipient from this sender, or the refusal is temporary and its
 // recipient will be asked again, when a callout to our domain may be complete.
-func (r recipient) dueFinding(seen *engine.Sighting) engine.Finding {
+func dueFinding(r hostqueue.Recipient, seen *engine.Sighting) engine.Finding {
 	f := seen.Finding
-	again := seen.Deferred() && (r.probe == nil || r.probe.Ev.Attempts < len(r.probe.Policy.Schedule))
+	again := seen.Deferred() && (r.Probe == nil || r.Probe.Ev.Attempts < len(r.Probe.Policy.Schedule))
 	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.NeighbourAccepted) {
 		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
 		if seen.Reply.Code == 421 {
@@ -291,30 +292,9 @@ func (r recipient) dueFinding(seen *engine.Sighting) engine.Finding {
 	return f
 }
 
-func (rh *replyHandler) deliverTarget(p *Probe, seen engine.Sighting) {
+func (rh *replyHandler) deliverTarget(p *hostqueue.Probe, seen engine.Sighting) {
 	rh.q.env.appendSeen(p, seen)
-	rh.finished = rh.q.advance(p, rh.now, true, rh.finished)
-}
-
-// decoyUnanswered requests a decoy again, up to a bound; then the waiting probes get that it was not answered. If the queue may
-// not connect now, they go on without it.
-func (rh *replyHandler) decoyUnanswered(dq *domainQueue, e engine.Event, wasAsked bool) {
-	if wasAsked {
-		dq.decoy.tries++
-	}
-	switch d := &dq.decoy; {
-	case d.waiting.n == 0: // no probe waits for it any more
-		d.state = decoyUnknown
-		return
-	case rh.q.connectDisabled(rh.now):
-		d.state = decoyUnknown
-		rh.finished = dq.releaseWaiters(rh.now, rh.finished)
-		return
-	case d.tries < maxDecoyTries && d.asked < maxSends:
-		dq.requestDecoy()
-		return
-	}
-	rh.finished = dq.deliverDecoy(unansweredDecoy(dq, e, rh.now), rh.now, rh.finished)
+	rh.Finished = rh.q.advance(p, rh.Now, true, rh.Finished)
 }
 
 // requeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was
@@ -328,7 +308,7 @@ func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 		silent = slices.Index(delivered, false)
 		n := 0 // replies that were about their recipients
 		for _, a := range s.seen {
-			if delivered[a.i] {
+			if delivered[a.Recipient] {
 				n++
 			}
 		}
@@ -337,26 +317,23 @@ func (rh *replyHandler) requeueUnanswered(delivered []bool) {
 		}
 	}
 	if f.Event == engine.EventOutOfStep {
-		s.hostQueue.maxRecipients = max(1, len(s.recipients)/2)
+		s.hostQueue.maxRecipients = max(1, len(s.group.Recipients)/2)
 	}
 	for i := len(delivered) - 1; i >= 0; i-- {
 		if delivered[i] {
 			continue
 		}
-		r := s.recipients[i]
+		r := s.group.Recipients[i]
 		evidence := whole || i == silent
-		if r.probe == nil {
-			rh.decoyUnanswered(r.domainQueue, f.Event, evidence)
+		if r.Probe == nil {
+			rh.DecoyUnanswered(r.Domain, f.Event, evidence, !rh.q.connectDisabled(rh.Now))
 			continue
 		}
 		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
-			r.probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.host, At: rh.now,
-				NeighbourAccepted: s.acceptedDomains[r.domainQueue.domain]})
-			r.probe.connectionLosses++
-			if f.Event == engine.EventTimeout {
-				r.probe.connectionLosses++ // as it weighs in engine.Next
-			}
+			r.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.Name, At: rh.Now,
+				NeighbourAccepted: s.acceptedDomains[r.Domain.Name]})
+			r.Probe.RecordLoss(f.Event)
 		}
-		rh.finished = rh.q.advance(r.probe, rh.now, true, rh.finished)
+		rh.Finished = rh.q.advance(r.Probe, rh.Now, true, rh.Finished)
 	}
 }

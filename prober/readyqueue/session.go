@@ -8,6 +8,7 @@ import (
 	"probity/engine/smtp"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 	"probity/prober/source"
 	"probity/store/cache"
 )
@@ -35,15 +36,13 @@ type session struct {
 	addressLease       bool // the address limit needs a lease
 
 	// What it sends at one time, with its replies. The memory is reused.
-	recipients []recipient
-	rcpts      []smtp.Rcpt
-	seen       []answer
-	delivered  []bool     // by recipient: it was answered
-	finished   []Finished // empty between two transactions
+	group     hostqueue.Group
+	seen      []hostqueue.Answer
+	delivered []bool               // by recipient: it was answered
+	finished  []hostqueue.Finished // empty between two transactions
 
-	answersAtSend   uint64 // the queue's count of answers when they were filled
-	progress        bool   // some recipient was answered on this connection
-	answered        bool   // and some of its host queue
+	progress        bool // some recipient was answered on this connection
+	answered        bool // and some of its host queue
 	acceptedDomains map[string]bool
 
 	wake chan struct{}
@@ -133,7 +132,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 		return true
 	}
 	q.mu.Lock()
-	if s.hostQueue.queued[budget.Single] > 0 {
+	if s.hostQueue.Queued(budget.Single) > 0 {
 		gate.Expedite(t)
 	}
 	s.hostQueue.waitingAdmission = append(s.hostQueue.waitingAdmission, t)
@@ -169,11 +168,11 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			return false
 		}
 		s.highLatency = q.highLatency()
-		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.waiting(budget.Single) == 0 {
+		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.Waiting(budget.Single) == 0 {
 			q.shared.handOverNext(s, now)
 		}
 		d := q.fillTransaction(s, now)
-		if len(s.recipients) > 0 {
+		if len(s.group.Recipients) > 0 {
 			q.mu.Unlock()
 			return true
 		}
@@ -205,7 +204,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		if woken {
 			<-s.wake // it has just been given work
 		}
-		hasWork := woken || s.hostQueue.waitingCount() > 0
+		hasWork := woken || s.hostQueue.WaitingCount() > 0
 		q.mu.Unlock()
 		if !hasWork {
 			return false
@@ -231,7 +230,7 @@ func (s *session) mustClose(now time.Time) bool {
 	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.env.Slots.Closed() || s.used.Sent >= maxSent {
 		return true
 	}
-	if s.hostQueue.hasRetryFirst() {
+	if s.hostQueue.HasRetryFirst() {
 		return s.used.Transactions >= turn
 	}
 	requested := s.expectsRequests() || s.pool != nil && s.pool.requestCount > 0 && !q.singleWaiting
@@ -295,17 +294,17 @@ func (q *Queue) ResetAll() {
 }
 
 // ResetUnwanted resets the sessions whose probes are not wanted and, if no probe of the queue is, also those without probes.
-func (q *Queue) ResetUnwanted(wanted func(*Probe) bool) {
+func (q *Queue) ResetUnwanted(wanted func(*hostqueue.Probe) bool) {
 	q.mu.Lock()
-	waits, recipients := q.probes, map[*session][]*Probe{}
+	waits, recipients := q.probes, map[*session][]*hostqueue.Probe{}
 	for _, s := range q.working {
 		recipients[s] = nil
-		for _, r := range s.recipients {
-			if r.probe != nil {
+		for _, r := range s.group.Recipients {
+			if r.Probe != nil {
 				waits--
-				recipients[s] = append(recipients[s], r.probe)
-			} else if first := r.domainQueue.decoy.waiting.first; first != nil {
-				recipients[s] = append(recipients[s], first)
+			}
+			if p := r.Waiter(); p != nil {
+				recipients[s] = append(recipients[s], p)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"probity/internal/ring"
 	"probity/prober/budget"
 )
 
@@ -19,9 +20,9 @@ import (
 type sharedConnections struct {
 	queue       *Queue
 	pools       map[netip.Addr]*addressPool // nil if hosts share no connections
-	lookupQueue ring[*hostQueue]            // whose hosts are to be looked up
+	lookupQueue ring.Ring[*hostQueue]       // whose hosts are to be looked up
 	resolvers   int                         // goroutines that look those hosts up
-	waiters     ring[sharedWaiter]          // host queues that wait for a shared connection, oldest first
+	waiters     ring.Ring[sharedWaiter]     // host queues that wait for a shared connection, oldest first
 }
 
 // addressPool is one address of a provider, with the sessions that are connected to it. Guarded by the queue's mutex.
@@ -30,11 +31,11 @@ type addressPool struct {
 	sessions          int // connected, or connecting
 	healthy           int // those that have had a recipient answered
 	idle              []*session
-	requests          [budget.NumClasses]ring[*hostQueue] // host queues without a session that have work there; some have none any more
-	requestCount      int                                 // in all of them
-	withdrawnRequests int                                 // of those: host queues that were removed since
-	share             budget.FairShare                    // of requests of short and long jobs
-	handedOverAt      time.Time                           // when a session was last handed over there
+	requests          [budget.NumClasses]ring.Ring[*hostQueue] // host queues without a session that have work there; some have none any more
+	requestCount      int                                      // in all of them
+	withdrawnRequests int                                      // of those: host queues that were removed since
+	share             budget.FairShare                         // of requests of short and long jobs
+	handedOverAt      time.Time                                // when a session was last handed over there
 }
 
 const (
@@ -63,7 +64,7 @@ func (sc *sharedConnections) setHostAddr(hq *hostQueue, a netip.Addr) {
 	if pool := sc.pools[hq.addr]; pool != nil {
 		for class, requested := range hq.requested {
 			if requested {
-				removeFrom(&pool.requests[class], hq)
+				ring.Remove(&pool.requests[class], hq)
 				pool.requestCount--
 			}
 		}
@@ -100,7 +101,7 @@ func (sc *sharedConnections) poolOf(hq *hostQueue) *addressPool {
 // mayShareConnection reports a host queue that a connection may be handed over to; not one with recipients that must be first
 // on a new one.
 func (sc *sharedConnections) mayShareConnection(hq *hostQueue) bool {
-	return sc.sharesByAddress(hq) && hq.addr.IsValid() && !hq.lookingUp && !hq.hasRetryFirst()
+	return sc.sharesByAddress(hq) && hq.addr.IsValid() && !hq.lookingUp && !hq.HasRetryFirst()
 }
 
 // request requests the sessions at a host queue's address, if it has none of its own; an idle one comes at once.
@@ -110,13 +111,13 @@ func (sc *sharedConnections) request(hq *hostQueue, class budget.Class) {
 	}
 	pool := sc.poolAt(hq.addr)
 	hq.requested[class] = true
-	pool.requests[class].push(hq)
+	pool.requests[class].Push(hq)
 	pool.requestCount++
 }
 
 // pop takes the oldest request of a priority.
 func (pool *addressPool) pop(class budget.Class) *hostQueue {
-	hq := pool.requests[class].pop()
+	hq := pool.requests[class].Pop()
 	hq.requested[class] = false
 	pool.requestCount--
 	return hq
@@ -140,9 +141,9 @@ func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 	pool.withdrawnRequests, pool.requestCount = 0, 0
 	for class := range pool.requests {
 		r := &pool.requests[class]
-		for n := r.n; n > 0; n-- {
-			if hq := r.pop(); sc.queue.hostQueues[hq.key] == hq {
-				r.push(hq)
+		for n := r.Len(); n > 0; n-- {
+			if hq := r.Pop(); sc.queue.hostQueues[hq.Key] == hq {
+				r.Push(hq)
 				pool.requestCount++
 			} else {
 				hq.requested[class] = false
@@ -157,16 +158,16 @@ func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 // looked up again.
 func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 	for pool := s.pool; pool.requestCount > 0; {
-		both := pool.requests[budget.ShortJob].n > 0 && pool.requests[budget.LongJob].n > 0
+		both := pool.requests[budget.ShortJob].Len() > 0 && pool.requests[budget.LongJob].Len() > 0
 		class := budget.Single
-		if pool.requests[budget.Single].n == 0 {
-			class = pool.share.Next(both, pool.requests[budget.ShortJob].n > 0)
+		if pool.requests[budget.Single].Len() == 0 {
+			class = pool.share.Next(both, pool.requests[budget.ShortJob].Len() > 0)
 		}
 		if !s.mayServe(class, now) || sc.queue.singleWaiting && class != budget.Single {
 			return nil
 		}
 		switch hq := pool.pop(class); {
-		case sc.queue.hostQueues[hq.key] != hq:
+		case sc.queue.hostQueues[hq.Key] != hq:
 			pool.withdrawnRequests--
 		case hq.sessions > 0 || !hq.needsSession(class):
 		case !sc.mayShareConnection(hq):
@@ -209,7 +210,7 @@ func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
 		return false
 	}
 	old := s.hostQueue
-	if sc.handOver(s, hq, now); old.waitingCount() > 0 {
+	if sc.handOver(s, hq, now); old.WaitingCount() > 0 {
 		sc.queue.dispatch(now)
 	}
 	return true
@@ -226,14 +227,14 @@ func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) 
 	}
 	s.hostQueue, s.answered, s.transactionsBefore, s.pool.handedOverAt = hq, false, s.used.Transactions, now
 	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
-	sc.queue.singleWaiting = sc.queue.singleWaiting && hq.waiting(budget.Single) == 0
+	sc.queue.singleWaiting = sc.queue.singleWaiting && hq.Waiting(budget.Single) == 0
 	sc.queue.scheduleNeeded(old)
 }
 
 // handOverIdle wakes an idle session at a host queue's address for that host queue. It returns false if there is none.
 func (sc *sharedConnections) handOverIdle(hq *hostQueue, class budget.Class, now time.Time) bool {
 	pool := sc.poolOf(hq)
-	if pool == nil || hq.hasRetryFirst() || hq.lookupExpired(now) {
+	if pool == nil || hq.HasRetryFirst() || hq.lookupExpired(now) {
 		return false
 	}
 	for _, s := range slices.Backward(pool.idle) {
@@ -250,7 +251,7 @@ func (sc *sharedConnections) handOverIdle(hq *hostQueue, class budget.Class, now
 // willBeServed reports a host queue to which some session will come. A single call does not wait for that.
 func (sc *sharedConnections) willBeServed(hq *hostQueue) bool {
 	pool := sc.poolOf(hq)
-	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.hasRetryFirst() && hq.waiting(budget.Single) == 0
+	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.HasRetryFirst() && hq.Waiting(budget.Single) == 0
 }
 
 // sharedWaiter is a host queue that waits for the sessions at its address, and since when.
@@ -264,9 +265,9 @@ type sharedWaiter struct {
 func (sc *sharedConnections) wait(hq *hostQueue, class budget.Class, now time.Time) bool {
 	pool := sc.poolOf(hq)
 	switch {
-	case class == budget.Single, hq.sessions > 0, hq.gaveUpWaiting, hq.hasRetryFirst():
+	case class == budget.Single, hq.sessions > 0, hq.gaveUpWaiting, hq.HasRetryFirst():
 		return false
-	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.waitingCount() > sc.queue.worthConnection():
+	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.WaitingCount() > sc.queue.worthConnection():
 		return false
 	}
 	sc.addWaiter(hq, class, now)
@@ -278,20 +279,20 @@ func (sc *sharedConnections) addWaiter(hq *hostQueue, class budget.Class, now ti
 	sc.request(hq, class)
 	if hq.waitingSince.IsZero() {
 		hq.waitingSince = now
-		sc.waiters.push(sharedWaiter{hq, now})
+		sc.waiters.Push(sharedWaiter{hq, now})
 	}
-	sc.queue.armTimer(sc.waiters.peek().since.Add(sharedWait), now)
+	sc.queue.armTimer(sc.waiters.Peek().since.Add(sharedWait), now)
 }
 
 // endWaits ends the wait of host queues at whose address no session was handed over for sharedWait: the sessions there
 // may be blocked.
 func (sc *sharedConnections) endWaits(now time.Time) {
-	for sc.waiters.n > 0 {
-		if at := sc.waiters.peek().since.Add(sharedWait); now.Before(at) {
+	for sc.waiters.Len() > 0 {
+		if at := sc.waiters.Peek().since.Add(sharedWait); now.Before(at) {
 			sc.queue.armTimer(at, now)
 			return
 		}
-		j := sc.waiters.pop()
+		j := sc.waiters.Pop()
 		hq := j.hostQueue
 		if !hq.waitingSince.Equal(j.since) {
 			continue
@@ -335,7 +336,7 @@ func (sc *sharedConnections) detach(s *session) {
 		delete(sc.pools, pool.addr)
 	}
 	for class := range pool.requests {
-		for pool.requests[class].n > 0 {
+		for pool.requests[class].Len() > 0 {
 			sc.queue.scheduleNeeded(pool.pop(budget.Class(class)))
 		}
 	}

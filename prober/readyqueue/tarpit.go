@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"probity/prober/budget"
+	"probity/prober/hostqueue"
 )
 
 // A tarpit answers more slowly the more errors it has seen, until no reply comes in time. Its replies are the warning: when
@@ -23,7 +24,7 @@ const (
 // detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
 // and those with tenants have many machines behind a name: one that is slow is no tarpit. The mutex is held.
 func (rh *replyHandler) detectTarpit(took time.Duration) {
-	q, host := rh.q, rh.s.hostQueue.host
+	q, host := rh.q, rh.s.hostQueue.Name
 	if len(rh.s.seen) == 0 || q.Provider.Shared() {
 		return
 	}
@@ -42,39 +43,27 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	if mean >= longTarpitReply {
 		rest = q.scaled(maxTarpitPause)
 	}
-	ours := q.tarpitPause || !rh.now.Before(q.notBefore)
-	rh.s.lastTransaction = ours && rest >= q.scaled(confirmTime) && rh.worthLastTransaction()
+	ours := q.tarpitPause || !rh.Now.Before(q.notBefore)
+	rh.s.lastTransaction = ours && rest >= q.scaled(hostqueue.ConfirmTime) && rh.worthLastTransaction()
 	rh.s.closing = rh.s.closing || !rh.s.lastTransaction
-	q.pause(rh.now.Add(rest))
+	q.pause(rh.Now.Add(rest))
 	q.tarpitPause = ours
 }
-
-// worthConfirming is how many unconfirmed acceptances are worth a decoy that is not pending yet: it costs a refusal of the hour
-// and a slow reply or two, but saves asking them all again.
-const worthConfirming = 2
 
 // worthLastTransaction reports a host that is worth a last transaction before it is paused for longer than an acceptance can
 // wait for a refusal. The transaction has decoys only: the pending ones, which are of no use afterwards, else one, if several
 // acceptances are unconfirmed. It returns false if this connection can send no more.
 func (rh *replyHandler) worthLastTransaction() bool {
-	s, hq := rh.s, rh.s.hostQueue
-	if s.conn.Unusable() || s.mustClose(rh.now) {
+	s := rh.s
+	if s.conn.Unusable() || s.mustClose(rh.Now) {
 		return false
 	}
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.mu.Lock()
 		defer addrLimit.mu.Unlock()
 	}
-	if n, d := s.room(budget.LongJob, rh.now); n == 0 && !d.Lease {
+	if n, d := s.room(budget.LongJob, rh.Now); n == 0 && !d.Lease {
 		return false
 	}
-	if hq.pendingNow() == 0 && rh.unconfirmed >= worthConfirming {
-		rh.unconfirmedAt.requestDecoy()
-	}
-	return hq.pendingNow() > 0
-}
-
-// pendingNow is how many pending decoys an existing connection may send.
-func (hq *hostQueue) pendingNow() int {
-	return hq.pendingDecoys[budget.LongJob].n + hq.pendingDecoys[budget.ShortJob].n + hq.pendingDecoys[budget.Single].n
+	return rh.RequestLastDecoys()
 }

@@ -24,12 +24,12 @@ func (q *Queue) recordAction(s *session, r engine.Reply, f engine.Finding, now t
 		return
 	}
 	text := engine.Redact(r.Text(), engine.Address{})
-	for _, to := range s.rcpts {
+	for _, to := range s.group.Rcpts {
 		if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
 			text = engine.Redact(text, a)
 		}
 	}
-	q.lastAction = cause{at: now, host: s.hostQueue.host, rule: f.Rule, reply: text}
+	q.lastAction = cause{at: now, host: s.hostQueue.Name, rule: f.Rule, reply: text}
 }
 
 // View is the queue as people see it.

@@ -1,53 +1,37 @@
-package readyqueue
+package hostqueue
 
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"probity/prober/budget"
 )
 
-// TestRing compares a ring with a slice: push adds at the end, moveLastToFront makes the newest the oldest.
-func TestRing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var r ring[int]
-		var want []int
-		for i := range rapid.IntRange(0, 100).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
-			case 0, 1:
-				r.push(i)
-				want = append(want, i)
-			case 2:
-				r.push(i)
-				r.moveLastToFront()
-				want = slices.Insert(want, 0, i)
-			default:
-				if len(want) > 0 {
-					require.Equal(t, want[0], r.peek())
-					require.Equal(t, want[0], r.pop())
-					want = want[1:]
-				}
-			}
-			require.Equal(t, len(want), r.n)
-		}
-	})
-}
+// idleOwner is the owner of a set that asks no host.
+type idleOwner struct{}
 
-// awaitingDecoy makes a domain queue with a row of the given priority that waits for its decoy.
-func awaitingDecoy(hq *hostQueue, class budget.Class) *domainQueue {
-	dq := &domainQueue{hostQueue: hq}
-	dq.awaitDecoy(&Probe{Priority: class})
+func (idleOwner) Advance(*Probe, time.Time, bool, []Finished) []Finished {
+	panic("no probe is to be moved")
+}
+func (idleOwner) Schedule(*Host, budget.Class)         {}
+func (idleOwner) Emptied(*Host)                        {}
+func (idleOwner) Scaled(d time.Duration) time.Duration { return d }
+
+// awaitingDecoy makes a domain with a row of the given priority that waits for its decoy.
+func awaitingDecoy(hq *Host, class budget.Class) *Domain {
+	dq := &Domain{host: hq}
+	dq.AwaitDecoy(&Probe{Priority: class})
 	return dq
 }
 
 // takePendingDecoys empties the rings of pending decoys in the order in which they are asked.
-func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
+func (hq *Host) takePendingDecoys() (all []*Domain) {
 	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		for r := &hq.pendingDecoys[class]; r.n > 0; {
-			all = append(all, r.pop())
+		for r := &hq.pendingDecoys[class]; r.Len() > 0; {
+			all = append(all, r.Pop())
 		}
 	}
 	return all
@@ -56,7 +40,7 @@ func (hq *hostQueue) takePendingDecoys() (all []*domainQueue) {
 // TestDecoysAreAskedByPriority: a decoy that a single call waits for comes first, that of a short job next, whatever was added
 // before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
-	hq := &hostQueue{queue: &Queue{}}
+	hq := &Host{set: &Set{Owner: idleOwner{}}}
 	for _, class := range [...]budget.Class{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob, budget.Single, budget.LongJob, budget.ShortJob} {
 		awaitingDecoy(hq, class)
 	}
@@ -73,25 +57,25 @@ func TestDecoysAreAskedByPriority(t *testing.T) {
 // its new one; the others keep their order. A waiter of its own priority changes nothing.
 func TestExpeditedDecoyIsFirst(t *testing.T) {
 	for i := range 5 {
-		hq := &hostQueue{queue: &Queue{}}
+		hq := &Host{set: &Set{Owner: idleOwner{}}}
 		first := awaitingDecoy(hq, budget.Single)
-		domainQueues := make([]*domainQueue, 5)
+		domainQueues := make([]*Domain, 5)
 		for k := range domainQueues {
 			domainQueues[k] = awaitingDecoy(hq, budget.LongJob)
 		}
-		cut := &domainQueue{hostQueue: hq, decoy: decoy{tries: 1}} // in retryDecoys
-		cut.awaitDecoy(&Probe{Priority: budget.LongJob})
+		cut := &Domain{host: hq, decoy: decoy{tries: 1}} // in retryDecoys
+		cut.AwaitDecoy(&Probe{Priority: budget.LongJob})
 		for range 2 {
-			domainQueues[i].awaitDecoy(&Probe{Priority: budget.ShortJob})
-			cut.awaitDecoy(&Probe{Priority: budget.ShortJob})
-			first.awaitDecoy(&Probe{Priority: budget.ShortJob})
+			domainQueues[i].AwaitDecoy(&Probe{Priority: budget.ShortJob})
+			cut.AwaitDecoy(&Probe{Priority: budget.ShortJob})
+			first.AwaitDecoy(&Probe{Priority: budget.ShortJob})
 		}
 		require.Equal(t, 2, hq.pendingDecoysFor(budget.ShortJob))
-		want := append([]*domainQueue{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)
+		want := append([]*Domain{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)
 		for k, dq := range hq.takePendingDecoys() {
 			require.Same(t, want[k], dq)
 			want[k] = nil
 		}
-		require.Equal(t, make([]*domainQueue, 6), want)
+		require.Equal(t, make([]*Domain, 6), want)
 	}
 }

@@ -1,9 +1,10 @@
-package readyqueue
+package hostqueue
 
 import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/ring"
 	"probity/prober/budget"
 	"probity/store/cache"
 )
@@ -12,14 +13,14 @@ type decoyState uint8
 
 const (
 	decoyUnknown decoyState = iota
-	decoyPending            // in a ring of the host queue
+	decoyPending            // in a ring of the host
 	decoyAsking             // a session has it
 	decoyKnown              // sighting holds
 )
 
 func (s decoyState) busy() bool { return s == decoyPending || s == decoyAsking }
 
-// decoy is the state of a domain's catch-all check (a random recipient) at one host. Guarded by the queue's mutex.
+// decoy is the state of a domain's catch-all check (a random recipient) at one host.
 type decoy struct {
 	state           decoyState
 	sighting        engine.Sighting
@@ -28,7 +29,7 @@ type decoy struct {
 	tries           int          // times it got no reply
 	unresolvedTries int          // times the host's name could not be looked up
 	asked           int          // times it was sent
-	suspectAt       uint64       // the queue's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
+	suspectAt       uint64       // the set's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
 }
 
 // maxDecoyTries is how often a decoy gets no reply before the domain is left unconfirmed.
@@ -44,48 +45,80 @@ func (d *decoy) usableFor(target engine.Meaning, wait time.Duration, now time.Ti
 		return false
 	}
 	age := now.Sub(d.sighting.At)
-	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !isDeferral(target) {
+	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !IsDeferral(target) {
 		return age < wait
 	}
 	return age < cache.LifeFact
 }
 
-func isDeferral(m engine.Meaning) bool {
+// IsDeferral reports that a reply of this meaning asks to come again.
+func IsDeferral(m engine.Meaning) bool {
 	return m == engine.Greylisted || m == engine.RateLimited || m == engine.Temporary
 }
 
-// domainFact is what a decoy showed about a domain at a host.
+// DomainFact is what a decoy showed about a domain at a host.
 type DomainFact struct {
-	domain, Host string
+	Domain, Host string
 	Fact         cache.Fact
 }
 
-// FactsOf reads the cached facts of a domain at the hosts that may be asked. No lock is held.
-func (e *Env) FactsOf(domain string, hosts []string, now time.Time) (facts []DomainFact) {
+// FactsOf reads the cached facts of a domain at the hosts that may be asked.
+func FactsOf(c *cache.Cache, domain string, hosts []string, now time.Time) (facts []DomainFact) {
 	const tried = 3 // at most so many hosts are asked: see engine.Next
 	for _, h := range hosts[:min(len(hosts), tried)] {
-		if f, ok := e.Cache.Fact(domain, h, now); ok {
+		if f, ok := c.Fact(domain, h, now); ok {
 			facts = append(facts, DomainFact{domain, h, f})
 		}
 	}
 	return facts
 }
 
-// loadFact fills a domain queue's decoy from the facts that the probe brought.
-func (dq *domainQueue) loadFact(p *Probe) {
+// AskDecoy says what is to be done with a probe whose domain's decoy must be known.
+type AskDecoy uint8
+
+const (
+	DecoyUsable    AskDecoy = iota // the sighting may be used
+	DecoyUnproven                  // it may be used when the host has refused another recipient: LeaveUnconfirmed
+	DecoyToBeAsked                 // AwaitDecoy
+)
+
+// Decoy returns what the domain's decoy has shown, as far as that may be used for a probe.
+func (dq *Domain) Decoy(p *Probe, now time.Time) (engine.Sighting, AskDecoy) {
+	dq.loadFact(p)
+	switch {
+	case !dq.decoy.usableFor(targetMeaning(&p.Ev), p.firstWait(), now):
+		return engine.Sighting{}, DecoyToBeAsked
+	case !dq.isConfirmed(p, now):
+		return engine.Sighting{}, DecoyUnproven
+	}
+	return dq.decoy.sighting, DecoyUsable
+}
+
+// targetMeaning is what the last reply to the target meant.
+func targetMeaning(ev *engine.Evidence) engine.Meaning {
+	for i := len(ev.Seen) - 1; i >= 0; i-- {
+		if s := &ev.Seen[i]; s.Subject == engine.SubjectTarget && s.Event == engine.EventReply {
+			return s.Finding.Meaning
+		}
+	}
+	return engine.MeaningUnknown
+}
+
+// loadFact fills a domain's decoy from the facts that the probe brought.
+func (dq *Domain) loadFact(p *Probe) {
 	if dq.decoy.state != decoyUnknown {
 		return
 	}
 	for i := range p.Facts {
-		if f := &p.Facts[i]; f.Host == dq.host {
-			dq.decoy.state, dq.decoy.sighting = decoyKnown, f.Fact.Sighting(dq.host)
+		if f := &p.Facts[i]; f.Host == dq.host.Name {
+			dq.decoy.state, dq.decoy.sighting = decoyKnown, f.Fact.Sighting(dq.host.Name)
 		}
 	}
 }
 
-// awaitDecoy lets a probe wait for the decoy, and requests it unless it is pending or asked.
-func (dq *domainQueue) awaitDecoy(p *Probe) {
-	p.domainQueue = dq
+// AwaitDecoy lets a probe wait for the decoy, and requests it unless it is pending or asked.
+func (dq *Domain) AwaitDecoy(p *Probe) {
+	p.domain = dq
 	dq.decoy.waiting.push(p)
 	if !dq.decoy.state.busy() {
 		dq.requestDecoy()
@@ -95,96 +128,90 @@ func (dq *domainQueue) awaitDecoy(p *Probe) {
 }
 
 // expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that wait.
-func (dq *domainQueue) expediteDecoy(class budget.Class) {
-	d, hq := &dq.decoy, dq.hostQueue
+func (dq *Domain) expediteDecoy(class budget.Class) {
+	d, h := &dq.decoy, dq.host
 	switch {
 	case d.state == decoyPending && class > d.ringPriority:
-		removeFrom(hq.pendingRing(d), dq)
+		ring.Remove(h.pendingRing(d), dq)
 		d.ringPriority = class
-		hq.pendingRing(d).push(dq)
+		h.pendingRing(d).Push(dq)
 	case d.state == decoyKnown:
 		dq.requestDecoy()
 	}
-	hq.schedule(class)
+	h.set.Owner.Schedule(h, class)
 }
 
 // requestDecoy makes the decoy pending, with the highest priority of its waiters.
-func (dq *domainQueue) requestDecoy() {
+func (dq *Domain) requestDecoy() {
 	d := &dq.decoy
 	d.state, d.ringPriority, d.suspectAt = decoyPending, d.priority(), 0
-	dq.hostQueue.pendingRing(d).push(dq)
-	dq.hostQueue.schedule(d.ringPriority)
+	dq.host.pendingRing(d).Push(dq)
+	dq.host.set.Owner.Schedule(dq.host, d.ringPriority)
 }
 
 // pendingRing is the ring of a pending decoy.
-func (hq *hostQueue) pendingRing(d *decoy) *ring[*domainQueue] {
+func (h *Host) pendingRing(d *decoy) *ring.Ring[*Domain] {
 	if d.tries > 0 {
-		return &hq.retryDecoys[d.ringPriority]
+		return &h.retryDecoys[d.ringPriority]
 	}
-	return &hq.pendingDecoys[d.ringPriority]
+	return &h.pendingDecoys[d.ringPriority]
 }
 
-// deliverDecoy gives the decoy's sighting to all probes that wait for it. The mutex is held.
-func (dq *domainQueue) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
+// deliverDecoy gives the decoy's sighting to all probes that wait for it.
+func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
 	dq.decoy.state, dq.decoy.sighting, dq.decoy.tries, dq.decoy.unresolvedTries, dq.decoy.asked = decoyKnown, seen, 0, 0, 0
 	for waiting := dq.decoy.waiting.n; waiting > 0; waiting-- {
 		p := dq.decoy.waiting.pop()
 		if !dq.isConfirmed(p, now) {
-			dq.leaveUnconfirmed(p)
+			dq.LeaveUnconfirmed(p)
 			continue
 		}
 		p.Ev.Append(seen)
-		out = dq.hostQueue.queue.advance(p, now, false, out)
+		out = dq.host.set.Owner.Advance(p, now, false, out)
 	}
 	return out
 }
 
 // unansweredDecoy is the sighting of a decoy that got an event instead of a reply.
-func unansweredDecoy(dq *domainQueue, e engine.Event, now time.Time) engine.Sighting {
+func unansweredDecoy(dq *Domain, e engine.Event, now time.Time) engine.Sighting {
 	if e == engine.EventReply {
 		e = engine.EventClosed
 	}
-	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: dq.host, At: now}
+	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: dq.host.Name, At: now}
 }
 
-// failDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. The second try
-// comes soon, as a host may refuse a greeting for a moment only and a single call may wait; later ones after failureLife.
-// After maxDecoyTries the waiting probes go on without a reply. The mutex is held.
-func (hq *hostQueue) failDecoys(s *session, e engine.Event, now time.Time, out []Finished) []Finished {
-	ours := s.dialled && s.source.Health.MayBeOurFault(s.began)
-	pause := minBackoff
-	for _, dq := range hq.dropPendingDecoys() {
+// FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. After maxDecoyTries the
+// waiting probes go on without a reply. It reports whether decoys are pending still, and whether each of them has failed once only: then
+// the next try comes soon, as a host may refuse a greeting for a moment and a single call may wait.
+func (h *Host) FailDecoys(e engine.Event, ours bool, now time.Time, out []Finished) (finished []Finished, pending, soon bool) {
+	soon = true
+	for _, dq := range h.DropPendingDecoys() {
 		d := &dq.decoy
 		if e == engine.EventHostServFail {
 			d.unresolvedTries++
 		} else if !ours {
 			d.tries++
 		}
-		if d.tries+d.unresolvedTries != 1 {
-			pause = failureLife
-		}
+		soon = soon && d.tries+d.unresolvedTries == 1
 		switch {
 		case d.waiting.n == 0:
-			dq.removeIfEmpty()
+			dq.RemoveIfEmpty()
 		case d.tries < maxDecoyTries && d.unresolvedTries < maxUnresolvedTries:
 			dq.requestDecoy()
 		default:
 			out = dq.deliverDecoy(unansweredDecoy(dq, e, now), now, out)
-			dq.removeIfEmpty()
+			dq.RemoveIfEmpty()
 		}
 	}
-	if hq.pendingDecoyCount() > 0 {
-		hq.block(budget.Single, now.Add(hq.queue.scaled(pause)), now)
-	}
-	return out
+	return out, h.pendingDecoyCount() > 0, soon
 }
 
-// dropPendingDecoys drops the pending decoys and returns their domain queues.
-func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
+// DropPendingDecoys drops the pending decoys and returns their domains.
+func (h *Host) DropPendingDecoys() (dropped []*Domain) {
 	for class := range budget.NumClasses {
-		for _, r := range [...]*ring[*domainQueue]{&hq.retryDecoys[class], &hq.pendingDecoys[class]} {
-			for r.n > 0 {
-				dq := r.pop()
+		for _, r := range [...]*ring.Ring[*Domain]{&h.retryDecoys[class], &h.pendingDecoys[class]} {
+			for r.Len() > 0 {
+				dq := r.Pop()
 				dq.decoy.state = decoyUnknown
 				dropped = append(dropped, dq)
 			}
@@ -196,7 +223,7 @@ func (hq *hostQueue) dropPendingDecoys() (dropped []*domainQueue) {
 // priority is the highest priority of the waiting probes.
 func (d *decoy) priority() budget.Class {
 	class := budget.LongJob
-	for p, n := d.waiting.first, d.waiting.n; n > 0 && class != budget.Single; p, n = p.next, n-1 {
+	for p := range d.waiting.all() {
 		class = max(class, p.Priority)
 	}
 	return class

@@ -1,4 +1,4 @@
-package readyqueue
+package hostqueue
 
 import (
 	"testing"
@@ -60,18 +60,18 @@ func swapClasses(recipients string) string {
 }
 
 func costOfReplies(recipients, replies string, pipelined bool, mail int) budget.Cost {
-	var all []recipient
-	var seen []answer
+	var all []Recipient
+	var seen []Answer
 	o := smtp.Outcome{Mail: engine.Reply{Stage: engine.StageMail, Code: mail}}
 	for i := range replies {
-		all = append(all, recipient{longJob: recipients[i] == 'l'})
+		all = append(all, Recipient{LongJob: recipients[i] == 'l'})
 		switch c := replies[i]; c {
 		case 'u':
 			o.NoUTF8 = append(o.NoUTF8, i)
 		case '-':
 		default:
-			seen = append(seen, answer{i: i, reply: engine.Reply{Stage: engine.StageRcpt, Code: int(c-'0')*100 + 50}})
+			seen = append(seen, Answer{Recipient: i, Reply: engine.Reply{Stage: engine.StageRcpt, Code: int(c-'0')*100 + 50}})
 		}
 	}
-	return costOf(all, seen, &o, pipelined)
+	return (&Group{Recipients: all}).Cost(seen, &o, pipelined)
 }

@@ -1,6 +1,7 @@
-package readyqueue
+package hostqueue
 
 import (
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -18,31 +19,40 @@ type Probe struct {
 	Facts  []DomainFact // what was known of the domain's decoys when the row came; shared, read-only
 	Key    cache.Key
 
-	queue  atomic.Pointer[Queue]
+	set    atomic.Pointer[Set]
 	urgent atomic.Bool // a single call waits for it
 
-	// Guarded by the queue's mutex while the queue has it; the code that removes it becomes the owner.
-	sends            uint8 // RCPTs sent, answered or not: at most maxSends
+	// Guarded by the ready queue's mutex while it has the probe; the code that removes it becomes the owner.
+	Sends            uint8 // RCPTs sent, answered or not: at most MaxSends
 	Priority         budget.Class
 	Suspicion        engine.Suspicion // of its host at its last reply
-	connectionLosses int16            // lost connections, as engine.Next weighs them: see hostQueue.retryFirst
-	domainQueue      *domainQueue     // in which it waits or is asked
+	connectionLosses int16            // lost connections, as engine.Next weighs them: see Host.retryFirst
+	domain           *Domain          // in which it waits or is asked
 	prev, next       *Probe           // neighbours in the list that it waits in
 	inList           *probeList       // that list; nil while it is being asked
-	lastAnswer       uint64           // its last reply, by the queue's count of answers
-	answeredAfter    time.Duration    // the same by the clock, since the prober was made
+	lastAnswer       uint64           // its last reply, by the set's count of answers
+	answeredAfter    time.Duration    // the same by the clock, since Set.Created
 }
 
-// maxSends bounds how often one probe is sent. On each connection at least one recipient is answered or blamed, so only a
+// MaxSends bounds how often one probe is sent. On each connection at least one recipient is answered or blamed, so only a
 // hostile receiver can make a probe reach it.
-const maxSends = 24
+const MaxSends = 24
 
-// Queue is the ready queue that has the probe; nil if it has not been added yet.
-func (p *Probe) Queue() *Queue { return p.queue.Load() }
+// Set is the set that has the probe; nil if none has yet.
+func (p *Probe) Set() *Set { return p.set.Load() }
 
-// Urge raises the probe's priority when its queue moves it on next: a single call waits for it now. Queue.Promote raises it at once if
-// it is queued.
+// SetSet gives the probe to a set; its owner's lock is held.
+func (p *Probe) SetSet(s *Set) { p.set.Store(s) }
+
+// Urge raises the probe's priority when its queue moves it on next: a single call waits for it now. Set.Promote raises it at once if it
+// is queued.
 func (p *Probe) Urge() { p.urgent.Store(true) }
+
+// Urgent reports that a single call waits for the probe.
+func (p *Probe) Urgent() bool { return p.urgent.Load() }
+
+// Queued reports a probe that no session has.
+func (p *Probe) Queued() bool { return p.inList != nil }
 
 // firstWait is how long a deferred decoy waits before it is asked again.
 func (p *Probe) firstWait() time.Duration {
@@ -90,4 +100,13 @@ func (l *probeList) pop() *Probe {
 		l.remove(p)
 	}
 	return p
+}
+
+// all iterates over the list, which must not change meanwhile.
+func (l *probeList) all() iter.Seq[*Probe] {
+	return func(yield func(*Probe) bool) {
+		for p, n := l.first, l.n; n > 0 && yield(p); n-- {
+			p = p.next
+		}
+	}
 }

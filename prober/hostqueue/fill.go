@@ -1,0 +1,218 @@
+package hostqueue
+
+import (
+	"time"
+
+	"probity/engine"
+	"probity/engine/smtp"
+	"probity/internal/ring"
+	"probity/prober/budget"
+	"probity/store/cache"
+)
+
+// Group is what a connection sends at one time: one or more transactions. Its memory is reused.
+type Group struct {
+	Recipients []Recipient
+	Rcpts      []smtp.Rcpt
+
+	answersAtSend uint64 // the set's count of answers when it was filled
+}
+
+// Recipient is one recipient of a transaction: a target, or the decoy of a domain if Probe is nil.
+type Recipient struct {
+	Probe   *Probe
+	Domain  *Domain
+	LongJob bool // for a row of a long job
+}
+
+// Waiter is the probe that a recipient is asked for, or one of those that wait for a decoy; nil if none does any more.
+func (r Recipient) Waiter() *Probe {
+	if r.Probe != nil {
+		return r.Probe
+	}
+	return r.Domain.decoy.waiting.first
+}
+
+// Reset empties the group.
+func (g *Group) Reset() { g.Recipients, g.Rcpts = g.Recipients[:0], g.Rcpts[:0] }
+
+// Sent records that the group is in flight.
+func (h *Host) Sent(g *Group) {
+	h.inFlight = append(h.inFlight, group{g.answersAtSend, len(g.Recipients)})
+}
+
+// Answered ends the flight of the group's recipients, whether they were answered or not.
+func (g *Group) Answered() {
+	for _, r := range g.Recipients {
+		r.Domain.inFlight--
+	}
+}
+
+// RemoveEmpty removes the domains of the group that are not used any more.
+func (g *Group) RemoveEmpty() {
+	for _, r := range g.Recipients {
+		r.Domain.RemoveIfEmpty()
+	}
+}
+
+// longJobs counts the recipients that are for rows of long jobs.
+func longJobs(recipients []Recipient) (n int) {
+	for i := range recipients {
+		if recipients[i].LongJob {
+			n++
+		}
+	}
+	return n
+}
+
+// Fill says how one transaction is to be filled.
+type Fill struct {
+	Rooms      [budget.NumClasses]int // recipients that it may have, by priority
+	OneDomain  bool                   // they must share their domain
+	First      bool                   // it is the first of its connection: recipients that lost one come first
+	DecoysOnly bool
+	Keyer      *cache.Keyer
+	Now        time.Time
+}
+
+// Fill adds a transaction to a group, single calls first, then decoys, then jobs. It returns how many recipients it has, and how many of
+// them are for rows of long jobs.
+func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
+	s, from := h.set, len(g.Recipients)
+	f := filling{host: h, g: g, oneDomain: with.OneDomain, keyer: with.Keyer, now: with.Now}
+	rooms := with.Rooms
+	for class := range rooms {
+		rooms[class] += from
+	}
+	switch {
+	case with.DecoysOnly:
+		f.addAllDecoys(rooms)
+	case with.First && h.HasRetryFirst() && f.addRetryFirst(rooms): // alone
+	default:
+		f.addProbes(budget.Single, rooms[budget.Single])
+		f.addAllDecoys(rooms)
+		// Rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
+		both := s.Queued[budget.ShortJob] > 0 && s.Queued[budget.LongJob] > 0
+		first, then := budget.ShortJob, budget.LongJob
+		if s.turns.Next(both, s.Queued[budget.ShortJob] > 0) == budget.LongJob {
+			first, then = then, first
+		}
+		for _, class := range [...]budget.Class{first, then} {
+			before := len(g.Recipients)
+			f.addProbes(class, rooms[class])
+			if both {
+				s.turns.Record(class, len(g.Recipients)-before)
+			}
+		}
+	}
+	if len(g.Recipients) == from {
+		return 0, 0
+	}
+	if g.Rcpts[from].NewTransaction = true; from == 0 {
+		g.answersAtSend = s.Answers
+	}
+	return len(g.Recipients) - from, longJobs(g.Recipients[from:])
+}
+
+// filling is a transaction that is being filled.
+type filling struct {
+	host      *Host
+	g         *Group
+	oneDomain bool
+	domain    string // of the transaction, if it may have only one
+	keyer     *cache.Keyer
+	now       time.Time
+}
+
+// domainFits reports that a domain may be in this transaction.
+func (f *filling) domainFits(dq *Domain) bool {
+	return !f.oneDomain || f.domain == "" || f.domain == dq.Name
+}
+
+// add adds a recipient with its local part.
+func (f *filling) add(p *Probe, dq *Domain, class budget.Class, local string) {
+	dq.inFlight++
+	f.domain = dq.Name
+	f.g.Recipients = append(f.g.Recipients, Recipient{p, dq, class == budget.LongJob})
+	f.g.Rcpts = append(f.g.Rcpts, smtp.Rcpt{Local: local, Domain: dq.Name})
+}
+
+// addProbe takes a probe out of its queue.
+func (f *filling) addProbe(p *Probe) {
+	f.host.set.dequeue(p)
+	p.Sends++
+	f.add(p, p.domain, p.Priority, p.Ev.Address.Local())
+}
+
+// addProbes takes probes of one priority while the transaction holds fewer than room. A domain that has more goes to the ring's end, so
+// that no domain keeps the others waiting.
+func (f *filling) addProbes(class budget.Class, room int) {
+	r := &f.host.domains[class]
+	for looked := r.Len(); looked > 0 && len(f.g.Recipients) < room; looked-- {
+		dq := r.Pop()
+		list := &dq.queues[class]
+		for fits := f.domainFits(dq); fits && list.n > 0 && len(f.g.Recipients) < room; {
+			f.addProbe(list.first)
+		}
+		if list.n > 0 {
+			r.Push(dq)
+		} else {
+			dq.scheduled[class] = false
+			dq.RemoveIfEmpty()
+		}
+	}
+}
+
+// addAllDecoys adds the pending decoys, those of the highest priority first.
+func (f *filling) addAllDecoys(rooms [budget.NumClasses]int) {
+	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
+		r := &f.host.pendingDecoys[class]
+		f.addDecoys(r, r.Len(), rooms[class])
+	}
+}
+
+// addDecoys adds pending decoys of one priority, looking at so many at most, while the transaction holds fewer than room.
+func (f *filling) addDecoys(r *ring.Ring[*Domain], look, room int) {
+	for looked := min(look, r.Len()); looked > 0 && len(f.g.Recipients) < room; looked-- {
+		dq := r.Pop()
+		if dq.decoy.waiting.n == 0 { // no probe waits for it any more
+			dq.decoy.state = decoyUnknown
+			dq.RemoveIfEmpty()
+			continue
+		}
+		if !f.domainFits(dq) {
+			r.Push(dq)
+			continue
+		}
+		dq.decoy.state = decoyAsking
+		dq.decoy.asked++
+		f.add(nil, dq, dq.decoy.priority(), DecoyLocalPart(f.keyer, dq.Name, f.now))
+	}
+}
+
+// RecordLoss records that a recipient's connection was lost after it was sent: it comes first on the next one. A loss by silence weighs
+// double, as in engine.Next.
+func (p *Probe) RecordLoss(e engine.Event) {
+	p.connectionLosses++
+	if e == engine.EventTimeout {
+		p.connectionLosses++
+	}
+}
+
+// PendingNow is how many pending decoys an existing connection may send.
+func (h *Host) PendingNow() int {
+	return h.pendingDecoys[budget.LongJob].Len() + h.pendingDecoys[budget.ShortJob].Len() + h.pendingDecoys[budget.Single].Len()
+}
+
+// worthConfirming is how many unconfirmed acceptances are worth a decoy that is not pending yet: it costs a refusal of the hour and a slow
+// reply or two, but saves asking them all again.
+const worthConfirming = 2
+
+// RequestLastDecoys prepares a last transaction of decoys before a pause in which acceptances could not be confirmed: the pending ones,
+// else one if several acceptances are unconfirmed. It returns false if there is none.
+func (r *Replies) RequestLastDecoys() bool {
+	if r.host.PendingNow() == 0 && r.unconfirmed >= worthConfirming {
+		r.unconfirmedAt.requestDecoy()
+	}
+	return r.host.PendingNow() > 0
+}

@@ -1,0 +1,279 @@
+package hostqueue
+
+import (
+	"strings"
+	"time"
+
+	"probity/engine"
+	"probity/internal/ring"
+	"probity/prober/budget"
+)
+
+// Owner is the ready queue that a Set belongs to. Its lock is held in all methods.
+type Owner interface {
+	// Advance moves a probe as far as it gets without asking a host, and appends it to out if it is finished.
+	Advance(p *Probe, now time.Time, front bool, out []Finished) []Finished
+	// Schedule is called when a host has more work of a priority.
+	Schedule(h *Host, class budget.Class)
+	// Emptied is called when a host has no domain any more.
+	Emptied(h *Host)
+	// Scaled is how long a wait lasts under the current provider table.
+	Scaled(d time.Duration) time.Duration
+}
+
+// Finished is a probe that leaves its queue, and why.
+type Finished struct {
+	Probe *Probe
+	Step  engine.Step
+}
+
+// Set is all hosts of a ready queue.
+type Set struct {
+	Owner   Owner
+	Created time.Time              // the start of the clock of answers
+	Queued  [budget.NumClasses]int // probes in queues
+	Answers uint64                 // to recipients, since the start
+
+	domains map[domainKey]*Domain
+	turns   budget.FairShare // of recipients between short and long jobs
+}
+
+// domainKey is the key of a domain in its set.
+type domainKey struct{ domain, host string }
+
+// Host is the domains of one host of one MX set: what one connection serves at a time.
+type Host struct {
+	Key        string
+	Name       string
+	LastDomain string // of the domain made last
+
+	set           *Set
+	domainCount   int
+	domains       [budget.NumClasses]ring.Ring[*Domain]
+	queued        [budget.NumClasses]int                // probes in the domains and in retryFirst
+	retryFirst    probeList                             // probes whose connection was lost while they waited: first on the next one
+	pendingDecoys [budget.NumClasses]ring.Ring[*Domain] // domains with a pending decoy, by decoy.ringPriority
+	retryDecoys   [budget.NumClasses]ring.Ring[*Domain] // domains whose decoy must be tried again
+
+	overLimit        bool    // its acceptances are left unconfirmed: see Replies.updateSuspicion
+	overWithOthers   bool    // so they are, by recipients in flight over other routes
+	overWithInFlight bool    // so they may be, once the recipients in flight are answered
+	inFlight         []group // groups of transactions in flight
+	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those after lastStart are
+	// of the group answered last; the ones before lastRefused precede a refusal there.
+	confirmedUpTo, lastStart, lastRefused uint64
+	unconfirmed                           []*Domain // whose accepted probes wait for any refusal
+	suspectDecoys                         ring.Ring[suspectDecoy]
+}
+
+// NewHost makes the queue of a host of an MX set; key is HostKey's.
+func (s *Set) NewHost(key, name string) Host { return Host{Key: key, Name: name, set: s} }
+
+// HostKey is the key of a host of an MX set: a connection serves one at a time.
+func HostKey(host string, hosts []string) string {
+	if len(hosts) == 1 {
+		return host
+	}
+	return host + " " + strings.Join(hosts, " ")
+}
+
+// MXSet is the MX set in a host's key.
+func MXSet(key string) []string {
+	hosts := strings.Fields(key)
+	if len(hosts) > 1 {
+		return hosts[1:]
+	}
+	return hosts
+}
+
+// Domain is one domain at one host: its waiting probes and its decoy.
+type Domain struct {
+	Name            string
+	host            *Host
+	queues          [budget.NumClasses]probeList
+	scheduled       [budget.NumClasses]bool // in the host's ring of that priority
+	inFlight        int                     // recipients being asked, decoy included
+	retryFirstCount int                     // its probes in the host's retryFirst
+	decoy           decoy
+}
+
+// Domain is the queue of a domain at a host; nil if there is none.
+func (s *Set) Domain(domain, host string) *Domain { return s.domains[domainKey{domain, host}] }
+
+// AddDomain makes the queue of a domain at a host.
+func (h *Host) AddDomain(domain string) *Domain {
+	d := &Domain{Name: strings.Clone(domain), host: h} // the name outlives the row, whose text is shared
+	h.domainCount++
+	h.LastDomain = d.Name
+	if h.set.domains == nil { // of 50,000 sets, few need one at a time
+		h.set.domains = map[domainKey]*Domain{}
+	}
+	h.set.domains[d.key()] = d
+	return d
+}
+
+func (dq *Domain) key() domainKey { return domainKey{dq.Name, dq.host.Name} }
+
+// Enqueue adds a probe, first or last of those that wait; if it has lost a connection, to those that come first on the next one.
+func (dq *Domain) Enqueue(p *Probe, front bool) {
+	h, class := dq.host, p.Priority
+	p.domain = dq
+	h.queued[class]++
+	h.set.Queued[class]++
+	list := &dq.queues[class]
+	if p.connectionLosses > 0 {
+		list = &h.retryFirst
+		dq.retryFirstCount++
+	} else if !dq.scheduled[class] {
+		dq.scheduled[class] = true
+		h.domains[class].Push(dq)
+	}
+	if front {
+		list.pushFront(p)
+	} else {
+		list.push(p)
+	}
+	h.set.Owner.Schedule(h, class)
+}
+
+// dequeue removes a probe from the list in which it waits. Its domain stays in the ring until the ring comes to it.
+func (s *Set) dequeue(p *Probe) {
+	d := p.domain
+	switch p.inList {
+	case &d.host.retryFirst:
+		d.retryFirstCount--
+		fallthrough
+	case &d.queues[p.Priority]:
+		d.host.queued[p.Priority]--
+		s.Queued[p.Priority]--
+	}
+	p.inList.remove(p)
+}
+
+// Promote moves a probe that waits to a higher priority; false if it has that already, or does not wait.
+func (s *Set) Promote(p *Probe, class budget.Class) bool {
+	if p.Priority >= class || p.inList == nil {
+		return false
+	}
+	if d := p.domain; p.inList == &d.decoy.waiting {
+		p.Priority = class
+		d.expediteDecoy(class)
+	} else {
+		s.dequeue(p)
+		p.Priority = class
+		d.Enqueue(p, false)
+	}
+	return true
+}
+
+// Withdraw takes a probe out. It returns false if a session has it, or if its target has answered and it waits for a decoy or a
+// refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the same.
+func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
+	if p.inList == nil || p.inList == &p.domain.decoy.waiting && !evenAnswered {
+		return false
+	}
+	s.dequeue(p)
+	p.domain.RemoveIfEmpty()
+	return true
+}
+
+// TakeQueued takes all probes out that wait to be asked; with a host, those of its domains only.
+func (s *Set) TakeQueued(only *Host) (all []*Probe) {
+	for _, d := range s.domains {
+		if only != nil && d.host != only {
+			continue
+		}
+		for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
+			for list := &d.queues[class]; list.n > 0; {
+				p := list.first
+				s.dequeue(p)
+				all = append(all, p)
+			}
+		}
+	}
+	for _, d := range s.domains {
+		for list := &d.host.retryFirst; (only == nil || only == d.host) && list.n > 0; {
+			p := list.first
+			s.dequeue(p)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Unsent lists the probes that no session has.
+func (s *Set) Unsent() (unsent []*Probe) {
+	for _, d := range s.domains {
+		for class := range d.queues {
+			for p := range d.queues[class].all() {
+				unsent = append(unsent, p)
+			}
+		}
+		for p := range d.decoy.waiting.all() {
+			unsent = append(unsent, p)
+		}
+		for p := range d.host.retryFirst.all() {
+			if p.domain == d {
+				unsent = append(unsent, p)
+			}
+		}
+	}
+	return unsent
+}
+
+// ReleaseWaiters advances all probes that wait for a decoy, except where it is being asked: none will be asked now.
+func (s *Set) ReleaseWaiters(now time.Time, out []Finished) []Finished {
+	for _, d := range s.domains {
+		if d.decoy.state != decoyAsking {
+			out = d.releaseWaiters(now, out)
+		}
+		d.RemoveIfEmpty()
+	}
+	return out
+}
+
+// releaseWaiters advances all probes that wait for a decoy which will not be asked.
+func (dq *Domain) releaseWaiters(now time.Time, out []Finished) []Finished {
+	c := &dq.decoy
+	c.tries, c.unresolvedTries, c.asked = 0, 0, 0
+	for n := c.waiting.n; n > 0; n-- {
+		out = dq.host.set.Owner.Advance(c.waiting.pop(), now, false, out)
+	}
+	return out
+}
+
+// Waiting counts the waiting probes and decoys of a priority.
+func (h *Host) Waiting(class budget.Class) int {
+	return h.queued[class] + h.pendingDecoysFor(class)
+}
+
+// pendingDecoysFor counts the pending decoys of a priority.
+func (h *Host) pendingDecoysFor(class budget.Class) int {
+	return h.retryDecoys[class].Len() + h.pendingDecoys[class].Len()
+}
+
+// WaitingCount counts those of all priorities.
+func (h *Host) WaitingCount() int {
+	return h.Waiting(budget.LongJob) + h.Waiting(budget.ShortJob) + h.Waiting(budget.Single)
+}
+
+// Queued counts the waiting probes of a priority.
+func (h *Host) Queued(class budget.Class) int { return h.queued[class] }
+
+// Empty reports a host without domains.
+func (h *Host) Empty() bool { return h.domainCount == 0 }
+
+// RemoveIfEmpty removes a domain that is not used.
+func (dq *Domain) RemoveIfEmpty() {
+	s := dq.host.set
+	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 ||
+		dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() || s.domains[dq.key()] != dq {
+		return
+	}
+	if delete(s.domains, dq.key()); len(s.domains) == 0 {
+		s.domains = nil
+	}
+	if dq.host.domainCount--; dq.host.domainCount == 0 {
+		s.Owner.Emptied(dq.host)
+	}
+}

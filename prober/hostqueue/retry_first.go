@@ -1,0 +1,50 @@
+package hostqueue
+
+import (
+	"probity/prober/budget"
+)
+
+// A recipient whose connection was closed before its reply comes first on the next one; after the second time, first and alone.
+// So a host that answers at least one recipient of each connection answers all, in whatever order they come. Otherwise chance
+// would decide which recipients lose three connections, and the same list would not give the same result twice.
+const isolateAfter = 2
+
+// HasRetryFirst reports that a recipient waits to be first on a connection.
+func (h *Host) HasRetryFirst() bool {
+	return h.retryFirst.n+h.retryDecoys[budget.LongJob].Len()+h.retryDecoys[budget.ShortJob].Len()+h.retryDecoys[budget.Single].Len() > 0
+}
+
+// pendingDecoyCount is how many decoys are pending.
+func (h *Host) pendingDecoyCount() int {
+	return h.pendingDecoysFor(budget.LongJob) + h.pendingDecoysFor(budget.ShortJob) + h.pendingDecoysFor(budget.Single)
+}
+
+// addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports one that goes
+// alone.
+func (f *filling) addRetryFirst(rooms [budget.NumClasses]int) (isolated bool) {
+	h := f.host
+	for h.retryFirst.n > 0 {
+		p := h.retryFirst.first
+		late := p.connectionLosses >= isolateAfter
+		if len(f.g.Recipients) >= rooms[p.Priority] || !f.domainFits(p.domain) || late && len(f.g.Recipients) > 0 {
+			break
+		}
+		if f.addProbe(p); late {
+			return true
+		}
+	}
+	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
+		r := &h.retryDecoys[class]
+		for looked := r.Len(); looked > 0; looked-- {
+			late := r.Peek().decoy.tries >= isolateAfter
+			if late && len(f.g.Recipients) > 0 {
+				return false
+			}
+			before := len(f.g.Recipients)
+			if f.addDecoys(r, 1, rooms[class]); late && len(f.g.Recipients) > before {
+				return true
+			}
+		}
+	}
+	return false
+}

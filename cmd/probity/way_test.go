@@ -36,7 +36,7 @@ import (
 // packages do is told by the name of what is called. (With six statements the count is that of a reader who walked the way by hand.)
 const minStatements = 6
 
-var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/ingest", "coordinator/jobdir", "coordinator/results", "prober", "prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"}
+var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/ingest", "coordinator/jobdir", "coordinator/results", "prober", "prober/admission", "prober/budget", "prober/hostqueue", "prober/readyqueue", "prober/rtt", "prober/source", "prober/trace"}
 
 // The most steps that an address may pass, from the request to its answer.
 const (
@@ -110,7 +110,7 @@ var hopPattern = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\([A-Za-z]\\w*\\)
 
 // otherCases are hops of the page that this address does not pass.
 var otherCases = []string{
-	"engine/lists.Set.Suggest", "prober.sharedConnections.resolveHosts", // of a domain without mail servers; of a host that a provider's rules name
+	"engine/lists.Set.Suggest", "prober/readyqueue.sharedConnections.resolveHosts", // of a domain without mail servers; of a host that a provider's rules name
 	"coordinator/jobfiles.UploadWriter.AddDuplicate", "coordinator.splitter.answerRow", // of a duplicate; of a row that needs no probe
 	"coordinator.runningJob.replay", "coordinator.Coordinator.remakeResults", // after a restart; results that were removed
 	"coordinator.Coordinator.Results",                                                                                // of a download

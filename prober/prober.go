@@ -11,6 +11,7 @@ import (
 	"probity/engine"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/trace"
@@ -61,9 +62,10 @@ func New(c Config) (*Prober, error) {
 	if p.sources, err = source.New(c.Sources, c.MailFrom); err != nil {
 		return nil, err
 	}
-	p.env = &readyqueue.Env{Resolver: c.Resolver, Cache: c.Cache, Log: c.Log, Created: time.Now(),
-		Dial: c.Dial, SOCKS5: c.SOCKS5, AllowPrivate: c.AllowPrivate, Port: c.Port, MailFrom: c.MailFrom, IPv6: p.sources.IPv6,
-		Timeouts: c.Timeouts, Connect: c.Connect, Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
+	opener := &conn.Opener{Resolver: c.Resolver, IPv6: p.sources.IPv6, DialFunc: c.Dial, SOCKS5: c.SOCKS5, AllowPrivate: c.AllowPrivate,
+		Port: c.Port, MailFrom: c.MailFrom, Timeouts: c.Timeouts, ConnectTimeout: c.Connect}
+	p.env = &readyqueue.Env{Cache: c.Cache, Log: c.Log, Created: time.Now(), Opener: opener,
+		Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
 		BudgetLog: budget.NewLog(c.Cache), Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
 		Gate:  admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls),
 		Start: p.start, Finish: p.finish, DropUnwanted: p.dropUnwanted, Suspect: p.watch, Blocklisted: p.quarantineEverywhere, Delisted: p.resumeDelisted}

@@ -2,7 +2,6 @@ package readyqueue
 
 import (
 	"context"
-	"crypto/tls"
 	"maps"
 	"net/netip"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/source"
 )
 
@@ -19,7 +19,7 @@ import (
 func (s *session) connect(ctx context.Context) bool {
 	q, env, began := s.queue, s.queue.env, time.Now()
 	reenter := s.leaveWhileWaiting()
-	addrs, event := q.addresses(ctx, s.hostQueue.host)
+	addrs, event := env.Opener.Addresses(ctx, s.hostQueue.host, q.Source)
 	reenter()
 	// The address of the session's pool, if the host is still there, else the preferred one.
 	q.mu.Lock()
@@ -32,7 +32,7 @@ func (s *session) connect(ctx context.Context) bool {
 		q.shared.setHostAddr(s.hostQueue, addr)
 	}
 	if event == engine.EventReply {
-		s.source = q.sourceFor(addr)
+		s.source = env.Opener.SourceFor(addr, q.Source)
 		if q.shared.attach(s, addr); was != nil && s.pool != was {
 			q.dispatch(time.Now()) // for host queues that requested this session
 		}
@@ -44,7 +44,7 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	case event != engine.EventReply:
 		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(source.TrialCheckInterval)))
-	case (env.MailFrom == "" || !s.source.HasHostName()) && smtp.ClassOf(addr) != smtp.Private:
+	case env.Opener.LacksIdentity(s.source, addr):
 		now := time.Now()
 		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(source.TrialCheckInterval)))
 		env.warned.Do(func() {
@@ -83,14 +83,11 @@ func (s *session) connect(ctx context.Context) bool {
 // dial connects to the session's host and greets it.
 func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	q, env := s.queue, s.queue.env
-	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.Proxy(env.SOCKS5), AllowPrivate: env.AllowPrivate, Dial: env.Dial}
-	dialing, cancel := context.WithTimeout(ctx, env.Connect)
 	s.dialled, s.began = true, time.Now()
 	env.Metrics.Connections.Inc()
 	reenter := s.leaveWhileWaiting()
-	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, env.Port))
+	tcp, f := env.Opener.Dial(ctx, s.source, addr)
 	reenter()
-	cancel()
 	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
 		now := time.Now()
 		if s.source.Health.RecordConnect(f.None(), q.Key.Route, now) {
@@ -108,23 +105,14 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 		}
 	}
 	if f.None() {
-		c := smtp.Config{EHLO: s.source.EHLO, MailFrom: env.MailFrom, TLS: q.Provider.TLS, Timeouts: env.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: sessionTLS}
-		if c.EHLO == "" {
-			c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
-		}
-		if !q.unknownProvider {
-			c.TLSConfig = env.tickets.resume(sessionTLS, q.Provider.ID, s.hostQueue.host)
-		}
-		if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
-			c.TLS = engine.TLSNever
-		}
-		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, c, s.hostQueue.host)
+		host := conn.Host{Name: s.hostQueue.host, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed}
+		s.conn, f = env.Opener.Greet(ctx, gatedConn{tcp, s}, s.source, host)
 	}
 	// The connection counts in the rates now, as the peer has seen it.
 	now := time.Now()
 	q.mu.Lock()
 	q.budget.SettleConnect(now)
-	if conn != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
+	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
 		delete(q.unconfirmedFailures, s.hostQueue.host)
 	}
 	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.host}
@@ -137,12 +125,6 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	}
 	return f
 }
-
-// sessionTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most MX hosts
-// have no name that could be verified (RFC 7672 section 1.3). For the same reason no post-quantum key is exchanged: it slows
-// the handshake, and some servers fail on a ClientHello of two packets. X25519 is not offered either: P-256 is faster
-// (BenchmarkHandshake), and every server must support it (RFC 8446 section 9.1).
-var sessionTLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 
 // sighting turns a fault into evidence. The queue's mutex is held.
 //
@@ -246,7 +228,7 @@ func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now 
 // dropUnconfirmed forgets failures that were not repeated: a host that fails once a day fails for the first time each day.
 // It looks at maxDown hosts at most. The mutex is held.
 func (q *Queue) dropUnconfirmed(now time.Time) {
-	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Connect))
+	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Opener.ConnectTimeout))
 	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
 }
 

@@ -11,10 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/engine"
-	"probity/engine/dns"
-	"probity/engine/smtp"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/rtt"
 	"probity/prober/source"
 	"probity/store/cache"
@@ -22,21 +21,12 @@ import (
 
 // Env is what the ready queues of a node share. Its exported fields are set before the first queue is made.
 type Env struct {
-	Table    atomic.Pointer[engine.Table] // Queue.ApplyTable tells a queue that it has changed
-	Resolver *dns.Resolver
-	Cache    *cache.Cache
-	Log      *slog.Logger
-	Created  time.Time // when the node's prober was made
-
-	Dial         smtp.DialFunc
-	SOCKS5       smtp.Proxy // of sources without one of their own
-	AllowPrivate bool       // private and loopback addresses may be asked
-	Port         uint16     // of mail servers
-	MailFrom     string     // reverse-path without brackets
-	IPv6         *source.Source
-	Timeouts     smtp.Timeouts
-	Connect      time.Duration // limit of one TCP connect
-	Linger       time.Duration // how long an idle session waits for work
+	Table   atomic.Pointer[engine.Table] // Queue.ApplyTable tells a queue that it has changed
+	Cache   *cache.Cache
+	Log     *slog.Logger
+	Created time.Time // when the node's prober was made
+	Opener  *conn.Opener
+	Linger  time.Duration // how long an idle session waits for work
 
 	MaxSessions      int // in all queues
 	MaxQueueSessions int // of a queue whose receiver has no limit
@@ -62,7 +52,6 @@ type Env struct {
 	addressLimits addressLimits
 	connections   atomic.Uint32 // ever made, to number them
 	quarantineLog logLimiter
-	tickets       tickets
 	warned        sync.Once
 	sightings     sync.Pool // of *sightings
 }

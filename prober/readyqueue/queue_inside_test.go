@@ -19,6 +19,7 @@ import (
 	"probity/engine/smtp"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/source"
 	"probity/store/cache"
 )
@@ -36,7 +37,8 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 		require.NoError(t, err)
 		counter := func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{Name: "n"}) }
 		singles := &admission.SingleCalls{}
-		env := &Env{Cache: results, Log: slog.New(slog.DiscardHandler), Created: time.Now(), Port: 25, AllowPrivate: true, MailFrom: "probe@us.example", Connect: 15 * time.Second,
+		env := &Env{Cache: results, Log: slog.New(slog.DiscardHandler), Created: time.Now(),
+			Opener:      &conn.Opener{Port: 25, AllowPrivate: true, MailFrom: "probe@us.example", ConnectTimeout: 15 * time.Second},
 			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: budget.NewLog(results), Slots: admission.NewSlots(100), SingleCalls: singles,
 			Gate:   admission.NewGate(100, 2, func() int { return 0 }, singles),
 			Start:  func(func(soft, hard context.Context)) bool { return true },
@@ -211,7 +213,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		time.Sleep(2 * unconfirmedLife)
 		require.True(t, waits(), "too long ago to prove anything")
 		host, ours := net.Pipe()
-		q.env.Dial = func(context.Context, netip.Addr, string, string) (net.Conn, error) { return ours, nil }
+		q.env.Opener.DialFunc = func(context.Context, netip.Addr, string, string) (net.Conn, error) { return ours, nil }
 		go func() {
 			defer host.Close()
 			for in, reply := bufio.NewReader(host), "220 mx.a.example"; ; reply = "250 mx.a.example" {

@@ -214,11 +214,10 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 	return false
 }
 
-// maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
-// maxReplyBytes gives each reply 1,600 of them.
+// maxSent is how many recipients a connection carries where the receiver names no limit. Package conn bounds the bytes of their
+// replies.
 const (
-	maxSent       = 5000
-	maxReplyBytes = 8 << 20
+	maxSent = 5000
 
 	turn, longTurn = 8, 40 // transactions, while others wait for a connection
 )

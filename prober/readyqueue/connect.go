@@ -118,7 +118,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.host}
 	q.mu.Unlock()
 	if s.addressLimit != nil {
-		s.addressLimit.settleConnect(now)
+		s.addressLimit.SettleConnect(now)
 	}
 	if f.None() && s.source == q.Source {
 		s.source.Health.RecordReached(reached)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/engine"
+	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/conn"
@@ -31,12 +32,13 @@ type Env struct {
 	MaxSessions      int // in all queues
 	MaxQueueSessions int // of a queue whose receiver has no limit
 
-	BudgetLog   *budget.Log
-	Slots       *admission.Slots
-	Gate        *admission.Gate
-	SingleCalls *admission.SingleCalls
-	NodeRTT     rtt.Shared // over all hosts
-	Metrics     Metrics
+	BudgetLog     *budget.Log
+	AddressLimits *addresslimit.Registry
+	Slots         *admission.Slots
+	Gate          *admission.Gate
+	SingleCalls   *admission.SingleCalls
+	NodeRTT       rtt.Shared // over all hosts
+	Metrics       Metrics
 
 	// Start runs a function in a goroutine; false if the node does not run. When soft ends, nothing new should begin; when hard ends,
 	// all must end.
@@ -49,7 +51,6 @@ type Env struct {
 	Blocklisted  func(*source.Source) // a source is quarantined everywhere from now on; no lock is held
 	Delisted     func(*source.Source) // a source is no longer blocklisted; no lock is held
 
-	addressLimits addressLimits
 	connections   atomic.Uint32 // ever made, to number them
 	quarantineLog logLimiter
 	warned        sync.Once
@@ -110,14 +111,3 @@ func (e *Env) RecycleSeen(p *Probe) {
 	}
 	p.Ev.Seen = nil
 }
-
-// ReleaseIdleAddresses drops the budgets of addresses that nothing uses and whose hour is over.
-func (e *Env) ReleaseIdleAddresses(now time.Time) { e.addressLimits.releaseIdle(now) }
-
-// FinalAddressBudgets returns the budgets of addresses without their leases: none is used any more.
-func (e *Env) FinalAddressBudgets(now time.Time) []cache.Budget {
-	return e.addressLimits.finalStates(now)
-}
-
-// RequestAddressLeases has the budgets of all addresses written.
-func (e *Env) RequestAddressLeases() { e.addressLimits.requestLeases(e.BudgetLog) }

@@ -17,6 +17,7 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/conn"
@@ -37,12 +38,14 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 		require.NoError(t, err)
 		counter := func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{Name: "n"}) }
 		singles := &admission.SingleCalls{}
+		leases := budget.NewLog(results)
 		env := &Env{Cache: results, Log: slog.New(slog.DiscardHandler), Created: time.Now(),
 			Opener:      &conn.Opener{Port: 25, AllowPrivate: true, MailFrom: "probe@us.example", ConnectTimeout: 15 * time.Second},
-			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: budget.NewLog(results), Slots: admission.NewSlots(100), SingleCalls: singles,
-			Gate:   admission.NewGate(100, 2, func() int { return 0 }, singles),
-			Start:  func(func(soft, hard context.Context)) bool { return true },
-			Finish: func(*Queue, []Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
+			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: leases, Slots: admission.NewSlots(100), SingleCalls: singles,
+			AddressLimits: addresslimit.NewRegistry(results, leases, singles),
+			Gate:          admission.NewGate(100, 2, func() int { return 0 }, singles),
+			Start:         func(func(soft, hard context.Context)) bool { return true },
+			Finish:        func(*Queue, []Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
 		env.Metrics.Connections = counter()
 		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
 		env.Table.Store(table)

@@ -28,9 +28,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	cost := costOf(s.recipients, s.seen, &o, s.conn.Extensions().Pipelining)
 	q.budget.Settle(&s.used, cost, now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		addrLimit.budget.Settle(&s.addressUsed, cost, now)
-		addrLimit.mu.Unlock()
+		addrLimit.Settle(&s.addressUsed, cost, now)
 	}
 	if i := slices.Index(hq.inFlightGroups, inFlightGroup{s.answersAtSend, len(s.recipients)}); i >= 0 {
 		hq.inFlightGroups = slices.Delete(hq.inFlightGroups, i, i+1)

@@ -62,8 +62,8 @@ func (rh *replyHandler) worthLastTransaction() bool {
 		return false
 	}
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		defer addrLimit.mu.Unlock()
+		addrLimit.Lock()
+		defer addrLimit.Unlock()
 	}
 	if n, d := s.room(budget.LongJob, rh.now); n == 0 && !d.Lease {
 		return false

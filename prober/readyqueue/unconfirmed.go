@@ -34,9 +34,7 @@ func (rh *replyHandler) updateSuspicion() {
 	settled, _ := q.budget.Refusals(rh.now)
 	others := 0
 	if addrLimit := rh.s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		atAddress, reserved := addrLimit.budget.Refusals(rh.now)
-		addrLimit.mu.Unlock()
+		atAddress, reserved := addrLimit.Refusals(rh.now)
 		settled, others = max(settled, atAddress), max(0, reserved-hq.recipientsInFlight())
 	}
 	hq.overLimit, hq.overWithOthers, hq.overWithInFlight = settled >= limit, settled+others >= limit, settled+others+hq.recipientsInFlight() >= limit

@@ -2,7 +2,6 @@ package readyqueue
 
 import (
 	"context"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"probity/engine/smtp"
 	"probity/prober/budget"
 	"probity/prober/conn"
+	"probity/prober/hosthealth"
 	"probity/prober/source"
 )
 
@@ -113,7 +113,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	q.mu.Lock()
 	q.budget.SettleConnect(now)
 	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
-		delete(q.unconfirmedFailures, s.hostQueue.host)
+		q.hostHealth.ForgetFailures(s.hostQueue.host)
 	}
 	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.host}
 	q.mu.Unlock()
@@ -138,17 +138,10 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	case engine.EventHostServFail:
 		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.MayBeOurFault(s.firstFailureBegan()))
+		began := s.queue.hostHealth.FirstFailureBegan(g.Host, s.began)
+		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.answersSeen > 0 || s.source.Health.MayBeOurFault(began))
 	}
 	return g
-}
-
-// firstFailureBegan is the start of the first of the host's connections that failed in a row. The queue's mutex is held.
-func (s *session) firstFailureBegan() time.Time {
-	if u := s.queue.unconfirmedFailures[s.hostQueue.host]; u.tries > 0 {
-		return u.firstBegan
-	}
-	return s.began
 }
 
 func (s *session) classify(r engine.Reply) engine.Finding {
@@ -184,9 +177,7 @@ func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, no
 		return out
 	}
 	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
-	if len(q.down) < maxDown {
-		set(&q.down, hq.host, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
-	}
+	q.hostHealth.MarkDown(hq.host, seen, now.Add(q.scaled(failureLife)), now)
 	if out = q.drainQueues(hq, now, out); len(s.recipients) == 0 { // else the recipients have counted it
 		out = hq.failDecoys(s, seen.Event, now, out)
 	}
@@ -207,29 +198,23 @@ func tooManyConnections(seen *engine.Sighting) bool {
 func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue
 	q.dropUnconfirmed(now)
-	u := q.unconfirmedFailures[hq.host]
 	mayRecover := f.Event == engine.EventConnectFailed ||
 		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
-	switch {
-	case !mayRecover, hq.queued[budget.Single] > 0, len(q.unconfirmedFailures) >= maxDown:
-	case u.tries > 0 && !s.began.After(u.lastFailed):
-		return true // both were tried at one time
-	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
-		set(&q.unconfirmedFailures, hq.host, failedTries{u.tries + 1, s.firstFailureBegan(), now})
-		if again := now.Add(q.scaled(minBackoff) << u.tries); again.After(q.connectNotBefore) {
-			q.connectNotBefore = again // q.backoff does not grow: a single call that comes now must not wait longer
-		}
-		return true
+	if !mayRecover || hq.queued[budget.Single] > 0 {
+		q.hostHealth.ForgetFailures(hq.host)
+		return false
 	}
-	delete(q.unconfirmedFailures, hq.host)
-	return false
+	try := hosthealth.Try{Began: s.began, Backoff: q.scaled(minBackoff), Doubtful: ourFault && f.Event == engine.EventConnectFailed}
+	confirmed, again := q.hostHealth.RecordFailure(hq.host, try, now)
+	if again.After(q.connectNotBefore) {
+		q.connectNotBefore = again // q.backoff does not grow: a single call that comes now must not wait longer
+	}
+	return !confirmed
 }
 
-// dropUnconfirmed forgets failures that were not repeated: a host that fails once a day fails for the first time each day.
-// It looks at maxDown hosts at most. The mutex is held.
-func (q *Queue) dropUnconfirmed(now time.Time) {
-	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Opener.ConnectTimeout))
-	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
+// dropUnconfirmed forgets failures that were not repeated in time, and returns how many are left. The mutex is held.
+func (q *Queue) dropUnconfirmed(now time.Time) (left int) {
+	return q.hostHealth.DropUnconfirmed(now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Opener.ConnectTimeout)))
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.

@@ -172,7 +172,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				q.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
 				tt.fail(&replyHandler{s: s, q: q, o: &smtp.Outcome{}, now: now})
-				_, down := q.down[name]
+				_, down := q.hostHealth.Down(name, now)
 				require.Equal(t, tt.down, down)
 				require.Equal(t, tt.down, q.connectNotBefore.IsZero())
 				clear(q.shared.pools)
@@ -187,7 +187,7 @@ func (rh *replyHandler) failConnection() {
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {
-	for range maxUnresponsive {
+	for range 3 {
 		rh.recordUnresponsive()
 	}
 }

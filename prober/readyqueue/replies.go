@@ -210,7 +210,7 @@ func (rh *replyHandler) deliverReplies() {
 			}
 		}
 		q.backoff = 0
-		delete(q.unresponsive, host)
+		q.hostHealth.RecordAnswer(host)
 	} else if s.conn.Unusable() && !s.wasReset {
 		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.now)
 		rh.recordUnresponsive()
@@ -233,15 +233,10 @@ func (rh *replyHandler) deliverReplies() {
 // rows are returned between two tries of a slow host, and would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
 	q, host := rh.q, rh.s.hostQueue.host
-	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || len(q.unresponsive) >= maxDown {
+	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !q.hostHealth.RecordSilence(host, rh.now) {
 		return
 	}
-	set(&q.unresponsive, host, q.unresponsive[host]+1)
-	if q.unresponsive[host] < maxUnresponsive || len(q.down) >= maxDown {
-		return
-	}
-	delete(q.unresponsive, host)
-	set(&q.down, host, failure{sighting: rh.s.sighting(rh.o.Fault, rh.now), until: rh.now.Add(q.scaled(unresponsiveLife))})
+	q.hostHealth.MarkDown(host, rh.s.sighting(rh.o.Fault, rh.now), rh.now.Add(q.scaled(unresponsiveLife)), rh.now)
 	rh.finished = q.drainQueues(rh.s.hostQueue, rh.now, rh.finished)
 }
 

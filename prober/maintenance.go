@@ -56,7 +56,7 @@ func (p *Prober) maintain(ctx context.Context) {
 				p.unregister(q)
 			}
 		}
-		p.env.ReleaseIdleAddresses(now)
+		p.env.AddressLimits.ReleaseIdle(now)
 		p.env.LogSkipped(now)
 	}
 }

@@ -29,7 +29,7 @@ func (p *Prober) writeKnown() error {
 	for _, q := range p.allQueues() {
 		q.RequestLease()
 	}
-	p.env.RequestAddressLeases()
+	p.env.AddressLimits.RequestLeases()
 	for _, src := range p.sources.List {
 		p.saveQuarantine(src)
 		if err := src.SaveFirstUse(p.cfg.Cache); err != nil {

@@ -67,7 +67,7 @@ func TestIdleAddressLimitIsRemoved(t *testing.T) {
 		b.verify(time.Minute, b.rows([]string{"mx1.example"}, numberedAddresses(5, "b.example")...)...)
 		time.Sleep(12 * time.Hour)
 		require.Empty(t, b.prober.allQueues())
-		require.Empty(t, b.prober.env.FinalAddressBudgets(time.Now()))
+		require.Empty(t, b.prober.env.AddressLimits.FinalStates(time.Now()))
 	})
 }
 

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/prober/source"
@@ -62,10 +64,12 @@ func New(c Config) (*Prober, error) {
 	if p.sources, err = source.New(c.Sources, c.MailFrom); err != nil {
 		return nil, err
 	}
-	p.env = &readyqueue.Env{Resolver: c.Resolver, Cache: c.Cache, Log: c.Log, Created: time.Now(),
-		Dial: c.Dial, SOCKS5: c.SOCKS5, AllowPrivate: c.AllowPrivate, Port: c.Port, MailFrom: c.MailFrom, IPv6: p.sources.IPv6,
-		Timeouts: c.Timeouts, Connect: c.Connect, Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
-		BudgetLog: budget.NewLog(c.Cache), Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
+	opener := &conn.Opener{Resolver: c.Resolver, IPv6: p.sources.IPv6, DialFunc: c.Dial, SOCKS5: c.SOCKS5, AllowPrivate: c.AllowPrivate,
+		Port: c.Port, MailFrom: c.MailFrom, Timeouts: c.Timeouts, ConnectTimeout: c.Connect}
+	leases := budget.NewLog(c.Cache)
+	p.env = &readyqueue.Env{Cache: c.Cache, Log: c.Log, Created: time.Now(), Opener: opener,
+		Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
+		BudgetLog: leases, AddressLimits: addresslimit.NewRegistry(c.Cache, leases, &p.singleCalls), Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
 		Gate:  admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls),
 		Start: p.start, Finish: p.finish, DropUnwanted: p.dropUnwanted, Suspect: p.watch, Blocklisted: p.quarantineEverywhere, Delisted: p.resumeDelisted}
 	p.env.Table.Store(c.Table)
@@ -117,7 +121,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		budgets = append(budgets, q.Close(now))
 		p.unregister(q)
 	}
-	return p.cfg.Cache.PutBudgets(append(budgets, p.env.FinalAddressBudgets(now)...))
+	return p.cfg.Cache.PutBudgets(append(budgets, p.env.AddressLimits.FinalStates(now)...))
 }
 
 // start runs f in a goroutine for which Run waits; false if Run is not running.

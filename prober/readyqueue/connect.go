@@ -2,8 +2,6 @@ package readyqueue
 
 import (
 	"context"
-	"crypto/tls"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -11,6 +9,8 @@ import (
 	"probity/engine"
 	"probity/engine/smtp"
 	"probity/prober/budget"
+	"probity/prober/conn"
+	"probity/prober/hosthealth"
 	"probity/prober/hostqueue"
 	"probity/prober/source"
 )
@@ -20,7 +20,7 @@ import (
 func (s *session) connect(ctx context.Context) bool {
 	q, env, began := s.queue, s.queue.env, time.Now()
 	reenter := s.leaveWhileWaiting()
-	addrs, event := q.addresses(ctx, s.hostQueue.Name)
+	addrs, event := env.Opener.Addresses(ctx, s.hostQueue.Name, q.Source)
 	reenter()
 	// The address of the session's pool, if the host is still there, else the preferred one.
 	q.mu.Lock()
@@ -33,7 +33,7 @@ func (s *session) connect(ctx context.Context) bool {
 		q.shared.setHostAddr(s.hostQueue, addr)
 	}
 	if event == engine.EventReply {
-		s.source = q.sourceFor(addr)
+		s.source = env.Opener.SourceFor(addr, q.Source)
 		if q.shared.attach(s, addr); was != nil && s.pool != was {
 			q.dispatch(time.Now()) // for host queues that requested this session
 		}
@@ -45,7 +45,7 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	case event != engine.EventReply:
 		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(source.TrialCheckInterval)))
-	case (env.MailFrom == "" || !s.source.HasHostName()) && smtp.ClassOf(addr) != smtp.Private:
+	case env.Opener.LacksIdentity(s.source, addr):
 		now := time.Now()
 		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(source.TrialCheckInterval)))
 		env.warned.Do(func() {
@@ -84,14 +84,11 @@ func (s *session) connect(ctx context.Context) bool {
 // dial connects to the session's host and greets it.
 func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	q, env := s.queue, s.queue.env
-	d := smtp.Dialer{Local: s.source.Local, SOCKS5: s.source.Proxy(env.SOCKS5), AllowPrivate: env.AllowPrivate, Dial: env.Dial}
-	dialing, cancel := context.WithTimeout(ctx, env.Connect)
 	s.dialled, s.began = true, time.Now()
 	env.Metrics.Connections.Inc()
 	reenter := s.leaveWhileWaiting()
-	conn, f := d.DialContext(dialing, netip.AddrPortFrom(addr, env.Port))
+	tcp, f := env.Opener.Dial(ctx, s.source, addr)
 	reenter()
-	cancel()
 	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
 		now := time.Now()
 		if s.source.Health.RecordConnect(f.None(), q.Key.Route, now) {
@@ -109,41 +106,26 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 		}
 	}
 	if f.None() {
-		c := smtp.Config{EHLO: s.source.EHLO, MailFrom: env.MailFrom, TLS: q.Provider.TLS, Timeouts: env.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: sessionTLS}
-		if c.EHLO == "" {
-			c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
-		}
-		if !q.unknownProvider {
-			c.TLSConfig = env.tickets.resume(sessionTLS, q.Provider.ID, s.hostQueue.Name)
-		}
-		if s.tlsFailed && c.TLS == engine.TLSOpportunistic {
-			c.TLS = engine.TLSNever
-		}
-		s.conn, f = smtp.Open(ctx, gatedConn{conn, s}, c, s.hostQueue.Name)
+		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed}
+		s.conn, f = env.Opener.Greet(ctx, gatedConn{tcp, s}, s.source, host)
 	}
 	// The connection counts in the rates now, as the peer has seen it.
 	now := time.Now()
 	q.mu.Lock()
 	q.budget.SettleConnect(now)
-	if conn != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
-		delete(q.unconfirmedFailures, s.hostQueue.Name)
+	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
+		q.hostHealth.ForgetFailures(s.hostQueue.Name)
 	}
 	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.Name}
 	q.mu.Unlock()
 	if s.addressLimit != nil {
-		s.addressLimit.settleConnect(now)
+		s.addressLimit.SettleConnect(now)
 	}
 	if f.None() && s.source == q.Source {
 		s.source.Health.RecordReached(reached)
 	}
 	return f
 }
-
-// sessionTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most MX hosts
-// have no name that could be verified (RFC 7672 section 1.3). For the same reason no post-quantum key is exchanged: it slows
-// the handshake, and some servers fail on a ClientHello of two packets. X25519 is not offered either: P-256 is faster
-// (BenchmarkHandshake), and every server must support it (RFC 8446 section 9.1).
-var sessionTLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 
 // sighting turns a fault into evidence. The queue's mutex is held.
 //
@@ -157,17 +139,10 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	case engine.EventHostServFail:
 		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.waiting.Answers > 0 || s.source.Health.MayBeOurFault(s.firstFailureBegan()))
+		began := s.queue.hostHealth.FirstFailureBegan(g.Host, s.began)
+		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.waiting.Answers > 0 || s.source.Health.MayBeOurFault(began))
 	}
 	return g
-}
-
-// firstFailureBegan is the start of the first of the host's connections that failed in a row. The queue's mutex is held.
-func (s *session) firstFailureBegan() time.Time {
-	if u := s.queue.unconfirmedFailures[s.hostQueue.Name]; u.tries > 0 {
-		return u.firstBegan
-	}
-	return s.began
 }
 
 func (s *session) classify(r engine.Reply) engine.Finding {
@@ -203,9 +178,7 @@ func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, no
 		return out
 	}
 	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
-	if len(q.down) < maxDown {
-		set(&q.down, hq.Name, failure{sighting: seen, until: now.Add(q.scaled(failureLife))})
-	}
+	q.hostHealth.MarkDown(hq.Name, seen, now.Add(q.scaled(failureLife)), now)
 	if out = q.drainQueues(hq, now, out); len(s.group.Recipients) > 0 { // the recipients have counted it
 		return out
 	}
@@ -233,29 +206,23 @@ func tooManyConnections(seen *engine.Sighting) bool {
 func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue
 	q.dropUnconfirmed(now)
-	u := q.unconfirmedFailures[hq.Name]
 	mayRecover := f.Event == engine.EventConnectFailed ||
 		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
-	switch {
-	case !mayRecover, hq.Queued(budget.Single) > 0, len(q.unconfirmedFailures) >= maxDown:
-	case u.tries > 0 && !s.began.After(u.lastFailed):
-		return true // both were tried at one time
-	case u.tries == 0, u.tries == 1 && ourFault && f.Event == engine.EventConnectFailed:
-		set(&q.unconfirmedFailures, hq.Name, failedTries{u.tries + 1, s.firstFailureBegan(), now})
-		if again := now.Add(q.scaled(minBackoff) << u.tries); again.After(q.connectNotBefore) {
-			q.connectNotBefore = again // q.backoff does not grow: a single call that comes now must not wait longer
-		}
-		return true
+	if !mayRecover || hq.Queued(budget.Single) > 0 {
+		q.hostHealth.ForgetFailures(hq.Name)
+		return false
 	}
-	delete(q.unconfirmedFailures, hq.Name)
-	return false
+	try := hosthealth.Try{Began: s.began, Backoff: q.scaled(minBackoff), Doubtful: ourFault && f.Event == engine.EventConnectFailed}
+	confirmed, again := q.hostHealth.RecordFailure(hq.Name, try, now)
+	if again.After(q.connectNotBefore) {
+		q.connectNotBefore = again // q.backoff does not grow: a single call that comes now must not wait longer
+	}
+	return !confirmed
 }
 
-// dropUnconfirmed forgets failures that were not repeated: a host that fails once a day fails for the first time each day.
-// It looks at maxDown hosts at most. The mutex is held.
-func (q *Queue) dropUnconfirmed(now time.Time) {
-	old := now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Connect))
-	maps.DeleteFunc(q.unconfirmedFailures, func(_ string, u failedTries) bool { return u.lastFailed.Before(old) })
+// dropUnconfirmed forgets failures that were not repeated in time, and returns how many are left. The mutex is held.
+func (q *Queue) dropUnconfirmed(now time.Time) (left int) {
+	return q.hostHealth.DropUnconfirmed(now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Opener.ConnectTimeout)))
 }
 
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/engine"
-	"probity/engine/dns"
-	"probity/engine/smtp"
+	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/hostqueue"
 	"probity/prober/rtt"
 	"probity/prober/source"
@@ -23,31 +23,23 @@ import (
 
 // Env is what the ready queues of a node share. Its exported fields are set before the first queue is made.
 type Env struct {
-	Table    atomic.Pointer[engine.Table] // Queue.ApplyTable tells a queue that it has changed
-	Resolver *dns.Resolver
-	Cache    *cache.Cache
-	Log      *slog.Logger
-	Created  time.Time // when the node's prober was made
-
-	Dial         smtp.DialFunc
-	SOCKS5       smtp.Proxy // of sources without one of their own
-	AllowPrivate bool       // private and loopback addresses may be asked
-	Port         uint16     // of mail servers
-	MailFrom     string     // reverse-path without brackets
-	IPv6         *source.Source
-	Timeouts     smtp.Timeouts
-	Connect      time.Duration // limit of one TCP connect
-	Linger       time.Duration // how long an idle session waits for work
+	Table   atomic.Pointer[engine.Table] // Queue.ApplyTable tells a queue that it has changed
+	Cache   *cache.Cache
+	Log     *slog.Logger
+	Created time.Time // when the node's prober was made
+	Opener  *conn.Opener
+	Linger  time.Duration // how long an idle session waits for work
 
 	MaxSessions      int // in all queues
 	MaxQueueSessions int // of a queue whose receiver has no limit
 
-	BudgetLog   *budget.Log
-	Slots       *admission.Slots
-	Gate        *admission.Gate
-	SingleCalls *admission.SingleCalls
-	NodeRTT     rtt.Shared // over all hosts
-	Metrics     Metrics
+	BudgetLog     *budget.Log
+	AddressLimits *addresslimit.Registry
+	Slots         *admission.Slots
+	Gate          *admission.Gate
+	SingleCalls   *admission.SingleCalls
+	NodeRTT       rtt.Shared // over all hosts
+	Metrics       Metrics
 
 	// Start runs a function in a goroutine; false if the node does not run. When soft ends, nothing new should begin; when hard ends,
 	// all must end.
@@ -60,10 +52,8 @@ type Env struct {
 	Blocklisted  func(*source.Source) // a source is quarantined everywhere from now on; no lock is held
 	Delisted     func(*source.Source) // a source is no longer blocklisted; no lock is held
 
-	addressLimits addressLimits
 	connections   atomic.Uint32 // ever made, to number them
 	quarantineLog logLimiter
-	tickets       tickets
 	warned        sync.Once
 	sightings     sync.Pool // of *sightings
 }
@@ -122,14 +112,3 @@ func (e *Env) RecycleSeen(p *hostqueue.Probe) {
 	}
 	p.Ev.Seen = nil
 }
-
-// ReleaseIdleAddresses drops the budgets of addresses that nothing uses and whose hour is over.
-func (e *Env) ReleaseIdleAddresses(now time.Time) { e.addressLimits.releaseIdle(now) }
-
-// FinalAddressBudgets returns the budgets of addresses without their leases: none is used any more.
-func (e *Env) FinalAddressBudgets(now time.Time) []cache.Budget {
-	return e.addressLimits.finalStates(now)
-}
-
-// RequestAddressLeases has the budgets of all addresses written.
-func (e *Env) RequestAddressLeases() { e.addressLimits.requestLeases(e.BudgetLog) }

@@ -5,10 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"probity/engine"
-	"probity/engine/smtp"
 	"probity/prober/budget"
-	"probity/prober/source"
 )
 
 // awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the host
@@ -55,7 +52,7 @@ func (sc *sharedConnections) resolveHosts(soft, _ context.Context) {
 	for sc.lookupQueue.Len() > 0 {
 		hq := sc.lookupQueue.Pop()
 		q.mu.Unlock()
-		addrs, _ := q.addresses(soft, hq.Name)
+		addrs, _ := q.env.Opener.Addresses(soft, hq.Name, q.Source)
 		q.mu.Lock()
 		now := time.Now()
 		hq.lookingUp, hq.lookedUp = false, now
@@ -82,43 +79,4 @@ func (sc *sharedConnections) preferredAddr(addrs []netip.Addr) netip.Addr {
 		return addrs[0]
 	}
 	return netip.Addr{}
-}
-
-// addresses returns a host's addresses that this node may and can connect to, in DNS order. The event says why there are none.
-func (q *Queue) addresses(ctx context.Context, host string) ([]netip.Addr, engine.Event) {
-	addrs, fact := q.env.Resolver.Addrs(ctx, host, q.env.IPv6 != nil)
-	switch fact {
-	case engine.FactServFail, engine.FactDNSTimeout, engine.FactUnasked:
-		return nil, engine.EventHostServFail
-	}
-	event := engine.EventNoAddress
-	allowed := make([]netip.Addr, 0, len(addrs))
-	for _, a := range addrs {
-		class := smtp.ClassOf(a)
-		switch {
-		case class == smtp.Bogus, class == smtp.Private && !q.env.AllowPrivate:
-			if event == engine.EventNoAddress {
-				event = engine.EventRefusedHost
-			}
-		case q.sourceFor(a.Unmap()) != nil:
-			allowed = append(allowed, a.Unmap())
-		default:
-			event = engine.EventNoEgress
-		}
-	}
-	if len(allowed) > 0 {
-		event = engine.EventReply
-	}
-	return allowed, event
-}
-
-// sourceFor is the source of this node that can connect to an address for the queue; nil if there is none.
-func (q *Queue) sourceFor(a netip.Addr) *source.Source {
-	if a.Is4() != q.Source.ReachesIPv6() {
-		return q.Source
-	}
-	if ipv6 := q.env.IPv6; a.Is6() && ipv6 != nil {
-		return ipv6
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"probity/internal/ring"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/hosthealth"
 	"probity/prober/hostqueue"
 	"probity/prober/rtt"
 	"probity/prober/source"
@@ -37,13 +38,10 @@ type Queue struct {
 	waiting              hostqueue.Set
 	shared               sharedConnections
 	ready                [budget.NumClasses]ring.Ring[*hostQueue] // host queues that may need a session
-	down                 map[string]failure
-	unconfirmedFailures  map[string]failedTries   // hosts that may have failed: see needsSecondFailure
-	fastestReply         map[string]time.Duration // by host, the least time of a reply: see detectTarpit
-	blocklisted          bool                     // it is quarantined because a public blocklist names the source
-	unresponsive         map[string]int           // hosts that took recipients and answered none, with how often in a row
-	connectionTurns      budget.FairShare         // of connections
-	probes               int                      // probes in queues, waiting for decoys, or being asked
+	hostHealth           hosthealth.Hosts
+	blocklisted          bool             // it is quarantined because a public blocklist names the source
+	connectionTurns      budget.FairShare // of connections
+	probes               int              // probes in queues, waiting for decoys, or being asked
 	sessions             int
 	working              []*session // those of them that have begun, in no order
 	idleCount            int        // sessions that wait for work
@@ -110,28 +108,14 @@ func without[T comparable](list []T, v T) []T {
 	return slices.DeleteFunc(list, func(other T) bool { return other == v })
 }
 
-// failure is how a session with a host failed before any recipient was named, and until when that holds.
-type failure struct {
-	sighting engine.Sighting
-	until    time.Time
-}
-
-// failedTries are connections to a host that failed, when the first was begun and when the last one failed.
-type failedTries struct {
-	tries                  int
-	firstBegan, lastFailed time.Time
-}
-
 const (
-	failureLife = 30 * time.Second
+	failureLife = 30 * time.Second // how long a host counts as down after a failure before RCPT
 	// unconfirmedLife is how long a failure waits for a second one to confirm it: longer than any back-off between the two.
 	unconfirmedLife = 2 * maxBackoff
 	// minUnconfirmedLife is how long a failure lasts at any speed-up, in addition to the time of one more connection: were the first
 	// forgotten before the second came, a host that refuses or is silent would be tried forever.
 	minUnconfirmedLife = failureLife
-	maxUnresponsive    = 3
 	unresponsiveLife   = 10 * time.Minute
-	maxDown            = 1000 // hosts of one ready queue remembered as down
 	minBackoff         = time.Second
 	maxBackoff         = 5 * time.Minute
 )
@@ -193,12 +177,7 @@ func (q *Queue) skipSighting(p *hostqueue.Probe, host string, now time.Time) (en
 		q.Source.RecordBlocked(p.Ev.Route, p.Ev.Address.Domain(), now)
 		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
 	}
-	f, ok := q.down[host]
-	if ok && !now.Before(f.until) {
-		delete(q.down, host)
-		ok = false
-	}
-	return f.sighting, ok
+	return q.hostHealth.Down(host, now)
 }
 
 // Add adds probes. It returns false if the queue has left the registry.
@@ -380,8 +359,7 @@ func (q *Queue) Unsent() []*hostqueue.Probe {
 func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dropUnconfirmed(now)
-	remembers := len(q.unconfirmedFailures) > 0 && !crowded
+	remembers := q.dropUnconfirmed(now) > 0 && !crowded
 	unused := q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
 	if !unused || remembers || !now.After(q.connectAllowedAt()) || !(q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now)) {
 		return false

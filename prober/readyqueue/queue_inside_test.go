@@ -17,8 +17,10 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/hostqueue"
 	"probity/prober/source"
 	"probity/store/cache"
@@ -37,11 +39,14 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 		require.NoError(t, err)
 		counter := func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{Name: "n"}) }
 		singles := &admission.SingleCalls{}
-		env := &Env{Cache: results, Log: slog.New(slog.DiscardHandler), Created: time.Now(), Port: 25, AllowPrivate: true, MailFrom: "probe@us.example", Connect: 15 * time.Second,
-			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: budget.NewLog(results), Slots: admission.NewSlots(100), SingleCalls: singles,
-			Gate:   admission.NewGate(100, 2, func() int { return 0 }, singles),
-			Start:  func(func(soft, hard context.Context)) bool { return true },
-			Finish: func(*Queue, []hostqueue.Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
+		leases := budget.NewLog(results)
+		env := &Env{Cache: results, Log: slog.New(slog.DiscardHandler), Created: time.Now(),
+			Opener:      &conn.Opener{Port: 25, AllowPrivate: true, MailFrom: "probe@us.example", ConnectTimeout: 15 * time.Second},
+			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: leases, Slots: admission.NewSlots(100), SingleCalls: singles,
+			AddressLimits: addresslimit.NewRegistry(results, leases, singles),
+			Gate:          admission.NewGate(100, 2, func() int { return 0 }, singles),
+			Start:         func(func(soft, hard context.Context)) bool { return true },
+			Finish:        func(*Queue, []hostqueue.Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
 		env.Metrics.Connections = counter()
 		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
 		env.Table.Store(table)
@@ -168,7 +173,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				q.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
 				tt.fail(&replyHandler{Replies: hostqueue.Replies{Now: now}, s: s, q: q, o: &smtp.Outcome{}})
-				_, down := q.down[name]
+				_, down := q.hostHealth.Down(name, now)
 				require.Equal(t, tt.down, down)
 				require.Equal(t, tt.down, q.connectNotBefore.IsZero())
 				clear(q.shared.pools)
@@ -183,7 +188,7 @@ func (rh *replyHandler) failConnection() {
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {
-	for range maxUnresponsive {
+	for range 3 {
 		rh.recordUnresponsive()
 	}
 }
@@ -212,7 +217,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		time.Sleep(2 * unconfirmedLife)
 		require.True(t, waits(), "too long ago to prove anything")
 		host, ours := net.Pipe()
-		q.env.Dial = func(context.Context, netip.Addr, string, string) (net.Conn, error) { return ours, nil }
+		q.env.Opener.DialFunc = func(context.Context, netip.Addr, string, string) (net.Conn, error) { return ours, nil }
 		go func() {
 			defer host.Close()
 			for in, reply := bufio.NewReader(host), "220 mx.a.example"; ; reply = "250 mx.a.example" {

@@ -22,9 +22,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	cost := s.group.Cost(s.seen, &o, s.conn.Extensions().Pipelining)
 	q.budget.Settle(&s.used, cost, now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		addrLimit.budget.Settle(&s.addressUsed, cost, now)
-		addrLimit.mu.Unlock()
+		addrLimit.Settle(&s.addressUsed, cost, now)
 	}
 	rh.updateSuspicion()
 	rh.ConfirmSuspects()
@@ -107,9 +105,7 @@ func (rh *replyHandler) updateSuspicion() {
 	refused, _ := q.budget.Refusals(rh.Now)
 	reserved := 0
 	if addrLimit := rh.s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		atAddress, more := addrLimit.budget.Refusals(rh.Now)
-		addrLimit.mu.Unlock()
+		atAddress, more := addrLimit.Refusals(rh.Now)
 		refused, reserved = max(refused, atAddress), more
 	}
 	rh.UpdateSuspicion(limit, refused, reserved, rh.s.seen)
@@ -213,7 +209,7 @@ func (rh *replyHandler) deliverReplies() {
 			}
 		}
 		q.backoff = 0
-		delete(q.unresponsive, host)
+		q.hostHealth.RecordAnswer(host)
 	} else if s.conn.Unusable() && !s.wasReset {
 		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.Now)
 		rh.recordUnresponsive()
@@ -236,15 +232,10 @@ func (rh *replyHandler) deliverReplies() {
 // rows are returned between two tries of a slow host, and would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
 	q, host := rh.q, rh.s.hostQueue.Name
-	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || len(q.unresponsive) >= maxDown {
+	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !q.hostHealth.RecordSilence(host, rh.Now) {
 		return
 	}
-	set(&q.unresponsive, host, q.unresponsive[host]+1)
-	if q.unresponsive[host] < maxUnresponsive || len(q.down) >= maxDown {
-		return
-	}
-	delete(q.unresponsive, host)
-	set(&q.down, host, failure{sighting: rh.s.sighting(rh.o.Fault, rh.Now), until: rh.Now.Add(q.scaled(unresponsiveLife))})
+	q.hostHealth.MarkDown(host, rh.s.sighting(rh.o.Fault, rh.Now), rh.Now.Add(q.scaled(unresponsiveLife)), rh.Now)
 	rh.Finished = q.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
 }
 

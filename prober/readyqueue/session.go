@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/engine/smtp"
+	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/hostqueue"
@@ -18,7 +19,7 @@ type session struct {
 	queue        *Queue
 	hostQueue    *hostQueue   // see sharedConnections.handOver for what may change it
 	priority     budget.Class // that it was opened for
-	addressLimit *addressLimit
+	addressLimit *addresslimit.Limit
 	source       *source.Source // the queue's, or the one that reaches IPv6 hosts
 	pool         *addressPool   // where it is connected to, or will be; guarded by the queue's mutex
 	conn         *smtp.Session
@@ -88,8 +89,8 @@ func (s *session) run(soft, hard context.Context) {
 	s.releaseAdmission()
 	now := time.Now()
 	if s.addressLimit != nil {
-		s.addressLimit.connectionClosed(now)
-		env.addressLimits.release(s.addressLimit)
+		s.addressLimit.ConnectionClosed(now)
+		s.addressLimit.Release()
 	}
 	q.mu.Lock()
 	q.working = slices.DeleteFunc(q.working, func(other *session) bool { return other == s })
@@ -213,11 +214,10 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 	return false
 }
 
-// maxSent is how many recipients a connection carries where the receiver names no limit. smtp bounds the bytes of a session;
-// maxReplyBytes gives each reply 1,600 of them.
+// maxSent is how many recipients a connection carries where the receiver names no limit. Package conn bounds the bytes of their
+// replies.
 const (
-	maxSent       = 5000
-	maxReplyBytes = 8 << 20
+	maxSent = 5000
 
 	turn, longTurn = 8, 40 // transactions, while others wait for a connection
 )
@@ -254,10 +254,7 @@ func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 		return 0
 	case d.Lease && s.addressLease:
 		s.addressLease = false
-		s.addressLimit.mu.Lock()
-		s.addressLimit.addWaiter(q, s.hostQueue, s.priority)
-		env.BudgetLog.RequestLease(&s.addressLimit.budget)
-		s.addressLimit.mu.Unlock()
+		s.addressLimit.AwaitLease(q, addressWaiter{q, s.hostQueue}, s.priority)
 		return time.Second
 	case d.Lease:
 		env.BudgetLog.RequestLease(&q.budget)

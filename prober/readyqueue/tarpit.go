@@ -12,14 +12,7 @@ import (
 // slows down, and what it is asked in between is what its budget allows. Before a long pause it is asked for the decoys of
 // recipients that it has just accepted: after the pause nothing could confirm them (unconfirmed.go), and all would be asked
 // again.
-const (
-	tarpitReply        = 5 * time.Second // of one reply: less is no tarpit
-	tarpitFactor       = 4               // and so many times the host's fastest
-	tarpitPauseReplies = 10              // the pause, in times of a reply
-	maxTarpitPause     = 15 * time.Minute
-	longTarpitReply    = 10 * time.Second // from here on the pause is maxTarpitPause: the next replies, and its banner, would come too late
-	maxFastestReplies  = maxDown          // hosts of a ready queue whose fastest reply is remembered
-)
+const maxTarpitPause = 15 * time.Minute
 
 // detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
 // and those with tenants have many machines behind a name: one that is slow is no tarpit. The mutex is held.
@@ -28,20 +21,9 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	if len(rh.s.seen) == 0 || q.Provider.Shared() {
 		return
 	}
-	mean := took / time.Duration(len(rh.s.seen))
-	best, known := q.fastestReply[host]
-	if !known || mean < best {
-		if known || len(q.fastestReply) < maxFastestReplies {
-			set(&q.fastestReply, host, mean)
-		}
+	rest := q.hostHealth.RecordReplyTime(host, took/time.Duration(len(rh.s.seen)), q.scaled(maxTarpitPause), rh.Now)
+	if rest == 0 {
 		return
-	}
-	if mean < tarpitReply || mean < tarpitFactor*best {
-		return
-	}
-	rest := min(tarpitPauseReplies*mean, q.scaled(maxTarpitPause))
-	if mean >= longTarpitReply {
-		rest = q.scaled(maxTarpitPause)
 	}
 	ours := q.tarpitPause || !rh.Now.Before(q.notBefore)
 	rh.s.lastTransaction = ours && rest >= q.scaled(hostqueue.ConfirmTime) && rh.worthLastTransaction()
@@ -59,8 +41,8 @@ func (rh *replyHandler) worthLastTransaction() bool {
 		return false
 	}
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock()
-		defer addrLimit.mu.Unlock()
+		addrLimit.Lock()
+		defer addrLimit.Unlock()
 	}
 	if n, d := s.room(budget.LongJob, rh.Now); n == 0 && !d.Lease {
 		return false

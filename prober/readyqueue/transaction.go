@@ -20,8 +20,8 @@ func (q *Queue) fillTransaction(s *session, now time.Time) budget.Denial {
 	}
 	hq := s.hostQueue
 	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.mu.Lock() // other queues use it too: held until the room is reserved
-		defer addrLimit.mu.Unlock()
+		addrLimit.Lock() // other queues use it too: held until the room is reserved
+		defer addrLimit.Unlock()
 	}
 	rooms, denials := s.roomByPriority(now)
 	if q.addTransaction(s, rooms, now) {
@@ -71,7 +71,7 @@ func (q *Queue) addTransaction(s *session, rooms [budget.NumClasses]int, now tim
 	}
 	q.budget.Reserve(&s.used, n, longJobs)
 	if addrLimit := s.addressLimit; addrLimit != nil { // its mutex is held too
-		addrLimit.budget.Reserve(&s.addressUsed, n, longJobs)
+		addrLimit.Reserve(&s.addressUsed, n, longJobs)
 	}
 	q.env.Metrics.Transactions.Inc()
 	return true
@@ -104,9 +104,9 @@ func (s *session) jobClassesDiffer(now time.Time) bool {
 		return q.budget.JobClassesDiffer(now)
 	}
 	if q.waiting.Queued[budget.ShortJob] > 0 {
-		addrLimit.noteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
+		addrLimit.NoteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
 	}
-	return q.budget.JobClassesDiffer(now) || addrLimit.budget.JobClassesDiffer(now)
+	return q.budget.JobClassesDiffer(now) || addrLimit.JobClassesDiffer(now)
 }
 
 // room is how many recipients may be sent now, by the queue, the address limit, the server's own limits and what was learnt of
@@ -114,7 +114,7 @@ func (s *session) jobClassesDiffer(now time.Time) bool {
 func (s *session) room(class budget.Class, now time.Time) (int, budget.Denial) {
 	n, d := s.queue.budget.Room(&s.used, class, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {
-		m, dd := addrLimit.budget.Room(&s.addressUsed, class, now)
+		m, dd := addrLimit.Room(&s.addressUsed, class, now)
 		if n = min(n, m); m == 0 {
 			d = dd
 			if dd.Lease {

@@ -1,4 +1,4 @@
-package readyqueue
+package conn
 
 import (
 	"crypto/tls"
@@ -26,7 +26,7 @@ func (t *tickets) resume(base *tls.Config, provider, host string) *tls.Config {
 		if len(s.PeerCertificates) > 0 {
 			r.leaf = s.PeerCertificates[0]
 		}
-		return nil // any certificate will do: see sessionTLS
+		return nil // any certificate will do: see clientTLS
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package readyqueue
+package conn
 
 import (
 	"crypto/ecdsa"
@@ -56,7 +56,7 @@ func TestTLSResumesOnlyForTheCertifiedHost(t *testing.T) {
 	for name, most := range map[string]uint16{"TLS 1.3": tls.VersionTLS13, "TLS 1.2": tls.VersionTLS12} {
 		t.Run(name, func(t *testing.T) {
 			var kept tickets
-			base := sessionTLS
+			base := clientTLS
 			server, otherServer := tlsServer(t, "*.mail.receiver.test"), tlsServer(t, "*.mail.receiver.test")
 			server.MaxVersion, otherServer.MaxVersion = most, most
 			for _, step := range []struct {
@@ -82,7 +82,7 @@ func TestTLSResumesOnlyForTheCertifiedHost(t *testing.T) {
 func BenchmarkHandshake(b *testing.B) {
 	server := tlsServer(b, "*.mail.receiver.test")
 	const host = "one.mail.receiver.test"
-	older := sessionTLS.Clone()
+	older := clientTLS.Clone()
 	older.CurvePreferences = append(older.CurvePreferences, tls.X25519)
 	b.Run("x25519", func(b *testing.B) {
 		for b.Loop() {
@@ -91,12 +91,12 @@ func BenchmarkHandshake(b *testing.B) {
 	})
 	b.Run("full", func(b *testing.B) {
 		for b.Loop() {
-			handshake(b, server, sessionTLS, host)
+			handshake(b, server, clientTLS, host)
 		}
 	})
 	b.Run("resumed", func(b *testing.B) {
 		var kept tickets
-		base := sessionTLS
+		base := clientTLS
 		for b.Loop() {
 			handshake(b, server, kept.resume(base, "receiver", host), host)
 		}

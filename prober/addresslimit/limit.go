@@ -1,0 +1,179 @@
+package addresslimit
+
+import (
+	"sync"
+	"time"
+
+	"probity/prober/budget"
+)
+
+// Limit is the budget of one source towards one address. Lock keeps the room that was looked for until it is reserved: Room, Reserve,
+// JobClassesDiffer and NoteDemand need the lock. All other methods take it.
+type Limit struct {
+	registry *Registry
+	users    int // guarded by the registry's mutex
+
+	mu      sync.Mutex // guards what follows
+	budget  budget.Persisted
+	waiting [budget.NumClasses]map[any]Waiter // by the ready queue that waits, each in one priority
+	share   budget.FairShare                  // between waiting short and long jobs
+}
+
+// Waiter waits for room at a limit.
+type Waiter interface {
+	// UseRoom ends the wait and uses the room that there may be. It returns false if it does not use it. No lock is held.
+	UseRoom(now time.Time) (used bool)
+}
+
+// Release removes a user.
+func (l *Limit) Release() {
+	l.registry.mu.Lock()
+	defer l.registry.mu.Unlock()
+	l.users--
+}
+
+// Lock keeps its room for the caller until Unlock.
+func (l *Limit) Lock() { l.mu.Lock() }
+
+// Unlock lets others look for room.
+func (l *Limit) Unlock() { l.mu.Unlock() }
+
+// Room is how many recipients a priority may send now on a connection.
+func (l *Limit) Room(c *budget.Conn, class budget.Class, now time.Time) (int, budget.Denial) {
+	return l.budget.Room(c, class, now)
+}
+
+// Reserve reserves a transaction of n recipients, of which some are for long jobs.
+func (l *Limit) Reserve(c *budget.Conn, n, longJobs int) { l.budget.Reserve(c, n, longJobs) }
+
+// JobClassesDiffer reports that short jobs may have more than long ones.
+func (l *Limit) JobClassesDiffer(now time.Time) bool { return l.budget.JobClassesDiffer(now) }
+
+// NoteDemand records what a route reports: until when it has a long backlog, and the priority that asks.
+func (l *Limit) NoteDemand(class budget.Class, longBacklog, now time.Time) {
+	l.budget.Pacing.Extend(longBacklog)
+	if class == budget.ShortJob {
+		l.budget.Pacing.RecordShortJob(now)
+	}
+}
+
+// Connect reserves a connection for a priority of a route, if there is room for it and for a recipient on it. It notes the demand.
+func (l *Limit) Connect(class budget.Class, longBacklog, now time.Time) budget.Denial {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.NoteDemand(class, longBacklog, now)
+	noRoom := l.mayConnect(class, now)
+	if !noRoom.Denied {
+		l.budget.ReserveConnect(class, now)
+	}
+	return noRoom
+}
+
+// mayConnect checks that there is room for a connection and for a recipient on it. The mutex is held.
+func (l *Limit) mayConnect(class budget.Class, now time.Time) budget.Denial {
+	if n, noRoom := l.budget.Room(&budget.Conn{}, class, now); n == 0 {
+		return noRoom
+	}
+	return l.budget.MayConnect(class, now)
+}
+
+// SettleConnect counts the connection in the rate, once the peer has seen it or can no longer see it.
+func (l *Limit) SettleConnect(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.budget.SettleConnect(now)
+}
+
+// Settle ends the reservation of a group of transactions by what its replies cost.
+func (l *Limit) Settle(c *budget.Conn, cost budget.Cost, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.budget.Settle(c, cost, now)
+}
+
+// Refusals is how many refusals of the hour are settled, and how many are reserved.
+func (l *Limit) Refusals(now time.Time) (settled, reserved int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.budget.Refusals(now)
+}
+
+// ConnectionClosed releases a connection and wakes a waiter.
+func (l *Limit) ConnectionClosed(now time.Time) {
+	l.mu.Lock()
+	l.budget.ConnectionClosed()
+	l.mu.Unlock()
+	l.onRoom(now)
+}
+
+// Wait has a waiter of a ready queue called when there is room for its priority; it must be ready for the call. The queue is what its
+// waiters are told apart by. Room that has come meanwhile is offered at once; what its priority may not use, to higher ones: their
+// wake-up may have gone to this queue.
+func (l *Limit) Wait(queue any, w Waiter, class budget.Class, now time.Time) {
+	least := class
+	l.mu.Lock()
+	l.addWaiter(queue, w, class)
+	noRoom := l.mayConnect(least, now)
+	for noRoom.Denied && !noRoom.Lease && least < budget.Single {
+		least++
+		noRoom = l.mayConnect(least, now)
+	}
+	if noRoom.Lease {
+		l.registry.leases.RequestLease(&l.budget)
+	}
+	l.mu.Unlock()
+	if !noRoom.Denied {
+		l.offerRoom(least, now)
+	}
+}
+
+// AwaitLease requests a lease and has a waiter of a ready queue called when there is room.
+func (l *Limit) AwaitLease(queue any, w Waiter, class budget.Class) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.addWaiter(queue, w, class)
+	l.registry.leases.RequestLease(&l.budget)
+}
+
+// addWaiter records the only wait of a ready queue. The mutex is held.
+func (l *Limit) addWaiter(queue any, w Waiter, class budget.Class) {
+	for _, queues := range l.waiting {
+		delete(queues, queue)
+	}
+	if l.waiting[class] == nil {
+		l.waiting[class] = map[any]Waiter{}
+	}
+	l.waiting[class][queue] = w
+}
+
+// onRoom wakes one waiter that can use the room.
+func (l *Limit) onRoom(now time.Time) { l.offerRoom(budget.LongJob, now) }
+
+// offerRoom wakes one waiter of this priority or a higher one that can use the room. One that cannot use it passes it on.
+func (l *Limit) offerRoom(least budget.Class, now time.Time) {
+	for w := l.nextWaiter(least); w != nil && !w.UseRoom(now); {
+		w = l.nextWaiter(least)
+	}
+}
+
+// nextWaiter takes the waiter whose turn it is: single calls first, then short and long jobs by their share. It is nil if none waits
+// in this priority or a higher one.
+func (l *Limit) nextWaiter(least budget.Class) Waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	class, shorts := budget.Single, len(l.waiting[budget.ShortJob]) > 0
+	if len(l.waiting[budget.Single]) == 0 {
+		both := shorts && len(l.waiting[budget.LongJob]) > 0 && least == budget.LongJob
+		if class = l.share.Next(both, shorts); both {
+			l.share.Record(class, 1)
+		}
+	}
+	if class < least {
+		return nil
+	}
+	for queue, w := range l.waiting[class] {
+		delete(l.waiting[class], queue)
+		return w
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package hosthealth
+
+import (
+	"time"
+
+	"probity/engine"
+)
+
+const (
+	maxHosts    = 1000 // remembered
+	maxSilences = 3    // in a row; then the host is down
+
+	tarpitReply     = 5 * time.Second  // of one reply: less is no tarpit
+	tarpitFactor    = 4                // and so many times the host's fastest
+	tarpitReplies   = 10               // the pause, in times of a reply
+	longTarpitReply = 10 * time.Second // from here on the pause is the longest: the next replies, and its banner, would come too late
+)
+
+// Hosts are the hosts of a ready queue. The zero value remembers none.
+type Hosts struct {
+	records map[string]*record // nil until there is one: of 50,000 queues, few need it
+}
+
+// record is what is remembered of one host.
+type record struct {
+	down         *downtime // nil if it is not
+	failures     int       // that are not confirmed
+	firstBegan   time.Time // when the first of them began
+	lastFailed   time.Time // when the last one ended
+	silences     int       // in a row
+	fastestReply time.Duration
+}
+
+// downtime is how a host failed, and until when that holds.
+type downtime struct {
+	why   engine.Sighting
+	until time.Time
+}
+
+// weight is how much a record matters when there is room for few.
+func (r *record) weight(now time.Time) int {
+	switch {
+	case r.down != nil && now.Before(r.down.until):
+		return downWeight
+	case r.failures > 0:
+		return failureWeight
+	case r.silences > 0:
+		return silenceWeight
+	}
+	return replyWeight
+}
+
+const (
+	replyWeight = iota
+	silenceWeight
+	failureWeight
+	downWeight
+)
+
+// record finds or makes a host's record. If there are too many, one that matters less is forgotten; it is nil if all matter.
+func (h *Hosts) record(host string, weight int, now time.Time) *record {
+	if r := h.records[host]; r != nil {
+		return r
+	}
+	if len(h.records) >= maxHosts && !h.forgetLighter(weight, now) {
+		return nil
+	}
+	if h.records == nil {
+		h.records = map[string]*record{}
+	}
+	r := &record{}
+	h.records[host] = r
+	return r
+}
+
+// forgetLighter forgets the record that matters least, if that is less than weight.
+func (h *Hosts) forgetLighter(weight int, now time.Time) bool {
+	lightest := ""
+	for host, r := range h.records {
+		if weight == replyWeight {
+			break
+		}
+		if w := r.weight(now); w < weight {
+			lightest, weight = host, w
+		}
+	}
+	if lightest == "" {
+		return false
+	}
+	delete(h.records, lightest)
+	return true
+}
+
+// forgetEmpty forgets a record in which nothing is left.
+func (h *Hosts) forgetEmpty(host string, r *record) {
+	if *r == (record{}) {
+		delete(h.records, host)
+	}
+}
+
+// Down reports a host that counts as down, and how it failed.
+func (h *Hosts) Down(host string, now time.Time) (engine.Sighting, bool) {
+	r := h.records[host]
+	switch {
+	case r == nil || r.down == nil:
+		return engine.Sighting{}, false
+	case now.Before(r.down.until):
+		return r.down.why, true
+	}
+	r.down = nil
+	h.forgetEmpty(host, r)
+	return engine.Sighting{}, false
+}
+
+// MarkDown makes a host count as down until a time.
+func (h *Hosts) MarkDown(host string, why engine.Sighting, until, now time.Time) {
+	if r := h.record(host, downWeight, now); r != nil {
+		r.down = &downtime{why, until}
+	}
+}
+
+// Try is a connection that failed.
+type Try struct {
+	Began    time.Time
+	Backoff  time.Duration // until the second one; twice as long until the third
+	Doubtful bool          // it takes a third one to confirm the host's failure: the fault may be ours
+}
+
+// RecordFailure records a failure that may not be the host's. It is confirmed if another connection to the host, begun later, has failed
+// too. If it is not, again is when the next one may be tried; it is zero if a connection of the same time has set that.
+func (h *Hosts) RecordFailure(host string, t Try, now time.Time) (confirmed bool, again time.Time) {
+	r := h.record(host, failureWeight, now)
+	switch {
+	case r == nil:
+		return true, time.Time{}
+	case r.failures > 0 && !t.Began.After(r.lastFailed):
+		return false, time.Time{}
+	case r.failures == 0, r.failures == 1 && t.Doubtful:
+		if r.failures == 0 {
+			r.firstBegan = t.Began
+		}
+		again = now.Add(t.Backoff << r.failures)
+		r.failures++
+		r.lastFailed = now
+		return false, again
+	}
+	h.forgetFailures(host, r)
+	return true, time.Time{}
+}
+
+// ForgetFailures forgets the unconfirmed failures of a host: it was reached, or failed in a way that needs no second failure.
+func (h *Hosts) ForgetFailures(host string) {
+	if r := h.records[host]; r != nil {
+		h.forgetFailures(host, r)
+	}
+}
+
+func (h *Hosts) forgetFailures(host string, r *record) {
+	r.failures, r.firstBegan, r.lastFailed = 0, time.Time{}, time.Time{}
+	h.forgetEmpty(host, r)
+}
+
+// FirstFailureBegan is when the first of the connections began that failed in a row; began if only this one has.
+func (h *Hosts) FirstFailureBegan(host string, began time.Time) time.Time {
+	if r := h.records[host]; r != nil && r.failures > 0 {
+		return r.firstBegan
+	}
+	return began
+}
+
+// DropUnconfirmed forgets the failures of hosts where the last one was before a time: a host that fails once a day fails for the first
+// time each day. It returns how many hosts have unconfirmed failures still.
+func (h *Hosts) DropUnconfirmed(before time.Time) (left int) {
+	for host, r := range h.records {
+		switch {
+		case r.failures == 0:
+		case r.lastFailed.Before(before):
+			h.forgetFailures(host, r)
+		default:
+			left++
+		}
+	}
+	return left
+}
+
+// RecordSilence records a connection on which a host took recipients and answered none. It reports the third in a row: the host is down,
+// and counting begins again.
+func (h *Hosts) RecordSilence(host string, now time.Time) (silent bool) {
+	r := h.record(host, silenceWeight, now)
+	if r == nil {
+		return false
+	}
+	if r.silences++; r.silences < maxSilences {
+		return false
+	}
+	r.silences = 0
+	h.forgetEmpty(host, r)
+	return true
+}
+
+// RecordAnswer records that a host has answered a recipient.
+func (h *Hosts) RecordAnswer(host string) {
+	if r := h.records[host]; r != nil && r.silences > 0 {
+		r.silences = 0
+		h.forgetEmpty(host, r)
+	}
+}
+
+// RecordReplyTime records how long a host took for a reply. If it has become a tarpit, the pause is how long it needs rest: the longer
+// the slower it is, so that it recovers about as fast as it slows down. Else it is zero.
+func (h *Hosts) RecordReplyTime(host string, took, longestPause time.Duration, now time.Time) (pause time.Duration) {
+	took = max(took, 1) // zero is unknown
+	r := h.record(host, replyWeight, now)
+	switch {
+	case r == nil:
+		return 0
+	case r.fastestReply == 0 || took < r.fastestReply:
+		r.fastestReply = took
+		return 0
+	case took < tarpitReply || took < tarpitFactor*r.fastestReply:
+		return 0
+	case took >= longTarpitReply:
+		return longestPause
+	}
+	return min(tarpitReplies*took, longestPause)
+}

@@ -57,7 +57,6 @@ func (p *Prober) maintain(ctx context.Context) {
 			}
 		}
 		p.env.AddressLimits.ReleaseIdle(now)
-		p.env.LogSkipped(now)
 	}
 }
 

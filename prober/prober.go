@@ -113,7 +113,6 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := time.AfterFunc(stopTime, cancel)
 	defer late.Stop()
 	p.life.working.Wait()
-	p.env.LogSkipped(time.Now().Add(readyqueue.LogSpan)) // the current span included
 	// Close all queues, and write their budgets without leases: none is used any more.
 	now := time.Now()
 	budgets := []cache.Budget{heartbeat(now)}

@@ -19,7 +19,7 @@ import (
 // sent on this connection.
 func (s *session) connect(ctx context.Context) bool {
 	q, env, began := s.queue, s.queue.env, time.Now()
-	reenter := s.leaveWhileWaiting()
+	reenter := s.seat.LeaveWhileWaiting()
 	addrs, event := env.Opener.Addresses(ctx, s.hostQueue.Name, q.Source)
 	reenter()
 	// The address of the session's pool, if the host is still there, else the preferred one.
@@ -66,7 +66,10 @@ func (s *session) connect(ctx context.Context) bool {
 	if f.None() {
 		x := s.conn.Extensions()
 		s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
-		q.recordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
+		env.NodeRTT.Record(s.conn.RoundTrip())
+		q.mu.Lock()
+		q.latency.RecordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
+		q.mu.Unlock()
 		return true
 	}
 	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is reported like
@@ -86,7 +89,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	q, env := s.queue, s.queue.env
 	s.dialled, s.began = true, time.Now()
 	env.Metrics.Connections.Inc()
-	reenter := s.leaveWhileWaiting()
+	reenter := s.seat.LeaveWhileWaiting()
 	tcp, f := env.Opener.Dial(ctx, s.source, addr)
 	reenter()
 	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
@@ -107,7 +110,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	}
 	if f.None() {
 		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed}
-		s.conn, f = env.Opener.Greet(ctx, gatedConn{tcp, s}, s.source, host)
+		s.conn, f = env.Opener.Greet(ctx, s.seat.Conn(tcp), s.source, host)
 	}
 	// The connection counts in the rates now, as the peer has seen it.
 	now := time.Now()
@@ -116,7 +119,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
 		q.hostHealth.ForgetFailures(s.hostQueue.Name)
 	}
-	reached := source.Reached{Target: q.targetAt(s.hostQueue), Host: s.hostQueue.Name}
+	reached := source.Reached{Target: s.hostQueue.target(), Host: s.hostQueue.Name}
 	q.mu.Unlock()
 	if s.addressLimit != nil {
 		s.addressLimit.SettleConnect(now)
@@ -162,16 +165,16 @@ func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, no
 		return out
 	case f.Event == engine.EventInternal:
 		q.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
-		q.backOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
+		q.hold.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
 		return out
 	}
 	if hq.sessions > 1 && tooManyConnections(&seen) {
-		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
+		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
 	out = q.applyAction(s, seen.Reply, seen.Finding, now, out)
 	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 { // another connection to the host or its address works
-		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
+		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
 	if q.needsSecondFailure(s, f, seen.MaybeOurFault, now) {
@@ -214,8 +217,8 @@ func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now 
 	}
 	try := hosthealth.Try{Began: s.began, Backoff: q.scaled(minBackoff), Doubtful: ourFault && f.Event == engine.EventConnectFailed}
 	confirmed, again := q.hostHealth.RecordFailure(hq.Name, try, now)
-	if again.After(q.connectNotBefore) {
-		q.connectNotBefore = again // q.backoff does not grow: a single call that comes now must not wait longer
+	if again.After(q.hold.ConnectAt) {
+		q.hold.ConnectAt = again // q.backoff does not grow: a single call that comes now must not wait longer
 	}
 	return !confirmed
 }
@@ -238,14 +241,14 @@ func (q *Queue) applyAction(s *session, r engine.Reply, f engine.Finding, now ti
 	case engine.ActionSlow:
 		q.budget.HalvedUntil = until
 	case engine.ActionPause:
-		q.pause(until)
+		q.hold.Pause(until)
 	case engine.ActionClose:
 		s.closing = true
-		q.pause(until)
+		q.hold.Pause(until)
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
 		s.closing = true
 		if a.Kind == engine.ActionQuarantineEverywhere {
-			q.Source.RecordBlocklistedBy(q.targetAt(s.hostQueue))
+			q.Source.RecordBlocklistedBy(s.hostQueue.target())
 		}
 		out = q.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}

@@ -67,7 +67,7 @@ func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, mo
 		hq.removeIfEmpty()
 		return true, 0
 	case len(hq.idle) > 0:
-		q.wakeIdle(hq.idle[len(hq.idle)-1])
+		hq.idle[len(hq.idle)-1].wakeIdle()
 		if hq.needsSession(class) {
 			hq.schedule(class)
 		}
@@ -136,26 +136,6 @@ func boundedBy(n int, limits ...int) int {
 	return n
 }
 
-// wakeIdle wakes a session if it is idle.
-func (q *Queue) wakeIdle(s *session) {
-	if q.takeIdle(s) {
-		s.wake <- struct{}{} // has room: a session is idle once
-	}
-}
-
-// takeIdle removes a session from the idle ones; false if it was not idle.
-func (q *Queue) takeIdle(s *session) bool {
-	if !slices.Contains(s.hostQueue.idle, s) {
-		return false
-	}
-	s.hostQueue.idle = without(s.hostQueue.idle, s)
-	if s.pool != nil {
-		s.pool.idle = without(s.pool.idle, s)
-	}
-	q.idleCount--
-	return true
-}
-
 // openConnection reserves a connection for a host queue and starts its session. If that is denied, the queue is woken when it
 // may be allowed.
 func (q *Queue) openConnection(hq *hostQueue, class budget.Class, now time.Time) bool {
@@ -165,7 +145,7 @@ func (q *Queue) openConnection(hq *hostQueue, class budget.Class, now time.Time)
 		}
 		return false
 	}
-	if wait := q.connectAllowedAt(); now.Before(wait) {
+	if wait := q.hold.ConnectAllowedAt(); now.Before(wait) {
 		q.armTimer(wait, now)
 		return false
 	}
@@ -221,7 +201,7 @@ func (q *Queue) makeRoom(hq *hostQueue) {
 		for _, s := range other.idle {
 			if !s.expectsRequests() {
 				s.closing = true
-				q.wakeIdle(s)
+				s.wakeIdle()
 				return
 			}
 		}
@@ -267,27 +247,6 @@ func (q *Queue) onTimer() {
 	q.dispatch(now)
 }
 
-// connectAllowedAt is the earliest time for a new connection.
-func (q *Queue) connectAllowedAt() time.Time {
-	if q.connectNotBefore.After(q.notBefore) {
-		return q.connectNotBefore
-	}
-	return q.notBefore
-}
-
-// backOff delays new connections after a failed one: from least to most, doubled each time.
-func (q *Queue) backOff(least, most time.Duration, now time.Time) {
-	q.backoff = min(max(2*q.backoff, least), most)
-	q.connectNotBefore = now.Add(q.backoff)
-}
-
-func (q *Queue) pause(until time.Time) {
-	q.tarpitPause = false
-	if until.After(q.notBefore) {
-		q.notBefore = until
-	}
-}
-
 // block keeps it from starting sessions for a priority and those below, until its address limit has room or until
 // a time; the zero time if only the address limit can tell when.
 func (hq *hostQueue) block(class budget.Class, until, now time.Time) {
@@ -309,11 +268,11 @@ func (hq *hostQueue) endBlock() {
 	}
 	hq.blocked = false
 	hq.queue.blocked = without(hq.queue.blocked, hq)
-	hq.queue.scheduleNeeded(hq)
+	hq.scheduleNeeded()
 }
 
-// scheduleNeeded schedules a host queue in each priority in which it needs a session.
-func (q *Queue) scheduleNeeded(hq *hostQueue) {
+// scheduleNeeded schedules it in each priority in which it needs a session.
+func (hq *hostQueue) scheduleNeeded() {
 	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
 		if hq.needsSession(class) {
 			hq.schedule(class)

@@ -52,10 +52,9 @@ type Env struct {
 	Blocklisted  func(*source.Source) // a source is quarantined everywhere from now on; no lock is held
 	Delisted     func(*source.Source) // a source is no longer blocklisted; no lock is held
 
-	connections   atomic.Uint32 // ever made, to number them
-	quarantineLog logLimiter
-	warned        sync.Once
-	sightings     sync.Pool // of *sightings
+	connections atomic.Uint32 // ever made, to number them
+	warned      sync.Once
+	sightings   sync.Pool // of *sightings
 }
 
 // Metrics count what queues do. No label contains an address or a domain.
@@ -81,13 +80,6 @@ func (e *Env) logUnreadable(err error) {
 		level = slog.LevelDebug
 	}
 	e.Log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
-}
-
-// LogSkipped logs how many quarantines were not logged until now.
-func (e *Env) LogSkipped(now time.Time) {
-	if n := e.quarantineLog.takeSkipped(now); n > 0 {
-		e.Log.Warn("further quarantines not logged", "times", n)
-	}
 }
 
 // sightings is room for what most probes see: a target and its decoy.

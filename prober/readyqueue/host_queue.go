@@ -8,6 +8,7 @@ import (
 	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/hostqueue"
+	"probity/prober/source"
 )
 
 // hostQueue is the probes of one host of one MX set, with the connections that serve them. Guarded by the queue's mutex.
@@ -104,4 +105,10 @@ func (hq *hostQueue) removeIfEmpty() {
 		unset(&q.hostQueues, hq.Key)
 		q.shared.withdrawRequest(hq)
 	}
+}
+
+// target is a target for a trial at its host: its last domain. The mutex is held.
+func (hq *hostQueue) target() source.Target {
+	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: hq.queue.Key.Route, Provider: hq.queue.Provider, Hosts: []string{hq.Name}},
+		Domain: hq.LastDomain, Hosts: hostqueue.MXSet(hq.Key)}
 }

@@ -15,7 +15,7 @@ func (q *Queue) awaitLookup(hq *hostQueue, class budget.Class, now time.Time) bo
 	switch {
 	case hq.lookingUp:
 		return class != budget.Single
-	case !q.shared.sharesByAddress(hq) || !hq.lookupExpired(now) || q.connectDisabled(now) || now.Before(q.connectAllowedAt()):
+	case !q.shared.sharesByAddress(hq) || !hq.lookupExpired(now) || q.connectDisabled(now) || now.Before(q.hold.ConnectAllowedAt()):
 		return false
 	case class == budget.Single && q.shared.resolvers == maxResolvers:
 		return false
@@ -58,7 +58,7 @@ func (sc *sharedConnections) resolveHosts(soft, _ context.Context) {
 		hq.lookingUp, hq.lookedUp = false, now
 		if q.hostQueues[hq.Key] == hq {
 			sc.setHostAddr(hq, sc.preferredAddr(addrs))
-			q.scheduleNeeded(hq)
+			hq.scheduleNeeded()
 			q.dispatch(now)
 		}
 	}

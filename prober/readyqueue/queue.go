@@ -47,13 +47,9 @@ type Queue struct {
 	idleCount            int        // sessions that wait for work
 	waitingForConnection bool       // some host queue can get no connection: long sessions end
 	singleWaiting        bool       // a single call waits for a connection of this queue
-	latency              rtt.Latency
-	rtt                  rtt.Estimate
+	latency              rtt.Hosts
 
-	notBefore        time.Time // nothing is sent before: a pause, or the minute after a restart
-	tarpitPause      bool      // no reply asked for the pause: a last transaction may be sent in it (tarpit.go)
-	connectNotBefore time.Time // no connection is opened before: back-off
-	backoff          time.Duration
+	hold             budget.Hold
 	blocked          []*hostQueue // whose address limit has no room
 	timer            *time.Timer  // dispatches; nil when not armed
 	timerAt          time.Time
@@ -69,7 +65,7 @@ type Queue struct {
 func New(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
 	q := &Queue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == env.Table.Load().Unknown.ID}
 	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
-		q.notBefore = quiet
+		q.hold.SendAt = quiet
 	}
 	if q.shared.queue = q; !q.unknownProvider {
 		q.shared.pools = map[netip.Addr]*addressPool{}
@@ -265,7 +261,7 @@ func (q *Queue) drain(now time.Time, out []hostqueue.Finished) []hostqueue.Finis
 		hq.DropPendingDecoys()
 		for len(hq.idle) > 0 {
 			hq.idle[0].closing = true
-			q.wakeIdle(hq.idle[0])
+			hq.idle[0].wakeIdle()
 		}
 	}
 	return q.waiting.ReleaseWaiters(now, out)
@@ -279,12 +275,6 @@ func ProbingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool
 		}
 	}
 	return !t.Match(hosts).Probe
-}
-
-// targetAt is a target for a trial at a host queue: its last domain. The mutex is held.
-func (q *Queue) targetAt(hq *hostQueue) source.Target {
-	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: q.Key.Route, Provider: q.Provider, Hosts: []string{hq.Name}},
-		Domain: hq.LastDomain, Hosts: hostqueue.MXSet(hq.Key)}
 }
 
 // close takes the queue out of use. The mutex is held.
@@ -313,7 +303,7 @@ func (q *Queue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
 	if q.sessions > 0 {
 		return due
 	}
-	put(q.connectAllowedAt())
+	put(q.hold.ConnectAllowedAt())
 	put(q.budget.MayConnect(class, now).Until)
 	put(q.Source.Health.BlockedUntil())
 	// When the first address limit has room, if each that the queue waits for has a time.
@@ -334,8 +324,8 @@ func (q *Queue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
 func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.notBefore.Sub(now) > wait {
-		return q.notBefore
+	if q.hold.SendAt.Sub(now) > wait {
+		return q.hold.SendAt
 	}
 	return time.Time{}
 }
@@ -361,7 +351,7 @@ func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	defer q.mu.Unlock()
 	remembers := q.dropUnconfirmed(now) > 0 && !crowded
 	unused := q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
-	if !unused || remembers || !now.After(q.connectAllowedAt()) || !(q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now)) {
+	if !unused || remembers || !now.After(q.hold.ConnectAllowedAt()) || !(q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now)) {
 		return false
 	}
 	q.close()
@@ -389,4 +379,13 @@ func (q *Queue) Advance(now time.Time) {
 	out := q.drainQueues(nil, now, nil)
 	q.mu.Unlock()
 	q.env.Finish(q, out, now)
+}
+
+// SetUsedByOthers records what, as the coordinator says, other sources have used of the queue's budget, and until when that counts. A newer
+// report replaces an older one. A narrow route has one source at a time in the whole cluster, and its hourly budget is the cluster's: when
+// another source takes the route over, what the former ones have used is taken from its budget until it is an hour old.
+func (q *Queue) SetUsedByOthers(used int, until time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.budget.UsedByOthers = budget.OthersUsage{Used: used, Until: until}
 }

@@ -175,7 +175,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				tt.fail(&replyHandler{Replies: hostqueue.Replies{Now: now}, s: s, q: q, o: &smtp.Outcome{}})
 				_, down := q.hostHealth.Down(name, now)
 				require.Equal(t, tt.down, down)
-				require.Equal(t, tt.down, q.connectNotBefore.IsZero())
+				require.Equal(t, tt.down, q.hold.ConnectAt.IsZero())
 				clear(q.shared.pools)
 			})
 		})
@@ -206,11 +206,11 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		}
 		late := time.Now().Add(10 * time.Minute)
 		q.mu.Lock()
-		q.connectNotBefore = late
+		q.hold.ConnectAt = late
 		q.mu.Unlock()
 		require.True(t, waits())
 		q.mu.Lock()
-		require.Equal(t, late, q.connectNotBefore)
+		require.Equal(t, late, q.hold.ConnectAt)
 		q.mu.Unlock()
 		require.False(t, waits(), "it came again")
 		require.True(t, waits())
@@ -259,7 +259,7 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		}
 		q.mu.Lock()
 		hq.endBlock()
-		q.pause(now.Add(time.Minute))
+		q.hold.Pause(now.Add(time.Minute))
 		q.mu.Unlock()
 		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
 	})
@@ -271,13 +271,13 @@ func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
 	for !q.env.NodeRTT.IsHigh() {
 		q.env.NodeRTT.Record(time.Second)
 	}
-	require.True(t, q.highLatency())
-	for !q.rtt.Known() {
-		q.recordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
+	require.True(t, q.latency.HighRTT(&q.env.NodeRTT))
+	for range 100 { // more than the estimate needs
+		q.latency.RecordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
 	}
-	require.False(t, q.highLatency())
+	require.False(t, q.latency.HighRTT(&q.env.NodeRTT))
 	other := &Queue{env: q.env}
-	require.False(t, other.highLatency(), "some host is near")
+	require.False(t, other.latency.HighRTT(&q.env.NodeRTT), "some host is near")
 }
 
 // TestDisabledProbingLeavesNothing: a table that excludes a receiver empties its queue, pending decoys included.
@@ -314,22 +314,4 @@ func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 		require.False(t, s.recordTiming(time.Microsecond, 0))
 	}
 	require.Equal(t, 10, q.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
-}
-
-// TestLogLimiter counts by the minute: the first lines of a minute are logged, the others counted.
-func TestLogLimiter(t *testing.T) {
-	var r logLimiter
-	at := time.Unix(1_700_000_000, 0)
-	logged := 0
-	for range 10 {
-		if r.allow(at) {
-			logged++
-		}
-	}
-	require.Equal(t, maxLogged, logged)
-	require.Zero(t, r.takeSkipped(at.Add(LogSpan-1)))
-	require.False(t, r.allow(at.Add(2*LogSpan)), "not before the count was told")
-	require.Equal(t, 8, r.takeSkipped(at.Add(2*LogSpan)))
-	require.Zero(t, r.takeSkipped(at.Add(4*LogSpan)))
-	require.True(t, r.allow(at.Add(4*LogSpan)))
 }

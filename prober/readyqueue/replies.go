@@ -36,7 +36,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	s.group.RemoveEmpty()
 	rh.detectTarpit(now.Sub(began))
 	if s.recordTiming(now.Sub(began), len(s.group.Recipients)-len(o.NoUTF8)) {
-		q.scheduleNeeded(hq)
+		hq.scheduleNeeded()
 	}
 	q.env.Metrics.countTransaction(len(s.group.Recipients), len(s.seen))
 	s.group.Reset()
@@ -185,7 +185,7 @@ func (rh *replyHandler) deliverReplies() {
 		q.env.Metrics.Decoys.Inc()
 		if rh.DeliverDecoy(dq, seen) {
 			s.closing = true
-			q.pause(rh.Now.Add(q.scaled(silentAcceptPause)))
+			q.hold.Pause(rh.Now.Add(q.scaled(silentAcceptPause)))
 			q.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 		}
 	}
@@ -208,10 +208,10 @@ func (rh *replyHandler) deliverReplies() {
 				s.pool.healthy++
 			}
 		}
-		q.backoff = 0
+		q.hold.Answered()
 		q.hostHealth.RecordAnswer(host)
 	} else if s.conn.Unusable() && !s.wasReset {
-		q.backOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.Now)
+		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.Now)
 		rh.recordUnresponsive()
 	}
 	// MAIL was refused after answered transactions of the same group: the connection is used up, and the host is sent no more

@@ -52,16 +52,15 @@ type session struct {
 	wasReset  bool               // it was: see resetSessions
 	admission *admission.Ticket  // its wait at the admission gate; nil for none
 
-	nextTrial   time.Time // if its source was quarantined everywhere when it began: when the next trial may start
-	closing     bool      // it fills no more transactions
-	admitted    bool      // by the admission gate
-	highLatency bool      // of its host: it leaves the gate while it waits for replies (gated_conn.go)
+	nextTrial time.Time // if its source was quarantined everywhere when it began: when the next trial may start
+	closing   bool      // it fills no more transactions
+	seat      admission.Seat
 
 	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
 }
 
 func newSession(q *Queue, hq *hostQueue, class budget.Class) *session {
-	return &session{queue: q, number: q.env.connections.Add(1), hostQueue: hq, priority: class, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(),
+	return &session{queue: q, number: q.env.connections.Add(1), hostQueue: hq, priority: class, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(), seat: admission.Seat{Gate: q.env.Gate},
 		acceptedDomains: map[string]bool{}}
 }
 
@@ -73,20 +72,20 @@ func (s *session) run(soft, hard context.Context) {
 	q.mu.Lock()
 	s.cancel = cut
 	q.working = append(q.working, s)
-	s.highLatency = q.highLatency()
+	s.seat.HighLatency = q.latency.HighRTT(&q.env.NodeRTT)
 	q.mu.Unlock()
 	if soft.Err() == nil && s.enterGate(soft) && !env.Slots.Closed() && s.connect(hard) {
 		for s.nextTransaction(soft) && s.sendTransaction(hard) {
-			s.releaseAdmission()
+			s.seat.Leave()
 		}
-		s.releaseAdmission()
+		s.seat.Leave()
 		q.shared.detachSession(s)
 		// QUIT, and wait for the close: an open connection would count against us at the peer.
 		quitting, cancel := context.WithTimeout(hard, quitTime)
 		s.conn.Quit(quitting)
 		cancel()
 	}
-	s.releaseAdmission()
+	s.seat.Leave()
 	now := time.Now()
 	if s.addressLimit != nil {
 		s.addressLimit.ConnectionClosed(now)
@@ -112,7 +111,7 @@ func (s *session) run(soft, hard context.Context) {
 	}
 	q.waitingForConnection, q.singleWaiting = false, false
 	q.shared.detach(s)
-	q.scheduleNeeded(s.hostQueue)
+	s.hostQueue.scheduleNeeded()
 	env.Slots.Release()
 	q.dispatch(now)
 	q.mu.Unlock()
@@ -124,12 +123,12 @@ const quitTime = 8 * time.Second
 // enterGate takes the session through the admission gate, before any work for the processor. It returns false if ctx ended
 // first.
 func (s *session) enterGate(ctx context.Context) bool {
-	if s.admitted {
+	q, gate := s.queue, s.queue.env.Gate
+	if s.seat.Taken() {
 		return true
 	}
-	q, gate := s.queue, s.queue.env.Gate
 	t := gate.Enter()
-	if s.admitted = t == nil; s.admitted {
+	if s.seat.Take(t == nil) {
 		return true
 	}
 	q.mu.Lock()
@@ -141,20 +140,12 @@ func (s *session) enterGate(ctx context.Context) bool {
 		gate.Expedite(t)
 	}
 	q.mu.Unlock()
-	s.admitted = gate.Wait(ctx, t)
+	s.seat.Take(gate.Wait(ctx, t))
 	q.mu.Lock()
 	s.admission = nil
 	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission.Ticket) bool { return other == t })
 	q.mu.Unlock()
-	return s.admitted
-}
-
-// releaseAdmission gives the session's place in the admission gate back.
-func (s *session) releaseAdmission() {
-	if s.admitted {
-		s.admitted = false
-		s.queue.env.Gate.Leave()
-	}
+	return s.seat.Taken()
 }
 
 // nextTransaction fills the next transaction; it waits a little for work or for budgets. It returns false if the session should
@@ -168,7 +159,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			q.mu.Unlock()
 			return false
 		}
-		s.highLatency = q.highLatency()
+		s.seat.HighLatency = q.latency.HighRTT(&q.env.NodeRTT)
 		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.Waiting(budget.Single) == 0 {
 			q.shared.handOverNext(s, now)
 		}
@@ -191,9 +182,9 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			s.pool.idle = append(s.pool.idle, s)
 		}
 		q.idleCount++
-		q.scheduleNeeded(s.hostQueue) // a dispatch finds it idle, also for work that is worth no new connection
+		s.hostQueue.scheduleNeeded() // a dispatch finds it idle, also for work that is worth no new connection
 		q.mu.Unlock()
-		s.releaseAdmission()
+		s.seat.Leave()
 		select {
 		case <-s.wake:
 			continue
@@ -201,7 +192,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		case <-ctx.Done():
 		}
 		q.mu.Lock()
-		woken := !q.takeIdle(s)
+		woken := !s.takeIdle()
 		if woken {
 			<-s.wake // it has just been given work
 		}
@@ -221,6 +212,26 @@ const (
 
 	turn, longTurn = 8, 40 // transactions, while others wait for a connection
 )
+
+// wakeIdle wakes a session if it is idle.
+func (s *session) wakeIdle() {
+	if s.takeIdle() {
+		s.wake <- struct{}{} // has room: a session is idle once
+	}
+}
+
+// takeIdle removes a session from the idle ones; false if it was not idle.
+func (s *session) takeIdle() bool {
+	if !slices.Contains(s.hostQueue.idle, s) {
+		return false
+	}
+	s.hostQueue.idle = without(s.hostQueue.idle, s)
+	if s.pool != nil {
+		s.pool.idle = without(s.pool.idle, s)
+	}
+	s.queue.idleCount--
+	return true
+}
 
 // mustClose reports a connection that must send no more transactions, or that has had its turn while host queues find no
 // connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address request it, or may
@@ -279,7 +290,7 @@ func (q *Queue) resetSessions(sessions []*session) {
 		if s.admission != nil {
 			q.env.Gate.Expedite(s.admission)
 		}
-		q.wakeIdle(s)
+		s.wakeIdle()
 	}
 }
 

@@ -171,10 +171,10 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 			pool.withdrawnRequests--
 		case hq.sessions > 0 || !hq.needsSession(class):
 		case !sc.mayShareConnection(hq):
-			sc.queue.scheduleNeeded(hq)
+			hq.scheduleNeeded()
 		case hq.lookupExpired(now):
 			if !sc.queueLookup(hq) {
-				sc.queue.scheduleNeeded(hq)
+				hq.scheduleNeeded()
 			}
 		default:
 			if both && class != budget.Single {
@@ -228,7 +228,7 @@ func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) 
 	s.hostQueue, s.answered, s.transactionsBefore, s.pool.handedOverAt = hq, false, s.used.Transactions, now
 	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
 	sc.queue.singleWaiting = sc.queue.singleWaiting && hq.Waiting(budget.Single) == 0
-	sc.queue.scheduleNeeded(old)
+	old.scheduleNeeded()
 }
 
 // handOverIdle wakes an idle session at a host queue's address for that host queue. It returns false if there is none.
@@ -239,7 +239,7 @@ func (sc *sharedConnections) handOverIdle(hq *hostQueue, class budget.Class, now
 	}
 	for _, s := range slices.Backward(pool.idle) {
 		if s.mayServe(class, now) {
-			sc.queue.takeIdle(s)
+			s.takeIdle()
 			sc.handOver(s, hq, now)
 			s.wake <- struct{}{} // has room: a session is idle once
 			return true
@@ -304,7 +304,7 @@ func (sc *sharedConnections) endWaits(now time.Time) {
 			sc.addWaiter(hq, budget.LongJob, now)
 		default:
 			hq.gaveUpWaiting = true
-			sc.queue.scheduleNeeded(hq)
+			hq.scheduleNeeded()
 		}
 	}
 }
@@ -337,7 +337,7 @@ func (sc *sharedConnections) detach(s *session) {
 	}
 	for class := range pool.requests {
 		for pool.requests[class].Len() > 0 {
-			sc.queue.scheduleNeeded(pool.pop(budget.Class(class)))
+			pool.pop(budget.Class(class)).scheduleNeeded()
 		}
 	}
 }

@@ -25,11 +25,11 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	if rest == 0 {
 		return
 	}
-	ours := q.tarpitPause || !rh.Now.Before(q.notBefore)
+	ours := q.hold.Tarpit || !rh.Now.Before(q.hold.SendAt)
 	rh.s.lastTransaction = ours && rest >= q.scaled(hostqueue.ConfirmTime) && rh.worthLastTransaction()
 	rh.s.closing = rh.s.closing || !rh.s.lastTransaction
-	q.pause(rh.Now.Add(rest))
-	q.tarpitPause = ours
+	q.hold.Pause(rh.Now.Add(rest))
+	q.hold.Tarpit = ours
 }
 
 // worthLastTransaction reports a host that is worth a last transaction before it is paused for longer than an acceptance can

@@ -12,8 +12,8 @@ import (
 // group: a receiver that takes one recipient or one domain a transaction would otherwise cost a round trip for each.
 func (q *Queue) fillTransaction(s *session, now time.Time) budget.Denial {
 	s.group.Reset()
-	if now.Before(q.notBefore) && !(s.lastTransaction && q.tarpitPause) {
-		return budget.Denial{Denied: true, Until: q.notBefore}
+	if now.Before(q.hold.SendAt) && !(s.lastTransaction && q.hold.Tarpit) {
+		return budget.Denial{Denied: true, Until: q.hold.SendAt}
 	}
 	if q.waiting.Queued[budget.ShortJob] > 0 {
 		q.budget.Pacing.RecordShortJob(now)

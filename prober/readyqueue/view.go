@@ -55,14 +55,14 @@ func (q *Queue) viewState(now time.Time) (string, time.Time) {
 	switch {
 	case now.Before(q.budget.QuarantinedUntil):
 		return "quarantined", q.budget.QuarantinedUntil
-	case now.Before(q.notBefore):
-		return "paused", q.notBefore
+	case now.Before(q.hold.SendAt):
+		return "paused", q.hold.SendAt
 	case now.Before(q.budget.HalvedUntil):
 		return "slowed", q.budget.HalvedUntil
 	case d.Denied && !d.Lease:
 		return "spent", d.Until
-	case now.Before(q.connectNotBefore) && q.probes > 0:
-		return "waiting", q.connectNotBefore
+	case now.Before(q.hold.ConnectAt) && q.probes > 0:
+		return "waiting", q.hold.ConnectAt
 	case q.probes > 0:
 		return "busy", time.Time{}
 	}

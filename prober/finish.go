@@ -47,7 +47,7 @@ func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.
 		if retried {
 			p.retries.settle(pr, &o)
 		}
-		p.env.RecycleSeen(pr)
+		pr.Recycle()
 	}
 }
 

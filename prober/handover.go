@@ -38,7 +38,7 @@ func (b *batch) returnCancelled() {
 		b.p.afterHangUpTime(func() {
 			for q := range queues {
 				b.p.dropUnwanted(q)
-				q.ResetUnwanted(b.p.inFlight.hasWaiters)
+				q.Reset(b.p.inFlight.hasWaiters)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func (p *Prober) SetIsolated(isolated bool) {
 			}
 			for _, q := range p.allQueues() {
 				if q.Provider.Kind == engine.KindNarrow {
-					q.ResetAll()
+					q.Reset(nil)
 				}
 			}
 		})
@@ -92,11 +92,12 @@ func (p *Prober) Status() wire.Status {
 	}
 	for _, q := range p.allQueues() {
 		s.ReadyQueues++
-		if used := q.RefusalsUsed(now); used > 0 && !q.Provider.Shared() { // a source that takes a narrow route over must know it
-			s.BudgetUses = append(s.BudgetUses, wire.BudgetUse{Route: wire.RouteID(q.Key.Route), Egress: q.Key.Source, Used: used})
-		}
+		of := &wire.IdentityStatus{} // a source that takes no queues has no entry
 		if i := slices.Index(p.sources.List, q.Source); i >= 0 {
-			q.AddToStatus(&s.Identities[i], now)
+			of = &s.Identities[i]
+		}
+		if used := q.AddToStatus(of, now); used > 0 && !q.Provider.Shared() { // a source that takes a narrow route over must know it
+			s.BudgetUses = append(s.BudgetUses, wire.BudgetUse{Route: wire.RouteID(q.Key.Route), Egress: q.Key.Source, Used: used})
 		}
 	}
 	slices.SortFunc(s.BudgetUses, func(a, b wire.BudgetUse) int { return cmp.Compare(b.Used, a.Used) })

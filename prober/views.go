@@ -48,7 +48,9 @@ func (p *Prober) EndQuarantine(sourceName, route string) bool {
 	}
 	for _, q := range p.allQueues() {
 		if q.Key.Source == sourceName && q.Key.Route == route {
-			was = q.EndQuarantine(now)
+			if was = q.EndQuarantine(true, now); was {
+				p.cfg.Log.Warn("an operator ended a quarantine", "provider", q.Provider.ID, "egress", q.Key.Source)
+			}
 		}
 	}
 	return was

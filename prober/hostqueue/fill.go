@@ -33,6 +33,21 @@ func (r Recipient) Waiter() *Probe {
 	return r.Domain.decoy.waiting.first
 }
 
+// DueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it
+// may not be final: the same connection accepted another recipient from this sender, or the refusal is temporary and its
+// recipient will be asked again, when a callout to our domain may be complete.
+func (r Recipient) DueFinding(seen *engine.Sighting) engine.Finding {
+	f := seen.Finding
+	again := seen.Deferred() && (r.Probe == nil || r.Probe.Ev.Attempts < len(r.Probe.Policy.Schedule))
+	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.NeighbourAccepted) {
+		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
+		if seen.Reply.Code == 421 {
+			f.Action.Kind = engine.ActionClose
+		}
+	}
+	return f
+}
+
 // Reset empties the group.
 func (g *Group) Reset() { g.Recipients, g.Rcpts = g.Recipients[:0], g.Rcpts[:0] }
 
@@ -79,7 +94,7 @@ type Fill struct {
 // them are for rows of long jobs.
 func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	s, from := h.set, len(g.Recipients)
-	f := filling{host: h, g: g, oneDomain: with.OneDomain, keyer: with.Keyer, now: with.Now}
+	f := filling{host: h, g: g, oneDomain: with.OneDomain || h.OneDomain, keyer: with.Keyer, now: with.Now}
 	rooms := with.Rooms
 	for class := range rooms {
 		rooms[class] += from
@@ -187,15 +202,6 @@ func (f *filling) addDecoys(r *ring.Ring[*Domain], look, room int) {
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
 		f.add(nil, dq, dq.decoy.priority(), DecoyLocalPart(f.keyer, dq.Name, f.now))
-	}
-}
-
-// RecordLoss records that a recipient's connection was lost after it was sent: it comes first on the next one. A loss by silence weighs
-// double, as in engine.Next.
-func (p *Probe) RecordLoss(e engine.Event) {
-	p.connectionLosses++
-	if e == engine.EventTimeout {
-		p.connectionLosses++
 	}
 }
 

@@ -2,6 +2,7 @@ package hostqueue
 
 import (
 	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -109,4 +110,31 @@ func (l *probeList) all() iter.Seq[*Probe] {
 			p = p.next
 		}
 	}
+}
+
+// sightings is room for what most probes see: a target and its decoy.
+type sightings [2]engine.Sighting
+
+// seenPool reuses them: probes are short-lived. BenchmarkVerify shows the bytes per row.
+var seenPool sync.Pool
+
+// DeliverTarget appends the reply to a target to its evidence, in pooled memory, and moves the probe on.
+func (r *Replies) DeliverTarget(p *Probe, seen engine.Sighting) {
+	if p.Ev.Seen == nil {
+		if a, ok := seenPool.Get().(*sightings); ok {
+			p.Ev.Seen = a[:0]
+		}
+	}
+	p.Ev.Append(seen)
+	r.Finished = r.host.set.Owner.Advance(p, r.Now, true, r.Finished)
+}
+
+// Recycle takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.
+func (p *Probe) Recycle() {
+	if seen := p.Ev.Seen; cap(seen) == len(sightings{}) {
+		a := (*sightings)(seen[:cap(seen)])
+		*a = sightings{}
+		seenPool.Put(a)
+	}
+	p.Ev.Seen = nil
 }

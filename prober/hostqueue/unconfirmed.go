@@ -31,6 +31,7 @@ type Replies struct {
 
 	host            *Host
 	answersAtSend   uint64
+	first           int              // index of the first answer of the present transaction
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 	unconfirmed     int              // unconfirmed acceptances that wait for a target's refusal; no decoy is requested for them
 	unconfirmedAt   *Domain          // the first of them

@@ -77,7 +77,7 @@ func (s *session) connect(ctx context.Context) bool {
 	if ctx.Err() == nil && (!s.hostQueue.reachTrial || f.Event == engine.EventReply) {
 		now := time.Now()
 		q.mu.Lock()
-		out := q.handleFailure(s, f, s.sighting(f, now), now, nil)
+		out := s.handleFailure(f, s.sighting(f, now), now, nil)
 		q.mu.Unlock()
 		env.Finish(q, out, now)
 	}
@@ -154,8 +154,8 @@ func (s *session) classify(r engine.Reply) engine.Finding {
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
 // has failed; else the host has, and all probes that wait for it see the failure. The mutex is held.
-func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
-	hq := s.hostQueue
+func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	q, hq := s.queue, s.hostQueue
 	if actual := q.hostQueues[hq.Key]; hq.reachTrial && actual != nil {
 		hq = actual // the reply to the trial counts for the probes that wait for the host
 	}
@@ -168,16 +168,17 @@ func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, no
 		q.hold.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
 		return out
 	}
-	if hq.sessions > 1 && tooManyConnections(&seen) {
+	// A greeting that takes no further connection for now (Exim, smtp_accept_max_per_host) is no reason to pause while another one is open.
+	if hq.sessions > 1 && f.Event == engine.EventReply && f.Reply.Stage <= engine.StageBanner && f.Reply.Code/100 == 4 && seen.Finding.Meaning == engine.RateLimited {
 		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
-	out = q.applyAction(s, seen.Reply, seen.Finding, now, out)
+	out = s.applyAction(seen.Reply, seen.Finding, now, out)
 	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 { // another connection to the host or its address works
 		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
-	if q.needsSecondFailure(s, f, seen.MaybeOurFault, now) {
+	if s.needsSecondFailure(f, seen.MaybeOurFault, now) {
 		return out
 	}
 	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
@@ -195,19 +196,12 @@ func (q *Queue) handleFailure(s *session, f smtp.Fault, seen engine.Sighting, no
 	return out
 }
 
-// tooManyConnections reports a greeting that takes no further connection for now (Exim, smtp_accept_max_per_host). It is no
-// reason to pause while another connection to the host is open.
-func tooManyConnections(seen *engine.Sighting) bool {
-	return seen.Event == engine.EventReply && seen.Reply.Stage <= engine.StageBanner && seen.Reply.Code/100 == 4 &&
-		seen.Finding.Meaning == engine.RateLimited
-}
-
 // needsSecondFailure reports a failure that counts only if it repeats, where only jobs wait: a host's first, because the first
 // failures of an outage of ours look like the host's; and a second refused connect while the source is suspect, because it may
 // come before a reachability trial is answered. It holds for a refused connect and for a timeout that may be an outage of ours:
 // another try may not meet them. The mutex is held.
-func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now time.Time) bool {
-	hq := s.hostQueue
+func (s *session) needsSecondFailure(f smtp.Fault, ourFault bool, now time.Time) bool {
+	q, hq := s.queue, s.hostQueue
 	q.dropUnconfirmed(now)
 	mayRecover := f.Event == engine.EventConnectFailed ||
 		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
@@ -218,7 +212,7 @@ func (q *Queue) needsSecondFailure(s *session, f smtp.Fault, ourFault bool, now 
 	try := hosthealth.Try{Began: s.began, Backoff: q.scaled(minBackoff), Doubtful: ourFault && f.Event == engine.EventConnectFailed}
 	confirmed, again := q.hostHealth.RecordFailure(hq.Name, try, now)
 	if again.After(q.hold.ConnectAt) {
-		q.hold.ConnectAt = again // q.backoff does not grow: a single call that comes now must not wait longer
+		q.hold.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
 	}
 	return !confirmed
 }
@@ -228,14 +222,25 @@ func (q *Queue) dropUnconfirmed(now time.Time) (left int) {
 	return q.hostHealth.DropUnconfirmed(now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Opener.ConnectTimeout)))
 }
 
+// recordActionEvery is how often a reply is recorded, for people, that asks for the same action again.
+const recordActionEvery = time.Second
+
 // applyAction applies the action of a reply's finding to the queue. The mutex is held.
-func (q *Queue) applyAction(s *session, r engine.Reply, f engine.Finding, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
-	a := f.Action
+func (s *session) applyAction(r engine.Reply, f engine.Finding, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	q, a := s.queue, f.Action
 	if a.Kind == engine.ActionNone {
 		return out
 	}
 	until := now.Add(q.scaled(a.For))
-	q.recordAction(s, r, f, now)
+	if last := &q.lastAction; last.rule != f.Rule || now.Sub(last.at) >= recordActionEvery {
+		text := engine.Redact(r.Text(), engine.Address{})
+		for _, to := range s.group.Rcpts {
+			if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
+				text = engine.Redact(text, a)
+			}
+		}
+		*last = cause{at: now, host: s.hostQueue.Name, rule: f.Rule, reply: text}
+	}
 	q.env.Metrics.Actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:

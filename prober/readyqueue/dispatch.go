@@ -72,7 +72,7 @@ func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, mo
 			hq.schedule(class)
 		}
 		return true, 0
-	case q.awaitLookup(hq, class, now), q.shared.wait(hq, class, now):
+	case q.shared.awaitLookup(hq, class, now), q.shared.wait(hq, class, now):
 		return true, 0
 	case !q.openConnection(hq, class, now):
 		if hq.sessions == 0 && q.shared.willBeServed(hq) {
@@ -97,18 +97,17 @@ func (hq *hostQueue) needsSession(class budget.Class) bool {
 	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
 		work = hq.WaitingCount()
 	}
-	blocked := hq.blocked && class <= hq.deniedPriority
-	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
-}
-
-// worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many
-// as one connection answered.
-func (hq *hostQueue) worthConnection() int {
-	q := hq.queue
-	if hq.answeredBeforeClose > 0 && q.latency.IsHigh() {
-		return min(hq.answeredBeforeClose, q.worthConnection())
+	if work == 0 || hq.blocked && class <= hq.deniedPriority {
+		return false
 	}
-	return q.worthConnection()
+	if len(hq.idle) > 0 {
+		return true
+	}
+	worth := hq.queue.worthConnection()
+	if hq.AnsweredBeforeClose > 0 && hq.queue.latency.IsHigh() { // it closes early: as many as one connection answered
+		worth = min(worth, hq.AnsweredBeforeClose)
+	}
+	return work > hq.sessions*worth
 }
 
 // worthConnection is how many waiting probes justify one more connection. For a high-latency host the latency estimate says,

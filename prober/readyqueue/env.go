@@ -54,7 +54,6 @@ type Env struct {
 
 	connections atomic.Uint32 // ever made, to number them
 	warned      sync.Once
-	sightings   sync.Pool // of *sightings
 }
 
 // Metrics count what queues do. No label contains an address or a domain.
@@ -66,13 +65,6 @@ type Metrics struct {
 	Sent     atomic.Uint64          // recipients, as in Recipients
 }
 
-// countTransaction counts a transaction's recipients and replies.
-func (m *Metrics) countTransaction(asked, answered int) {
-	m.Recipients.Add(float64(asked))
-	m.Sent.Add(uint64(asked))
-	m.Replies.Add(float64(answered))
-}
-
 // logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged once.
 func (e *Env) logUnreadable(err error) {
 	level := slog.LevelError
@@ -80,27 +72,4 @@ func (e *Env) logUnreadable(err error) {
 		level = slog.LevelDebug
 	}
 	e.Log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
-}
-
-// sightings is room for what most probes see: a target and its decoy.
-type sightings [2]engine.Sighting
-
-// appendSeen appends a sighting to a probe's evidence, in pooled memory.
-func (e *Env) appendSeen(p *hostqueue.Probe, seen engine.Sighting) {
-	if p.Ev.Seen == nil {
-		if a, ok := e.sightings.Get().(*sightings); ok {
-			p.Ev.Seen = a[:0]
-		}
-	}
-	p.Ev.Append(seen)
-}
-
-// RecycleSeen takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.
-func (e *Env) RecycleSeen(p *hostqueue.Probe) {
-	if seen := p.Ev.Seen; cap(seen) == len(sightings{}) {
-		a := (*sightings)(seen[:cap(seen)])
-		*a = sightings{}
-		e.sightings.Put(a)
-	}
-	p.Ev.Seen = nil
 }

@@ -17,26 +17,22 @@ type hostQueue struct {
 	queue *Queue
 	ready [budget.NumClasses]bool // in the queue's ring of that priority
 
-	sessions            int
-	healthy             int                     // sessions with at least one reply to a recipient
-	idle                []*session              // sessions that wait for work
-	waitingAdmission    []*admission.Ticket     // of sessions that wait at the admission gate
-	addr                netip.Addr              // of its host; the zero Addr if it has none
-	lookedUp            time.Time               // when the host was looked up last
-	lookingUp           bool                    // the host is being looked up
-	requested           [budget.NumClasses]bool // it requests a connection at its address
-	waitingSince        time.Time               // since when it waits for a shared connection
-	gaveUpWaiting       bool                    // it has waited for sharedWait
-	maxRecipients       int                     // most recipients of a transaction, learnt from closes; 0 for no bound
-	answeredBeforeClose int                     // recipients the host answered before it closed a connection early; 0 if it has not
-	oneDomain           bool                    // learnt: recipients of one transaction share their domain
-	oneAtATime          bool                    // learnt: the host takes a transaction only after the last one was answered
-	tlsFailed           bool                    // TLS failed here: use plain text
-	reachTrial          bool                    // no probe waits in it: see source.Health
-	blocked             bool                    // its address limit has no room: in Queue.blocked until blockedUntil
-	deniedPriority      budget.Class            // the highest that is blocked
-	blockedUntil        time.Time
-	untilKnown          bool // blockedUntil is a budget's time, not maxAddressWait
+	sessions         int
+	healthy          int                     // sessions with at least one reply to a recipient
+	idle             []*session              // sessions that wait for work
+	waitingAdmission []*admission.Ticket     // of sessions that wait at the admission gate
+	addr             netip.Addr              // of its host; the zero Addr if it has none
+	lookedUp         time.Time               // when the host was looked up last
+	lookingUp        bool                    // the host is being looked up
+	requested        [budget.NumClasses]bool // it requests a connection at its address
+	waitingSince     time.Time               // since when it waits for a shared connection
+	gaveUpWaiting    bool                    // it has waited for sharedWait
+	tlsFailed        bool                    // TLS failed here: use plain text
+	reachTrial       bool                    // no probe waits in it: see source.Health
+	blocked          bool                    // its address limit has no room: in Queue.blocked until blockedUntil
+	deniedPriority   budget.Class            // the highest that is blocked
+	blockedUntil     time.Time
+	untilKnown       bool // blockedUntil is a budget's time, not maxAddressWait
 }
 
 // owner is what a queue is to its probes. The mutex is held in all methods.
@@ -82,7 +78,10 @@ func (q *Queue) domainOf(ev *engine.Evidence, host string) *hostqueue.Domain {
 	hq := q.hostQueues[key]
 	if hq == nil {
 		hq = q.newHostQueue(host, ev.Route.Hosts)
-		set(&q.hostQueues, key, hq)
+		if q.hostQueues == nil { // of 50,000 queues, few need one at a time
+			q.hostQueues = map[string]*hostQueue{}
+		}
+		q.hostQueues[key] = hq
 	}
 	return hq.AddDomain(ev.Address.Domain())
 }
@@ -102,7 +101,9 @@ func (hq *hostQueue) schedule(class budget.Class) {
 func (hq *hostQueue) removeIfEmpty() {
 	q := hq.queue
 	if hq.Empty() && hq.sessions == 0 && hq.ready == [budget.NumClasses]bool{} && !hq.blocked && q.hostQueues[hq.Key] == hq {
-		unset(&q.hostQueues, hq.Key)
+		if delete(q.hostQueues, hq.Key); len(q.hostQueues) == 0 {
+			q.hostQueues = nil
+		}
 		q.shared.withdrawRequest(hq)
 	}
 }

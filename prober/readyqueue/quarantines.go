@@ -26,17 +26,17 @@ func (q *Queue) quarantine(until time.Time, everywhere bool, now time.Time, out 
 	return q.drain(now, out)
 }
 
-// EndQuarantine ends the quarantine at the receiver; false if there was none.
-func (q *Queue) EndQuarantine(now time.Time) bool {
+// EndQuarantine ends the quarantine at the receiver; without own only one that a public blocklist has caused. It returns false if there was
+// none. Used budgets stay used.
+func (q *Queue) EndQuarantine(own bool, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !now.Before(q.budget.QuarantinedUntil) {
+	if own && !now.Before(q.budget.QuarantinedUntil) || !own && !q.blocklisted {
 		return false
 	}
 	q.budget.QuarantinedUntil, q.blocklisted = time.Time{}, false
 	q.Source.QuarantineAt(q.Provider.ID, time.Time{})
 	q.env.BudgetLog.RequestLease(&q.budget) // a restart must not find it again
-	q.env.Log.Warn("an operator ended a quarantine", "provider", q.Provider.ID, "egress", q.Key.Source)
 	q.dispatch(now)
 	return true
 }
@@ -70,16 +70,4 @@ func (q *Queue) connectDisabled(now time.Time) bool {
 // connection decides instead: see openConnection.
 func (q *Queue) quarantined(now time.Time) bool {
 	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.Source.Quarantined(now))
-}
-
-// EndBlocklistQuarantine lets the queue go on if it was quarantined only for a public blocklist.
-func (q *Queue) EndBlocklistQuarantine(now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.blocklisted {
-		q.blocklisted, q.budget.QuarantinedUntil = false, time.Time{}
-		q.Source.QuarantineAt(q.Provider.ID, time.Time{})
-		q.env.BudgetLog.RequestLease(&q.budget)
-		q.dispatch(now)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"probity/internal/ring"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/hosthealth"
 	"probity/prober/hostqueue"
 	"probity/prober/rtt"
@@ -21,7 +22,7 @@ import (
 // Key names a ready queue: a route as asked from one source.
 type Key struct{ Route, Source string }
 
-// readyQueue holds the waiting probes, the connections and the budget of one route and source.
+// Queue holds the waiting probes, the connections and the budget of one route and source.
 type Queue struct {
 	Key      Key
 	Provider *engine.Provider
@@ -54,13 +55,13 @@ type Queue struct {
 	timer            *time.Timer  // dispatches; nil when not armed
 	timerAt          time.Time
 	noSenderIdentity bool // no host here may be asked: see session.connect
-	probingDisabled  bool // nor while the table says so: see applyLimits
+	probingDisabled  bool // nor while the table says so: see ApplyTable
 	removed          bool // out of the registry: look again
 
 	lastAction cause // what last made it slower, for people
 }
 
-// newQueue makes the ready queue of a route and a source. Budgets per minute count as used up until quiet. The queue is to be told of the
+// New makes the ready queue of a route and a source. Budgets per minute count as used up until quiet. The queue is to be told of the
 // current table (ApplyTable) when others can find it.
 func New(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
 	q := &Queue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == env.Table.Load().Unknown.ID}
@@ -84,21 +85,6 @@ func New(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *Q
 	return q
 }
 
-// set stores a value in a map that is made at its first entry: of 50,000 queues, few need one.
-func set[K comparable, V any](m *map[K]V, key K, value V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[key] = value
-}
-
-// unset deletes a key, and with the last one the map.
-func unset[K comparable, V any](m *map[K]V, key K) {
-	if delete(*m, key); len(*m) == 0 {
-		*m = nil
-	}
-}
-
 // without takes a value out of a list in place; the others keep their order.
 func without[T comparable](list []T, v T) []T {
 	return slices.DeleteFunc(list, func(other T) bool { return other == v })
@@ -119,12 +105,6 @@ const (
 // scaled is how long a wait lasts under the current provider table.
 func (q *Queue) scaled(d time.Duration) time.Duration { return q.env.Table.Load().Scaled(d) }
 
-// finishedProbe is a probe that leaves its queue, and why.
-type Finished struct {
-	Probe *hostqueue.Probe
-	Step  engine.Step
-}
-
 // advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out. The mutex is
 // held.
 func (q *Queue) advance(p *hostqueue.Probe, now time.Time, front bool, out []hostqueue.Finished) []hostqueue.Finished {
@@ -136,12 +116,20 @@ func (q *Queue) advance(p *hostqueue.Probe, now time.Time, front bool, out []hos
 		step := engine.Next(&p.Ev, p.Policy, now)
 		switch step.Kind {
 		case engine.StepAsk:
-			if seen, ok := q.skipSighting(p, step.Host, now); ok {
-				p.Ev.Append(seen)
-				continue
+			down, isDown := q.hostHealth.Down(step.Host, now)
+			switch {
+			case p.Sends >= hostqueue.MaxSends:
+				p.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: step.Host, At: now})
+			case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.Source.AwaitingTrial(now):
+				q.Source.RecordBlocked(p.Ev.Route, p.Ev.Address.Domain(), now)
+				p.Ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, Host: step.Host, At: now})
+			case isDown:
+				p.Ev.Append(down)
+			default:
+				q.domainOf(&p.Ev, step.Host).Enqueue(p, front)
+				return out
 			}
-			q.domainOf(&p.Ev, step.Host).Enqueue(p, front)
-			return out
+			continue
 		case engine.StepDecoy:
 			dq := q.domainOf(&p.Ev, step.Host)
 			switch seen, ask := dq.Decoy(p, now); {
@@ -162,18 +150,6 @@ func (q *Queue) advance(p *hostqueue.Probe, now time.Time, front bool, out []hos
 		q.probes--
 		return append(out, hostqueue.Finished{Probe: p, Step: step})
 	}
-}
-
-// skipSighting is why a host will not be asked now.
-func (q *Queue) skipSighting(p *hostqueue.Probe, host string, now time.Time) (engine.Sighting, bool) {
-	switch {
-	case p.Sends >= hostqueue.MaxSends:
-		return engine.Sighting{Event: engine.EventInternal, Host: host, At: now}, true
-	case now.Before(q.budget.QuarantinedUntil) && !q.mayBeTrial(now), q.Source.AwaitingTrial(now):
-		q.Source.RecordBlocked(p.Ev.Route, p.Ev.Address.Domain(), now)
-		return engine.Sighting{Event: engine.EventSourceBlocked, Host: host, At: now}, true
-	}
-	return q.hostHealth.Down(host, now)
 }
 
 // Add adds probes. It returns false if the queue has left the registry.
@@ -245,7 +221,7 @@ func (q *Queue) ApplyTable(now time.Time) {
 	var out []hostqueue.Finished
 	q.mu.Lock()
 	q.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
-	if q.probingDisabled = ProbingDisabled(t, q.Provider, q.hosts); q.probingDisabled {
+	if q.probingDisabled = conn.ProbingDisabled(t, q.Provider, q.hosts); q.probingDisabled {
 		out = q.drain(now, nil)
 	}
 	q.dispatch(now)
@@ -265,16 +241,6 @@ func (q *Queue) drain(now time.Time, out []hostqueue.Finished) []hostqueue.Finis
 		}
 	}
 	return q.waiting.ReleaseWaiters(now, out)
-}
-
-// ProbingDisabled reports that a table excludes these hosts, or the provider that an older table gave them.
-func ProbingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool {
-	if was != nil {
-		if now := t.Provider(was.ID); now != nil && !now.Probe {
-			return true
-		}
-	}
-	return !t.Match(hosts).Probe
 }
 
 // close takes the queue out of use. The mutex is held.

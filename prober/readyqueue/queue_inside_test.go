@@ -62,11 +62,12 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
+		q.hostQueues = map[string]*hostQueue{}
 		var hostQueues []*hostQueue
 		for i := range 10 {
 			hq := q.newHostQueue(fmt.Sprint(i), []string{fmt.Sprint(i)})
 			hq.addr, hq.lookedUp = here, time.Now()
-			set(&q.hostQueues, hq.Key, hq)
+			q.hostQueues[hq.Key] = hq
 			q.shared.request(hq, budget.LongJob)
 			q.shared.request(hq, budget.LongJob)
 			q.shared.request(hq, budget.Single)
@@ -89,7 +90,10 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 func waitingHost(q *Queue, host string, at netip.Addr, lookedUp time.Time, class budget.Class) *hostQueue {
 	hq := q.newHostQueue(host, []string{host})
 	hq.addr, hq.lookedUp = at, lookedUp
-	set(&q.hostQueues, hq.Key, hq)
+	if q.hostQueues == nil {
+		q.hostQueues = map[string]*hostQueue{}
+	}
+	q.hostQueues[hq.Key] = hq
 	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: class}, false)
 	return hq
 }
@@ -184,7 +188,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 
 func (rh *replyHandler) failConnection() {
 	f := smtp.Fault{Event: engine.EventTimeout}
-	rh.q.handleFailure(rh.s, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.Name, At: rh.Now}, rh.Now, nil)
+	rh.s.handleFailure(f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.Name, At: rh.Now}, rh.Now, nil)
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {
@@ -202,7 +206,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 			s.began = time.Now()
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			return q.needsSecondFailure(s, smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
+			return s.needsSecondFailure(smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
 		}
 		late := time.Now().Add(10 * time.Minute)
 		q.mu.Lock()
@@ -263,21 +267,6 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		q.mu.Unlock()
 		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
 	})
-}
-
-// TestQueueUsesTheRTTOfItsOwnHosts: if it has enough samples of them; else that of all hosts.
-func TestQueueUsesTheRTTOfItsOwnHosts(t *testing.T) {
-	q := &Queue{env: &Env{}}
-	for !q.env.NodeRTT.IsHigh() {
-		q.env.NodeRTT.Record(time.Second)
-	}
-	require.True(t, q.latency.HighRTT(&q.env.NodeRTT))
-	for range 100 { // more than the estimate needs
-		q.latency.RecordConnect(time.Millisecond, time.Millisecond, time.Millisecond)
-	}
-	require.False(t, q.latency.HighRTT(&q.env.NodeRTT))
-	other := &Queue{env: q.env}
-	require.False(t, other.latency.HighRTT(&q.env.NodeRTT), "some host is near")
 }
 
 // TestDisabledProbingLeavesNothing: a table that excludes a receiver empties its queue, pending decoys included.

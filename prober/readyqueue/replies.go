@@ -3,11 +3,11 @@ package readyqueue
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"probity/engine"
 	"probity/engine/smtp"
+	"probity/prober/budget"
 	"probity/prober/hostqueue"
 )
 
@@ -24,10 +24,18 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.Settle(&s.addressUsed, cost, now)
 	}
-	rh.updateSuspicion()
+	if limit := q.Provider.Limits.RefusalsPerHour / 2; limit > 0 && (q.unknownProvider || q.Provider.AcceptsSilently) { // it may begin to accept unchecked
+		refused, _ := q.budget.Refusals(now)
+		reserved := 0
+		if addrLimit := s.addressLimit; addrLimit != nil {
+			atAddress, more := addrLimit.Refusals(now)
+			refused, reserved = max(refused, atAddress), more
+		}
+		rh.UpdateSuspicion(limit, refused, reserved, s.seen)
+	}
 	rh.ConfirmSuspects()
 	s.group.Answered()
-	if rh.refusedAtMail() && len(s.seen) == 0 {
+	if s.group.RefusedAtMail(rh.o) && len(s.seen) == 0 {
 		rh.handleMailRefused()
 	} else {
 		rh.deliverReplies()
@@ -38,7 +46,9 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if s.recordTiming(now.Sub(began), len(s.group.Recipients)-len(o.NoUTF8)) {
 		hq.scheduleNeeded()
 	}
-	q.env.Metrics.countTransaction(len(s.group.Recipients), len(s.seen))
+	q.env.Metrics.Recipients.Add(float64(len(s.group.Recipients)))
+	q.env.Metrics.Sent.Add(uint64(len(s.group.Recipients)))
+	q.env.Metrics.Replies.Add(float64(len(s.seen)))
 	s.group.Reset()
 	if !s.wasReset {
 		q.dispatch(now)
@@ -65,7 +75,7 @@ func (s *session) recordTiming(all time.Duration, n int) bool {
 	case n <= 0: // no recipient was asked
 	case !s.conn.Extensions().Pipelining:
 		q.latency.RecordTransaction(all, n+2)
-	case hq.oneAtATime || hq.maxRecipients > 0:
+	case hq.OneAtATime || hq.MaxRecipients > 0:
 		q.latency.RecordTransaction(all, n)
 	default:
 		q.latency.RecordTransaction(all-s.conn.RoundTrip(), n)
@@ -91,29 +101,6 @@ type replyHandler struct {
 	s *session
 	q *Queue
 	o *smtp.Outcome
-
-	first int // index of the first answer of the present transaction
-}
-
-// updateSuspicion records how many recipients were refused in this hour, over the route or at the address, if the host may be one that
-// begins to accept without checking.
-func (rh *replyHandler) updateSuspicion() {
-	q, limit := rh.q, rh.q.Provider.Limits.RefusalsPerHour/2
-	if !q.unknownProvider && !q.Provider.AcceptsSilently || limit == 0 {
-		return
-	}
-	refused, _ := q.budget.Refusals(rh.Now)
-	reserved := 0
-	if addrLimit := rh.s.addressLimit; addrLimit != nil {
-		atAddress, more := addrLimit.Refusals(rh.Now)
-		refused, reserved = max(refused, atAddress), more
-	}
-	rh.UpdateSuspicion(limit, refused, reserved, rh.s.seen)
-}
-
-// refusedAtMail reports that no recipient of a transaction could be named: MAIL was refused or never answered.
-func (rh *replyHandler) refusedAtMail() bool {
-	return !rh.o.Mail.Positive() && len(rh.o.NoUTF8) < len(rh.s.group.Recipients)
 }
 
 // handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); a later
@@ -137,14 +124,14 @@ func (rh *replyHandler) handleMailRefused() {
 				rh.Finished = rh.q.advance(r.Probe, rh.Now, true, rh.Finished)
 			}
 		}
-		rh.Finished = rh.q.handleFailure(s, f, seen, rh.Now, rh.Finished)
+		rh.Finished = s.handleFailure(f, seen, rh.Now, rh.Finished)
 		return
 	}
 	if f.Reply.Code != 0 {
-		rh.Finished = rh.q.applyAction(s, f.Reply, s.classify(f.Reply), rh.Now, rh.Finished)
+		rh.Finished = s.applyAction(f.Reply, s.classify(f.Reply), rh.Now, rh.Finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
-		s.hostQueue.maxRecipients = max(1, len(s.group.Recipients)/2)
+		s.hostQueue.MaxRecipients = max(1, len(s.group.Recipients)/2)
 		if len(s.group.Recipients) == 1 && s.group.Recipients[0].Probe != nil { // it cannot be sent at all: our own failure
 			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.Name, At: rh.Now})
 		}
@@ -165,20 +152,20 @@ func (rh *replyHandler) deliverReplies() {
 	s.delivered = delivered
 	for k, a := range s.seen {
 		q.waiting.Answers++
-		if s.group.Rcpts[a.Recipient].NewTransaction {
-			rh.first = k
-		}
-		if rh.notAboutRecipient(k, a) {
+		if notRecipient, closing := rh.NotAboutRecipient(&s.group, s.seen, k, s.progress); notRecipient {
+			if closing {
+				rh.Finished = s.applyAction(a.Reply, a.Finding, rh.Now, rh.Finished)
+			}
 			continue
 		}
 		delivered[a.Recipient] = true
 		r, dq := s.group.Recipients[a.Recipient], s.group.Recipients[a.Recipient].Domain
 		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding, At: rh.Now, Conn: s.number,
 			NeighbourAccepted: s.acceptedDomains[dq.Name] && a.Finding.Meaning != engine.Accepted}
-		rh.Finished = q.applyAction(s, a.Reply, dueFinding(r, &seen), rh.Now, rh.Finished)
+		rh.Finished = s.applyAction(a.Reply, r.DueFinding(&seen), rh.Now, rh.Finished)
 		if r.Probe != nil {
 			rh.RecordAnswer(r.Probe)
-			rh.deliverTarget(r.Probe, seen)
+			rh.DeliverTarget(r.Probe, seen)
 			continue
 		}
 		seen.Subject = engine.SubjectDecoy
@@ -191,10 +178,11 @@ func (rh *replyHandler) deliverReplies() {
 	}
 	for _, i := range rh.o.NoUTF8 {
 		delivered[i] = true
-		rh.deliverTarget(s.group.Recipients[i].Probe, engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.Now})
+		rh.DeliverTarget(s.group.Recipients[i].Probe, engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.Now})
 	}
 	if !rh.o.Fault.None() || slices.Contains(delivered, false) {
-		rh.requeueUnanswered(delivered)
+		rh.RequeueUnanswered(&s.group, hostqueue.Unanswered{Outcome: rh.o, Seen: s.seen, Delivered: delivered, Pipelining: s.conn.Extensions().Pipelining,
+			First: !s.progress, MayConnect: !q.connectDisabled(rh.Now), Accepted: s.acceptedDomains})
 	}
 	rh.endQuarantineOnReply()
 	if len(s.seen) > 0 {
@@ -216,14 +204,14 @@ func (rh *replyHandler) deliverReplies() {
 	}
 	// MAIL was refused after answered transactions of the same group: the connection is used up, and the host is sent no more
 	// groups.
-	if rh.refusedAtMail() {
+	if s.group.RefusedAtMail(rh.o) {
 		r := rh.o.Mail
 		if r.Code == 0 {
 			r = rh.o.Fault.Reply
 		}
-		s.closing, s.hostQueue.oneAtATime = true, true
+		s.closing, s.hostQueue.OneAtATime = true, true
 		if r.Code != 0 {
-			rh.Finished = q.applyAction(s, r, s.classify(r), rh.Now, rh.Finished)
+			rh.Finished = s.applyAction(r, s.classify(r), rh.Now, rh.Finished)
 		}
 	}
 }
@@ -239,92 +227,45 @@ func (rh *replyHandler) recordUnresponsive() {
 	rh.Finished = q.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
 }
 
-// notAboutRecipient reports a reply that is about the transaction or the connection and not about its recipient, which is asked
-// again: a 421 behind answers on its connection (RFC 5321 section 3.8), too many recipients (section 4.5.3.1.10), too many
-// domains.
-func (rh *replyHandler) notAboutRecipient(k int, a hostqueue.Answer) bool {
+// A tarpit answers more slowly the more errors it has seen, until no reply comes in time. Its replies are the warning: when
+// they take far longer than its fastest, the host is paused, the longer the slower it is. So it recovers about as fast as it
+// slows down, and what it is asked in between is what its budget allows. Before a long pause it is asked for the decoys of
+// recipients that it has just accepted: after the pause nothing could confirm them (unconfirmed.go), and all would be asked
+// again.
+const maxTarpitPause = 15 * time.Minute
+
+// detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
+// and those with tenants have many machines behind a name: one that is slow is no tarpit. The mutex is held.
+func (rh *replyHandler) detectTarpit(took time.Duration) {
+	q, s := rh.q, rh.s
+	if len(s.seen) == 0 || q.Provider.Shared() {
+		return
+	}
+	rest := q.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), q.scaled(maxTarpitPause), rh.Now)
+	if rest == 0 {
+		return
+	}
+	ours := q.hold.Tarpit || !rh.Now.Before(q.hold.SendAt)
+	s.lastTransaction = ours && rest >= q.scaled(hostqueue.ConfirmTime) && rh.worthLastTransaction()
+	s.closing = s.closing || !s.lastTransaction
+	q.hold.Pause(rh.Now.Add(rest))
+	q.hold.Tarpit = ours
+}
+
+// worthLastTransaction reports a host that is worth a last transaction before it is paused for longer than an acceptance can
+// wait for a refusal. The transaction has decoys only: the pending ones, which are of no use afterwards, else one, if several
+// acceptances are unconfirmed. It returns false if this connection can send no more.
+func (rh *replyHandler) worthLastTransaction() bool {
 	s := rh.s
-	closing := a.Reply.Code == 421
-	if k -= rh.first; a.Reply.Code/100 != 4 || k == 0 && !(closing && s.progress) {
+	if s.conn.Unusable() || s.mustClose(rh.Now) {
 		return false
 	}
-	switch x := a.Reply.Enhanced; {
-	case closing:
-		rh.Finished = rh.q.applyAction(s, a.Reply, a.Finding, rh.Now, rh.Finished)
-		return true
-	case x.Subject == 5 && x.Detail == 3 || a.Reply.Code == 452 && strings.Contains(strings.ToLower(a.Reply.Text()), "too many recipients"): // RFC 3463 section 3.6
-		if s.hostQueue.maxRecipients == 0 || k < s.hostQueue.maxRecipients {
-			s.hostQueue.maxRecipients = k
-		}
-		return true
+	if addrLimit := s.addressLimit; addrLimit != nil {
+		addrLimit.Lock()
+		defer addrLimit.Unlock()
 	}
-	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is believed once.
-	first := s.seen[rh.first]
-	if s.hostQueue.oneDomain || hostqueue.IsDeferral(first.Finding.Meaning) || !hostqueue.IsDeferral(a.Finding.Meaning) ||
-		s.group.Recipients[a.Recipient].Domain.Name == s.group.Recipients[first.Recipient].Domain.Name {
+	if n, d := s.room(budget.LongJob, rh.Now); n == 0 && !d.Lease {
 		return false
 	}
-	s.hostQueue.oneDomain = true
-	return true
-}
-
-// dueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it
-// may not be final: the same connection accepted another recipient from this sender, or the refusal is temporary and its
-// recipient will be asked again, when a callout to our domain may be complete.
-func dueFinding(r hostqueue.Recipient, seen *engine.Sighting) engine.Finding {
-	f := seen.Finding
-	again := seen.Deferred() && (r.Probe == nil || r.Probe.Ev.Attempts < len(r.Probe.Policy.Schedule))
-	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.NeighbourAccepted) {
-		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
-		if seen.Reply.Code == 421 {
-			f.Action.Kind = engine.ActionClose
-		}
-	}
-	return f
-}
-
-func (rh *replyHandler) deliverTarget(p *hostqueue.Probe, seen engine.Sighting) {
-	rh.q.env.appendSeen(p, seen)
-	rh.Finished = rh.q.advance(p, rh.Now, true, rh.Finished)
-}
-
-// requeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was
-// the first of its connection and got no reply: that is evidence, and they come first on the next connection. The others were
-// not asked.
-func (rh *replyHandler) requeueUnanswered(delivered []bool) {
-	s, f := rh.s, rh.o.Fault
-	whole := len(s.seen) == 0 && !s.progress && s.conn.Extensions().Pipelining
-	silent := -1 // the first recipient that the server read and did not answer
-	if !f.None() && !rh.refusedAtMail() {
-		silent = slices.Index(delivered, false)
-		n := 0 // replies that were about their recipients
-		for _, a := range s.seen {
-			if delivered[a.Recipient] {
-				n++
-			}
-		}
-		if n > 0 && f.Event != engine.EventInternal {
-			s.hostQueue.maxRecipients, s.hostQueue.answeredBeforeClose = n, n
-		}
-	}
-	if f.Event == engine.EventOutOfStep {
-		s.hostQueue.maxRecipients = max(1, len(s.group.Recipients)/2)
-	}
-	for i := len(delivered) - 1; i >= 0; i-- {
-		if delivered[i] {
-			continue
-		}
-		r := s.group.Recipients[i]
-		evidence := whole || i == silent
-		if r.Probe == nil {
-			rh.DecoyUnanswered(r.Domain, f.Event, evidence, !rh.q.connectDisabled(rh.Now))
-			continue
-		}
-		if evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal {
-			r.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: s.hostQueue.Name, At: rh.Now,
-				NeighbourAccepted: s.acceptedDomains[r.Domain.Name]})
-			r.Probe.RecordLoss(f.Event)
-		}
-		rh.Finished = rh.q.advance(r.Probe, rh.Now, true, rh.Finished)
-	}
+	return rh.RequestLastDecoys()
 }

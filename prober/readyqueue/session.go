@@ -79,7 +79,12 @@ func (s *session) run(soft, hard context.Context) {
 			s.seat.Leave()
 		}
 		s.seat.Leave()
-		q.shared.detachSession(s)
+		q.mu.Lock()
+		if s.pool != nil { // before QUIT, which may take a while
+			q.shared.detach(s)
+			q.dispatch(time.Now())
+		}
+		q.mu.Unlock()
 		// QUIT, and wait for the close: an open connection would count against us at the peer.
 		quitting, cancel := context.WithTimeout(hard, quitTime)
 		s.conn.Quit(quitting)
@@ -163,7 +168,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.Waiting(budget.Single) == 0 {
 			q.shared.handOverNext(s, now)
 		}
-		d := q.fillTransaction(s, now)
+		d := s.fillTransaction(now)
 		if len(s.group.Recipients) > 0 {
 			q.mu.Unlock()
 			return true
@@ -294,16 +299,15 @@ func (q *Queue) resetSessions(sessions []*session) {
 	}
 }
 
-// ResetAll resets all sessions, whatever they wait for.
-func (q *Queue) ResetAll() {
+// Reset resets sessions, whatever they wait for: all, or with wanted those whose probes are not wanted and, if no probe of the queue is, also
+// those without probes.
+func (q *Queue) Reset(wanted func(*hostqueue.Probe) bool) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.resetSessions(q.working)
-}
-
-// ResetUnwanted resets the sessions whose probes are not wanted and, if no probe of the queue is, also those without probes.
-func (q *Queue) ResetUnwanted(wanted func(*hostqueue.Probe) bool) {
-	q.mu.Lock()
+	if wanted == nil {
+		q.resetSessions(q.working)
+		q.mu.Unlock()
+		return
+	}
 	waits, recipients := q.probes, map[*session][]*hostqueue.Probe{}
 	for _, s := range q.working {
 		recipients[s] = nil

@@ -10,30 +10,41 @@ import (
 // fillTransaction fills the session's next transaction and reserves its budgets: single calls first, then decoys, then jobs. If
 // there is nothing to send, the denial says why; no denial means that there is no work. More transactions follow in the same
 // group: a receiver that takes one recipient or one domain a transaction would otherwise cost a round trip for each.
-func (q *Queue) fillTransaction(s *session, now time.Time) budget.Denial {
+func (s *session) fillTransaction(now time.Time) budget.Denial {
 	s.group.Reset()
+	q, hq, addrLimit := s.queue, s.hostQueue, s.addressLimit
 	if now.Before(q.hold.SendAt) && !(s.lastTransaction && q.hold.Tarpit) {
 		return budget.Denial{Denied: true, Until: q.hold.SendAt}
 	}
 	if q.waiting.Queued[budget.ShortJob] > 0 {
 		q.budget.Pacing.RecordShortJob(now)
 	}
-	hq := s.hostQueue
-	if addrLimit := s.addressLimit; addrLimit != nil {
+	if addrLimit != nil {
 		addrLimit.Lock() // other queues use it too: held until the room is reserved
 		defer addrLimit.Unlock()
 	}
 	rooms, denials := s.roomByPriority(now)
-	if q.addTransaction(s, rooms, now) {
-		for more := s.pipelineRoom(); more > 0; more = s.pipelineRoom() {
-			rooms, _ := s.roomByPriority(now)
-			for class := range rooms {
-				rooms[class] = min(rooms[class], more)
-			}
-			if !q.addTransaction(s, rooms, now) {
-				break
-			}
+	for fill := rooms; ; {
+		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill, OneDomain: q.Provider.OneDomain || s.oneDomain,
+			First: s.used.Transactions == 0, DecoysOnly: s.lastTransaction, Keyer: s.keyer, Now: now})
+		if n == 0 {
+			break
 		}
+		q.budget.Reserve(&s.used, n, longJobs)
+		if addrLimit != nil {
+			addrLimit.Reserve(&s.addressUsed, n, longJobs)
+		}
+		q.env.Metrics.Transactions.Inc()
+		more := s.pipelineRoom()
+		if more <= 0 {
+			break
+		}
+		fill, _ = s.roomByPriority(now)
+		for class := range fill {
+			fill[class] = min(fill[class], more)
+		}
+	}
+	if len(s.group.Recipients) > 0 {
 		hq.Sent(&s.group)
 		s.closing = s.closing || s.lastTransaction
 		return budget.Denial{}
@@ -60,53 +71,28 @@ func (q *Queue) fillTransaction(s *session, now time.Time) budget.Denial {
 	return d
 }
 
-// addTransaction adds a transaction of at most so many recipients to the group, and reserves its budgets. It returns false if
-// it would be empty.
-func (q *Queue) addTransaction(s *session, rooms [budget.NumClasses]int, now time.Time) bool {
-	hq := s.hostQueue
-	n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: rooms, OneDomain: q.Provider.OneDomain || s.oneDomain || hq.oneDomain, First: s.used.Transactions == 0,
-		DecoysOnly: s.lastTransaction, Keyer: s.keyer, Now: now})
-	if n == 0 {
-		return false
-	}
-	q.budget.Reserve(&s.used, n, longJobs)
-	if addrLimit := s.addressLimit; addrLimit != nil { // its mutex is held too
-		addrLimit.Reserve(&s.addressUsed, n, longJobs)
-	}
-	q.env.Metrics.Transactions.Inc()
-	return true
-}
-
 // pipelineRoom is how many more recipients the group may hold, in another transaction: none if the connection has not answered
 // yet, or the host has shown that it takes only so much.
 func (s *session) pipelineRoom() int {
-	if !s.progress || s.hostQueue.maxRecipients > 0 || s.hostQueue.oneAtATime || !s.conn.Extensions().Pipelining {
+	if !s.progress || s.hostQueue.MaxRecipients > 0 || s.hostQueue.OneAtATime || !s.conn.Extensions().Pipelining {
 		return 0
 	}
 	return s.queue.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
 }
 
-// roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
+// roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too; it learns of short jobs here.
 func (s *session) roomByPriority(now time.Time) (rooms [budget.NumClasses]int, denials [budget.NumClasses]budget.Denial) {
+	q, addrLimit := s.queue, s.addressLimit
 	rooms[budget.Single], denials[budget.Single] = s.room(budget.Single, now)
 	rooms[budget.LongJob], denials[budget.LongJob] = s.room(budget.LongJob, now)
-	if rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]; s.jobClassesDiffer(now) {
+	rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]
+	if addrLimit != nil && q.waiting.Queued[budget.ShortJob] > 0 {
+		addrLimit.NoteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
+	}
+	if q.budget.JobClassesDiffer(now) || addrLimit != nil && addrLimit.JobClassesDiffer(now) { // short jobs may have more
 		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(budget.ShortJob, now)
 	}
 	return rooms, denials
-}
-
-// jobClassesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which learns of
-// short jobs here.
-func (s *session) jobClassesDiffer(now time.Time) bool {
-	q, addrLimit := s.queue, s.addressLimit
-	if addrLimit == nil {
-		return q.budget.JobClassesDiffer(now)
-	}
-	if q.waiting.Queued[budget.ShortJob] > 0 {
-		addrLimit.NoteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
-	}
-	return q.budget.JobClassesDiffer(now) || addrLimit.JobClassesDiffer(now)
 }
 
 // room is how many recipients may be sent now, by the queue, the address limit, the server's own limits and what was learnt of
@@ -122,7 +108,7 @@ func (s *session) room(class budget.Class, now time.Time) (int, budget.Denial) {
 			}
 		}
 	}
-	if g := s.hostQueue.maxRecipients; g > 0 {
+	if g := s.hostQueue.MaxRecipients; g > 0 {
 		n = min(n, g)
 	}
 	if s.queue.budget.Limits.Connections == 0 {

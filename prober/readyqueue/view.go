@@ -15,23 +15,6 @@ type cause struct {
 	reply      string // redacted
 }
 
-// recordActionEvery is how often a reply is recorded that asks for the same action again.
-const recordActionEvery = time.Second
-
-// recordAction records a reply that makes the queue slower. The mutex is held.
-func (q *Queue) recordAction(s *session, r engine.Reply, f engine.Finding, now time.Time) {
-	if q.lastAction.rule == f.Rule && now.Sub(q.lastAction.at) < recordActionEvery {
-		return
-	}
-	text := engine.Redact(r.Text(), engine.Address{})
-	for _, to := range s.group.Rcpts {
-		if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
-			text = engine.Redact(text, a)
-		}
-	}
-	q.lastAction = cause{at: now, host: s.hostQueue.Name, rule: f.Rule, reply: text}
-}
-
 // View is the queue as people see it.
 func (q *Queue) View(now time.Time) wire.ReadyQueue {
 	q.mu.Lock()
@@ -42,54 +25,44 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
 		PerMinute:   wire.Usage(perMinute),
 		Refusals:    wire.Usage(refusals)}
-	v.State, v.Until = q.viewState(now)
+	_, d := p.Room(&budget.Conn{}, budget.ShortJob, now)
+	switch {
+	case now.Before(p.QuarantinedUntil):
+		v.State, v.Until = "quarantined", p.QuarantinedUntil
+	case now.Before(q.hold.SendAt):
+		v.State, v.Until = "paused", q.hold.SendAt
+	case now.Before(p.HalvedUntil):
+		v.State, v.Until = "slowed", p.HalvedUntil
+	case d.Denied && !d.Lease:
+		v.State, v.Until = "spent", d.Until
+	case now.Before(q.hold.ConnectAt) && q.probes > 0:
+		v.State, v.Until = "waiting", q.hold.ConnectAt
+	case q.probes > 0:
+		v.State = "busy"
+	default:
+		v.State = "idle"
+	}
 	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
 		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
 	}
 	return v
 }
 
-// viewState is what holds the queue back, and until when where that is known. The mutex is held.
-func (q *Queue) viewState(now time.Time) (string, time.Time) {
-	_, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now)
-	switch {
-	case now.Before(q.budget.QuarantinedUntil):
-		return "quarantined", q.budget.QuarantinedUntil
-	case now.Before(q.hold.SendAt):
-		return "paused", q.hold.SendAt
-	case now.Before(q.budget.HalvedUntil):
-		return "slowed", q.budget.HalvedUntil
-	case d.Denied && !d.Lease:
-		return "spent", d.Until
-	case now.Before(q.hold.ConnectAt) && q.probes > 0:
-		return "waiting", q.hold.ConnectAt
-	case q.probes > 0:
-		return "busy", time.Time{}
-	}
-	return "idle", time.Time{}
-}
-
-// RefusalsUsed is how much of the hourly budget of refusals is used or reserved.
-func (q *Queue) RefusalsUsed(now time.Time) int {
+// AddToStatus adds the queue to its source's status, and returns how much of its hourly budget of refusals is used or reserved.
+func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) (refusals int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	settled, reserved := q.budget.Refusals(now)
-	return settled + reserved
-}
-
-// AddToStatus adds the queue to its source's status.
-func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	s.ReadyQueues++
 	if now.Before(q.budget.QuarantinedUntil) {
 		s.Quarantined++
 		if q.Provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
 			s.QuarantinedAt = append(s.QuarantinedAt, q.Provider.ID)
 		}
-		return
+		return settled + reserved
 	}
 	if _, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now); d.Denied && !d.Lease {
 		s.Exhausted++
 	}
+	return settled + reserved
 }

@@ -1,0 +1,94 @@
+package hostqueue
+
+import (
+	"slices"
+	"strings"
+
+	"probity/engine"
+	"probity/engine/smtp"
+)
+
+// RefusedAtMail reports that no recipient of a transaction could be named: MAIL was refused or never answered.
+func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
+	return !o.Mail.Positive() && len(o.NoUTF8) < len(g.Recipients)
+}
+
+// NotAboutRecipient reports an answer that is about the transaction or the connection and not about its recipient, which is asked again: a
+// 421 behind answers on its connection (RFC 5321 section 3.8), which closes it; too many recipients (section 4.5.3.1.10); too many domains.
+// It is called for each answer in turn; progress says that one was given before on this connection.
+func (r *Replies) NotAboutRecipient(g *Group, seen []Answer, k int, progress bool) (notRecipient, closing bool) {
+	a, h := seen[k], r.host
+	if g.Rcpts[a.Recipient].NewTransaction {
+		r.first = k
+	}
+	place, first := k-r.first, seen[r.first]
+	if closing = a.Reply.Code == 421; a.Reply.Code/100 != 4 || place == 0 && !(closing && progress) {
+		return false, false
+	}
+	switch x := a.Reply.Enhanced; {
+	case closing:
+		return true, true
+	case x.Subject == 5 && x.Detail == 3 || a.Reply.Code == 452 && strings.Contains(strings.ToLower(a.Reply.Text()), "too many recipients"): // RFC 3463 section 3.6
+		if h.MaxRecipients == 0 || place < h.MaxRecipients {
+			h.MaxRecipients = place
+		}
+		return true, false
+	}
+	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is believed once.
+	if h.OneDomain || IsDeferral(first.Finding.Meaning) || !IsDeferral(a.Finding.Meaning) ||
+		g.Recipients[a.Recipient].Domain.Name == g.Recipients[first.Recipient].Domain.Name {
+		return false, false
+	}
+	h.OneDomain = true
+	return true, false
+}
+
+// Unanswered is how a group ended of which not all recipients were answered.
+type Unanswered struct {
+	Outcome    *smtp.Outcome
+	Seen       []Answer
+	Delivered  []bool // by recipient: it was answered
+	Pipelining bool
+	First      bool            // it is the first group of its connection
+	MayConnect bool            // a decoy may be tried again
+	Accepted   map[string]bool // domains of which the connection accepted a recipient
+}
+
+// RequeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was the first of
+// its connection and got no reply: that is evidence, and they come first on the next connection. The others were not asked.
+func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
+	h, f := r.host, u.Outcome.Fault
+	whole := len(u.Seen) == 0 && u.First && u.Pipelining
+	silent := -1 // the first recipient that the server read and did not answer
+	if !f.None() && !g.RefusedAtMail(u.Outcome) {
+		silent = slices.Index(u.Delivered, false)
+		n := 0 // replies that were about their recipients
+		for _, a := range u.Seen {
+			if u.Delivered[a.Recipient] {
+				n++
+			}
+		}
+		if n > 0 && f.Event != engine.EventInternal {
+			h.MaxRecipients, h.AnsweredBeforeClose = n, n
+		}
+	}
+	if f.Event == engine.EventOutOfStep {
+		h.MaxRecipients = max(1, len(g.Recipients)/2)
+	}
+	for i, to := range slices.Backward(g.Recipients) {
+		evidence := whole || i == silent
+		switch {
+		case u.Delivered[i]:
+			continue
+		case to.Probe == nil:
+			r.DecoyUnanswered(to.Domain, f.Event, evidence, u.MayConnect)
+			continue
+		case evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal:
+			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: h.Name, At: r.Now, NeighbourAccepted: u.Accepted[to.Domain.Name]})
+			if to.Probe.connectionLosses++; f.Event == engine.EventTimeout {
+				to.Probe.connectionLosses++ // as it weighs in engine.Next
+			}
+		}
+		r.Finished = h.set.Owner.Advance(to.Probe, r.Now, true, r.Finished)
+	}
+}

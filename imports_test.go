@@ -89,7 +89,6 @@ var importRules = map[string][]string{
 	"prober/addresslimit":   {"engine", "prober/budget", "store/cache"},
 	"prober/hosthealth":     {"engine"},
 	"prober/conn":           {"engine", "engine/dns", "engine/smtp", "prober/source"},
-	"prober/readyqueue":     {"engine", "engine/smtp", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hosthealth", "prober/rtt", "prober/source", "prober/wire", "store/cache"},
 	"api/httpd":             {"engine"},
 	"api/apidocs":           {"api/httpd"},
 	"api/usage":             {"engine", "store"},

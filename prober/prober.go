@@ -128,8 +128,7 @@ func (p *Prober) start(f func(soft, hard context.Context)) bool {
 	p.life.mu.Lock()
 	defer p.life.mu.Unlock()
 	if p.life.running {
-		soft, hard := p.life.soft, p.life.hard
-		p.life.working.Go(func() { f(soft, hard) })
+		p.life.working.Go(func() { f(p.life.soft, p.life.hard) })
 	}
 	return p.life.running
 }
@@ -173,12 +172,14 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 	if q != nil || full {
 		return q
 	}
-	fresh := readyqueue.New(p.env, r, src, p.quiet, now)
+	table := p.env.Table.Load()
+	fresh := readyqueue.New(p.env, table, r, src, p.quiet, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if q = p.queues[k]; q == nil {
-		fresh.ApplyTable(now) // SetTable may have missed this queue
-		q = fresh
+		if q = fresh; p.env.Table.Load() != table { // SetTable may have missed this queue
+			q.ApplyTable(now)
+		}
 		p.queues[k] = q
 	}
 	return q

@@ -36,7 +36,7 @@ import (
 // packages do is told by the name of what is called. (With six statements the count is that of a reader who walked the way by hand.)
 const minStatements = 6
 
-var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/ingest", "coordinator/jobdir", "coordinator/results", "prober", "prober/admission", "prober/budget", "prober/hostqueue", "prober/readyqueue", "prober/rtt", "prober/source", "prober/trace"}
+var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/ingest", "coordinator/jobdir", "coordinator/results", "prober", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hosthealth", "prober/hostqueue", "prober/readyqueue", "prober/rtt", "prober/source", "prober/trace"}
 
 // The most steps that an address may pass, from the request to its answer.
 const (

@@ -61,10 +61,10 @@ type Queue struct {
 	lastAction cause // what last made it slower, for people
 }
 
-// New makes the ready queue of a route and a source. Budgets per minute count as used up until quiet. The queue is to be told of the
-// current table (ApplyTable) when others can find it.
-func New(env *Env, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
-	q := &Queue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == env.Table.Load().Unknown.ID}
+// New makes the ready queue of a route and a source under a provider table. Budgets per minute count as used up until quiet.
+func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
+	q := &Queue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == table.Unknown.ID,
+		probingDisabled: conn.ProbingDisabled(table, r.Provider, r.Hosts)}
 	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
 		q.hold.SendAt = quiet
 	}

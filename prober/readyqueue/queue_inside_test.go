@@ -50,7 +50,7 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 		env.Metrics.Connections = counter()
 		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
 		env.Table.Store(table)
-		q := New(env, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}), Hosts: []string{host}}, sources.List[0], time.Time{}, time.Now())
+		q := New(env, table, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}), Hosts: []string{host}}, sources.List[0], time.Time{}, time.Now())
 		f(q)
 		q.Close(time.Now())
 	})

@@ -45,7 +45,7 @@ var importRules = map[string][]string{
 	"internal/memnet":       {},
 	"coordinator/shard":     {},
 	"coordinator/cluster":   {"prober/wire/timing"},
-	"coordinator/plan":      {"engine"},
+	"coordinator/plan":      {"coordinator/csvfile", "coordinator/jobfiles", "engine", "internal/pipeline", "prober/wire/press", "store"},
 	"coordinator/jobfiles":  {"engine", "coordinator/csvfile", "internal/wholefile"},
 	"coordinator/callback":  {"store"},
 	"coordinator/jobdir":    {"engine", "coordinator/jobfiles", "coordinator/results", "internal/wholefile", "store"},
@@ -78,7 +78,7 @@ var importRules = map[string][]string{
 	"internal/admin":        {"api", "coordinator", "coordinator/erase", "coordinator/ingest", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/safefile", "store/...", "api/record"},
 	"internal/app":          {"api", "api/httpd", "api/record", "coordinator/...", "engine/...", "internal/admin", "internal/certs", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/tlsfront", "prober/...", "store/..."},
 	"internal/explain":      {"engine", "engine/lists", "internal/apiclient", "internal/console", "internal/nodeflags", "internal/providerview", "prober/source"},
-	"internal/progress":     {"coordinator", "internal/console", "store"},
+	"internal/progress":     {"coordinator", "coordinator/dispatch", "internal/console", "store"},
 	"internal/verify":       {"coordinator", "coordinator/csvfile", "coordinator/ingest", "coordinator/results", "engine", "internal/app", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/progress", "internal/safefile", "store"},
 	"internal/nodeflags":    {"engine", "engine/dns", "engine/lists", "engine/smtp", "internal/console", "prober", "prober/doctor", "prober/source"},
 	"internal/providerview": {"engine", "internal/console", "prober/doctor"},
@@ -88,7 +88,10 @@ var importRules = map[string][]string{
 	"api/usage":             {"engine", "store"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":          {},
-	"coordinator/chunks":    {"engine", "internal/pipeline", "prober/wire", "prober/wire/press"},
+	"coordinator/chunks":    {"coordinator/csvfile", "coordinator/jobfiles", "engine", "internal/pipeline", "prober/wire", "prober/wire/press"},
+	"coordinator/progress":  {"coordinator/jobfiles", "engine"},
+	"coordinator/dispatch":  {"coordinator/chunks", "coordinator/jobfiles", "coordinator/plan", "coordinator/progress", "engine", "internal/pipeline", "prober/wire", "store"},
+	"coordinator/split":     {"coordinator/chunks", "coordinator/csvfile", "coordinator/dispatch", "coordinator/fleet", "coordinator/jobfiles", "coordinator/progress", "engine", "internal/pipeline", "prober/wire", "prober/wire/press", "store"},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface

@@ -56,27 +56,5 @@ func TestNothingExpiresAfterAClockStep(t *testing.T) {
 		require.Equal(t, now.Add(48*time.Hour), k.notBefore(now.Add(48*time.Hour)))
 	}
 	require.Equal(t, -3*time.Hour, clockStep(-3*time.Hour+time.Minute, time.Minute))
-	at := boundedDue(now.Add(time.Minute).Round(0), time.Hour, now)
-	require.NotEqual(t, at.Round(0), at, "what waits does so by the monotonic clock") // == compares the reading, too
 	require.Zero(t, clockStep(time.Minute, 61*time.Second))
-}
-
-// TestClockSetBackDelaysNoRows: chunks that were due in minutes while the clock was three hours ahead wait at most longestWait, by
-// the monotonic clock.
-func TestClockSetBackDelaysNoRows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, job := newTestScheduler(1000, 0)
-		now := time.Now()
-		c.scheduler.add(job, []chunk{{class: "google", rows: 100, notBefore: now.Add(3*time.Hour + time.Minute).Round(0)}})
-		most := longestWait(c.table.Load())
-		require.LessOrEqual(t, most, time.Hour+time.Minute)
-		_, wait := c.scheduler.pick(now)
-		require.Equal(t, most, wait)
-		<-c.scheduler.wake
-		began := time.Now()
-		c.scheduler.sleep(t.Context(), wait)
-		require.Equal(t, clockEvery, time.Since(began), "it looks again each minute")
-		next, _ := c.scheduler.pick(now.Add(most))
-		require.NotNil(t, next)
-	})
 }

@@ -16,9 +16,12 @@ import (
 
 	"probity/coordinator/chunks"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/dispatch"
 	"probity/coordinator/ingest"
 	"probity/coordinator/jobdir"
+	"probity/coordinator/plan"
 	"probity/coordinator/results"
+	"probity/coordinator/split"
 	"probity/engine"
 	"probity/internal/pipeline"
 	"probity/prober/wire"
@@ -28,11 +31,6 @@ import (
 
 // DefaultMaxAge is the age limit of cached answers if the caller sets none.
 const DefaultMaxAge = 7 * 24 * time.Hour
-
-// Resolver finds the route of a domain, given in lower-case A-labels. A DNS failure is a Fact; engine/dns is one.
-type Resolver interface {
-	Route(ctx context.Context, domain string) engine.Route
-}
 
 // Lists says what is known of an address without DNS or SMTP; engine/lists is one.
 type Lists interface {
@@ -45,7 +43,7 @@ type Config struct {
 	Store    *store.Store
 	FS       vfs.FS
 	Dir      string // the folder of jobs is in it
-	Resolver Resolver
+	Resolver split.Resolver
 	Prober   wire.Prober
 	Table    *engine.Table
 	Lists    Lists
@@ -54,7 +52,7 @@ type Config struct {
 	Limits        csvfile.Limits // of an upload
 	Hold          time.Duration  // how long a prober may keep a chunk: 60 s
 	Lookups       int            // concurrent DNS lookups of each job that is split: 512
-	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s; default: 65,536, the limit of all unanswered rows
+	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s: 65,536, the limit of all unanswered rows
 	Stored        results.Form   // format of the result file that is made at the end: CSV, zstd
 	Suppress      func(engine.Address) bool
 
@@ -71,16 +69,12 @@ type Config struct {
 
 // Limits of the whole coordinator.
 const (
-	maxRunning     = 64     // jobs that are split, sent and collected at one time
-	maxLargeSplits = 2      // of these, splitting at one time with more than smallJobRows rows
-	maxSmallSplits = 4      // splitting at one time with fewer
-	smallJobRows   = 20_000 // most rows of a small job
-	maxAssemblies  = 8      // result files made at one time: one for each two processors, at most this many
-	maxRenders     = 2      // result files converted to another format at one time
-	maxErasures    = 1      // addresses erased at one time
-	maxPlans       = 1      // plans made at one time
-	maxWorkers     = 16     // goroutines of one pipeline: one for each processor, at most this many
-	defaultHold    = 60 * time.Second
+	maxRunning    = 64 // jobs that are split, sent and collected at one time
+	maxAssemblies = 8  // result files made at one time: one for each two processors, at most this many
+	maxRenders    = 2  // result files converted to another format at one time
+	maxErasures   = 1  // addresses erased at one time
+	maxPlans      = 1  // plans made at one time
+	maxWorkers    = 16 // goroutines of one pipeline: one for each processor, at most this many
 )
 
 // Coordinator runs jobs and answers single requests. Its methods may be called from any goroutine.
@@ -88,23 +82,22 @@ type Coordinator struct {
 	cfg     Config
 	log     *slog.Logger
 	table   atomic.Pointer[engine.Table]
-	budgets classBudgets
 	lists   atomic.Pointer[Lists]
 	files   *jobdir.Dirs // of jobs; nil without a disk
 	encoder *zstd.Encoder
 	workers int
 
-	runningSlots, largeSplitSlots, smallSplitSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
+	runningSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
 
 	receiver   *ingest.Receiver
-	scheduler  *scheduler
+	planner    plan.Planner
+	splitter   *split.Splitter
+	scheduler  *dispatch.Scheduler
 	metrics    jobMetrics
 	singleLoad *press.Meter
 	clockTrust clockTrust
 
-	frames        pipeline.Pool[splitFrame]
-	chunkRows     pipeline.Pool[chunks.Block]
-	buffers       pipeline.Pool[buffer]
+	chunkBuffers  pipeline.Pool[chunks.Buffer]
 	renderer      *results.Renderer
 	verifiedFiles verifiedFiles
 
@@ -117,11 +110,9 @@ type Coordinator struct {
 // New makes a coordinator. It starts nothing.
 func New(cfg Config) *Coordinator {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	cfg.Hold = cmp.Or(cfg.Hold, defaultHold)
 	cfg.RetainResults = cmp.Or(cfg.RetainResults, DefaultRetention)
 	cfg.SingleLoad = cmp.Or(cfg.SingleLoad, new(press.Meter))
 	cfg.Lookups = cmp.Or(cfg.Lookups, 512)
-	cfg.MaxRecentRows = cmp.Or(cfg.MaxRecentRows, maxUnanswered)
 	cfg.Stored = cmp.Or(cfg.Stored, results.Form{Format: results.CSV, Compress: results.Zstd})
 	if cfg.Suppress == nil {
 		cfg.Suppress = func(engine.Address) bool { return false }
@@ -137,29 +128,39 @@ func New(cfg Config) *Coordinator {
 	}
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, encoder: encoder, workers: workers,
-		runningSlots: sem(maxRunning), largeSplitSlots: sem(maxLargeSplits), smallSplitSlots: sem(maxSmallSplits), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
-		scheduler:  &scheduler{wake: make(wake, 1), inFlight: inFlightLimit{recentMax: cfg.MaxRecentRows}},
+		runningSlots: sem(maxRunning), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
 		singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{},
 	}
-	c.budgets.table = &c.table
-	c.budgets.fleet, _ = cfg.Prober.(sourceCounter)
+	var sources func() int // nil: unknown
+	sourcesOrOne := func() int { return 1 }
+	if fleet, ok := cfg.Prober.(sourceCounter); ok {
+		sources, sourcesOrOne = fleet.Sources, fleet.Sources
+	}
 	if cfg.FS != nil {
 		c.files = jobdir.New(cfg.Store, cfg.FS, cfg.Dir, workers)
 	}
-	c.frames.Reset = (*splitFrame).clearForReuse
-	c.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
+	flags := func(a engine.Address) engine.Flags { return (*c.lists.Load()).Flags(a) }
+	suggest := func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) }
+	c.chunkBuffers.Reset = chunks.KeepBuffer
 	c.receiver = ingest.New(ingest.Config{
-		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load, Sources: c.budgets.sources,
+		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load, Sources: sourcesOrOne,
 	})
-	c.renderer = results.New(results.Config{
-		Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict,
-		Flags:   func(a engine.Address) engine.Flags { return (*c.lists.Load()).Flags(a) },
-		Suggest: func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) },
+	c.planner = plan.Planner{Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Suppress: cfg.Suppress, Sources: sources}
+	c.splitter = split.New(split.Config{
+		Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Table: c.table.Load, Flags: flags, Suggest: suggest,
+		Suppress: cfg.Suppress, TestVerdict: cfg.TestVerdict,
 	})
+	c.scheduler = dispatch.New(dispatch.Config{
+		Prober: cfg.Prober, Table: c.table.Load, Sources: sources, Hold: cfg.Hold, MaxRecentRows: cfg.MaxRecentRows, Log: cfg.Log,
+	})
+	c.renderer = results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
 	return c
 }
+
+// sourceCounter is a prober that knows its number of egress sources.
+type sourceCounter interface{ Sources() int }
 
 // SetTable sets the provider table for all later decisions.
 func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
@@ -177,7 +178,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		if c.runners[id] != nil {
 			return // it is already running
 		}
-		r := &jobRunner{c: c, id: id, wake: make(wake, 1)}
+		r := &jobRunner{c: c, id: id, wake: pipeline.NewWake()}
 		c.runners[id] = r
 		all.Go(func() {
 			if err := r.run(ctx); err != nil && ctx.Err() == nil {
@@ -189,7 +190,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 			delete(c.runners, id)
 		})
 	}
-	all.Go(func() { c.scheduler.run(ctx) })
+	all.Go(func() { c.scheduler.Run(ctx) })
 	if err := c.startAll(ctx, begin); err != nil {
 		stop(err)
 	}

@@ -292,7 +292,10 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 		w.finish(t, j.ID)
 	} else {
 		synctest.Wait() // every row is split and deferred
-		require.True(t, w.c.runningJobOf(j.ID).splitDone.Load())
+		s, err := w.c.Snapshot(j.ID)
+		require.NoError(t, err)
+		require.Positive(t, s.PendingRetry)
+		require.Equal(t, s.Unique-s.Answered, s.PendingRetry)
 	}
 	w.stop()
 	require.NoError(t, <-w.ended)

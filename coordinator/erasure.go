@@ -31,7 +31,7 @@ func (c *Coordinator) interrupt(ctx context.Context, id string) (unlock func(), 
 		for {
 			c.mu.Lock()
 			if r := c.runners[id]; r != nil {
-				r.wake.notify()
+				r.wake.Notify()
 			}
 			c.mu.Unlock()
 			select {

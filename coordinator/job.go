@@ -74,9 +74,18 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 		delete(c.stateWatchers, id)
 	}
 	if r := c.runners[id]; r != nil && j.State != store.JobRunning && j.State != store.JobFinalizing {
-		r.wake.notify()
+		r.wake.Notify()
 	}
 	return j, nil
+}
+
+// setDamage sets what a job shows of damage to its files.
+func (c *Coordinator) setDamage(job, what string) error {
+	_, err := c.updateJob(job, func(j *store.Job) error {
+		j.Damage = what
+		return nil
+	})
+	return err
 }
 
 // WaitChange returns the job once its state differs from from, or as it is when ctx ends.

@@ -34,7 +34,7 @@ func (c *Coordinator) runRetention(ctx context.Context) error {
 		if by := clockStep(now.Round(0).Sub(last.Round(0)), now.Sub(last)); by != 0 {
 			c.clockTrust.adjust(now, by)
 			c.log.Warn("the clock was set: nothing expires for a while", "by", by)
-			c.scheduler.wake.notify()
+			c.scheduler.Wake()
 		}
 		if err := c.cfg.Store.SaveClock(now); err != nil {
 			return err

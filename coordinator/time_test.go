@@ -134,7 +134,7 @@ func TestJobsWaitingForDNSDelayNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
 		var jobs []*store.Job
-		for i := range 4 * maxSmallSplits {
+		for i := range 16 {
 			jobs = append(jobs, w.accept(t, fmt.Sprintf("email\na@x.example\nb@slow%d.example\n", i)))
 		}
 		began := time.Now()

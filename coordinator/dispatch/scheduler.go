@@ -1,13 +1,17 @@
-package coordinator
+package dispatch
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"probity/coordinator/chunks"
 	"probity/engine"
+	"probity/internal/pipeline"
 	"probity/prober/wire"
 )
 
@@ -20,15 +24,25 @@ const (
 	chunksPerProvider = 16        // of one provider that many sources share, or of the tail
 )
 
-const classTail = "tail"
+// Config configures a Scheduler. A zero value means the stated default.
+type Config struct {
+	Prober        wire.Prober
+	Table         func() *engine.Table // the current one
+	Sources       func() int           // egress sources of the prober; nil: unknown
+	Hold          time.Duration        // how long a prober may keep a chunk: 60 s
+	MaxRecentRows int                  // most unanswered rows that were sent in the last 2 to 4 s: all unanswered rows
+	Log           *slog.Logger
+}
 
-// scheduler decides which chunk is sent next: job by job, class by class, so that neither a long job nor a slow route
-// delays others. It holds only chunk records; rows are read when a chunk is sent.
-type scheduler struct {
-	wake wake
+// Scheduler decides which chunk is sent next: job by job, class by class, so that neither a long job nor a slow route
+// delays others. It holds only chunk records; rows are read when a chunk is sent. Its methods may be called from any goroutine.
+type Scheduler struct {
+	cfg     Config
+	budgets classBudgets
+	wake    pipeline.Wake
 
 	mu               sync.Mutex // guards all below, and the queues of every running job
-	jobs             []*runningJob
+	jobs             []*Job
 	nextJob          int
 	dispatchedRows   int           // rows of dispatched chunks
 	inFlight         inFlightLimit // of the unanswered ones
@@ -37,10 +51,21 @@ type scheduler struct {
 	dispatchedChunks int
 }
 
+// New makes a scheduler. It sends nothing before Run.
+func New(cfg Config) *Scheduler {
+	cfg.Hold = cmp.Or(cfg.Hold, defaultHold)
+	return &Scheduler{
+		cfg: cfg, budgets: classBudgets{table: cfg.Table, sources: cfg.Sources}, wake: pipeline.NewWake(),
+		inFlight: inFlightLimit{recentMax: cmp.Or(cfg.MaxRecentRows, maxUnanswered)},
+	}
+}
+
+const defaultHold = 60 * time.Second
+
 // classQueue is the chunks of one class of one job.
 type classQueue struct {
 	class          string
-	ready          []chunk
+	ready          []chunks.Chunk
 	rows           int       // rows of ready chunks
 	dispatched     int       // dispatched chunks
 	dispatchedRows int       // rows of dispatched chunks
@@ -48,13 +73,13 @@ type classQueue struct {
 	held           wire.Held // of these, rows that wait for a budget, as probers last reported
 	maxChunks      int       // limit of dispatched
 	pausedUntil    time.Time // until then the class's budget is used up, according to a prober
-	eligible       bool      // is in runningJob.eligible
+	eligible       bool      // is in Job.eligible
 }
 
 // delayedItem is a chunk, or a whole class, that waits until at.
 type delayedItem struct {
 	at    time.Time
-	chunk chunk
+	chunk chunks.Chunk
 	queue *classQueue // set when the class waits
 }
 
@@ -71,7 +96,8 @@ func (h *delayHeap) Pop() any {
 	return x
 }
 
-func (d *scheduler) run(ctx context.Context) {
+// Run sends chunks until ctx ends. Chunks in flight then are their jobs' own: see Job.Stop.
+func (d *Scheduler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, wait := d.pick(time.Now())
 		if next == nil {
@@ -82,9 +108,11 @@ func (d *scheduler) run(ctx context.Context) {
 	}
 }
 
-func (d *scheduler) sleep(ctx context.Context, wait time.Duration) {
-	if wait < 0 || wait > clockEvery { // in case the clock is set or a notification is lost
-		wait = clockEvery
+const maxSleep = time.Minute
+
+func (d *Scheduler) sleep(ctx context.Context, wait time.Duration) {
+	if wait < 0 || wait > maxSleep { // in case the clock is set or a notification is lost
+		wait = maxSleep
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -95,18 +123,11 @@ func (d *scheduler) sleep(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// wake is a notification. One that waits already is enough.
-type wake chan struct{}
-
-func (w wake) notify() {
-	select {
-	case w <- struct{}{}:
-	default:
-	}
-}
+// Wake makes the scheduler look again, as after a step of the clock.
+func (d *Scheduler) Wake() { d.wake.Notify() }
 
 // pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if unknown.
-func (d *scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
+func (d *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = false
@@ -128,16 +149,16 @@ func (d *scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 		if q := job.nextEligible(); q != nil {
 			c := q.ready[0]
 			q.ready = q.ready[1:]
-			q.rows -= int(c.rows)
-			q.dispatchedRows += int(c.rows)
-			q.unanswered += int(c.rows)
+			q.rows -= int(c.Rows)
+			q.dispatchedRows += int(c.Rows)
+			q.unanswered += int(c.Rows)
 			q.dispatched++
 			job.markEligible(q, now)
 			job.rateOf(q.class, now)
-			d.dispatchedRows += int(c.rows)
+			d.dispatchedRows += int(c.Rows)
 			d.dispatchedChunks++
-			job.dispatches.Add(1)
-			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: d.inFlight.add(int(c.rows), now)}, 0
+			job.dispatched.Add(1)
+			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: d.inFlight.add(int(c.Rows), now)}, 0
 		}
 		job.wantsMore.Store(true)
 		if len(job.delayed) > 0 {
@@ -151,7 +172,7 @@ func (d *scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 }
 
 // answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for a budget.
-func (d *scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
+func (d *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	job, q := dc.job, dc.queue
 	d.mu.Lock()
 	d.inFlight.answered(dc.interval, n)
@@ -168,52 +189,52 @@ func (d *scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	wakeNeeded := d.limitReached && !full || !wasEligible && q.eligible
 	d.mu.Unlock()
 	if wakeNeeded {
-		d.wake.notify()
+		d.wake.Notify()
 	}
 }
 
 // chunkReturned stops counting a chunk. Its class pauses until the budget allows more, according to the prober.
-func (d *scheduler) chunkReturned(dc *dispatchedChunk) {
+func (d *Scheduler) chunkReturned(dc *dispatchedChunk) {
 	job, q, left, until := dc.job, dc.queue, dc.unanswered, dc.budgetPause()
 	if dc.rows == nil { // it was not read
-		left = int(dc.chunk.rows)
+		left = int(dc.chunk.Rows)
 	}
 	d.mu.Lock()
 	job.rateOf(q.class, time.Now()).answered += dc.answered
-	d.dispatchedRows -= int(dc.chunk.rows)
+	d.dispatchedRows -= int(dc.chunk.Rows)
 	d.inFlight.answered(dc.interval, left)
 	d.dispatchedChunks--
-	q.dispatchedRows -= int(dc.chunk.rows)
+	q.dispatchedRows -= int(dc.chunk.Rows)
 	q.unanswered -= left
 	q.held.Rows -= dc.held.Rows
 	dc.held = wire.Held{}
 	q.dispatched--
 	now := time.Now()
-	until = boundedDue(until, longestWait(job.c.table.Load()), now)
+	until = boundedDue(until, longestWait(d.cfg.Table()), now)
 	if q.maxChunks == chunksPerRoute && until.After(now) && until.After(q.pausedUntil) {
 		q.pausedUntil = until
 		heap.Push(&job.delayed, delayedItem{at: until, queue: q})
 	}
 	job.markEligible(q, now)
 	d.mu.Unlock()
-	d.wake.notify()
+	d.wake.Notify()
 }
 
 // add adds chunks of a job to their queues, or to delayed if they are not due.
-func (d *scheduler) add(job *runningJob, chunks []chunk) {
+func (d *Scheduler) add(job *Job, added []chunks.Chunk) {
 	d.mu.Lock()
 	now := time.Now()
-	most := longestWait(job.c.table.Load())
-	for _, c := range chunks {
-		if c.notBefore = boundedDue(c.notBefore, most, now); c.notBefore.After(now) {
-			heap.Push(&job.delayed, delayedItem{at: c.notBefore, chunk: c})
+	most := longestWait(d.cfg.Table())
+	for _, c := range added {
+		if c.NotBefore = boundedDue(c.NotBefore, most, now); c.NotBefore.After(now) {
+			heap.Push(&job.delayed, delayedItem{at: c.NotBefore, chunk: c})
 		} else {
 			job.enqueue(c, now)
 		}
 	}
 	job.wantsMore.Store(false)
 	d.mu.Unlock()
-	d.wake.notify()
+	d.wake.Notify()
 }
 
 // longestWait is the longest time that a row may wait: for a retry after a deferral, or for an hourly budget.
@@ -228,52 +249,4 @@ func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
 		return at
 	}
 	return now.Add(min(at.Sub(now), most))
-}
-
-func (d *scheduler) addJob(job *runningJob) {
-	d.mu.Lock()
-	d.jobs = append(d.jobs, job)
-	d.mu.Unlock()
-	d.wake.notify()
-}
-
-func (d *scheduler) removeJob(job *runningJob) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.jobs = slices.DeleteFunc(d.jobs, func(other *runningJob) bool { return other == job })
-}
-
-// enqueue appends a chunk to its class. The scheduler is locked.
-func (job *runningJob) enqueue(c chunk, now time.Time) {
-	q := job.queues[c.class]
-	if q == nil {
-		q = &classQueue{class: c.class, maxChunks: chunksPerRoute}
-		if p := job.c.table.Load().Provider(c.class); c.class == classTail || p != nil && p.Shared() {
-			q.maxChunks = chunksPerProvider
-		}
-		job.queues[c.class] = q
-	}
-	q.ready = append(q.ready, c)
-	q.rows += int(c.rows)
-	job.markEligible(q, now)
-}
-
-// markEligible adds a class to the eligible ones if one of its chunks may be sent, and removes an empty class. The scheduler is
-// locked.
-func (job *runningJob) markEligible(q *classQueue, now time.Time) {
-	if len(q.ready) == 0 && q.dispatched == 0 && !q.eligible && !q.pausedUntil.After(now) {
-		delete(job.queues, q.class)
-	}
-	if len(q.ready) == 0 || q.eligible || q.dispatched >= q.maxChunks || q.pausedUntil.After(now) {
-		return
-	}
-	asked := q.unanswered
-	if q.class == classTail {
-		asked -= q.held.Rows // its other routes have their own budgets
-	}
-	if q.dispatched > 0 && asked >= windowsInFlight*job.c.budgets.window(q.class) {
-		return // more would only wait at the prober
-	}
-	q.eligible = true
-	job.eligible = append(job.eligible, q)
 }

@@ -1,4 +1,4 @@
-package coordinator
+package split
 
 import (
 	"time"
@@ -6,13 +6,18 @@ import (
 	"probity/coordinator/jobfiles"
 )
 
-// deferredRows holds the unanswered rows that were deferred before this start of a job: when each is due, and from which egress
+// Deferred holds the unanswered rows that were deferred before this start of a job: when each is due, and from which egress
 // source. It needs eight bytes for each row of a page with deferred rows, and is dropped once the job is split.
-type deferredRows struct {
+type Deferred struct {
 	base    time.Time
 	pages   map[uint32]*deferredPage
 	sources []string          // by number; the first is empty
 	numbers map[string]uint16 // index of sources
+}
+
+// NewDeferred makes one without rows.
+func NewDeferred() *Deferred {
+	return &Deferred{base: time.Now(), pages: map[uint32]*deferredPage{}, sources: []string{""}, numbers: map[string]uint16{"": 0}}
 }
 
 const deferredPageRows = 4 << 10
@@ -26,8 +31,8 @@ type deferredRow struct {
 	deferred bool
 }
 
-// put records the last deferral of a row.
-func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
+// Put records the last deferral of a row.
+func (d *Deferred) Put(row uint32, what jobfiles.Deferral) {
 	p := d.pages[row/deferredPageRows]
 	if p == nil {
 		p = new(deferredPage)
@@ -46,8 +51,8 @@ func (d *deferredRows) put(row uint32, what jobfiles.Deferral) {
 	p[row%deferredPageRows] = deferredRow{due: due, source: source, attempt: what.Attempt, deferred: true}
 }
 
-// get returns the deferral of a row, or the zero value. A nil *deferredRows has none.
-func (d *deferredRows) get(row uint32) jobfiles.Deferral {
+// get returns the deferral of a row, or the zero value. A nil *Deferred has none.
+func (d *Deferred) get(row uint32) jobfiles.Deferral {
 	if d == nil {
 		return jobfiles.Deferral{}
 	}

@@ -1,4 +1,4 @@
-package coordinator
+package split
 
 import (
 	"context"
@@ -8,11 +8,15 @@ import (
 	"time"
 
 	"probity/coordinator/chunks"
+	"probity/coordinator/csvfile"
+	"probity/coordinator/dispatch"
 	"probity/coordinator/fleet"
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/progress"
 	"probity/engine"
 	"probity/internal/pipeline"
 	"probity/prober/wire/press"
+	"probity/store"
 )
 
 // Limits of a split. The first pass over the upload skips rows above them; the next pass reads these rows again and waits for
@@ -20,13 +24,61 @@ import (
 const (
 	maxWaitingRows    = 64 << 10 // rows that wait for lookups
 	maxWaitingDomains = 16 << 10 // domains being looked up or queued for it
-	sharedRowsOfRoute = 256      // rows of a narrow route in the tail before it gets chunks of its own
 	largeSplitBytes   = 24 << 20 // bytes of open chunks
 	smallSplitBytes   = 4 << 20
 	answerBatch       = 2 << 10                // answers of the split that are logged together
 	refillInterval    = 100 * time.Millisecond // least time between two refills of an idle scheduler
 	fewWaitingRows    = 4 << 10                // a split that only waits for the domains of this many rows releases its slot
+
+	maxLarge     = 2      // jobs with more than smallJobRows rows that are split at one time
+	maxSmall     = 4      // jobs with fewer
+	smallJobRows = 20_000 // most rows of a small job
 )
+
+// Resolver finds the route of a domain, given in lower-case A-labels. A DNS failure is a Fact; engine/dns is one.
+type Resolver interface {
+	Route(ctx context.Context, domain string) engine.Route
+}
+
+// Config configures a Splitter.
+type Config struct {
+	Resolver Resolver
+	Lookups  int // concurrent DNS lookups of each job
+	Workers  int // of each job
+	Table    func() *engine.Table
+	Flags    func(engine.Address) engine.Flags
+	Suggest  func(engine.Address) string // did-you-mean, empty where there is none
+	Suppress func(engine.Address) bool   // the address is never probed
+	// TestVerdict answers the rows of jobs of test keys, which are never probed.
+	TestVerdict func(engine.Address) engine.Verdict
+}
+
+// Splitter splits jobs. Its methods may be called from any goroutine.
+type Splitter struct {
+	cfg          Config
+	large, small chan struct{} // counting semaphores
+	frames       pipeline.Pool[splitFrame]
+	blocks       pipeline.Pool[chunks.Block]
+}
+
+// New makes a Splitter.
+func New(cfg Config) *Splitter {
+	s := &Splitter{cfg: cfg, large: make(chan struct{}, maxLarge), small: make(chan struct{}, maxSmall)}
+	s.frames.Reset = (*splitFrame).clearForReuse
+	return s
+}
+
+// Job is what a Splitter needs of a running job.
+type Job struct {
+	Record   *store.Job
+	Upload   *jobfiles.Upload
+	Dialect  *csvfile.Dialect
+	Log      *jobfiles.RowsLog
+	File     *chunks.File
+	Progress *progress.Job
+	Deferred *Deferred     // rows that were deferred before this start
+	Chunks   *dispatch.Job // gets the chunks
+}
 
 // splitRow is a row to verify: not blank, not a duplicate, not done.
 type splitRow struct {
@@ -51,10 +103,13 @@ func (f *splitFrame) clearForReuse() bool {
 	return f.fr.Small()
 }
 
-// splitter turns a job's upload into answers that need no prober, and chunks of the rows that do.
-type splitter struct {
-	job            *runningJob
+// jobSplit turns a job's upload into answers that need no prober, and chunks of the rows that do.
+type jobSplit struct {
+	*Splitter
+	job            Job
+	ctx            context.Context
 	policy         engine.Policy
+	chunked        jobfiles.RowSet // in a chunk, or soon
 	domains        *domains
 	openChunks     map[openChunkKey]*openChunk
 	routes         map[string]int // rows seen of a narrow route; bounded: after a reset its own chunks only come later
@@ -68,23 +123,24 @@ type splitter struct {
 	allRead        bool      // every row was read; only lookups are pending
 }
 
-// splitUpload splits the job's upload, without the rows that are done.
-func (job *runningJob) splitUpload() error {
-	c, sem, maxBytes := job.c, job.c.largeSplitSlots, largeSplitBytes
-	if job.record.Rows < smallJobRows {
-		sem, maxBytes = c.smallSplitSlots, smallSplitBytes
+// Split splits the job's upload, without the rows that are done.
+func (sp *Splitter) Split(jobCtx context.Context, job Job) error {
+	slots, maxBytes := sp.large, largeSplitBytes
+	if job.Record.Rows < smallJobRows {
+		slots, maxBytes = sp.small, smallSplitBytes
 	}
-	if err := pipeline.Acquire(job.ctx, sem); err != nil {
+	if err := pipeline.Acquire(jobCtx, slots); err != nil {
 		return err
 	}
-	releaseSlot := sync.OnceFunc(func() { <-sem }) // lets another split start
+	releaseSlot := sync.OnceFunc(func() { <-slots }) // lets another split start
 	defer releaseSlot()
-	ctx, stop := context.WithCancel(job.ctx)
-	s := &splitter{
-		job: job, openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{}, maxBytes: maxBytes,
-		policy: engine.Policy{Schedule: c.table.Load().Schedule},
+	ctx, stop := context.WithCancel(jobCtx)
+	s := &jobSplit{
+		Splitter: sp, job: job, ctx: jobCtx, chunked: jobfiles.NewRowSet(job.Record.Rows),
+		openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{}, maxBytes: maxBytes,
+		policy: engine.Policy{Schedule: sp.cfg.Table().Schedule},
 		domains: &domains{
-			ctx: ctx, resolver: c.cfg.Resolver, lookups: c.cfg.Lookups, recent: map[string]*domain{}, older: map[string]*domain{},
+			ctx: ctx, resolver: sp.cfg.Resolver, lookups: sp.cfg.Lookups, recent: map[string]*domain{}, older: map[string]*domain{},
 			lookupQueue: make(chan *domain, maxWaitingDomains), results: make(chan *domain, maxWaitingDomains),
 		},
 	}
@@ -95,8 +151,8 @@ func (job *runningJob) splitUpload() error {
 	}()
 	for {
 		s.rowsSkipped = false
-		fill := pipeline.Indexes(job.ctx, len(job.upload.Frames), func(f *splitFrame, i int) { f.index = i })
-		if err := pipeline.Run(&c.frames, c.workers, fill, s.readFrame, s.addFrame); err != nil {
+		fill := pipeline.Indexes(jobCtx, len(job.Upload.Frames), func(f *splitFrame, i int) { f.index = i })
+		if err := pipeline.Run(&sp.frames, sp.cfg.Workers, fill, s.readFrame, s.addFrame); err != nil {
 			return err
 		}
 		if !s.rowsSkipped {
@@ -121,28 +177,26 @@ func (job *runningJob) splitUpload() error {
 	if err := s.flushAll(); err != nil {
 		return err
 	}
-	job.unresolvedRows.Store(0)
-	job.deferred = nil
-	job.splitDone.Store(true)
-	job.checkFinished()
+	job.Progress.Unresolved.Store(0)
+	job.Chunks.SplitDone()
 	return nil
 }
 
 // readFrame finds the rows of a frame that must be verified.
-func (s *splitter) readFrame(f *splitFrame) (err error) {
-	job := s.job
-	first := job.upload.Frames[f.index].First
-	if err := f.fr.Read(job.upload, &job.dialect, f.index); err != nil {
+func (s *jobSplit) readFrame(f *splitFrame) (err error) {
+	job := &s.job
+	first := job.Upload.Frames[f.index].First
+	if err := f.fr.Read(job.Upload, job.Dialect, f.index); err != nil {
 		return err
 	}
-	if f.firstOf, err = job.upload.AppendFirstRows(f.firstOf[:0], f.index); err != nil {
+	if f.firstOf, err = job.Upload.AppendFirstRows(f.firstOf[:0], f.index); err != nil {
 		return err
 	}
 	f.rows = slices.Grow(f.rows[:0], len(f.fr.Block.Rows))
 	for i := range f.fr.Block.Rows {
 		press.Yield(i)
 		r := splitRow{number: first + uint32(i)}
-		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || job.answered.Has(r.number) || job.chunked.Has(r.number) {
+		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || job.Progress.Answered.Has(r.number) || s.chunked.Has(r.number) {
 			continue
 		}
 		text := string(f.fr.Block.Email(i))
@@ -150,14 +204,14 @@ func (s *splitter) readFrame(f *splitFrame) (err error) {
 			r.invalid = true
 			r.suggestion, _ = engine.Guess(text)
 		} else {
-			r.flags = (*job.c.lists.Load()).Flags(r.addr)
+			r.flags = s.cfg.Flags(r.addr)
 		}
 		f.rows = append(f.rows, r)
 	}
 	return nil
 }
 
-func (s *splitter) addFrame(f *splitFrame) error {
+func (s *jobSplit) addFrame(f *splitFrame) error {
 	for i := range f.rows {
 		press.Yield(i)
 		if err := s.addRow(f.rows[i]); err != nil {
@@ -167,22 +221,21 @@ func (s *splitter) addFrame(f *splitFrame) error {
 	if err := s.routeResolved(false); err != nil {
 		return err
 	}
-	return s.job.ctx.Err()
+	return s.ctx.Err()
 }
 
 // addRow routes a row once the route of its domain is known. A row that needs no route is answered: bad syntax, a test key, or a
 // suppressed address.
-func (s *splitter) addRow(r splitRow) error {
-	c := s.job.c
-	if r.invalid || s.job.record.Test || c.cfg.Suppress(r.addr) {
+func (s *jobSplit) addRow(r splitRow) error {
+	if r.invalid || s.job.Record.Test || s.cfg.Suppress(r.addr) {
 		now := time.Now()
 		a := chunks.Row{Number: r.number, Flags: r.flags, Suggestion: r.suggestion}
 		var v engine.Verdict
 		switch {
 		case r.invalid:
 			v = engine.Judge(&engine.Evidence{SyntaxBad: true}, s.policy, now)
-		case s.job.record.Test && c.cfg.TestVerdict != nil:
-			v = c.cfg.TestVerdict(r.addr)
+		case s.job.Record.Test && s.cfg.TestVerdict != nil:
+			v = s.cfg.TestVerdict(r.addr)
 			a.Flags |= v.Flags
 		default:
 			v = engine.VerdictFor(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, r.flags, now)
@@ -198,7 +251,7 @@ func (s *splitter) addRow(r splitRow) error {
 			if d == nil {
 				d = s.domains.startLookup(r.addr.Domain())
 			}
-			s.job.chunked.Add(r.number)
+			s.chunked.Add(r.number)
 			s.domains.unresolved.addRow(d, r)
 			s.waitingRows++
 			return nil
@@ -214,7 +267,7 @@ func (s *splitter) addRow(r splitRow) error {
 }
 
 // routeResolved routes the rows of domains that are resolved now. If wait is set, it waits up to refillInterval for the first one.
-func (s *splitter) routeResolved(wait bool) error {
+func (s *jobSplit) routeResolved(wait bool) error {
 	patience := time.Duration(0)
 	if wait {
 		patience = refillInterval
@@ -222,7 +275,7 @@ func (s *splitter) routeResolved(wait bool) error {
 	for {
 		d, err := s.domains.next(patience)
 		if patience > 0 || d == nil {
-			s.job.unresolvedRows.Store(s.domains.unresolved.rows)
+			s.job.Progress.Unresolved.Store(s.domains.unresolved.rows)
 		}
 		if err != nil || d == nil {
 			return errors.Join(err, s.refill())
@@ -240,11 +293,11 @@ func (s *splitter) routeResolved(wait bool) error {
 }
 
 // routeRow answers a row whose route is known, or adds it to an open chunk if it needs SMTP.
-func (s *splitter) routeRow(r splitRow, d *domain) error {
+func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
 	a := chunks.Row{Number: r.number, Flags: r.flags, Route: &d.route}
 	if !d.noSuggestion {
-		a.Suggestion = (*s.job.c.lists.Load()).Suggest(r.addr)
+		a.Suggestion = s.cfg.Suggest(r.addr)
 		d.noSuggestion = a.Suggestion == ""
 	}
 	now := time.Now()
@@ -252,26 +305,24 @@ func (s *splitter) routeRow(r splitRow, d *domain) error {
 		v := engine.Judge(&ev, s.policy, now)
 		return s.answerRow(&a, &v, now)
 	}
-	s.job.chunked.Add(r.number)
+	s.chunked.Add(r.number)
 	a.Mailbox = r.addr.Mailbox()
 	return s.bufferRow(&a)
 }
 
-func (s *splitter) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) error {
-	if !s.job.answered.Add(a.Number) {
+func (s *jobSplit) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) error {
+	if !s.job.Progress.Add(a.Number, v) {
 		return nil
 	}
-	s.job.progress.counts[v.Reason].Add(1)
-	s.job.c.metrics.rows[v.Status].Add(1)
-	s.answers = append(s.answers, logRow(a, jobfiles.Final, v, now))
+	s.answers = append(s.answers, a.LogEntry(jobfiles.Final, v, now))
 	if len(s.answers) >= answerBatch {
 		return s.logAnswers()
 	}
 	return nil
 }
 
-func (s *splitter) logAnswers() error {
-	err := s.job.log.Add(s.answers)
+func (s *jobSplit) logAnswers() error {
+	err := s.job.Log.Add(s.answers)
 	clear(s.answers)
 	s.answers = s.answers[:0]
 	return err

@@ -1,10 +1,10 @@
-package coordinator
+package dispatch
 
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 
+	"probity/coordinator/chunks"
 	"probity/engine"
 	"probity/prober/wire"
 )
@@ -18,29 +18,18 @@ const (
 
 // classBudgets says what the budgets of a class allow.
 type classBudgets struct {
-	table *atomic.Pointer[engine.Table]
-	fleet sourceCounter // nil: the prober does not know its number of egress sources
-}
-
-// sourceCounter is a prober that knows its number of egress sources.
-type sourceCounter interface{ Sources() int }
-
-// sources returns how many egress sources there are.
-func (b *classBudgets) sources() int {
-	if b.fleet == nil {
-		return 1
-	}
-	return b.fleet.Sources()
+	table   func() *engine.Table
+	sources func() int // egress sources; nil: unknown
 }
 
 // limitsOf returns the limits of a class, of one egress source, and how many sources probe it; of the tail, those of one route.
 func (b *classBudgets) limitsOf(class string) (engine.Limits, int) {
-	table := b.table.Load()
+	table := b.table()
 	p := cmp.Or(table.Provider(class), table.Unknown)
-	if b.fleet == nil {
+	if b.sources == nil {
 		return p.Limits, 1
 	}
-	return p.Limits, p.Sources(max(1, b.fleet.Sources()))
+	return p.Limits, p.Sources(max(1, b.sources()))
 }
 
 // refusalsPerHour returns how many refusals the budgets of a class allow in an hour; 0: any number.
@@ -56,10 +45,10 @@ const tailWindow = wire.MaxRows
 // window returns how many rows of a class its budgets allow in about a minute if half of them are refused; maxUnanswered if the
 // prober does not know its number of egress sources.
 func (b *classBudgets) window(class string) int {
-	if b.fleet == nil {
+	if b.sources == nil {
 		return maxUnanswered
 	}
-	if class == classTail {
+	if class == chunks.ClassTail {
 		return tailWindow
 	}
 	rows := maxUnanswered
@@ -81,8 +70,8 @@ func (b *classBudgets) chunkRows(class string) int {
 
 // hours returns how many hours of budgets rows of a class need if all are refused; in the tail, rows of one route.
 func (b *classBudgets) hours(class string, rows float64) float64 {
-	if class == classTail {
-		rows = min(rows, sharedRowsOfRoute)
+	if class == chunks.ClassTail {
+		rows = min(rows, chunks.MaxTailRows)
 	}
 	n := b.refusalsPerHour(class)
 	if n == 0 {
@@ -101,7 +90,7 @@ const (
 // compare compares a job with the other scheduled ones. short: it has far fewer rows left than another one. longBacklog: the hourly
 // budgets of a class of it are to be used evenly, so that each hour leaves some for short jobs. That is so if the class's backlog, of
 // all jobs, is long, or if another class of the job will take a day, and longer than this one would if all of its rows were refused.
-func (d *scheduler) compare(job *runningJob, class string) (short, longBacklog bool) {
+func (d *Scheduler) compare(job *Job, class string) (short, longBacklog bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	rows, largest := 0.0, int64(0)
@@ -112,12 +101,12 @@ func (d *scheduler) compare(job *runningJob, class string) (short, longBacklog b
 		largest = max(largest, one.remaining())
 	}
 	short = shortJobRatio*job.remaining() <= largest
-	most, longest := job.c.budgets.hours(class, rows), 0.0
+	most, longest := job.scheduler.budgets.hours(class, rows), 0.0
 	if most >= longBacklogHours*refusedOneIn {
 		return short, true
 	}
 	for _, q := range job.queues {
-		longest = max(longest, job.c.budgets.hours(q.class, float64(q.rows+q.unanswered)))
+		longest = max(longest, job.scheduler.budgets.hours(q.class, float64(q.rows+q.unanswered)))
 	}
 	longest *= job.splitFactor() / refusedOneIn
 	return short, most > 0 && longest >= max(longBacklogHours, most+1)
@@ -128,10 +117,13 @@ func (d *scheduler) compare(job *runningJob, class string) (short, longBacklog b
 const shortJobRatio = 4
 
 // remaining returns how many addresses of the job have no verdict yet.
-func (job *runningJob) remaining() int64 { return job.record.Unique - job.progress.answered() }
+func (job *Job) remaining() int64 {
+	t := job.cfg.Progress.Counts()
+	return job.cfg.Record.Unique - t.Answered()
+}
 
 // splitFactor is the ratio of the job's remaining rows to those at the scheduler, while the job is split. The scheduler is locked.
-func (job *runningJob) splitFactor() float64 {
+func (job *Job) splitFactor() float64 {
 	if job.splitDone.Load() {
 		return 1
 	}
@@ -144,7 +136,7 @@ func (job *runningJob) splitFactor() float64 {
 
 // nextEligible takes the next class: the one whose rows will take longest, so that all classes end together; each oldestEvery-th
 // pick is the one that has waited longest. The scheduler is locked.
-func (job *runningJob) nextEligible() *classQueue {
+func (job *Job) nextEligible() *classQueue {
 	if len(job.eligible) == 0 {
 		return nil
 	}
@@ -164,6 +156,6 @@ func (job *runningJob) nextEligible() *classQueue {
 }
 
 // windowsNeeded is how many windows the rows of a class fill: about the minutes that they take. The scheduler is locked.
-func (job *runningJob) windowsNeeded(q *classQueue) float64 {
-	return float64(q.rows) / float64(job.c.budgets.window(q.class))
+func (job *Job) windowsNeeded(q *classQueue) float64 {
+	return float64(q.rows) / float64(job.scheduler.budgets.window(q.class))
 }

@@ -1,4 +1,4 @@
-package coordinator
+package split
 
 import (
 	"time"
@@ -16,8 +16,8 @@ const (
 
 // bufferRow adds a row to the open chunk of its class, source and due time. The class of a row is the provider of its route if many
 // sources share it, the route itself once it has many rows in this job, else the tail.
-func (s *splitter) bufferRow(a *chunks.Row) error {
-	now, r, class := time.Now(), &a.Route.Route, classTail
+func (s *jobSplit) bufferRow(a *chunks.Row) error {
+	now, r, class := time.Now(), &a.Route.Route, chunks.ClassTail
 	if r.Provider != nil && r.Provider.Shared() {
 		class = r.Provider.ID
 	} else {
@@ -26,16 +26,16 @@ func (s *splitter) bufferRow(a *chunks.Row) error {
 		}
 		n := s.routes[r.Key] + 1
 		s.routes[r.Key] = n
-		if n > sharedRowsOfRoute {
+		if n > chunks.MaxTailRows {
 			class = r.Key[:min(len(r.Key), store.MaxName)]
 		}
 	}
-	deferral := s.job.deferred.get(a.Number)
+	deferral := s.job.Deferred.get(a.Number)
 	a.Attempt = deferral.Attempt
-	k := openChunkKey{class: class, source: deferral.Source, due: roundDue(now, deferral.Due)}
+	k := openChunkKey{class: class, source: deferral.Source, due: chunks.RoundDue(now, deferral.Due)}
 	p := s.openChunks[k]
 	if p == nil {
-		p = &openChunk{Builder: chunks.Builder{Pool: &s.job.c.chunkRows}, since: now}
+		p = &openChunk{Builder: chunks.Builder{Pool: &s.blocks}, since: now}
 		s.openChunks[k] = p
 	}
 	p.attempt = max(p.attempt, a.Attempt)
@@ -63,28 +63,23 @@ func (s *splitter) bufferRow(a *chunks.Row) error {
 }
 
 // flushChunk writes an open chunk, split into chunks of the size of its class, and adds them to the scheduler.
-func (s *splitter) flushChunk(k openChunkKey) error {
-	p, job := s.openChunks[k], s.job
+func (s *jobSplit) flushChunk(k openChunkKey) error {
+	p := s.openChunks[k]
 	delete(s.openChunks, k)
 	s.openBytes -= p.Size()
-	due := time.Time{}
-	if k.due > 0 {
-		due = time.UnixMilli(k.due).UTC()
+	var batches []chunks.Pending
+	for _, cut := range p.SplitRows(s.job.Chunks.ChunkRows(k.class)) {
+		batches = append(batches, chunks.Pending{Rows: &p.Builder, Subset: cut, Class: k.class, Source: k.source, Attempt: p.attempt, Due: chunks.DueTime(k.due)})
 	}
-	var batches []pendingChunk
-	for _, cut := range p.SplitRows(job.c.budgets.chunkRows(k.class)) {
-		batches = append(batches, pendingChunk{rows: &p.Builder, subset: cut, class: k.class, source: k.source, attempt: p.attempt, due: due})
-	}
-	made, err := job.chunks.write(batches)
+	made, err := s.job.File.Write(batches)
 	if err != nil {
 		return err
 	}
-	job.chunkCount.Add(int64(len(made)))
-	job.c.scheduler.add(job, made)
+	s.job.Chunks.Add(made)
 	return nil
 }
 
-func (s *splitter) flushAll() error {
+func (s *jobSplit) flushAll() error {
 	for k := range s.openChunks {
 		if err := s.flushChunk(k); err != nil {
 			return err

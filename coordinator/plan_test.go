@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/plan"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/store"
@@ -42,7 +43,7 @@ func TestPlanOfAQueuedJob(t *testing.T) {
 		c.Suppress = func(a engine.Address) bool { return a.Domain() == "not.example" }
 	})
 	j := w.accept(t, planCSV())
-	p, err := w.c.Plan(t.Context(), j.ID, PlanOptions{Refused: 0.2})
+	p, err := w.c.Plan(t.Context(), j.ID, plan.Options{Refused: 0.2})
 	require.NoError(t, err)
 	require.EqualValues(t, j.Unique, p.Addresses)
 	require.EqualValues(t, 4, p.Unasked, "two domains without mail servers, no address, a suppressed one")
@@ -56,7 +57,7 @@ func TestPlanOfAQueuedJob(t *testing.T) {
 	require.InDelta(t, 21, firm.Due.Refused, 1e-6)
 	require.Equal(t, time.Hour, p.MinTime, "21 refused at 20 an hour")
 	require.Equal(t, "refusals_per_hour", firm.Limit)
-	p, err = w.c.Plan(t.Context(), j.ID, PlanOptions{Sources: 1, Refused: 1})
+	p, err = w.c.Plan(t.Context(), j.ID, plan.Options{Sources: 1, Refused: 1})
 	require.NoError(t, err)
 	require.Equal(t, 4*time.Hour, p.MinTime, "100 refused, and no decoy")
 	require.Zero(t, w.prober.asked)
@@ -78,7 +79,7 @@ func TestPlanCountsUnansweredRows(t *testing.T) {
 		j := w.accept(t, planCSV())
 		time.Sleep(time.Minute)
 		left := func(w *testEnv) {
-			p, err := w.c.Plan(t.Context(), j.ID, PlanOptions{Refused: 0.2})
+			p, err := w.c.Plan(t.Context(), j.ID, plan.Options{Refused: 0.2})
 			require.NoError(t, err)
 			require.EqualValues(t, 100, p.Addresses)
 			require.Len(t, p.Receivers, 1)
@@ -94,13 +95,13 @@ func TestPlanCountsUnansweredRows(t *testing.T) {
 		left(w)
 		_, err = w.c.Cancel(j.ID)
 		require.NoError(t, err)
-		_, err = w.c.Plan(t.Context(), j.ID, PlanOptions{})
+		_, err = w.c.Plan(t.Context(), j.ID, plan.Options{})
 		require.ErrorIs(t, err, ErrState)
 		w.run()
 		w.finish(t, j.ID)
-		_, err = w.c.Plan(t.Context(), j.ID, PlanOptions{})
+		_, err = w.c.Plan(t.Context(), j.ID, plan.Options{})
 		require.ErrorIs(t, err, ErrState)
-		_, err = w.c.Plan(t.Context(), "none", PlanOptions{})
+		_, err = w.c.Plan(t.Context(), "none", plan.Options{})
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.NoError(t, w.close(t))
 	})
@@ -117,14 +118,14 @@ func TestPlanKeepsItsTimeLimit(t *testing.T) {
 		}
 		j := w.accept(t, b.String())
 		began := time.Now()
-		p, err := w.c.Plan(t.Context(), j.ID, PlanOptions{Refused: 0.2, Lookups: 20*time.Second + time.Millisecond})
+		p, err := w.c.Plan(t.Context(), j.ID, plan.Options{Refused: 0.2, Lookups: 20*time.Second + time.Millisecond})
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), 21*time.Second)
 		require.InDelta(t, 40, p.Uncounted, 1)
 		require.EqualValues(t, 60, p.Addresses)
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		_, err = w.c.Plan(ctx, j.ID, PlanOptions{})
+		_, err = w.c.Plan(ctx, j.ID, plan.Options{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, w.close(t))
 	})

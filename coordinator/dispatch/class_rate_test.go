@@ -1,4 +1,4 @@
-package coordinator
+package dispatch
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 // TestClassRateIncludesBudgetWaits: the ETA of a route whose hourly budget lets 20 rows be answered at once.
 func TestClassRateIncludesBudgetWaits(t *testing.T) {
 	began := time.Unix(1_700_000_000, 0)
-	job := &runningJob{rates: map[string]*classRate{}}
+	job := &Job{rates: map[string]*classRate{}}
 	cr := job.rateOf("slow", began)
 	require.Zero(t, cr.eta(100, time.Time{}, began.Add(time.Minute), 0), "nothing is known yet")
 	cr.answered = 20

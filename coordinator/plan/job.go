@@ -1,9 +1,8 @@
-package coordinator
+package plan
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
-	"probity/coordinator/plan"
 	"probity/engine"
 	"probity/internal/pipeline"
 	"probity/prober/wire/press"
@@ -21,8 +19,8 @@ import (
 // maxPlanned bounds the domains of one plan, and so its memory.
 const maxPlanned = 1 << 18
 
-// PlanOptions are the assumptions of a plan.
-type PlanOptions struct {
+// Options are the assumptions of a plan.
+type Options struct {
 	Sources int           // egress sources; 0: those that take work now
 	Refused float64       // share of refused addresses, 0 to 1
 	Lookups time.Duration // time limit of DNS lookups; domains not found by then are not counted. 0: no limit
@@ -30,54 +28,46 @@ type PlanOptions struct {
 
 // JobPlan is the least time for the unanswered rows of a job, if every budget is unused.
 type JobPlan struct {
-	plan.Plan
+	Plan
 	Refused   float64 // assumed share of refused addresses
 	Addresses int64   // distinct addresses without an answer
 	Unasked   int64   // of these, addresses that need no SMTP
 	Uncounted int64   // of these, addresses not in the plan: domains that could not be looked up, or exceed maxPlanned
 }
 
-// Plan computes the least time for the rest of a job that is queued, running or paused; in other states it returns ErrState.
-// It reads the list again and looks up its domains. One plan is made at a time.
-func (c *Coordinator) Plan(ctx context.Context, id string, o PlanOptions) (JobPlan, error) {
-	if err := pipeline.Acquire(ctx, c.planSlots); err != nil {
-		return JobPlan{}, err
+// Planner makes the plans of jobs: it reads the list again and looks up its domains.
+type Planner struct {
+	Resolver interface {
+		Route(ctx context.Context, domain string) engine.Route
 	}
-	defer func() { <-c.planSlots }()
-	j, err := plannable(c.Job(id))
-	if err != nil {
-		return JobPlan{}, err
-	}
-	p := planner{c: c, job: j, domains: map[string]int{}, plan: JobPlan{Refused: o.Refused}}
-	if err := p.countDomains(ctx); err != nil {
-		if _, moved := plannable(c.Job(id)); moved != nil {
-			err = moved // the job has finished, and its files may be gone
-		}
+	Lookups  int // concurrent DNS lookups
+	Workers  int // goroutines that read the list
+	Suppress func(engine.Address) bool
+	Sources  func() int // egress sources that take work now; nil: unknown
+}
+
+// Plan computes the least time for the rows of a job's upload that are not answered.
+func (pl *Planner) Plan(ctx context.Context, j *store.Job, u *jobfiles.Upload, answered jobfiles.RowSet, o Options) (JobPlan, error) {
+	p := jobPlanner{Planner: pl, job: j, domains: map[string]int{}, plan: JobPlan{Refused: o.Refused}}
+	if err := p.countDomains(ctx, u, answered); err != nil {
 		return JobPlan{}, err
 	}
 	if err := p.lookUp(ctx, o.Lookups); err != nil {
 		return JobPlan{}, err
 	}
-	if c.budgets.fleet != nil && o.Sources == 0 {
-		o.Sources = c.budgets.sources()
+	if pl.Sources != nil && o.Sources == 0 {
+		o.Sources = pl.Sources()
 	}
 	p.plan.Plan = p.tally.Plan(o.Sources)
 	return p.plan, nil
 }
 
-// plannable returns a job that may have unanswered rows, or ErrState.
-func plannable(j *store.Job, err error) (*store.Job, error) {
-	if err == nil && j.State != store.JobQueued && j.State != store.JobRunning && j.State != store.JobPaused {
-		return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
-	}
-	return j, err
-}
-
-type planner struct {
-	c       *Coordinator
+// jobPlanner makes one plan.
+type jobPlanner struct {
+	*Planner
 	job     *store.Job
 	domains map[string]int // addresses without an answer, by domain
-	tally   plan.Tally
+	tally   Tally
 	plan    JobPlan
 }
 
@@ -90,21 +80,11 @@ type plannedFrame struct {
 }
 
 // countDomains counts the addresses of each domain that have no answer yet.
-func (p *planner) countDomains(ctx context.Context) error {
-	c, j := p.c, p.job
+func (p *jobPlanner) countDomains(ctx context.Context, u *jobfiles.Upload, answered jobfiles.RowSet) error {
+	j := p.job
 	var dialect csvfile.Dialect
 	if err := json.Unmarshal(j.Dialect, &dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
-	}
-	u, err := c.files.OpenUpload(j)
-	if err != nil {
-		return err
-	}
-	var answered jobfiles.RowSet
-	if running := c.runningJobOf(j.ID); running != nil {
-		answered = running.answered
-	} else if answered, _, err = c.files.AnsweredRows(j); err != nil {
-		return errors.Join(err, u.Close())
 	}
 	fill := pipeline.Indexes(ctx, len(u.Frames), func(f *plannedFrame, i int) { f.index = i })
 	work := func(f *plannedFrame) (err error) {
@@ -122,7 +102,7 @@ func (p *planner) countDomains(ctx context.Context) error {
 			}
 			domain := ""
 			a, err := engine.ParseTrimmed(string(f.fr.Block.Email(i)))
-			if err == nil && !c.cfg.Suppress(a) && !j.Test && !j.NoSMTP {
+			if err == nil && !p.Suppress(a) && !j.Test && !j.NoSMTP {
 				domain = a.Domain()
 			}
 			f.domains = append(f.domains, domain)
@@ -145,26 +125,29 @@ func (p *planner) countDomains(ctx context.Context) error {
 		}
 		return nil
 	}
-	err = pipeline.Run(new(pipeline.Pool[plannedFrame]), c.workers, fill, work, take)
-	return errors.Join(err, u.Close())
+	return pipeline.Run(new(pipeline.Pool[plannedFrame]), p.Workers, fill, work, take)
 }
 
 // lookUp finds the routes of the domains and adds their recipients to the plan. Domains not found within limit are uncounted.
-func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
+func (p *jobPlanner) lookUp(ctx context.Context, limit time.Duration) error {
 	lookupCtx := ctx
 	if limit > 0 {
 		var stop context.CancelFunc
 		lookupCtx, stop = context.WithTimeout(ctx, limit)
 		defer stop()
 	}
+	type domain struct {
+		name  string
+		route engine.Route
+	}
 	names, found := make(chan string), make(chan domain)
 	var resolvers sync.WaitGroup
-	for range min(p.c.cfg.Lookups, len(p.domains)) {
+	for range min(p.Lookups, len(p.domains)) {
 		resolvers.Go(func() {
 			for name := range names {
 				d := domain{name: name}
 				if d.route.Fact = engine.FactDNSTimeout; lookupCtx.Err() == nil {
-					d.route.Route = p.c.cfg.Resolver.Route(lookupCtx, name)
+					d.route = p.Resolver.Route(lookupCtx, name)
 				}
 				found <- d
 			}
@@ -181,9 +164,9 @@ func (p *planner) lookUp(ctx context.Context, limit time.Duration) error {
 	for d := range found {
 		n := p.domains[d.name]
 		switch {
-		case isUnresolved(&d):
+		case d.route.Fact == engine.FactServFail || d.route.Fact == engine.FactDNSTimeout:
 			p.plan.Uncounted += int64(n)
-		case !p.tally.Add(&d.route.Route, d.name, plan.Expect(n, p.plan.Refused)):
+		case !p.tally.Add(&d.route, d.name, Expect(n, p.plan.Refused)):
 			p.plan.Unasked += int64(n)
 		}
 	}

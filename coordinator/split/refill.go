@@ -1,9 +1,10 @@
-package coordinator
+package split
 
 import (
 	"time"
 
 	"probity/coordinator/chunks"
+	"probity/coordinator/dispatch"
 )
 
 const (
@@ -14,31 +15,6 @@ const (
 	// delay others of the class.
 	bufferWaitBusy = 5 * time.Second
 )
-
-// backlogLevel says how much the scheduler has of a job's class.
-type backlogLevel uint8
-
-const (
-	backlogLow        backlogLevel = iota // no chunk is ready, and under half of the rows in flight are unanswered: more rows are wanted
-	backlogUnanswered                     // no chunk is ready, and half or more of the rows in flight are unanswered
-	backlogReady                          // chunks are ready
-)
-
-// backlogLevels returns the level of a job's classes; a class that is missing is low. idle: no job has anything to send.
-func (d *scheduler) backlogLevels(job *runningJob) (has map[string]backlogLevel, idle bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	has = make(map[string]backlogLevel, len(job.queues))
-	for class, q := range job.queues {
-		switch {
-		case len(q.ready) > 0:
-			has[class] = backlogReady
-		case q.unanswered > 0 && 2*q.unanswered >= q.dispatchedRows:
-			has[class] = backlogUnanswered
-		}
-	}
-	return has, d.idle
-}
 
 // openChunkKey is what the rows of an open chunk have in common.
 type openChunkKey struct {
@@ -55,16 +31,16 @@ type openChunk struct {
 }
 
 // refill flushes the rows that an idle scheduler can use, at most once per refillInterval.
-func (s *splitter) refill() error {
+func (s *jobSplit) refill() error {
 	now := time.Now()
-	if !s.job.wantsMore.Load() || now.Sub(s.lastRefill) < refillInterval {
+	if !s.job.Chunks.WantsMore() || now.Sub(s.lastRefill) < refillInterval {
 		return nil
 	}
 	s.lastRefill = now
 	if s.allRead {
 		return s.flushAll()
 	}
-	has, idle := s.job.c.scheduler.backlogLevels(s.job)
+	has, idle := s.job.Chunks.Backlogs()
 	for k, oc := range s.openChunks {
 		if !oc.isDue(has[k.class], idle, now) {
 			continue
@@ -76,14 +52,14 @@ func (s *splitter) refill() error {
 	return s.logAnswers()
 }
 
-// isDue reports whether the chunk is better sent now than buffered further, by the backlog level of its class. While the scheduler
+// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class. While the scheduler
 // has work of other jobs, rows are buffered longer: only their own job waits for them.
-func (oc *openChunk) isDue(has backlogLevel, idle bool, now time.Time) bool {
+func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, now time.Time) bool {
 	var least time.Duration
 	switch {
-	case has == backlogReady:
+	case has == dispatch.BacklogReady:
 		return false
-	case has == backlogUnanswered || oc.ManyHosts() && !idle:
+	case has == dispatch.BacklogUnanswered || oc.ManyHosts() && !idle:
 		least = bufferWaitBusy
 	case oc.ManyHosts() || !idle:
 		least = bufferWait

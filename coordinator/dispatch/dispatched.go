@@ -1,10 +1,9 @@
-package coordinator
+package dispatch
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,9 +16,9 @@ import (
 
 // dispatchedChunk is one chunk in flight at a prober.
 type dispatchedChunk struct {
-	job        *runningJob
+	job        *Job
 	queue      *classQueue
-	chunk      chunk
+	chunk      chunks.Chunk
 	interval   int // of the in-flight limit, when it was sent
 	rows       *chunks.Rows
 	byRow      []uint64 // row number and index in the batch, sorted
@@ -43,16 +42,16 @@ type unfinishedRow struct {
 
 const resendPause = time.Second // before rows that were returned without a due time are sent again
 
-// run sends the chunk and collects its results, in a goroutine that runningJob.dispatches counts already.
+// run sends the chunk and collects its results, in a goroutine that Job.dispatched counts already.
 func (dc *dispatchedChunk) run() {
-	defer dc.job.dispatches.Done()
+	defer dc.job.dispatched.Done()
 	err := pipeline.Contain(dc.sendToProber)
 	if err == nil {
 		err = pipeline.Contain(dc.commitReturned)
 	}
 	dc.release()
 	if err != nil {
-		dc.job.fail(err)
+		dc.job.cfg.Fail(err)
 	}
 }
 
@@ -60,23 +59,16 @@ func (dc *dispatchedChunk) run() {
 func (dc *dispatchedChunk) release() {
 	if !dc.released {
 		dc.released = true
-		dc.job.c.scheduler.chunkReturned(dc)
+		dc.job.scheduler.chunkReturned(dc)
 	}
 }
 
 // sendToProber reads the chunk's rows without an answer and sends them to the prober. Its error is our own failure; rows that the
 // prober could not finish become unfinished.
 func (dc *dispatchedChunk) sendToProber() error {
-	job, c := dc.job, dc.job.c
-	buf := c.buffers.Get()
-	b, err := job.chunks.read(dc.chunk, buf)
-	if err == nil {
-		if dc.rows, err = chunks.Unpack(b, c.table.Load(), job.answered.Has); err != nil {
-			err = fmt.Errorf("chunk %d: %w", dc.chunk.number, err)
-		}
-	}
-	c.buffers.Put(buf)
-	if err != nil {
+	job, d := dc.job, dc.job.scheduler
+	var err error
+	if dc.rows, err = job.cfg.File.Read(dc.chunk, d.cfg.Table(), job.cfg.Progress.Answered.Has); err != nil {
 		return err
 	}
 	dc.unanswered = len(dc.rows.Batch)
@@ -86,21 +78,21 @@ func (dc *dispatchedChunk) sendToProber() error {
 		dc.byRow[i] = uint64(dc.rows.Batch[i].Number)<<32 | uint64(i)
 	}
 	slices.Sort(dc.byRow)
-	c.scheduler.answered(dc, int(dc.chunk.rows)-dc.unanswered, wire.Held{})
+	d.answered(dc, int(dc.chunk.Rows)-dc.unanswered, wire.Held{})
 	if dc.unanswered > 0 && job.ctx.Err() == nil {
-		short, longBacklog := c.scheduler.compare(job, dc.chunk.class)
+		short, longBacklog := d.compare(job, dc.chunk.Class)
 		batch := &wire.Batch{
-			Job: job.record.ID, Chunk: dc.chunk.number, Epoch: job.record.Term, Class: dc.chunk.class, Egress: dc.chunk.source,
-			MaxAge: job.record.MaxAge, NoSMTP: job.record.NoSMTP, Short: short, LongBacklog: longBacklog, Started: job.record.StartedAt, Rows: dc.rows.Batch,
+			Job: job.cfg.Record.ID, Chunk: dc.chunk.Number, Epoch: job.cfg.Record.Term, Class: dc.chunk.Class, Egress: dc.chunk.Source,
+			MaxAge: job.cfg.Record.MaxAge, NoSMTP: job.cfg.Record.NoSMTP, Short: short, LongBacklog: longBacklog, Started: job.cfg.Record.StartedAt, Rows: dc.rows.Batch,
 		}
-		err := c.cfg.Prober.Verify(job.ctx, batch, c.cfg.Hold, dc.collect)
+		err := d.cfg.Prober.Verify(job.ctx, batch, d.cfg.Hold, dc.collect)
 		if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-			c.log.Warn("prober failed; its rows are asked again", "job", job.record.ID, "chunk", dc.chunk.number, "error", err)
+			d.cfg.Log.Warn("prober failed; its rows are asked again", "job", job.cfg.Record.ID, "chunk", dc.chunk.Number, "error", err)
 		}
 	}
 	for p, done := range dc.done {
 		if !done {
-			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt, source: dc.chunk.source})
+			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt, source: dc.chunk.Source})
 		}
 	}
 	return nil
@@ -110,7 +102,7 @@ func (dc *dispatchedChunk) sendToProber() error {
 // of a row.
 func (dc *dispatchedChunk) collect(r wire.Results) {
 	job := dc.job
-	if r.Chunk != dc.chunk.number || r.Epoch != job.record.Term || r.Job != job.record.ID {
+	if r.Chunk != dc.chunk.Number || r.Epoch != job.cfg.Record.Term || r.Job != job.cfg.Record.ID {
 		return
 	}
 	now := time.Now()
@@ -133,36 +125,34 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 		u := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
 		switch {
 		case res.Outcome == wire.Returned:
-			u.source = cmp.Or(u.source, dc.chunk.source) // it stays bound to its source
+			u.source = cmp.Or(u.source, dc.chunk.Source) // it stays bound to its source
 			dc.unfinished = append(dc.unfinished, u)
 		case res.Outcome != wire.Settled:
-			if dc.chunk.source != "" && res.Egress != dc.chunk.source {
+			if dc.chunk.Source != "" && res.Egress != dc.chunk.Source {
 				u.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
 			}
 			dc.unfinished = append(dc.unfinished, u)
 			// A deferral goes into the log with its provisional verdict, so that a restart knows it.
 			row := jobfiles.Row{Number: a.Number}
 			if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
-				row = logRow(&a, jobfiles.Provisional, &res.Verdict, now)
+				row = a.LogEntry(jobfiles.Provisional, &res.Verdict, now)
 			}
 			row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: u.due, Attempt: u.attempt, Source: u.source}
 			dc.logRows = append(dc.logRows, row)
-		case job.answered.Add(a.Number):
+		case job.cfg.Progress.Add(a.Number, &res.Verdict):
 			dc.answered++
-			job.progress.counts[res.Verdict.Reason].Add(1)
-			job.c.metrics.rows[res.Verdict.Status].Add(1)
-			dc.logRows = append(dc.logRows, logRow(&a, jobfiles.Final, &res.Verdict, now))
+			dc.logRows = append(dc.logRows, a.LogEntry(jobfiles.Final, &res.Verdict, now))
 		}
 	}
 	dc.unanswered -= finished
-	job.c.scheduler.answered(dc, finished, r.Held)
+	job.scheduler.answered(dc, finished, r.Held)
 	if probed {
-		job.progress.noteActivity(now)
+		job.cfg.Progress.NoteActivity(now)
 	}
 	if len(dc.logRows) == 0 {
 		return
 	}
-	if err := job.log.Add(dc.logRows); err != nil {
-		job.fail(err)
+	if err := job.cfg.Log.Add(dc.logRows); err != nil {
+		job.cfg.Fail(err)
 	}
 }

@@ -1,4 +1,4 @@
-package coordinator
+package dispatch
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/engine"
+	"probity/coordinator/chunks"
 	"probity/prober/wire"
 )
 
@@ -69,32 +69,31 @@ func TestHeldRowsDoNotBlockQuickRows(t *testing.T) {
 }
 
 // newTestScheduler makes a scheduler with a limit of recent rows, and a job with chunks of 100 rows.
-func newTestScheduler(recentMax, chunks int) (*Coordinator, *runningJob) {
-	c := New(Config{Prober: eightSources{}, Table: engine.DefaultTable(), MaxRecentRows: recentMax})
-	job := &runningJob{c: c, queues: map[string]*classQueue{}, rates: map[string]*classRate{}}
-	for range chunks {
-		c.scheduler.add(job, []chunk{{class: "google", rows: 100}})
+func newTestScheduler(recentMax, n int) *Scheduler {
+	d := eightSources(recentMax)
+	job := start(d, 0)
+	for range n {
+		job.Add([]chunks.Chunk{{Class: "google", Rows: 100}})
 	}
-	c.scheduler.addJob(job)
-	<-c.scheduler.wake
-	return c, job
+	<-d.wake
+	return d
 }
 
 func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newTestScheduler(150, 3)
-		first, _ := c.scheduler.pick(time.Now())
-		second, _ := c.scheduler.pick(time.Now())
+		d := newTestScheduler(150, 3)
+		first, _ := d.pick(time.Now())
+		second, _ := d.pick(time.Now())
 		require.NotNil(t, second)
-		none, wait := c.scheduler.pick(time.Now())
+		none, wait := d.pick(time.Now())
 		require.Nil(t, none)
 		require.Equal(t, recentInterval, wait)
 
-		c.scheduler.answered(first, 50, wire.Held{})
-		require.Empty(t, c.scheduler.wake, "150 are not answered")
-		c.scheduler.answered(first, 1, wire.Held{})
-		require.Len(t, c.scheduler.wake, 1)
-		third, _ := c.scheduler.pick(time.Now())
+		d.answered(first, 50, wire.Held{})
+		require.Empty(t, d.wake, "150 are not answered")
+		d.answered(first, 1, wire.Held{})
+		require.Len(t, d.wake, 1)
+		third, _ := d.pick(time.Now())
 		require.NotNil(t, third)
 	})
 }
@@ -102,10 +101,10 @@ func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
 // TestSchedulerWakesWithoutAnswers: the scheduler wakes by itself while all rows wait for budgets.
 func TestSchedulerWakesWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newTestScheduler(150, 3)
+		d := newTestScheduler(150, 3)
 		sent := 0
 		for began := time.Now(); time.Since(began) <= 2*recentInterval; {
-			next, wait := c.scheduler.pick(time.Now())
+			next, wait := d.pick(time.Now())
 			if next != nil {
 				sent++
 				continue
@@ -113,7 +112,7 @@ func TestSchedulerWakesWithoutAnswers(t *testing.T) {
 			if wait < 0 {
 				break
 			}
-			c.scheduler.sleep(t.Context(), wait)
+			d.sleep(t.Context(), wait)
 		}
 		require.Equal(t, 3, sent)
 	})

@@ -35,7 +35,7 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
 	"bench: antique words":             1,
-	"coordinator.Coordinator: methods": 54,
+	"coordinator.Coordinator: methods": 37,
 	"prober.Prober: methods":           44,
 	"prober.readyQueue: methods":       57,
 	"prober: lines":                    6315,

@@ -20,7 +20,9 @@ import (
 	"probity/coordinator/ingest"
 	"probity/coordinator/jobdir"
 	"probity/coordinator/plan"
+	"probity/coordinator/resultfile"
 	"probity/coordinator/results"
+	"probity/coordinator/retention"
 	"probity/coordinator/split"
 	"probity/engine"
 	"probity/internal/pipeline"
@@ -69,12 +71,10 @@ type Config struct {
 
 // Limits of the whole coordinator.
 const (
-	maxRunning    = 64 // jobs that are split, sent and collected at one time
-	maxAssemblies = 8  // result files made at one time: one for each two processors, at most this many
-	maxRenders    = 2  // result files converted to another format at one time
-	maxErasures   = 1  // addresses erased at one time
-	maxPlans      = 1  // plans made at one time
-	maxWorkers    = 16 // goroutines of one pipeline: one for each processor, at most this many
+	maxRunning  = 64 // jobs that are split, sent and collected at one time
+	maxErasures = 1  // addresses erased at one time
+	maxPlans    = 1  // plans made at one time
+	maxWorkers  = 16 // goroutines of one pipeline: one for each processor, at most this many
 )
 
 // Coordinator runs jobs and answers single requests. Its methods may be called from any goroutine.
@@ -87,7 +87,7 @@ type Coordinator struct {
 	encoder *zstd.Encoder
 	workers int
 
-	runningSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
+	runningSlots, eraseSlots, planSlots chan struct{} // counting semaphores
 
 	receiver   *ingest.Receiver
 	planner    plan.Planner
@@ -95,11 +95,11 @@ type Coordinator struct {
 	scheduler  *dispatch.Scheduler
 	metrics    jobMetrics
 	singleLoad *press.Meter
-	clockTrust clockTrust
+	clock      retention.Clock
+	sweeper    *retention.Sweeper
 
-	chunkBuffers  pipeline.Pool[chunks.Buffer]
-	renderer      *results.Renderer
-	verifiedFiles verifiedFiles
+	chunkBuffers pipeline.Pool[chunks.Buffer]
+	resultFiles  *resultfile.Files
 
 	mu            sync.Mutex // guards all below
 	runners       map[string]*jobRunner
@@ -118,7 +118,7 @@ func New(cfg Config) *Coordinator {
 		cfg.Suppress = func(engine.Address) bool { return false }
 	}
 	processors := runtime.GOMAXPROCS(0) // respects the limit of a container
-	workers, assembled := min(maxWorkers, processors), min(maxAssemblies, max(1, processors/2))
+	workers := min(maxWorkers, processors)
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	// EncodeAll is safe for concurrent use by workers goroutines, each with 2 MiB of history. WithLowerEncoderMem is slower: with little
 	// more than one window the history is moved for each block.
@@ -128,7 +128,7 @@ func New(cfg Config) *Coordinator {
 	}
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, encoder: encoder, workers: workers,
-		runningSlots: sem(maxRunning), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
+		runningSlots: sem(maxRunning), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
 		singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{},
 	}
 	var sources func() int // nil: unknown
@@ -153,7 +153,15 @@ func New(cfg Config) *Coordinator {
 	c.scheduler = dispatch.New(dispatch.Config{
 		Prober: cfg.Prober, Table: c.table.Load, Sources: sources, Hold: cfg.Hold, MaxRecentRows: cfg.MaxRecentRows, Log: cfg.Log,
 	})
-	c.renderer = results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest})
+	c.resultFiles = resultfile.New(resultfile.Config{
+		Store: cfg.Store, Files: c.files, Stored: cfg.Stored, Log: cfg.Log, Damaged: &c.metrics.damaged,
+		Deadline: c.clock.Deadline, Update: c.updateJob,
+		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest}),
+	}, processors)
+	c.sweeper = retention.New(retention.Config{
+		Store: cfg.Store, Files: c.files, Clock: &c.clock, Results: cfg.RetainResults, History: cfg.RetainHistory, Log: cfg.Log,
+		Failures: &c.metrics.retentionErrors, Receiving: c.receiver.Receiving, Expire: c.Expire, Delete: c.Delete, ClockSet: c.scheduler.Wake,
+	})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
 	return c
@@ -191,11 +199,11 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		})
 	}
 	all.Go(func() { c.scheduler.Run(ctx) })
-	if err := c.startAll(ctx, begin); err != nil {
+	if err := c.startAll(begin); err != nil {
 		stop(err)
 	}
 	all.Go(func() {
-		if err := c.runRetention(ctx); err != nil && ctx.Err() == nil {
+		if err := c.sweeper.Run(ctx); err != nil && ctx.Err() == nil {
 			stop(err)
 		}
 	})
@@ -211,38 +219,13 @@ func (c *Coordinator) Run(ctx context.Context) error {
 }
 
 // startAll starts the store's unfinished jobs. From then on Accept starts new ones.
-func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error {
-	now := time.Now()
-	saved, err := c.cfg.Store.SavedClock()
-	if err != nil {
-		return err
-	}
-	by := time.Duration(0) // how far the wall clock is from the saved one
-	if !saved.IsZero() {
-		by = now.Sub(saved)
-	}
-	c.clockTrust.adjust(now, by)
-	if by < -maxDrift {
-		c.log.Warn("the clock is behind what it was: nothing expires for a day", "noted", saved, "now", now)
-	}
-	if err := c.cfg.Store.SaveClock(now); err != nil {
-		return err
-	}
-	if err := c.removeOrphanFolders(); err != nil {
-		return err
-	}
-	err = c.visitJobs(func(j *store.Job) error {
-		if j.Upload != "" || j.State == store.JobExpired {
-			return nil
-		}
-		return c.logUnlessFatal(c.files.FinishOldErasure(j.ID), "an erasure cannot be finished", "job", j.ID)
-	})
-	if err != nil {
+func (c *Coordinator) startAll(begin func(id string)) error {
+	if err := c.sweeper.Start(); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = c.cfg.Store.AllJobs(func(j *store.Job) error {
+	err := c.cfg.Store.AllJobs(func(j *store.Job) error {
 		if !j.State.Finished() {
 			begin(j.ID)
 		}

@@ -7,11 +7,18 @@ import (
 	"slices"
 	"time"
 
+	"probity/coordinator/jobfiles"
+	"probity/coordinator/resultfile"
 	"probity/store"
 )
 
-// ErrState is the error of a request that the job's state does not allow.
-var ErrState = errors.New("the job's state does not allow this")
+// Errors of requests about jobs.
+var (
+	ErrState    = resultfile.ErrState    // the job's state does not allow it
+	ErrNotReady = resultfile.ErrNotReady // the job is not finished, and Filter.Partial is not set
+	ErrExpired  = resultfile.ErrExpired  // the results were deleted
+	ErrDamaged  = jobfiles.ErrDamaged    // files of the job are damaged: no results are returned
+)
 
 // Job returns the job with an id, or store.ErrNotFound.
 func (c *Coordinator) Job(id string) (*store.Job, error) { return c.cfg.Store.Job(id) }

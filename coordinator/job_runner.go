@@ -90,7 +90,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		case store.JobQueued, store.JobRunning:
 			return r.work(ctx)
 		case store.JobPaused:
-			t := time.NewTimer(time.Until(r.c.clockTrust.notBefore(j.PausedAt.Add(maxPaused))))
+			t := time.NewTimer(time.Until(r.c.clock.NotBefore(j.PausedAt.Add(maxPaused))))
 			defer t.Stop()
 			select {
 			case <-r.wake:
@@ -135,7 +135,7 @@ func (r *jobRunner) work(ctx context.Context) error {
 	if err != nil {
 		return jobfiles.Ignore(err, ErrState)
 	}
-	deadline := r.c.clockTrust.deadline(j)
+	deadline := r.c.clock.Deadline(j)
 	timed, stopTimed := context.WithDeadline(ctx, deadline)
 	defer stopTimed()
 	job := &runningJob{

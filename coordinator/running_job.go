@@ -32,7 +32,7 @@ type runningJob struct {
 	log        *jobfiles.RowsLog
 	logStarted bool // work was called, and closes the log
 	file       *chunks.File
-	deferred   *split.Deferred // nil once the job is split
+	deferred   *split.Deferred // for the split
 	chunks     *dispatch.Job
 
 	failed     chan error
@@ -104,8 +104,12 @@ func (job *runningJob) work() error {
 	ctx, stop := context.WithCancel(job.ctx)
 	job.logStarted = true
 	job.log.Start()
+	toSplit := split.Job{
+		Record: job.record, Upload: job.upload, Dialect: &job.dialect, Log: job.log, File: job.file, Progress: job.progress, Deferred: job.deferred, Chunks: job.chunks,
+	}
+	job.deferred = nil
 	all.Go(func() {
-		if err := pipeline.Contain(func() error { return job.split(ctx) }); err != nil && ctx.Err() == nil {
+		if err := pipeline.Contain(func() error { return job.c.splitter.Split(ctx, toSplit) }); err != nil && ctx.Err() == nil {
 			job.fail(fmt.Errorf("split: %w", err))
 		}
 	})
@@ -135,15 +139,6 @@ func (job *runningJob) fail(err error) {
 	case job.failed <- err:
 	default:
 	}
-}
-
-// split splits the upload.
-func (job *runningJob) split(ctx context.Context) error {
-	deferred := job.deferred
-	job.deferred = nil
-	return job.c.splitter.Split(ctx, split.Job{
-		Record: job.record, Upload: job.upload, Dialect: &job.dialect, Log: job.log, File: job.file, Progress: job.progress, Deferred: deferred, Chunks: job.chunks,
-	})
 }
 
 func (job *runningJob) close() (err error) {

@@ -1,4 +1,4 @@
-package coordinator
+package resultfile
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 
 // WriteResults writes the results of a finished job, one JSON object a line. Calls for one job must not overlap. The rows are kept, compressed,
 // from the first attempt until DropResults: a receiver that reads for hours holds an open file, not a render slot.
-func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer) error {
-	path := c.files.Path(job, jobdir.FileCallback)
-	f, err := c.cfg.FS.Open(path)
+func (r *Files) WriteResults(ctx context.Context, job string, w io.Writer) error {
+	path := r.cfg.Files.Path(job, jobdir.FileCallback)
+	f, err := r.cfg.Files.FS.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = c.renderCallback(ctx, job, path); err == nil {
-			f, err = c.cfg.FS.Open(path)
+		if err = r.renderCallback(ctx, job, path); err == nil {
+			f, err = r.cfg.Files.FS.Open(path)
 		}
 	}
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer)
 	}
 	err = decompressTo(w, pipeline.ContextReader{Context: ctx, Reader: f})
 	if errors.Is(err, jobfiles.ErrDamaged) {
-		err = errors.Join(err, c.DropResults(job)) // the next attempt makes it again
+		err = errors.Join(err, r.DropResults(job)) // the next attempt makes it again
 	}
 	return errors.Join(err, f.Close())
 }
@@ -62,31 +62,31 @@ func decompressTo(w io.Writer, r io.Reader) error {
 }
 
 // renderCallback writes the file under a temporary name and renames it once it is whole and durable.
-func (c *Coordinator) renderCallback(ctx context.Context, job, path string) error {
-	unlock, err := c.files.Lock(ctx, job) // no erasure meanwhile
+func (r *Files) renderCallback(ctx context.Context, job, path string) error {
+	unlock, err := r.cfg.Files.Lock(ctx, job) // no erasure meanwhile
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	f, err := c.cfg.FS.Create(path+wholefile.New, vfs.WriteCategoryUnspecified)
+	f, err := r.cfg.Files.FS.Create(path+wholefile.New, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	j, err := c.Job(job)
+	j, err := r.cfg.Store.Job(job)
 	if err == nil {
-		err = c.Results(ctx, job, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.Zstd}, NoInput: !j.CallbackInput}, f)
+		err = r.Results(ctx, job, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.Zstd}, NoInput: !j.CallbackInput}, f)
 	}
 	if err == nil {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		return c.cfg.FS.Rename(path+wholefile.New, path)
+		return r.cfg.Files.FS.Rename(path+wholefile.New, path)
 	}
-	return errors.Join(err, c.files.Remove(job, jobdir.FileCallback+wholefile.New))
+	return errors.Join(err, r.cfg.Files.Remove(job, jobdir.FileCallback+wholefile.New))
 }
 
 // DropResults deletes what WriteResults keeps between attempts; it can be made again.
-func (c *Coordinator) DropResults(job string) error {
-	return c.files.Remove(job, jobdir.FileCallback)
+func (r *Files) DropResults(job string) error {
+	return r.cfg.Files.Remove(job, jobdir.FileCallback)
 }

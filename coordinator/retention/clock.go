@@ -1,4 +1,4 @@
-package coordinator
+package retention
 
 import (
 	"sync"
@@ -7,9 +7,9 @@ import (
 	"probity/store"
 )
 
-// clockTrust holds from when on the wall clock may end something for good: delete results, cancel a paused job, end a job at
+// Clock holds from when on the wall clock may end something for good: delete results, cancel a paused job, end a job at
 // its max_hours. A wrong clock must cost time, not data.
-type clockTrust struct {
+type Clock struct {
 	mu          sync.Mutex // guards trustedFrom
 	trustedFrom time.Time  // with its monotonic reading
 }
@@ -23,7 +23,7 @@ const (
 
 // adjust records that the wall clock shows now, which is by more than expected. At a start the downtime is unknown: by is all
 // the time since the saved clock.
-func (k *clockTrust) adjust(now time.Time, by time.Duration) {
+func (k *Clock) adjust(now time.Time, by time.Duration) {
 	wait := shortDistrust
 	if by < -maxDrift || by > longDistrust {
 		wait = longDistrust
@@ -35,8 +35,8 @@ func (k *clockTrust) adjust(now time.Time, by time.Duration) {
 	}
 }
 
-// notBefore returns at, or when the clock is trusted again if that is later.
-func (k *clockTrust) notBefore(at time.Time) time.Time {
+// NotBefore returns at, or when the clock is trusted again if that is later.
+func (k *Clock) NotBefore(at time.Time) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if at.Before(k.trustedFrom) {
@@ -45,9 +45,9 @@ func (k *clockTrust) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// deadline is when a job stops waiting for answers.
-func (k *clockTrust) deadline(j *store.Job) time.Time {
-	return k.notBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
+// Deadline is when a job stops waiting for answers.
+func (k *Clock) Deadline(j *store.Job) time.Time {
+	return k.NotBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }
 
 // clockStep returns how far the wall clock was set, 0 if within maxDrift.

@@ -36,7 +36,7 @@ import (
 // packages do is told by the name of what is called. (With six statements the count is that of a reader who walked the way by hand.)
 const minStatements = 6
 
-var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/chunks", "coordinator/dispatch", "coordinator/ingest", "coordinator/jobdir", "coordinator/progress", "coordinator/resultfile", "coordinator/results", "coordinator/split", "prober", "prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"}
+var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/dispatch", "coordinator/ingest", "coordinator/jobdir", "coordinator/progress", "coordinator/resultfile", "coordinator/results", "coordinator/split", "prober", "prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"}
 
 // The most steps that an address may pass, from the request to its answer.
 const (

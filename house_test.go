@@ -25,8 +25,10 @@ const (
 	maxMethods = 25   // of a type
 )
 
-// ownLimits are packages and types with their own limits.
-var ownLimits = map[string]int{"store": 5500, "engine": 4500, "api": 4700, "bench": 3600}
+// ownLimits are the lines of packages, and the methods of types, that have limits of their own. The types are what others see of a
+// coordinator, a node, and the queue that one lock guards.
+var ownLimits = map[string]int{"store": 5500, "engine": 4500, "api": 4700, "bench": 3600,
+	"coordinator.Coordinator": 45, "prober.Prober": 45, "prober/readyqueue.Queue": 45}
 
 // antiqueWords are words that plain English does without.
 var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|as it pleases|nobody|whoever|beside)\b`)
@@ -34,9 +36,7 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // overLimit lists what exceeds its limit: lines of packages, methods of types, and antique words of packages, whose limit is 0. A figure
 // must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{
-	"bench: antique words":             1,
-	"coordinator.Coordinator: methods": 55,
-	"coordinator: lines":               4370,
+	"bench: antique words": 1,
 }
 
 // packageSize is the size of a package.
@@ -87,7 +87,11 @@ func TestHouse(t *testing.T) {
 			if h.methods[of] > maxMethods {
 				t.Logf("%-22s %6d methods of %s", "", h.methods[of], of)
 			}
-			check(name+"."+of+": methods", h.methods[of], maxMethods)
+			limit, ok := ownLimits[name+"."+of]
+			if !ok {
+				limit = maxMethods
+			}
+			check(name+"."+of+": methods", h.methods[of], limit)
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(found)) {

@@ -18,7 +18,7 @@ const (
 // jobPlan is a plan with its job.
 type jobPlan struct {
 	ID string `json:"job_id"`
-	coordinator.PlanReport
+	plan.Report
 }
 
 // getPlan serves the least time that the rest of a job takes.
@@ -40,7 +40,7 @@ func getPlan(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), planTimeout)
 	defer cancel()
-	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID, coordinator.PlanOptions{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
+	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID, plan.Options{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
 	switch {
 	case errors.Is(err, coordinator.ErrState):
 		return httpd.Refuse(httpd.Conflict, "The job has nothing left to ask: only a job that is queued, running or paused has a plan.")

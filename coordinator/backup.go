@@ -2,15 +2,9 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
 
-	"probity/coordinator/jobdir"
-	"probity/coordinator/jobfiles"
 	"probity/internal/pipeline"
-	"probity/internal/wholefile"
 )
 
 // Backup makes a consistent copy of the data folder: state, which checkpoint writes at the path it is given, and the files
@@ -30,46 +24,14 @@ func (c *Coordinator) Backup(ctx context.Context, dir string, checkpoint func(pa
 	if err := disk.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := c.linkJobs(dir); err != nil {
+	if err := c.files.LinkAll(dir); err != nil {
 		return fmt.Errorf("files of jobs: %w", err)
 	}
 	if err := checkpoint(disk.PathJoin(dir, "state")); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := c.linkJobs(dir); err != nil {
+	if err := c.files.LinkAll(dir); err != nil {
 		return fmt.Errorf("files of jobs: %w", err)
-	}
-	return nil
-}
-
-// linkJobs links the files of all jobs that are not linked yet. Files that disappear meanwhile belong to a job that has expired.
-func (c *Coordinator) linkJobs(dir string) error {
-	disk := c.cfg.FS
-	ids, err := disk.List(c.files.Dir)
-	if err != nil {
-		return jobfiles.Ignore(err, fs.ErrNotExist)
-	}
-	for _, id := range ids {
-		names, err := disk.List(c.files.Path(id))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0 {
-			continue
-		}
-		to := disk.PathJoin(dir, jobdir.FolderName, id)
-		if err == nil {
-			err = disk.MkdirAll(to, 0o700)
-		}
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if name == jobdir.FileSpill || name == jobdir.FileChunks || name == jobdir.FileCallback || strings.HasSuffix(name, wholefile.New) {
-				continue // incomplete, or made again when needed
-			}
-			err := disk.Link(c.files.Path(id, name), disk.PathJoin(to, name))
-			if err := jobfiles.Ignore(err, fs.ErrExist, fs.ErrNotExist); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

@@ -16,9 +16,14 @@ import (
 
 	"probity/coordinator/chunks"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/dispatch"
 	"probity/coordinator/ingest"
 	"probity/coordinator/jobdir"
+	"probity/coordinator/plan"
+	"probity/coordinator/resultfile"
 	"probity/coordinator/results"
+	"probity/coordinator/retention"
+	"probity/coordinator/split"
 	"probity/engine"
 	"probity/internal/pipeline"
 	"probity/prober/wire"
@@ -28,11 +33,6 @@ import (
 
 // DefaultMaxAge is the age limit of cached answers if the caller sets none.
 const DefaultMaxAge = 7 * 24 * time.Hour
-
-// Resolver finds the route of a domain, given in lower-case A-labels. A DNS failure is a Fact; engine/dns is one.
-type Resolver interface {
-	Route(ctx context.Context, domain string) engine.Route
-}
 
 // Lists says what is known of an address without DNS or SMTP; engine/lists is one.
 type Lists interface {
@@ -45,7 +45,7 @@ type Config struct {
 	Store    *store.Store
 	FS       vfs.FS
 	Dir      string // the folder of jobs is in it
-	Resolver Resolver
+	Resolver split.Resolver
 	Prober   wire.Prober
 	Table    *engine.Table
 	Lists    Lists
@@ -54,7 +54,7 @@ type Config struct {
 	Limits        csvfile.Limits // of an upload
 	Hold          time.Duration  // how long a prober may keep a chunk: 60 s
 	Lookups       int            // concurrent DNS lookups of each job that is split: 512
-	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s; default: 65,536, the limit of all unanswered rows
+	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s: 65,536, the limit of all unanswered rows
 	Stored        results.Form   // format of the result file that is made at the end: CSV, zstd
 	Suppress      func(engine.Address) bool
 
@@ -71,16 +71,10 @@ type Config struct {
 
 // Limits of the whole coordinator.
 const (
-	maxRunning     = 64     // jobs that are split, sent and collected at one time
-	maxLargeSplits = 2      // of these, splitting at one time with more than smallJobRows rows
-	maxSmallSplits = 4      // splitting at one time with fewer
-	smallJobRows   = 20_000 // most rows of a small job
-	maxAssemblies  = 8      // result files made at one time: one for each two processors, at most this many
-	maxRenders     = 2      // result files converted to another format at one time
-	maxErasures    = 1      // addresses erased at one time
-	maxPlans       = 1      // plans made at one time
-	maxWorkers     = 16     // goroutines of one pipeline: one for each processor, at most this many
-	defaultHold    = 60 * time.Second
+	maxRunning  = 64 // jobs that are split, sent and collected at one time
+	maxErasures = 1  // addresses erased at one time
+	maxPlans    = 1  // plans made at one time
+	maxWorkers  = 16 // goroutines of one pipeline: one for each processor, at most this many
 )
 
 // Coordinator runs jobs and answers single requests. Its methods may be called from any goroutine.
@@ -88,25 +82,24 @@ type Coordinator struct {
 	cfg     Config
 	log     *slog.Logger
 	table   atomic.Pointer[engine.Table]
-	budgets classBudgets
 	lists   atomic.Pointer[Lists]
 	files   *jobdir.Dirs // of jobs; nil without a disk
 	encoder *zstd.Encoder
 	workers int
 
-	runningSlots, largeSplitSlots, smallSplitSlots, assemblySlots, renderSlots, eraseSlots, planSlots chan struct{} // counting semaphores
+	runningSlots, eraseSlots, planSlots chan struct{} // counting semaphores
 
 	receiver   *ingest.Receiver
-	scheduler  *scheduler
+	planner    plan.Planner
+	splitter   *split.Splitter
+	scheduler  *dispatch.Scheduler
 	metrics    jobMetrics
 	singleLoad *press.Meter
-	clockTrust clockTrust
+	clock      retention.Clock
+	sweeper    *retention.Sweeper
 
-	frames        pipeline.Pool[splitFrame]
-	chunkRows     pipeline.Pool[chunks.Block]
-	buffers       pipeline.Pool[buffer]
-	renderer      *results.Renderer
-	verifiedFiles verifiedFiles
+	chunkBuffers pipeline.Pool[chunks.Buffer]
+	resultFiles  *resultfile.Files
 
 	mu            sync.Mutex // guards all below
 	runners       map[string]*jobRunner
@@ -117,17 +110,15 @@ type Coordinator struct {
 // New makes a coordinator. It starts nothing.
 func New(cfg Config) *Coordinator {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	cfg.Hold = cmp.Or(cfg.Hold, defaultHold)
 	cfg.RetainResults = cmp.Or(cfg.RetainResults, DefaultRetention)
 	cfg.SingleLoad = cmp.Or(cfg.SingleLoad, new(press.Meter))
 	cfg.Lookups = cmp.Or(cfg.Lookups, 512)
-	cfg.MaxRecentRows = cmp.Or(cfg.MaxRecentRows, maxUnanswered)
 	cfg.Stored = cmp.Or(cfg.Stored, results.Form{Format: results.CSV, Compress: results.Zstd})
 	if cfg.Suppress == nil {
 		cfg.Suppress = func(engine.Address) bool { return false }
 	}
 	processors := runtime.GOMAXPROCS(0) // respects the limit of a container
-	workers, assembled := min(maxWorkers, processors), min(maxAssemblies, max(1, processors/2))
+	workers := min(maxWorkers, processors)
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
 	// EncodeAll is safe for concurrent use by workers goroutines, each with 2 MiB of history. WithLowerEncoderMem is slower: with little
 	// more than one window the history is moved for each block.
@@ -137,29 +128,47 @@ func New(cfg Config) *Coordinator {
 	}
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, encoder: encoder, workers: workers,
-		runningSlots: sem(maxRunning), largeSplitSlots: sem(maxLargeSplits), smallSplitSlots: sem(maxSmallSplits), assemblySlots: sem(assembled), renderSlots: sem(maxRenders), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
-		scheduler:  &scheduler{wake: make(wake, 1), inFlight: inFlightLimit{recentMax: cfg.MaxRecentRows}},
+		runningSlots: sem(maxRunning), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
 		singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{},
 	}
-	c.budgets.table = &c.table
-	c.budgets.fleet, _ = cfg.Prober.(sourceCounter)
+	var sources func() int // nil: unknown
+	sourcesOrOne := func() int { return 1 }
+	if fleet, ok := cfg.Prober.(sourceCounter); ok {
+		sources, sourcesOrOne = fleet.Sources, fleet.Sources
+	}
 	if cfg.FS != nil {
 		c.files = jobdir.New(cfg.Store, cfg.FS, cfg.Dir, workers)
 	}
-	c.frames.Reset = (*splitFrame).clearForReuse
-	c.buffers.Reset = func(b *buffer) bool { return cap(b.b) <= csvfile.MaxPooledBytes }
+	flags := func(a engine.Address) engine.Flags { return (*c.lists.Load()).Flags(a) }
+	suggest := func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) }
+	c.chunkBuffers.Reset = chunks.KeepBuffer
 	c.receiver = ingest.New(ingest.Config{
-		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load, Sources: c.budgets.sources,
+		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load, Sources: sourcesOrOne,
 	})
-	c.renderer = results.New(results.Config{
-		Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict,
-		Flags:   func(a engine.Address) engine.Flags { return (*c.lists.Load()).Flags(a) },
-		Suggest: func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) },
+	c.planner = plan.Planner{Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Suppress: cfg.Suppress, Sources: sources}
+	c.splitter = split.New(split.Config{
+		Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Table: c.table.Load, Flags: flags, Suggest: suggest,
+		Suppress: cfg.Suppress, TestVerdict: cfg.TestVerdict,
+	})
+	c.scheduler = dispatch.New(dispatch.Config{
+		Prober: cfg.Prober, Table: c.table.Load, Sources: sources, Hold: cfg.Hold, MaxRecentRows: cfg.MaxRecentRows, Log: cfg.Log,
+	})
+	c.resultFiles = resultfile.New(resultfile.Config{
+		Store: cfg.Store, Files: c.files, Stored: cfg.Stored, Log: cfg.Log, Damaged: &c.metrics.damaged,
+		Deadline: c.clock.Deadline, Update: c.updateJob,
+		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest}),
+	}, processors)
+	c.sweeper = retention.New(retention.Config{
+		Store: cfg.Store, Files: c.files, Clock: &c.clock, Results: cfg.RetainResults, History: cfg.RetainHistory, Log: cfg.Log,
+		Failures: &c.metrics.retentionErrors, Receiving: c.receiver.Receiving, Expire: c.Expire, Delete: c.Delete, ClockSet: c.scheduler.Wake,
 	})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
 	return c
 }
+
+// sourceCounter is a prober that knows its number of egress sources.
+type sourceCounter interface{ Sources() int }
 
 // SetTable sets the provider table for all later decisions.
 func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }
@@ -177,7 +186,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		if c.runners[id] != nil {
 			return // it is already running
 		}
-		r := &jobRunner{c: c, id: id, wake: make(wake, 1)}
+		r := &jobRunner{c: c, id: id, wake: pipeline.NewWake()}
 		c.runners[id] = r
 		all.Go(func() {
 			if err := r.run(ctx); err != nil && ctx.Err() == nil {
@@ -189,12 +198,12 @@ func (c *Coordinator) Run(ctx context.Context) error {
 			delete(c.runners, id)
 		})
 	}
-	all.Go(func() { c.scheduler.run(ctx) })
-	if err := c.startAll(ctx, begin); err != nil {
+	all.Go(func() { c.scheduler.Run(ctx) })
+	if err := c.startAll(begin); err != nil {
 		stop(err)
 	}
 	all.Go(func() {
-		if err := c.runRetention(ctx); err != nil && ctx.Err() == nil {
+		if err := c.sweeper.Run(ctx); err != nil && ctx.Err() == nil {
 			stop(err)
 		}
 	})
@@ -210,38 +219,13 @@ func (c *Coordinator) Run(ctx context.Context) error {
 }
 
 // startAll starts the store's unfinished jobs. From then on Accept starts new ones.
-func (c *Coordinator) startAll(ctx context.Context, begin func(id string)) error {
-	now := time.Now()
-	saved, err := c.cfg.Store.SavedClock()
-	if err != nil {
-		return err
-	}
-	by := time.Duration(0) // how far the wall clock is from the saved one
-	if !saved.IsZero() {
-		by = now.Sub(saved)
-	}
-	c.clockTrust.adjust(now, by)
-	if by < -maxDrift {
-		c.log.Warn("the clock is behind what it was: nothing expires for a day", "noted", saved, "now", now)
-	}
-	if err := c.cfg.Store.SaveClock(now); err != nil {
-		return err
-	}
-	if err := c.removeOrphanFolders(); err != nil {
-		return err
-	}
-	err = c.visitJobs(func(j *store.Job) error {
-		if j.Upload != "" || j.State == store.JobExpired {
-			return nil
-		}
-		return c.logUnlessFatal(c.files.FinishOldErasure(j.ID), "an erasure cannot be finished", "job", j.ID)
-	})
-	if err != nil {
+func (c *Coordinator) startAll(begin func(id string)) error {
+	if err := c.sweeper.Start(); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = c.cfg.Store.AllJobs(func(j *store.Job) error {
+	err := c.cfg.Store.AllJobs(func(j *store.Job) error {
 		if !j.State.Finished() {
 			begin(j.ID)
 		}

@@ -1,6 +1,6 @@
-// Package coordinator verifies lists (jobs) and single addresses: it finds the route of every domain, sends the rows that
-// need SMTP to a prober, and joins the answers with the rows. Package ingest makes jobs of uploads, erase erases addresses from them, and
-// callback delivers the results.
+// Package coordinator verifies lists (jobs) and single addresses. It takes a job through its states and joins the packages that do the
+// work: ingest makes jobs of uploads, split finds the routes of their rows, dispatch sends the rows that need SMTP to a prober, resultfile
+// joins the answers with the rows, callback delivers them, erase erases addresses from them, and retention deletes them.
 //
 // It knows jobs, their files, the fairness between them, and which answers cost something. It does not know SMTP or the API. Callers of
 // Accept and OnFinish add their own parts to the commits, such as the charge.
@@ -26,18 +26,10 @@
 //     answers is not finished while it has time left.
 //  3. The result file depends only on the upload and the set of answers, not on their order or on crashes. Files of a finished
 //     job are used as they were written or not at all.
-//  4. Memory is bounded for any size of job: windows of about a million rows, 64 MB of open chunks, and limits of rows in flight.
-//     Jobs take turns. A job with at most a quarter of the longest job's rows is short; short jobs get most of the turns.
-//     A class with a day or more of rows is marked as a long backlog, and its budgets are used evenly (scheduler.compare).
-//     Of a job's classes, the one that will take longest goes first. A class has at most the rows in flight that its budgets
-//     allow in about two minutes, so that a slow class does not fill the in-flight limit. Six jobs are split at one time, not
-//     counting those that only wait for DNS answers for few rows.
+//  4. Memory is bounded for any size of job: windows of about a million rows, the open chunks of split, and the rows in flight of dispatch.
 //  5. A failing state store stops the coordinator. Any other failure concerns one job: its step is tried again with reopened
 //     files, 100 ms to a minute later, for an hour; then the job fails. On a full disk it is tried for as long as the disk is
 //     full. A damaged or missing file, or a panic, fails the job at once. Meanwhile the job keeps its state, and its record
-//     says what the problem is. Nothing expires in the hour after a start or a step of the wall clock, or in the day after if the
-//     clock is behind the saved one or more than a day ahead (clock_trust.go). Waits use the monotonic clock.
+//     says what the problem is.
 //  6. Backup makes a consistent data folder: jobs restored from it continue as after a crash.
-//  7. While every DNS lookup fails, a failed domain is looked up again, at most three times, before its rows get dns_error
-//     (unresolved.go).
 package coordinator

@@ -292,7 +292,10 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 		w.finish(t, j.ID)
 	} else {
 		synctest.Wait() // every row is split and deferred
-		require.True(t, w.c.runningJobOf(j.ID).splitDone.Load())
+		s, err := w.c.Snapshot(j.ID)
+		require.NoError(t, err)
+		require.Positive(t, s.PendingRetry)
+		require.Equal(t, s.Unique-s.Answered, s.PendingRetry)
 	}
 	w.stop()
 	require.NoError(t, <-w.ended)
@@ -315,7 +318,7 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	done := again.finish(t, j.ID)
 	require.Equal(t, store.JobCompleted, done.State)
 	var stored bytes.Buffer
-	require.NoError(t, again.c.copyStored(t.Context(), j.ID, &stored, true))
+	require.NoError(t, again.c.Results(t.Context(), j.ID, results.Filter{}, &stored))
 	require.Equal(t, spelledErased, inputOf(stored.String()), "step %d: %v", n, *cmp.Or(fs.failedStep.Load(), new(string)))
 	packed, err := readWhole(again.fs, "data/jobs/"+j.ID+"/"+done.Result)
 	require.NoError(t, err)

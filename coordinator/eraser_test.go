@@ -299,7 +299,7 @@ func TestErasureStaysOpenForADamagedJob(t *testing.T) {
 		require.Contains(t, e.Fault, bad.ID)
 		require.Equal(t, []string{bad.ID}, e.JobsLeft)
 		require.Equal(t, spelledErased, inputOf(w.results(t, good.ID, results.Filter{})))
-		e = runEraserFor(t, w, r, e.ID, 24*time.Hour+2*retentionEvery)
+		e = runEraserFor(t, w, r, e.ID, 24*time.Hour+2*time.Hour)
 		requireDone(t, w, e)
 		require.NoError(t, w.close(t))
 	})

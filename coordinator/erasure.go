@@ -14,7 +14,7 @@ func (c *Coordinator) ForErasure() *erase.Jobs {
 	return &erase.Jobs{
 		Store: c.cfg.Store, Files: c.files, Encoder: c.encoder, Workers: c.workers, Slot: c.eraseSlots,
 		Suggest:   func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) },
-		Interrupt: c.interrupt, Reconcile: c.reconcileFiles, RemakeResults: c.remakeResults, Remake: c.remake,
+		Interrupt: c.interrupt, Reconcile: c.reconcileFiles, RemakeResults: c.resultFiles.RemakeAndCommit, Remake: c.resultFiles.Remake,
 	}
 }
 
@@ -31,7 +31,7 @@ func (c *Coordinator) interrupt(ctx context.Context, id string) (unlock func(), 
 		for {
 			c.mu.Lock()
 			if r := c.runners[id]; r != nil {
-				r.wake.notify()
+				r.wake.Notify()
 			}
 			c.mu.Unlock()
 			select {

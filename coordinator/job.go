@@ -7,11 +7,18 @@ import (
 	"slices"
 	"time"
 
+	"probity/coordinator/jobfiles"
+	"probity/coordinator/resultfile"
 	"probity/store"
 )
 
-// ErrState is the error of a request that the job's state does not allow.
-var ErrState = errors.New("the job's state does not allow this")
+// Errors of requests about jobs.
+var (
+	ErrState    = resultfile.ErrState    // the job's state does not allow it
+	ErrNotReady = resultfile.ErrNotReady // the job is not finished, and Filter.Partial is not set
+	ErrExpired  = resultfile.ErrExpired  // the results were deleted
+	ErrDamaged  = jobfiles.ErrDamaged    // files of the job are damaged: no results are returned
+)
 
 // Job returns the job with an id, or store.ErrNotFound.
 func (c *Coordinator) Job(id string) (*store.Job, error) { return c.cfg.Store.Job(id) }
@@ -74,9 +81,18 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 		delete(c.stateWatchers, id)
 	}
 	if r := c.runners[id]; r != nil && j.State != store.JobRunning && j.State != store.JobFinalizing {
-		r.wake.notify()
+		r.wake.Notify()
 	}
 	return j, nil
+}
+
+// setDamage sets what a job shows of damage to its files.
+func (c *Coordinator) setDamage(job, what string) error {
+	_, err := c.updateJob(job, func(j *store.Job) error {
+		j.Damage = what
+		return nil
+	})
+	return err
 }
 
 // WaitChange returns the job once its state differs from from, or as it is when ctx ends.

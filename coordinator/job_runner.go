@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/progress"
+	"probity/coordinator/split"
 	"probity/internal/pipeline"
 	"probity/store"
 )
@@ -17,10 +19,10 @@ import (
 type jobRunner struct {
 	c              *Coordinator
 	id             string
-	wake           wake
-	running        *runningJob  // guarded by Coordinator.mu; set while the job is worked on
-	lastCounts     answerCounts // guarded by Coordinator.mu; answers when it was last worked on
-	lastDuplicates int64        // guarded by Coordinator.mu; finished duplicates at that time
+	wake           pipeline.Wake
+	running        *runningJob     // guarded by Coordinator.mu; set while the job is worked on
+	lastCounts     progress.Counts // guarded by Coordinator.mu; answers when it was last worked on
+	lastDuplicates int64           // guarded by Coordinator.mu; finished duplicates at that time
 
 	recounted bool // the answers in the log were counted
 	durable   durableProgress
@@ -74,13 +76,13 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		duplicates, err := r.c.countDuplicates(j, answered)
+		duplicates, err := r.c.files.CountDuplicates(j, answered)
 		if err != nil {
 			r.c.log.Error(msgUncounted, "job", r.id, "error", err)
 		}
 		r.c.mu.Lock()
 		r.lastCounts, r.lastDuplicates = t, duplicates
-		r.durable.rows = r.lastCounts.answered()
+		r.durable.rows = r.lastCounts.Answered()
 		r.c.mu.Unlock()
 	}
 	return false, pipeline.Contain(func() error {
@@ -88,7 +90,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 		case store.JobQueued, store.JobRunning:
 			return r.work(ctx)
 		case store.JobPaused:
-			t := time.NewTimer(time.Until(r.c.clockTrust.notBefore(j.PausedAt.Add(maxPaused))))
+			t := time.NewTimer(time.Until(r.c.clock.NotBefore(j.PausedAt.Add(maxPaused))))
 			defer t.Stop()
 			select {
 			case <-r.wake:
@@ -133,14 +135,11 @@ func (r *jobRunner) work(ctx context.Context) error {
 	if err != nil {
 		return jobfiles.Ignore(err, ErrState)
 	}
-	deadline := r.c.clockTrust.deadline(j)
+	deadline := r.c.clock.Deadline(j)
 	timed, stopTimed := context.WithDeadline(ctx, deadline)
 	defer stopTimed()
 	job := &runningJob{
-		c: r.c, record: j, ctx: timed, queues: map[string]*classQueue{}, rates: map[string]*classRate{},
-		finished: make(chan struct{}), failed: make(chan error, 1), answered: jobfiles.NewRowSet(j.Rows),
-		chunked:  jobfiles.NewRowSet(j.Rows),
-		deferred: &deferredRows{base: time.Now(), pages: map[uint32]*deferredPage{}, sources: []string{""}, numbers: map[string]uint16{"": 0}},
+		c: r.c, record: j, ctx: timed, failed: make(chan error, 1), deferred: split.NewDeferred(), progress: progress.New(j.Rows, &r.c.metrics.rows),
 	}
 	if err = job.open(); err == nil {
 		r.c.mu.Lock()
@@ -149,9 +148,9 @@ func (r *jobRunner) work(ctx context.Context) error {
 		err = job.work()
 		duplicates := job.doneDuplicates(time.Now(), 0)
 		r.c.mu.Lock()
-		r.running, r.lastCounts, r.lastDuplicates = nil, job.progress.answerCounts(), duplicates // what the job shows afterwards
+		r.running, r.lastCounts, r.lastDuplicates = nil, job.progress.Counts(), duplicates // what the job shows afterwards
 		if job.log.Wrote() {
-			r.durable.rows = max(r.durable.rows, r.lastCounts.answered())
+			r.durable.rows = max(r.durable.rows, r.lastCounts.Answered())
 		}
 		r.c.mu.Unlock()
 	}
@@ -159,7 +158,7 @@ func (r *jobRunner) work(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-job.finished:
+	case <-job.chunks.Finished():
 	default:
 		if time.Now().Before(deadline) {
 			return nil
@@ -167,13 +166,4 @@ func (r *jobRunner) work(ctx context.Context) error {
 	}
 	_, err = r.c.transition(r.id, store.JobFinalizing, setFinishedNow, store.JobRunning)
 	return jobfiles.Ignore(err, ErrState)
-}
-
-func (c *Coordinator) runningJobOf(id string) *runningJob {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.runners[id]; r != nil {
-		return r.running
-	}
-	return nil
 }

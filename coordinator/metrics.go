@@ -8,13 +8,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/coordinator/progress"
 	"probity/engine"
 	"probity/store"
 )
 
 // jobMetrics are the coordinator's counters since its start. Collect reads them.
 type jobMetrics struct {
-	rows    [4]atomic.Int64 // distinct addresses of jobs answered, by status
+	rows    progress.Totals // distinct addresses of jobs answered
 	singles [4]atomic.Int64 // single requests answered, by status
 
 	ended           [4]atomic.Int64 // jobs, by endedStates

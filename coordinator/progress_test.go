@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/progress"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/store"
@@ -241,7 +242,7 @@ func TestFailedDuplicateCountHarmsNothing(t *testing.T) {
 		require.Positive(t, at)
 		writeAt(t, fs, file, []byte{9}, at)
 		for range 5 {
-			time.Sleep(2 * recountEvery)
+			time.Sleep(2 * progress.RecountEvery)
 			s := stateOf(t, w, j.ID)
 			require.EqualValues(t, 3, s.Processed)
 			require.Equal(t, store.JobRunning, s.State)

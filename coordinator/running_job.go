@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
+	"probity/coordinator/chunks"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/dispatch"
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
+	"probity/coordinator/progress"
+	"probity/coordinator/results"
+	"probity/coordinator/split"
 	"probity/internal/pipeline"
 	"probity/internal/wholefile"
 	"probity/store"
@@ -29,32 +31,22 @@ type runningJob struct {
 	upload     *jobfiles.Upload
 	log        *jobfiles.RowsLog
 	logStarted bool // work was called, and closes the log
-	chunks     *chunkFile
+	file       *chunks.File
+	deferred   *split.Deferred // for the split
+	chunks     *dispatch.Job
 
-	answered jobfiles.RowSet // in the log, or soon
-	chunked  jobfiles.RowSet // in a chunk, or soon
-	deferred *deferredRows   // nil once the job is split
-
-	// The scheduler's mutex guards these.
-	queues   map[string]*classQueue
-	eligible []*classQueue
-	picks    int // counts the picks from eligible
-	rates    map[string]*classRate
-	delayed  delayHeap
-
-	chunkCount     atomic.Int64 // chunks that exist
-	splitDone      atomic.Bool
-	unresolvedRows atomic.Int64 // rows whose domains are looked up again after a failure
-	wantsMore      atomic.Bool  // the scheduler has nothing ready: flush the open chunks
-	dispatches     sync.WaitGroup
-
-	finished chan struct{} // closed when no row is left to probe
-	finish   sync.Once
-	failed   chan error
-
-	progress   progress
-	duplicates duplicateCount
+	failed     chan error
+	progress   *progress.Job
+	duplicates progress.Duplicates
 }
+
+// flushAfter is the sync interval of a job's log. All jobs together sync about as often as one alone: a sync costs the same
+// however little it writes, and the probers' caches still have the answers that a crash loses.
+func (c *Coordinator) flushAfter() time.Duration {
+	return min(jobfiles.FlushAfter*time.Duration(max(1, len(c.runningSlots))), maxFlushAfter)
+}
+
+const maxFlushAfter = 10 * jobfiles.FlushAfter // with any number of jobs
 
 // open opens the job's files and reads from its log which rows are answered and which were deferred.
 func (job *runningJob) open() (err error) {
@@ -80,38 +72,57 @@ func (job *runningJob) open() (err error) {
 			return err
 		}
 	}
-	path := c.files.Path(id, jobdir.FileChunks)
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
+	if job.file, err = chunks.Create(fs, c.files.Path(id, jobdir.FileChunks), &c.chunkBuffers); err != nil {
 		return err
 	}
-	job.chunks = &chunkFile{disk: fs, path: path, f: f, buffers: &c.buffers}
-	job.progress.begin(time.Now())
+	job.chunks = c.scheduler.NewJob(dispatch.JobConfig{Record: job.record, File: job.file, Log: job.log, Progress: job.progress, Fail: job.fail})
+	job.progress.Begin(time.Now())
 	return wholefile.SyncDir(fs, c.files.Path(id))
+}
+
+func (job *runningJob) replay(g *jobfiles.Group) error {
+	for row, rec := range g.Answers() {
+		if err := results.CheckRecord(job.record, row, rec); err != nil {
+			return err
+		}
+		if rec.Kind() == jobfiles.Final {
+			job.progress.Replay(row, rec.Reason())
+		}
+	}
+	return g.Deferred(func(row uint32, d jobfiles.Deferral) error {
+		if int64(row) >= job.record.Rows {
+			return fmt.Errorf("rows log: row %d of %d: %w", row, job.record.Rows, jobfiles.ErrDamaged)
+		}
+		job.deferred.Put(row, d)
+		return nil
+	})
 }
 
 // work splits, sends and collects until no row is left to probe or ctx ends. All its goroutines have ended when it returns.
 func (job *runningJob) work() error {
 	var all sync.WaitGroup
 	ctx, stop := context.WithCancel(job.ctx)
-	job.ctx = ctx
 	job.logStarted = true
 	job.log.Start()
+	toSplit := split.Job{
+		Record: job.record, Upload: job.upload, Dialect: &job.dialect, Log: job.log, File: job.file, Progress: job.progress, Deferred: job.deferred, Chunks: job.chunks,
+	}
+	job.deferred = nil
 	all.Go(func() {
-		if err := pipeline.Contain(job.splitUpload); err != nil && ctx.Err() == nil {
+		if err := pipeline.Contain(func() error { return job.c.splitter.Split(ctx, toSplit) }); err != nil && ctx.Err() == nil {
 			job.fail(fmt.Errorf("split: %w", err))
 		}
 	})
-	job.c.scheduler.addJob(job)
+	job.chunks.Start(ctx)
 	var err error
 	select {
-	case <-job.finished:
+	case <-job.chunks.Finished():
 	case err = <-job.failed:
 	case <-ctx.Done():
 	}
-	job.c.scheduler.removeJob(job)
+	job.chunks.Stop()
 	stop()
-	job.dispatches.Wait()
+	job.chunks.Wait()
 	all.Wait()
 	if err == nil {
 		select {
@@ -130,13 +141,6 @@ func (job *runningJob) fail(err error) {
 	}
 }
 
-// checkFinished ends the work when the split is done and no chunk exists.
-func (job *runningJob) checkFinished() {
-	if job.splitDone.Load() && job.chunkCount.Load() == 0 {
-		job.finish.Do(func() { close(job.finished) })
-	}
-}
-
 func (job *runningJob) close() (err error) {
 	if job.log != nil && !job.logStarted {
 		err = job.log.Close()
@@ -144,8 +148,19 @@ func (job *runningJob) close() (err error) {
 	if job.upload != nil {
 		err = errors.Join(err, job.upload.Close())
 	}
-	if job.chunks != nil {
-		err = errors.Join(err, job.chunks.Close())
+	if job.file != nil {
+		err = errors.Join(err, job.file.Close())
 	}
 	return err
+}
+
+const msgUncounted = "duplicates that are done cannot be counted: the job shows the last count" // in the log
+
+// doneDuplicates counts again if the last count is old.
+func (job *runningJob) doneDuplicates(now time.Time, oldest time.Duration) int64 {
+	done, err := job.duplicates.Done(now, oldest, func() (int64, error) { return job.c.files.CountDuplicates(job.record, job.progress.Answered) })
+	if err != nil {
+		job.c.log.Error(msgUncounted, "job", job.record.ID, "error", err)
+	}
+	return done
 }

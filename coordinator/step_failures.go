@@ -55,15 +55,14 @@ const (
 
 // The messages of a job that fails or waits.
 const (
-	msgDamaged        = "a file of the job is damaged; upload the list again"
-	msgBug            = "a fault of the program ended the job; tell its maintainers what the log says, and upload the list again"
-	msgGivenUp        = "the server's disk failed for an hour; upload the list again"
-	msgDiskFull       = "the server's disk is full: the job goes on by itself when there is room"
-	msgNewerVersion   = "a newer program wrote the job's files: it goes on when that runs again"
-	msgAnswersLost    = "a part of the job's log was damaged on the server's disk: rows whose answers were in it have none"
-	msgResultsDamaged = "a file of the job is damaged on the server's disk: results are not given, or only as the stored file; upload the list again"
-	msgAskedAgain     = "a part of the job's log was damaged on the server's disk: its rows were asked again"
-	msgDiskFailing    = "the server's disk fails: the job is tried again each minute, for an hour"
+	msgDamaged      = "a file of the job is damaged; upload the list again"
+	msgBug          = "a fault of the program ended the job; tell its maintainers what the log says, and upload the list again"
+	msgGivenUp      = "the server's disk failed for an hour; upload the list again"
+	msgDiskFull     = "the server's disk is full: the job goes on by itself when there is room"
+	msgNewerVersion = "a newer program wrote the job's files: it goes on when that runs again"
+	msgAnswersLost  = "a part of the job's log was damaged on the server's disk: rows whose answers were in it have none"
+	msgAskedAgain   = "a part of the job's log was damaged on the server's disk: its rows were asked again"
+	msgDiskFailing  = "the server's disk fails: the job is tried again each minute, for an hour"
 )
 
 // handleFailure handles a failed step. The job fails on damaged files, on a panic, or after an hour without progress. Else it keeps

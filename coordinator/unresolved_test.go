@@ -9,10 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
-	"probity/coordinator/chunks"
-	"probity/engine"
+	"probity/coordinator/dispatch"
 )
 
 // TestDeadResolverOnlyDelaysVerdicts: domains that fail for a while are looked up again. Domains that always fail get their verdict in
@@ -80,7 +78,7 @@ func TestJobShowsRowsWaitingForDNS(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s, err := w.c.Snapshot(j.ID)
 		require.NoError(t, err)
-		require.Equal(t, []WaitingClass{{Class: classDNS, Rows: 80}}, s.Waiting)
+		require.Equal(t, []dispatch.WaitingClass{{Class: "dns", Rows: 80}}, s.Waiting)
 		w.dns.dead.Store(false)
 		time.Sleep(time.Minute)
 		s, err = w.c.Snapshot(j.ID)
@@ -88,43 +86,5 @@ func TestJobShowsRowsWaitingForDNS(t *testing.T) {
 		require.Empty(t, s.Waiting)
 		require.Zero(t, s.ByReason["dns_error"])
 		require.NoError(t, w.close(t))
-	})
-}
-
-// TestUnresolvedDomainsCountRows: domains fail, wait, are retried and released in any order; rows counts those of held domains.
-func TestUnresolvedDomainsCountRows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		now, ud, all := time.Now(), &unresolvedDomains{}, []*domain{}
-		failed := chunks.Route{Route: engine.Route{Fact: engine.FactServFail}}
-		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			switch rapid.IntRange(0, 5).Draw(t, "step") {
-			case 0:
-				x := &domain{route: failed, waitingRows: make([]splitRow, rapid.IntRange(1, 9).Draw(t, "rows"))}
-				all = append(all, x)
-				ud.handleAnswer(x, now)
-			case 1:
-				if len(all) > 0 {
-					ud.addRow(rapid.SampledFrom(all).Draw(t, "domain"), splitRow{})
-				}
-			case 2:
-				ud.checkDone(rapid.Bool().Draw(t, "alive"), now)
-			case 3:
-				for x := ud.nextDue(now); x != nil; x = ud.nextDue(now) {
-					ud.handleAnswer(x, now)
-				}
-			case 4:
-				ud.release(rapid.Bool().Draw(t, "idle"), now)
-			default:
-				now = now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "wait"))
-			}
-			held := int64(0)
-			for _, x := range ud.undecided {
-				held += int64(len(x.waitingRows))
-			}
-			for _, p := range ud.scheduled {
-				held += int64(len(p.domain.waitingRows))
-			}
-			require.Equal(t, held, ud.rows)
-		}
 	})
 }

@@ -270,7 +270,7 @@ func TestOrphanFilesAreRemoved(t *testing.T) {
 		time.Sleep(time.Minute)
 		orphans(done)
 		orphans(running)
-		time.Sleep(retentionEvery + time.Minute)
+		time.Sleep(time.Hour + time.Minute)
 		requireOnlyUpload(t, w, done)
 		_, err := w.c.Pause(running)
 		require.NoError(t, err)

@@ -26,6 +26,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/coordinator/dispatch"
 	"probity/internal/apiclient"
 	"probity/internal/app"
 	"probity/internal/console"
@@ -283,7 +284,8 @@ func verifyFile(ctx context.Context, c *apiclient.Client, con *console.IO, list,
 	}
 	bar := progress.New(con)
 	for !store.JobState(job.Status).Finished() {
-		bar.Show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed, Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting})
+		bar.Show(coordinator.Snapshot{Job: recordOf(&job), Processed: job.Processed,
+			Forecast: dispatch.Forecast{Rate: job.Rate, PendingRetry: job.PendingRetry, WaitingBudget: job.Waiting}})
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -21,7 +21,6 @@ import (
 	"probity/bench/sim/persona"
 	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
-	"probity/coordinator"
 	"probity/coordinator/ingest"
 	"probity/coordinator/plan"
 	"probity/coordinator/results"
@@ -201,7 +200,7 @@ func routeOf(table *engine.Table, domain string, hosts []world.MX) engine.Route 
 
 // planOf plans a list as the command does: it accepts the list and queries the DNS, and probes no mail server.
 func planOf(t *testing.T, ctx context.Context, n *app.Node, list []byte, refused float64) plan.Plan {
-	p, err := planList(ctx, n.Coordinator, n.Resolver, ingest.Upload{Body: bytes.NewReader(list)}, coordinator.PlanOptions{Refused: refused})
+	p, err := planList(ctx, n.Coordinator, n.Resolver, ingest.Upload{Body: bytes.NewReader(list)}, plan.Options{Refused: refused})
 	require.NoError(t, err)
 	require.NoError(t, n.Close())
 	t.Logf("%d addresses planned: %d not to be asked, %d not counted", p.Addresses, p.Unasked, p.Uncounted)

@@ -17,6 +17,7 @@ import (
 
 	"probity/coordinator"
 	"probity/coordinator/ingest"
+	"probity/coordinator/plan"
 	"probity/engine/dns"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
@@ -66,11 +67,11 @@ func (c *planCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	plan, err := c.plan(ctx, con, dir, sources)
+	planned, err := c.plan(ctx, con, dir, sources)
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 		return err
 	}
-	report := plan.Report()
+	report := planned.Report()
 	if c.JSON {
 		return json.NewEncoder(con.Out).Encode(report)
 	}
@@ -99,7 +100,7 @@ func (c *planCmd) sources() (int, error) {
 }
 
 // plan accepts the list as a server does, into a temporary folder, and plans the job.
-func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources int) (p coordinator.JobPlan, err error) {
+func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources int) (p plan.JobPlan, err error) {
 	table, err := c.Table()
 	if err != nil {
 		return p, err
@@ -123,12 +124,12 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 	}
 	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
 	u := ingest.Upload{Body: in, Options: ingest.Options{Column: c.Column, NoHeader: c.NoHead}}
-	p, err = planList(ctx, received, resolver, u, coordinator.PlanOptions{Sources: sources, Refused: float64(c.Refused)})
+	p, err = planList(ctx, received, resolver, u, plan.Options{Sources: sources, Refused: float64(c.Refused)})
 	return p, errors.Join(verify.ListError(c.List, err), state.Close())
 }
 
 // planList plans a list with a coordinator that is not running.
-func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u ingest.Upload, o coordinator.PlanOptions) (p coordinator.JobPlan, err error) {
+func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u ingest.Upload, o plan.Options) (p plan.JobPlan, err error) {
 	job, err := c.Accept(ctx, u)
 	if err != nil {
 		return p, err
@@ -141,7 +142,7 @@ func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, 
 	return p, errors.Join(err, <-ended)
 }
 
-func printPlan(out io.Writer, r *coordinator.PlanReport) error {
+func printPlan(out io.Writer, r *plan.Report) error {
 	fmt.Fprintf(out, "distinct addresses: %d; mail servers are asked about %d\n", r.Addresses, r.Addresses-r.Unasked-r.Uncounted)
 	if r.Uncounted > 0 {
 		fmt.Fprintf(out, "not in the plan: %d, whose domains could not be looked up, or are beyond the first 262144\n", r.Uncounted)
@@ -168,7 +169,7 @@ func printPlan(out io.Writer, r *coordinator.PlanReport) error {
 }
 
 // halvingAdvice says how many more sources would halve the time.
-func halvingAdvice(r *coordinator.PlanReport) string {
+func halvingAdvice(r *plan.Report) string {
 	switch {
 	case r.LeastSeconds == 0:
 		return "no budget makes it wait"

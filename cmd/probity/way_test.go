@@ -36,7 +36,7 @@ import (
 // packages do is told by the name of what is called. (With six statements the count is that of a reader who walked the way by hand.)
 const minStatements = 6
 
-var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/ingest", "coordinator/jobdir", "coordinator/results", "prober", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hosthealth", "prober/hostqueue", "prober/readyqueue", "prober/rtt", "prober/source", "prober/trace"}
+var wayPackages = []string{"api", "api/httpd", "coordinator", "coordinator/chunks", "coordinator/dispatch", "coordinator/ingest", "coordinator/jobdir", "coordinator/progress", "coordinator/resultfile", "coordinator/results", "coordinator/split", "prober", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hosthealth", "prober/hostqueue", "prober/readyqueue", "prober/rtt", "prober/source", "prober/trace"}
 
 // The most steps that an address may pass, from the request to its answer.
 const (
@@ -111,9 +111,9 @@ var hopPattern = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\([A-Za-z]\\w*\\)
 // otherCases are hops of the page that this address does not pass.
 var otherCases = []string{
 	"engine/lists.Set.Suggest", "prober/readyqueue.sharedConnections.resolveHosts", // of a domain without mail servers; of a host that a provider's rules name
-	"coordinator/jobfiles.UploadWriter.AddDuplicate", "coordinator.splitter.answerRow", // of a duplicate; of a row that needs no probe
-	"coordinator.runningJob.replay", "coordinator.Coordinator.remakeResults", // after a restart; results that were removed
-	"coordinator.Coordinator.Results",                                                                                // of a download
+	"coordinator/jobfiles.UploadWriter.AddDuplicate", "coordinator/split.jobSplit.answerRow", // of a duplicate; of a row that needs no probe
+	"coordinator.runningJob.replay", "coordinator/resultfile.Files.RemakeAndCommit", // after a restart; results that were removed
+	"coordinator/resultfile.Files.Results",                                                                           // of a download
 	"coordinator/fleet.Fleet.Verify", "coordinator/fleet.batchSplitter.assign", "coordinator/fleet.Fleet.verifyPart", // with a fleet
 	"coordinator/fleet.resultCollector.emitPart", "prober/wire/stream.Client.Verify", "prober/wire/stream.pendingBatch.follow",
 	"prober/wire/stream.serverStream.startBatch", "prober/wire/stream.runningBatch.verify", "prober/wire/stream.runningBatch.post",

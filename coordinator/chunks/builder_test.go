@@ -30,7 +30,7 @@ func TestSplitRowsMixesRows(t *testing.T) {
 	seen := map[uint32]bool{}
 	for _, cut := range p.SplitRows(mostRows) {
 		require.LessOrEqual(t, len(cut), mostRows)
-		rows, err := Unpack(p.AppendChunk(nil, cut, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
+		rows, err := unpack(p.AppendChunk(nil, cut, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
 		require.NoError(t, err)
 		bad, follow := 0, 0
 		for i := range rows.Len() {
@@ -122,7 +122,7 @@ func TestRowBlocksAreReused(t *testing.T) {
 		for i := range uint32(1000) {
 			p.Add(&Row{Number: i, Route: v, Mailbox: fmt.Sprintf("user%d.%d@x.example", i, round)})
 		}
-		rows, err := Unpack(p.AppendChunk(nil, p.Rows, rng), table, func(uint32) bool { return false })
+		rows, err := unpack(p.AppendChunk(nil, p.Rows, rng), table, func(uint32) bool { return false })
 		require.NoError(t, err)
 		p.Release()
 		p.Release()
@@ -144,7 +144,7 @@ func TestChunkWithABadRowIsRefused(t *testing.T) {
 			p.Add(&Row{Number: uint32(i), Route: v, Mailbox: "user@x.example"})
 		}
 		p.Add(&Row{Number: uint32(n), Route: v, Mailbox: "nobody"})
-		rows, err := Unpack(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
+		rows, err := unpack(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
 		require.ErrorIs(t, err, ErrDamaged)
 		require.Nil(t, rows)
 	}

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
@@ -26,6 +28,20 @@ type Row struct {
 	Suggestion string
 	Route      *Route
 	Mailbox    string
+}
+
+// LogEntry returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a cache.
+func (a *Row) LogEntry(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
+	v.Flags = a.Flags
+	if v.VerifiedAt.IsZero() {
+		v.VerifiedAt = now
+	}
+	v.Score = engine.Score(v, now)
+	r := jobfiles.Row{Number: a.Number, Kind: k, Verdict: v, Suggestion: a.Suggestion}
+	if a.Route != nil {
+		r.MX = a.Route.Mx
+	}
+	return r
 }
 
 const (
@@ -60,8 +76,8 @@ func (r *Rows) RowAt(i int) Row {
 	return Row{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Route: r.routes[own.route], Mailbox: row.Address.Mailbox()}
 }
 
-// Unpack reads a chunk without the rows for which skip is true: they are answered already.
-func Unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
+// unpack reads a chunk without the rows for which skip is true: they are answered already.
+func unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 	le := binary.LittleEndian
 	if len(b) < chunkHeader || le.Uint32(b) != chunkMagic || le.Uint64(b[12:]) != xxh3.Hash(b[chunkHeader:]) {
 		return nil, ErrDamaged

@@ -15,7 +15,7 @@ func FuzzUnpackChunk(f *testing.F) {
 	f.Add(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))))
 	table := engine.DefaultTable()
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = Unpack(b, table, func(uint32) bool { return false })
+		_, _ = unpack(b, table, func(uint32) bool { return false })
 	})
 }
 
@@ -35,7 +35,7 @@ func TestChunkRoundTrip(t *testing.T) {
 			want[a.Number] = a
 			p.Add(&a)
 		}
-		got, err := Unpack(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))), table, func(row uint32) bool { return row == 0 })
+		got, err := unpack(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))), table, func(row uint32) bool { return row == 0 })
 		if err != nil {
 			t.Fatal(err)
 		}

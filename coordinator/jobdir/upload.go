@@ -98,3 +98,21 @@ func (d *Dirs) HasOrphans(j *store.Job) (bool, error) {
 func isReferenced(j *store.Job, name string) bool {
 	return name == j.Upload || name == j.Result || j.Answers != nil && name == j.Answers.Name
 }
+
+// CountDuplicates counts the duplicates whose first row is answered, in constant memory.
+func (d *Dirs) CountDuplicates(j *store.Job, answered jobfiles.RowSet) (done int64, err error) {
+	if j.Duplicates == 0 {
+		return 0, nil
+	}
+	u, err := d.OpenUpload(j)
+	if err != nil {
+		return 0, err
+	}
+	err = u.EachDuplicate(func(_, first uint32) error {
+		if answered.Has(first) {
+			done++
+		}
+		return nil
+	})
+	return done, errors.Join(err, u.Close())
+}

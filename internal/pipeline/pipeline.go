@@ -165,3 +165,17 @@ func Acquire(ctx context.Context, slots chan struct{}) error {
 		return ctx.Err()
 	}
 }
+
+// Wake is a notification for one goroutine. One that waits already is enough.
+type Wake chan struct{}
+
+// NewWake makes a Wake.
+func NewWake() Wake { return make(Wake, 1) }
+
+// Notify wakes the goroutine that receives from w, now or when it receives next. It does not block.
+func (w Wake) Notify() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator"
+	"probity/coordinator/dispatch"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -18,9 +19,9 @@ func TestPipeGetsALineEachInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		d := New(&console.IO{Err: &out})
-		s := coordinator.Snapshot{Job: store.Job{State: store.JobRunning, Rows: 10}, Processed: 4, Rate: 2, PendingRetry: 1, WaitingBudget: 2}
+		s := coordinator.Snapshot{Job: store.Job{State: store.JobRunning, Rows: 10}, Processed: 4, Forecast: dispatch.Forecast{Rate: 2, PendingRetry: 1, WaitingBudget: 2}}
 		for _, class := range []string{"a", "b", "c", "d"} {
-			s.Waiting = append(s.Waiting, coordinator.WaitingClass{Class: class, Rows: 1})
+			s.Waiting = append(s.Waiting, dispatch.WaitingClass{Class: class, Rows: 1})
 		}
 		d.Show(s)
 		require.Empty(t, out.String())

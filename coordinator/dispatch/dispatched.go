@@ -1,0 +1,158 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"probity/coordinator/chunks"
+	"probity/coordinator/jobfiles"
+	"probity/engine"
+	"probity/internal/pipeline"
+	"probity/prober/wire"
+)
+
+// dispatchedChunk is one chunk in flight at a prober.
+type dispatchedChunk struct {
+	job        *Job
+	queue      *classQueue
+	chunk      chunks.Chunk
+	interval   int // of the in-flight limit, when it was sent
+	rows       *chunks.Rows
+	byRow      []uint64 // row number and index in the batch, sorted
+	unanswered int      // rows without a result
+	done       []bool   // by index: the row has a result
+
+	held       wire.Held // as the prober last reported; guarded by the scheduler's mutex
+	unfinished []unfinishedRow
+	answered   int
+	released   bool           // the scheduler no longer counts it
+	logRows    []jobfiles.Row // of the current results, for the log
+}
+
+// unfinishedRow is a row that was returned without an answer.
+type unfinishedRow struct {
+	index   int
+	due     time.Time
+	attempt uint8
+	source  string
+}
+
+const resendPause = time.Second // before rows that were returned without a due time are sent again
+
+// run sends the chunk and collects its results, in a goroutine that Job.dispatched counts already.
+func (dc *dispatchedChunk) run() {
+	defer dc.job.dispatched.Done()
+	err := pipeline.Contain(dc.sendToProber)
+	if err == nil {
+		err = pipeline.Contain(dc.commitReturned)
+	}
+	dc.release()
+	if err != nil {
+		dc.job.cfg.Fail(err)
+	}
+}
+
+// release stops counting the dispatched chunk, once.
+func (dc *dispatchedChunk) release() {
+	if !dc.released {
+		dc.released = true
+		dc.job.scheduler.chunkReturned(dc)
+	}
+}
+
+// sendToProber reads the chunk's rows without an answer and sends them to the prober. Its error is our own failure; rows that the
+// prober could not finish become unfinished.
+func (dc *dispatchedChunk) sendToProber() error {
+	job, d := dc.job, dc.job.scheduler
+	var err error
+	if dc.rows, err = job.cfg.File.Read(dc.chunk, d.cfg.Table(), job.cfg.Progress.Answered.Has); err != nil {
+		return err
+	}
+	dc.unanswered = len(dc.rows.Batch)
+	dc.done = make([]bool, dc.unanswered)
+	dc.byRow = make([]uint64, dc.unanswered)
+	for i := range dc.rows.Batch {
+		dc.byRow[i] = uint64(dc.rows.Batch[i].Number)<<32 | uint64(i)
+	}
+	slices.Sort(dc.byRow)
+	d.answered(dc, int(dc.chunk.Rows)-dc.unanswered, wire.Held{})
+	if dc.unanswered > 0 && job.ctx.Err() == nil {
+		short, longBacklog := d.compare(job, dc.chunk.Class)
+		batch := &wire.Batch{
+			Job: job.cfg.Record.ID, Chunk: dc.chunk.Number, Epoch: job.cfg.Record.Term, Class: dc.chunk.Class, Egress: dc.chunk.Source,
+			MaxAge: job.cfg.Record.MaxAge, NoSMTP: job.cfg.Record.NoSMTP, Short: short, LongBacklog: longBacklog, Started: job.cfg.Record.StartedAt, Rows: dc.rows.Batch,
+		}
+		err := d.cfg.Prober.Verify(job.ctx, batch, d.cfg.Hold, dc.collect)
+		if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+			d.cfg.Log.Warn("prober failed; its rows are asked again", "job", job.cfg.Record.ID, "chunk", dc.chunk.Number, "error", err)
+		}
+	}
+	for p, done := range dc.done {
+		if !done {
+			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt, source: dc.chunk.Source})
+		}
+	}
+	return nil
+}
+
+// collect handles one part of the results. It ignores results of another chunk or epoch, of unknown rows, and second results
+// of a row.
+func (dc *dispatchedChunk) collect(r wire.Results) {
+	job := dc.job
+	if r.Chunk != dc.chunk.Number || r.Epoch != job.cfg.Record.Term || r.Job != job.cfg.Record.ID {
+		return
+	}
+	now := time.Now()
+	dc.logRows = dc.logRows[:0]
+	finished, probed := 0, false
+	for i := range r.Rows {
+		res := &r.Rows[i]
+		at, _ := slices.BinarySearch(dc.byRow, uint64(res.Row)<<32)
+		if at == len(dc.byRow) || uint32(dc.byRow[at]>>32) != res.Row {
+			continue
+		}
+		p := int(uint32(dc.byRow[at]))
+		if dc.done[p] {
+			continue
+		}
+		dc.done[p] = true
+		finished++
+		probed = probed || res.Outcome != wire.Returned
+		a := dc.rows.RowAt(p)
+		u := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
+		switch {
+		case res.Outcome == wire.Returned:
+			u.source = cmp.Or(u.source, dc.chunk.Source) // it stays bound to its source
+			dc.unfinished = append(dc.unfinished, u)
+		case res.Outcome != wire.Settled:
+			if dc.chunk.Source != "" && res.Egress != dc.chunk.Source {
+				u.attempt = res.Attempt // another source: this was a first contact, so its attempts start again
+			}
+			dc.unfinished = append(dc.unfinished, u)
+			// A deferral goes into the log with its provisional verdict, so that a restart knows it.
+			row := jobfiles.Row{Number: a.Number}
+			if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
+				row = a.LogEntry(jobfiles.Provisional, &res.Verdict, now)
+			}
+			row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: u.due, Attempt: u.attempt, Source: u.source}
+			dc.logRows = append(dc.logRows, row)
+		case job.cfg.Progress.Add(a.Number, &res.Verdict):
+			dc.answered++
+			dc.logRows = append(dc.logRows, a.LogEntry(jobfiles.Final, &res.Verdict, now))
+		}
+	}
+	dc.unanswered -= finished
+	job.scheduler.answered(dc, finished, r.Held)
+	if probed {
+		job.cfg.Progress.NoteActivity(now)
+	}
+	if len(dc.logRows) == 0 {
+		return
+	}
+	if err := job.cfg.Log.Add(dc.logRows); err != nil {
+		job.cfg.Fail(err)
+	}
+}

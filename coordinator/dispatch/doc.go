@@ -1,0 +1,17 @@
+// Package dispatch sends the chunks of running jobs to a prober, decides which is sent next, and records the results.
+//
+// A chunk waits in the queue of its class, or until it is due. The scheduler sends it when the limits of rows in flight and the budgets of
+// its class allow more. Answers and deferrals go into the log of the job; rows without an answer become chunks again.
+//
+// Invariants:
+//  1. Job by job, class by class: neither a long job nor a slow route delays others. Of a job's classes, the one that will take longest
+//     goes first, but each fourth pick is the one that has waited longest.
+//  2. A class has at most the rows in flight that its budgets allow in about two minutes. All jobs together have at most 65,536 unanswered
+//     rows and 1,024 chunks in flight.
+//  3. A job with at most a quarter of the longest job's rows is short; short jobs get most of the turns. A class with a day or more of rows
+//     is a long backlog, and its budgets are used evenly.
+//  4. A row counts as answered once. Results of another chunk or term, of unknown rows, and second results of a row are ignored.
+//  5. A chunk exists until each of its rows is answered or in another chunk. A job is finished when it is split and has no chunk.
+//  6. Waits use the monotonic clock, and none is longer than the longest retry or an hour.
+//  7. The scheduler's mutex guards the queues of every job. It is never held over I/O.
+package dispatch

@@ -1,0 +1,119 @@
+package dispatch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/chunks"
+	"probity/prober/wire"
+)
+
+func TestAnswersFreeTheInFlightLimit(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	i := inFlightLimit{recentMax: 1000}
+	full := func() bool { is, _ := i.full(now); return is }
+	interval := i.add(999, now)
+	require.False(t, full())
+	last := i.add(1, now)
+	is, wait := i.full(now)
+	require.True(t, is)
+	require.Equal(t, recentInterval, wait)
+	i.answered(last, 1)
+	require.False(t, full())
+	i.answered(interval, 999)
+	require.Zero(t, i.unanswered)
+	require.Equal(t, [2]int{}, i.recentRows)
+}
+
+// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon stop counting as recent; others are sent, up to maxUnanswered.
+func TestOldRowsLeaveTheRecentLimit(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	i := inFlightLimit{recentMax: maxUnanswered / 4}
+	var spans []int
+	for range 4 {
+		for is, wait := i.full(now); is; is, wait = i.full(now) {
+			require.Positive(t, wait)
+			now = now.Add(wait)
+		}
+		spans = append(spans, i.add(maxUnanswered/4, now))
+	}
+	is, wait := i.full(now)
+	require.True(t, is)
+	require.Negative(t, wait, "only an answer makes room")
+	now = now.Add(time.Hour)
+	is, _ = i.full(now)
+	require.True(t, is)
+	for _, interval := range spans {
+		i.answered(interval, maxUnanswered/4)
+	}
+	require.Zero(t, i.unanswered)
+	require.Equal(t, [2]int{}, i.recentRows)
+}
+
+// TestHeldRowsDoNotBlockQuickRows: rows that wait for budgets do not delay those that are answered at once.
+func TestHeldRowsDoNotBlockQuickRows(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	i := inFlightLimit{recentMax: 1000}
+	i.add(1500, now)
+	now = now.Add(2 * recentInterval)
+	for range 100 {
+		is, _ := i.full(now)
+		require.False(t, is)
+		i.answered(i.add(999, now), 999)
+		now = now.Add(recentInterval / 7)
+	}
+	require.Equal(t, 1500, i.unanswered)
+}
+
+// newTestScheduler makes a scheduler with a limit of recent rows, and a job with chunks of 100 rows.
+func newTestScheduler(recentMax, n int) *Scheduler {
+	d := eightSources(recentMax)
+	job := start(d, 0)
+	for range n {
+		job.Add([]chunks.Chunk{{Class: "google", Rows: 100}})
+	}
+	<-d.wake
+	return d
+}
+
+func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTestScheduler(150, 3)
+		first, _ := d.pick(time.Now())
+		second, _ := d.pick(time.Now())
+		require.NotNil(t, second)
+		none, wait := d.pick(time.Now())
+		require.Nil(t, none)
+		require.Equal(t, recentInterval, wait)
+
+		d.answered(first, 50, wire.Held{})
+		require.Empty(t, d.wake, "150 are not answered")
+		d.answered(first, 1, wire.Held{})
+		require.Len(t, d.wake, 1)
+		third, _ := d.pick(time.Now())
+		require.NotNil(t, third)
+	})
+}
+
+// TestSchedulerWakesWithoutAnswers: the scheduler wakes by itself while all rows wait for budgets.
+func TestSchedulerWakesWithoutAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTestScheduler(150, 3)
+		sent := 0
+		for began := time.Now(); time.Since(began) <= 2*recentInterval; {
+			next, wait := d.pick(time.Now())
+			if next != nil {
+				sent++
+				continue
+			}
+			if wait < 0 {
+				break
+			}
+			d.sleep(t.Context(), wait)
+		}
+		require.Equal(t, 3, sent)
+	})
+}

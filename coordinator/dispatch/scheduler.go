@@ -1,0 +1,252 @@
+package dispatch
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"probity/coordinator/chunks"
+	"probity/engine"
+	"probity/internal/pipeline"
+	"probity/prober/wire"
+)
+
+// Limits of what is in flight at the prober; the first three are for all jobs together.
+const (
+	maxDispatchedRows = 128 << 10 // rows of dispatched chunks, answered or not; bounds memory
+	maxUnanswered     = 64 << 10  // unanswered rows; a class has less if its budgets allow less, see window
+	maxDispatched     = 1024      // dispatched chunks
+	chunksPerRoute    = 2         // dispatched chunks of one route of a job: one is probed while the next is ready
+	chunksPerProvider = 16        // of one provider that many sources share, or of the tail
+)
+
+// Config configures a Scheduler. A zero value means the stated default.
+type Config struct {
+	Prober        wire.Prober
+	Table         func() *engine.Table // the current one
+	Sources       func() int           // egress sources of the prober; nil: unknown
+	Hold          time.Duration        // how long a prober may keep a chunk: 60 s
+	MaxRecentRows int                  // most unanswered rows that were sent in the last 2 to 4 s: all unanswered rows
+	Log           *slog.Logger
+}
+
+// Scheduler decides which chunk is sent next: job by job, class by class, so that neither a long job nor a slow route
+// delays others. It holds only chunk records; rows are read when a chunk is sent. Its methods may be called from any goroutine.
+type Scheduler struct {
+	cfg     Config
+	budgets classBudgets
+	wake    pipeline.Wake
+
+	mu               sync.Mutex // guards all below, and the queues of every running job
+	jobs             []*Job
+	nextJob          int
+	dispatchedRows   int           // rows of dispatched chunks
+	inFlight         inFlightLimit // of the unanswered ones
+	limitReached     bool          // nothing was sent because of inFlight
+	idle             bool          // below the limits, but no job had anything to send
+	dispatchedChunks int
+}
+
+// New makes a scheduler. It sends nothing before Run.
+func New(cfg Config) *Scheduler {
+	cfg.Hold = cmp.Or(cfg.Hold, defaultHold)
+	return &Scheduler{
+		cfg: cfg, budgets: classBudgets{table: cfg.Table, sources: cfg.Sources}, wake: pipeline.NewWake(),
+		inFlight: inFlightLimit{recentMax: cmp.Or(cfg.MaxRecentRows, maxUnanswered)},
+	}
+}
+
+const defaultHold = 60 * time.Second
+
+// classQueue is the chunks of one class of one job.
+type classQueue struct {
+	class          string
+	ready          []chunks.Chunk
+	rows           int       // rows of ready chunks
+	dispatched     int       // dispatched chunks
+	dispatchedRows int       // rows of dispatched chunks
+	unanswered     int       // of these, unanswered rows
+	held           wire.Held // of these, rows that wait for a budget, as probers last reported
+	maxChunks      int       // limit of dispatched
+	pausedUntil    time.Time // until then the class's budget is used up, according to a prober
+	eligible       bool      // is in Job.eligible
+}
+
+// delayedItem is a chunk, or a whole class, that waits until at.
+type delayedItem struct {
+	at    time.Time
+	chunk chunks.Chunk
+	queue *classQueue // set when the class waits
+}
+
+type delayHeap []delayedItem
+
+func (h delayHeap) Len() int           { return len(h) }
+func (h delayHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h delayHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *delayHeap) Push(x any)        { *h = append(*h, x.(delayedItem)) }
+func (h *delayHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// Run sends chunks until ctx ends. Chunks in flight then are their jobs' own: see Job.Stop.
+func (d *Scheduler) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		next, wait := d.pick(time.Now())
+		if next == nil {
+			d.sleep(ctx, wait)
+			continue
+		}
+		go next.run()
+	}
+}
+
+const maxSleep = time.Minute
+
+func (d *Scheduler) sleep(ctx context.Context, wait time.Duration) {
+	if wait < 0 || wait > maxSleep { // in case the clock is set or a notification is lost
+		wait = maxSleep
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-d.wake:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// Wake makes the scheduler look again, as after a step of the clock.
+func (d *Scheduler) Wake() { d.wake.Notify() }
+
+// pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if unknown.
+func (d *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idle = false
+	full, wait := d.inFlight.full(now)
+	if d.limitReached = full; full || d.dispatchedRows >= maxDispatchedRows || d.dispatchedChunks >= maxDispatched {
+		return nil, wait
+	}
+	for range d.jobs {
+		job := d.jobs[d.nextJob%len(d.jobs)]
+		d.nextJob++
+		for len(job.delayed) > 0 && !job.delayed[0].at.After(now) { // due items go to their queues
+			x := heap.Pop(&job.delayed).(delayedItem)
+			if x.queue != nil {
+				job.markEligible(x.queue, now)
+			} else {
+				job.enqueue(x.chunk, now)
+			}
+		}
+		if q := job.nextEligible(); q != nil {
+			c := q.ready[0]
+			q.ready = q.ready[1:]
+			q.rows -= int(c.Rows)
+			q.dispatchedRows += int(c.Rows)
+			q.unanswered += int(c.Rows)
+			q.dispatched++
+			job.markEligible(q, now)
+			job.rateOf(q.class, now)
+			d.dispatchedRows += int(c.Rows)
+			d.dispatchedChunks++
+			job.dispatched.Add(1)
+			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: d.inFlight.add(int(c.Rows), now)}, 0
+		}
+		job.wantsMore.Store(true)
+		if len(job.delayed) > 0 {
+			if w := max(job.delayed[0].at.Sub(now), time.Millisecond); wait < 0 || w < wait {
+				wait = w
+			}
+		}
+	}
+	d.idle = true
+	return nil, wait
+}
+
+// answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for a budget.
+func (d *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
+	job, q := dc.job, dc.queue
+	d.mu.Lock()
+	d.inFlight.answered(dc.interval, n)
+	q.unanswered -= n
+	q.held.Rows += held.Rows - dc.held.Rows
+	if held.Rows > 0 {
+		q.held.Until = held.Until
+	}
+	dc.held = held
+	now := time.Now()
+	full, _ := d.inFlight.full(now)
+	wasEligible := q.eligible
+	job.markEligible(q, now)
+	wakeNeeded := d.limitReached && !full || !wasEligible && q.eligible
+	d.mu.Unlock()
+	if wakeNeeded {
+		d.wake.Notify()
+	}
+}
+
+// chunkReturned stops counting a chunk. Its class pauses until the budget allows more, according to the prober.
+func (d *Scheduler) chunkReturned(dc *dispatchedChunk) {
+	job, q, left, until := dc.job, dc.queue, dc.unanswered, dc.budgetPause()
+	if dc.rows == nil { // it was not read
+		left = int(dc.chunk.Rows)
+	}
+	d.mu.Lock()
+	job.rateOf(q.class, time.Now()).answered += dc.answered
+	d.dispatchedRows -= int(dc.chunk.Rows)
+	d.inFlight.answered(dc.interval, left)
+	d.dispatchedChunks--
+	q.dispatchedRows -= int(dc.chunk.Rows)
+	q.unanswered -= left
+	q.held.Rows -= dc.held.Rows
+	dc.held = wire.Held{}
+	q.dispatched--
+	now := time.Now()
+	until = boundedDue(until, longestWait(d.cfg.Table()), now)
+	if q.maxChunks == chunksPerRoute && until.After(now) && until.After(q.pausedUntil) {
+		q.pausedUntil = until
+		heap.Push(&job.delayed, delayedItem{at: until, queue: q})
+	}
+	job.markEligible(q, now)
+	d.mu.Unlock()
+	d.wake.Notify()
+}
+
+// add adds chunks of a job to their queues, or to delayed if they are not due.
+func (d *Scheduler) add(job *Job, added []chunks.Chunk) {
+	d.mu.Lock()
+	now := time.Now()
+	most := longestWait(d.cfg.Table())
+	for _, c := range added {
+		if c.NotBefore = boundedDue(c.NotBefore, most, now); c.NotBefore.After(now) {
+			heap.Push(&job.delayed, delayedItem{at: c.NotBefore, chunk: c})
+		} else {
+			job.enqueue(c, now)
+		}
+	}
+	job.wantsMore.Store(false)
+	d.mu.Unlock()
+	d.wake.Notify()
+}
+
+// longestWait is the longest time that a row may wait: for a retry after a deferral, or for an hourly budget.
+func longestWait(t *engine.Table) time.Duration {
+	return max(time.Hour, slices.Max(append([]time.Duration{0}, t.Schedule...))) + time.Minute
+}
+
+// boundedDue converts a due time to the monotonic clock, so that a later step of the wall clock does not prolong the wait. The wait
+// is at most most: the clock may have been set while the process was down.
+func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return now.Add(min(at.Sub(now), most))
+}

@@ -1,0 +1,330 @@
+package resultfile
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/klauspost/compress/zstd"
+
+	"probity/coordinator/jobdir"
+	"probity/coordinator/jobfiles"
+	"probity/coordinator/results"
+	"probity/internal/pipeline"
+	"probity/store"
+)
+
+// Errors of Results and OpenStored. Damaged files of a job are jobfiles.ErrDamaged: no results are returned.
+var (
+	// ErrState is the error of a request that the job's state does not allow.
+	ErrState = errors.New("the job's state does not allow this")
+	// ErrNotReady means that the job is not finished, and Filter.Partial is not set.
+	ErrNotReady = errors.New("the job is not finished")
+	// ErrExpired means that the results were deleted.
+	ErrExpired = errors.New("the results have expired")
+)
+
+// Limits of what is made at one time.
+const (
+	maxAssemblies = 8 // result files: one for each two processors, at most this many
+	maxRenders    = 2 // result files converted to another format
+)
+
+// Config is what Files needs of the coordinator.
+type Config struct {
+	Store    *store.Store
+	Files    *jobdir.Dirs
+	Renderer *results.Renderer
+	Stored   results.Form // format of the result file
+	Log      *slog.Logger
+	Damaged  *atomic.Int64 // counts results that cannot be given
+	// Deadline returns when a job stops waiting for answers.
+	Deadline func(*store.Job) time.Time
+	// Update commits a change of a job.
+	Update func(id string, how func(*store.Job) error, parts ...store.Part) (*store.Job, error)
+}
+
+// Files makes and gives the result files of jobs. Its methods may be called from any goroutine.
+type Files struct {
+	cfg                        Config
+	assemblySlots, renderSlots chan struct{} // counting semaphores
+	verified                   verifiedFiles
+}
+
+// New makes a Files for a machine with so many processors.
+func New(cfg Config, processors int) *Files {
+	assemblies := min(maxAssemblies, max(1, processors/2))
+	return &Files{cfg: cfg, assemblySlots: make(chan struct{}, assemblies), renderSlots: make(chan struct{}, maxRenders)}
+}
+
+// msgDamaged is what a finished job shows of damage to its files.
+const msgDamaged = "a file of the job is damaged on the server's disk: results are not given, or only as the stored file; upload the list again"
+
+// replaced are the errors of files that may have been replaced.
+var replaced = []error{jobfiles.ErrDamaged, fs.ErrNotExist}
+
+// Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
+// checked; after a later error w has a part of the results.
+func (r *Files) Results(ctx context.Context, id string, f results.Filter, w io.Writer) error {
+	f = f.WithDefaults()
+	j, err := r.cfg.Store.Job(id)
+	switch {
+	case err != nil:
+		return err
+	case j.State == store.JobExpired:
+		return ErrExpired
+	case j.State == store.JobFailed:
+		return ErrState
+	case !j.State.Finished() && !f.Partial:
+		return ErrNotReady
+	}
+	stored := r.cfg.Stored
+	unpack := f.Compress == results.None && stored.Compress == results.Zstd
+	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == stored.Format && (unpack || f.Compress == stored.Compress) {
+		return r.copyStored(ctx, id, w, unpack)
+	}
+	if err := pipeline.Acquire(ctx, r.renderSlots); err != nil {
+		return err
+	}
+	defer func() { <-r.renderSlots }()
+	a, err := r.openResults(ctx, j, f)
+	if err != nil {
+		return err
+	}
+	err = r.refuseDamaged(j, a.Write(ctx, w))
+	return errors.Join(err, a.Close())
+}
+
+// openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
+func (r *Files) openResults(ctx context.Context, j *store.Job, f results.Filter) (*results.Assembly, error) {
+	for {
+		if hasResults(j) && j.Answers == nil {
+			var err error
+			if j, err = r.makeOldAnswers(ctx, j.ID); err != nil {
+				return nil, err
+			}
+		}
+		a, err := r.openAssembly(j, f)
+		if err == nil && j.State.Finished() {
+			return a, nil
+		}
+		now, again := r.cfg.Store.Job(j.ID)
+		switch {
+		case again != nil:
+			err = errors.Join(err, again)
+		case now.State.Finished() && !j.State.Finished(), answersName(now) != answersName(j):
+			if a != nil {
+				err = a.Close()
+			}
+			if err = jobfiles.Ignore(err, replaced...); err == nil {
+				j = now
+				continue
+			}
+		case now.State == store.JobExpired && errors.Is(err, fs.ErrNotExist):
+			err = ErrExpired
+		default:
+			err = r.refuseDamaged(j, err)
+		}
+		if err != nil && a != nil {
+			err = errors.Join(err, a.Close())
+		}
+		return a, err
+	}
+}
+
+func answersName(j *store.Job) string {
+	if j.Answers == nil {
+		return ""
+	}
+	return j.Answers.Name
+}
+
+// refuseDamaged returns the error. If files of a finished job are damaged or missing, it also records that in the job.
+func (r *Files) refuseDamaged(j *store.Job, wrong error) error {
+	if errors.Is(wrong, fs.ErrNotExist) {
+		wrong = fmt.Errorf("%w: %w", jobfiles.ErrDamaged, wrong)
+	}
+	if !errors.Is(wrong, jobfiles.ErrDamaged) || !hasResults(j) || j.Damage == msgDamaged {
+		return wrong
+	}
+	r.cfg.Damaged.Add(1)
+	r.cfg.Log.Error("the results of a job cannot be given", "job", j.ID, "error", wrong)
+	_, err := r.cfg.Update(j.ID, func(j *store.Job) error {
+		j.Damage = msgDamaged
+		return nil
+	})
+	return errors.Join(wrong, err)
+}
+
+// makeOldAnswers makes the answers file of a job that an older version finished. Its totals must match the job's record.
+func (r *Files) makeOldAnswers(ctx context.Context, id string) (*store.Job, error) {
+	unlock, err := r.cfg.Files.Lock(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	j, err := r.cfg.Store.Job(id)
+	if err != nil || !hasResults(j) || j.Answers != nil {
+		return j, err
+	}
+	now, err := r.RemakeAndCommit(ctx, j)
+	return now, r.refuseDamaged(j, err)
+}
+
+// RemakeAndCommit makes the result file of a finished job again, and its answers file if it has none. Counts and charge must not
+// change. The job's lock is held.
+func (r *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, error) {
+	now := *j
+	if err := r.Remake(ctx, &now); err != nil {
+		return nil, errors.Join(err, r.cfg.Files.RemoveOrphans(j.ID))
+	}
+	next, err := r.cfg.Update(j.ID, func(j *store.Job) error {
+		j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Answers, now.Result, now.ResultSHA, now.ResultBytes
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return next, r.cfg.Files.RemoveOrphans(j.ID)
+}
+
+// Remake makes the files of RemakeAndCommit and sets them in j, without a commit.
+func (r *Files) Remake(ctx context.Context, j *store.Job) error {
+	made, err := r.Make(ctx, j)
+	if err == nil && (!maps.Equal(made.Counts(), j.Counts) || !maps.Equal(made.Reasons(), j.Reasons) || made.Charged != j.Charged) {
+		err = fmt.Errorf("the answers do not match the counts of the job: %w", jobfiles.ErrDamaged)
+	}
+	if err != nil {
+		return err
+	}
+	made.SetOn(j)
+	return nil
+}
+
+// OpenStored opens the result file of a finished job and checks it: a damaged or missing file is made again from the answers. The
+// returned record belongs to the file and has its length. The caller closes the file.
+func (r *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job, error) {
+	j, err := r.cfg.Store.Job(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := r.openStored(ctx, j)
+	if err == nil || jobfiles.Ignore(err, replaced...) != nil {
+		return f, j, err
+	}
+	unlock, err := r.cfg.Files.Lock(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	if j, err = r.cfg.Store.Job(id); err != nil {
+		return nil, nil, err
+	}
+	if !hasResults(j) {
+		return nil, nil, ErrExpired
+	}
+	if f, err = r.openStored(ctx, j); err == nil { // it was replaced meanwhile
+		return f, j, nil
+	}
+	r.cfg.Log.Error("the result file of a job is made again from its answers", "job", id, "error", err)
+	now, err := r.RemakeAndCommit(ctx, j)
+	if err != nil {
+		return nil, nil, r.refuseDamaged(j, err)
+	}
+	f, err = r.openStored(ctx, now)
+	return f, now, err
+}
+
+// openStored opens the result file that j names and verifies its checksum.
+func (r *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
+	f, err := r.cfg.Files.Open(j.ID, cmp.Or(j.Result, jobdir.OldFileResults))
+	if err != nil || r.verified.has(j.ResultSHA, time.Now()) {
+		return f, err
+	}
+	sum := sha256.New()
+	_, err = io.CopyBuffer(sum, pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
+		err = fmt.Errorf("the result file is not as it was written: %w", jobfiles.ErrDamaged)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r.verified.add(j.ResultSHA, time.Now())
+	return f, nil
+}
+
+// verifiedFiles remembers for a short time which result files were verified, by checksum, so that a file that is fetched in many
+// ranges is not verified for each.
+type verifiedFiles struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+const (
+	verifiedFor = 10 * time.Second
+	maxVerified = 64
+)
+
+func (vf *verifiedFiles) has(sum string, now time.Time) bool {
+	vf.mu.Lock()
+	defer vf.mu.Unlock()
+	at, ok := vf.at[sum]
+	return ok && now.Sub(at) < verifiedFor
+}
+
+func (vf *verifiedFiles) add(sum string, now time.Time) {
+	vf.mu.Lock()
+	defer vf.mu.Unlock()
+	if vf.at == nil || len(vf.at) >= maxVerified {
+		vf.at = map[string]time.Time{}
+	}
+	vf.at[sum] = now
+}
+
+// copyStored writes the stored file, decompressed if unpack.
+func (r *Files) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
+	f, j, err := r.OpenStored(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	src := io.Reader(pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes)})
+	if unpack {
+		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		src = z
+	}
+	_, err = io.CopyBuffer(w, src, make([]byte, 256<<10))
+	return err
+}
+
+// hasResults reports whether a job in this state has results.
+func hasResults(j *store.Job) bool {
+	return j.State == store.JobCompleted || j.State == store.JobCancelled
+}
+
+func (r *Files) openAssembly(j *store.Job, f results.Filter) (*results.Assembly, error) {
+	upload, err := r.cfg.Files.OpenUpload(j)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := r.cfg.Files.OpenAnswers(j)
+	if err != nil {
+		return nil, errors.Join(err, upload.Close())
+	}
+	return r.cfg.Renderer.Open(j, upload, answers, f)
+}

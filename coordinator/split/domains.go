@@ -1,0 +1,165 @@
+package split
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"probity/coordinator/chunks"
+	"probity/engine"
+)
+
+// domain is what the splitter knows of one domain.
+type domain struct {
+	name          string
+	route         chunks.Route
+	resolved      bool       // the route is known
+	noSuggestion  bool       // the lists suggest no other domain
+	waitingRows   []splitRow // rows that wait for the route
+	retries       int        // repeated lookups
+	resolverCheck bool       // a test of the resolver without rows: see unresolvedDomains
+	held          bool       // held by unresolvedDomains, which counts its rows
+}
+
+const maxRemembered = 32 << 10 // domains of a generation; two are kept
+
+// domains finds the route of each domain and remembers it in two generations of bounded size, so that domains in use stay.
+// The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with lookupQueue.
+type domains struct {
+	ctx           context.Context
+	resolver      Resolver
+	recent, older map[string]*domain
+	pending       int // lookups queued or running; a domain may be forgotten meanwhile and then looked up again
+	lookupQueue   chan *domain
+	results       chan *domain
+	lookups       int
+	workers       int
+	unresolved    unresolvedDomains
+	lastFound     string // the last domain that was found
+	all           sync.WaitGroup
+}
+
+// get returns a remembered domain, or nil.
+func (d *domains) get(name string) *domain {
+	if x := d.recent[name]; x != nil {
+		return x
+	}
+	if x := d.older[name]; x != nil {
+		d.remember(x)
+		return x
+	}
+	return nil
+}
+
+func (d *domains) remember(x *domain) {
+	if len(d.recent) >= maxRemembered {
+		d.older, d.recent = d.recent, d.older
+		clear(d.recent)
+	}
+	d.recent[x.name] = x
+}
+
+// startLookup starts the lookup of a domain; the caller keeps pending below maxWaitingDomains.
+func (d *domains) startLookup(name string) *domain {
+	x := &domain{name: strings.Clone(name)}
+	d.remember(x)
+	d.pending++
+	d.lookupQueue <- x
+	if d.workers < d.lookups && d.workers < d.pending {
+		d.workers++
+		d.all.Go(d.runLookups)
+	}
+	return x
+}
+
+func (d *domains) runLookups() {
+	for x := range d.lookupQueue {
+		if d.ctx.Err() == nil {
+			x.route.Route = d.resolver.Route(d.ctx, x.name)
+		}
+		d.results <- x
+	}
+}
+
+// next returns a domain whose route has become known, or nil if there is none within wait.
+func (d *domains) next(wait time.Duration) (*domain, error) {
+	ud, now := &d.unresolved, time.Now()
+	for until := now.Add(wait); ; now = time.Now() {
+		for x := ud.nextDue(now); x != nil; x = ud.nextDue(now) {
+			d.lookupQueue <- x // it has room: pending counts the domain already
+		}
+		idle := wait > 0 && d.pending == len(ud.undecided)+len(ud.scheduled)
+		if x := ud.release(idle, now); x != nil {
+			return d.markResolved(x), d.ctx.Err()
+		}
+		next := until
+		if len(ud.scheduled) > 0 && ud.scheduled[0].at.Before(next) {
+			next = ud.scheduled[0].at
+		}
+		x, err := d.receive(next.Sub(now))
+		if err != nil || x == nil && (!now.Before(until) || d.pending == 0) {
+			return nil, err
+		}
+		if x == nil {
+			continue
+		}
+		now = time.Now()
+		switch {
+		case x.resolverCheck:
+			d.pending--
+			ud.checkDone(!isUnresolved(x), now)
+		case ud.handleAnswer(x, now):
+			if x.route.Fact.Routable() {
+				d.lastFound = x.name
+			}
+			return d.markResolved(x), d.ctx.Err()
+		case ud.failuresInRow < failuresForCheck || ud.checking || now.Before(ud.suspectUntil):
+		case d.lastFound == "" || d.pending == maxWaitingDomains:
+			ud.checkDone(false, now)
+		default: // so many failed that the resolver is checked: a random name is looked up at once, past the queue
+			check := &domain{name: "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound, resolverCheck: true}
+			ud.checking = true
+			d.pending++
+			d.all.Go(func() {
+				began := time.Now()
+				check.route.Route = d.resolver.Route(d.ctx, check.name)
+				if time.Since(began) > promptLookup {
+					check.route.Fact = engine.FactDNSTimeout // slow: a query was lost
+				}
+				d.results <- check
+			})
+		}
+	}
+}
+
+// receive returns the next result, or nil if none comes within wait.
+func (d *domains) receive(wait time.Duration) (*domain, error) {
+	select {
+	case x := <-d.results:
+		return x, d.ctx.Err()
+	default:
+	}
+	if wait <= 0 || d.pending == 0 {
+		return nil, d.ctx.Err()
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case x := <-d.results:
+		return x, d.ctx.Err()
+	case <-t.C:
+		return nil, nil
+	case <-d.ctx.Done():
+		return nil, d.ctx.Err()
+	}
+}
+
+func (d *domains) markResolved(x *domain) *domain {
+	d.pending--
+	x.resolved = true
+	x.route.Mx = strings.Join(x.route.MX, " ") // as it is stored and as the result file shows it
+	return x
+}

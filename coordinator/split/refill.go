@@ -1,0 +1,68 @@
+package split
+
+import (
+	"time"
+
+	"probity/coordinator/chunks"
+	"probity/coordinator/dispatch"
+)
+
+const (
+	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose rows come
+	// one by one needs a connection for each.
+	bufferWait = time.Second
+	// bufferWaitBusy is how long rows are buffered while most rows of their class in flight are unanswered: a slow receiver must not
+	// delay others of the class.
+	bufferWaitBusy = 5 * time.Second
+)
+
+// openChunkKey is what the rows of an open chunk have in common.
+type openChunkKey struct {
+	class  string
+	source string // egress source that must probe the rows; empty: any
+	due    int64  // Unix milliseconds; 0: at once
+}
+
+// openChunk is rows of one key that are not flushed yet.
+type openChunk struct {
+	chunks.Builder
+	since   time.Time // when its first row came
+	attempt uint8     // highest attempt of its rows
+}
+
+// refill flushes the rows that an idle scheduler can use, at most once per refillInterval.
+func (s *jobSplit) refill() error {
+	now := time.Now()
+	if !s.job.Chunks.WantsMore() || now.Sub(s.lastRefill) < refillInterval {
+		return nil
+	}
+	s.lastRefill = now
+	if s.allRead {
+		return s.flushAll()
+	}
+	has, idle := s.job.Chunks.Backlogs()
+	for k, oc := range s.openChunks {
+		if !oc.isDue(has[k.class], idle, now) {
+			continue
+		}
+		if err := s.flushChunk(k); err != nil {
+			return err
+		}
+	}
+	return s.logAnswers()
+}
+
+// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class. While the scheduler
+// has work of other jobs, rows are buffered longer: only their own job waits for them.
+func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, now time.Time) bool {
+	var least time.Duration
+	switch {
+	case has == dispatch.BacklogReady:
+		return false
+	case has == dispatch.BacklogUnanswered || oc.ManyHosts() && !idle:
+		least = bufferWaitBusy
+	case oc.ManyHosts() || !idle:
+		least = bufferWait
+	}
+	return now.Sub(oc.since) >= least
+}

@@ -1,0 +1,137 @@
+package split
+
+import (
+	"slices"
+	"time"
+
+	"probity/engine"
+)
+
+// A domain whose lookup fails is usually broken itself, and its rows get dns_error. After several failures in a row the cause may be
+// our resolver or network. Then a random name below a domain that was found is looked up (the resolver check). Only if that
+// fails too are failed domains looked up again, at most three times, before their rows get dns_error. The first failed
+// domain is held for a moment, because others may follow: until a domain is found, or no other lookup is pending.
+const (
+	failuresForCheck = 3               // consecutive failures that start a resolver check
+	suspectFor       = 5 * time.Second // the resolver is suspect after a failed check
+	undecidedFor     = time.Second     // least time that a failed domain is held while other lookups are pending
+	promptLookup     = time.Second     // a healthy resolver answers the check within this time
+	unhealthyFor     = time.Minute     // after a failed check, failed domains are retried this long even if a check succeeds
+	outageFailures   = 20              // as many consecutive failures mean an outage, even if a check then succeeds
+)
+
+// retryDelays is when a domain is looked up again after each failure: longer than the resolver caches the failure.
+var retryDelays = [...]time.Duration{6 * time.Second, 15 * time.Second, 45 * time.Second}
+
+// unresolvedDomains holds the domains whose lookup has failed and whose rows are not answered yet. They count as pending lookups.
+type unresolvedDomains struct {
+	failuresInRow  int
+	checking       bool             // a resolver check is in progress
+	suspectUntil   time.Time        // until then failures count as the resolver's
+	checkFailedAt  time.Time        // last failed resolver check
+	undecided      []*domain        // wait for the resolver check or for other lookups
+	undecidedSince time.Time        // when the first of them came
+	scheduled      []scheduledRetry // sorted by due time
+	rows           int64            // rows of undecided and scheduled domains
+}
+
+type scheduledRetry struct {
+	domain *domain
+	at     time.Time
+}
+
+// setHeld marks a domain as held or not, and counts its rows.
+func (ud *unresolvedDomains) setHeld(x *domain, held bool) {
+	if x.held = held; held {
+		ud.rows += int64(len(x.waitingRows))
+	} else {
+		ud.rows -= int64(len(x.waitingRows))
+	}
+}
+
+// addRow adds a row to those that wait for a domain, held or not.
+func (ud *unresolvedDomains) addRow(x *domain, r splitRow) {
+	if x.waitingRows = append(x.waitingRows, r); x.held {
+		ud.rows++
+	}
+}
+
+func isUnresolved(x *domain) bool {
+	fact := x.route.Fact
+	return fact == engine.FactServFail || fact == engine.FactDNSTimeout
+}
+
+// handleAnswer handles the result of a lookup. True: the domain's rows can go on; false: the domain is held.
+func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
+	if !isUnresolved(x) {
+		ud.failuresInRow = 0
+		return true
+	}
+	ud.failuresInRow++
+	if x.retries == len(retryDelays) {
+		return true
+	}
+	ud.setHeld(x, true)
+	if now.Before(ud.suspectUntil) {
+		ud.scheduleRetry(x, now)
+		return false
+	}
+	if len(ud.undecided) == 0 {
+		ud.undecidedSince = now
+	}
+	ud.undecided = append(ud.undecided, x)
+	return false
+}
+
+// checkDone handles the result of the resolver check; working: the resolver answered.
+func (ud *unresolvedDomains) checkDone(working bool, now time.Time) {
+	ud.checking = false
+	isolated := ud.failuresInRow < outageFailures && (ud.checkFailedAt.IsZero() || now.Sub(ud.checkFailedAt) >= unhealthyFor)
+	if working {
+		ud.failuresInRow, ud.undecidedSince = 0, time.Time{}
+	} else {
+		ud.checkFailedAt, ud.suspectUntil = now, now.Add(suspectFor)
+	}
+	if working && isolated {
+		return
+	}
+	again := ud.undecided
+	ud.undecided = nil
+	for _, u := range again {
+		ud.scheduleRetry(u, now)
+	}
+}
+
+func (ud *unresolvedDomains) scheduleRetry(x *domain, now time.Time) {
+	p := scheduledRetry{x, now.Add(retryDelays[x.retries])}
+	x.retries++
+	i, _ := slices.BinarySearchFunc(ud.scheduled, p, func(a, b scheduledRetry) int {
+		if a.at.After(b.at) {
+			return 1
+		}
+		return -1 // after those of the same time
+	})
+	ud.scheduled = slices.Insert(ud.scheduled, i, p)
+}
+
+// nextDue takes a domain whose retry is due, or nil.
+func (ud *unresolvedDomains) nextDue(now time.Time) *domain {
+	if len(ud.scheduled) == 0 || now.Before(ud.scheduled[0].at) {
+		return nil
+	}
+	x := ud.scheduled[0].domain
+	ud.scheduled = ud.scheduled[1:]
+	ud.setHeld(x, false)
+	return x
+}
+
+// release takes a domain that is itself broken, or nil: another domain was found since, or no other lookup is pending.
+func (ud *unresolvedDomains) release(idle bool, now time.Time) *domain {
+	if len(ud.undecided) == 0 || ud.checking || !idle && (ud.failuresInRow > 0 || now.Before(ud.undecidedSince.Add(undecidedFor))) {
+		return nil
+	}
+	x := ud.undecided[0]
+	ud.undecided = ud.undecided[1:]
+	ud.setHeld(x, false)
+	return x
+}

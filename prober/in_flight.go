@@ -24,14 +24,17 @@ func newInFlight() *inFlight {
 	return f
 }
 
-// shard spreads by the address, not by the domain.
-func (f *inFlight) shard(k *cache.Key) *inFlightShard { return &f.shards[k[len(k)-1]%64] }
+// lock locks the shard of a key: they spread by the address, not by the domain.
+func (f *inFlight) lock(k *cache.Key) *inFlightShard {
+	s := &f.shards[k[len(k)-1]%64]
+	s.mu.Lock()
+	return s
+}
 
 // join adds a waiter to the verification of its address: the one in flight, else fresh. It returns that one.
 // A waiter without a caller is a retry: the probe goes on after all other waiters have left.
 func (f *inFlight) join(fresh *verification, a waiter) *verification {
-	s := f.shard(&fresh.Key)
-	s.mu.Lock()
+	s := f.lock(&fresh.Key)
 	defer s.mu.Unlock()
 	v := s.m[fresh.Key]
 	if v == nil {
@@ -49,8 +52,7 @@ func (f *inFlight) join(fresh *verification, a waiter) *verification {
 
 // remove removes the verification of a probe that has ended. It does not change any more.
 func (f *inFlight) remove(p *hostqueue.Probe) *verification {
-	s := f.shard(&p.Key)
-	s.mu.Lock()
+	s := f.lock(&p.Key)
 	defer s.mu.Unlock()
 	v := s.m[p.Key]
 	delete(s.m, p.Key)
@@ -59,8 +61,7 @@ func (f *inFlight) remove(p *hostqueue.Probe) *verification {
 
 // hasWaiters reports that a caller or a retry waits for a probe.
 func (f *inFlight) hasWaiters(p *hostqueue.Probe) bool {
-	s := f.shard(&p.Key)
-	s.mu.Lock()
+	s := f.lock(&p.Key)
 	defer s.mu.Unlock()
 	v := s.m[p.Key]
 	return v != nil && &v.Probe == p && (len(v.waiters) > 0 || v.retry)
@@ -69,8 +70,7 @@ func (f *inFlight) hasWaiters(p *hostqueue.Probe) bool {
 // removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even
 // one whose target was answered.
 func (f *inFlight) removeWaiter(p *hostqueue.Probe, c *caller) bool {
-	s := f.shard(&p.Key)
-	s.mu.Lock()
+	s := f.lock(&p.Key)
 	defer s.mu.Unlock()
 	v := s.m[p.Key]
 	if v == nil || &v.Probe != p {

@@ -62,11 +62,10 @@ func (l *Limit) Connect(class budget.Class, longBacklog, now time.Time) budget.D
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.NoteDemand(class, longBacklog, now)
-	noRoom := l.mayConnect(class, now)
-	if !noRoom.Denied {
-		l.budget.ReserveConnect(class, now)
+	if noRoom := l.mayConnect(class, now); noRoom.Denied {
+		return noRoom
 	}
-	return noRoom
+	return l.budget.ReserveConnect(class, now)
 }
 
 // mayConnect checks that there is room for a connection and for a recipient on it. The mutex is held.

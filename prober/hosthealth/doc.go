@@ -10,5 +10,5 @@
 //  2. A failure that was not confirmed by a later connection is forgotten: failures of connections made at the same time are one.
 //  3. A host is silent after three such connections with no answer between them.
 //  4. A host that was always slow is no tarpit: only one that takes several times as long as in its fastest transaction.
-//  5. At most 1,000 hosts are remembered. What matters less gives way: first reply times, then silence, then unconfirmed failures.
+//  5. At most 2,000 hosts are remembered, a thousand of them for their reply times alone; of others nothing is known.
 package hosthealth

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	maxHosts    = 1000 // remembered
+	maxHosts    = 2000 // remembered
+	maxReplies  = 1000 // of them, because they replied
 	maxSilences = 3    // in a row; then the host is down
 
 	tarpitReply     = 5 * time.Second  // of one reply: less is no tarpit
@@ -37,58 +38,16 @@ type downtime struct {
 	until time.Time
 }
 
-// weight is how much a record matters when there is room for few.
-func (r *record) weight(now time.Time) int {
-	switch {
-	case r.down != nil && now.Before(r.down.until):
-		return downWeight
-	case r.failures > 0:
-		return failureWeight
-	case r.silences > 0:
-		return silenceWeight
-	}
-	return replyWeight
-}
-
-const (
-	replyWeight = iota
-	silenceWeight
-	failureWeight
-	downWeight
-)
-
-// record finds or makes a host's record. If there are too many, one that matters less is forgotten; it is nil if all matter.
-func (h *Hosts) record(host string, weight int, now time.Time) *record {
-	if r := h.records[host]; r != nil {
+// record finds or makes a host's record; it is nil if so many are remembered already.
+func (h *Hosts) record(host string, most int) *record {
+	if r := h.records[host]; r != nil || len(h.records) >= most {
 		return r
-	}
-	if len(h.records) >= maxHosts && !h.forgetLighter(weight, now) {
-		return nil
 	}
 	if h.records == nil {
 		h.records = map[string]*record{}
 	}
-	r := &record{}
-	h.records[host] = r
-	return r
-}
-
-// forgetLighter forgets the record that matters least, if that is less than weight.
-func (h *Hosts) forgetLighter(weight int, now time.Time) bool {
-	lightest := ""
-	for host, r := range h.records {
-		if weight == replyWeight {
-			break
-		}
-		if w := r.weight(now); w < weight {
-			lightest, weight = host, w
-		}
-	}
-	if lightest == "" {
-		return false
-	}
-	delete(h.records, lightest)
-	return true
+	h.records[host] = &record{}
+	return h.records[host]
 }
 
 // forgetEmpty forgets a record in which nothing is left.
@@ -113,8 +72,8 @@ func (h *Hosts) Down(host string, now time.Time) (engine.Sighting, bool) {
 }
 
 // MarkDown makes a host count as down until a time.
-func (h *Hosts) MarkDown(host string, why engine.Sighting, until, now time.Time) {
-	if r := h.record(host, downWeight, now); r != nil {
+func (h *Hosts) MarkDown(host string, why engine.Sighting, until time.Time) {
+	if r := h.record(host, maxHosts); r != nil {
 		r.down = &downtime{why, until}
 	}
 }
@@ -129,7 +88,7 @@ type Try struct {
 // RecordFailure records a failure that may not be the host's. It is confirmed if another connection to the host, begun later, has failed
 // too. If it is not, again is when the next one may be tried; it is zero if a connection of the same time has set that.
 func (h *Hosts) RecordFailure(host string, t Try, now time.Time) (confirmed bool, again time.Time) {
-	r := h.record(host, failureWeight, now)
+	r := h.record(host, maxHosts)
 	switch {
 	case r == nil:
 		return true, time.Time{}
@@ -185,8 +144,8 @@ func (h *Hosts) DropUnconfirmed(before time.Time) (left int) {
 
 // RecordSilence records a connection on which a host took recipients and answered none. It reports the third in a row: the host is down,
 // and counting begins again.
-func (h *Hosts) RecordSilence(host string, now time.Time) (silent bool) {
-	r := h.record(host, silenceWeight, now)
+func (h *Hosts) RecordSilence(host string) (silent bool) {
+	r := h.record(host, maxHosts)
 	if r == nil {
 		return false
 	}
@@ -208,9 +167,9 @@ func (h *Hosts) RecordAnswer(host string) {
 
 // RecordReplyTime records how long a host took for a reply. If it has become a tarpit, the pause is how long it needs rest: the longer
 // the slower it is, so that it recovers about as fast as it slows down. Else it is zero.
-func (h *Hosts) RecordReplyTime(host string, took, longestPause time.Duration, now time.Time) (pause time.Duration) {
+func (h *Hosts) RecordReplyTime(host string, took, longestPause time.Duration) (pause time.Duration) {
 	took = max(took, 1) // zero is unknown
-	r := h.record(host, replyWeight, now)
+	r := h.record(host, maxReplies)
 	switch {
 	case r == nil:
 		return 0

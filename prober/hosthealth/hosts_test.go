@@ -22,7 +22,7 @@ func TestHostIsDownOnlyForAWhile(t *testing.T) {
 	why := engine.Sighting{Event: engine.EventConnectFailed, Host: host}
 	_, down := h.Down(host, start)
 	require.False(t, down)
-	h.MarkDown(host, why, at(30*time.Second), start)
+	h.MarkDown(host, why, at(30*time.Second))
 	seen, down := h.Down(host, at(30*time.Second-1))
 	require.True(t, down)
 	require.Equal(t, why, seen)
@@ -87,14 +87,14 @@ func TestOldFailuresAreForgotten(t *testing.T) {
 // TestThreeSilencesInARow: an answer between them begins the count again.
 func TestThreeSilencesInARow(t *testing.T) {
 	var h Hosts
-	require.False(t, h.RecordSilence(host, start))
-	require.False(t, h.RecordSilence(host, start))
+	require.False(t, h.RecordSilence(host))
+	require.False(t, h.RecordSilence(host))
 	h.RecordAnswer(host)
 	require.Empty(t, h.records)
 	for range 2 {
-		require.False(t, h.RecordSilence(host, start))
-		require.False(t, h.RecordSilence(host, start))
-		require.True(t, h.RecordSilence(host, start))
+		require.False(t, h.RecordSilence(host))
+		require.False(t, h.RecordSilence(host))
+		require.True(t, h.RecordSilence(host))
 	}
 }
 
@@ -111,36 +111,34 @@ func TestTarpitIsSlowerThanItWas(t *testing.T) {
 		{time.Second, 10 * time.Second, longest},
 	} {
 		var h Hosts
-		require.Zero(t, h.RecordReplyTime(host, tt.fastest, longest, start))
-		require.Equal(t, tt.pause, h.RecordReplyTime(host, tt.took, longest, start), "%v after %v", tt.took, tt.fastest)
+		require.Zero(t, h.RecordReplyTime(host, tt.fastest, longest))
+		require.Equal(t, tt.pause, h.RecordReplyTime(host, tt.took, longest), "%v after %v", tt.took, tt.fastest)
 	}
 	var h Hosts
-	require.Zero(t, h.RecordReplyTime(host, time.Second, time.Millisecond, start))
-	require.Equal(t, time.Millisecond, h.RecordReplyTime(host, 6*time.Second, time.Millisecond, start), "scaled time")
+	require.Zero(t, h.RecordReplyTime(host, time.Second, time.Millisecond))
+	require.Equal(t, time.Millisecond, h.RecordReplyTime(host, 6*time.Second, time.Millisecond), "scaled time")
 }
 
-// TestMemoryIsBounded: what matters less gives way, and nothing that matters as much.
+// TestMemoryIsBounded: reply times leave room for failures, and of a host too many nothing is remembered.
 func TestMemoryIsBounded(t *testing.T) {
 	var h Hosts
-	record := [...]func(name string){
-		replyWeight:   func(name string) { h.RecordReplyTime(name, time.Second, time.Minute, start) },
-		silenceWeight: func(name string) { h.RecordSilence(name, start) },
-		failureWeight: func(name string) { h.RecordFailure(name, Try{Began: start}, start) },
-		downWeight:    func(name string) { h.MarkDown(name, engine.Sighting{}, at(1), start) },
+	for i := range maxHosts {
+		h.RecordReplyTime(fmt.Sprint("replies", i), time.Second, time.Minute)
 	}
-	for weight, add := range record {
-		for i := range maxHosts + 10 {
-			add(fmt.Sprint(weight, i))
-		}
-		require.Len(t, h.records, maxHosts)
-		for name, r := range h.records {
-			require.Equal(t, weight, r.weight(start), name)
-		}
+	require.Len(t, h.records, maxReplies)
+	for i := range maxHosts {
+		h.MarkDown(fmt.Sprint("fails", i), engine.Sighting{}, at(1))
 	}
+	require.Len(t, h.records, maxHosts)
 	confirmed, _ := h.RecordFailure("another", Try{Began: start}, start)
 	require.True(t, confirmed, "a failure that cannot be remembered needs no second one")
-	require.False(t, h.RecordSilence("another", start))
-	h.RecordSilence("another", at(1))
-	require.Contains(t, h.records, "another", "the others are up again")
+	for range 2 * maxSilences {
+		require.False(t, h.RecordSilence("another"))
+	}
 	require.Len(t, h.records, maxHosts)
+	h.ForgetFailures("fails0")
+	_, down := h.Down("fails0", at(1))
+	require.False(t, down)
+	h.RecordSilence("another")
+	require.Contains(t, h.records, "another", "one is up again")
 }

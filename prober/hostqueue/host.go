@@ -111,11 +111,16 @@ func (h *Host) AddDomain(domain string) *Domain {
 	d := &Domain{Name: strings.Clone(domain), host: h} // the name outlives the row, whose text is shared
 	h.domainCount++
 	h.LastDomain = d.Name
-	if h.set.domains == nil { // of 50,000 sets, few need one at a time
-		h.set.domains = map[domainKey]*Domain{}
-	}
-	h.set.domains[d.key()] = d
+	h.set.store(d)
 	return d
+}
+
+// store adds a domain to the map, which there is only while it has one: of 50,000 sets, few need it at a time.
+func (s *Set) store(d *Domain) {
+	if s.domains == nil {
+		s.domains = map[domainKey]*Domain{}
+	}
+	s.domains[d.key()] = d
 }
 
 func (dq *Domain) key() domainKey { return domainKey{dq.Name, dq.host.Name} }

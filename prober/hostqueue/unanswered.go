@@ -17,15 +17,14 @@ func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
 // 421 behind answers on its connection (RFC 5321 section 3.8), which closes it; too many recipients (section 4.5.3.1.10); too many domains.
 // It is called for each answer in turn; progress says that one was given before on this connection.
 func (r *Replies) NotAboutRecipient(g *Group, seen []Answer, k int, progress bool) (notRecipient, closing bool) {
-	a, h := seen[k], r.host
-	if g.Rcpts[a.Recipient].NewTransaction {
+	if g.Rcpts[seen[k].Recipient].NewTransaction {
 		r.first = k
 	}
-	place, first := k-r.first, seen[r.first]
+	a, first, place := seen[k], seen[r.first], k-r.first
 	if closing = a.Reply.Code == 421; a.Reply.Code/100 != 4 || place == 0 && !(closing && progress) {
 		return false, false
 	}
-	switch x := a.Reply.Enhanced; {
+	switch h, x := r.host, a.Reply.Enhanced; {
 	case closing:
 		return true, true
 	case x.Subject == 5 && x.Detail == 3 || a.Reply.Code == 452 && strings.Contains(strings.ToLower(a.Reply.Text()), "too many recipients"): // RFC 3463 section 3.6
@@ -35,11 +34,11 @@ func (r *Replies) NotAboutRecipient(g *Group, seen []Answer, k int, progress boo
 		return true, false
 	}
 	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is believed once.
-	if h.OneDomain || IsDeferral(first.Finding.Meaning) || !IsDeferral(a.Finding.Meaning) ||
+	if r.host.OneDomain || IsDeferral(first.Finding.Meaning) || !IsDeferral(a.Finding.Meaning) ||
 		g.Recipients[a.Recipient].Domain.Name == g.Recipients[first.Recipient].Domain.Name {
 		return false, false
 	}
-	h.OneDomain = true
+	r.host.OneDomain = true
 	return true, false
 }
 

@@ -182,7 +182,7 @@ func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Tim
 		return out
 	}
 	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
-	q.hostHealth.MarkDown(hq.Name, seen, now.Add(q.scaled(failureLife)), now)
+	q.hostHealth.MarkDown(hq.Name, seen, now.Add(q.scaled(failureLife)))
 	if out = q.drainQueues(hq, now, out); len(s.group.Recipients) > 0 { // the recipients have counted it
 		return out
 	}

@@ -97,17 +97,18 @@ func (hq *hostQueue) needsSession(class budget.Class) bool {
 	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
 		work = hq.WaitingCount()
 	}
-	if work == 0 || hq.blocked && class <= hq.deniedPriority {
-		return false
-	}
-	if len(hq.idle) > 0 {
-		return true
-	}
+	blocked := hq.blocked && class <= hq.deniedPriority
+	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
+}
+
+// worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many as one
+// connection answered.
+func (hq *hostQueue) worthConnection() int {
 	worth := hq.queue.worthConnection()
-	if hq.AnsweredBeforeClose > 0 && hq.queue.latency.IsHigh() { // it closes early: as many as one connection answered
-		worth = min(worth, hq.AnsweredBeforeClose)
+	if hq.AnsweredBeforeClose > 0 && hq.queue.latency.IsHigh() {
+		return min(hq.AnsweredBeforeClose, worth)
 	}
-	return work > hq.sessions*worth
+	return worth
 }
 
 // worthConnection is how many waiting probes justify one more connection. For a high-latency host the latency estimate says,

@@ -220,10 +220,10 @@ func (rh *replyHandler) deliverReplies() {
 // rows are returned between two tries of a slow host, and would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
 	q, host := rh.q, rh.s.hostQueue.Name
-	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !q.hostHealth.RecordSilence(host, rh.Now) {
+	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !q.hostHealth.RecordSilence(host) {
 		return
 	}
-	q.hostHealth.MarkDown(host, rh.s.sighting(rh.o.Fault, rh.Now), rh.Now.Add(q.scaled(unresponsiveLife)), rh.Now)
+	q.hostHealth.MarkDown(host, rh.s.sighting(rh.o.Fault, rh.Now), rh.Now.Add(q.scaled(unresponsiveLife)))
 	rh.Finished = q.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
 }
 
@@ -241,7 +241,7 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	if len(s.seen) == 0 || q.Provider.Shared() {
 		return
 	}
-	rest := q.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), q.scaled(maxTarpitPause), rh.Now)
+	rest := q.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), q.scaled(maxTarpitPause))
 	if rest == 0 {
 		return
 	}

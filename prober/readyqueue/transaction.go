@@ -80,19 +80,27 @@ func (s *session) pipelineRoom() int {
 	return s.queue.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
 }
 
-// roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too; it learns of short jobs here.
+// roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
 func (s *session) roomByPriority(now time.Time) (rooms [budget.NumClasses]int, denials [budget.NumClasses]budget.Denial) {
-	q, addrLimit := s.queue, s.addressLimit
 	rooms[budget.Single], denials[budget.Single] = s.room(budget.Single, now)
 	rooms[budget.LongJob], denials[budget.LongJob] = s.room(budget.LongJob, now)
-	rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]
-	if addrLimit != nil && q.waiting.Queued[budget.ShortJob] > 0 {
-		addrLimit.NoteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
-	}
-	if q.budget.JobClassesDiffer(now) || addrLimit != nil && addrLimit.JobClassesDiffer(now) { // short jobs may have more
+	if rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]; s.jobClassesDiffer(now) {
 		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(budget.ShortJob, now)
 	}
 	return rooms, denials
+}
+
+// jobClassesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which learns of short jobs
+// here.
+func (s *session) jobClassesDiffer(now time.Time) bool {
+	q, addrLimit := s.queue, s.addressLimit
+	if addrLimit == nil {
+		return q.budget.JobClassesDiffer(now)
+	}
+	if q.waiting.Queued[budget.ShortJob] > 0 {
+		addrLimit.NoteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
+	}
+	return q.budget.JobClassesDiffer(now) || addrLimit.JobClassesDiffer(now)
 }
 
 // room is how many recipients may be sent now, by the queue, the address limit, the server's own limits and what was learnt of

@@ -18,12 +18,13 @@ import (
 // may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator. The rules hold for tests too,
 // except that a test may use the simulated internet.
 var importRules = map[string][]string{
-	"engine":                {"engine/phrase", "engine/typo"},
+	"engine":                {"engine/phrase", "engine/tomlfile", "engine/typo"},
 	"engine/phrase":         {},
 	"engine/typo":           {},
 	"engine/dns":            {"engine"},
 	"engine/smtp":           {"engine"},
-	"engine/lists":          {"engine", "engine/typo"},
+	"engine/lists":          {"engine", "engine/tomlfile", "engine/typo"},
+	"engine/tomlfile":       {},
 	"store":                 {"engine", "internal/wholefile", "store/opendb"},
 	"store/cache":           {"engine", "store/opendb"},
 	"store/opendb":          {},

@@ -1,14 +1,15 @@
 package engine
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
+
+	"probity/engine/tomlfile"
 )
 
 // The bounds of a provider file; a file beyond them is refused.
@@ -92,23 +93,25 @@ type ruleFile struct {
 // wordList reads one word or a list of them; a number or a boolean counts as its text.
 type wordList []string
 
-// UnmarshalTOML implements toml.Unmarshaler.
-func (w *wordList) UnmarshalTOML(v any) error {
-	list, ok := v.([]any)
+// UnmarshalTOML implements unstable.Unmarshaler.
+func (w *wordList) UnmarshalTOML(data []byte) error {
+	var file struct {
+		Value any `toml:"value"`
+	}
+	if err := toml.Unmarshal(append([]byte("value = "), data...), &file); err != nil {
+		return err
+	}
+	list, ok := file.Value.([]any)
 	if !ok {
-		list = []any{v}
+		list = []any{file.Value}
 	}
 	*w = nil
 	for _, item := range list {
 		switch item := item.(type) {
-		case string:
-			*w = append(*w, item)
-		case int64:
-			*w = append(*w, strconv.FormatInt(item, 10))
-		case bool:
-			*w = append(*w, strconv.FormatBool(item))
+		case string, int64, bool:
+			*w = append(*w, fmt.Sprint(item))
 		default:
-			return fmt.Errorf("%v is not a word", item)
+			return fmt.Errorf("words are expected, found %v", item)
 		}
 	}
 	return nil
@@ -120,17 +123,16 @@ type ruleText struct {
 	Phrases []string
 }
 
-// UnmarshalTOML implements toml.Unmarshaler.
-func (t *ruleText) UnmarshalTOML(v any) error {
-	if s, ok := v.(string); ok {
-		*t = ruleText{Pattern: s}
-		return nil
-	}
+// UnmarshalTOML implements unstable.Unmarshaler.
+func (t *ruleText) UnmarshalTOML(data []byte) error {
 	var words wordList
-	if err := words.UnmarshalTOML(v); err != nil {
+	if err := words.UnmarshalTOML(data); err != nil {
 		return err
 	}
 	*t = ruleText{Phrases: words}
+	if data[0] == '"' || data[0] == '\'' {
+		*t = ruleText{Pattern: words[0]}
+	}
 	return nil
 }
 
@@ -179,15 +181,39 @@ func (f *tableFile) read(data []byte) error {
 	if len(data) > maxTableBytes {
 		return fmt.Errorf("provider file of %d bytes: at most %d", len(data), maxTableBytes)
 	}
+	statements, err := tomlfile.Statements(data)
+	if err != nil {
+		return err
+	}
 	rules, vetoes := f.Rules, f.Vetoes
 	f.Rules, f.Vetoes = nil, nil
-	over := struct {
-		*tableFile
-		Provider []toml.Primitive `toml:"provider"`
-	}{tableFile: f}
-	md, err := toml.Decode(string(data), &over)
-	if err != nil {
-		return atLine(err)
+	var providers [][]tomlfile.Statement
+	for _, s := range statements {
+		if s.Header == "provider" && s.Key == "" && s.Array {
+			providers = append(providers, nil)
+		}
+		if last := len(providers) - 1; last >= 0 && strings.HasPrefix(s.Header, "provider") {
+			providers[last] = append(providers[last], s)
+			continue
+		}
+		var table any
+		switch s.Header {
+		case "":
+			table = f
+		case "defaults":
+			table = &f.Defaults
+		case "defaults.limits":
+			table = &f.Defaults.Limits
+		case "provider": // as [provider]
+			table = &f.Providers
+		case "rule":
+			table = &f.Rules
+		case "veto":
+			table = &f.Vetoes
+		}
+		if err := s.Decode(data, table); err != nil {
+			return err
+		}
 	}
 	f.Rules = mergeRules(rules, f.Rules)
 	for _, v := range f.Vetoes {
@@ -197,44 +223,61 @@ func (f *tableFile) read(data []byte) error {
 	}
 	f.Vetoes = append(f.Vetoes, vetoes...)
 	named := map[string]bool{}
-	for _, p := range over.Provider {
-		if err := f.readProvider(&md, p, named); err != nil {
+	for _, p := range providers {
+		if err := f.readProvider(data, p, named); err != nil {
 			return err
 		}
 	}
-	return unknownKey(&md, data)
+	return nil
 }
 
-// readProvider decodes one [[provider]] over the provider of the same id, or over the defaults.
-func (f *tableFile) readProvider(md *toml.MetaData, raw toml.Primitive, named map[string]bool) error {
-	var key struct {
-		ID      string `toml:"id"`
-		Wide    bool   `toml:"wide"`
-		Tenants bool   `toml:"tenants"`
+// readProvider reads one [[provider]] over the provider of the same id, or over the defaults.
+func (f *tableFile) readProvider(data []byte, statements []tomlfile.Statement, named map[string]bool) error {
+	var alone providerFile
+	if err := alone.read(data, statements); err != nil {
+		return err
 	}
-	if err := md.PrimitiveDecode(raw, &key); err != nil {
-		return atLine(err)
+	if named[alone.ID] {
+		return fmt.Errorf("provider %q: given twice", alone.ID)
 	}
-	if named[key.ID] {
-		return fmt.Errorf("provider %q: given twice", key.ID)
-	}
-	named[key.ID] = true
-	i := slices.IndexFunc(f.Providers, func(p providerFile) bool { return p.ID == key.ID })
+	named[alone.ID] = true
+	i := slices.IndexFunc(f.Providers, func(p providerFile) bool { return p.ID == alone.ID })
 	if i < 0 {
 		f.Providers = append(f.Providers, providerFile{Limits: f.Defaults.Limits})
 		i = len(f.Providers) - 1
 	}
 	p := f.Providers[i].clone()
-	rules := p.Rules
 	p.Rules = nil
-	if err := md.PrimitiveDecode(raw, &p); err != nil {
-		return fmt.Errorf("provider %q: %w", key.ID, atLine(err))
+	if err := p.read(data, statements); err != nil {
+		return err
 	}
-	if key.Wide != key.Tenants {
-		p.Wide, p.Tenants = key.Wide, key.Tenants // a kind that is given here replaces that of the row
+	if alone.Wide != alone.Tenants {
+		p.Wide, p.Tenants = alone.Wide, alone.Tenants // a kind that is given here replaces that of the row
 	}
-	p.Rules = mergeRules(rules, p.Rules)
+	p.Rules = mergeRules(f.Providers[i].Rules, p.Rules)
 	f.Providers[i] = p
+	return nil
+}
+
+// read applies the statements of one [[provider]] to p.
+func (p *providerFile) read(data []byte, statements []tomlfile.Statement) error {
+	for _, s := range statements[1:] {
+		var table any
+		switch s.Header {
+		case "provider":
+			table = p
+		case "provider.limits":
+			table = &p.Limits
+		case "provider.mailbox":
+			p.Mailbox = cmp.Or(p.Mailbox, new(mailboxFile))
+			table = p.Mailbox
+		case "provider.rule":
+			table = &p.Rules
+		}
+		if err := s.Decode(data, table); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -258,58 +301,4 @@ func mergeRules(older, newer []ruleFile) []ruleFile {
 		}
 	}
 	return out
-}
-
-// DecodeTOML reads an operator's file into a value. A key without a field in the value is an error; each error names its line.
-func DecodeTOML(data []byte, into any) error {
-	md, err := toml.Decode(string(data), into)
-	if err != nil {
-		return atLine(err)
-	}
-	return unknownKey(&md, data)
-}
-
-// atLine adds the line to an error of the parser.
-func atLine(err error) error {
-	var parse toml.ParseError
-	if errors.As(err, &parse) {
-		return fmt.Errorf("line %d: %s", parse.Position.Line, parse.Message)
-	}
-	return err
-}
-
-// unknownKey refuses a file with an unknown key: a misspelt limit must not be ignored.
-func unknownKey(md *toml.MetaData, data []byte) error {
-	undecoded := md.Undecoded()
-	if len(undecoded) == 0 {
-		return nil
-	}
-	key := undecoded[0].String()
-	if line := lineOf(key, string(data)); line > 0 {
-		return fmt.Errorf("line %d: unknown key %q", line, key)
-	}
-	return fmt.Errorf("unknown key %q", key)
-}
-
-// lineOf finds the first line that sets a dotted key, 0 if it finds none. The decoder keeps no positions.
-func lineOf(key, data string) int {
-	table, n := "", 0
-	for line := range strings.Lines(data) {
-		n++
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") && !strings.Contains(line, "=") {
-			head, _, _ := strings.Cut(line, "#")
-			table = strings.Trim(head, " []\t")
-			if table == key {
-				return n
-			}
-			continue
-		}
-		name, _, ok := strings.Cut(line, "=")
-		name = strings.Trim(name, " \t\"'")
-		if ok && (name == key && table == "" || table+"."+name == key) {
-			return n
-		}
-	}
-	return 0
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"probity/engine"
+	"probity/engine/tomlfile"
 	"probity/engine/typo"
 )
 
@@ -36,10 +37,10 @@ func (s *Set) Override(data []byte) (*Set, error) {
 		return nil, refuse("%d bytes; at most %d are read", len(data), maxOverlay)
 	}
 	var f overlay
-	if err := engine.DecodeTOML(data, &f); err != nil {
+	if err := tomlfile.Decode(data, &f); err != nil {
 		return nil, refuse("%v", err)
 	}
-	o := editor{set: s, text: string(data)}
+	o := editor{set: s, data: data}
 	disposable, free := o.edit("disposable", f.Disposable, listedParent), o.edit("free", f.Free, engine.ParseDomain)
 	alias, role := o.edit("alias", f.Alias, listedParent), o.edit("role", f.Role, roleWord)
 	o.keepMajorDomains("disposable", disposable, true)
@@ -69,7 +70,7 @@ func (s *Set) Override(data []byte) (*Set, error) {
 // editor collects the changes of a file and keeps the first error.
 type editor struct {
 	set  *Set
-	text string
+	data []byte
 	err  error
 }
 
@@ -142,36 +143,10 @@ func (o *editor) refuse(table, entry, format string, args ...any) {
 		return
 	}
 	where := ""
-	if line := o.lineOf(table, entry); line > 0 {
+	if line := tomlfile.LineOf(o.data, table, entry); line > 0 {
 		where = fmt.Sprintf("line %d: ", line)
 	}
 	o.err = refuse("%s%s: %.80q: %s", where, table, entry, fmt.Sprintf(format, args...))
-}
-
-// lineOf finds the line of an entry in a table, or else the first line that has it at all; 0 for none. The decoder keeps no
-// positions of values.
-func (o *editor) lineOf(table, entry string) (line int) {
-	in, n := "", 0
-	for text := range strings.Lines(o.text) {
-		n++
-		text = strings.TrimSpace(text)
-		if strings.HasPrefix(text, "#") {
-			continue
-		}
-		if strings.HasPrefix(text, "[") && strings.Contains(text, "]") && !strings.ContainsAny(text, `"'`) {
-			in = strings.Trim(text[:strings.IndexByte(text, ']')], "[ \t")
-		}
-		if !strings.Contains(text, `"`+entry+`"`) && !strings.Contains(text, "'"+entry+"'") {
-			continue
-		}
-		if in == table {
-			return n
-		}
-		if line == 0 {
-			line = n
-		}
-	}
-	return line
 }
 
 // listedParent parses a domain whose listing covers all domains under it. A public suffix would cover unrelated domains.

@@ -61,10 +61,10 @@ remove = ["shop"]
 func TestOverrideRefusals(t *testing.T) {
 	s := defaultSet(t)
 	for words, file := range map[string]string{
-		`line 2: unknown key "disposable.ad"`:           "[disposable]\nad = [\"a.example\"]\n",
-		`line 1: unknown key "disposables"`:             "[disposables]\nadd = [\"a.example\"]\n",
-		"line 2: expected":                              "[free]\nadd = \"a.example\" \"b\"\n",
-		`line 2 (last key "free.add")`:                  "[free]\nadd = [1]\n",
+		`line 2: unknown key "disposable.ad"`: "[disposable]\nad = [\"a.example\"]\n",
+		`line 1: unknown key "disposables"`:   "[disposables]\nadd = [\"a.example\"]\n",
+		"line 2: expected":                    "[free]\nadd = \"a.example\" \"b\"\n",
+		`line 2: free.add: a list of texts in quotes is expected, found a list with 1`: "[free]\nadd = [1]\n",
 		`line 3: free: "a b.example"`:                   "[free]\n# \"a b.example\"\nadd = [\"a b.example\"]\n",
 		`line 4: alias: "a_.example"`:                   "[free]\nadd = [\"b.example\"]\n[alias]\nadd = [\"a_.example\"]\n",
 		`line 2: disposable: "co.uk": names are`:        "[disposable]\nadd = [\"co.uk\"]\n",

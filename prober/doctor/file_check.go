@@ -6,9 +6,8 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/BurntSushi/toml"
-
 	"probity/engine"
+	"probity/engine/tomlfile"
 )
 
 // Remark is a mistake (Fail) or a warning (Warn) about an operator's provider file.
@@ -43,31 +42,30 @@ func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark
 		return nil, findMistakes(shipped, data, err)
 	}
 	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
-	c.blocks = splitBlocks(statements(c.data))
+	all, _ := tomlfile.Statements(data) // no error: the table was read from it
+	c.blocks = splitBlocks(all)
 	return table, c.warnings(table)
 }
 
 // fileCheck looks for the lines of a file's mistakes.
 type fileCheck struct {
 	shipped  *engine.Table
-	data     string        // the file, and behind it the inserted lines: see addValidLines
-	blocks   [][]statement // those not yet found wrong
-	size     int           // of the file
-	inserted int           // lines behind it
+	data     string                 // the file, and behind it the inserted lines: see addValidLines
+	blocks   [][]tomlfile.Statement // those not yet found wrong
+	size     int                    // of the file
+	inserted int                    // lines behind it
 }
 
 func findMistakes(shipped *engine.Table, data []byte, whole error) []Remark {
 	if len(data) > maxFile {
 		return []Remark{{Severity: Fail, Message: whole.Error(), Advice: "give a smaller file"}}
 	}
-	var parse toml.ParseError
-	if err := toml.Unmarshal(data, new(map[string]any)); errors.As(err, &parse) {
-		return []Remark{{Line: parse.Position.Line, Key: parse.LastKey, Severity: Fail, Message: "not TOML: " + parse.Message}}
-	} else if err != nil {
-		return []Remark{{Severity: Fail, Message: "not TOML: " + err.Error()}}
+	all, err := tomlfile.Statements(data)
+	var syntax *tomlfile.Mistake
+	if errors.As(err, &syntax) {
+		return []Remark{{Line: syntax.Line, Severity: Fail, Message: "not TOML: " + syntax.Text}}
 	}
-	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
-	c.blocks = splitBlocks(statements(c.data))
+	c := &fileCheck{shipped: shipped, data: string(data), size: len(data), blocks: splitBlocks(all)}
 	remarks := c.collectMistakes(c.singleKeyMistakes())
 	if len(remarks) == 0 { // a mistake that is in no block
 		remarks = []Remark{{Severity: Fail, Message: whole.Error()}}
@@ -85,7 +83,7 @@ func (c *fileCheck) collectMistakes(remarks []Remark) []Remark {
 		err := c.tryBlocks(c.blocks[:i+1])
 		wrong := c.locateMistake(i, err)
 		at := wrong[0]
-		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Severity: Fail, Message: stripPlace(err.Error(), at.path())})
+		remarks = append(remarks, Remark{Line: at.Line, Key: at.Path(), Severity: Fail, Message: stripPlace(err.Error(), at.Path())})
 		if len(wrong) < len(c.blocks[i]) || !c.repairBlock(i, err) {
 			c.blocks[i] = without(c.blocks[i], wrong)
 		}
@@ -96,11 +94,11 @@ func (c *fileCheck) collectMistakes(remarks []Remark) []Remark {
 
 // locateMistake finds the smallest part of a block without which the blocks up to it are valid: a key, a table, the block. If
 // the block has several mistakes, it is the first key whose absence brings another mistake to light.
-func (c *fileCheck) locateMistake(i int, err error) []statement {
+func (c *fileCheck) locateMistake(i int, err error) []tomlfile.Statement {
 	block := c.blocks[i]
-	var other []statement
+	var other []tomlfile.Statement
 	for k, s := range block {
-		if s.key == "" {
+		if s.Key == "" {
 			continue
 		}
 		switch left := c.tryBlocks(append(slices.Clone(c.blocks[:i]), without(block, block[k:k+1]))); {
@@ -128,12 +126,12 @@ func (c *fileCheck) locateMistake(i int, err error) []statement {
 }
 
 // needed reports a key whose absence may be a mistake of its own.
-func needed(s statement) bool {
-	return slices.Contains([]string{"id", "name", "mx", "meaning", "for", "text", "enhanced"}, s.key)
+func needed(s tomlfile.Statement) bool {
+	return slices.Contains([]string{"id", "name", "mx", "meaning", "for", "text", "enhanced"}, s.Key)
 }
 
-func without(block, part []statement) []statement {
-	var left []statement
+func without(block, part []tomlfile.Statement) []tomlfile.Statement {
+	var left []tomlfile.Statement
 	for _, s := range block {
 		if !slices.Contains(part, s) {
 			left = append(left, s)
@@ -143,11 +141,11 @@ func without(block, part []statement) []statement {
 }
 
 // tryBlocks reads the file with nothing but these blocks in it.
-func (c *fileCheck) tryBlocks(blocks [][]statement) error {
+func (c *fileCheck) tryBlocks(blocks [][]tomlfile.Statement) error {
 	text := make([]byte, 0, len(c.data))
 	for _, block := range blocks {
 		for _, s := range block {
-			text = append(append(text, c.data[s.start:s.end]...), '\n')
+			text = append(append(text, c.data[s.Start:s.End]...), '\n')
 		}
 	}
 	_, err := c.shipped.Override(text)

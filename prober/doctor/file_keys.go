@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"probity/engine"
+	"probity/engine/tomlfile"
 )
 
 // keyContext is where a key is tried: the headers above it, and the valid keys without which its table would be invalid
@@ -72,10 +73,10 @@ func (c *fileCheck) singleKeyMistakes() (remarks []Remark) {
 				if what == "" || len(remarks) == maxMistakes {
 					continue
 				}
-				remarks = append(remarks, Remark{Line: s.line, Key: s.path(), Severity: Fail, Message: what})
-				switch lost := []statement{s}; {
-				case needed(s) && s.header == "provider":
-					c.blocks[i] = c.addValidLines(c.blocks[i], s.key)
+				remarks = append(remarks, Remark{Line: s.Line, Key: s.Path(), Severity: Fail, Message: what})
+				switch lost := []tomlfile.Statement{s}; {
+				case needed(s) && s.Header == "provider":
+					c.blocks[i] = c.addValidLines(c.blocks[i], s.Key)
 				case needed(s):
 					c.blocks[i] = without(c.blocks[i], table)
 				default:
@@ -84,18 +85,18 @@ func (c *fileCheck) singleKeyMistakes() (remarks []Remark) {
 			}
 		}
 	}
-	c.blocks = slices.DeleteFunc(c.blocks, func(b []statement) bool { return len(b) == 0 })
+	c.blocks = slices.DeleteFunc(c.blocks, func(b []tomlfile.Statement) bool { return len(b) == 0 })
 	return remarks
 }
 
 // checkKey says what is wrong with a key by itself; "" where nothing is.
-func (c *fileCheck) checkKey(s statement) string {
-	tableContext, known := contextOf(s.header, s.key)
-	if s.key == "" || !known {
+func (c *fileCheck) checkKey(s tomlfile.Statement) string {
+	tableContext, known := contextOf(s.Header, s.Key)
+	if s.Key == "" || !known {
 		return ""
 	}
-	if _, err := engine.ParseTable([]byte(tableContext.text(s.key) + c.data[s.start:s.end])); err != nil {
-		return stripPlace(err.Error(), s.path())
+	if _, err := engine.ParseTable([]byte(tableContext.text(s.Key) + c.data[s.Start:s.End])); err != nil {
+		return stripPlace(err.Error(), s.Path())
 	}
 	return ""
 }

@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"probity/engine/tomlfile"
 )
 
 // repairBlock inserts a valid line for what is wrong with the head of a provider, or missing from it, so that the other
 // mistakes of that provider come to light. It returns false if that is not what is wrong.
 func (c *fileCheck) repairBlock(i int, err error) bool {
 	for _, key := range [...]string{"name", "mx", "id"} {
-		if len(c.blocks[i]) == 0 || c.blocks[i][0].header != "provider" {
+		if len(c.blocks[i]) == 0 || c.blocks[i][0].Header != "provider" {
 			return false
 		}
-		if slices.ContainsFunc(c.blocks[i], func(s statement) bool { return s.key == key && c.isInserted(s) }) {
+		if slices.ContainsFunc(c.blocks[i], func(s tomlfile.Statement) bool { return s.Key == key && c.isInserted(s) }) {
 			continue
 		}
 		block := c.addValidLines(c.blocks[i], key)
@@ -28,16 +30,16 @@ func (c *fileCheck) repairBlock(i int, err error) bool {
 
 // addValidLines gives a provider's head a valid line for a key. Another id makes another provider of it, which needs a name and
 // an mx of its own.
-func (c *fileCheck) addValidLines(block []statement, key string) []statement {
-	var lines []statement
+func (c *fileCheck) addValidLines(block []tomlfile.Statement, key string) []tomlfile.Statement {
+	var lines []tomlfile.Statement
 	line := func(key, format string, v ...any) {
 		at := len(c.data) + 1
 		c.data += "\n" + key + " = " + fmt.Sprintf(format, v...)
 		c.inserted++
-		lines = append(lines, statement{line: block[0].line, start: at, end: len(c.data), header: "provider", key: key})
+		lines = append(lines, tomlfile.Statement{Line: block[0].Line, Start: at, End: len(c.data), Header: "provider", Key: key, Array: true})
 	}
 	has := func(key string) bool {
-		return slices.ContainsFunc(block, func(s statement) bool { return s.header == "provider" && s.key == key })
+		return slices.ContainsFunc(block, func(s tomlfile.Statement) bool { return s.Header == "provider" && s.Key == key })
 	}
 	if key == "id" {
 		line("id", `"check-%d"`, c.inserted)
@@ -48,12 +50,12 @@ func (c *fileCheck) addValidLines(block []statement, key string) []statement {
 	if key == "mx" || key == "id" && !has("mx") {
 		line("mx", `[".check-%d.invalid"]`, c.inserted)
 	}
-	head := slices.DeleteFunc(slices.Clone(block[1:]), func(s statement) bool { return s.header == "provider" && s.key == key })
+	head := slices.DeleteFunc(slices.Clone(block[1:]), func(s tomlfile.Statement) bool { return s.Header == "provider" && s.Key == key })
 	return slices.Concat(block[:1], lines, head)
 }
 
 // isInserted reports a line that is not the file's.
-func (c *fileCheck) isInserted(s statement) bool { return s.start >= c.size }
+func (c *fileCheck) isInserted(s tomlfile.Statement) bool { return s.Start >= c.size }
 
 // withoutProvider is the text of a mistake without the provider's id.
 func withoutProvider(err error) string {

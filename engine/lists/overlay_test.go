@@ -89,6 +89,16 @@ func TestOverrideRefusals(t *testing.T) {
 	}
 }
 
+func TestRemoveThatRemovesNothingIsAWarning(t *testing.T) {
+	s := defaultSet(t)
+	require.Empty(t, s.Warnings())
+	next := override(t, s, "[disposable]\nremove = [\n\"yopmail.com\",\n\"not-there.example\"]\n[role]\nremove = [\"sales\", \"quokka\"]\n")
+	require.Equal(t, []string{
+		`line 4: disposable: "not-there.example": it is not on the list, and remove does nothing: correct it, or take it out`,
+		`line 6: role: "quokka": it is not on the list, and remove does nothing: correct it, or take it out`}, next.Warnings())
+	require.False(t, next.Disposable("yopmail.com"))
+}
+
 // TestReloadThatLosesAFifthIsRefused: a truncated file loses its additions.
 func TestReloadThatLosesAFifthIsRefused(t *testing.T) {
 	s := defaultSet(t)

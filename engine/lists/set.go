@@ -18,6 +18,7 @@ type Set struct {
 	alias       *index
 	role        *index
 	qualifier   *index
+	warnings    []string // about the override file
 
 	// The flags of recent domains, by hash: computing them takes half a dozen lookups in lists that do not fit
 	// into a processor's cache (BenchmarkFlags).
@@ -31,6 +32,9 @@ type domainFlags struct {
 
 // Fingerprint is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the override file, if any.
 func (s *Set) Fingerprint() string { return s.fingerprint }
+
+// Warnings say what in the override file has no effect.
+func (s *Set) Warnings() []string { return s.warnings }
 
 // Counts are the numbers of entries of each list.
 func (s *Set) Counts() (disposable, free, alias, role int) {

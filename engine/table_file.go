@@ -32,6 +32,8 @@ type tableFile struct {
 	Providers     []providerFile `toml:"-"`
 	Rules         []ruleFile     `toml:"rule"`
 	Vetoes        []ruleFile     `toml:"veto"`
+
+	lines tomlfile.Lines
 }
 
 type defaultsFile struct {
@@ -61,6 +63,8 @@ type providerFile struct {
 	Terms                   string       `toml:"terms"`
 	TermsForbid             bool         `toml:"terms_forbid"`
 	TermsSource             string       `toml:"terms_source"`
+
+	lines tomlfile.Lines
 }
 
 type mailboxFile struct {
@@ -88,6 +92,8 @@ type ruleFile struct {
 	For      string   `toml:"for"`
 	Source   string   `toml:"source"`
 	Date     string   `toml:"date"`
+
+	lines tomlfile.Lines
 }
 
 // wordList reads one word or a list of them; a number or a boolean counts as its text.
@@ -139,21 +145,22 @@ func (t *ruleText) UnmarshalTOML(data []byte) error {
 // ParseTable reads a whole provider table; the table keeps data. An error says where the mistake is.
 func ParseTable(data []byte) (*Table, error) {
 	f := tableFile{Speedup: 1}
-	if err := f.read(data); err != nil {
-		return nil, err
-	}
-	return f.build([][]byte{data})
+	return f.apply(data, [][]byte{data})
 }
 
 // Override applies an operator's file to a table: in providers of a known id the file's keys are replaced, other
 // providers are added; the rules of the file come before the shipped ones, or replace those of the same id.
-// t itself is not changed; the new table keeps data.
+// t itself is not changed; the new table keeps data. What is wrong with the file is an error of type tomlfile.Mistakes.
 func (t *Table) Override(data []byte) (*Table, error) {
 	f := t.file.clone()
-	if err := f.read(data); err != nil {
-		return nil, err
-	}
-	return f.build(t.over(data))
+	return f.apply(data, t.over(data))
+}
+
+// apply reads data over f and builds the table of these layers.
+func (f *tableFile) apply(data []byte, layers [][]byte) (*Table, error) {
+	var m tomlfile.Mistakes
+	f.read(data, &m)
+	return f.build(layers, &m)
 }
 
 // RespectTerms is the table that probes no provider whose terms forbid address verification, whatever an operator's file says.
@@ -165,7 +172,7 @@ func (t *Table) RespectTerms() (*Table, error) {
 			f.Providers[i].Probe = wordList{"off"}
 		}
 	}
-	return f.build(t.over(termsLayer))
+	return f.build(t.over(termsLayer), new(tomlfile.Mistakes))
 }
 
 // clone copies what reading another file may change.
@@ -173,20 +180,26 @@ func (f *tableFile) clone() tableFile {
 	c := *f
 	c.RetrySchedule = slices.Clone(f.RetrySchedule)
 	c.Providers = slices.Clone(f.Providers)
+	for i := range c.Providers {
+		c.Providers[i].lines = nil
+	}
 	return c
 }
 
 // read applies data to f.
-func (f *tableFile) read(data []byte) error {
+func (f *tableFile) read(data []byte, m *tomlfile.Mistakes) {
 	if len(data) > maxTableBytes {
-		return fmt.Errorf("provider file of %d bytes: at most %d", len(data), maxTableBytes)
+		m.Add(fmt.Errorf("provider file of %d bytes: at most %d", len(data), maxTableBytes))
+		return
 	}
 	statements, err := tomlfile.Statements(data)
 	if err != nil {
-		return err
+		m.Add(err)
+		return
 	}
 	rules, vetoes := f.Rules, f.Vetoes
 	f.Rules, f.Vetoes = nil, nil
+	f.lines = nil
 	var providers [][]tomlfile.Statement
 	for _, s := range statements {
 		if s.Header == "provider" && s.Key == "" && s.Array {
@@ -205,62 +218,67 @@ func (f *tableFile) read(data []byte) error {
 		case "defaults.limits":
 			table = &f.Defaults.Limits
 		case "provider": // as [provider]
-			table = &f.Providers
+			table = new([]providerFile)
 		case "rule":
 			table = &f.Rules
 		case "veto":
 			table = &f.Vetoes
 		}
-		if err := s.Decode(data, table); err != nil {
-			return err
+		m.Add(s.Decode(data, table))
+		at := &f.lines
+		if n := len(f.Rules); s.Header == "rule" && n > 0 {
+			at = &f.Rules[n-1].lines
+		} else if n := len(f.Vetoes); s.Header == "veto" && n > 0 {
+			at = &f.Vetoes[n-1].lines
 		}
+		at.Note(s)
 	}
 	f.Rules = mergeRules(rules, f.Rules)
 	for _, v := range f.Vetoes {
 		if slices.ContainsFunc(vetoes, func(shipped ruleFile) bool { return shipped.ID == v.ID }) {
-			return fmt.Errorf("veto %q: the shipped one of this id stays in force: choose another id for yours", v.ID)
+			tomlfile.Part{Mistakes: m, Lines: v.lines, Header: "veto", Words: fmt.Sprintf("veto %q: ", v.ID)}.Conflict("", "the shipped one of this id stays in force: choose another id for yours")
 		}
 	}
 	f.Vetoes = append(f.Vetoes, vetoes...)
-	named := map[string]bool{}
 	for _, p := range providers {
-		if err := f.readProvider(data, p, named); err != nil {
-			return err
-		}
+		f.readProvider(data, p, m)
 	}
-	return nil
 }
 
 // readProvider reads one [[provider]] over the provider of the same id, or over the defaults.
-func (f *tableFile) readProvider(data []byte, statements []tomlfile.Statement, named map[string]bool) error {
-	var alone providerFile
-	if err := alone.read(data, statements); err != nil {
-		return err
+func (f *tableFile) readProvider(data []byte, statements []tomlfile.Statement, m *tomlfile.Mistakes) {
+	var alone providerFile // what decides over which provider the statements are laid
+	for _, s := range statements[1:] {
+		if s.Header == "provider" && slices.Contains([]string{"id", "wide", "tenants"}, s.Key) {
+			m.Add(s.Decode(data, &alone))
+		}
 	}
-	if named[alone.ID] {
-		return fmt.Errorf("provider %q: given twice", alone.ID)
-	}
-	named[alone.ID] = true
 	i := slices.IndexFunc(f.Providers, func(p providerFile) bool { return p.ID == alone.ID })
 	if i < 0 {
 		f.Providers = append(f.Providers, providerFile{Limits: f.Defaults.Limits})
 		i = len(f.Providers) - 1
 	}
+	twice := f.Providers[i].lines != nil
+	if twice {
+		f.Providers = append(f.Providers, f.Providers[i])
+		i = len(f.Providers) - 1
+	}
 	p := f.Providers[i].clone()
 	p.Rules = nil
-	if err := p.read(data, statements); err != nil {
-		return err
+	p.read(data, statements, m)
+	if twice {
+		p.part(m).Conflict("", "given twice")
 	}
 	if alone.Wide != alone.Tenants {
 		p.Wide, p.Tenants = alone.Wide, alone.Tenants // a kind that is given here replaces that of the row
 	}
 	p.Rules = mergeRules(f.Providers[i].Rules, p.Rules)
 	f.Providers[i] = p
-	return nil
 }
 
 // read applies the statements of one [[provider]] to p.
-func (p *providerFile) read(data []byte, statements []tomlfile.Statement) error {
+func (p *providerFile) read(data []byte, statements []tomlfile.Statement, m *tomlfile.Mistakes) {
+	p.lines = tomlfile.Lines{"provider": statements[0].Line}
 	for _, s := range statements[1:] {
 		var table any
 		switch s.Header {
@@ -274,11 +292,13 @@ func (p *providerFile) read(data []byte, statements []tomlfile.Statement) error 
 		case "provider.rule":
 			table = &p.Rules
 		}
-		if err := s.Decode(data, table); err != nil {
-			return err
+		m.Add(s.Decode(data, table))
+		at := &p.lines
+		if n := len(p.Rules); s.Header == "provider.rule" && n > 0 {
+			at = &p.Rules[n-1].lines
 		}
+		at.Note(s)
 	}
-	return nil
 }
 
 // clone copies the lists, which the decoder would overwrite in the table.

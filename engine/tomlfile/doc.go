@@ -3,6 +3,6 @@
 // # Invariants
 //
 //  1. Every key of a file has a field of the value that it is read into, or is a mistake.
-//  2. A Mistake names the first line that is wrong.
+//  2. A Mistake names the line of what is wrong, and one key has one.
 //  3. Statements lie in order, none over another, and each reads the same alone under its header.
 package tomlfile

@@ -13,14 +13,6 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// Mistake is what is wrong with a file, and where.
-type Mistake struct {
-	Line int
-	Text string
-}
-
-func (m *Mistake) Error() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
-
 // Statement is one header of a file, or one key with its value.
 type Statement struct {
 	Line       int    // 1-based
@@ -45,7 +37,7 @@ func (s Statement) Path() string {
 // table the statement is an unknown key.
 func (s Statement) Decode(data []byte, table any) error {
 	if table == nil {
-		return &Mistake{s.Line, fmt.Sprintf("unknown key %q", s.Path())}
+		return mistake(s.Line, s.Path(), fmt.Sprintf("unknown key %q", s.Path()))
 	}
 	tables := reflect.ValueOf(table).Elem()
 	isSlice := tables.Kind() == reflect.Slice
@@ -55,16 +47,16 @@ func (s Statement) Decode(data []byte, table any) error {
 		if isSlice {
 			want = "[" + want + "]"
 		}
-		return &Mistake{s.Line, fmt.Sprintf("%s: %s is expected", s.Header, want)}
+		return mistake(s.Line, s.Path(), fmt.Sprintf("%s: %s is expected", s.Header, want))
 	case s.Key == "" && isSlice:
 		tables.Set(reflect.Append(tables, reflect.Zero(tables.Type().Elem())))
 		return nil
-	case s.Key == "":
+	case s.Key == "", isSlice && tables.Len() == 0: // its header was a mistake
 		return nil
 	case isSlice:
 		table = tables.Index(tables.Len() - 1).Addr().Interface()
 	}
-	return decode(data[s.Start:s.End], table, s.Header, s.Line)
+	return decode(data[s.Start:s.End], table, s)
 }
 
 // Statements splits a file. An error is a *Mistake, about TOML alone.
@@ -137,7 +129,11 @@ func Decode(data []byte, into any) error {
 	if err := checkSyntax(data); err != nil {
 		return err
 	}
-	return decode(data, into, "", 1)
+	return decode(data, into, Statement{Line: 1})
+}
+
+func mistake(line int, key, text string) error {
+	return &Mistake{Line: line, Key: key, Text: text, Alone: true}
 }
 
 func checkSyntax(data []byte) error {
@@ -145,13 +141,13 @@ func checkSyntax(data []byte) error {
 	var wrong *toml.DecodeError
 	if errors.As(err, &wrong) {
 		line, _ := wrong.Position()
-		return &Mistake{line, strings.TrimPrefix(wrong.Error(), "toml: ")}
+		return mistake(line, "", strings.TrimPrefix(wrong.Error(), "toml: "))
 	}
 	return err
 }
 
-// decode reads valid TOML that stands under a header and begins at a line.
-func decode(data []byte, into any, header string, line int) error {
+// decode reads valid TOML: a file, or a statement of one.
+func decode(data []byte, into any, s Statement) error {
 	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().EnableUnmarshalerInterface().Decode(into)
 	var unknown *toml.StrictMissingError
 	var wrong *toml.DecodeError
@@ -160,19 +156,16 @@ func decode(data []byte, into any, header string, line int) error {
 		return nil
 	case errors.As(err, &unknown):
 		wrong = &unknown.Errors[0]
-	case !errors.As(err, &wrong):
-		return &Mistake{line, strings.TrimPrefix(err.Error(), "toml: ")}
+	case !errors.As(err, &wrong): // of UnmarshalTOML
+		return mistake(s.Line, s.Path(), strings.TrimPrefix(err.Error(), "toml: "))
 	}
-	key := strings.Join(wrong.Key(), ".")
-	if header != "" {
-		key = header + "." + key
-	}
+	s.Key = strings.Join(wrong.Key(), ".")
 	row, _ := wrong.Position()
-	line += row - 1
+	s.Line += row - 1
 	if unknown != nil {
-		return &Mistake{line, fmt.Sprintf("unknown key %q", key)}
+		return mistake(s.Line, s.Path(), fmt.Sprintf("unknown key %q", s.Path()))
 	}
-	return &Mistake{line, key + ": " + mismatch(data, reflect.TypeOf(into), wrong.Key())}
+	return mistake(s.Line, s.Path(), s.Path()+": "+mismatch(data, reflect.TypeOf(into), wrong.Key()))
 }
 
 // mismatch says what a key takes, by the type of its table, and what the file has.

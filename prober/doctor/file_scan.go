@@ -21,7 +21,7 @@ func splitBlocks(all []tomlfile.Statement) [][]tomlfile.Statement {
 }
 
 // idIn is the id that a block or rule gives itself.
-func idIn(data string, part []tomlfile.Statement, header string) string {
+func idIn(data []byte, part []tomlfile.Statement, header string) string {
 	for _, s := range part {
 		if s.Key != "id" || s.Header != header {
 			continue
@@ -29,7 +29,7 @@ func idIn(data string, part []tomlfile.Statement, header string) string {
 		var v struct {
 			ID string `toml:"id"`
 		}
-		if s.Decode([]byte(data), &v) == nil {
+		if s.Decode(data, &v) == nil {
 			return v.ID
 		}
 	}

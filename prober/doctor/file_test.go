@@ -122,3 +122,21 @@ func TestShippedRulesHaveSourceAndDate(t *testing.T) {
 		require.NotEmpty(t, r.Date, r.ID)
 	}
 }
+
+// FuzzCheckProviders holds that a refused file has mistakes at lines that it has.
+func FuzzCheckProviders(f *testing.F) {
+	f.Add("[[provider]]\nid = \"google\"\nlimits = {connections = \"x\"}\n[[provider.rule]]\nid = \"a\"\ntext = [\"(\"]\n[[veto]]\nexcept = [\"(\"]\n[rule]\nid = 1")
+	f.Add("speedup = \"2\"\n[provider]\nid = 1\nrule = [{id = \"a\"}]\n[defaults]\nlimits = 3\nretry_schedule = [1]")
+	shipped := shippedTable()
+	f.Fuzz(func(t *testing.T, file string) {
+		table, list := CheckProviders(shipped, []byte(file))
+		if table == nil && len(list) == 0 {
+			t.Fatalf("%q: refused without a remark", file)
+		}
+		for _, r := range list {
+			if (r.Severity == Fail) != (table == nil) || r.Line < 0 || r.Line > 1+strings.Count(file, "\n") || r.Message == "" {
+				t.Fatalf("%q: %+v", file, r)
+			}
+		}
+	})
+}

@@ -12,9 +12,7 @@
 //     exactly.
 //  4. No public suffix is listed, and no free or alias domain is disposable.
 //  5. CheckReload refuses a Set that lost a fifth or more of any list.
-//  6. A lookup allocates only for a domain that is not cached: a Set caches the flags of 1,024 domains, each until
-//     another takes its slot; a Set takes about 1 MB: the text as it was read, four octets a slot, and the cached
-//     domains.
+//  6. A lookup allocates nothing, and a Set takes about 1 MB: the text as it was read, and four octets a slot.
 //
 // # The format
 //

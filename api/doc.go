@@ -8,7 +8,7 @@
 //
 // Invariants:
 //  1. A handler returns an error of the package that failed, or a refusal; only codes.go and api/httpd know what that is in HTTP.
-//  2. A detail says what is wrong and what to do. It never repeats a key, a password or a whole address.
+//  2. A detail says what is wrong and what to do; it never repeats a key, a password or a whole address.
 //  3. Permissions are checked on the path as it was sent, before the body is requested.
 //  4. A key opens only routes of its scopes, and never one that needs a session.
 //  5. Credits are reserved before a single verification and settled after it, whatever its result; an answer with a 5xx

@@ -25,16 +25,19 @@
 //  1. A baseline runs in the same run as the code that it is compared with, against the same servers, on the same rows.
 //  2. A command's time is measured from the start of its process to its end, start-up included, and from outside.
 //  3. A result that does not agree with the truth fails its bar at any speed.
-//  4. A conversation runs within this process, as its baseline does, on the same tasks over as many connections. Addresses that
-//     need no probe (bad syntax, decided by the provider's rules) are removed before the clock starts. A resolver also runs
-//     within this process, with as many queries in flight as its baseline, over its usual sockets.
+//  4. A conversation and a resolver run within this process, as their baselines do, on the same tasks with as many
+//     connections or queries.
 //  5. Memory that grows with rows: the recipients of a baseline, and four bytes for each name of the dns scenario.
-//  6. On a shared machine the report says how many cores other processes used and, for a load at a fixed rate, the CPU time that
-//     the host of a virtual machine withheld. Baselines of bytes, and uploads, are measured three times and the fastest counts:
-//     other load can only slow them down.
-//  7. Every file is in the directory of the options. Every process ends before Run returns.
+//  6. On a shared machine the report says how much of the processors others used.
+//  7. Every file is in the directory of the options, and every process ends before Run returns.
+//
+// Addresses that need no probe (bad syntax, decided by the provider's rules) are removed before the clock of a
+// conversation starts. For a load at a fixed rate the report also has the CPU time that the host of a virtual machine
+// withheld. Baselines of bytes, and uploads, are measured three times and the fastest counts: other load can only slow
+// them down.
 //
 // The module bench/peers compares Probity with other libraries.
 //
-// Memory and CPU of processes are read from /proc. On systems other than Linux these metrics are absent and their bars fail.
+// Memory and CPU of processes are read from /proc. On systems other than Linux these metrics are absent and their bars
+// fail.
 package bench

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"probity/engine/phrase"
@@ -25,13 +23,14 @@ type knownPhrase struct {
 	words phrase.Phrase
 }
 
-func newVetoes(files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
-	if v.rules, err = buildRules("veto", nil, files); err != nil {
-		return v, err
-	}
-	for i := range v.rules {
-		if err := v.addVeto(&v.rules[i], files[i].Except); err != nil {
-			return v, fmt.Errorf("veto %q: %w", files[i].ID, err)
+func newVetoes(rules []Rule, files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
+	v.rules = rules
+	for _, f := range files {
+		for _, text := range f.Except {
+			phrases, _ := phrase.Parse(text) // it is valid
+			for _, p := range phrases {
+				v.known = append(v.known, knownPhrase{words: p})
+			}
 		}
 	}
 	if v.scan, err = newScanner(v.rules); err != nil {
@@ -45,26 +44,6 @@ func newVetoes(files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
 		}
 	}
 	return v, nil
-}
-
-// addVeto checks a veto and adds its exceptions.
-func (v *vetoes) addVeto(r *Rule, except []string) error {
-	switch {
-	case condemns(r.Meaning) || r.Meaning == Accepted || r.Meaning == MeaningUnknown:
-		return fmt.Errorf("meaning %s: a veto says what else a reply means", r.Meaning)
-	case len(r.phrases) == 0:
-		return errors.New("text is missing: a list of phrases")
-	}
-	for _, text := range except {
-		phrases, err := phrase.Parse(text)
-		if err != nil {
-			return fmt.Errorf("except %q: %w", text, err)
-		}
-		for _, p := range phrases {
-			v.known = append(v.known, knownPhrase{words: p})
-		}
-	}
-	return nil
 }
 
 // addKnownPhrases keeps the phrases of a condemning rule that contain a veto's words, each with only the choice that does.

@@ -34,7 +34,8 @@
 //  1. The zero value of Status is UNKNOWN, of Tri "not known", of Meaning "unknown": what was not proven is not claimed.
 //  2. INVALID rests on bad syntax, a DNS fact, a provider's own mailbox rule, or a permanent reply at RCPT that blames the recipient.
 //  3. VALID rests on an acceptance and on the refusal of a decoy by the same MX host.
-//  4. A block, a policy, a timeout or a refusal of us is never INVALID. Evidence about the sender beats words about the recipient.
+//  4. A block, a policy, a timeout or a refusal of us is never INVALID; evidence about the sender beats words about the
+//     recipient.
 //  5. After a reply about the recipient no other host is probed; at most three hosts are connected to for one address.
 //  6. A loop over Next ends: retries are bounded by Policy.Schedule, unanswered questions by maxUnanswered.
 //  7. Judge is total and deterministic: equal evidence gives an equal verdict.

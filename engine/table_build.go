@@ -11,39 +11,44 @@ import (
 	"time"
 
 	"probity/engine/phrase"
+	"probity/engine/tomlfile"
 )
 
-// build checks a whole file and makes the table that it describes.
-func (f tableFile) build(layers [][]byte) (*Table, error) {
+// build checks a whole file and makes the table that it describes. m are the mistakes of reading it.
+func (f tableFile) build(layers [][]byte, m *tomlfile.Mistakes) (*Table, error) {
+	whole := tomlfile.Part{Mistakes: m, Lines: f.lines}
 	if len(layers) > maxLayers {
 		return nil, fmt.Errorf("%d provider files one over the other: at most %d", len(layers), maxLayers)
 	}
 	hash := hashOf(layers)
 	t := &Table{file: f, layers: layers, hash: hash, Speedup: f.Speedup, Unknown: &Provider{ID: "", Name: "other", Probe: true, Limits: f.Defaults.Limits, hash: hash}}
-	if err := checkLimits(&t.Unknown.Limits); err != nil {
-		return nil, fmt.Errorf("defaults.limits: %w", err)
-	}
+	checkLimits(&t.Unknown.Limits, "defaults.limits", whole)
 	if s := f.Speedup; s != 0 && !(s >= minSpeedup && s <= maxSpeedup) {
-		return nil, fmt.Errorf("speedup = %v: 0, or from %v to %v", s, minSpeedup, maxSpeedup)
+		whole.Wrong("speedup", "speedup = %v: 0, or from %v to %v", s, minSpeedup, maxSpeedup)
 	}
-	var err error
-	if t.Schedule, err = readSchedule(f.RetrySchedule); err != nil {
-		return nil, fmt.Errorf("retry_schedule: %w", err)
-	}
+	t.Schedule = readSchedule(f.RetrySchedule, whole)
 	if len(f.Providers) > maxProviders {
 		return nil, fmt.Errorf("%d providers: at most %d", len(f.Providers), maxProviders)
 	}
+	owners := map[string]*providerFile{} // two with one MX suffix: which of them won would depend on the order of the file
 	for i := range f.Providers {
-		p, err := f.Providers[i].build(hash)
-		if err != nil {
-			return nil, fmt.Errorf("provider %q: %w", f.Providers[i].ID, err)
+		p := &f.Providers[i]
+		t.Providers = append(t.Providers, p.build(hash, m))
+		for _, suffix := range p.MX {
+			if other := owners[suffix]; other == nil {
+				owners[suffix] = p
+			} else if other.ID != p.ID {
+				if p.lines == nil {
+					p, other = other, p
+				}
+				p.part(m).Conflict("", "mx %q belongs to %q already", suffix, other.ID)
+			}
 		}
-		t.Providers = append(t.Providers, p)
 	}
-	if t.Generic, err = buildRules("generic", nil, f.Rules); err != nil {
-		return nil, err
-	}
-	if err := t.checkNames(); err != nil {
+	t.Generic = buildRules("generic", "rule", nil, f.Rules, m)
+	vetoRules := buildRules("veto", "veto", nil, f.Vetoes, m)
+	err := m.Err()
+	if err != nil {
 		return nil, err
 	}
 	t.index()
@@ -56,184 +61,190 @@ func (f tableFile) build(layers [][]byte) (*Table, error) {
 	if t.scan, err = newScanner(lists...); err != nil {
 		return nil, err
 	}
-	if t.vetoes, err = newVetoes(f.Vetoes, lists); err != nil {
+	if t.vetoes, err = newVetoes(vetoRules, f.Vetoes, lists); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-func readSchedule(words []string) ([]time.Duration, error) {
+func readSchedule(words []string, p tomlfile.Part) []time.Duration {
 	if len(words) > maxRetries {
-		return nil, fmt.Errorf("%d waits: at most %d", len(words), maxRetries)
+		p.Wrong("retry_schedule", "retry_schedule: %d waits: at most %d", len(words), maxRetries)
 	}
 	waits := make([]time.Duration, 0, len(words))
 	for _, w := range words {
 		d, err := time.ParseDuration(w)
 		if err != nil || d < 0 || d > maxRetryWait {
-			return nil, fmt.Errorf("%q is not a duration from 0s to %v", w, maxRetryWait)
+			p.Wrong("retry_schedule", "retry_schedule: %q is not a duration from 0s to %v", w, maxRetryWait)
+			continue
 		}
 		waits = append(waits, d)
 	}
-	return waits, nil
+	return waits
 }
 
-func checkLimits(l *Limits) (err error) {
+func checkLimits(l *Limits, table string, p tomlfile.Part) {
 	l.each(func(name string, value int) {
 		if value < 0 || value > maxLimit {
-			err = fmt.Errorf("%s = %d: from 0 (no limit) to %d", name, value, maxLimit)
+			p.Wrong(table+"."+name, "%s: %s = %d: from 0 (no limit) to %d", table, name, value, maxLimit)
 		}
 	})
-	return err
 }
 
-// checkNames refuses two providers with one MX suffix: which of them won would depend on the order of the file.
-func (t *Table) checkNames() error {
-	owners := map[string]string{}
-	for _, p := range t.Providers {
-		for _, suffix := range p.MX {
-			if other, taken := owners[suffix]; taken {
-				return fmt.Errorf("provider %q: mx %q belongs to %q already", p.ID, suffix, other)
-			}
-			owners[suffix] = p.ID
-		}
-	}
-	return nil
+func (f *providerFile) part(m *tomlfile.Mistakes) tomlfile.Part {
+	return tomlfile.Part{Mistakes: m, Lines: f.lines, Header: "provider", Words: fmt.Sprintf("provider %q: ", f.ID)}
 }
 
-func (f *providerFile) build(hash [8]byte) (*Provider, error) {
-	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, Kind: f.kind(), ByAddress: f.ByAddress, FleetSources: f.FleetSources, AcceptAll: f.AcceptAll,
+func (f *providerFile) build(hash [8]byte, m *tomlfile.Mistakes) *Provider {
+	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, ByAddress: f.ByAddress, FleetSources: f.FleetSources, AcceptAll: f.AcceptAll,
 		Parking: f.Parking, OneDomain: f.OneDomainPerTransaction, AcceptsSilently: f.AcceptsSilently, Limits: f.Limits, Source: f.Source, Date: f.Date,
 		Terms: f.Terms, TermsForbid: f.TermsForbid, TermsSource: f.TermsSource, hash: hash}
-	if err := f.check(); err != nil {
-		return nil, err
+	is := f.part(m)
+	if f.ID == "" || strings.Trim(f.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		is.Wrong("id", "id: lower-case letters, digits and hyphens")
+	} else { // else it may be meant for another provider, which has them
+		if f.Name == "" {
+			is.Wrong("name", "name is missing")
+		}
+		if len(f.MX) == 0 {
+			is.Wrong("mx", "mx is missing: at least one host-name suffix")
+		}
+	}
+	switch {
+	case f.Wide && f.Tenants:
+		is.Conflict("wide", "wide and tenants: a provider is of one kind; leave one of them out")
+	case f.Wide:
+		p.Kind = KindWide
+	case f.Tenants:
+		p.Kind = KindTenants
+	}
+	switch n := f.FleetSources; {
+	case n < 0 || n > maxLimit:
+		is.Wrong("fleet_sources", "fleet_sources = %d: from 0 (no limit) to %d", n, maxLimit)
+	case n > 0 && !f.Tenants:
+		is.Conflict("fleet_sources", "fleet_sources limits a provider with tenants = true: add that, or leave it out")
+	}
+	for key, names := range map[string][]string{"mx": f.MX, "by_address": f.ByAddress, "aliases": f.Aliases} {
+		for _, name := range names {
+			if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " \t@") || strings.Trim(name, ".") == "" {
+				is.Wrong(key, "%q is not a lower-case name", name)
+			}
+		}
 	}
 	var err error
 	if p.Probe, err = readSwitch(f.Probe); err != nil {
-		return nil, fmt.Errorf("probe: %w", err)
+		is.Wrong("probe", "probe: %v", err)
 	}
 	tls, err := readName(tlsNames[:], cmp.Or(f.TLS, "opportunistic"))
 	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
+		is.Wrong("tls", "tls: %v", err)
 	}
 	p.TLS = TLSPolicy(tls)
-	if err := checkLimits(&p.Limits); err != nil {
-		return nil, fmt.Errorf("limits: %w", err)
-	}
-	if p.Mailbox, err = f.Mailbox.build(); err != nil {
-		return nil, fmt.Errorf("mailbox: %w", err)
-	}
-	p.Rules, err = buildRules(f.ID, p, f.Rules)
-	return p, err
+	checkLimits(&p.Limits, "limits", is)
+	p.Mailbox = f.Mailbox.build(is)
+	p.Rules = buildRules(f.ID, "provider.rule", p, f.Rules, m)
+	return p
 }
 
-func (f *providerFile) kind() Kind {
-	switch {
-	case f.Wide:
-		return KindWide
-	case f.Tenants:
-		return KindTenants
-	}
-	return KindNarrow
-}
-
-func (f *providerFile) check() error {
-	switch {
-	case f.ID == "" || strings.Trim(f.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
-		return errors.New("id: lower-case letters, digits and hyphens")
-	case f.Name == "":
-		return errors.New("name is missing")
-	case len(f.MX) == 0:
-		return errors.New("mx is missing: at least one host-name suffix")
-	case f.Wide && f.Tenants:
-		return errors.New("wide and tenants: a provider is of one kind; leave one of them out")
-	case f.FleetSources < 0 || f.FleetSources > maxLimit:
-		return fmt.Errorf("fleet_sources = %d: from 0 (no limit) to %d", f.FleetSources, maxLimit)
-	case f.FleetSources > 0 && !f.Tenants:
-		return errors.New("fleet_sources limits a provider with tenants = true: add that, or leave it out")
-	}
-	for _, name := range slices.Concat(f.MX, f.ByAddress, f.Aliases) {
-		if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " \t@") || strings.Trim(name, ".") == "" {
-			return fmt.Errorf("%q is not a lower-case name", name)
-		}
-	}
-	return nil
-}
-
-func (f *mailboxFile) build() (*MailboxRule, error) {
+func (f *mailboxFile) build(provider tomlfile.Part) *MailboxRule {
 	if f == nil {
-		return nil, nil
+		return nil
 	}
-	switch {
-	case len(f.Domains) == 0:
-		return nil, errors.New("domains is missing")
-	case f.Min < 0 || f.Max < 0 || f.Max > 0 && f.Max < f.Min:
-		return nil, fmt.Errorf("min %d and max %d do not fit", f.Min, f.Max)
-	case !slices.Contains([]string{"", "letter", "letter-or-digit"}, f.StartWith):
-		return nil, fmt.Errorf("start_with %q: letter or letter-or-digit", f.StartWith)
+	if len(f.Domains) == 0 {
+		provider.Wrong("mailbox.domains", "mailbox: domains is missing")
+	}
+	if f.Min < 0 || f.Max < 0 || f.Max > 0 && f.Max < f.Min {
+		provider.Wrong("mailbox.max", "mailbox: min %d and max %d do not fit", f.Min, f.Max)
+	}
+	if !slices.Contains([]string{"", "letter", "letter-or-digit"}, f.StartWith) {
+		provider.Wrong("mailbox.start_with", "mailbox: start_with %q: letter or letter-or-digit", f.StartWith)
 	}
 	return &MailboxRule{Domains: f.Domains, Min: f.Min, Max: f.Max, Allowed: f.Allowed, Tag: f.Tag, NoDots: f.NoDots,
-		StartWith: f.StartWith, Source: f.Source, Date: f.Date}, nil
+		StartWith: f.StartWith, Source: f.Source, Date: f.Date}
 }
 
-func buildRules(prefix string, owner *Provider, files []ruleFile) ([]Rule, error) {
+func buildRules(prefix, header string, owner *Provider, files []ruleFile, m *tomlfile.Mistakes) []Rule {
 	rules := make([]Rule, 0, len(files))
 	for i := range files {
-		r, err := files[i].build(prefix, owner)
-		if err != nil {
-			return nil, fmt.Errorf("rule %q: %w", prefix+"/"+files[i].ID, err)
+		f := &files[i]
+		is := tomlfile.Part{Mistakes: m, Lines: f.lines, Header: header, Words: fmt.Sprintf("rule %q: ", prefix+"/"+f.ID)}
+		switch {
+		case owner != nil:
+			is.Words = fmt.Sprintf("provider %q: ", owner.ID) + is.Words
+		case prefix == "veto":
+			is.Words = fmt.Sprintf("veto %q: ", f.ID)
 		}
-		if slices.ContainsFunc(rules, func(other Rule) bool { return other.ID == r.ID }) {
-			return nil, fmt.Errorf("rule %q: given twice", r.ID)
+		r := f.build(prefix, owner, is)
+		if f.ID != "" && slices.ContainsFunc(rules, func(other Rule) bool { return other.ID == r.ID }) {
+			is.Conflict("", "given twice")
 		}
 		r.rank = r.tier()<<tierShift | uint32(i)
 		rules = append(rules, r)
 	}
-	return rules, nil
+	return rules
 }
 
-func (f *ruleFile) build(prefix string, owner *Provider) (Rule, error) {
+func (f *ruleFile) build(prefix string, owner *Provider, is tomlfile.Part) Rule {
 	r := Rule{ID: prefix + "/" + f.ID, Source: f.Source, Date: f.Date, owner: owner,
 		When: Conditions{Stage: f.Stage, Code: f.Code, Enhanced: f.Enhanced, Text: f.Text.Phrases, Pattern: f.Text.Pattern}}
-	switch {
-	case f.ID == "":
-		return r, errors.New("id is missing")
-	case len(f.Except) > 0 && prefix != "veto":
-		return r, errors.New("except: only a veto has exceptions")
+	if f.ID == "" {
+		is.Wrong("id", "id is missing")
 	}
-	for _, read := range []func(*Rule) error{f.readWhen, f.readText, f.readMeaning, f.readAction} {
-		if err := read(&r); err != nil {
-			return r, err
-		}
+	if len(f.Except) > 0 && prefix != "veto" {
+		is.Wrong("except", "except: only a veto has exceptions")
+	}
+	f.readWhen(&r, is)
+	f.readText(&r, is)
+	f.readMeaning(&r, is)
+	f.readAction(&r, is)
+	if is.HasMistake() {
+		return r
 	}
 	// A basic code says too little about a mailbox: blocks, policies and unknown users all get 550.
 	if condemns(r.Meaning) && len(r.enhanced) == 0 && r.pattern == nil && len(r.phrases) == 0 {
-		return r, fmt.Errorf("%s needs an enhanced code or a text", r.Meaning)
+		is.Conflict("", "%s needs an enhanced code or a text", r.Meaning)
 	}
-	return r, nil
+	if prefix != "veto" {
+		return r
+	}
+	switch {
+	case condemns(r.Meaning) || r.Meaning == Accepted || r.Meaning == MeaningUnknown:
+		is.Wrong("meaning", "meaning %s: a veto says what else a reply means", r.Meaning)
+	case len(r.phrases) == 0:
+		is.Wrong("", "text is missing: a list of phrases")
+	}
+	for _, text := range f.Except {
+		if _, err := phrase.Parse(text); err != nil {
+			is.Wrong("except", "except %q: %v", text, err)
+		}
+	}
+	return r
 }
 
-func (f *ruleFile) readWhen(r *Rule) error {
+func (f *ruleFile) readWhen(r *Rule, is tomlfile.Part) {
 	for _, w := range f.Stage {
 		bits, err := readStage(w)
 		if err != nil {
-			return fmt.Errorf("stage: %w", err)
+			is.Wrong("stage", "stage: %v", err)
+			continue
 		}
 		r.stages |= bits
 	}
 	for _, w := range f.Code {
 		if len(w) != 3 || strings.Trim(w, "0123456789x") != "" {
-			return fmt.Errorf("code %q: three digits, x for any", w)
+			is.Wrong("code", "code %q: three digits, x for any", w)
+			continue
 		}
 		r.codes = append(r.codes, codePattern([]byte(w)))
 	}
 	for _, w := range f.Enhanced {
 		p, err := readEnhancedPattern(w)
 		if err != nil {
-			return fmt.Errorf("enhanced %q: %w", w, err)
+			is.Wrong("enhanced", "enhanced %q: %v", w, err)
+			continue
 		}
 		r.enhanced = append(r.enhanced, p)
 	}
-	return nil
 }
 
 // readStage reads a stage name; "session" is every stage but rcpt.
@@ -283,23 +294,27 @@ func readRange(word string) (low, high uint16, err error) {
 	return uint16(a), uint16(b), nil
 }
 
-func (f *ruleFile) readText(r *Rule) error {
+func (f *ruleFile) readText(r *Rule, is tomlfile.Part) {
 	if f.Text.Pattern != "" {
 		re, err := regexp.Compile("(?is)" + f.Text.Pattern)
+		if err != nil {
+			is.Wrong("text", "%v", err)
+		}
 		r.pattern = re
-		return err
+		return
 	}
 	if len(f.Text.Phrases) > maxPhrasesARule {
-		return fmt.Errorf("text: %d phrases: at most %d", len(f.Text.Phrases), maxPhrasesARule)
+		is.Wrong("text", "text: %d phrases: at most %d", len(f.Text.Phrases), maxPhrasesARule)
+		return
 	}
 	for _, w := range f.Text.Phrases {
 		p, err := phrase.Parse(w)
 		if err != nil {
-			return fmt.Errorf("text %q: %w", w, err)
+			is.Wrong("text", "text %q: %v", w, err)
+			continue
 		}
 		r.phrases = append(r.phrases, p...)
 	}
-	return nil
 }
 
 // usualBlame is the blame of a meaning when the rule does not say.
@@ -307,44 +322,45 @@ var usualBlame = [...]Blame{MeaningUnknown: BlameSite, Accepted: BlameNone, NoMa
 	MailboxDisabled: BlameRecipient, Greylisted: BlameUs, RateLimited: BlameUs, Blocked: BlameUs, SenderRefused: BlameUs,
 	PolicyRefused: BlameSite, RelayDenied: BlameSite, Temporary: BlameSite, SyntaxRefused: BlameSite, ProtocolFault: BlameSite}
 
-func (f *ruleFile) readMeaning(r *Rule) error {
+func (f *ruleFile) readMeaning(r *Rule, is tomlfile.Part) {
 	m, err := readName(meaningNames[:], f.Meaning)
 	if err != nil {
-		return fmt.Errorf("meaning: %w", err)
+		is.Wrong("meaning", "meaning: %v", err)
+		return
 	}
 	r.Meaning = Meaning(m)
 	r.Blame = usualBlame[r.Meaning]
 	if f.Blame == "" {
-		return nil
+		return
 	}
 	b, err := readName(blameNames[:], f.Blame)
 	if err != nil {
-		return fmt.Errorf("blame: %w", err)
+		is.Wrong("blame", "blame: %v", err)
+		return
 	}
 	r.Blame = Blame(b)
 	if condemns(r.Meaning) != (r.Blame == BlameRecipient) && r.Meaning != RateLimited && r.Meaning != PolicyRefused {
-		return fmt.Errorf("blame %s does not go with meaning %s", r.Blame, r.Meaning)
+		is.Conflict("blame", "blame %s does not go with meaning %s", r.Blame, r.Meaning)
 	}
-	return nil
 }
 
-func (f *ruleFile) readAction(r *Rule) error {
+func (f *ruleFile) readAction(r *Rule, is tomlfile.Part) {
 	k, err := readName(actionNames[:], cmp.Or(f.Action, "none"))
 	if err != nil {
-		return fmt.Errorf("action: %w", err)
+		is.Wrong("action", "action: %v", err)
 	}
 	r.Action.Kind = ActionKind(k)
 	if f.For != "" {
 		d, err := time.ParseDuration(f.For)
 		if err != nil || d <= 0 || d > maxActionTime {
-			return fmt.Errorf("for: %q is not a duration up to %v", f.For, maxActionTime)
+			is.Wrong("for", "for: %q is not a duration up to %v", f.For, maxActionTime)
+			return
 		}
 		r.Action.For = d
 	}
-	if lasts := r.Action.Kind != ActionNone && r.Action.Kind != ActionClose; lasts && r.Action.For == 0 {
-		return fmt.Errorf("action %s needs a duration: for", r.Action.Kind)
+	if lasts := r.Action.Kind != ActionNone && r.Action.Kind != ActionClose; lasts && r.Action.For == 0 && !is.HasMistake() {
+		is.Conflict("action", "action %s needs a duration: for", r.Action.Kind)
 	}
-	return nil
 }
 
 // readSwitch reads on/off or true/false; the default is on.

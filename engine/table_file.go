@@ -1,14 +1,15 @@
 package engine
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
+
+	"probity/engine/tomlfile"
 )
 
 // The bounds of a provider file; a file beyond them is refused.
@@ -31,6 +32,8 @@ type tableFile struct {
 	Providers     []providerFile `toml:"-"`
 	Rules         []ruleFile     `toml:"rule"`
 	Vetoes        []ruleFile     `toml:"veto"`
+
+	lines tomlfile.Lines
 }
 
 type defaultsFile struct {
@@ -60,6 +63,8 @@ type providerFile struct {
 	Terms                   string       `toml:"terms"`
 	TermsForbid             bool         `toml:"terms_forbid"`
 	TermsSource             string       `toml:"terms_source"`
+
+	lines tomlfile.Lines
 }
 
 type mailboxFile struct {
@@ -87,28 +92,32 @@ type ruleFile struct {
 	For      string   `toml:"for"`
 	Source   string   `toml:"source"`
 	Date     string   `toml:"date"`
+
+	lines tomlfile.Lines
 }
 
 // wordList reads one word or a list of them; a number or a boolean counts as its text.
 type wordList []string
 
-// UnmarshalTOML implements toml.Unmarshaler.
-func (w *wordList) UnmarshalTOML(v any) error {
-	list, ok := v.([]any)
+// UnmarshalTOML implements unstable.Unmarshaler.
+func (w *wordList) UnmarshalTOML(data []byte) error {
+	var file struct {
+		Value any `toml:"value"`
+	}
+	if err := toml.Unmarshal(append([]byte("value = "), data...), &file); err != nil {
+		return err
+	}
+	list, ok := file.Value.([]any)
 	if !ok {
-		list = []any{v}
+		list = []any{file.Value}
 	}
 	*w = nil
 	for _, item := range list {
 		switch item := item.(type) {
-		case string:
-			*w = append(*w, item)
-		case int64:
-			*w = append(*w, strconv.FormatInt(item, 10))
-		case bool:
-			*w = append(*w, strconv.FormatBool(item))
+		case string, int64, bool:
+			*w = append(*w, fmt.Sprint(item))
 		default:
-			return fmt.Errorf("%v is not a word", item)
+			return fmt.Errorf("words are expected, found %v", item)
 		}
 	}
 	return nil
@@ -120,38 +129,38 @@ type ruleText struct {
 	Phrases []string
 }
 
-// UnmarshalTOML implements toml.Unmarshaler.
-func (t *ruleText) UnmarshalTOML(v any) error {
-	if s, ok := v.(string); ok {
-		*t = ruleText{Pattern: s}
-		return nil
-	}
+// UnmarshalTOML implements unstable.Unmarshaler.
+func (t *ruleText) UnmarshalTOML(data []byte) error {
 	var words wordList
-	if err := words.UnmarshalTOML(v); err != nil {
+	if err := words.UnmarshalTOML(data); err != nil {
 		return err
 	}
 	*t = ruleText{Phrases: words}
+	if data[0] == '"' || data[0] == '\'' {
+		*t = ruleText{Pattern: words[0]}
+	}
 	return nil
 }
 
 // ParseTable reads a whole provider table; the table keeps data. An error says where the mistake is.
 func ParseTable(data []byte) (*Table, error) {
 	f := tableFile{Speedup: 1}
-	if err := f.read(data); err != nil {
-		return nil, err
-	}
-	return f.build([][]byte{data})
+	return f.apply(data, [][]byte{data})
 }
 
 // Override applies an operator's file to a table: in providers of a known id the file's keys are replaced, other
 // providers are added; the rules of the file come before the shipped ones, or replace those of the same id.
-// t itself is not changed; the new table keeps data.
+// t itself is not changed; the new table keeps data. What is wrong with the file is an error of type tomlfile.Mistakes.
 func (t *Table) Override(data []byte) (*Table, error) {
 	f := t.file.clone()
-	if err := f.read(data); err != nil {
-		return nil, err
-	}
-	return f.build(t.over(data))
+	return f.apply(data, t.over(data))
+}
+
+// apply reads data over f and builds the table of these layers.
+func (f *tableFile) apply(data []byte, layers [][]byte) (*Table, error) {
+	var m tomlfile.Mistakes
+	f.read(data, &m)
+	return f.build(layers, &m)
 }
 
 // RespectTerms is the table that probes no provider whose terms forbid address verification, whatever an operator's file says.
@@ -163,7 +172,7 @@ func (t *Table) RespectTerms() (*Table, error) {
 			f.Providers[i].Probe = wordList{"off"}
 		}
 	}
-	return f.build(t.over(termsLayer))
+	return f.build(t.over(termsLayer), new(tomlfile.Mistakes))
 }
 
 // clone copies what reading another file may change.
@@ -171,71 +180,125 @@ func (f *tableFile) clone() tableFile {
 	c := *f
 	c.RetrySchedule = slices.Clone(f.RetrySchedule)
 	c.Providers = slices.Clone(f.Providers)
+	for i := range c.Providers {
+		c.Providers[i].lines = nil
+	}
 	return c
 }
 
 // read applies data to f.
-func (f *tableFile) read(data []byte) error {
+func (f *tableFile) read(data []byte, m *tomlfile.Mistakes) {
 	if len(data) > maxTableBytes {
-		return fmt.Errorf("provider file of %d bytes: at most %d", len(data), maxTableBytes)
+		m.Add(fmt.Errorf("provider file of %d bytes: at most %d", len(data), maxTableBytes))
+		return
+	}
+	statements, err := tomlfile.Statements(data)
+	if err != nil {
+		m.Add(err)
+		return
 	}
 	rules, vetoes := f.Rules, f.Vetoes
 	f.Rules, f.Vetoes = nil, nil
-	over := struct {
-		*tableFile
-		Provider []toml.Primitive `toml:"provider"`
-	}{tableFile: f}
-	md, err := toml.Decode(string(data), &over)
-	if err != nil {
-		return atLine(err)
+	f.lines = nil
+	var providers [][]tomlfile.Statement
+	for _, s := range statements {
+		if s.Header == "provider" && s.Key == "" && s.Array {
+			providers = append(providers, nil)
+		}
+		if last := len(providers) - 1; last >= 0 && strings.HasPrefix(s.Header, "provider") {
+			providers[last] = append(providers[last], s)
+			continue
+		}
+		var table any
+		switch s.Header {
+		case "":
+			table = f
+		case "defaults":
+			table = &f.Defaults
+		case "defaults.limits":
+			table = &f.Defaults.Limits
+		case "provider": // as [provider]
+			table = new([]providerFile)
+		case "rule":
+			table = &f.Rules
+		case "veto":
+			table = &f.Vetoes
+		}
+		m.Add(s.Decode(data, table))
+		at := &f.lines
+		if n := len(f.Rules); s.Header == "rule" && n > 0 {
+			at = &f.Rules[n-1].lines
+		} else if n := len(f.Vetoes); s.Header == "veto" && n > 0 {
+			at = &f.Vetoes[n-1].lines
+		}
+		at.Note(s)
 	}
 	f.Rules = mergeRules(rules, f.Rules)
 	for _, v := range f.Vetoes {
 		if slices.ContainsFunc(vetoes, func(shipped ruleFile) bool { return shipped.ID == v.ID }) {
-			return fmt.Errorf("veto %q: the shipped one of this id stays in force: choose another id for yours", v.ID)
+			tomlfile.Part{Mistakes: m, Lines: v.lines, Header: "veto", Words: fmt.Sprintf("veto %q: ", v.ID)}.Conflict("", "the shipped one of this id stays in force: choose another id for yours")
 		}
 	}
 	f.Vetoes = append(f.Vetoes, vetoes...)
-	named := map[string]bool{}
-	for _, p := range over.Provider {
-		if err := f.readProvider(&md, p, named); err != nil {
-			return err
-		}
+	for _, p := range providers {
+		f.readProvider(data, p, m)
 	}
-	return unknownKey(&md, data)
 }
 
-// readProvider decodes one [[provider]] over the provider of the same id, or over the defaults.
-func (f *tableFile) readProvider(md *toml.MetaData, raw toml.Primitive, named map[string]bool) error {
-	var key struct {
-		ID      string `toml:"id"`
-		Wide    bool   `toml:"wide"`
-		Tenants bool   `toml:"tenants"`
+// readProvider reads one [[provider]] over the provider of the same id, or over the defaults.
+func (f *tableFile) readProvider(data []byte, statements []tomlfile.Statement, m *tomlfile.Mistakes) {
+	var alone providerFile // what decides over which provider the statements are laid
+	for _, s := range statements[1:] {
+		if s.Header == "provider" && slices.Contains([]string{"id", "wide", "tenants"}, s.Key) {
+			m.Add(s.Decode(data, &alone))
+		}
 	}
-	if err := md.PrimitiveDecode(raw, &key); err != nil {
-		return atLine(err)
-	}
-	if named[key.ID] {
-		return fmt.Errorf("provider %q: given twice", key.ID)
-	}
-	named[key.ID] = true
-	i := slices.IndexFunc(f.Providers, func(p providerFile) bool { return p.ID == key.ID })
+	i := slices.IndexFunc(f.Providers, func(p providerFile) bool { return p.ID == alone.ID })
 	if i < 0 {
 		f.Providers = append(f.Providers, providerFile{Limits: f.Defaults.Limits})
 		i = len(f.Providers) - 1
 	}
+	twice := f.Providers[i].lines != nil
+	if twice {
+		f.Providers = append(f.Providers, f.Providers[i])
+		i = len(f.Providers) - 1
+	}
 	p := f.Providers[i].clone()
-	rules := p.Rules
 	p.Rules = nil
-	if err := md.PrimitiveDecode(raw, &p); err != nil {
-		return fmt.Errorf("provider %q: %w", key.ID, atLine(err))
+	p.read(data, statements, m)
+	if twice {
+		p.part(m).Conflict("", "given twice")
 	}
-	if key.Wide != key.Tenants {
-		p.Wide, p.Tenants = key.Wide, key.Tenants // a kind that is given here replaces that of the row
+	if alone.Wide != alone.Tenants {
+		p.Wide, p.Tenants = alone.Wide, alone.Tenants // a kind that is given here replaces that of the row
 	}
-	p.Rules = mergeRules(rules, p.Rules)
+	p.Rules = mergeRules(f.Providers[i].Rules, p.Rules)
 	f.Providers[i] = p
-	return nil
+}
+
+// read applies the statements of one [[provider]] to p.
+func (p *providerFile) read(data []byte, statements []tomlfile.Statement, m *tomlfile.Mistakes) {
+	p.lines = tomlfile.Lines{"provider": statements[0].Line}
+	for _, s := range statements[1:] {
+		var table any
+		switch s.Header {
+		case "provider":
+			table = p
+		case "provider.limits":
+			table = &p.Limits
+		case "provider.mailbox":
+			p.Mailbox = cmp.Or(p.Mailbox, new(mailboxFile))
+			table = p.Mailbox
+		case "provider.rule":
+			table = &p.Rules
+		}
+		m.Add(s.Decode(data, table))
+		at := &p.lines
+		if n := len(p.Rules); s.Header == "provider.rule" && n > 0 {
+			at = &p.Rules[n-1].lines
+		}
+		at.Note(s)
+	}
 }
 
 // clone copies the lists, which the decoder would overwrite in the table.
@@ -258,58 +321,4 @@ func mergeRules(older, newer []ruleFile) []ruleFile {
 		}
 	}
 	return out
-}
-
-// DecodeTOML reads an operator's file into a value. A key without a field in the value is an error; each error names its line.
-func DecodeTOML(data []byte, into any) error {
-	md, err := toml.Decode(string(data), into)
-	if err != nil {
-		return atLine(err)
-	}
-	return unknownKey(&md, data)
-}
-
-// atLine adds the line to an error of the parser.
-func atLine(err error) error {
-	var parse toml.ParseError
-	if errors.As(err, &parse) {
-		return fmt.Errorf("line %d: %s", parse.Position.Line, parse.Message)
-	}
-	return err
-}
-
-// unknownKey refuses a file with an unknown key: a misspelt limit must not be ignored.
-func unknownKey(md *toml.MetaData, data []byte) error {
-	undecoded := md.Undecoded()
-	if len(undecoded) == 0 {
-		return nil
-	}
-	key := undecoded[0].String()
-	if line := lineOf(key, string(data)); line > 0 {
-		return fmt.Errorf("line %d: unknown key %q", line, key)
-	}
-	return fmt.Errorf("unknown key %q", key)
-}
-
-// lineOf finds the first line that sets a dotted key, 0 if it finds none. The decoder keeps no positions.
-func lineOf(key, data string) int {
-	table, n := "", 0
-	for line := range strings.Lines(data) {
-		n++
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") && !strings.Contains(line, "=") {
-			head, _, _ := strings.Cut(line, "#")
-			table = strings.Trim(head, " []\t")
-			if table == key {
-				return n
-			}
-			continue
-		}
-		name, _, ok := strings.Cut(line, "=")
-		name = strings.Trim(name, " \t\"'")
-		if ok && (name == key && table == "" || table+"."+name == key) {
-			return n
-		}
-	}
-	return 0
 }

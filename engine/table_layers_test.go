@@ -36,7 +36,7 @@ func TestInvalidLayersAreRefused(t *testing.T) {
 		"at most 1048576":        {make([]byte, maxTableBytes+1)},
 		`unknown key "newest"`:   append(slices.Clone(shipped.Layers()), []byte("newest = 1")),
 		"provider \"\": id:":     append(slices.Clone(shipped.Layers()), []byte("[[provider]]\nname = \"x\"")),
-		"expected '.' or '='":    {termsLayer},
+		"expected '='":           {termsLayer},
 		"damaged on its way: it": {[]byte("x")},
 	} {
 		hash := hashOf(layers)

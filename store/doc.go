@@ -9,28 +9,36 @@
 // are next to the database and belong to the coordinator.
 //
 // Invariants:
-//  1. A commit for which Commit returned nil survives a crash, whole. After an error it may or may not have happened, so
-//     every method can be repeated safely. A settlement for which SettleSingle returned nil survives the process. A power
-//     failure before the ledger's next sync, milliseconds later, may lose the last charges, in the customer's favour; the
-//     ledger still adds up.
-//  2. The parts of one commit become visible together or not at all, and the commits of an account are serial: a part may
-//     read, decide and write.
-//  3. keys.go is the whole schema. A store written by a newer program is refused with an error and not changed.
-//  4. No key contains an address in clear.
-//  5. An account's balance is the sum of its ledger, which only grows; it is never negative after any entry. Reserved is
-//     the sum of the open reservations of jobs. Ledger ids derive from their cause, so a repeated entry changes nothing.
-//  6. A reservation of a single call is a hold in memory: no other request can spend it, it is not in the ledger, and it is
-//     lost without a charge when the process ends. Its settlement enters reservation and charge (or release) at once. A
-//     job's reservation lives until the job is settled. Charge and answer under an Idempotency-Key are one commit.
-//  7. After RevokeKey, DisableUser, EndSession or Suppress has returned, no call accepts the key, account or session, or
-//     misses the suppression. Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
-//  8. A sliding window never allows more than its limit. Hours, days and weeks survive a restart; minutes do not.
-//  9. An admin's action is recorded in its own commit: who, what, when and from where. So is a download of results, once an
-//     hour for each job, key, session or link, and form. Only SweepDownloads deletes audit events, those of old downloads.
+//  1. A commit for which Commit returned nil survives a crash, whole, and its parts become visible together or not at
+//     all.
+//  2. The commits of an account are serial, so that a part of one may read, decide and write.
+//  3. keys.go is the whole schema, and no key contains an address in clear.
+//  4. An account's balance is the sum of its ledger, which only grows, and is never negative after any entry.
+//  5. Credits that are reserved for a single call or a job cannot be spent by any other request.
+//  6. After RevokeKey, DisableUser, EndSession or Suppress has returned, no call accepts the key, account or session, or
+//     misses the suppression.
+//  7. A sliding window never allows more than its limit.
 //
-// Settlements of single calls share commits, syncs and, by account, keys of the ledger: a timer merges the journal into the
-// ledger milliseconds after the first, and so does every read of a ledger. Nothing else here runs by itself. The process that
-// runs the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions and SweepErasures each hour.
-// If the disk fails during a commit, the store panics with Lost and the process must end. Checkpoint makes a backup; to
-// restore it, Open it.
+// In detail:
+//
+//   - After an error of Commit it may or may not have happened, so every method can be repeated safely.
+//   - A settlement for which SettleSingle returned nil survives the process. A power failure before the ledger's next
+//     sync, milliseconds later, may lose the last charges, in the customer's favour; the ledger still adds up.
+//   - A store written by a newer program is refused with an error and not changed.
+//   - Reserved is the sum of the open reservations of jobs. Ledger ids derive from their cause, so a repeated entry
+//     changes nothing.
+//   - A reservation of a single call is a hold in memory: it is not in the ledger, and is lost without a charge when the
+//     process ends. Its settlement enters reservation and charge (or release) at once. A job's reservation lives until
+//     the job is settled. Charge and answer under an Idempotency-Key are one commit.
+//   - Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
+//   - Windows of hours, days and weeks survive a restart; minutes do not.
+//   - An admin's action is recorded in its own commit: who, what, when and from where. So is a download of results, once
+//     an hour for each job, key, session or link, and form. Only SweepDownloads deletes audit events, those of old
+//     downloads.
+//
+// Settlements of single calls share commits, syncs and, by account, keys of the ledger: a timer merges the journal into
+// the ledger milliseconds after the first, and so does every read of a ledger. Nothing else here runs by itself. The
+// process that runs the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions and
+// SweepErasures each hour. If the disk fails during a commit, the store panics with Lost and the process must end.
+// Checkpoint makes a backup; to restore it, Open it.
 package store

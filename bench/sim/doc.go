@@ -15,7 +15,7 @@
 //
 //  1. It imports nothing of the system that it judges, so that both cannot share an error.
 //  2. It listens only where its Network allows it: on loopback, on private addresses or in memory.
-//  3. All addresses of hosts are in the Config's Network or [::1]. Nothing listens on the unroutable ones, and a correct client never
-//     dials them.
+//  3. All addresses of hosts are in the Config's Network or [::1]; nothing listens on the unroutable ones, and a correct
+//     client never dials them.
 //  4. Start listens at once, or returns an error and leaves nothing behind; Wait returns after everything that it started has ended.
 package sim

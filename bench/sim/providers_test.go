@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/persona"
@@ -26,8 +26,7 @@ func readOverrides(t *testing.T, speedup float64) overrides {
 	var text strings.Builder
 	var o overrides
 	require.NoError(t, WriteProviders(&text, speedup))
-	_, err := toml.Decode(text.String(), &o)
-	require.NoError(t, err, text.String())
+	require.NoError(t, toml.Unmarshal([]byte(text.String()), &o), text.String())
 	return o
 }
 

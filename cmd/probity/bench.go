@@ -13,7 +13,7 @@ import (
 	"probity/bench/report"
 	"probity/internal/console"
 	"probity/internal/measured"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 )
 
 type benchCmd struct {
@@ -121,7 +121,7 @@ func (c *benchCmd) report(con *console.IO, reports, old []*report.Report) error 
 		errs = append(errs, report.PrintComparison(changes, old, reports))
 	}
 	if c.HTML != "" {
-		errs = append(errs, safefile.Write(c.HTML, func(w io.Writer) error { return report.WriteHTML(w, reports, old, time.Now()) }))
+		errs = append(errs, wholefile.Replace(c.HTML, func(w io.Writer) error { return report.WriteHTML(w, reports, old, time.Now()) }))
 	}
 	return errors.Join(errs...)
 }

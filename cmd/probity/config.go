@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/BurntSushi/toml"
 	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
 )
 
 // fileValues are flag values from a configuration file: one flat table, keys as the flags are named.
@@ -14,7 +14,7 @@ type fileValues map[string]any
 
 func loadConfig(r io.Reader) (kong.Resolver, error) {
 	values := fileValues{}
-	if _, err := toml.NewDecoder(r).Decode(&values); err != nil {
+	if err := toml.NewDecoder(r).Decode(&values); err != nil {
 		return nil, fmt.Errorf("configuration file: %w", err)
 	}
 	return values, nil

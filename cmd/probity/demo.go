@@ -32,7 +32,7 @@ import (
 	"probity/internal/console"
 	"probity/internal/nodeflags"
 	"probity/internal/progress"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -156,8 +156,8 @@ func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 		return f, err
 	}
 	err = errors.Join(
-		safefile.Write(f.list, func(out io.Writer) error { return world.WriteList(out, w, c.Rows, c.Seed) }),
-		safefile.Write(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
+		wholefile.Replace(f.list, func(out io.Writer) error { return world.WriteList(out, w, c.Rows, c.Seed) }),
+		wholefile.Replace(f.overrides, func(out io.Writer) error { return sim.WriteProviders(out, demoSpeedup) }))
 	if err != nil {
 		return f, err
 	}
@@ -166,7 +166,7 @@ func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 		return f, err
 	}
 	defer in.Close()
-	return f, safefile.Write(f.truth, func(out io.Writer) error { return score.WriteTruth(out, w, in) })
+	return f, wholefile.Replace(f.truth, func(out io.Writer) error { return score.WriteTruth(out, w, in) })
 }
 
 // demoMark is a file in the folder of a demo. The next demo may replace the files next to it.

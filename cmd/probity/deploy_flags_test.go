@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/BurntSushi/toml"
 	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
 	"github.com/stretchr/testify/require"
 
 	"probity/internal/certs"
@@ -38,8 +38,9 @@ func requireCommand(t *testing.T, args []string, env ...string) {
 		return
 	}
 	var keys map[string]any
-	_, err = toml.DecodeFile(args[at+1], &keys)
+	text, err := os.ReadFile(args[at+1])
 	require.NoError(t, err)
+	require.NoError(t, toml.Unmarshal(text, &keys))
 	require.NotEmpty(t, keys)
 	for key := range keys {
 		require.True(t, flags[key], "%s: %s has no flag %s", args[at+1], args[0], key)

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/BurntSushi/toml"
 	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert/yaml"
 	"github.com/stretchr/testify/require"
@@ -58,8 +58,7 @@ func TestDeployFilesParse(t *testing.T) {
 			require.True(t, json.Valid(data), path)
 		case ".toml":
 			var v map[string]any
-			_, err := toml.Decode(string(data), &v)
-			require.NoError(t, err, path)
+			require.NoError(t, toml.Unmarshal(data, &v), path)
 		}
 		return nil
 	}))

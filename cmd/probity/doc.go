@@ -5,14 +5,18 @@
 // request are decided in the packages that these connect.
 //
 // Invariants:
-//  1. Exit status 0 means done, 1 failed, 2 wrong usage; it never depends on a verdict. Results go to standard output,
-//     everything else to standard error.
-//  2. Flags win over PROBITY_* variables, those over the file of --config, that over defaults. A flag that takes one value
-//     and is given twice is refused.
+//  1. Exit status 0 means done, 1 failed, 2 wrong usage; it never depends on a verdict.
+//  2. Flags win over PROBITY_* variables, those over the file of --config, that over defaults; a flag that takes one
+//     value and is given twice is refused.
 //  3. Errors of the command line are reported before any server is contacted, with what to do; a refused list leaves no files
 //     behind.
-//  4. A list is verified completely, or its progress stays next to the result: after any interruption, the same command continues
-//     from there. A folder that we did not make is never removed, and a finished result is not overwritten without --force.
+//  4. A list is verified completely, or its progress stays next to the result: after any interruption, the same command
+//     continues from there.
 //  5. On SIGTERM requests end first, then callbacks, then the node; the process ends within 25 seconds.
-//  6. The only secret that a command prints is the one that it was asked for, once. No flag holds a secret.
+//  6. The only secret that a command prints is the one that it was asked for, once; no flag holds a secret.
+//
+// In detail:
+//
+//   - Results go to standard output, everything else to standard error.
+//   - A folder that we did not make is never removed, and a finished result is not overwritten without --force.
 package main

@@ -28,7 +28,7 @@ import (
 type planCmd struct {
 	nodeflags.Probing
 	List    string  `arg:"" help:"A CSV file, or - for standard input." placeholder:"FILE.csv"`
-	Sources int     `help:"Egress sources that share the work; default: as many as --egress names, else 1." placeholder:"N"`
+	Sources *int    `help:"Egress sources that share the work; default: as many as --egress names, else 1." placeholder:"N"`
 	Refused percent `help:"The share of addresses that are taken to be refused." default:"20%" placeholder:"PERCENT"`
 	JSON    bool    `name:"json" help:"One JSON object."`
 	Column  string  `help:"The e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
@@ -51,8 +51,8 @@ func (p *percent) UnmarshalText(text []byte) error {
 
 // Validate is called by the parser.
 func (c *planCmd) Validate() error {
-	if c.Sources < 0 {
-		return fmt.Errorf("--sources %d: give the number of egress sources, 1 or more", c.Sources)
+	if c.Sources != nil && *c.Sources < 1 {
+		return fmt.Errorf("--sources %d: give the number of egress sources, 1 or more", *c.Sources)
 	}
 	return c.Probing.Validate()
 }
@@ -80,8 +80,8 @@ func (c *planCmd) Run(ctx context.Context, con *console.IO) error {
 
 // sources is how many sources share the work. IPv6 sources count only if there are no others (prober.Config.Sources).
 func (c *planCmd) sources() (int, error) {
-	if c.Sources > 0 {
-		return c.Sources, nil
+	if c.Sources != nil {
+		return *c.Sources, nil
 	}
 	four := 0
 	for _, s := range c.Egress {

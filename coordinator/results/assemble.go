@@ -27,15 +27,15 @@ const windowRows = 1 << 19
 
 // Assembly joins a job's answers with its rows.
 type Assembly struct {
-	r       *Renderer
-	job     *store.Job
-	filter  Filter
-	dialect csvfile.Dialect
-	upload  *jobfiles.Upload
-	log     vfs.File
-	inputs  []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
-	groups  []logGroup
-	answers *AnswersWriter // nil: no answers file is written
+	r             *Renderer
+	job           *store.Job
+	filter        Filter
+	dialect       csvfile.Dialect
+	upload        *jobfiles.Upload
+	savedAnswers  vfs.File // the rows log, or the answers file of a finished job; nil: there are no answers
+	inputs        []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
+	groups        []logGroup
+	answersWriter *AnswersWriter // nil: no answers file is written
 
 	Damaged    int    // unreadable groups of the log
 	Unanswered int64  // addresses without a final answer
@@ -105,7 +105,7 @@ func New(cfg Config) *Renderer {
 // the job has none yet.
 func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File, f Filter) (*Assembly, error) {
 	f = f.WithDefaults()
-	a := &Assembly{r: r, job: j, filter: f, upload: upload, log: answers, compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
+	a := &Assembly{r: r, job: j, filter: f, upload: upload, savedAnswers: answers, compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)
 	if err == nil {
 		// The whole log is read once, to index its groups and to count missing answers and damaged groups.
@@ -135,15 +135,15 @@ func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File,
 
 // WriteAnswers makes Write write the answers to w, too. The caller finishes it.
 func (a *Assembly) WriteAnswers(w *AnswersWriter) {
-	w.names.f = a.log
-	a.answers = w
+	w.names.f = a.savedAnswers
+	a.answersWriter = w
 }
 
 // Close closes the files.
 func (a *Assembly) Close() error {
 	err := a.upload.Close()
-	if a.log != nil {
-		err = errors.Join(err, a.log.Close())
+	if a.savedAnswers != nil {
+		err = errors.Join(err, a.savedAnswers.Close())
 	}
 	return err
 }
@@ -224,7 +224,7 @@ func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 		if (int(s.first) >= int(from)+rows || s.last < from) && (n == len(a.duplicates) || a.duplicates[n].first > s.last) {
 			continue // no row of the window, and no first row of its duplicates
 		}
-		if err := jobfiles.ReadGroup(a.log, s.at, a.applyGroup); err != nil {
+		if err := jobfiles.ReadGroup(a.savedAnswers, s.at, a.applyGroup); err != nil {
 			return err
 		}
 	}
@@ -244,7 +244,7 @@ type logGroup struct {
 
 // addAnswers writes the answers of the window if an answers file is made. A duplicate has no answer of its own.
 func (a *Assembly) addAnswers() (err error) {
-	if a.answers == nil {
+	if a.answersWriter == nil {
 		return nil
 	}
 	for i := range a.records {
@@ -255,12 +255,12 @@ func (a *Assembly) addAnswers() (err error) {
 		rec := &a.records[i]
 		var names [4]string // its references are numbers of the whole source file
 		for k, ref := range rec.Refs() {
-			if names[k], err = a.answers.names.readName(ref); err != nil {
+			if names[k], err = a.answersWriter.names.readName(ref); err != nil {
 				return err
 			}
 		}
-		a.answers.File.Rows++
-		if err = a.answers.Rows.AddRecord(a.windowStart+uint32(i), rec, names); err != nil {
+		a.answersWriter.File.Rows++
+		if err = a.answersWriter.Rows.AddRecord(a.windowStart+uint32(i), rec, names); err != nil {
 			return err
 		}
 	}

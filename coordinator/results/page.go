@@ -50,7 +50,7 @@ type answer struct {
 func (p *page) render() error {
 	a, b := p.a, &p.fr.Block
 	p.total, p.text, p.packed = Totals{}, p.text[:0], nil
-	p.names.f, p.names.dialect = a.log, &a.dialect
+	p.names.f, p.names.dialect = a.savedAnswers, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
 	if err := p.fr.Read(a.upload, &a.dialect, p.index); err != nil {
 		return err

@@ -8,11 +8,11 @@
 //
 //  1. The content of a Set never changes: it is shared without locks, and a reload makes another.
 //  2. No domain of typo.MajorDomains is disposable or an alias service in any Set, and all of them are free.
-//  3. A sub-domain of a disposable domain is disposable, one of an alias service is that service's. Free domains match exactly. No
-//     public suffix is listed. No free or alias domain is disposable.
-//  4. CheckReload refuses a Set that lost a fifth or more of any list.
-//  5. A lookup allocates only for a domain that is not cached: a Set caches the flags of 1,024 domains, each until another takes
-//     its slot. A Set takes about 1 MB: the text as it was read, four octets a slot, and the cached domains.
+//  3. A sub-domain of a disposable domain is disposable, one of an alias service is that service's; free domains match
+//     exactly.
+//  4. No public suffix is listed, and no free or alias domain is disposable.
+//  5. CheckReload refuses a Set that lost a fifth or more of any list.
+//  6. A lookup allocates nothing, and a Set takes about 1 MB: the text as it was read, and four octets a slot.
 //
 // # The format
 //

@@ -123,18 +123,6 @@ func TestLookupAllocatesNothing(t *testing.T) {
 	for _, in := range []string{"ann@gmail.com", "no-reply@a.b.mailinator.com", "sales.uk@example.com", "ann@gmaill.com"} {
 		a := address(t, in)
 		require.Zero(t, testing.AllocsPerRun(100, func() { s.Flags(a) }), in)
-		require.Zero(t, testing.AllocsPerRun(100, func() { s.findDomain(a.Domain()) }), in)
-	}
-}
-
-// TestDomainsThatShareACacheSlot: the cached flags of one domain are never returned for another.
-func TestDomainsThatShareACacheSlot(t *testing.T) {
-	s := defaultSet(t)
-	for i := range 3 * len(s.cached) {
-		d := fmt.Sprintf("d%d.example", i)
-		require.Zero(t, s.DomainFlags(d), d)
-		require.Equal(t, engine.FlagFree, s.DomainFlags("gmail.com"))
-		require.Equal(t, engine.FlagDisposable, s.DomainFlags("mailinator.com"))
 	}
 }
 
@@ -259,13 +247,6 @@ func BenchmarkFlags(b *testing.B) {
 		b.Run(a.Domain(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s.Flags(a)
-			}
-		})
-		b.Run("first/"+a.Domain(), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				s.slotOf(a.Domain()).Store(nil)
 				s.Flags(a)
 			}
 		})

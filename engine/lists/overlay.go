@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"probity/engine"
+	"probity/engine/tomlfile"
 	"probity/engine/typo"
 )
 
@@ -36,12 +37,12 @@ func (s *Set) Override(data []byte) (*Set, error) {
 		return nil, refuse("%d bytes; at most %d are read", len(data), maxOverlay)
 	}
 	var f overlay
-	if err := engine.DecodeTOML(data, &f); err != nil {
+	if err := tomlfile.Decode(data, &f); err != nil {
 		return nil, refuse("%v", err)
 	}
-	o := editor{set: s, text: string(data)}
-	disposable, free := o.edit("disposable", f.Disposable, listedParent), o.edit("free", f.Free, engine.ParseDomain)
-	alias, role := o.edit("alias", f.Alias, listedParent), o.edit("role", f.Role, roleWord)
+	o := editor{data: data}
+	disposable, free := o.edit("disposable", s.disposable, f.Disposable, listedParent), o.edit("free", s.free, f.Free, engine.ParseDomain)
+	alias, role := o.edit("alias", s.alias, f.Alias, listedParent), o.edit("role", s.role, f.Role, roleWord)
 	o.keepMajorDomains("disposable", disposable, true)
 	o.keepMajorDomains("alias", alias, true)
 	o.keepMajorDomains("free", free, false)
@@ -63,18 +64,19 @@ func (s *Set) Override(data []byte) (*Set, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
+	next.warnings = o.warnings
 	return next, nil
 }
 
 // editor collects the changes of a file and keeps the first error.
 type editor struct {
-	set  *Set
-	text string
-	err  error
+	data     []byte
+	err      error
+	warnings []string
 }
 
 // edit returns the entries of one table in listed form: true for those to add, false for those to remove.
-func (o *editor) edit(table string, c changes, parse func(string) (string, error)) map[string]bool {
+func (o *editor) edit(table string, old *index, c changes, parse func(string) (string, error)) map[string]bool {
 	out := make(map[string]bool, len(c.Add)+len(c.Remove))
 	for i, raw := range slices.Concat(c.Add, c.Remove) {
 		name, err := parse(raw)
@@ -87,6 +89,9 @@ func (o *editor) edit(table string, c changes, parse func(string) (string, error
 			o.refuse(table, raw, "it is in add and in remove: keep one")
 		}
 		out[name] = add
+		if !add && !old.has(name) {
+			o.warnings = append(o.warnings, o.place(table, raw)+": it is not on the list, and remove does nothing: correct it, or take it out")
+		}
 	}
 	return out
 }
@@ -141,37 +146,16 @@ func (o *editor) refuse(table, entry, format string, args ...any) {
 	if o.err != nil {
 		return
 	}
-	where := ""
-	if line := o.lineOf(table, entry); line > 0 {
-		where = fmt.Sprintf("line %d: ", line)
-	}
-	o.err = refuse("%s%s: %.80q: %s", where, table, entry, fmt.Sprintf(format, args...))
+	o.err = refuse("%s: %s", o.place(table, entry), fmt.Sprintf(format, args...))
 }
 
-// lineOf finds the line of an entry in a table, or else the first line that has it at all; 0 for none. The decoder keeps no
-// positions of values.
-func (o *editor) lineOf(table, entry string) (line int) {
-	in, n := "", 0
-	for text := range strings.Lines(o.text) {
-		n++
-		text = strings.TrimSpace(text)
-		if strings.HasPrefix(text, "#") {
-			continue
-		}
-		if strings.HasPrefix(text, "[") && strings.Contains(text, "]") && !strings.ContainsAny(text, `"'`) {
-			in = strings.Trim(text[:strings.IndexByte(text, ']')], "[ \t")
-		}
-		if !strings.Contains(text, `"`+entry+`"`) && !strings.Contains(text, "'"+entry+"'") {
-			continue
-		}
-		if in == table {
-			return n
-		}
-		if line == 0 {
-			line = n
-		}
+// place says where an entry is in the file.
+func (o *editor) place(table, entry string) string {
+	where := fmt.Sprintf("%s: %.80q", table, entry)
+	if line := tomlfile.LineOf(o.data, table, entry); line > 0 {
+		where = fmt.Sprintf("line %d: %s", line, where)
 	}
-	return line
+	return where
 }
 
 // listedParent parses a domain whose listing covers all domains under it. A public suffix would cover unrelated domains.

@@ -61,10 +61,10 @@ remove = ["shop"]
 func TestOverrideRefusals(t *testing.T) {
 	s := defaultSet(t)
 	for words, file := range map[string]string{
-		`line 2: unknown key "disposable.ad"`:           "[disposable]\nad = [\"a.example\"]\n",
-		`line 1: unknown key "disposables"`:             "[disposables]\nadd = [\"a.example\"]\n",
-		"line 2: expected":                              "[free]\nadd = \"a.example\" \"b\"\n",
-		`line 2 (last key "free.add")`:                  "[free]\nadd = [1]\n",
+		`line 2: unknown key "disposable.ad"`: "[disposable]\nad = [\"a.example\"]\n",
+		`line 1: unknown key "disposables"`:   "[disposables]\nadd = [\"a.example\"]\n",
+		"line 2: expected":                    "[free]\nadd = \"a.example\" \"b\"\n",
+		`line 2: free.add: a list of texts in quotes is expected, found a list with 1`: "[free]\nadd = [1]\n",
 		`line 3: free: "a b.example"`:                   "[free]\n# \"a b.example\"\nadd = [\"a b.example\"]\n",
 		`line 4: alias: "a_.example"`:                   "[free]\nadd = [\"b.example\"]\n[alias]\nadd = [\"a_.example\"]\n",
 		`line 2: disposable: "co.uk": names are`:        "[disposable]\nadd = [\"co.uk\"]\n",
@@ -87,6 +87,16 @@ func TestOverrideRefusals(t *testing.T) {
 		require.ErrorContains(t, err, words)
 		require.Nil(t, next)
 	}
+}
+
+func TestRemoveThatRemovesNothingIsAWarning(t *testing.T) {
+	s := defaultSet(t)
+	require.Empty(t, s.Warnings())
+	next := override(t, s, "[disposable]\nremove = [\n\"yopmail.com\",\n\"not-there.example\"]\n[role]\nremove = [\"sales\", \"quokka\"]\n")
+	require.Equal(t, []string{
+		`line 4: disposable: "not-there.example": it is not on the list, and remove does nothing: correct it, or take it out`,
+		`line 6: role: "quokka": it is not on the list, and remove does nothing: correct it, or take it out`}, next.Warnings())
+	require.False(t, next.Disposable("yopmail.com"))
 }
 
 // TestReloadThatLosesAFifthIsRefused: a truncated file loses its additions.

@@ -1,11 +1,6 @@
 package lists
 
 import (
-	"strings"
-	"sync/atomic"
-
-	"github.com/zeebo/xxh3"
-
 	"probity/engine"
 	"probity/engine/typo"
 )
@@ -18,19 +13,14 @@ type Set struct {
 	alias       *index
 	role        *index
 	qualifier   *index
-
-	// The flags of recent domains, by hash: computing them takes half a dozen lookups in lists that do not fit
-	// into a processor's cache (BenchmarkFlags).
-	cached [1024]atomic.Pointer[domainFlags]
-}
-
-type domainFlags struct {
-	domain string
-	flags  engine.Flags
+	warnings    []string // about the override file
 }
 
 // Fingerprint is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the override file, if any.
 func (s *Set) Fingerprint() string { return s.fingerprint }
+
+// Warnings say what in the override file has no effect.
+func (s *Set) Warnings() []string { return s.warnings }
 
 // Counts are the numbers of entries of each list.
 func (s *Set) Counts() (disposable, free, alias, role int) {
@@ -50,21 +40,7 @@ func (s *Set) Flags(a engine.Address) engine.Flags {
 }
 
 // DomainFlags is the part of Flags that all addresses of a domain share.
-func (s *Set) DomainFlags(domain string) engine.Flags {
-	slot := s.slotOf(domain)
-	if f := slot.Load(); f != nil && f.domain == domain {
-		return f.flags
-	}
-	f := &domainFlags{strings.Clone(domain), s.findDomain(domain)} // does not keep the address in memory
-	slot.Store(f)
-	return f.flags
-}
-
-func (s *Set) slotOf(domain string) *atomic.Pointer[domainFlags] {
-	return &s.cached[xxh3.HashString(domain)%uint64(len(s.cached))]
-}
-
-func (s *Set) findDomain(domain string) (fl engine.Flags) {
+func (s *Set) DomainFlags(domain string) (fl engine.Flags) {
 	if s.Alias(domain) {
 		fl |= engine.FlagAlias
 	}

@@ -9,16 +9,23 @@
 // What must hold:
 //
 //  1. Nothing is sent before the banner has been read, and no command while a reply is unread (RFC 5321 section 4.3.1),
-//     except a pipelined group to a server that offers PIPELINING (RFC 2920). The replies to a group that may not fit into
-//     the send buffer are read while it is written.
+//     except a pipelined group to a server that offers PIPELINING (RFC 2920).
 //  2. What went wrong with a server is data: a Fault, never an error.
 //  3. After a timeout, a close, a 421 or a reply out of step the session is unusable: it refuses to be used again.
-//  4. A recipient gets only a reply that was read in its position. If a group ends with more replies than commands, or a
-//     reply quotes the neighbour of the recipient it should be about, none of the group's replies are reported.
-//  5. Bounds: 4,096 bytes a line, 100 lines and 16 KiB a reply, 1 MiB a session, a time for each phase and for each transaction.
-//     Config sets all of them; a server that exceeds a size is out of step.
-//  6. What came before TLS does not count after it (RFC 3207 section 4.2); bytes after the reply to STARTTLS make the session unusable.
-//  7. Quit and Close return only when the server has closed its side too, or after a bounded wait: so the server no longer counts
-//     this connection when the next one is opened. Once the context has ended, Quit and Open reset the connection.
-//  8. A repeated reply of a session allocates nothing: Reply.Lines is then shared, and must not be changed.
+//  4. A recipient gets only a reply that was read in its position.
+//  5. Whatever a server sends, a line, a reply, a session and each phase and transaction have a bound.
+//  6. What came before TLS does not count after it (RFC 3207 section 4.2); bytes after the reply to STARTTLS make the
+//     session unusable.
+//  7. Quit and Close return only when the server has closed its side too, or after a bounded wait, so that it no longer
+//     counts this connection when the next one is opened.
+//
+// In detail:
+//
+//   - The replies to a group that may not fit into the send buffer are read while it is written.
+//   - If a group ends with more replies than commands, or a reply quotes the neighbour of the recipient it should be
+//     about, none of the group's replies are reported.
+//   - The bounds are 4,096 bytes a line, 100 lines and 16 KiB a reply, 1 MiB a session. Config sets all of them; a server
+//     that exceeds a size is out of step.
+//   - Once the context has ended, Quit and Open reset the connection.
+//   - A repeated reply of a session allocates nothing: Reply.Lines is then shared, and must not be changed.
 package smtp

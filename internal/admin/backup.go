@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"probity/internal/console"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 )
 
 type backupCmd struct {
@@ -43,7 +43,7 @@ const (
 
 // unpackBackup writes the files of a tar stream to a folder.
 func unpackBackup(r io.Reader, dir string) error {
-	return safefile.WriteFolder(dir, func(part string) error {
+	return wholefile.WriteFolder(dir, func(part string) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 	"probity/engine/lists"
 	"probity/internal/console"
 	"probity/internal/datafolder"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -311,7 +311,7 @@ func (r *local) Backup(ctx context.Context, dir string, jobs bool) error {
 	if jobs {
 		checkpoint = func(dir string) error { return copyDataFolder(ctx, r.store, r.dir, dir) }
 	}
-	if err := safefile.WriteFolder(dir, func(part string) error {
+	if err := wholefile.WriteFolder(dir, func(part string) error {
 		if err := checkpoint(part); err != nil {
 			return err
 		}
@@ -333,5 +333,5 @@ func copyDataFolder(ctx context.Context, s *store.Store, dir, to string) (err er
 	if err := c.Backup(ctx, snapshotDir, s.Checkpoint); err != nil {
 		return err
 	}
-	return safefile.CopyFolder(snapshotDir, to)
+	return wholefile.CopyFolder(snapshotDir, to)
 }

@@ -11,7 +11,7 @@ import (
 
 	"probity/internal/console"
 	"probity/internal/datafolder"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -96,5 +96,5 @@ func (c *restoreCmd) checkAndReport(con *console.IO, state string) error {
 
 // copyWhole copies a folder; the copy is complete or not there.
 func copyWhole(from, to string) error {
-	return safefile.WriteFolder(to, func(part string) error { return safefile.CopyFolder(from, part) })
+	return wholefile.WriteFolder(to, func(part string) error { return wholefile.CopyFolder(from, part) })
 }

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 )
 
 // Client is a client of a server's public API, or of its admin listener, which takes no key.
@@ -107,7 +107,7 @@ func (c *Client) Download(ctx context.Context, id, result string) error {
 		return err
 	}
 	defer body.Close()
-	return safefile.Write(result, func(w io.Writer) error {
+	return wholefile.Replace(result, func(w io.Writer) error {
 		_, err := io.Copy(w, body)
 		return err
 	})

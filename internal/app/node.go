@@ -91,6 +91,7 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 		return n, err
 	}
 	n.lists.Store(known)
+	warnOfLists(n.Warn, known)
 	if n.Store, err = store.Open(cfg.FS, filepath.Join(cfg.Dir, "state")); err != nil {
 		if errors.Is(err, syscall.EAGAIN) {
 			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w", cfg.Dir, err)

@@ -39,6 +39,7 @@ func (s *Service) reload() error {
 		n.Prober.SetTable(table)
 	}
 	logLists(s.Log, n.lists.Load(), known)
+	warnOfLists(s.Log, known)
 	n.lists.Store(known)
 	n.Coordinator.SetLists(known)
 	s.tlsListener.Use(pair)
@@ -78,4 +79,11 @@ func logLists(log *slog.Logger, was, now *lists.Set) {
 	}
 	disposable, free, alias, role := now.Counts()
 	log.Info("other lists are in force", "disposable", disposable, "free", free, "alias", alias, "role", role)
+}
+
+// warnOfLists logs what in the --lists file has no effect.
+func warnOfLists(log *slog.Logger, known *lists.Set) {
+	for _, warning := range known.Warnings() {
+		log.Warn("--lists: " + warning)
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"probity/internal/console"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 )
 
 // Command makes the certificates and keys by which the machines of a cluster authenticate each other.
@@ -56,7 +56,7 @@ func (c initCmd) Run(con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	if err := safefile.WriteNewSecrets([]safefile.Secret{{Path: c.path(AuthorityFile), Data: issued.cert}, {Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(KeyFile), Data: line}}); err != nil {
+	if err := wholefile.WriteNewSecrets([]wholefile.Secret{{Path: c.path(AuthorityFile), Data: issued.cert}, {Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(KeyFile), Data: line}}); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(AuthorityFile))
@@ -97,7 +97,7 @@ func (d folder) issue(con *console.IO, names []string, use x509.ExtKeyUsage, val
 	if err != nil {
 		return err
 	}
-	var files []safefile.Secret
+	var files []wholefile.Secret
 	for _, name := range names {
 		if err := ValidName(name); err != nil {
 			return err
@@ -106,9 +106,9 @@ func (d folder) issue(con *console.IO, names []string, use x509.ExtKeyUsage, val
 		if err != nil {
 			return fmt.Errorf("certificate %s: %w", name, err)
 		}
-		files = append(files, safefile.Secret{Path: d.path(name + ".crt"), Data: issued.cert}, safefile.Secret{Path: d.path(name + ".key"), Data: issued.key})
+		files = append(files, wholefile.Secret{Path: d.path(name + ".crt"), Data: issued.cert}, wholefile.Secret{Path: d.path(name + ".key"), Data: issued.key})
 	}
-	if err := safefile.WriteNewSecrets(files); err != nil {
+	if err := wholefile.WriteNewSecrets(files); err != nil {
 		return err
 	}
 	for _, name := range names {

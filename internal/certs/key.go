@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"probity/internal/console"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 )
 
 // keyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the processes
@@ -75,7 +75,7 @@ func (d folder) rewrite(con *console.IO, next string, change func([][]byte) ([][
 	for _, k := range keys {
 		b.Write(keyLine(k))
 	}
-	if err := safefile.ReplaceSecret(path, b.Bytes()); err != nil {
+	if err := wholefile.ReplaceSecret(path, b.Bytes()); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Out, "%s\t%s: %s\n", path, console.Counted(len(keys), "key"), next)

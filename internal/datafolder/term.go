@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 )
 
 // FirstPasswordFile is the file in the data folder that holds the password of the first admin.
@@ -38,7 +38,7 @@ func NextTerm(dir, name string) (id string, term uint64, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return id, term, err
 	}
-	return id, term, safefile.ReplaceSecret(path, fmt.Appendf(nil, "%s %d\n", id, term))
+	return id, term, wholefile.ReplaceSecret(path, fmt.Appendf(nil, "%s %d\n", id, term))
 }
 
 func readTerm(path string) (id string, term uint64, err error) {

@@ -78,6 +78,9 @@ func (c addressCmd) Run(con *console.IO) error {
 	if err != nil {
 		return err
 	}
+	for _, warning := range set.Warnings() {
+		fmt.Fprintln(con.Err, "warning: --lists:", warning)
+	}
 	out := console.NewLineWriter(con.Out)
 	n := 0
 	err = eachLine(c.Lines, con.In, func(line string) error {

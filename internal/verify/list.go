@@ -21,7 +21,7 @@ import (
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/internal/progress"
-	"probity/internal/safefile"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -63,7 +63,7 @@ func (c *Command) verifyList(ctx context.Context, con *console.IO, log *slog.Log
 	}
 	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
 	return l.verify(ctx, func(n *app.Node, job string) error {
-		return safefile.Write(c.Output, func(w io.Writer) error {
+		return wholefile.Replace(c.Output, func(w io.Writer) error {
 			return n.Coordinator.Results(context.WithoutCancel(ctx), job, results.Filter{Form: form}, w)
 		})
 	})

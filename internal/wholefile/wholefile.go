@@ -1,8 +1,3 @@
-// Package wholefile writes small files that are whole or absent.
-//
-// Invariants:
-//  1. When Write returns nil, the content of the file is durable. Its name is durable after SyncDir of its folder.
-//  2. To replace a file, Write to its name plus New, Rename, and SyncDir; a crash leaves the old file or the new one.
 package wholefile
 
 import (

@@ -5,8 +5,14 @@
 //  1. A session that waits at the gate is admitted when another leaves, or by the gate's timer: it never waits forever.
 //  2. While no session is inside, one is admitted within twenty milliseconds, however late timers are and whatever single calls come.
 //  3. Only Expedite and Reenter admit a session over the limit.
-//  4. A ticket is admitted or withdrawn once. Wait returns true for a ticket that was admitted, even if its context has ended.
-//  5. No more slots are taken than there are, and none while they are closed. Jobs leave a tenth of them to single calls, which come
-//     first; within a class those that wait are woken in the order in which they came.
-//  6. The gate has a mutex and one timer, and no goroutine. No other lock is taken under the mutex, but that of the load meter.
+//  4. A ticket is admitted or withdrawn once; Wait returns true for a ticket that was admitted, even if its context has
+//     ended.
+//  5. No more slots are taken than there are, and none while they are closed.
+//  6. The gate has a mutex and one timer, and no goroutine; no other lock is taken under the mutex, but that of the load
+//     meter.
+//
+// In detail:
+//
+//   - Jobs leave a tenth of the slots to single calls, which come first; within a class those that wait are woken in the order
+//     in which they came.
 package admission

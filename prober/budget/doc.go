@@ -7,10 +7,13 @@
 //     in any hour, whatever the receiver answers: each recipient is reserved as a refusal before it is sent.
 //  2. The persisted use of an hour is never less than the real one: refusals are used only from a lease that is on disk, and a
 //     restart counts a lease as used at its end.
-//  3. A budget that cannot be read counts as used up. Budgets are stored under names that never change.
+//  3. A budget that cannot be read counts as used up; budgets are stored under names that never change.
 //  4. Jobs leave a fifth to single calls while these are expected, else a hundredth of the rates, and always the last of several
 //     transactions of a connection.
-//  5. While both want it, short jobs get three of four; neither kind starves. Pacing bounds long jobs only, and what they use evenly
-//     over the hour takes no longer than without it.
-//  6. If a write fails, no lease is granted and the requests stay queued. No lock is held across I/O.
+//  5. While both want it, short jobs get three of four; neither kind starves.
+//  6. If a write fails, no lease is granted and the requests stay queued; no lock is held across I/O.
+//
+// In detail:
+//
+//   - Pacing bounds long jobs only, and what they use evenly over the hour takes no longer than without it.
 package budget

@@ -3,12 +3,11 @@ package doctor
 import (
 	"encoding/json"
 	"errors"
-	"slices"
-	"sort"
-
-	"github.com/BurntSushi/toml"
+	"fmt"
+	"strings"
 
 	"probity/engine"
+	"probity/engine/tomlfile"
 )
 
 // Remark is a mistake (Fail) or a warning (Warn) about an operator's provider file.
@@ -29,127 +28,59 @@ func (r Remark) MarshalJSON() ([]byte, error) {
 	}{former(r), newKeys{r.Severity, r.Message, r.Advice}})
 }
 
-// maxMistakes is how many mistakes one check looks for.
+// maxMistakes is how many mistakes one check reports.
 const maxMistakes = 20
-
-// maxFile is more than the table takes, so that a larger file is refused before it is split.
-const maxFile = 1 << 20
 
 // CheckProviders lays an operator's file over the shipped table. The table is nil where there is a mistake; else the remarks
 // are warnings: budgets looser than those shipped, rules that are milder or have no source.
 func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark) {
 	table, err := shipped.Override(data)
 	if err != nil {
-		return nil, findMistakes(shipped, data, err)
+		return nil, mistakeRemarks(err)
 	}
-	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
-	c.blocks = splitBlocks(statements(c.data))
+	c := &fileCheck{shipped: shipped, data: data}
+	all, _ := tomlfile.Statements(data) // no error: the table was read from it
+	c.blocks = splitBlocks(all)
 	return table, c.warnings(table)
 }
 
-// fileCheck looks for the lines of a file's mistakes.
+// fileCheck looks for what a valid file allows more than the shipped table.
 type fileCheck struct {
-	shipped  *engine.Table
-	data     string        // the file, and behind it the inserted lines: see addValidLines
-	blocks   [][]statement // those not yet found wrong
-	size     int           // of the file
-	inserted int           // lines behind it
+	shipped *engine.Table
+	data    []byte
+	blocks  [][]tomlfile.Statement
 }
 
-func findMistakes(shipped *engine.Table, data []byte, whole error) []Remark {
-	if len(data) > maxFile {
-		return []Remark{{Severity: Fail, Message: whole.Error(), Advice: "give a smaller file"}}
+func mistakeRemarks(err error) []Remark {
+	var mistakes tomlfile.Mistakes
+	if !errors.As(err, &mistakes) {
+		return []Remark{{Severity: Fail, Message: err.Error()}}
 	}
-	var parse toml.ParseError
-	if err := toml.Unmarshal(data, new(map[string]any)); errors.As(err, &parse) {
-		return []Remark{{Line: parse.Position.Line, Key: parse.LastKey, Severity: Fail, Message: "not TOML: " + parse.Message}}
-	} else if err != nil {
-		return []Remark{{Severity: Fail, Message: "not TOML: " + err.Error()}}
-	}
-	c := &fileCheck{shipped: shipped, data: string(data), size: len(data)}
-	c.blocks = splitBlocks(statements(c.data))
-	remarks := c.collectMistakes(c.singleKeyMistakes())
-	if len(remarks) == 0 { // a mistake that is in no block
-		remarks = []Remark{{Severity: Fail, Message: whole.Error()}}
+	var remarks []Remark
+	for _, m := range mistakes[:min(len(mistakes), maxMistakes)] {
+		text := m.Text
+		switch {
+		case !m.Alone:
+			text = m.Part + text
+		case m.Key == "":
+			text = "not TOML: " + text
+		}
+		remarks = append(remarks, Remark{Line: m.Line, Key: m.Key, Severity: Fail, Message: withoutKey(text, m.Key)})
 	}
 	return remarks
 }
 
-// collectMistakes adds one mistake after the other to those found: what is found wrong is left out of the next try.
-func (c *fileCheck) collectMistakes(remarks []Remark) []Remark {
-	for len(remarks) < maxMistakes && c.tryBlocks(c.blocks) != nil {
-		i := sort.Search(len(c.blocks), func(i int) bool { return c.tryBlocks(c.blocks[:i+1]) != nil })
-		if i == len(c.blocks) {
-			break
-		}
-		err := c.tryBlocks(c.blocks[:i+1])
-		wrong := c.locateMistake(i, err)
-		at := wrong[0]
-		remarks = append(remarks, Remark{Line: at.line, Key: at.path(), Severity: Fail, Message: stripPlace(err.Error(), at.path())})
-		if len(wrong) < len(c.blocks[i]) || !c.repairBlock(i, err) {
-			c.blocks[i] = without(c.blocks[i], wrong)
-		}
+// withoutKey takes out of the text of a mistake what its key already says.
+func withoutKey(text, path string) string {
+	if text == fmt.Sprintf("unknown key %q", path) {
+		return "unknown key"
 	}
-	sort.SliceStable(remarks, func(i, j int) bool { return remarks[i].Line < remarks[j].Line })
-	return remarks
-}
-
-// locateMistake finds the smallest part of a block without which the blocks up to it are valid: a key, a table, the block. If
-// the block has several mistakes, it is the first key whose absence brings another mistake to light.
-func (c *fileCheck) locateMistake(i int, err error) []statement {
-	block := c.blocks[i]
-	var other []statement
-	for k, s := range block {
-		if s.key == "" {
-			continue
-		}
-		switch left := c.tryBlocks(append(slices.Clone(c.blocks[:i]), without(block, block[k:k+1]))); {
-		case left == nil:
-			return block[k : k+1]
-		case other == nil && left.Error() != err.Error() && !needed(s):
-			other = block[k : k+1]
-		}
+	key := path[strings.LastIndexByte(path, '.')+1:]
+	for _, said := range [...]string{path + ": ", "defaults.limits: ", "limits: ", "mailbox: ", key + ": ", key + " = "} {
+		text = strings.TrimPrefix(text, said)
 	}
-	if other != nil {
-		return other
+	if value, quoted := strings.CutPrefix(text, key+` "`); quoted {
+		text = `"` + value
 	}
-	tables := splitTables(block)
-	for n, table := range tables {
-		upTo := block[:slices.Index(block, table[0])+len(table)]
-		if got := c.tryBlocks(append(slices.Clone(c.blocks[:i]), upTo)); got == nil || got.Error() != err.Error() {
-			continue // another mistake, which is reported when this one is out of the way
-		}
-		if n > 0 {
-			return table
-		}
-		break // the head, and with it the block
-	}
-	return block
-}
-
-// needed reports a key whose absence may be a mistake of its own.
-func needed(s statement) bool {
-	return slices.Contains([]string{"id", "name", "mx", "meaning", "for", "text", "enhanced"}, s.key)
-}
-
-func without(block, part []statement) []statement {
-	var left []statement
-	for _, s := range block {
-		if !slices.Contains(part, s) {
-			left = append(left, s)
-		}
-	}
-	return left
-}
-
-// tryBlocks reads the file with nothing but these blocks in it.
-func (c *fileCheck) tryBlocks(blocks [][]statement) error {
-	text := make([]byte, 0, len(c.data))
-	for _, block := range blocks {
-		for _, s := range block {
-			text = append(append(text, c.data[s.start:s.end]...), '\n')
-		}
-	}
-	_, err := c.shipped.Override(text)
-	return err
+	return text
 }

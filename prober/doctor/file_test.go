@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/BurntSushi/toml"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,7 +64,7 @@ meaning = "no_mailbox"
 id = "c"
 meaning = "blocked"
 action = "slow"
-`, []string{`fail 3 provider.probe: ["maybe"]: on or off`, "fail 4 provider.wide: incompatible types", "fail 5 provider.foo: unknown key", "fail 7 provider.limits.recipients_per_minute: incompatible types",
+`, []string{`fail 3 provider.probe: ["maybe"]: on or off`, "fail 4 provider.wide: true or false is expected, found 3", "fail 5 provider.foo: unknown key", "fail 7 provider.limits.recipients_per_minute: a whole number is expected, found the text \"many\"",
 			"fail 8 provider.limits.connections: -1: from 0", `fail 11 provider.rule.meaning: "nonsense": one of`, `fail 12 provider.rule.text: "x": fewer than two letters`,
 			"fail 13 provider.rule: provider \"google\": rule \"google/b\": no_mailbox needs an enhanced code or a text", "fail 19 provider.rule.action: provider \"google\": rule \"google/c\": action slow needs a duration"}},
 		{"all of one head", "[[provider]]\nid = \"mine\"\n", []string{`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`}},
@@ -124,19 +123,20 @@ func TestShippedRulesHaveSourceAndDate(t *testing.T) {
 	}
 }
 
-// FuzzStatements holds that the parts of a file lie in order within it, and that each begins where its line begins.
-func FuzzStatements(f *testing.F) {
-	f.Add("a = [\n1, # ]\n2]\n[b.\"c\"]\nd = '''\n]\n''''\n[[e]]\nf = \"\\\"\"\n")
-	f.Fuzz(func(t *testing.T, data string) {
-		if toml.Unmarshal([]byte(data), new(map[string]any)) != nil {
-			return
+// FuzzCheckProviders holds that a refused file has mistakes at lines that it has.
+func FuzzCheckProviders(f *testing.F) {
+	f.Add("[[provider]]\nid = \"google\"\nlimits = {connections = \"x\"}\n[[provider.rule]]\nid = \"a\"\ntext = [\"(\"]\n[[veto]]\nexcept = [\"(\"]\n[rule]\nid = 1")
+	f.Add("speedup = \"2\"\n[provider]\nid = 1\nrule = [{id = \"a\"}]\n[defaults]\nlimits = 3\nretry_schedule = [1]")
+	shipped := shippedTable()
+	f.Fuzz(func(t *testing.T, file string) {
+		table, list := CheckProviders(shipped, []byte(file))
+		if table == nil && len(list) == 0 {
+			t.Fatalf("%q: refused without a remark", file)
 		}
-		end := 0
-		for _, s := range statements(data) {
-			if s.start < end || s.end <= s.start || s.line != 1+strings.Count(data[:s.start], "\n") {
-				t.Fatalf("%q: %+v", data, s)
+		for _, r := range list {
+			if (r.Severity == Fail) != (table == nil) || r.Line < 0 || r.Line > 1+strings.Count(file, "\n") || r.Message == "" {
+				t.Fatalf("%q: %+v", file, r)
 			}
-			end = s.end
 		}
 	})
 }

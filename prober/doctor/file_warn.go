@@ -63,12 +63,12 @@ func (c *fileCheck) line(provider, path string) int {
 			continue
 		}
 		for _, s := range block {
-			if s.path() == path {
-				return s.line
+			if s.Path() == path {
+				return s.Line
 			}
 		}
 		if provider != "" {
-			return block[0].line
+			return block[0].Line
 		}
 	}
 	return 0
@@ -248,8 +248,8 @@ func (c *fileCheck) ruleLine(provider, id string) int {
 			continue
 		}
 		for _, table := range splitTables(block) {
-			if table[0].header == header && idIn(c.data, table, header) == own {
-				return table[0].line
+			if table[0].Header == header && idIn(c.data, table, header) == own {
+				return table[0].Line
 			}
 		}
 	}

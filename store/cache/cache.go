@@ -75,9 +75,8 @@ func (c *Cache) load() error {
 		L0CompactionThreshold: upperTables, L0StopWritesThreshold: maxTables, FormatMajorVersion: pebble.FormatNewest,
 	}
 	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(upperBits)
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
 	}
-	o.Levels[len(o.Levels)-1].FilterPolicy = bloom.FilterPolicy(lowestBits)
 	h := &health{damage: make(chan struct{})}
 	c.health, o.Logger = h, slogLogger{c.cfg.Log, h}
 	o.EventListener.DataCorruption = func(info pebble.DataCorruptionInfo) { h.recordDamage(info, c.cfg.Log) }
@@ -100,11 +99,7 @@ func (c *Cache) load() error {
 const (
 	upperTables = 16 // overlapping tables; compaction starts at half of that, and its priority grows
 	maxTables   = 48 // then writers wait
-	// Filter bits for each key. A look-up reads the filters of about eight tables above the lowest level, which have few of the keys: at
-	// 10 bits, one look-up in a hundred would read a block for each of them. The lowest level has nearly all keys, and one of its filters
-	// is read: at 10 bits, the filters of 13,000,000 keys fit into the default block cache.
-	upperBits  = 16
-	lowestBits = 10
+	filterBits  = 10 // for each key: the filters of 13,000,000 keys fit into the default block cache
 )
 
 // slogLogger passes Pebble's errors to slog. Once the database is known to be damaged they are debug messages, because each of Pebble's

@@ -11,8 +11,12 @@
 //     stands in for them.
 //  2. The probes are made by the probity program, through its command line, with its shipped provider table.
 //  3. No packet leaves the machine: prober and servers are in network namespaces without a route out.
-//  4. Everything is in one process, mount and network namespace that ends with the test, so no process, mount or interface is
-//     left after a failure. The cached systems are only read; a server writes to a layer in memory.
-//  5. A verdict must have the status and the reason of the configuration. UNKNOWN is right only if a row says why no verifier can
-//     know more.
+//  4. Everything is in one process, mount and network namespace that ends with the test, so no process, mount or
+//     interface is left after a failure.
+//  5. A verdict must have the status and the reason of the configuration; UNKNOWN is right only if a row says why no
+//     verifier can know more.
+//
+// In detail:
+//
+//   - The cached systems are only read; a server writes to a layer in memory.
 package mta

@@ -4,7 +4,7 @@
 // # Invariants
 //
 //  1. The local address of a connection says which host it is for; a dead host answers nothing.
-//  2. A session belongs to one goroutine. Its input, its output and the time that it waits are bounded.
+//  2. A session belongs to one goroutine; its input, its output and the time that it waits are bounded.
 //  3. Replies are written only when the input is used up, so that a pipelined batch costs one write.
 //  4. The referee learns of the end of a connection before the last replies are written.
 //  5. No reply to a client that exceeds a limit looks like a missing mailbox.

@@ -11,6 +11,6 @@
 //  3. Mailbox is a pure function of the seed and the folded address: any other local part is Absent, and one that ends in exactly five
 //     digits may exist with a probability below one in twenty thousand.
 //  4. Truth depends on nothing but the world and the address.
-//  5. All addresses of hosts are in Config.Network or [::1]. Ordinary domains end in .example (RFC 2606 section 3), so that a list used
-//     on the real internet by mistake reaches only the major providers, whose real names it needs.
+//  5. All addresses of hosts are in Config.Network or [::1]; ordinary domains end in .example (RFC 2606 section 3), so
+//     that a list used on the real internet by mistake reaches only the major providers, whose real names it needs.
 package world

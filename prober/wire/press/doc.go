@@ -4,7 +4,7 @@
 // Yield needs no meter: every loop over rows calls it.
 //
 // Invariants:
-//  1. Fewer than Least calls above Rate never turn a Meter on. It is on until each call has had its time, at the latest Hold
-//     after the last. Calls that come at just Rate never turn it on. The zero Meter is off.
-//  2. A Meter has a fixed size, and is safe for concurrent use.
+//  1. Fewer than Least calls above Rate never turn a Meter on.
+//  2. A Meter is on until each call has had its time, at the latest Hold after the last.
+//  3. A Meter has a fixed size, and is safe for concurrent use; the zero Meter is off.
 package press

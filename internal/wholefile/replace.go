@@ -1,4 +1,4 @@
-package safefile
+package wholefile
 
 import (
 	"errors"
@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Write writes a file atomically and durably: to a temporary name, synced, renamed, and the name synced. After it the source
+// Replace writes a file atomically and durably: to a temporary name, synced, renamed, and the name synced. After it the source
 // of the content may be removed.
-func Write(path string, write func(io.Writer) error) error {
+func Replace(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -23,7 +25,7 @@ func Write(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncFolder(filepath.Dir(path))
+	return SyncDir(vfs.Default, filepath.Dir(path))
 }
 
 // WriteFolder lets write make a folder. The folder gets its name only when everything in it is complete and durable:
@@ -47,7 +49,7 @@ func WriteFolder(dir string, write func(part string) error) (err error) {
 	if err := os.Rename(part, dir); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(dir))
+	return SyncDir(vfs.Default, filepath.Dir(dir))
 }
 
 // CopyFolder copies a folder durably, for its owner alone. The target must not exist; a missing source counts as empty.
@@ -78,21 +80,12 @@ func restrictTree(dir string) error {
 	})
 }
 
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // syncTree makes the names in a folder and below it durable.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		return syncFolder(path)
+		return SyncDir(vfs.Default, path)
 	})
 }

@@ -1,4 +1,4 @@
-package safefile
+package wholefile
 
 import (
 	"errors"
@@ -34,9 +34,9 @@ func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "result.csv")
 	for _, text := range []string{"first", "second"} {
-		require.NoError(t, Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
+		require.NoError(t, Replace(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
 	}
-	require.ErrorIs(t, Write(path, func(w io.Writer) error {
+	require.ErrorIs(t, Replace(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, "half")
 		return errors.Join(err, errStopped)
 	}), errStopped)

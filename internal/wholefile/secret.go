@@ -1,4 +1,4 @@
-package safefile
+package wholefile
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Secret is a file that only its owner may read.
@@ -51,12 +53,12 @@ func writeSync(f Secret, flags int) error {
 
 // ReplaceSecret replaces a file atomically and durably: a reader sees the old file or the new one.
 func ReplaceSecret(path string, data []byte) error {
-	tempFile := Secret{path + ".new", data}
+	tempFile := Secret{path + New, data}
 	if err := writeSync(tempFile, os.O_CREATE|os.O_TRUNC); err != nil {
 		return err
 	}
 	if err := os.Rename(tempFile.Path, path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return SyncDir(vfs.Default, filepath.Dir(path))
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"probity/prober/readyqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
 )
@@ -122,15 +121,4 @@ func TestEndingASourceQuarantineEndsBlocklistOnes(t *testing.T) {
 		require.Equal(t, 1, rest)
 		require.False(t, b.prober.EndQuarantine(queues[0].Egress, ""), "once")
 	})
-}
-
-// testQueue finds the queue of a route.
-func (p *Prober) testQueue(t *testing.T, route string) *readyqueue.Queue {
-	for _, q := range p.allQueues() {
-		if q.Key.Route == route {
-			return q
-		}
-	}
-	require.Fail(t, "no lane", route)
-	return nil
 }

@@ -73,17 +73,17 @@ func FactsOf(c *cache.Cache, domain string, hosts []string, now time.Time) (fact
 	return facts
 }
 
-// AskDecoy says what is to be done with a probe whose domain's decoy must be known.
-type AskDecoy uint8
+// DecoyUse says whether what a decoy has shown may be used for a probe.
+type DecoyUse uint8
 
 const (
-	DecoyUsable    AskDecoy = iota // the sighting may be used
+	DecoyUsable    DecoyUse = iota // the sighting may be used
 	DecoyUnproven                  // it may be used when the host has refused another recipient: LeaveUnconfirmed
 	DecoyToBeAsked                 // AwaitDecoy
 )
 
 // Decoy returns what the domain's decoy has shown, as far as that may be used for a probe.
-func (dq *Domain) Decoy(p *Probe, now time.Time) (engine.Sighting, AskDecoy) {
+func (dq *Domain) Decoy(p *Probe, now time.Time) (engine.Sighting, DecoyUse) {
 	dq.loadFact(p)
 	switch {
 	case !dq.decoy.usableFor(targetMeaning(&p.Ev), p.firstWait(), now):

@@ -72,6 +72,9 @@ type Host struct {
 	suspectDecoys                         ring.Ring[suspectDecoy]
 }
 
+// Adopt makes a probe one of the set; it waits in no list yet.
+func (s *Set) Adopt(p *Probe) { p.set.Store(s) }
+
 // NewHost makes the queue of a host of an MX set; key is HostKey's.
 func (s *Set) NewHost(key, name string) Host { return Host{Key: key, Name: name, set: s} }
 

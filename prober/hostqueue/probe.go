@@ -42,9 +42,6 @@ const MaxSends = 24
 // Set is the set that has the probe; nil if none has yet.
 func (p *Probe) Set() *Set { return p.set.Load() }
 
-// SetSet gives the probe to a set; its owner's lock is held.
-func (p *Probe) SetSet(s *Set) { p.set.Store(s) }
-
 // Urge raises the probe's priority when its queue moves it on next: a single call waits for it now. Set.Promote raises it at once if it
 // is queued.
 func (p *Probe) Urge() { p.urgent.Store(true) }

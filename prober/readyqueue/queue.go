@@ -161,7 +161,7 @@ func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 	}
 	var out []hostqueue.Finished
 	for _, p := range probes {
-		p.SetSet(&q.waiting)
+		q.waiting.Adopt(p)
 		q.probes++
 		out = q.advance(p, now, false, out)
 	}

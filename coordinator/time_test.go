@@ -90,7 +90,7 @@ func TestLongJobDoesNotDelayAShortOne(t *testing.T) {
 			return wire.Settled, 0
 		}
 		w.run()
-		long := w.accept(t, testCSV(300_000, 5))
+		long := w.accept(t, testCSV(60_000, 5))
 		time.Sleep(10 * time.Millisecond)
 		began := time.Now()
 		w.finish(t, w.accept(t, testCSV(1000, 6)).ID)

@@ -33,7 +33,6 @@ import (
 )
 
 const (
-	makespanRows       = 200_000 // in the suite; PROBITY_MAKESPAN_ROWS sets another number
 	makespanIdentities = 8
 	oneSourceRows      = 20_000
 	makespanSeed       = 12
@@ -43,13 +42,16 @@ const (
 const (
 	measuredDate      = "2026-11-24"
 	measuredOneSource = 1.019 // oneSourceRows from one identity: nothing is split
-	// measuredManySources is for makespanRows from makespanIdentities. By chance one of eight sources gets more of Outlook.com's
+	// measuredManySources is for 200,000 rows from makespanIdentities. By chance one of eight sources gets more of Outlook.com's
 	// refusals than an even split gives; with fewer rows the difference grows.
 	measuredManySources = 1.079
 )
 
 // planAgreesFrom is the number of rows from which chance is small, with makespanIdentities.
 const planAgreesFrom = 200_000
+
+// makespanRowsEnv is the number of rows of the list for many sources, which make makespan verifies; without it there is none.
+const makespanRowsEnv = "PROBITY_MAKESPAN_ROWS"
 
 // TestMakespan verifies lists with the shipped budgets, in hours of virtual time, and compares the time to the last verdict with
 // the bound and the plan. Both split the refusals evenly over the sources, and chance does not: for a plan to agree, a list must be
@@ -58,8 +60,8 @@ func TestMakespan(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
 	}
-	rows := makespanRows
-	if text := os.Getenv("PROBITY_MAKESPAN_ROWS"); text != "" {
+	rows := 0
+	if text := os.Getenv(makespanRowsEnv); text != "" {
 		var err error
 		rows, err = strconv.Atoi(text)
 		require.NoError(t, err)
@@ -69,6 +71,9 @@ func TestMakespan(t *testing.T) {
 		require.LessOrEqual(t, m.ratio(), 1.02*measuredOneSource, "it was %.3f on %s", measuredOneSource, measuredDate)
 		require.InEpsilon(t, m.took.Seconds(), m.planned.Seconds(), 0.1, "the plan")
 	})
+	if rows == 0 {
+		return // make makespan has many sources, each night
+	}
 	t.Run("many sources", func(t *testing.T) {
 		m := measureMakespan(t, rows, makespanIdentities)
 		require.LessOrEqual(t, m.ratio(), 1.02*measuredManySources, "it was %.3f on %s", measuredManySources, measuredDate)

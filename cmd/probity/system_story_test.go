@@ -37,6 +37,9 @@ func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/story", Setup: func(e *testscript.Env) error {
 		at := filepath.Join(e.WorkDir, "providers.toml")
 		e.Vars = append(append(e.Vars, vars...), "PROBITY_PROVIDERS="+at)
+		if err := passDetectorOptions(e); err != nil {
+			return err
+		}
 		if err := os.WriteFile(at, overrides.Bytes(), 0o600); err != nil {
 			return err
 		}

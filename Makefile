@@ -30,7 +30,7 @@ export CGO_ENABLED := 0
 # The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it.
 DETECTOR = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 # The longest first.
-RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
+RACE := ./cmd/... ./tests/fleet ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
 # virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
 CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands
@@ -39,7 +39,7 @@ CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFle
 SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesResults|TestBitFlipNeverChangesARunningJob|TestBackupIsConsistentInAnyCopyOrder|TestJobRecoversFromAnyFailedStep|TestSilentAcceptanceIsSeenOverManyConnections|TestSilentAcceptanceIsSeenOverOtherRoutes|TestBudgetHoldsWhenKilledEachMinute|TestLedgerInvariants|TestJournalInvariants|TestProviderFileRemarks|TestQueuedAnswersAreMerged
 # What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
 NIGHTLY := TestFleetSurvives
-SLOWLY := ./cmd/probity ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
+SLOWLY := ./cmd/probity ./tests/fleet ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
 CALMLY := $(SLOWLY) ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
@@ -91,7 +91,7 @@ serve-kills:
 	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./cmd/probity
 
 fair:
-	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
+	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./tests/fleet
 
 # Two parts at a time: the dashboard's tests wait for a browser, and the race detector's part, the longest, has one processor a
 # package. The output of each is printed whole when it ends. It names every test: one binary ended with FAIL and named none. make check
@@ -115,7 +115,7 @@ test-calm:
 	$(GO) test -v -vet=off -timeout 40m -run '^($(CALM)|$(SLOW_RACE))$$' $(CALMLY)
 
 test-rest:
-	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /internal/ -e /api/httpd)
+	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /internal/ -e /api/httpd)
 
 # What make test does not give the race detector the time for.
 race:

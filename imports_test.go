@@ -88,6 +88,8 @@ var importRules = map[string][]string{
 	"api/usage":             {"engine", "store"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":          {},
+	"tests/harness":         {"bench/sim/..."},
+	"tests/fleet":           {"..."},
 	"coordinator/chunks":    {"engine", "internal/pipeline", "prober/wire", "prober/wire/press"},
 }
 

@@ -20,6 +20,7 @@ import (
 	"probity/engine"
 	"probity/internal/apiclient"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -49,7 +50,7 @@ func TestFleetOfProcesses(t *testing.T) {
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.requireCorrectEnd(c, job, rows)
 		c.requireVisible()
-		sources := sourcesOf(y.referee())
+		sources := harness.SourcesOf(y.referee())
 		narrow := 0
 		for id, seen := range sources {
 			p := engine.DefaultTable().Provider(id)
@@ -309,9 +310,9 @@ func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	var s score.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
-	requireWithinLimits(t, y.referee())
-	requireRoutes(t, y.referee())
-	requireScore(t, s)
+	harness.RequireWithinLimits(t, y.referee())
+	harness.RequireRoutes(t, y.referee())
+	harness.RequireScore(t, s)
 	if len(c.probers) == 4 {
 		y.requireWide("google", "microsoft365", "outlook")
 	}

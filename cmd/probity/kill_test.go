@@ -25,6 +25,7 @@ import (
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -66,7 +67,7 @@ func TestKillAndGoOn(t *testing.T) {
 	after, err := os.ReadFile(result)
 	require.NoError(t, err)
 	requireSameRows(t, uninterrupted, after)
-	requireWithinLimits(t, world.referee(ctx, t))
+	harness.RequireWithinLimits(t, world.referee(ctx, t))
 }
 
 // killSeed determines the moments; the environment repeats a run.

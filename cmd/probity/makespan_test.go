@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +29,7 @@ import (
 	"probity/internal/memnet"
 	"probity/prober/source"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -57,7 +57,7 @@ const makespanRowsEnv = "PROBITY_MAKESPAN_ROWS"
 // the bound and the plan. Both split the refusals evenly over the sources, and chance does not: for a plan to agree, a list must be
 // long or use one source.
 func TestMakespan(t *testing.T) {
-	if raceEnabled {
+	if harness.RaceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
 	}
 	rows := 0
@@ -95,7 +95,7 @@ type makespan struct {
 func (m makespan) ratio() float64 { return m.took.Seconds() / m.bound.Seconds() }
 
 func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
-	cpu := cpuTime()
+	cpu := harness.CPUTime()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -122,10 +122,10 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		logWork(t, internet.Referee.Usage())
 		m.bound, m.planned, m.took = bound.MinTime, planned.MinTime, job.FinishedAt.Sub(job.StartedAt)
 		t.Logf("%d rows: bound %s, time %s, ratio %.3f; plan %s; told after an hour %s", job.Rows, m.bound, m.took.Round(time.Second), m.ratio(), m.planned, m.estimated.Round(time.Second))
-		requireCorrect(t, internet.World, list.Bytes(), result.Bytes())
-		requireWithinLimits(t, internet.Referee.Report())
+		harness.RequireCorrect(t, internet.World, list.Bytes(), result.Bytes())
+		harness.RequireWithinLimits(t, internet.Referee.Report())
 	})
-	t.Logf("%s of CPU time", (cpuTime() - cpu).Round(time.Millisecond))
+	t.Logf("%s of CPU time", (harness.CPUTime() - cpu).Round(time.Millisecond))
 	return m
 }
 
@@ -231,7 +231,7 @@ func logWork(t *testing.T, work []referee.SourceUsage) {
 // verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It returns the total time that the job's
 // record estimates after an hour.
 func verifyInVirtualHours(t *testing.T, all context.Context, n *app.Node, list []byte) (job *store.Job, reported time.Duration) {
-	began, cpu := time.Now(), cpuTime()
+	began, cpu := time.Now(), harness.CPUTime()
 	var err error
 	job, err = n.Coordinator.Accept(all, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: 1000}})
 	require.NoError(t, err)
@@ -244,7 +244,7 @@ func verifyInVirtualHours(t *testing.T, all context.Context, n *app.Node, list [
 		}
 		if s, err := n.Coordinator.Snapshot(job.ID); err == nil {
 			t.Logf("%s, %s of CPU time: %d of %d; %d wait for budget, %d for their retry; the end in %s; %v", time.Since(began).Round(time.Second),
-				(cpuTime() - cpu).Round(time.Second), s.Answered, s.Unique, s.WaitingBudget, s.PendingRetry, s.ETA.Round(time.Second), s.Waiting)
+				(harness.CPUTime() - cpu).Round(time.Second), s.Answered, s.Unique, s.WaitingBudget, s.PendingRetry, s.ETA.Round(time.Second), s.Waiting)
 		}
 	}
 	require.NoError(t, err)
@@ -274,13 +274,4 @@ func manyIdentities(n int) (ids []source.Identity) {
 		ids = append(ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.prober.example", i)})
 	}
 	return append(ids, source.Identity{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
-}
-
-// cpuTime is the CPU time of this process so far.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -23,6 +23,7 @@ import (
 	"probity/engine"
 	"probity/internal/app"
 	"probity/internal/memnet"
+	"probity/tests/harness"
 )
 
 const (
@@ -34,7 +35,7 @@ const (
 // differ within VALID and within RISKY. Two days later the cached answers are requested again in every form of an answer, and have
 // the same score in each.
 func TestScoresVaryInsideTheirBucket(t *testing.T) {
-	if raceEnabled {
+	if harness.RaceEnabled {
 		t.Skip("20,000 rows take minutes with the race detector; TestSystemInVirtualTime looks for races")
 	}
 	synctest.Test(t, func(t *testing.T) {

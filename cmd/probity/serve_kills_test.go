@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/world"
+	"probity/tests/harness"
 )
 
 // make serve-kills sets these; without them a small form runs.
@@ -66,7 +67,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	h.requireExactJob(t)
 	s.stop(t)
 	h.requireNothingLeft(t)
-	requireWithinLimits(t, p.referee(ctx, t))
+	harness.RequireWithinLimits(t, p.referee(ctx, t))
 }
 
 // numberFrom is a number of the environment, or the default.

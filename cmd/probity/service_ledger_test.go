@@ -14,6 +14,7 @@ import (
 	"probity/bench/sim/persona"
 	"probity/bench/sim/score"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // testLedger spends credits in every way, and checks the ledger.
@@ -121,7 +122,7 @@ func (c *customer) requireCharged(t *testing.T, list, truth []byte) (charged int
 	result := c.results(t, j.ID, "")
 	score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 	require.NoError(t, err)
-	requireScore(t, score)
+	harness.RequireScore(t, score)
 	charged = billable(t, bytes.NewReader(result))
 	require.Equal(t, charged, j.Used)
 	require.Equal(t, j.Unique-charged, j.Refunded)

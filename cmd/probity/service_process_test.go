@@ -23,6 +23,7 @@ import (
 	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // Timeouts of all stories together, by default and with an upload of a requested size.
@@ -67,7 +68,7 @@ func TestService(t *testing.T) {
 			test(t, p)
 		})
 	}
-	t.Cleanup(func() { requireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) }) // after the stories, which run at the same time
+	t.Cleanup(func() { harness.RequireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) }) // after the stories, which run at the same time
 }
 
 // dropAllSourceEntries drops the referee's entries over all sources: the servers of the stories are not a cluster, and do not know

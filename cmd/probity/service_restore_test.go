@@ -13,6 +13,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/internal/admin"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // testRestore makes a backup of a server under load, lets the server run a little longer, and kills it. The restored backup is the
@@ -101,7 +102,7 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 		if id != done {
 			score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 			require.NoError(t, err)
-			requireScore(t, score)
+			harness.RequireScore(t, score)
 		}
 	}
 	s.stop(t)

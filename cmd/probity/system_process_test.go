@@ -22,6 +22,7 @@ import (
 
 	"probity/bench/sim/referee"
 	"probity/bench/sim/score"
+	"probity/tests/harness"
 )
 
 const (
@@ -76,8 +77,8 @@ func verifyAndJudge(t *testing.T, rows int, latency string) {
 	var s score.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
-	requireScore(t, s)
-	requireWithinLimits(t, world.referee(ctx, t))
+	harness.RequireScore(t, s)
+	harness.RequireWithinLimits(t, world.referee(ctx, t))
 }
 
 // peakMemory is the highest resident memory of an ended process, in bytes (Linux gives kilobytes).

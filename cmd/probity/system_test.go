@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -21,8 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
-	"probity/bench/sim/referee"
-	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/ingest"
@@ -37,6 +34,7 @@ import (
 	"probity/prober/source"
 	"probity/store"
 	"probity/store/cache"
+	"probity/tests/harness"
 )
 
 // The list of the bubble: ordinary rows, and rows of slow receivers, drawn from a longer list.
@@ -61,13 +59,13 @@ var slowPersonas = []string{"greylist-triple", "greylist-address", "strict", "to
 // TestSystemInVirtualTime verifies a list with the shipped limits and retry schedule, against receivers that run in real time:
 // hours for them, seconds for us. Everything is real but sockets, files and the clock.
 func TestSystemInVirtualTime(t *testing.T) {
-	began, spent := time.Now(), cpuTime()
+	began, spent := time.Now(), harness.CPUTime()
 	synctest.Test(t, func(t *testing.T) { // returns only when no goroutine of the bubble is left
 		verifyInVirtualTime(t)
 	})
-	spent = cpuTime() - spent
+	spent = harness.CPUTime() - spent
 	t.Logf("%s of real time, %s of the processors", time.Since(began).Round(time.Millisecond), spent.Round(time.Millisecond))
-	if !raceEnabled {
+	if !harness.RaceEnabled {
 		require.Less(t, spent, bubbleBudget)
 	}
 }
@@ -100,8 +98,8 @@ func verifyInVirtualTime(t *testing.T) {
 	require.Equal(t, store.JobCompleted, job.State)
 	require.Less(t, time.Since(began), maxHours*time.Hour, "rows that are settled by the clock are not verified")
 	require.Greater(t, time.Since(began), time.Hour, "the limits held nothing up")
-	requireCorrect(t, server.World, list, result.Bytes())
-	requireWithinLimits(t, server.Referee.Report())
+	harness.RequireCorrect(t, server.World, list, result.Bytes())
+	harness.RequireWithinLimits(t, server.Referee.Report())
 	require.Zero(t, job.Reasons["greylisted"], "the schedule outlasts every greylisting")
 	require.EqualValues(t, bubbleRows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
 }
@@ -206,51 +204,4 @@ func (m memNodeParts) node(t *testing.T) *app.Node {
 	n.Coordinator = coordinator.New(coordinator.Config{Store: n.Store, FS: m.fs, Dir: "node", Resolver: n.Resolver, Prober: n.Prober, Table: m.table, Lists: known,
 		OnFinish: m.jobEndParts})
 	return n
-}
-
-// requireCorrect compares a result with the truth: every row there, in its place, its cells unchanged, and no verdict that an
-// honest verifier would not give.
-func requireCorrect(t *testing.T, w *world.World, list, result []byte) {
-	t.Helper()
-	var truth bytes.Buffer
-	require.NoError(t, score.WriteTruth(&truth, w, bytes.NewReader(list)))
-	s, err := score.Compare(&truth, bytes.NewReader(result))
-	require.NoError(t, err)
-	requireScore(t, s)
-}
-
-func requireScore(t *testing.T, s score.Scores) {
-	t.Helper()
-	t.Logf("score: %+v", s)
-	require.Zero(t, s.FalseValid, "false VALID")
-	require.Zero(t, s.FalseInvalid, "false INVALID")
-	require.Zero(t, s.UnexpectedUnknown, "unexpected UNKNOWN")
-	require.Zero(t, s.MissingRows+s.ExtraRows+s.OrderErrors, "missing, extra or misplaced rows")
-	require.Zero(t, s.ChangedCells, "changed cells")
-	require.LessOrEqual(t, (s.WrongStatus+s.WrongReason)*1000, s.Rows, "honest, but less than could be known")
-}
-
-// requireWithinLimits requires that no receiver's limit was exceeded.
-func requireWithinLimits(t *testing.T, r referee.Report) {
-	t.Helper()
-	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
-	require.Empty(t, r.By, "excesses")
-}
-
-// requireRoutes requires that the referee has counted narrow routes over all sources, and logs their use; their excesses are among
-// the others. It returns how many routes moved from one source to another.
-func requireRoutes(t *testing.T, r referee.Report) (moved int) {
-	t.Helper()
-	routes, most := 0, map[string]string{}
-	for _, u := range r.Routes {
-		routes, moved = routes+u.Routes, moved+u.Moved
-		for _, e := range u.Peaks {
-			if e.Limit > 0 && 2*e.Seen > e.Limit && e.Limit > 1 {
-				most[u.Persona+" "+e.Kind] = fmt.Sprintf("%d of %d", e.Seen, e.Limit)
-			}
-		}
-	}
-	t.Logf("referee: %d narrow routes, %d asked by one source after another; most used over all sources: %v", routes, moved, most)
-	require.NotZero(t, routes)
-	return moved
 }

@@ -29,6 +29,7 @@ import (
 	"probity/internal/app"
 	"probity/internal/memnet"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // crashingJob is one job over several runs, each in a bubble of its own. Between two runs the power is cut, and the clock jumps
@@ -139,7 +140,7 @@ func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job,
 		job, result = j, out.Bytes()
 		return nil
 	})
-	requireWithinLimits(t, b.internet.Referee.Report())
+	harness.RequireWithinLimits(t, b.internet.Referee.Report())
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.EIO):

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/world"
+	"probity/tests/harness"
 )
 
 // Errors of a damaged job: in its record if it cannot be finished, and in the answer to a request for its results.
@@ -146,5 +147,5 @@ func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 		t.Run(fmt.Sprintf("after %s", delay.Round(time.Millisecond)), func(t *testing.T) { testRestoreAfter(t, p, k.rows/10, delay) })
 	}
 	t.Logf("%d backups were restored", backups)
-	requireWithinLimits(t, dropAllSourceEntries(p.referee(ctx, t)))
+	harness.RequireWithinLimits(t, dropAllSourceEntries(p.referee(ctx, t)))
 }

@@ -40,7 +40,7 @@ SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesR
 # What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
 NIGHTLY := TestFleetSurvives
 SLOWLY := ./cmd/probity ./tests/fleet ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
-CALMLY := $(SLOWLY) ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
+CALMLY := $(SLOWLY) ./tests/process ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
@@ -82,10 +82,10 @@ root:
 	@[ "$$(id -u)" = 0 ] || { echo "make $(MAKECMDGOALS): network namespaces are made here, which needs root" >&2; exit 1; }
 
 fleet: root
-	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./cmd/probity
+	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./tests/process
 
 kills: root
-	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./cmd/probity
+	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./tests/process
 
 serve-kills:
 	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./cmd/probity
@@ -115,7 +115,7 @@ test-calm:
 	$(GO) test -v -vet=off -timeout 40m -run '^($(CALM)|$(SLOW_RACE))$$' $(CALMLY)
 
 test-rest:
-	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /internal/ -e /api/httpd)
+	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/process -e /internal/ -e /api/httpd)
 
 # What make test does not give the race detector the time for.
 race:
@@ -126,7 +126,7 @@ nightly:
 	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz way deploycheck versions makespan tenants fair bench torture serve-kills rehearse mta fleet kills
 
 versions: root
-	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./cmd/probity
+	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
 
 # In virtual time: a million rows take days of that and minutes of ours.
 makespan:

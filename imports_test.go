@@ -90,6 +90,7 @@ var importRules = map[string][]string{
 	"bench/report":          {},
 	"tests/harness":         {"bench/sim/..."},
 	"tests/fleet":           {"..."},
+	"tests/process":         {"..."},
 	"coordinator/chunks":    {"engine", "internal/pipeline", "prober/wire", "prober/wire/press"},
 }
 

@@ -134,7 +134,7 @@ func (k *killTest) runUninterrupted(ctx context.Context, t *testing.T) (result [
 
 func (k *killTest) runToEnd(ctx context.Context, t *testing.T, w *recordingProxy, args []string) {
 	t.Helper()
-	out, err := command(ctx, append(args, "--socks5", w.addr())...).CombinedOutput()
+	out, err := harness.Command(ctx, append(args, "--socks5", w.addr())...).CombinedOutput()
 	w.close()
 	require.NoError(t, err, "%s", out)
 }
@@ -150,7 +150,7 @@ func (k *killTest) kill(ctx context.Context, t *testing.T, w *recordingProxy, ar
 func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Signal, w *recordingProxy, args []string) (string, error) {
 	t.Helper()
 	var words bytes.Buffer
-	c := command(ctx, append(args, "--socks5", w.addr())...)
+	c := harness.Command(ctx, append(args, "--socks5", w.addr())...)
 	c.Stdout, c.Stderr = &words, &words
 	require.NoError(t, c.Start())
 	ended := make(chan error, 1)

@@ -43,7 +43,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	t.Cleanup(cancel)
 	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
 		internet: startInternet(lives, t, "--latency", slowReplies.String())}
-	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 
 	h := newKillLoop(t, p, rows)
 	quick, slow := h.p, h.p.oneRowAtATime(t)

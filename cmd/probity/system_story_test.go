@@ -20,6 +20,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
 	"probity/bench/sim/world"
+	"probity/tests/harness"
 )
 
 // TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
@@ -161,11 +162,11 @@ func TestInterruptedVerifyResumes(t *testing.T) {
 	require.Contains(t, words, "interrupted; what is known is in "+result+progressFolder+", the same command goes on from there")
 	require.NoFileExists(t, result)
 
-	out, err := command(t.Context(), world.verifyArgs(other, result, k.overrides)...).CombinedOutput()
+	out, err := harness.Command(t.Context(), world.verifyArgs(other, result, k.overrides)...).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
 	require.Contains(t, string(out), "holds the progress of another list")
 
-	out, err = command(t.Context(), args...).CombinedOutput()
+	out, err = harness.Command(t.Context(), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "going on with "+k.list+" where it stopped")
 	require.NoDirExists(t, result+progressFolder)

@@ -138,7 +138,7 @@ func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 	t.Cleanup(cancel)
 	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), internet: startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
-	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	p = p.withoutRefusalBudget(t)
 	r := rand.New(rand.NewPCG(k.seed, 4))
 	backups := 0

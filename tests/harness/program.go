@@ -18,15 +18,15 @@ import (
 const programEnv = "PROBITY_TEST_PROGRAM"
 
 // Main runs the tests of a package with the program on the path, and returns the exit status. The program is built once, without
-// the race detector. root is the folder of the module, from that of the tests.
-func Main(m *testing.M, root string) int {
+// the race detector. Tests of processes call DependOnSources too.
+func Main(m *testing.M) int {
 	if os.Getenv(programEnv) != "" {
 		return m.Run()
 	}
 	dir, err := os.MkdirTemp("", "probity-program")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		err = build(root, dir)
+		err = build(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -35,18 +35,8 @@ func Main(m *testing.M, root string) int {
 	return m.Run()
 }
 
-// build builds the program into a folder and puts that on the path. It reads the folders of the sources, because go test repeats an
-// earlier result unless something that the tests themselves read has changed since.
-func build(root, dir string) error {
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if name := d.Name(); err == nil && d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "bin" || name == "docs") {
-			return filepath.SkipDir
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
+// build builds the program into a folder and puts that on the path.
+func build(dir string) error {
 	words, err := exec.Command("go", "build", "-o", filepath.Join(dir, "probity"), "probity/cmd/probity").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w: %s", err, words)
@@ -55,6 +45,21 @@ func build(root, dir string) error {
 		return err
 	}
 	return os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+}
+
+// DependOnSources reads the folders of the program's sources, of the module at root. go test repeats an earlier result unless something
+// has changed that the test itself has read, and of the program that Main builds it knows nothing.
+func DependOnSources(t *testing.T, root string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "bin" || name == "docs") {
+			return filepath.SkipDir
+		}
+		return nil
+	}))
 }
 
 // Command is the program as a process of its own, without PROBITY_* variables. TestMain has put it on the path: Main, or testscript.Main.

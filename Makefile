@@ -30,7 +30,7 @@ export CGO_ENABLED := 0
 # The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it.
 DETECTOR = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 # The longest first.
-RACE := ./cmd/... ./tests/fleet ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
+RACE := ./cmd/... ./tests/fleet ./tests/node ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
 # virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
 CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands
@@ -40,7 +40,7 @@ SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesR
 # What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
 NIGHTLY := TestFleetSurvives
 SLOWLY := ./cmd/probity ./tests/fleet ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
-CALMLY := $(SLOWLY) ./tests/process ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
+CALMLY := $(SLOWLY) ./tests/process ./tests/node ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
@@ -115,7 +115,7 @@ test-calm:
 	$(GO) test -v -vet=off -timeout 40m -run '^($(CALM)|$(SLOW_RACE))$$' $(CALMLY)
 
 test-rest:
-	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/process -e /internal/ -e /api/httpd)
+	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/node -e /tests/process -e /internal/ -e /api/httpd)
 
 # What make test does not give the race detector the time for.
 race:
@@ -130,11 +130,11 @@ versions: root
 
 # In virtual time: a million rows take days of that and minutes of ours.
 makespan:
-	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./cmd/probity
+	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./tests/node
 
 # In virtual time too: 14 days of it for one source, and five minutes of a processor.
 tenants:
-	PROBITY_TENANTS_ROWS=20000 $(GO) test -count=1 -v -timeout 2h -run '^TestTenantsScale$$' ./cmd/probity
+	PROBITY_TENANTS_ROWS=20000 $(GO) test -count=1 -v -timeout 2h -run '^TestTenantsScale$$' ./tests/node
 
 check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }

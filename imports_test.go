@@ -88,8 +88,9 @@ var importRules = map[string][]string{
 	"api/usage":             {"engine", "store"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":          {},
-	"tests/harness":         {"bench/sim/..."},
+	"tests/harness":         {"bench/sim/...", "coordinator", "engine", "engine/dns", "engine/lists", "engine/smtp", "internal/app", "internal/memnet", "prober", "prober/source", "store", "store/cache"},
 	"tests/fleet":           {"..."},
+	"tests/node":            {"..."},
 	"tests/process":         {"..."},
 	"coordinator/chunks":    {"engine", "internal/pipeline", "prober/wire", "prober/wire/press"},
 }

@@ -108,7 +108,7 @@ func deterministicList(t *testing.T) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	column := -1
-	eachRow(t, w, killRows, func(cells []string) bool {
+	harness.EachRow(t, w, killRows, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 		} else if slices.Contains(w.Truth(cells[column]), persona.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {

@@ -50,12 +50,12 @@ func testLedger(t *testing.T, p *serviceEnv) {
 // validAddress is an address whose mailbox exists, at a provider that reveals it.
 func (p *serviceEnv) validAddress(t *testing.T) (address string) {
 	column := -1
-	eachRow(t, p.world, 1000, func(cells []string) bool {
+	harness.EachRow(t, p.world, 1000, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 			return true
 		}
-		if personaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []persona.Outcome{{Status: "VALID"}}) {
+		if harness.PersonaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []persona.Outcome{{Status: "VALID"}}) {
 			address = cells[column]
 		}
 		return address == ""

@@ -30,6 +30,9 @@ const (
 	systemDeadline = 10 * time.Minute // of one test with processes
 )
 
+// progressFolder is appended to the name of a result file: the folder holds the progress until the result is complete.
+const progressFolder = ".progress"
+
 // systemRowsWanted is how many rows the tests with real processes verify.
 func systemRowsWanted(t *testing.T) int {
 	text := os.Getenv(systemRowsEnv)

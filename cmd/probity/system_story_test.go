@@ -56,7 +56,7 @@ func addressesFor(t *testing.T, w *world.World) (vars []string) {
 		{Status: "RISKY", Reason: "catch_all"}:           "CATCHALL",
 	}
 	column := -1
-	eachRow(t, w, 5000, func(cells []string) bool {
+	harness.EachRow(t, w, 5000, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 			return true

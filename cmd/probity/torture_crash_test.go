@@ -165,7 +165,7 @@ func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) 
 	if err != nil {
 		return err
 	}
-	j, err := b.node.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: maxHours,
+	j, err := b.node.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
 			return []store.Part{store.ReserveJob(j.Account, j.ID, j.Unique, j.CreatedAt)}
 		}}})
@@ -224,7 +224,7 @@ func (o *crashingJob) startLife(t *testing.T, ctx context.Context) *crashLife {
 		b.dnsRelays = append(b.dnsRelays, newDNSRelay(t, network, network.Dial, at, "127.0.0.1:53", i == 1))
 		servers = append(servers, netip.MustParseAddrPort(at))
 	}
-	b.node = memNodeParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), jobEndParts: settledAndCalledBack}.node(t)
+	b.node = harness.NodeParts{Table: o.table, FS: b.disk, Network: network, Servers: servers, Sources: harness.TwoIdentities(), Dial: b.dial(network), JobEndParts: settledAndCalledBack}.Node(t)
 	return b
 }
 

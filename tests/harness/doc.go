@@ -1,4 +1,4 @@
-// Package harness has what tests of the whole program share: the program as a process, checks of results against the truth of the
+// Package harness has what tests of the whole program share: the program as a process, a node in memory, checks of results against the truth of the
 // simulated internet, and checks of the referee's report on the limits of receivers.
 //
 //   - A check compares with what the simulated internet knows, never with what the program says of itself.

@@ -1,4 +1,4 @@
-package main
+package node_test
 
 import (
 	"bytes"
@@ -58,7 +58,7 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 		list := listOfTenants(internet.World)
 		var job *store.Job
 		var result bytes.Buffer
-		n := memNodeOf(t, network, internet.DNS, manyIdentities(sources))
+		n := harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(sources))
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			job, _ = verifyInVirtualHours(t, ctx, n, list)
 			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)

@@ -1,4 +1,4 @@
-package main
+package node_test
 
 import (
 	"bytes"
@@ -27,7 +27,6 @@ import (
 	"probity/engine"
 	"probity/internal/app"
 	"probity/internal/memnet"
-	"probity/prober/source"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -109,10 +108,10 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		logPlan(t, "bound", bound)
 		last := due.shares[bound.Receivers[0].Route]
 		refused := float64(last.refused) / float64(last.addresses)
-		planned := planOf(t, ctx, memNodeOf(t, network, internet.DNS, manyIdentities(identities)), list.Bytes(), refused)
+		planned := planOf(t, ctx, harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities)), list.Bytes(), refused)
 		logPlan(t, fmt.Sprintf("plan with %.1f %% refused, as at %s", 100*refused, bound.Receivers[0].Route), planned)
 		var job *store.Job
-		n := memNodeOf(t, network, internet.DNS, manyIdentities(identities))
+		n := harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities))
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			job, m.estimated = verifyInVirtualHours(t, ctx, n, list.Bytes())
 			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
@@ -206,7 +205,14 @@ func routeOf(table *engine.Table, domain string, hosts []world.MX) engine.Route 
 
 // planOf plans a list as the command does: it accepts the list and queries the DNS, and probes no mail server.
 func planOf(t *testing.T, ctx context.Context, n *app.Node, list []byte, refused float64) plan.Plan {
-	p, err := planList(ctx, n.Coordinator, n.Resolver, ingest.Upload{Body: bytes.NewReader(list)}, coordinator.PlanOptions{Refused: refused})
+	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list)})
+	require.NoError(t, err)
+	resolving, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- n.Resolver.Run(resolving) }()
+	p, err := n.Coordinator.Plan(ctx, job.ID, coordinator.PlanOptions{Refused: refused})
+	stop()
+	require.NoError(t, <-ended)
 	require.NoError(t, err)
 	require.NoError(t, n.Close())
 	t.Logf("%d addresses planned: %d not to be asked, %d not counted", p.Addresses, p.Unasked, p.Uncounted)
@@ -267,11 +273,4 @@ func estimatedEnd(ctx context.Context, n *app.Node, id string, began time.Time) 
 		}
 	}
 	return 0
-}
-
-func manyIdentities(n int) (ids []source.Identity) {
-	for i := range n {
-		ids = append(ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.prober.example", i)})
-	}
-	return append(ids, source.Identity{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
 }

@@ -104,6 +104,9 @@ test:
 ci:
 	$(MAKE) --no-print-directory --output-sync=target -j2 check $(PARTS) DETECTOR=-race
 
+# The program embeds the page: it is there, with or without the dashboard, before a package is compiled for its tests.
+test-race test-calm test-rest test-fuzz: $(PAGE)
+
 # With one processor a package: a bubble in virtual time fires its timers from any of its goroutines, two at once where there are two
 # processors, with one state of the race detector for both, which then dies of it (golang/go#78156). The detector looks for what is not
 # ordered, not for what happens at once: it sees fewer interleavings so, and still tells the races in them.

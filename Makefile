@@ -30,7 +30,7 @@ export CGO_ENABLED := 0
 # The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it.
 DETECTOR = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 # The longest first.
-RACE := ./cmd/... ./tests/fleet ./tests/node ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
+RACE := ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
 # virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
 CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands
@@ -120,8 +120,9 @@ test-calm:
 test-rest:
 	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/node -e /tests/process -e /internal/ -e /api/httpd)
 
-# What make test does not give the race detector the time for.
+# What make test does not give the race detector the time for, and a job five times as long as there.
 race:
+	CGO_ENABLED=1 PROBITY_LONG_JOB_ROWS=300000 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h -run '^TestLongJobDoesNotDelayAShortOne$$' ./coordinator
 	CGO_ENABLED=1 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h -run '^($(SLOW_RACE))$$' $(SLOWLY)
 
 # Goes on after a target that failed, and fails at the end.

@@ -20,18 +20,27 @@
 # make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
 # make house   packages and types with their sizes; make way: the functions that one address passes; both fail over their limits
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
-# make test-web  the tests of the dashboard alone; make test-race, test-calm, test-rest and fuzz: the other parts of make test
+# make test-web  the tests of the dashboard alone; make test-race, test-calm, test-rest and test-fuzz: the other parts of make test
+# make race    with the race detector, what make test tries without it because it would take long
+# make ci      make check and make test, side by side: what continuous integration runs
 GO ?= go
+# Everything is compiled without C, as the program that is shipped, and so compiled once for the program, the checks and the tests.
+# Only the race detector needs C.
+export CGO_ENABLED := 0
 # The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it.
-DETECTOR = $(shell $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
+DETECTOR = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
 # The longest first.
-RACE := ./cmd/... ./prober/... ./coordinator/... ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
+RACE := ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
 # virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
-CALM := ^(TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands)$$
+CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands
+# What takes the race detector a quarter of a minute and more, for interleavings that shorter tests of the same code have too: make test
+# tries it without the detector, and make race, each night, with it.
+SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesResults|TestBitFlipNeverChangesARunningJob|TestBackupIsConsistentInAnyCopyOrder|TestJobRecoversFromAnyFailedStep|TestSilentAcceptanceIsSeenOverManyConnections|TestSilentAcceptanceIsSeenOverOtherRoutes|TestBudgetHoldsWhenKilledEachMinute|TestLedgerInvariants|TestJournalInvariants|TestProviderFileRemarks|TestQueuedAnswersAreMerged
 # What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
-NIGHTLY := ^TestFleetSurvives$$
-CALMLY := ./cmd/probity ./internal/admin ./coordinator ./coordinator/callback ./prober ./store/cache
+NIGHTLY := TestFleetSurvives
+SLOWLY := ./cmd/probity ./tests/fleet ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
+CALMLY := $(SLOWLY) ./tests/process ./tests/node ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
@@ -46,10 +55,13 @@ PEERS ?=
 
 PAGE := api/web/dist/.built
 
-.PHONY: demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
+# The parts of make test, in the order in which they begin.
+PARTS := test-web test-race test-calm test-rest test-fuzz
+
+.PHONY: ci demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
 
 build: $(PAGE)
-	CGO_ENABLED=0 $(GO) build -o bin/probity ./cmd/probity
+	$(GO) build -o bin/probity ./cmd/probity
 
 $(PAGE): api/openapi.yaml $(addprefix api/web/,build.sh node.sh index.html package-lock.json tsconfig.json vite.config.ts) $(shell find api/web/src -type f ! -name schema.d.ts)
 	sh api/web/build.sh
@@ -63,57 +75,70 @@ test-web: build
 # Without the dashboard, which takes longer to build than the rest.
 demo:
 	@echo "Building the program; the first time this takes a minute or two. Each package is named, and some seconds of linking end it."
-	CGO_ENABLED=0 $(GO) build -v -o bin/probity ./cmd/probity
+	$(GO) build -v -o bin/probity ./cmd/probity
 	./bin/probity demo --rows $(ROWS) --exit --listen 127.0.0.1:0
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make $(MAKECMDGOALS): network namespaces are made here, which needs root" >&2; exit 1; }
 
 fleet: root
-	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./cmd/probity
+	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./tests/process
 
 kills: root
-	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./cmd/probity
+	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./tests/process
 
 serve-kills:
 	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./cmd/probity
 
 fair:
-	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./cmd/probity
+	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./tests/fleet
 
-# The race detector's part is the longest, and has one processor a package: the others run at the same time, one after another. The
-# output of each is printed whole when it ends. It names every test: one binary ended with FAIL and named none.
-test: build
-	sh api/web/test.sh "$(CURDIR)/bin/probity"
-	$(MAKE) --no-print-directory --output-sync=target -j2 test-race test-calm test-rest fuzz
+# Two parts at a time: the dashboard's tests wait for a browser, and the race detector's part, the longest, has one processor a
+# package. The output of each is printed whole when it ends. It names every test: one binary ended with FAIL and named none. make check
+# has vetted the packages.
+test:
+	$(MAKE) --no-print-directory --output-sync=target -j2 $(PARTS)
 	@echo "make test: all passed, $(if $(DETECTOR),with the race detector,WITHOUT THE RACE DETECTOR: it does not build here. Install a C compiler (Debian: gcc and libc6-dev), or see what go build -race runtime/cgo says)"
+
+# The checks and make test in two lines; what is first in the list begins first.
+ci:
+	$(MAKE) --no-print-directory --output-sync=target -j2 check $(PARTS) DETECTOR=-race
+
+# The program embeds the page: it is there, with or without the dashboard, before a package is compiled for its tests.
+test-race test-calm test-rest test-fuzz: $(PAGE)
 
 # With one processor a package: a bubble in virtual time fires its timers from any of its goroutines, two at once where there are two
 # processors, with one state of the race detector for both, which then dies of it (golang/go#78156). The detector looks for what is not
 # ordered, not for what happens at once: it sees fewer interleavings so, and still tells the races in them.
+# What may still race when a test has ended has no second to do so (atexit_sleep_ms): programs that tests start would wait it each time.
 test-race:
-	$(GO) test -v $(DETECTOR) -cpu 1 -timeout 40m -skip '$(CALM)|$(NIGHTLY)' $(RACE)
+	CGO_ENABLED=$(if $(DETECTOR),1,0) GORACE=atexit_sleep_ms=0 $(GO) test -v -vet=off $(DETECTOR) -cpu 1 -timeout 40m -skip '^($(CALM)|$(SLOW_RACE)|$(NIGHTLY))$$' $(RACE)
 
 test-calm:
-	$(GO) test -v -timeout 40m -run '$(CALM)' $(CALMLY)
+	$(GO) test -v -vet=off -timeout 40m -run '^($(CALM)|$(SLOW_RACE))$$' $(CALMLY)
 
 test-rest:
-	packages="$$($(GO) list ./...)" && $(GO) test -v $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /internal/ -e /api/httpd)
+	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/node -e /tests/process -e /internal/ -e /api/httpd)
+
+# What make test does not give the race detector the time for, and a job five times as long as there.
+race:
+	CGO_ENABLED=1 PROBITY_LONG_JOB_ROWS=300000 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h -run '^TestLongJobDoesNotDelayAShortOne$$' ./coordinator
+	CGO_ENABLED=1 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h -run '^($(SLOW_RACE))$$' $(SLOWLY)
 
 # Goes on after a target that failed, and fails at the end.
 nightly:
-	@MAKE="$(MAKE)" sh tools/nightly.sh test way deploycheck versions makespan tenants fair bench torture serve-kills rehearse mta fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz way deploycheck versions makespan tenants fair bench torture serve-kills rehearse mta fleet kills
 
 versions: root
-	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./cmd/probity
+	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
 
 # In virtual time: a million rows take days of that and minutes of ours.
 makespan:
-	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./cmd/probity
+	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./tests/node
 
 # In virtual time too: 14 days of it for one source, and five minutes of a processor.
 tenants:
-	PROBITY_TENANTS_ROWS=20000 $(GO) test -count=1 -v -timeout 2h -run '^TestTenantsScale$$' ./cmd/probity
+	PROBITY_TENANTS_ROWS=20000 $(GO) test -count=1 -v -timeout 2h -run '^TestTenantsScale$$' ./tests/node
 
 check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
@@ -138,7 +163,11 @@ generate:
 	sh tools/wire.sh
 	$(GO) test ./api -run Description -rewrite
 
-# Every fuzz target of the project, one after another. make fuzz FUZZTIME=10m for a long run.
+# Every fuzz target of the project, one after another. Compiling counters of branches into all packages takes longer than 500 inputs of
+# each target, and helps only longer runs: make test goes without, make nightly and make fuzz FUZZTIME=10m have them.
+test-fuzz:
+	sh tools/fuzz.sh 500x unguided
+
 fuzz:
 	sh tools/fuzz.sh $(FUZZTIME)
 
@@ -169,8 +198,8 @@ rehearse: root build
 # The first run takes some ten minutes: Debian's packages are fetched, and maddy is compiled.
 mta: root
 	sh tests/mta/chroots.sh "$(MTA_CACHE)"
-	CGO_ENABLED=0 $(GO) -C tools/mta build -o "$(MTA_CACHE)/bin/maddy" github.com/foxcpp/maddy/cmd/maddy
-	CGO_ENABLED=0 $(GO) build -o "$(MTA_CACHE)/bin/probity" ./cmd/probity
+	$(GO) -C tools/mta build -o "$(MTA_CACHE)/bin/maddy" github.com/foxcpp/maddy/cmd/maddy
+	$(GO) build -o "$(MTA_CACHE)/bin/probity" ./cmd/probity
 	PROBITY_MTA="$(MTA_CACHE)" $(GO) test -v -count=1 -parallel 32 -timeout 15m ./tests/mta
 
 licences:

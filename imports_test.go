@@ -100,6 +100,10 @@ var importRules = map[string][]string{
 	"coordinator/dispatch":   {"coordinator/chunks", "coordinator/jobfiles", "coordinator/plan", "coordinator/progress", "engine", "internal/pipeline", "prober/wire", "store"},
 	"coordinator/split":      {"coordinator/chunks", "coordinator/csvfile", "coordinator/dispatch", "coordinator/fleet", "coordinator/jobfiles", "coordinator/progress", "engine", "internal/pipeline", "prober/wire", "prober/wire/press", "store"},
 	"engine/tomlfile":        {},
+	"tests/harness":          {"bench/sim/...", "coordinator", "engine", "engine/dns", "engine/lists", "engine/smtp", "internal/app", "internal/memnet", "prober", "prober/source", "store", "store/cache"},
+	"tests/fleet":            {"..."},
+	"tests/node":             {"..."},
+	"tests/process":          {"..."},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network in memory, and the interface

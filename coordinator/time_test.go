@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,6 +84,17 @@ func TestPausedJobIsCancelledAfterAWeek(t *testing.T) {
 	})
 }
 
+// longJobRows is how many rows the long job has: enough for it to be under way when the short one ends, or PROBITY_LONG_JOB_ROWS.
+func longJobRows(t *testing.T) int {
+	text := os.Getenv("PROBITY_LONG_JOB_ROWS")
+	if text == "" {
+		return 60_000
+	}
+	rows, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return rows
+}
+
 func TestLongJobDoesNotDelayAShortOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -92,7 +105,7 @@ func TestLongJobDoesNotDelayAShortOne(t *testing.T) {
 			return wire.Settled, 0
 		}
 		w.run()
-		long := w.accept(t, testCSV(300_000, 5))
+		long := w.accept(t, testCSV(longJobRows(t), 5))
 		time.Sleep(10 * time.Millisecond)
 		began := time.Now()
 		w.finish(t, w.accept(t, testCSV(1000, 6)).ID)

@@ -114,10 +114,34 @@ func withTestNode(t *testing.T, table string, change func(*Config), hosts map[st
 	})
 }
 
+// tables are the tables that tests have used, by what they add to the shipped one. A table never changes.
+var tables struct {
+	mu      sync.Mutex
+	shipped *engine.Table
+	byText  map[string]*engine.Table
+}
+
+// tableOf is the shipped table with a file over it, built once: the race detector makes that take a third of a second.
+func tableOf(text string) (*engine.Table, error) {
+	tables.mu.Lock()
+	defer tables.mu.Unlock()
+	if tables.shipped == nil {
+		tables.shipped, tables.byText = engine.DefaultTable(), map[string]*engine.Table{}
+	}
+	if t := tables.byText[text]; t != nil {
+		return t, nil
+	}
+	t, err := tables.shipped.Override([]byte(text))
+	if err == nil {
+		tables.byText[text] = t
+	}
+	return t, err
+}
+
 func newTestNode(t testing.TB, table string, hosts map[string]*fakeServer) *testNode {
 	b := &testNode{t: t, net: memnet.New(), hosts: hosts}
 	var err error
-	if b.table, err = engine.DefaultTable().Override([]byte(table)); err != nil {
+	if b.table, err = tableOf(table); err != nil {
 		t.Fatal(err)
 	}
 	b.openCache(vfs.NewMem())

@@ -21,6 +21,7 @@ import (
 	"probity/engine/lists"
 	"probity/internal/admin"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // killedErasureProgram erases an address in a data folder, and is killed after the jobs and before the caches.
@@ -65,7 +66,7 @@ func TestServeFinishesAKilledErasure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	w, key := newAdminProcess(t)
-	killed := command(ctx, w.data, "gone@shop.example")
+	killed := harness.Command(ctx, w.data, "gone@shop.example")
 	path, err := exec.LookPath(killedErasureProgram)
 	require.NoError(t, err)
 	killed.Path, killed.Args[0] = path, killedErasureProgram
@@ -76,7 +77,7 @@ func TestServeFinishesAKilledErasure(t *testing.T) {
 	require.Equal(t, "open", open[0]["status"])
 	require.Equal(t, 1.0, open[0]["jobs"])
 
-	server := command(ctx, "serve", "--data", w.data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
+	server := harness.Command(ctx, "serve", "--data", w.data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
 	lines, err := server.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/tests/harness"
 )
 
 // loggedProcess is a process with a log that tests can wait for.
@@ -37,7 +39,7 @@ func (w *loggedProcess) logText() string {
 // startLogged starts this program, and ends it with the test.
 func startLogged(t *testing.T, args ...string) *loggedProcess {
 	t.Helper()
-	w := &loggedProcess{t: t, cmd: command(context.Background(), args...)}
+	w := &loggedProcess{t: t, cmd: harness.Command(context.Background(), args...)}
 	w.cmd.Stderr = w
 	require.NoError(t, w.cmd.Start())
 	t.Cleanup(func() {
@@ -59,7 +61,7 @@ func (w *loggedProcess) String() string { return w.logText() }
 func makeClusterCerts(t *testing.T, dir string, nodes ...string) {
 	t.Helper()
 	for _, line := range [][]string{{"init"}, {"coordinator", "hub"}, append([]string{"node"}, nodes...)} {
-		words, err := command(t.Context(), append(append([]string{"certs"}, line...), "--dir", dir)...).CombinedOutput()
+		words, err := harness.Command(t.Context(), append(append([]string{"certs"}, line...), "--dir", dir)...).CombinedOutput()
 		require.NoError(t, err, "%s", words)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -66,7 +67,7 @@ func TestKillAndGoOn(t *testing.T) {
 	after, err := os.ReadFile(result)
 	require.NoError(t, err)
 	requireSameRows(t, uninterrupted, after)
-	requireWithinLimits(t, world.referee(ctx, t))
+	harness.RequireWithinLimits(t, world.referee(ctx, t))
 }
 
 // killSeed determines the moments; the environment repeats a run.
@@ -107,7 +108,7 @@ func deterministicList(t *testing.T) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	column := -1
-	eachRow(t, w, killRows, func(cells []string) bool {
+	harness.EachRow(t, w, killRows, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 		} else if slices.Contains(w.Truth(cells[column]), persona.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
@@ -133,7 +134,7 @@ func (k *killTest) runUninterrupted(ctx context.Context, t *testing.T) (result [
 
 func (k *killTest) runToEnd(ctx context.Context, t *testing.T, w *recordingProxy, args []string) {
 	t.Helper()
-	out, err := command(ctx, append(args, "--socks5", w.addr())...).CombinedOutput()
+	out, err := harness.Command(ctx, append(args, "--socks5", w.addr())...).CombinedOutput()
 	w.close()
 	require.NoError(t, err, "%s", out)
 }
@@ -149,7 +150,7 @@ func (k *killTest) kill(ctx context.Context, t *testing.T, w *recordingProxy, ar
 func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Signal, w *recordingProxy, args []string) (string, error) {
 	t.Helper()
 	var words bytes.Buffer
-	c := command(ctx, append(args, "--socks5", w.addr())...)
+	c := harness.Command(ctx, append(args, "--socks5", w.addr())...)
 	c.Stdout, c.Stderr = &words, &words
 	require.NoError(t, c.Start())
 	ended := make(chan error, 1)

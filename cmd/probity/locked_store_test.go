@@ -22,6 +22,7 @@ import (
 	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
+	"probity/tests/harness"
 )
 
 // adminProcess is a store, stopped or behind a server, and the command line that works on it.
@@ -93,7 +94,7 @@ func TestLockedStoreIsRefusedWithAdvice(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	data := t.TempDir()
-	server := command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
+	server := harness.Command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
 	lines, err := server.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())

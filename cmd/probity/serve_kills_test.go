@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/world"
+	"probity/tests/harness"
 )
 
 // make serve-kills sets these; without them a small form runs.
@@ -42,7 +43,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	t.Cleanup(cancel)
 	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
 		internet: startInternet(lives, t, "--latency", slowReplies.String())}
-	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 
 	h := newKillLoop(t, p, rows)
 	quick, slow := h.p, h.p.oneRowAtATime(t)
@@ -66,7 +67,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	h.requireExactJob(t)
 	s.stop(t)
 	h.requireNothingLeft(t)
-	requireWithinLimits(t, p.referee(ctx, t))
+	harness.RequireWithinLimits(t, p.referee(ctx, t))
 }
 
 // numberFrom is a number of the environment, or the default.

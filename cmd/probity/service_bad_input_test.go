@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // badUpload is a list that is refused.
@@ -98,7 +99,7 @@ func testBadInput(t *testing.T, p *serviceEnv) {
 	c.requireCredits(t, spent, 0)
 
 	most := int64(uploadGrowth)
-	if raceEnabled {
+	if harness.RaceEnabled {
 		most *= raceMemoryFactor
 	}
 	_, peak := s.memoryUse(t)

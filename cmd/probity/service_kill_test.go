@@ -21,6 +21,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -119,7 +120,7 @@ func singleOutcomeList(t *testing.T, w *world.World, wanted int) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
 	rows, column := 0, -1
-	eachRow(t, w, 3*wanted, func(cells []string) bool {
+	harness.EachRow(t, w, 3*wanted, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 		} else if said := w.Truth(cells[column]); len(said) > 1 || len(said) == 1 && said[0].Status == "UNKNOWN" {

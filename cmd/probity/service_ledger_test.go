@@ -14,6 +14,7 @@ import (
 	"probity/bench/sim/persona"
 	"probity/bench/sim/score"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // testLedger spends credits in every way, and checks the ledger.
@@ -49,12 +50,12 @@ func testLedger(t *testing.T, p *serviceEnv) {
 // validAddress is an address whose mailbox exists, at a provider that reveals it.
 func (p *serviceEnv) validAddress(t *testing.T) (address string) {
 	column := -1
-	eachRow(t, p.world, 1000, func(cells []string) bool {
+	harness.EachRow(t, p.world, 1000, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 			return true
 		}
-		if personaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []persona.Outcome{{Status: "VALID"}}) {
+		if harness.PersonaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []persona.Outcome{{Status: "VALID"}}) {
 			address = cells[column]
 		}
 		return address == ""
@@ -121,7 +122,7 @@ func (c *customer) requireCharged(t *testing.T, list, truth []byte) (charged int
 	result := c.results(t, j.ID, "")
 	score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 	require.NoError(t, err)
-	requireScore(t, score)
+	harness.RequireScore(t, score)
 	charged = billable(t, bytes.NewReader(result))
 	require.Equal(t, charged, j.Used)
 	require.Equal(t, j.Unique-charged, j.Refunded)

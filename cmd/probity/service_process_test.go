@@ -23,6 +23,7 @@ import (
 	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // Timeouts of all stories together, by default and with an upload of a requested size.
@@ -57,7 +58,7 @@ func TestService(t *testing.T) {
 	t.Cleanup(cancel)
 	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), internet: startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
-	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	for name, test := range map[string]func(*testing.T, *serviceEnv){
 		"ledger": testLedger, "same key": testIdempotencyKey, "callbacks": testCallbacks, "revoked": testRevokedKey,
 		"upload": testUpload, "killed": testKilledServer, "bad input": testBadInput, "restored": testRestore,
@@ -67,7 +68,7 @@ func TestService(t *testing.T) {
 			test(t, p)
 		})
 	}
-	t.Cleanup(func() { requireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) }) // after the stories, which run at the same time
+	t.Cleanup(func() { harness.RequireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) }) // after the stories, which run at the same time
 }
 
 // dropAllSourceEntries drops the referee's entries over all sources: the servers of the stories are not a cluster, and do not know
@@ -119,7 +120,7 @@ func startServer(t *testing.T, p *serviceEnv, data, egress string, flags ...stri
 // launchServer returns once there is a process. The caller stops or kills it; if a test fails before, it is killed.
 func launchServer(t *testing.T, p *serviceEnv, data, egress string, flags ...string) *serverProcess {
 	t.Helper()
-	s := &serverProcess{process: command(p.processCtx, p.serveArgs(data, egress, flags...)...), listenAddr: make(chan string, 1), exited: make(chan struct{})}
+	s := &serverProcess{process: harness.Command(p.processCtx, p.serveArgs(data, egress, flags...)...), listenAddr: make(chan string, 1), exited: make(chan struct{})}
 	lines, err := s.process.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, s.process.Start())

@@ -13,6 +13,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/internal/admin"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // testRestore makes a backup of a server under load, lets the server run a little longer, and kills it. The restored backup is the
@@ -58,8 +59,8 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	sleepCtx(p.ctx, delay)
 	copied := filepath.Join(t.TempDir(), "backup")
-	require.Error(t, command(p.ctx, "backup", "--jobs", copied, "--server", s.base).Run(), "without a key")
-	ask := command(p.ctx, "backup", "--jobs", copied, "--server", s.base)
+	require.Error(t, harness.Command(p.ctx, "backup", "--jobs", copied, "--server", s.base).Run(), "without a key")
+	ask := harness.Command(p.ctx, "backup", "--jobs", copied, "--server", s.base)
 	ask.Env = append(ask.Env, admin.KeyEnv+"="+root.key)
 	out, err := ask.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -68,7 +69,7 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 	close(stop)
 	load.Wait()
 
-	out, err = command(p.ctx, "restore", copied, "--data", restored).CombinedOutput()
+	out, err = harness.Command(p.ctx, "restore", copied, "--data", restored).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	open := 0
 	withStoppedStore(t, restored, func(s *store.Store) {
@@ -101,7 +102,7 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 		if id != done {
 			score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 			require.NoError(t, err)
-			requireScore(t, score)
+			harness.RequireScore(t, score)
 		}
 	}
 	s.stop(t)

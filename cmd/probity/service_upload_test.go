@@ -19,6 +19,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -67,7 +68,7 @@ func testUpload(t *testing.T, p *serviceEnv) {
 		now, peak := s.memoryUse(t)
 		t.Logf("%s: resident %d MB, peak %d MB, at first %d MB", when, now>>20, peak>>20, before>>20)
 		most := int64(uploadGrowth)
-		if raceEnabled {
+		if harness.RaceEnabled {
 			most *= raceMemoryFactor
 		}
 		assert.Less(t, (peak-before)>>20, most>>20, "megabytes of growth when "+when) // assert, to see the rest
@@ -96,7 +97,7 @@ func testUpload(t *testing.T, p *serviceEnv) {
 	require.EqualValues(t, rows, score.Rows)
 	require.Zero(t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "%+v", score)
 	if byHand {
-		requireScore(t, score)
+		harness.RequireScore(t, score)
 	}
 	require.Equal(t, j.Counts["VALID"]+j.Counts["RISKY"], c.countFiltered(t, j.ID))
 	took("downloaded with a filter")

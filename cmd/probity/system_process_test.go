@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 
 	"probity/bench/sim/referee"
 	"probity/bench/sim/score"
+	"probity/tests/harness"
 )
 
 const (
@@ -30,6 +29,9 @@ const (
 	systemRowsEnv  = "PROBITY_SYSTEM_ROWS"
 	systemDeadline = 10 * time.Minute // of one test with processes
 )
+
+// progressFolder is appended to the name of a result file: the folder holds the progress until the result is complete.
+const progressFolder = ".progress"
 
 // systemRowsWanted is how many rows the tests with real processes verify.
 func systemRowsWanted(t *testing.T) int {
@@ -59,25 +61,25 @@ func verifyAndJudge(t *testing.T, rows int, latency string) {
 	defer cancel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	writeOutput(ctx, t, at("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
-	writeOutput(ctx, t, at("truth.csv"), "sim", "truth", at("list.csv"))
-	writeOutput(ctx, t, at("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	harness.WriteOutput(ctx, t, at("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
+	harness.WriteOutput(ctx, t, at("truth.csv"), "sim", "truth", at("list.csv"))
+	harness.WriteOutput(ctx, t, at("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	world := startInternet(ctx, t, "--latency", latency)
 	began := time.Now()
-	verify := command(ctx, world.verifyArgs(at("list.csv"), at("result.csv"), at("providers.toml"))...)
+	verify := harness.Command(ctx, world.verifyArgs(at("list.csv"), at("result.csv"), at("providers.toml"))...)
 	out, err := verify.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Logf("%d rows in %s, peak memory %d MB", rows, time.Since(began).Round(time.Millisecond), peakMemory(verify)>>20)
 	require.NoDirExists(t, at("result.csv"+progressFolder), "progress outlives the result")
 
-	writeOutput(ctx, t, at("score.json"), "sim", "score", "--truth", at("truth.csv"), "--result", at("result.csv"))
+	harness.WriteOutput(ctx, t, at("score.json"), "sim", "score", "--truth", at("truth.csv"), "--result", at("result.csv"))
 	text, err := os.ReadFile(at("score.json"))
 	require.NoError(t, err)
 	var s score.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
-	requireScore(t, s)
-	requireWithinLimits(t, world.referee(ctx, t))
+	harness.RequireScore(t, s)
+	harness.RequireWithinLimits(t, world.referee(ctx, t))
 }
 
 // peakMemory is the highest resident memory of an ended process, in bytes (Linux gives kilobytes).
@@ -89,30 +91,6 @@ func peakMemory(c *exec.Cmd) int64 {
 	return usage.Maxrss << 10
 }
 
-// command is this program as a process of its own, without PROBITY_* variables: TestMain put it on the path.
-func command(ctx context.Context, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, "probity", args...)
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "PROBITY_") {
-			c.Env = append(c.Env, v)
-		}
-	}
-	return c
-}
-
-// writeOutput runs a command and writes its standard output into a file.
-func writeOutput(ctx context.Context, t *testing.T, file string, args ...string) {
-	t.Helper()
-	f, err := os.Create(file)
-	require.NoError(t, err)
-	defer f.Close()
-	var words bytes.Buffer
-	c := command(ctx, args...)
-	c.Stdout, c.Stderr = f, &words
-	require.NoError(t, c.Run(), "%v: %s", args, &words)
-	require.NoError(t, f.Close())
-}
-
 // internet is a simulated internet in a process of its own.
 type internet struct{ dns, smtp, url string }
 
@@ -121,7 +99,7 @@ var simServeLine = regexp.MustCompile(`^simulated internet \d+: DNS at (\S+), SM
 // startInternet starts one on ports that are free. It ends with the test.
 func startInternet(ctx context.Context, t *testing.T, args ...string) internet {
 	t.Helper()
-	c := command(context.WithoutCancel(ctx), append([]string{"sim", "serve", "--dns", "127.0.0.1:0", "--smtp-port=-1", "--http", "127.0.0.1:0",
+	c := harness.Command(context.WithoutCancel(ctx), append([]string{"sim", "serve", "--dns", "127.0.0.1:0", "--smtp-port=-1", "--http", "127.0.0.1:0",
 		"--speedup", strconv.Itoa(systemSpeedup)}, args...)...)
 	words, err := c.StderrPipe()
 	require.NoError(t, err)

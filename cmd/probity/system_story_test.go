@@ -20,6 +20,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
 	"probity/bench/sim/world"
+	"probity/tests/harness"
 )
 
 // TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
@@ -37,6 +38,9 @@ func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/story", Setup: func(e *testscript.Env) error {
 		at := filepath.Join(e.WorkDir, "providers.toml")
 		e.Vars = append(append(e.Vars, vars...), "PROBITY_PROVIDERS="+at)
+		if err := passDetectorOptions(e); err != nil {
+			return err
+		}
 		if err := os.WriteFile(at, overrides.Bytes(), 0o600); err != nil {
 			return err
 		}
@@ -52,7 +56,7 @@ func addressesFor(t *testing.T, w *world.World) (vars []string) {
 		{Status: "RISKY", Reason: "catch_all"}:           "CATCHALL",
 	}
 	column := -1
-	eachRow(t, w, 5000, func(cells []string) bool {
+	harness.EachRow(t, w, 5000, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 			return true
@@ -158,11 +162,11 @@ func TestInterruptedVerifyResumes(t *testing.T) {
 	require.Contains(t, words, "interrupted; what is known is in "+result+progressFolder+", the same command goes on from there")
 	require.NoFileExists(t, result)
 
-	out, err := command(t.Context(), world.verifyArgs(other, result, k.overrides)...).CombinedOutput()
+	out, err := harness.Command(t.Context(), world.verifyArgs(other, result, k.overrides)...).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
 	require.Contains(t, string(out), "holds the progress of another list")
 
-	out, err = command(t.Context(), args...).CombinedOutput()
+	out, err = harness.Command(t.Context(), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "going on with "+k.list+" where it stopped")
 	require.NoDirExists(t, result+progressFolder)

@@ -29,6 +29,7 @@ import (
 	"probity/internal/app"
 	"probity/internal/memnet"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // crashingJob is one job over several runs, each in a bubble of its own. Between two runs the power is cut, and the clock jumps
@@ -139,7 +140,7 @@ func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job,
 		job, result = j, out.Bytes()
 		return nil
 	})
-	requireWithinLimits(t, b.internet.Referee.Report())
+	harness.RequireWithinLimits(t, b.internet.Referee.Report())
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.EIO):
@@ -164,7 +165,7 @@ func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) 
 	if err != nil {
 		return err
 	}
-	j, err := b.node.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: maxHours,
+	j, err := b.node.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
 			return []store.Part{store.ReserveJob(j.Account, j.ID, j.Unique, j.CreatedAt)}
 		}}})
@@ -223,7 +224,7 @@ func (o *crashingJob) startLife(t *testing.T, ctx context.Context) *crashLife {
 		b.dnsRelays = append(b.dnsRelays, newDNSRelay(t, network, network.Dial, at, "127.0.0.1:53", i == 1))
 		servers = append(servers, netip.MustParseAddrPort(at))
 	}
-	b.node = memNodeParts{table: o.table, fs: b.disk, network: network, servers: servers, ids: bothIdentities(), dial: b.dial(network), jobEndParts: settledAndCalledBack}.node(t)
+	b.node = harness.NodeParts{Table: o.table, FS: b.disk, Network: network, Servers: servers, Sources: harness.TwoIdentities(), Dial: b.dial(network), JobEndParts: settledAndCalledBack}.Node(t)
 	return b
 }
 

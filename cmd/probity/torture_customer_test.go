@@ -17,6 +17,7 @@ import (
 
 	"probity/bench/sim/score"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -168,7 +169,7 @@ func (s *retryingCustomer) requireCorrectJob(t *testing.T, j bulkJob, truth, res
 // sampleAddresses are the addresses of single calls.
 func (p *testbed) sampleAddresses() (all []string) {
 	column := -1
-	eachRow(p.t, p.world, 3000, func(cells []string) bool {
+	harness.EachRow(p.t, p.world, 3000, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
 		} else if said := p.world.Truth(cells[column]); len(said) == 1 && said[0].Status != "UNKNOWN" {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/world"
+	"probity/tests/harness"
 )
 
 // Errors of a damaged job: in its record if it cannot be finished, and in the answer to a request for its results.
@@ -137,7 +138,7 @@ func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 	t.Cleanup(cancel)
 	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), internet: startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
-	writeOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	p = p.withoutRefusalBudget(t)
 	r := rand.New(rand.NewPCG(k.seed, 4))
 	backups := 0
@@ -146,5 +147,5 @@ func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 		t.Run(fmt.Sprintf("after %s", delay.Round(time.Millisecond)), func(t *testing.T) { testRestoreAfter(t, p, k.rows/10, delay) })
 	}
 	t.Logf("%d backups were restored", backups)
-	requireWithinLimits(t, dropAllSourceEntries(p.referee(ctx, t)))
+	harness.RequireWithinLimits(t, dropAllSourceEntries(p.referee(ctx, t)))
 }

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/tests/harness"
 )
 
 // newFleetTestbed is a coordinator and two probers, with a link to each that can be cut.
 func newFleetTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
 	p := newTestbed(t, k, stage)
 	for _, line := range [][]string{{"init"}, {"coordinator", "hub"}, {"node", "p0", "p1"}} {
-		words, err := command(t.Context(), append(append([]string{"certs"}, line...), "--dir", p.path("certs"))...).CombinedOutput()
+		words, err := harness.Command(t.Context(), append(append([]string{"certs"}, line...), "--dir", p.path("certs"))...).CombinedOutput()
 		require.NoError(t, err, "%s", words)
 	}
 	coord := hostPort(p.ip(2), 7946) // the link to the coordinator, which every prober knows

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/tests/harness"
 )
 
 // tortureEnv names the seed and the time; without them a short form runs, with a seed that is printed.
@@ -44,7 +46,7 @@ func newTortureRun(t *testing.T) tortureRun {
 		k.rows, err = strconv.Atoi(text)
 		require.NoError(t, err, tortureRowsEnv)
 	}
-	if raceEnabled && !k.long {
+	if harness.RaceEnabled && !k.long {
 		t.Skip("it is short without the watch for data races, where make test runs it; name a time to run it here")
 	}
 	t.Logf("%s=%d %s=%s %s=%d", tortureSeedEnv, k.seed, tortureTimeEnv, k.duration, tortureRowsEnv, k.rows)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"probity/tests/harness"
 )
 
 // supervisor keeps one process running, as an init system does: however it ends, it is started again.
@@ -67,7 +69,7 @@ func (k *supervisor) run() {
 
 // runOnce is one run; false if there must be none.
 func (k *supervisor) runOnce() bool {
-	c := command(context.Background(), k.args...)
+	c := harness.Command(context.Background(), k.args...)
 	path, err := exec.LookPath(faultyDiskProgram)
 	if err != nil {
 		k.recordFailure(err.Error())

@@ -22,6 +22,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/world"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // TestTorture makes faults of processes, disks, DNS and links at a server, then at a fleet, while its customer verifies one list
@@ -151,7 +152,7 @@ func (k tortureRun) runStage(t *testing.T, stage uint64, lasts time.Duration, cr
 		one.requireNoFailures(t)
 	}
 	p.client.requireExactLedger(t, p.data)
-	requireWithinLimits(t, p.simulator.referee(ctx, t))
+	harness.RequireWithinLimits(t, p.simulator.referee(ctx, t))
 	p.logReport()
 }
 

@@ -30,6 +30,7 @@ import (
 	"probity/bench/sim/persona"
 	"probity/bench/sim/world"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // A step is a named function of wayPackages of which at least minStatements run: shorter ones are read in passing, and what other
@@ -131,7 +132,7 @@ type way struct {
 func newWay(t *testing.T) *way {
 	p := &serviceEnv{processCtx: t.Context(), ctx: t.Context(), world: world.New(world.Config{Seed: 1}), internet: startInternet(t.Context(), t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
-	writeOutput(t.Context(), t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
+	harness.WriteOutput(t.Context(), t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	program, data := filepath.Join(t.TempDir(), "probity"), t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "way", "-cover", "-covermode=atomic", "-coverpkg=probity/...", "-o", program, ".")
 	out, err := build.CombinedOutput()

@@ -72,7 +72,7 @@ func newFakeInternet(t *testing.T) *fakeInternet {
 	}
 	w.cfg = Config{
 		Identities: []Identity{{Local: source, EHLO: "mx.sender.org"}}, MailFrom: "probe@sender.org",
-		Servers: []netip.AddrPort{resolverA, resolverB}, Table: respectfulTable(t), Exchange: w.exchange, Dial: w.dial,
+		Servers: []netip.AddrPort{resolverA, resolverB}, Table: respectfulTable(), Exchange: w.exchange, Dial: w.dial,
 		DNSBLs: []string{"list.test"}, OpenFiles: func() (uint64, uint64, error) { return 65536, 65536, nil },
 		FS: fs, Folder: "/data", Synced: func() (bool, bool) { return true, true },
 	}
@@ -241,8 +241,10 @@ func (w *fakeInternet) audit() *Report {
 }
 
 // respectfulTable is the shipped table, obeying the terms of receivers.
-func respectfulTable(t testing.TB) *engine.Table {
+var respectfulTable = sync.OnceValue(func() *engine.Table {
 	table, err := shippedTable().RespectTerms()
-	require.NoError(t, err)
+	if err != nil {
+		panic(err)
+	}
 	return table
-}
+})

@@ -58,7 +58,9 @@ func corrupt(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byt
 // never reports a budget that it does not have as unused. (The database cannot detect a lost or truncated log, nor damage in
 // its last 32 KiB.)
 func TestADamagedCacheIsSetAside(t *testing.T) {
-	names, err := cacheWithData(t).List("cache")
+	whole := cacheWithData(t)
+	clone := func() *vfs.MemFS { return whole.CrashClone(vfs.CrashCloneCfg{}) }
+	names, err := whole.List("cache")
 	require.NoError(t, err)
 	for _, name := range names {
 		if strings.HasPrefix(name, "LOCK") || strings.HasPrefix(name, "marker") {
@@ -66,7 +68,7 @@ func TestADamagedCacheIsSetAside(t *testing.T) {
 		}
 		for part := range 4 {
 			t.Run(fmt.Sprintf("%s bit in part %d", name, part), func(t *testing.T) {
-				disk := cacheWithData(t)
+				disk := clone()
 				corrupt(t, disk, name, func(b []byte) []byte {
 					if len(b) > 0 {
 						b[part*(len(b)-1)/3] ^= 4
@@ -81,12 +83,12 @@ func TestADamagedCacheIsSetAside(t *testing.T) {
 			budgets = budgets[:1]
 		}
 		t.Run(name+" lost", func(t *testing.T) {
-			disk := cacheWithData(t)
+			disk := clone()
 			require.NoError(t, disk.Remove(path.Join("cache", name)))
 			useDamaged(t, disk, budgets...)
 		})
 		t.Run(name+" cut", func(t *testing.T) {
-			disk := cacheWithData(t)
+			disk := clone()
 			corrupt(t, disk, name, func(b []byte) []byte { return b[:len(b)/2] })
 			useDamaged(t, disk, budgets...)
 		})

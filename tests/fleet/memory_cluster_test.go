@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"bytes"
@@ -19,7 +19,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"probity/bench/sim"
-	"probity/bench/sim/referee"
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/cluster"
@@ -39,6 +38,7 @@ import (
 	"probity/prober/wire/stream"
 	"probity/store"
 	"probity/store/cache"
+	"probity/tests/harness"
 )
 
 // memCluster is a coordinator, probers and the simulated internet in one bubble: everything is real but sockets, files and the
@@ -325,7 +325,7 @@ func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 
 // accept starts a job.
 func (h *memCoordinator) accept(t *testing.T, ctx context.Context, list []byte) string {
-	job, err := h.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: maxHours}})
+	job, err := h.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: ingest.MaxHours}})
 	require.NoError(t, err)
 	return job.ID
 }
@@ -340,22 +340,10 @@ func (h *memCoordinator) waitResult(t *testing.T, ctx context.Context, id string
 	return job, result.Bytes()
 }
 
-// sourcesOf lists the sources that used each provider, from the referee's report.
-func sourcesOf(r referee.Report) map[string]map[string]bool {
-	by := map[string]map[string]bool{}
-	for _, e := range r.Peaks {
-		if by[e.Persona] == nil {
-			by[e.Persona] = map[string]bool{}
-		}
-		by[e.Persona][e.Source] = true
-	}
-	return by
-}
-
 // requireOwners requires that every wide provider was probed from every source, and every narrow one from one.
 func (f *memCluster) requireOwners(identities int, wide ...string) {
 	f.t.Helper()
-	for persona, sources := range sourcesOf(f.internet.Referee.Report()) {
+	for persona, sources := range harness.SourcesOf(f.internet.Referee.Report()) {
 		p := f.table.Provider(persona)
 		switch {
 		case p == nil:

@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"bufio"
@@ -23,6 +23,7 @@ import (
 
 	"probity/bench/sim/referee"
 	"probity/coordinator/fleet"
+	"probity/tests/harness"
 )
 
 // netnsTest is a set of machines as network namespaces of this kernel, connected by a bridge. The test itself runs in one of them,
@@ -69,6 +70,7 @@ func inNetworkNamespaces(t *testing.T, patience time.Duration, do func(*netnsTes
 			t.Skipf("this machine forbids bridges: %v: %s", err, words)
 		}
 	}
+	harness.DependOnSources(t, filepath.Join("..", ".."))
 	inner := exec.Command("ip", "netns", "exec", name, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", (patience + time.Minute).String())
 	inner.Env = append(os.Environ(), netnsTestEnv+"="+name)
 	said, err := inner.CombinedOutput()
@@ -125,7 +127,7 @@ type testProcess struct {
 // start runs this program on a machine until terminate; the end of the test kills it.
 func (y *netnsTest) start(machine string, args ...string) *testProcess {
 	y.t.Helper()
-	inside := command(context.Background(), args...)
+	inside := harness.Command(context.Background(), args...)
 	program := cmp.Or(y.programs[machine], inside.Path)
 	p := &testProcess{cmd: exec.Command("ip", append([]string{"netns", "exec", y.namespace(machine), program}, args...)...), exited: make(chan struct{})}
 	p.cmd.Env = inside.Env
@@ -154,7 +156,7 @@ func (y *netnsTest) start(machine string, args ...string) *testProcess {
 
 // runInside runs this program on a machine to its end.
 func (y *netnsTest) runInside(machine string, args ...string) ([]byte, error) {
-	path := command(y.ctx, args...).Path
+	path := harness.Command(y.ctx, args...).Path
 	return exec.CommandContext(y.ctx, "ip", append([]string{"netns", "exec", y.namespace(machine), path}, args...)...).Output()
 }
 
@@ -213,7 +215,7 @@ func (y *netnsTest) getJSON(url string, v any) error {
 func (y *netnsTest) startSimulator(speedup int) {
 	y.addMachine("sim", "10.77.0.2")
 	y.start("sim", "sim", "serve", "--network", simNetwork, "--dns", simDNS, "--http", simReferee, "--smtp-port", "25", "--speedup", strconv.Itoa(speedup))
-	writeOutput(y.ctx, y.t, y.path("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(speedup))
+	harness.WriteOutput(y.ctx, y.t, y.path("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(speedup))
 	y.lowerMinuteBudgets()
 	y.waitFor("the simulated internet is up", func() bool { return y.getJSON("http://"+simReferee+"/referee", &referee.Report{}) == nil })
 }
@@ -226,7 +228,7 @@ func (y *netnsTest) referee() (r referee.Report) {
 // makeCerts makes the files of a cluster with these nodes.
 func (y *netnsTest) makeCerts(nodes ...string) {
 	for _, line := range [][]string{{"init"}, {"coordinator", "hub"}, append([]string{"node"}, nodes...)} {
-		words, err := command(y.ctx, append(append([]string{"certs"}, line...), "--dir", y.path("certs"))...).CombinedOutput()
+		words, err := harness.Command(y.ctx, append(append([]string{"certs"}, line...), "--dir", y.path("certs"))...).CombinedOutput()
 		require.NoError(y.t, err, "%s", words)
 	}
 }

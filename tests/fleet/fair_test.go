@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // The rows of the long job, which is still running at the end, and of the short one; and the number of single calls.
@@ -32,7 +33,7 @@ const (
 // provider, so that they share the same budgets, and receivers have realistic latency. For make fair the long list has the
 // realistic mix, and there is a small list with it too.
 func TestFleetIsFair(t *testing.T) {
-	if raceEnabled {
+	if harness.RaceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
 	}
 	withMemClusterAt(t, 1, "realistic", 4, 2, func(ctx context.Context, f *memCluster, _ []*memProber) {
@@ -66,13 +67,13 @@ func TestFleetIsFair(t *testing.T) {
 			s, err := f.coord.coordinator.Snapshot(id)
 			require.NoError(t, err)
 			t.Logf("the long job has %d rows, of which %d are answered; %d rows of the mix in %s alone, %s next to it (%.2f times); %s of CPU time", job.Rows,
-				s.Answered, fairSmallRows, smallUnloaded, smallConcurrent, smallConcurrent.Seconds()/smallUnloaded.Seconds(), cpuTime().Round(time.Second))
+				s.Answered, fairSmallRows, smallUnloaded, smallConcurrent, smallConcurrent.Seconds()/smallUnloaded.Seconds(), harness.CPUTime().Round(time.Second))
 			if smallConcurrent.Seconds() > 2*smallUnloaded.Seconds() {
 				t.Error("the small list of the mix waits for the long one")
 			}
 		}
 		t.Logf("%d rows in %s alone, %s next to it (%.2f times)", fairShortRows, unloaded, concurrent, concurrent.Seconds()/unloaded.Seconds())
-		requireWithinLimits(t, f.internet.Referee.Report())
+		harness.RequireWithinLimits(t, f.internet.Referee.Report())
 		if loaded > 3*idle/2 {
 			t.Error("singles wait for the long job")
 		}

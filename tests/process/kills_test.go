@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 
 	"probity/bench/sim/referee"
 	"probity/internal/apiclient"
+	"probity/tests/harness"
 )
 
 const (
@@ -66,7 +67,7 @@ func (y *netnsTest) requireHours() {
 		y.t.Logf("%s by %s: %s of %d in the hour", e.Persona, e.Source, strconv.Itoa(e.Seen), e.Limit)
 	}
 	y.t.Logf("hourly budgets: %d in use, %d at least half used", used, full)
-	requireWithinLimits(y.t, r)
-	requireRoutes(y.t, r)
+	harness.RequireWithinLimits(y.t, r)
+	harness.RequireRoutes(y.t, r)
 	require.NotZero(y.t, full, "%+v", []referee.Entry(r.Peaks))
 }

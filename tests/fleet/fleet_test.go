@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"probity/coordinator"
 	"probity/coordinator/fleet"
+	"probity/tests/harness"
 )
 
 // keepRows keeps the header of a list and the rows whose address f selects.
@@ -92,9 +93,9 @@ func TestFleetInABubble(t *testing.T) {
 		id := f.coord.accept(t, ctx, list)
 		job, result := f.coord.waitResult(t, ctx, id)
 		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts, job.Reasons)
-		requireCorrect(t, f.internet.World, list, result)
-		requireWithinLimits(t, f.internet.Referee.Report())
-		requireRoutes(t, f.internet.Referee.Report())
+		harness.RequireCorrect(t, f.internet.World, list, result)
+		harness.RequireWithinLimits(t, f.internet.Referee.Report())
+		harness.RequireRoutes(t, f.internet.Referee.Report())
 		f.requireOwners(8, "google", "microsoft365", "outlook", "yahoo")
 	})
 }
@@ -138,7 +139,7 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 		second.stop()
 		list := f.list(300, nil)
 		_, result := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
-		requireCorrect(t, f.internet.World, list, result)
+		harness.RequireCorrect(t, f.internet.World, list, result)
 	})
 }
 

@@ -1,4 +1,4 @@
-package main
+package node_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"probity/coordinator/results"
 	"probity/internal/memnet"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // TestTenantsScale verifies one address of each of many domains behind two gateways from eight sources, and from one. Each source
 // has its own budgets at the gateways, so eight take about an eighth of the time; the domains are not split quite evenly.
 func TestTenantsScale(t *testing.T) {
-	if raceEnabled {
+	if harness.RaceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
 	}
 	rows := tenantsRows
@@ -46,7 +47,7 @@ func TestTenantsScale(t *testing.T) {
 
 // verifyTenants is how long a list of tenants takes from so many sources, in virtual time.
 func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
-	cpu := cpuTime()
+	cpu := harness.CPUTime()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -57,25 +58,25 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 		list := listOfTenants(internet.World)
 		var job *store.Job
 		var result bytes.Buffer
-		n := memNodeOf(t, network, internet.DNS, manyIdentities(sources))
+		n := harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(sources))
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			job, _ = verifyInVirtualHours(t, ctx, n, list)
 			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())
-		requireCorrect(t, internet.World, list, result.Bytes())
+		harness.RequireCorrect(t, internet.World, list, result.Bytes())
 		report := internet.Referee.Report()
-		requireWithinLimits(t, report)
+		harness.RequireWithinLimits(t, report)
 		require.Len(t, report.Routes, 2, "two gateways")
 		for _, u := range report.Routes {
 			require.Zero(t, u.Moved, "%s: each tenant is asked from one source", u.Persona)
 			require.InDelta(t, rows/2, u.Routes, float64(rows)/200, u.Persona)
-			require.Len(t, sourcesOf(report)[u.Persona], sources, u.Persona)
+			require.Len(t, harness.SourcesOf(report)[u.Persona], sources, u.Persona)
 		}
 		took = job.FinishedAt.Sub(job.StartedAt)
 	})
-	t.Logf("from %d: %s of CPU time", sources, (cpuTime() - cpu).Round(time.Millisecond))
+	t.Logf("from %d: %s of CPU time", sources, (harness.CPUTime() - cpu).Round(time.Millisecond))
 	return took
 }
 

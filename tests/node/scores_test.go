@@ -1,4 +1,4 @@
-package main
+package node_test
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 	"probity/engine"
 	"probity/internal/app"
 	"probity/internal/memnet"
+	"probity/tests/harness"
 )
 
 const (
@@ -34,18 +35,18 @@ const (
 // differ within VALID and within RISKY. Two days later the cached answers are requested again in every form of an answer, and have
 // the same score in each.
 func TestScoresVaryInsideTheirBucket(t *testing.T) {
-	if raceEnabled {
+	if harness.RaceEnabled {
 		t.Skip("20,000 rows take minutes with the race detector; TestSystemInVirtualTime looks for races")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		server, err := sim.Start(ctx, world.Config{Seed: bubbleSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		server, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		var list bytes.Buffer
-		require.NoError(t, world.WriteList(&list, server.World, scoredRows, bubbleSeed))
-		n := memNode(t, network, server.DNS)
+		require.NoError(t, world.WriteList(&list, server.World, scoredRows, harness.ListSeed))
+		n := harness.NodeOfTwo(t, network, server.DNS)
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
 			first := scoredList(ctx, t, n, list.Bytes())
 			requireSpread(t, first)
@@ -69,7 +70,7 @@ type scoredRow struct {
 
 // scoredList verifies a list, and compares its result as JSON lines and in a callback with the CSV.
 func scoredList(ctx context.Context, t *testing.T, n *app.Node, list []byte) []scoredRow {
-	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: maxHours}})
+	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: ingest.MaxHours}})
 	require.NoError(t, err)
 	_, err = n.Coordinator.Wait(ctx, job.ID)
 	require.NoError(t, err)

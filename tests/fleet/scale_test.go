@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/persona"
+	"probity/tests/harness"
 )
 
 // scaleRows is the work of each source: 38.5 minutes at the shipped budget of 300 recipients a minute. A minute's budget is used in a
@@ -18,7 +19,7 @@ const scaleRows = 11_550
 // TestThroughputIsLinearInIdentities gives each source the same work at one wide provider, at speed-up 1, so that only budgets
 // limit the rate: with more sources it takes the same time.
 func TestThroughputIsLinearInIdentities(t *testing.T) {
-	if raceEnabled {
+	if harness.RaceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
 	}
 	throughput := map[int]float64{}
@@ -38,7 +39,7 @@ func TestThroughputIsLinearInIdentities(t *testing.T) {
 			began := time.Now()
 			job, _ := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
 			throughput[n] = float64(job.Unique) / time.Since(began).Seconds()
-			requireWithinLimits(t, f.internet.Referee.Report())
+			harness.RequireWithinLimits(t, f.internet.Referee.Report())
 			f.requireOwners(n, "google")
 		})
 		t.Logf("%d identities: %.2f rows/s, %.3f of linear", n, throughput[n], throughput[n]/throughput[1]/float64(n))

@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/tests/harness"
 )
 
 // TestTenantsOfAFleetHaveOneSource verifies a list behind two gateways with four nodes, and loses one of them meanwhile: the domains
@@ -18,9 +20,9 @@ func TestTenantsOfAFleetHaveOneSource(t *testing.T) {
 		id := f.coord.accept(t, ctx, list)
 		time.Sleep(30 * time.Minute)
 		before := f.internet.Referee.Report()
-		require.Zero(t, requireRoutes(t, before), "while the sources stay, each domain has one")
+		require.Zero(t, harness.RequireRoutes(t, before), "while the sources stay, each domain has one")
 		for _, gateway := range []string{"proofpoint", "barracuda"} {
-			require.Len(t, sourcesOf(before)[gateway], 8, "%s is asked from all", gateway)
+			require.Len(t, harness.SourcesOf(before)[gateway], 8, "%s is asked from all", gateway)
 		}
 		probers[3].kill()
 		time.Sleep(time.Hour)
@@ -31,7 +33,7 @@ func TestTenantsOfAFleetHaveOneSource(t *testing.T) {
 		for _, u := range after.Routes {
 			domains += u.Routes
 		}
-		moved := requireRoutes(t, after)
+		moved := harness.RequireRoutes(t, after)
 		require.NotZero(t, moved)
 		require.Less(t, moved, domains/2, "of four nodes one was lost")
 	})

@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // fleetCuts are the ways in which a node loses its cluster.
@@ -125,9 +126,9 @@ func (f *memCluster) requireStillRunning(id string) {
 func (f *memCluster) requireCorrectEnd(ctx context.Context, id string, list []byte) {
 	f.t.Helper()
 	job, result := f.coord.waitResult(f.t, ctx, id)
-	requireCorrect(f.t, f.internet.World, list, result)
-	requireWithinLimits(f.t, f.internet.Referee.Report())
-	requireRoutes(f.t, f.internet.Referee.Report())
+	harness.RequireCorrect(f.t, f.internet.World, list, result)
+	harness.RequireWithinLimits(f.t, f.internet.Referee.Report())
+	harness.RequireRoutes(f.t, f.internet.Referee.Report())
 	require.EqualValues(f.t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
 }
 

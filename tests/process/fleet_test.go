@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"probity/engine"
 	"probity/internal/apiclient"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 const (
@@ -49,7 +50,7 @@ func TestFleetOfProcesses(t *testing.T) {
 		t.Logf("%d rows in %s", rows, time.Since(began).Round(time.Millisecond))
 		y.requireCorrectEnd(c, job, rows)
 		c.requireVisible()
-		sources := sourcesOf(y.referee())
+		sources := harness.SourcesOf(y.referee())
 		narrow := 0
 		for id, seen := range sources {
 			p := engine.DefaultTable().Provider(id)
@@ -221,8 +222,8 @@ func (y *netnsTest) openCluster(rows, speedup int) *netnsCluster {
 
 func (y *netnsTest) openClusterOf(rows, speedup, nodes int) *netnsCluster {
 	y.startSimulator(speedup)
-	writeOutput(y.ctx, y.t, y.path("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
-	writeOutput(y.ctx, y.t, y.path("truth.csv"), "sim", "truth", y.path("list.csv"))
+	harness.WriteOutput(y.ctx, y.t, y.path("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
+	harness.WriteOutput(y.ctx, y.t, y.path("truth.csv"), "sim", "truth", y.path("list.csv"))
 	y.makeCerts("p1", "p2", "p3", "p4")
 	c := &netnsCluster{net: y, api: apiclient.Client{Base: "http://" + coordinatorAddress + ":8080", Key: y.customer(), HTTP: http.DefaultClient}}
 	y.addMachine("hub", coordinatorAddress)
@@ -303,15 +304,15 @@ func (c *netnsCluster) follow(id string, look func(apiclient.Job)) {
 func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	t := y.t
 	require.NoError(t, c.api.Download(y.ctx, id, y.path("result.csv")))
-	writeOutput(y.ctx, t, y.path("score.json"), "sim", "score", "--truth", y.path("truth.csv"), "--result", y.path("result.csv"))
+	harness.WriteOutput(y.ctx, t, y.path("score.json"), "sim", "score", "--truth", y.path("truth.csv"), "--result", y.path("result.csv"))
 	text, err := os.ReadFile(y.path("score.json"))
 	require.NoError(t, err)
 	var s score.Scores
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, rows, s.Rows)
-	requireWithinLimits(t, y.referee())
-	requireRoutes(t, y.referee())
-	requireScore(t, s)
+	harness.RequireWithinLimits(t, y.referee())
+	harness.RequireRoutes(t, y.referee())
+	harness.RequireScore(t, s)
 	if len(c.probers) == 4 {
 		y.requireWide("google", "microsoft365", "outlook")
 	}

@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator/fleet"
+	"probity/tests/harness"
 )
 
 // TestFleetAvoidsListedSources has one source blocklisted at a provider and another one everywhere, while jobs run one after the
@@ -61,7 +62,7 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 			require.Less(t, time.Since(delistedAt), 9*time.Minute, "the canary does not bring it back")
 		}
 		t.Logf("back after %v", time.Since(delistedAt))
-		requireWithinLimits(t, f.internet.Referee.Report())
+		harness.RequireWithinLimits(t, f.internet.Referee.Report())
 		t.Logf("%d canaries; %d UNKNOWN beyond the truth; blocked by provider: %v", tried, unknown, blocked)
 		require.Less(t, blocked["Google"], 20, "the other sources have budgets of their own")
 

@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"probity/internal/apiclient"
 	"probity/store"
+	"probity/tests/harness"
 )
 
 // faultsSlowdown makes a job outlast the faults of make fleet: hourly budgets are those of the speed-up, minute budgets an eighth of them.
@@ -58,7 +59,7 @@ func (c *netnsCluster) requireStillRunning(id string) {
 // requireWide requires that all sources of four nodes were used for wide providers. The referee has counted that each narrow
 // route had one source at a time.
 func (y *netnsTest) requireWide(wide ...string) {
-	sources := sourcesOf(y.referee())
+	sources := harness.SourcesOf(y.referee())
 	for _, id := range wide {
 		require.Len(y.t, sources[id], 8, "%s: %v", id, sources[id])
 	}

@@ -1,0 +1,15 @@
+package harness
+
+import (
+	"syscall"
+	"time"
+)
+
+// CPUTime is the CPU time of this process so far.
+func CPUTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,12 @@
+package process_test
+
+import (
+	"os"
+	"testing"
+
+	"probity/tests/harness"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.Main(m))
+}

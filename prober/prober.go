@@ -172,15 +172,15 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 	if q != nil || full {
 		return q
 	}
-	table := p.env.Table.Load()
-	fresh := readyqueue.New(p.env, table, r, src, p.quiet, now)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if q = p.queues[k]; q == nil {
-		if q = fresh; p.env.Table.Load() != table { // SetTable may have missed this queue
-			q.ApplyTable(now)
+	for q == nil {
+		table := p.env.Table.Load()
+		fresh := readyqueue.New(p.env, table, r, src, p.quiet, now)
+		p.mu.Lock()
+		if q = p.queues[k]; q == nil && p.env.Table.Load() == table { // else SetTable has missed it
+			q = fresh
+			p.queues[k] = q
 		}
-		p.queues[k] = q
+		p.mu.Unlock()
 	}
 	return q
 }

@@ -154,7 +154,17 @@ func (r *jobRunner) work(ctx context.Context) error {
 		}
 		r.c.mu.Unlock()
 	}
-	if err = cmp.Or(err, job.close()); err != nil {
+	var closed error
+	if job.log != nil && !job.logStarted {
+		closed = job.log.Close()
+	}
+	if job.upload != nil {
+		closed = errors.Join(closed, job.upload.Close())
+	}
+	if job.file != nil {
+		closed = errors.Join(closed, job.file.Close())
+	}
+	if err = cmp.Or(err, closed); err != nil {
 		return err
 	}
 	select {

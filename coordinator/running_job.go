@@ -141,19 +141,6 @@ func (job *runningJob) fail(err error) {
 	}
 }
 
-func (job *runningJob) close() (err error) {
-	if job.log != nil && !job.logStarted {
-		err = job.log.Close()
-	}
-	if job.upload != nil {
-		err = errors.Join(err, job.upload.Close())
-	}
-	if job.file != nil {
-		err = errors.Join(err, job.file.Close())
-	}
-	return err
-}
-
 const msgUncounted = "duplicates that are done cannot be counted: the job shows the last count" // in the log
 
 // doneDuplicates counts again if the last count is old.

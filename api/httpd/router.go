@@ -62,7 +62,7 @@ func newRouter(routes []Route, m *metrics) router {
 }
 
 // find finds the route of a path as it was sent, and the value of its parameter. For a path with other methods the refusal
-// lists them; any other path is not found. HEAD is GET without a body.
+// lists them; any other path is not found. HEAD is GET without a body. A parameter is one segment; only it may be percent-encoded.
 func (t *router) find(method, path []byte) (*servedRoute, string, error) {
 	if string(method) == "HEAD" {
 		method = []byte("GET")
@@ -74,16 +74,31 @@ func (t *router) find(method, path []byte) (*servedRoute, string, error) {
 	}
 	var allow []string
 	segments := strings.Split(string(path), "/")
+routes:
 	for _, r := range t.all {
-		param, ok := r.matches(segments)
-		if ok && r.Method == string(method) {
+		if len(segments) != len(r.segments) {
+			continue
+		}
+		param := ""
+		for i, want := range r.segments {
+			segment := segments[i]
+			if want == segment {
+				continue
+			}
+			if want == "" || want[0] != '{' || segment == "" || segment == "." || segment == ".." {
+				continue routes
+			}
+			var err error
+			if param, err = url.PathUnescape(segment); err != nil {
+				continue routes
+			}
+		}
+		if r.Method == string(method) {
 			return r, param, nil
 		}
-		if ok {
-			allow = append(allow, r.Method)
-			if r.Method == "GET" {
-				allow = append(allow, "HEAD")
-			}
+		allow = append(allow, r.Method)
+		if r.Method == "GET" {
+			allow = append(allow, "HEAD")
 		}
 	}
 	if allow == nil {
@@ -92,26 +107,4 @@ func (t *router) find(method, path []byte) (*servedRoute, string, error) {
 	notAllowed := Refuse(wrongMethod, "This path does not take this method: use %s.", strings.Join(allow, ", "))
 	notAllowed.allow = strings.Join(allow, ", ")
 	return nil, "", notAllowed
-}
-
-// matches compares a path segment by segment. A parameter is one segment; only it may be percent-encoded.
-func (r *servedRoute) matches(segments []string) (param string, ok bool) {
-	if len(segments) != len(r.segments) {
-		return "", false
-	}
-	for i, want := range r.segments {
-		segment := segments[i]
-		if want == segment {
-			continue
-		}
-		if want == "" || want[0] != '{' || segment == "" || segment == "." || segment == ".." {
-			return "", false
-		}
-		value, err := url.PathUnescape(segment)
-		if err != nil {
-			return "", false
-		}
-		param = value
-	}
-	return param, true
 }

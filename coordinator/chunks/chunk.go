@@ -91,7 +91,19 @@ func unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 	r := reader{rest: b}
 	for i := range rowRoutes {
 		press.Yield(i)
-		if rowRoutes[i] = r.route(t); r.short {
+		f := r.next(2 + 2)
+		v := &Route{Mx: string(r.next(int(le.Uint16(f[2:]))))}
+		records := make([]engine.MX, f[1])
+		for k := range records {
+			records[k] = engine.MX{Preference: uint16(k), Host: string(r.next(int(r.next(1)[0])))}
+		}
+		// The route is built with the current table.
+		if engine.Fact(f[0]) == engine.FactImplicit && len(records) > 0 {
+			v.Route = t.ImplicitRoute(records[0].Host)
+		} else {
+			v.Route = t.NewRoute(records)
+		}
+		if rowRoutes[i] = v; r.short {
 			return nil, ErrDamaged
 		}
 	}
@@ -178,21 +190,4 @@ func (r *reader) next(n int) []byte {
 	piece := r.rest[:n]
 	r.rest = r.rest[n:]
 	return piece
-}
-
-// route builds a route from its hosts with the current table.
-func (r *reader) route(t *engine.Table) *Route {
-	f := r.next(2 + 2)
-	fact, n := engine.Fact(f[0]), int(f[1])
-	v := &Route{Mx: string(r.next(int(binary.LittleEndian.Uint16(f[2:]))))}
-	records := make([]engine.MX, n)
-	for i := range records {
-		records[i] = engine.MX{Preference: uint16(i), Host: string(r.next(int(r.next(1)[0])))}
-	}
-	if fact == engine.FactImplicit && n > 0 {
-		v.Route = t.ImplicitRoute(records[0].Host)
-	} else {
-		v.Route = t.NewRoute(records)
-	}
-	return v
 }

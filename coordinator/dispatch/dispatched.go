@@ -46,9 +46,6 @@ const resendPause = time.Second // before rows that were returned without a due 
 func (dc *dispatchedChunk) run() {
 	defer dc.job.dispatched.Done()
 	err := pipeline.Contain(dc.sendToProber)
-	if err == nil {
-		err = pipeline.Contain(dc.commitReturned)
-	}
 	dc.release()
 	if err != nil {
 		dc.job.cfg.Fail(err)
@@ -64,7 +61,7 @@ func (dc *dispatchedChunk) release() {
 }
 
 // sendToProber reads the chunk's rows without an answer and sends them to the prober. Its error is our own failure; rows that the
-// prober could not finish become unfinished.
+// prober could not finish become unfinished, and then chunks to send again.
 func (dc *dispatchedChunk) sendToProber() error {
 	job, d := dc.job, dc.job.scheduler
 	var err error
@@ -95,6 +92,25 @@ func (dc *dispatchedChunk) sendToProber() error {
 			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt, source: dc.chunk.Source})
 		}
 	}
+	if job.ctx.Err() != nil { // the chunk file is removed anyway
+		return nil
+	}
+	now := time.Now()
+	var made []chunks.Chunk
+	if len(dc.unfinished) > 0 {
+		if again, ok := dc.resend(now); ok {
+			made = []chunks.Chunk{again}
+		} else {
+			made, err = job.cfg.File.Write(dc.resplit(now))
+		}
+	}
+	dc.release()
+	if err != nil {
+		return err
+	}
+	job.chunkCount.Add(int64(len(made) - 1))
+	d.add(job, made)
+	job.checkFinished()
 	return nil
 }
 

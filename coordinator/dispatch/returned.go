@@ -6,31 +6,6 @@ import (
 	"probity/coordinator/chunks"
 )
 
-// commitReturned ends a dispatched chunk and makes chunks of its unfinished rows.
-func (dc *dispatchedChunk) commitReturned() error {
-	job, now := dc.job, time.Now()
-	if job.ctx.Err() != nil { // the chunk file is removed anyway
-		return nil
-	}
-	var made []chunks.Chunk
-	var err error
-	if len(dc.unfinished) > 0 {
-		if again, ok := dc.resend(now); ok {
-			made = []chunks.Chunk{again}
-		} else {
-			made, err = job.cfg.File.Write(dc.resplit(now))
-		}
-	}
-	dc.release()
-	if err != nil {
-		return err
-	}
-	job.chunkCount.Add(int64(len(made) - 1))
-	job.scheduler.add(job, made)
-	job.checkFinished()
-	return nil
-}
-
 // resend returns the chunk to send again as it is, due when the first of its unfinished rows is, if that is possible; its answered
 // rows are then skipped. Rows that wait for the budgets of one receiver wait together while they are most of their chunk: so a class
 // of which only a few rows are answered each minute is not rewritten each minute.

@@ -140,7 +140,21 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 	}
 	defer func() { err = cmp.Or(err, p.Abort()) }()
 	w := jobfiles.NewUploadWriter(p)
-	if err := r.writeFrames(rows, w, count); err != nil {
+	// Blocks are compressed and hashed in parallel.
+	fill := func(rb *receivedBlock) error { return rows.Next(&rb.block) }
+	work := func(rb *receivedBlock) error {
+		rb.packed = r.cfg.Encoder.EncodeAll(rb.block.Buf, rb.packed[:0])
+		rb.hashes, rb.domains = count.appendHashes(rb.hashes[:0], rb.domains[:0], &rb.block)
+		return nil
+	}
+	take := func(rb *receivedBlock) error {
+		b := &rb.block
+		if err := count.add(rb.hashes, rb.domains, len(b.Rows)); err != nil {
+			return err
+		}
+		return w.AddFrame(rb.packed, jobfiles.Frame{Line: b.Line, Rows: uint32(len(b.Rows)), Raw: uint32(len(b.Buf))})
+	}
+	if err := pipeline.Run(&r.blocks, r.cfg.Workers, fill, work, take); err != nil {
 		return err
 	}
 	d := rows.Dialect()
@@ -190,22 +204,4 @@ type receivedBlock struct {
 func (rb *receivedBlock) clearForReuse() bool {
 	clear(rb.domains[:cap(rb.domains)]) // they refer to the block's text
 	return max(cap(rb.block.Buf), cap(rb.packed)) <= csvfile.MaxPooledBytes
-}
-
-// writeFrames reads the file to its end. Blocks are compressed and hashed in parallel.
-func (r *Receiver) writeFrames(rows *csvfile.Reader, w *jobfiles.UploadWriter, count *duplicateCounter) error {
-	fill := func(rb *receivedBlock) error { return rows.Next(&rb.block) }
-	work := func(rb *receivedBlock) error {
-		rb.packed = r.cfg.Encoder.EncodeAll(rb.block.Buf, rb.packed[:0])
-		rb.hashes, rb.domains = count.appendHashes(rb.hashes[:0], rb.domains[:0], &rb.block)
-		return nil
-	}
-	take := func(rb *receivedBlock) error {
-		if err := count.add(rb.hashes, rb.domains, len(rb.block.Rows)); err != nil {
-			return err
-		}
-		b := &rb.block
-		return w.AddFrame(rb.packed, jobfiles.Frame{Line: b.Line, Rows: uint32(len(b.Rows)), Raw: uint32(len(b.Buf))})
-	}
-	return pipeline.Run(&r.blocks, r.cfg.Workers, fill, work, take)
 }

@@ -135,7 +135,7 @@ func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File,
 
 // WriteAnswers makes Write write the answers to w, too. The caller finishes it.
 func (a *Assembly) WriteAnswers(w *AnswersWriter) {
-	w.names.f = a.savedAnswers
+	w.names.f, w.names.dialect = a.savedAnswers, &a.dialect
 	a.answersWriter = w
 }
 
@@ -159,6 +159,21 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
+	take := func(p *page) error {
+		for i, n := range p.total.status {
+			a.Totals.status[i] += n
+		}
+		for i, n := range p.total.reason {
+			a.Totals.reason[i] += n
+		}
+		a.Totals.Charged += p.total.Charged
+		if len(p.packed) == 0 {
+			return nil
+		}
+		a.wroteAny = true
+		_, err := w.Write(p.packed)
+		return err
+	}
 	for next := 0; next < len(a.upload.Frames); {
 		end, rows := next, 0
 		for end < len(a.upload.Frames) && (end == next || rows+int(a.upload.Frames[end].Rows) <= windowRows) {
@@ -168,10 +183,9 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 		if err := a.loadWindow(next, end, rows); err != nil {
 			return err
 		}
-		if err := a.addAnswers(); err != nil {
-			return fmt.Errorf("answers file: %w", err)
-		}
-		if err := a.render(ctx, w, next, end); err != nil {
+		// Frames are rendered in parallel; each is compressed by itself.
+		fill := pipeline.Indexes(ctx, end-next, func(p *page, i int) { p.a, p.index = a, next+i })
+		if err := pipeline.Run(&a.r.pages, a.r.cfg.Workers, fill, (*page).render, take); err != nil {
 			return err
 		}
 		next = end
@@ -191,7 +205,8 @@ func (a *Assembly) writePacked(w io.Writer, b []byte) error {
 	return err
 }
 
-// loadWindow reads the records of a window of frames from the log. A duplicate gets the record of its first row.
+// loadWindow reads the records of a window of frames from the log, and copies them to the answers file if one is made. A duplicate
+// gets the record of its first row, and has no answer of its own in the file.
 func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 	from := a.upload.Frames[next].First
 	a.windowStart = from
@@ -233,17 +248,6 @@ func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 			a.records[i] = a.records[first-1-from]
 		}
 	}
-	return nil
-}
-
-// logGroup is the offset of a group in the log, and the range of its rows.
-type logGroup struct {
-	at          int64
-	first, last uint32
-}
-
-// addAnswers writes the answers of the window if an answers file is made. A duplicate has no answer of its own.
-func (a *Assembly) addAnswers() (err error) {
 	if a.answersWriter == nil {
 		return nil
 	}
@@ -255,16 +259,24 @@ func (a *Assembly) addAnswers() (err error) {
 		rec := &a.records[i]
 		var names [4]string // its references are numbers of the whole source file
 		for k, ref := range rec.Refs() {
-			if names[k], err = a.answersWriter.names.readName(ref); err != nil {
-				return err
+			name, err := a.answersWriter.names.lookup(ref)
+			if err != nil {
+				return fmt.Errorf("answers file: %w", err)
 			}
+			names[k] = name.text
 		}
 		a.answersWriter.File.Rows++
-		if err = a.answersWriter.Rows.AddRecord(a.windowStart+uint32(i), rec, names); err != nil {
-			return err
+		if err := a.answersWriter.Rows.AddRecord(from+uint32(i), rec, names); err != nil {
+			return fmt.Errorf("answers file: %w", err)
 		}
 	}
 	return nil
+}
+
+// logGroup is the offset of a group in the log, and the range of its rows.
+type logGroup struct {
+	at          int64
+	first, last uint32
 }
 
 // applyGroup stores the records of a group that belong to the window.
@@ -295,27 +307,6 @@ func globalRefs(g *jobfiles.Group, rec *jobfiles.Record) *jobfiles.Record {
 	}
 	rec.SetRefs(refs)
 	return rec
-}
-
-// render writes the rows of some frames. Frames are rendered in parallel; each is compressed by itself.
-func (a *Assembly) render(ctx context.Context, w io.Writer, next, end int) error {
-	fill := pipeline.Indexes(ctx, end-next, func(p *page, i int) { p.a, p.index = a, next+i })
-	take := func(p *page) error {
-		for i, n := range p.total.status {
-			a.Totals.status[i] += n
-		}
-		for i, n := range p.total.reason {
-			a.Totals.reason[i] += n
-		}
-		a.Totals.Charged += p.total.Charged
-		if len(p.packed) == 0 {
-			return nil
-		}
-		a.wroteAny = true
-		_, err := w.Write(p.packed)
-		return err
-	}
-	return pipeline.Run(&a.r.pages, a.r.cfg.Workers, fill, (*page).render, take)
 }
 
 // shownVerdict is the verdict that the file shows for a row.

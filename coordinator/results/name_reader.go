@@ -34,13 +34,21 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 		return nameCell{}, nil
 	}
 	slot := &r.recent[ref%recentNames]
-	if slot.ref != ref {
-		text, err := r.readName(ref)
-		if err != nil {
+	if slot.ref == ref {
+		return slot.nameCell, nil
+	}
+	text, ok := r.seen[ref]
+	if !ok {
+		var err error
+		if text, err = jobfiles.ReadName(r.f, ref); err != nil {
 			return nameCell{}, err
 		}
-		*slot = recentName{ref, r.newNameCell(text)}
+		if r.bytes += len(text) + 64; r.seen == nil || r.bytes > nameReaderBytes {
+			r.seen, r.bytes = map[uint32]string{}, 0
+		}
+		r.seen[ref] = text
 	}
+	*slot = recentName{ref, r.newNameCell(text)}
 	return slot.nameCell, nil
 }
 
@@ -50,19 +58,4 @@ func (r *nameReader) newNameCell(text string) nameCell {
 		n.cell = string(r.cell)
 	}
 	return n
-}
-
-func (r *nameReader) readName(ref uint32) (string, error) {
-	if s, ok := r.seen[ref]; ok {
-		return s, nil
-	}
-	s, err := jobfiles.ReadName(r.f, ref)
-	if err != nil {
-		return "", err
-	}
-	if r.bytes += len(s) + 64; r.seen == nil || r.bytes > nameReaderBytes {
-		r.seen, r.bytes = map[uint32]string{}, 0
-	}
-	r.seen[ref] = s
-	return s, nil
 }

@@ -62,19 +62,6 @@ func (d *domains) remember(x *domain) {
 	d.recent[x.name] = x
 }
 
-// startLookup starts the lookup of a domain; the caller keeps pending below maxWaitingDomains.
-func (d *domains) startLookup(name string) *domain {
-	x := &domain{name: strings.Clone(name)}
-	d.remember(x)
-	d.pending++
-	d.lookupQueue <- x
-	if d.workers < d.lookups && d.workers < d.pending {
-		d.workers++
-		d.all.Go(d.runLookups)
-	}
-	return x
-}
-
 func (d *domains) runLookups() {
 	for x := range d.lookupQueue {
 		if d.ctx.Err() == nil {
@@ -99,8 +86,19 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 		if len(ud.scheduled) > 0 && ud.scheduled[0].at.Before(next) {
 			next = ud.scheduled[0].at
 		}
-		x, err := d.receive(next.Sub(now))
-		if err != nil || x == nil && (!now.Before(until) || d.pending == 0) {
+		var x *domain
+		if pause := next.Sub(now); len(d.results) > 0 { // only this goroutine receives
+			x = <-d.results
+		} else if pause > 0 && d.pending > 0 {
+			t := time.NewTimer(pause)
+			select {
+			case x = <-d.results:
+			case <-t.C:
+			case <-d.ctx.Done():
+			}
+			t.Stop()
+		}
+		if err := d.ctx.Err(); err != nil || x == nil && (!now.Before(until) || d.pending == 0) {
 			return nil, err
 		}
 		if x == nil {
@@ -132,28 +130,6 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 				d.results <- check
 			})
 		}
-	}
-}
-
-// receive returns the next result, or nil if none comes within wait.
-func (d *domains) receive(wait time.Duration) (*domain, error) {
-	select {
-	case x := <-d.results:
-		return x, d.ctx.Err()
-	default:
-	}
-	if wait <= 0 || d.pending == 0 {
-		return nil, d.ctx.Err()
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case x := <-d.results:
-		return x, d.ctx.Err()
-	case <-t.C:
-		return nil, nil
-	case <-d.ctx.Done():
-		return nil, d.ctx.Err()
 	}
 }
 

@@ -30,28 +30,6 @@ type openChunk struct {
 	attempt uint8     // highest attempt of its rows
 }
 
-// refill flushes the rows that an idle scheduler can use, at most once per refillInterval.
-func (s *jobSplit) refill() error {
-	now := time.Now()
-	if !s.job.Chunks.WantsMore() || now.Sub(s.lastRefill) < refillInterval {
-		return nil
-	}
-	s.lastRefill = now
-	if s.allRead {
-		return s.flushAll()
-	}
-	has, idle := s.job.Chunks.Backlogs()
-	for k, oc := range s.openChunks {
-		if !oc.isDue(has[k.class], idle, now) {
-			continue
-		}
-		if err := s.flushChunk(k); err != nil {
-			return err
-		}
-	}
-	return s.logAnswers()
-}
-
 // isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class. While the scheduler
 // has work of other jobs, rows are buffered longer: only their own job waits for them.
 func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, now time.Time) bool {

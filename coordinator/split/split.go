@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"probity/coordinator/progress"
 	"probity/engine"
 	"probity/internal/pipeline"
+	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store"
 )
@@ -242,17 +244,25 @@ func (s *jobSplit) addRow(r splitRow) error {
 		}
 		return s.answerRow(&a, &v, now)
 	}
+	all := s.domains
 	for drained := false; ; {
-		d := s.domains.get(r.addr.Domain())
+		d := all.get(r.addr.Domain())
 		switch {
 		case d != nil && d.resolved:
 			return s.routeRow(r, d)
-		case s.waitingRows < maxWaitingRows && (d != nil || s.domains.pending < maxWaitingDomains):
+		case s.waitingRows < maxWaitingRows && (d != nil || all.pending < maxWaitingDomains):
 			if d == nil {
-				d = s.domains.startLookup(r.addr.Domain())
+				d = &domain{name: strings.Clone(r.addr.Domain())}
+				all.remember(d)
+				all.pending++
+				all.lookupQueue <- d // it has room: pending is below maxWaitingDomains
+				if all.workers < all.lookups && all.workers < all.pending {
+					all.workers++
+					all.all.Go(all.runLookups)
+				}
 			}
 			s.chunked.Add(r.number)
-			s.domains.unresolved.addRow(d, r)
+			all.unresolved.addRow(d, r)
 			s.waitingRows++
 			return nil
 		case !s.waitForDomains && drained:
@@ -267,18 +277,21 @@ func (s *jobSplit) addRow(r splitRow) error {
 }
 
 // routeResolved routes the rows of domains that are resolved now. If wait is set, it waits up to refillInterval for the first one.
+// Then it flushes the rows that an idle scheduler can use, at most once per refillInterval.
 func (s *jobSplit) routeResolved(wait bool) error {
 	patience := time.Duration(0)
 	if wait {
 		patience = refillInterval
 	}
+	var err error
 	for {
-		d, err := s.domains.next(patience)
+		var d *domain
+		d, err = s.domains.next(patience)
 		if patience > 0 || d == nil {
 			s.job.Progress.Unresolved.Store(s.domains.unresolved.rows)
 		}
 		if err != nil || d == nil {
-			return errors.Join(err, s.refill())
+			break
 		}
 		patience = 0
 		rows := d.waitingRows
@@ -290,9 +303,27 @@ func (s *jobSplit) routeResolved(wait bool) error {
 			}
 		}
 	}
+	now := time.Now()
+	if !s.job.Chunks.WantsMore() || now.Sub(s.lastRefill) < refillInterval {
+		return err
+	}
+	s.lastRefill = now
+	if s.allRead {
+		return errors.Join(err, s.flushAll())
+	}
+	has, idle := s.job.Chunks.Backlogs()
+	for k, oc := range s.openChunks {
+		if !oc.isDue(has[k.class], idle, now) {
+			continue
+		}
+		if failed := s.flushChunk(k); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	return errors.Join(err, s.logAnswers())
 }
 
-// routeRow answers a row whose route is known, or adds it to an open chunk if it needs SMTP.
+// routeRow answers a row whose route is known, or adds it to the open chunk of its class, source and due time if it needs SMTP.
 func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
 	a := chunks.Row{Number: r.number, Flags: r.flags, Route: &d.route}
@@ -307,7 +338,51 @@ func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	}
 	s.chunked.Add(r.number)
 	a.Mailbox = r.addr.Mailbox()
-	return s.bufferRow(&a)
+	// The class of a row is the provider of its route if many sources share it, the route itself once it has many rows in this job,
+	// else the tail.
+	v, class := &d.route.Route, chunks.ClassTail
+	if v.Provider != nil && v.Provider.Shared() {
+		class = v.Provider.ID
+	} else {
+		if len(s.routes) >= maxKnownRoutes {
+			clear(s.routes)
+		}
+		n := s.routes[v.Key] + 1
+		s.routes[v.Key] = n
+		if n > chunks.MaxTailRows {
+			class = v.Key[:min(len(v.Key), store.MaxName)]
+		}
+	}
+	deferral := s.job.Deferred.get(a.Number)
+	a.Attempt = deferral.Attempt
+	k := openChunkKey{class: class, source: deferral.Source, due: chunks.RoundDue(now, deferral.Due)}
+	p := s.openChunks[k]
+	if p == nil {
+		p = &openChunk{Builder: chunks.Builder{Pool: &s.blocks}, since: now}
+		s.openChunks[k] = p
+	}
+	p.attempt = max(p.attempt, a.Attempt)
+	before := p.Size()
+	p.Add(&a)
+	s.openBytes += p.Size() - before
+	if p.Len() >= maxBufferedRows || p.Len() >= wire.MaxRows && !p.ManyHosts() {
+		return s.flushChunk(k)
+	}
+	if s.openBytes <= s.maxBytes {
+		return nil
+	}
+	for s.openBytes > s.maxBytes*3/4 { // the largest chunks first
+		most := -1
+		for other, p := range s.openChunks {
+			if n := p.Size(); n > most {
+				k, most = other, n
+			}
+		}
+		if err := s.flushChunk(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *jobSplit) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) error {

@@ -22,7 +22,6 @@
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
 # make test-web  the tests of the dashboard alone; make test-race, test-calm, test-rest and test-fuzz: the other parts of make test
 # make race    with the race detector, what make test tries without it because it would take long
-# make ci      make check and make test, side by side: what continuous integration runs
 GO ?= go
 # Everything is compiled without C, as the program that is shipped, and so compiled once for the program, the checks and the tests.
 # Only the race detector needs C.
@@ -58,7 +57,7 @@ PAGE := api/web/dist/.built
 # The parts of make test, in the order in which they begin.
 PARTS := test-web test-race test-calm test-rest test-fuzz
 
-.PHONY: ci demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
+.PHONY: demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -99,10 +98,6 @@ fair:
 test:
 	$(MAKE) --no-print-directory --output-sync=target -j2 $(PARTS)
 	@echo "make test: all passed, $(if $(DETECTOR),with the race detector,WITHOUT THE RACE DETECTOR: it does not build here. Install a C compiler (Debian: gcc and libc6-dev), or see what go build -race runtime/cgo says)"
-
-# The checks and make test in two lines; what is first in the list begins first.
-ci:
-	$(MAKE) --no-print-directory --output-sync=target -j2 check $(PARTS) DETECTOR=-race
 
 # The program embeds the page: it is there, with or without the dashboard, before a package is compiled for its tests.
 test-race test-calm test-rest test-fuzz: $(PAGE)

@@ -8,7 +8,7 @@
 // Terms: a caller is one batch or single call with its rows. A verification is one address in flight with all rows that wait for it. An
 // egress source is suspect while several receivers in a row cannot be reached, down while many cannot, and quarantined at a receiver that
 // refused it, or everywhere once it is blocklisted (package source). A trial connection is the occasional connection that checks such a
-// source: a blocklisted one sends a decoy where it was refused (delisting_trial.go), or else a row.
+// source: a blocklisted one sends a decoy where it was refused (trial.go), or else a row.
 //
 // Bounds: Config.MaxRows probes, Config.MaxQueues queues, Config.MaxSessions sessions, Config.MaxRetries retries of single calls.
 //

@@ -112,7 +112,7 @@ func sourceState(src *source.Source, now time.Time) string {
 		return wire.StateQuarantined
 	case src.Quarantined(now):
 		return wire.StateTrial
-	case src.Health.IsDown():
+	case src.IsDown():
 		return "sick"
 	}
 	return "ok"

@@ -71,7 +71,8 @@ func New(c Config) (*Prober, error) {
 		Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
 		BudgetLog: leases, AddressLimits: addresslimit.NewRegistry(c.Cache, leases, &p.singleCalls), Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
 		Gate:  admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls),
-		Start: p.start, Finish: p.finish, DropUnwanted: p.dropUnwanted, Suspect: p.watch, Blocklisted: p.quarantineEverywhere, Delisted: p.resumeDelisted}
+		Start: p.start, Finish: p.finish, DropUnwanted: p.dropUnwanted, Blocklisted: p.quarantineEverywhere, Delisted: p.resumeDelisted,
+		Suspect: func(src *source.Source) { p.watch(src, source.Reachability) }}
 	p.env.Table.Store(c.Table)
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		p.start(func(soft, _ context.Context) { loop(soft) })
 	}
 	for _, src := range p.sources.List {
-		p.watchQuarantine(src) // if it was quarantined before the start
+		p.watch(src, source.Delisting) // if it was quarantined before the start
 	}
 	<-ctx.Done()
 	p.life.mu.Lock()

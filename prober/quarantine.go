@@ -21,7 +21,7 @@ func (p *Prober) quarantineEverywhere(src *source.Source) {
 		q.Advance(now)
 	}
 	p.saveQuarantine(src)
-	p.watchQuarantine(src)
+	p.watch(src, source.Delisting)
 }
 
 // saveQuarantine writes until when a source is quarantined everywhere.

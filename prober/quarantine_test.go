@@ -91,13 +91,16 @@ func TestNoReachTrialWhereQuarantined(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		q := b.prober.allQueues()[0]
-		to := source.Reached{Target: source.Target{Route: engine.Route{Key: q.Key.Route, Provider: q.Provider}}, Host: "mx.a.example"}
-		require.True(t, b.prober.sendReachTrial(q.Source, to))
+		try := func(to *source.Target) bool {
+			return b.prober.queueOf(&to.Route, q.Source, time.Now()).SendReachTrial(to, time.Now())
+		}
+		to := &source.Target{Route: engine.Route{Key: q.Key.Route, Provider: q.Provider, Hosts: mxA}}
+		require.True(t, try(to))
 		time.Sleep(time.Minute)
 		synctest.Wait() // the sweep of this minute is over
 		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(time.Minute, mxA, "quarantines@a.example")))
 		dialed := len(h.snapshot().dialTimes)
-		require.False(t, b.prober.sendReachTrial(q.Source, to))
+		require.False(t, try(to))
 		time.Sleep(time.Minute)
 		require.Len(t, h.snapshot().dialTimes, dialed)
 	})

@@ -44,18 +44,26 @@ func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 			withTestNode(t, testTable, w.config, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 				require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 				src := b.prober.sources.List[0]
-				time.Sleep(time.Minute + time.Second) // idle queues are forgotten on the minute
-				known := src.Health.LastReached()
+				var known source.Target
+				trials := func() int { // of a source that is suspect
+					time.Sleep(time.Minute + time.Second) // idle queues are forgotten on the minute
+					dialed := len(h.snapshot().dialTimes)
+					makeSuspect(src)
+					_, known = src.NextTrial(source.Reachability, time.Now())
+					b.prober.watch(src, source.Reachability)
+					time.Sleep(time.Minute)
+					return len(h.snapshot().dialTimes) - dialed
+				}
+				require.Equal(t, 1, trials())
 				require.Equal(t, "a.example", known.Domain)
-				require.True(t, b.prober.sendReachTrial(src, known))
-				time.Sleep(time.Minute)
-				require.Equal(t, known, src.Health.LastReached(), "a knock remembers for whom it was met")
-				dialed := len(h.snapshot().dialTimes)
+				first := known
+				require.Equal(t, 1, trials())
+				require.Equal(t, first, known, "a trial records for whom its host was reached")
 				forbid(b, &w)
-				require.False(t, b.prober.sendReachTrial(src, known))
-				time.Sleep(time.Minute)
-				require.Len(t, h.snapshot().dialTimes, dialed)
-				require.Empty(t, src.Health.LastReached().Host, "others do not wait for that knock")
+				require.Zero(t, trials())
+				require.Equal(t, first, known)
+				_, known = src.NextTrial(source.Reachability, time.Now())
+				require.Empty(t, known, "others do not wait for that trial")
 			})
 		})
 	}
@@ -104,7 +112,8 @@ func TestReplyToAReachabilityTrialCounts(t *testing.T) {
 				src := b.prober.sources.List[0]
 				time.Sleep(time.Minute + time.Second) // idle queues are forgotten on the minute
 				h.withLock(func() { h.banner = x.banner })
-				require.True(t, b.prober.sendReachTrial(src, src.Health.LastReached()))
+				makeSuspect(src)
+				b.prober.watch(src, source.Reachability)
 				time.Sleep(time.Second)
 				seen := b.prober.ReadyQueues()
 				require.Len(t, seen, 1)

@@ -25,30 +25,32 @@ func TestNoReachabilityTrialAfterRecovery(t *testing.T) {
 		src, dialed := b.prober.sources.List[0], len(h.snapshot().dialTimes)
 		wait, _ := src.TryAt("r", true, 0, time.Now()) // a reachability trial, so that the next is due later
 		require.Zero(t, wait)
-		fail := func() {
-			for i := range 5 { // as many routes as make it suspect
-				src.Health.RecordConnect(false, fmt.Sprint(i), time.Now())
-			}
-		}
-		fail()
-		due, _ := src.Health.NextTrial()
+		makeSuspect(src)
+		due, _ := src.NextTrial(source.Reachability, time.Now())
 		require.Equal(t, 5*time.Second, time.Until(due), "no earlier")
-		b.prober.watch(src)
+		b.prober.watch(src, source.Reachability)
 		time.Sleep(5 * time.Second / 2)
-		src.Health.RecordConnect(true, "r", time.Now())
+		src.RecordConnect(true, false, "r", time.Now())
 		time.Sleep(time.Minute)
 		require.Len(t, h.snapshot().dialTimes, dialed)
-		due, _ = src.Health.NextTrial()
+		due, _ = src.NextTrial(source.Reachability, time.Now())
 		require.Zero(t, due, "not suspect")
-		fail()
-		require.True(t, src.Health.NeedsWatch(), "the watch has ended")
+		makeSuspect(src)
+		require.True(t, src.StartWatch(source.Reachability, time.Now()), "the watch has ended")
 	})
+}
+
+// makeSuspect records failures at as many routes as make a source suspect.
+func makeSuspect(src *source.Source) {
+	for i := range 5 {
+		src.RecordConnect(false, false, fmt.Sprint(i), time.Now())
+	}
 }
 
 // watchers counts the goroutines that watch blocklisted sources.
 func watchers() int {
 	stacks := make([]byte, 1<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "watchQuarantine.func1(")
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ".watch.func1(")
 }
 
 // TestQuarantinedSourceHasOneWatcher: a source that is up and blocklisted again within a minute of its trial connection's time

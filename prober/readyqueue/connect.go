@@ -94,18 +94,15 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	reenter()
 	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
 		now := time.Now()
-		if s.source.Health.RecordConnect(f.None(), q.Key.Route, now) {
+		if s.source.RecordConnect(f.None(), s.hostQueue.reachTrial, q.Key.Route, now) {
 			event := "egress source is down: trial connections only"
 			if f.None() {
 				event = "egress source is up again"
 			}
 			env.Log.Warn(event, "egress", s.source.Name)
 		}
-		switch {
-		case !f.None():
+		if !f.None() {
 			env.Suspect(s.source)
-		case s.hostQueue.reachTrial:
-			s.source.Health.RecordTrialReply(now)
 		}
 	}
 	if f.None() {
@@ -119,13 +116,13 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
 		q.hostHealth.ForgetFailures(s.hostQueue.Name)
 	}
-	reached := source.Reached{Target: s.hostQueue.target(), Host: s.hostQueue.Name}
+	reached := s.hostQueue.target()
 	q.mu.Unlock()
 	if s.addressLimit != nil {
 		s.addressLimit.SettleConnect(now)
 	}
 	if f.None() && s.source == q.Source {
-		s.source.Health.RecordReached(reached)
+		s.source.RecordReached(reached)
 	}
 	return f
 }
@@ -143,7 +140,7 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
 		began := s.queue.hostHealth.FirstFailureBegan(g.Host, s.began)
-		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.waiting.Answers > 0 || s.source.Health.MayBeOurFault(began))
+		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.waiting.Answers > 0 || s.source.MayBeOurFault(began))
 	}
 	return g
 }
@@ -186,7 +183,7 @@ func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Tim
 	if out = q.drainQueues(hq, now, out); len(s.group.Recipients) > 0 { // the recipients have counted it
 		return out
 	}
-	out, pending, soon := hq.FailDecoys(seen.Event, s.dialled && s.source.Health.MayBeOurFault(s.began), now, out)
+	out, pending, soon := hq.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now, out)
 	if pause := failureLife; pending {
 		if soon {
 			pause = minBackoff
@@ -204,7 +201,7 @@ func (s *session) needsSecondFailure(f smtp.Fault, ourFault bool, now time.Time)
 	q, hq := s.queue, s.hostQueue
 	q.dropUnconfirmed(now)
 	mayRecover := f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.Health.MayBeOutage(s.began)
+		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.MayBeOutage(s.began)
 	if !mayRecover || hq.Queued(budget.Single) > 0 {
 		q.hostHealth.ForgetFailures(hq.Name)
 		return false

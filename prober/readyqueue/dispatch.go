@@ -281,14 +281,14 @@ func (hq *hostQueue) scheduleNeeded() {
 	hq.removeIfEmpty()
 }
 
-// SendReachTrial connects to a host without a recipient to ask about: a reachability trial. It returns false if it may not.
-func (q *Queue) SendReachTrial(k source.Reached, now time.Time) bool {
+// SendReachTrial connects to the host of a target without a recipient to ask about: a reachability trial. It returns false if it may not.
+func (q *Queue) SendReachTrial(to *source.Target, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.removed || now.Before(q.budget.QuarantinedUntil) {
 		return false
 	}
-	hq := q.newHostQueue(k.Host, k.Hosts)
-	hq.LastDomain, hq.reachTrial = k.Domain, true
+	hq := q.newHostQueue(to.Route.Hosts[0], to.Hosts)
+	hq.LastDomain, hq.reachTrial = to.Domain, true
 	return q.openConnection(hq, budget.LongJob, now)
 }

@@ -28,7 +28,7 @@ type hostQueue struct {
 	waitingSince     time.Time               // since when it waits for a shared connection
 	gaveUpWaiting    bool                    // it has waited for sharedWait
 	tlsFailed        bool                    // TLS failed here: use plain text
-	reachTrial       bool                    // no probe waits in it: see source.Health
+	reachTrial       bool                    // no probe waits in it: see source.Reachability
 	blocked          bool                    // its address limit has no room: in Queue.blocked until blockedUntil
 	deniedPriority   budget.Class            // the highest that is blocked
 	blockedUntil     time.Time

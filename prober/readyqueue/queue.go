@@ -271,7 +271,7 @@ func (q *Queue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
 	}
 	put(q.hold.ConnectAllowedAt())
 	put(q.budget.MayConnect(class, now).Until)
-	put(q.Source.Health.BlockedUntil())
+	put(q.Source.BlockedUntil())
 	// When the first address limit has room, if each that the queue waits for has a time.
 	var roomAt time.Time
 	for _, hq := range q.blocked {

@@ -39,20 +39,25 @@ func TestTrialEndsABlocklistQuarantine(t *testing.T) {
 // next trial connection from the delisting trial that is due; a moment later it may.
 func TestRowsLeaveTheTrialToTheDecoy(t *testing.T) {
 	now, again := time.Now(), time.Hour
-	src := &Source{quarantinedUntil: now.Add(24 * time.Hour), trialAt: now, watched: true}
-	src.lastBlocked = Target{Domain: "a.example", Route: engine.Route{Key: "mx.a.example"}}
+	src := &Source{breaker: breaker{quarantinedUntil: now.Add(24 * time.Hour)}}
+	delisting := &src.trials[Delisting]
+	delisting.at, delisting.last = now, Target{Domain: "a.example", Route: engine.Route{Key: "mx.a.example"}}
 	for _, key := range []string{"dead.example", "known"} {
-		src.blocklistedBy = append(src.blocklistedBy, Target{Domain: key, Route: engine.Route{Key: key}})
+		delisting.inTurn = append(delisting.inTurn, Target{Domain: key, Route: engine.Route{Key: key}})
 	}
-	require.Equal(t, "dead.example", src.NextTarget().Route.Key)
+	next := func() string {
+		_, to := src.NextTrial(Delisting, now)
+		return to.Route.Key
+	}
+	require.Equal(t, "dead.example", next())
 	require.Equal(t, now.Add(TrialGrace), src.tryTime("mx.a.example", false, again, now))
 	require.Zero(t, src.tryTime("dead.example", false, again, now))
 	now = now.Add(again)
 	require.Equal(t, now.Add(TrialGrace), src.tryTime("dead.example", false, again, now), "before the next errand is known")
-	require.Equal(t, "known", src.NextTarget().Route.Key)
+	require.Equal(t, "known", next())
 	require.Equal(t, now.Add(TrialGrace), src.tryTime("dead.example", false, again, now), "and after")
 	require.Zero(t, src.tryTime("mx.a.example", false, again, now.Add(TrialGrace)), "the errand could not be sent")
-	src.ReturnTrial(src.trialAt, "mx.a.example", now.Add(time.Minute))
+	src.ReturnTrial(delisting.at, "mx.a.example", now.Add(time.Minute))
 	require.Zero(t, src.tryTime("mx.a.example", false, again, now.Add(time.Minute)), "its address had no room")
 }
 
@@ -62,9 +67,9 @@ func TestBlocklistedSourceSendsNoReachTrial(t *testing.T) {
 	now := time.Now()
 	src := &Source{blocklistReports: map[string]time.Time{}}
 	for i := range downFailures {
-		src.Health.RecordConnect(false, string(rune('a'+i)), now)
+		src.RecordConnect(false, false, string(rune('a'+i)), now)
 	}
-	src.Health.RecordReached(Reached{Host: "mx.a.example"})
+	src.RecordReached(Target{Domain: "a.example"})
 	for _, r := range []string{"a", "b", "c"} {
 		src.AddBlocklistReport(r, now.Add(24*time.Hour), DelistingInterval, now)
 	}
@@ -80,9 +85,10 @@ func TestBlocklistedSourceSendsNoReachTrial(t *testing.T) {
 // that a down source has in half a minute.
 func TestRowsDoNotDelayATrialOfADownSource(t *testing.T) {
 	now := time.Now()
-	src := &Source{quarantinedUntil: now.Add(24 * time.Hour), trialAt: now.Add(DelistingInterval), watched: true, trialRoute: "known", lastBlocked: Target{Domain: "a.example"}}
+	src := &Source{breaker: breaker{quarantinedUntil: now.Add(24 * time.Hour)}}
+	src.trials[Delisting] = trials{at: now.Add(DelistingInterval), route: "known", last: Target{Domain: "a.example"}}
 	for i := range downFailures {
-		src.Health.RecordConnect(false, string(rune('a'+i)), now)
+		src.RecordConnect(false, false, string(rune('a'+i)), now)
 	}
 	later := now.Add(DelistingInterval)
 	require.Equal(t, later.Add(TrialGrace), src.tryTime("mx.a.example", false, DelistingInterval, later))
@@ -114,14 +120,17 @@ func TestOnlyTheLastTrialIsReturned(t *testing.T) {
 // TestDelistingTrialsTakeTurns: known providers are asked first, and no receiver is left out.
 func TestDelistingTrialsTakeTurns(t *testing.T) {
 	known, unlisted := &engine.Provider{ID: "known"}, &engine.Provider{}
-	src := &Source{lastBlocked: Target{Domain: "missed.example"}}
+	now := time.Now()
+	src := &Source{breaker: breaker{quarantinedUntil: now.Add(24 * time.Hour)}}
+	src.trials[Delisting].last = Target{Domain: "missed.example"}
 	for _, o := range []Target{{Route: engine.Route{Key: "mx.a.example", Provider: unlisted}, Domain: "a.example"},
 		{Route: engine.Route{Key: "known", Provider: known}, Domain: "b.example"}, {Route: engine.Route{Key: "mx.c.example", Provider: unlisted}, Domain: "c.example"}} {
 		src.RecordBlocklistedBy(o)
 	}
 	var asked []string
 	for range 4 {
-		asked = append(asked, src.NextTarget().Domain)
+		_, to := src.NextTrial(Delisting, now)
+		asked = append(asked, to.Domain)
 	}
 	require.Equal(t, []string{"b.example", "a.example", "c.example", "b.example"}, asked)
 }

@@ -12,10 +12,9 @@
 //     counts as a quarantine until the next trial connection.
 //  5. A source that receivers on the internet see begins with a tenth of every budget and doubles it daily; a limit that is set stays
 //     above zero.
-//  6. Each source has two mutexes, and that of Health is taken under the other; no lock is held while the cache is read
-//     or written.
+//  6. Each source has one mutex, which is not held while the cache is read or written.
 //
 // In detail:
 //
-//   - A trial connection has one taker; one that was not dialled is given back.
+//   - A trial connection has one taker; a delisting trial that was not dialled is given back.
 package source

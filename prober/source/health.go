@@ -1,9 +1,6 @@
 package source
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // A source that cannot connect anywhere is down: the fault is ours or our network's, and each further attempt would blame a
 // receiver for it. While it is down, only trial connections are made, to find out whether it is up again.
@@ -24,90 +21,86 @@ const (
 	maxSuccessGap = 3 * time.Second
 )
 
-// Health is the state of a source by the results of its connections.
-type Health struct {
-	mu           sync.Mutex      // guards what follows
-	failures     int             // in a row
-	failedRoutes map[string]bool // of these failures; at most downRoutes
-	trialAt      time.Time       // when the next trial may go; only while suspect
-	workingSince time.Time       // since when it was seen to work, until lastSuccess
-	lastSuccess  time.Time       // when the last connection was made
-	firstFailure time.Time       // the first failure in the row
-
-	lastReached     Reached   // the host reached last, which is most likely to answer a trial connection
-	lastReachTrial  time.Time // when the last reachability trial was sent
-	reachTrialReply time.Time // when one connected last
-	trials          int       // trial connections since it went down
-	watched         bool      // a goroutine sends trial connections
-}
-
 // RecordConnect records whether a connection was made. It reports a change: down, or up again.
-func (h *Health) RecordConnect(ok bool, route string, now time.Time) (changed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	was := h.down()
+func (b *breaker) RecordConnect(ok, isReachTrial bool, route string, now time.Time) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, wasSuspect := b.down(), b.suspect()
 	if ok {
-		if now.Sub(h.lastSuccess) > maxSuccessGap {
-			h.workingSince = now
+		if now.Sub(b.lastSuccess) > maxSuccessGap {
+			b.workingSince = now
 		}
-		h.failures, h.trials, h.lastSuccess = 0, 0, now
-		clear(h.failedRoutes)
+		if b.lastSuccess = now; isReachTrial {
+			b.reachTrialReply = now
+		}
+		b.failures, b.reachTrials = 0, 0
+		clear(b.failedRoutes)
 		return was
 	}
-	if !h.reachTrialReply.IsZero() && now.Sub(h.reachTrialReply) < reachTrialLife {
+	if !b.reachTrialReply.IsZero() && now.Sub(b.reachTrialReply) < reachTrialLife {
 		return false
 	}
-	wasSuspect := h.suspect()
-	if h.failures++; h.failures == 1 {
-		h.firstFailure = now
+	if b.failures++; b.failures == 1 {
+		b.firstFailure = now
 	}
-	if h.failedRoutes == nil {
-		h.failedRoutes = map[string]bool{}
+	if b.failedRoutes == nil {
+		b.failedRoutes = map[string]bool{}
 	}
-	if len(h.failedRoutes) < downRoutes {
-		h.failedRoutes[route] = true
+	if len(b.failedRoutes) < downRoutes {
+		b.failedRoutes[route] = true
 	}
-	if h.suspect() && !wasSuspect {
-		h.trialAt = now.Add(trialInterval)
-		if h.lastReached.Host != "" { // a reachability trial may go as soon as the last one is long enough ago
-			h.trialAt = now.Add(max(0, h.lastReachTrial.Add(reachTrialInterval).Sub(now)))
+	if t := &b.trials[Reachability]; b.suspect() && !wasSuspect {
+		t.at = now.Add(trialInterval)
+		if t.last.Domain != "" { // a reachability trial may go as soon as the last one is long enough ago
+			t.at = now.Add(max(0, b.lastReachTrial.Add(reachTrialInterval).Sub(now)))
 		}
 	}
-	return !was && h.down()
+	return !was && b.down()
 }
 
-func (h *Health) down() bool { return h.failures >= downFailures && len(h.failedRoutes) >= downRoutes }
+// down reports a source that cannot connect anywhere. The mutex is held.
+func (b *breaker) down() bool { return b.failures >= downFailures && len(b.failedRoutes) >= downRoutes }
 
-// suspect reports that several receivers failed in a row: the fault may be ours.
-func (h *Health) suspect() bool { return len(h.failedRoutes) >= suspectRoutes }
+// suspect reports that several receivers failed in a row: the fault may be ours. The mutex is held.
+func (b *breaker) suspect() bool { return len(b.failedRoutes) >= suspectRoutes }
 
 // IsDown reports a source that cannot connect anywhere.
-func (h *Health) IsDown() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.down()
+func (b *breaker) IsDown() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.down()
+}
+
+// BlockedUntil is when a source that is down may try a connection; zero for a source that is not.
+func (b *breaker) BlockedUntil() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.down() {
+		return time.Time{}
+	}
+	return b.trials[Reachability].at
 }
 
 // MayBeOurFault reports that a connection begun at a time may have failed by our own fault: several receivers fail in a row,
 // and the source worked recently, but not while this connection was tried.
-func (h *Health) MayBeOurFault(began time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.suspect() && h.noSuccessSince(began) && h.workedRecently()
+func (b *breaker) MayBeOurFault(began time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.suspect() && b.noSuccessSince(began) && b.workedRecently()
 }
 
 // MayBeOutage reports that a connection begun at a time may have failed in an outage of ours that has just begun, or that
 // ended before the connection failed.
-func (h *Health) MayBeOutage(began time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return (began.Before(h.workingSince) || h.noSuccessSince(began)) && h.workedRecently()
+func (b *breaker) MayBeOutage(began time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return (began.Before(b.workingSince) || b.noSuccessSince(began)) && b.workedRecently()
 }
 
 // noSuccessSince reports that no connection was made later than overlapGrace after began. The mutex is held.
-func (h *Health) noSuccessSince(began time.Time) bool {
-	return h.lastSuccess.Sub(began) <= overlapGrace
+func (b *breaker) noSuccessSince(began time.Time) bool {
+	return b.lastSuccess.Sub(began) <= overlapGrace
 }
 
 // workedRecently reports that the source had worked recently when the failures in a row began. The mutex is held.
-func (h *Health) workedRecently() bool { return h.firstFailure.Sub(h.lastSuccess) < recentSuccess }
+func (b *breaker) workedRecently() bool { return b.firstFailure.Sub(b.lastSuccess) < recentSuccess }

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -64,23 +63,11 @@ type Source struct {
 	Sender    engine.SenderIdentity // what replies may quote of us
 	firstUsed time.Time             // when it was first used, while it is warming up; zero for a source that is warm
 
-	Health Health // whether it can connect
+	breaker // when it may connect; its mutex guards what follows
 
-	mu                  sync.Mutex           // guards what follows; health's is taken under it
-	quarantinedUntil    time.Time            // quarantined everywhere until then
-	trialAt             time.Time            // while it is quarantined, when one connection may be tried
 	providerQuarantines map[string]time.Time // wide provider -> quarantined there until then
 	blocklistReports    map[string]time.Time // route -> end of its report for that
-	lastBlocked         Target               // the last target that was not asked because it is quarantined everywhere
-	blocklistedBy       []Target             // targets that refused it as blocklisted
-	trialRoute          string               // the route of the delisting trial that is to be its next trial connection
-	watched             bool                 // a goroutine makes its delisting trials
 }
-
-const (
-	reportsToQuarantine = 3   // routes whose blocklist refusals quarantine a source everywhere
-	maxBlocklistReports = 100 // routes whose reports are remembered
-)
 
 // Set are the sources of this node. Immutable.
 type Set struct {
@@ -170,26 +157,6 @@ func (src *Source) unlessQuarantined(route *engine.Route, addr engine.Address, n
 		return nil
 	}
 	return src
-}
-
-// AddBlocklistReport records that a route wants the source to be quarantined everywhere; true when enough of them do. The first
-// trial connection is then due after `again`.
-func (src *Source) AddBlocklistReport(route string, until time.Time, again time.Duration, now time.Time) bool {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	for r, end := range src.blocklistReports {
-		if !now.Before(end) {
-			delete(src.blocklistReports, r)
-		}
-	}
-	if len(src.blocklistReports) < maxBlocklistReports {
-		src.blocklistReports[route] = until
-	}
-	if len(src.blocklistReports) < reportsToQuarantine || !until.After(src.quarantinedUntil) {
-		return false
-	}
-	src.quarantinedUntil, src.trialAt = until, now.Add(again)
-	return true
 }
 
 // HasHostName reports a source that may ask public targets: it has a host name or an address literal to greet with.

@@ -1,109 +1,210 @@
 package source
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
-// A trial connection to a host that never answers proves nothing: with only such hosts left, a working source would stay down.
-// So trial connections go to the host that the source reached last, within that queue's budgets: a reachability trial. If that
-// is not possible, and every fourth time in case this host is gone, a ready queue with waiting probes makes the trial
-// connection. The first reachability trial starts as soon as the source is suspect: a host that answers it shows that the
-// source works.
+	"probity/engine"
+)
+
+// TrialKind is what a trial connection is to find out.
+type TrialKind uint8
+
 const (
-	TrialGrace         = time.Second // how long others leave the trial connection to the reachability trial
+	// Reachability trials go to the host that a suspect source reached last, within that queue's budgets: a host that never answers
+	// proves nothing, and with only such hosts left, a working source would stay down. Without such a host, and every fourth time in
+	// case it is gone, a ready queue with waiting probes makes the trial connection. The first starts as soon as the source is
+	// suspect: a host that answers it shows that the source works.
+	Reachability TrialKind = iota
+	// Delisting trials of a source that is quarantined everywhere need no row: they go to the targets that refused the source as
+	// blocklisted, in turn, once a row could not be asked; if there are none, to the target of the last such row.
+	Delisting
+	numTrialKinds
+)
+
+const (
+	TrialGrace         = time.Second // how long others leave the trial connection to the one that is planned
 	queueTrialEvery    = 4
 	reachTrialInterval = 5 * time.Second // at most one in this time
 	reachTrialLife     = 3 * time.Second
+	// DelistingInterval is how often a source that is quarantined everywhere is tried.
+	DelistingInterval = time.Hour
+	// TrialCheckInterval is how often a quarantined source is checked for a trial connection that is due.
+	TrialCheckInterval = time.Minute
 )
 
-// Reached is a host that a source has reached, and the target that it was asked about.
-type Reached struct {
-	Target
-	Host string
+// Target is a domain of a route, which a trial connection may be made for.
+type Target struct {
+	Route  engine.Route
+	Domain string
+	Hosts  []string // the domain's MX set
 }
 
-// RecordReached records a host that sent a banner.
-func (h *Health) RecordReached(k Reached) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lastReached = k
+// trials plans the trial connections of one kind.
+type trials struct {
+	at      time.Time // when the next one may start
+	route   string    // the route of the delisting trial that is to be the next
+	watched bool      // a goroutine makes them
+	last    Target    // reached last, or the last that was not asked because the source is quarantined everywhere; may be empty
+	inTurn  []Target  // those that refused the source as blocklisted
 }
 
-// ForgetReached drops a host that must not be asked any more.
-func (h *Health) ForgetReached(k Reached) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.lastReached.Host == k.Host {
-		h.lastReached = Reached{}
-	}
+// breaker decides when a source may connect.
+type breaker struct {
+	mu sync.Mutex // guards what follows, and what of Source says so
+
+	failures     int             // in a row
+	failedRoutes map[string]bool // of these failures; at most downRoutes
+	firstFailure time.Time       // the first failure in the row
+	workingSince time.Time       // since when it was seen to work, until lastSuccess
+	lastSuccess  time.Time       // when the last connection was made
+
+	quarantinedUntil time.Time // quarantined everywhere until then
+
+	trials          [numTrialKinds]trials
+	reachTrials     int       // trial connections since it went down
+	lastReachTrial  time.Time // when the last reachability trial was sent
+	reachTrialReply time.Time // when one connected last
 }
 
-// RecordTrialReply records when a reachability trial was answered.
-func (h *Health) RecordTrialReply(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.reachTrialReply = now
-}
-
-// tryAt is when a connection may be tried, if not now. While the source is down, the caller that may connect now makes the
-// trial connection, and the next one is due later.
-func (h *Health) tryAt(isReachTrial bool, now time.Time) time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	at := h.trialAt
+// TryAt is when a connection may be tried, if not now: while the source is quarantined everywhere or down, when the trial
+// connection is due. The caller that may connect now makes it, and nextTrial is when the next one of a quarantined source is due.
+// Others than the planned trial wait trialGrace longer: else probes at hosts that never answer would use up every trial
+// connection. A reachability trial waits for the end of the quarantine: it must not take the place of a delisting trial.
+func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration, now time.Time) (wait, nextTrial time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	reach, delisting := &b.trials[Reachability], &b.trials[Delisting]
+	quarantined, needsReachTrial := now.Before(b.quarantinedUntil), isReachTrial || b.down()
 	switch {
-	case !isReachTrial && !h.down():
-		return time.Time{}
-	case !isReachTrial && h.lastReached.Host != "":
-		at = at.Add(TrialGrace)
+	case quarantined && isReachTrial:
+		wait = b.quarantinedUntil
+	case quarantined:
+		wait = delisting.mayStartAt(route == delisting.route)
 	}
-	if now.Before(at) {
-		return at
+	if needsReachTrial && !now.Before(wait) {
+		wait = reach.mayStartAt(isReachTrial)
 	}
-	h.trialAt = now.Add(trialInterval)
-	if h.trials++; isReachTrial {
-		h.lastReachTrial = now
+	if now.Before(wait) {
+		return wait, time.Time{}
 	}
-	return time.Time{}
+	if needsReachTrial {
+		reach.at = now.Add(trialInterval)
+		if b.reachTrials++; isReachTrial {
+			b.lastReachTrial = now
+		}
+	}
+	if quarantined {
+		delisting.at, delisting.route = now.Add(again), ""
+		nextTrial = delisting.at
+	}
+	return time.Time{}, nextTrial
 }
 
-// BlockedUntil is when a connection may be tried; zero if any may now.
-func (h *Health) BlockedUntil() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.down() {
-		return time.Time{}
+// mayStartAt is when a connection may take the next trial: others than the planned one leave it to that for trialGrace.
+func (t *trials) mayStartAt(planned bool) time.Time {
+	if !planned && t.last.Domain != "" {
+		return t.at.Add(TrialGrace)
 	}
-	return h.trialAt
+	return t.at
 }
 
-// LastReached is the host that was reached last; its name is empty if there is none.
-func (h *Health) LastReached() Reached {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lastReached
+// ReturnTrial gives back a trial connection of a quarantined source for which no host was dialled, unless another was planned since;
+// nextTrial is what TryAt returned, zero if the connection was no such trial. The next one may start at the given time from the named
+// route, if there is one, and from others trialGrace later.
+func (b *breaker) ReturnTrial(nextTrial time.Time, route string, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := &b.trials[Delisting]; !nextTrial.IsZero() && t.at.Equal(nextTrial) {
+		t.at, t.route = at, route
+	}
 }
 
-// NeedsWatch reports a suspect source that is not watched; the caller must watch it from now on.
-func (h *Health) NeedsWatch() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.watched || !h.suspect() || h.lastReached.Host == "" {
+// needsTrials reports a source that needs trial connections of a kind. The mutex is held.
+func (b *breaker) needsTrials(kind TrialKind, now time.Time) bool {
+	if kind == Reachability {
+		return b.suspect()
+	}
+	return now.Before(b.quarantinedUntil)
+}
+
+// StartWatch reports a source that needs trial connections of a kind and is not watched: the caller watches it from now on.
+func (b *breaker) StartWatch(kind TrialKind, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := &b.trials[kind]
+	if t.watched || !b.needsTrials(kind, now) || kind == Reachability && t.last.Domain == "" {
 		return false
 	}
-	h.watched = true
+	t.watched = true
 	return true
 }
 
-// NextTrial is when the next trial connection is due, and the host that it may go to. A zero time means none, and the watch
-// ends.
-func (h *Health) NextTrial() (time.Time, Reached) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.suspect() {
-		h.watched = false
-		return time.Time{}, Reached{}
+// NextTrial is when the next trial connection of a kind may start and, if that is now, its target; an empty one leaves it to the
+// ready queues. The zero time ends the caller's watch: the source needs no more trials.
+func (b *breaker) NextTrial(kind TrialKind, now time.Time) (at time.Time, to Target) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := &b.trials[kind]
+	switch {
+	case !b.needsTrials(kind, now):
+		if t.watched = false; kind == Delisting {
+			t.last, t.inTurn = Target{}, nil
+		}
+		return time.Time{}, Target{}
+	case now.Before(t.at), kind == Reachability && (now.Before(b.quarantinedUntil) || b.down() && b.reachTrials%queueTrialEvery == queueTrialEvery-1):
+		return t.at, Target{}
 	}
-	if h.down() && h.trials%queueTrialEvery == queueTrialEvery-1 {
-		return h.trialAt, Reached{}
+	to = t.last
+	if to.Domain != "" && len(t.inTurn) > 0 {
+		to = t.inTurn[0]
+		t.inTurn = append(t.inTurn[1:], to)
 	}
-	return h.trialAt, h.lastReached
+	t.route = to.Route.Key
+	return t.at, to
+}
+
+// RecordReached records a target whose host sent a banner.
+func (b *breaker) RecordReached(to Target) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trials[Reachability].last = to
+}
+
+// RecordBlocked records the target of a row that a source cannot ask because it is quarantined everywhere.
+func (b *breaker) RecordBlocked(route *engine.Route, domain string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Before(b.quarantinedUntil) {
+		b.trials[Delisting].last = Target{*route, strings.Clone(domain), route.Hosts} // cloned: the row's text is shared
+	}
+}
+
+// RecordBlocklistedBy records a target that refused the source as blocklisted, once per route, known providers first. At most
+// maxBlocklistReports are kept.
+func (b *breaker) RecordBlocklistedBy(to Target) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := &b.trials[Delisting]
+	if to.Domain == "" || len(t.inTurn) >= maxBlocklistReports || slices.ContainsFunc(t.inTurn, func(o Target) bool { return o.Route.Key == to.Route.Key }) {
+		return
+	}
+	at := len(t.inTurn)
+	if to.Route.Key == to.Route.Provider.ID {
+		at = 0
+	}
+	t.inTurn = slices.Insert(t.inTurn, at, to)
+}
+
+// DropTarget drops a target that must not be asked any more.
+func (b *breaker) DropTarget(kind TrialKind, not *Target) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := &b.trials[kind]
+	t.inTurn = slices.DeleteFunc(t.inTurn, func(o Target) bool { return o.Route.Key == not.Route.Key && o.Domain == not.Domain })
+	if t.last.Domain == not.Domain {
+		t.last = Target{}
+	}
 }

@@ -20,7 +20,7 @@ import (
 
 // mustNotAsk reports that the suppression list or the current provider table excludes this target.
 func (p *Prober) mustNotAsk(o *source.Target) bool {
-	return p.cfg.Suppressed(o.Domain, o.Hosts) || conn.ProbingDisabled(p.env.Table.Load(), o.Route.Provider, o.Hosts)
+	return p.cfg.Suppressed(o.Domain, o.Hosts) || conn.TableExcludes(p.env.Table.Load(), o.Route.Provider, o.Hosts)
 }
 
 // watchQuarantine sends a source's trial connections while it is quarantined.

@@ -38,8 +38,8 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 		return err
 	}
 	now := time.Now()
-	b := &batch{p: p, b: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
-		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*verification, len(req.Rows))}
+	b := &batch{p: p, request: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
+		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probeInFlight, len(req.Rows))}
 	if req.Short {
 		b.priority = budget.ShortJob
 	}
@@ -56,17 +56,17 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 
 // batch is one batch that is being verified.
 type batch struct {
-	p      *Prober
-	b      *wire.Batch
-	caller *caller
-	now    time.Time // arrival
-	emit   func(wire.Results)
-	part   []wire.Result // from the buffer pool; nil between two parts
+	p       *Prober
+	request *wire.Batch
+	caller  *caller
+	now     time.Time // arrival
+	emit    func(wire.Results)
+	part    []wire.Result // from the buffer pool; nil between two parts
 	// Rows in key order: neighbours are close in the cache, and a domain's rows are shuffled.
 	order []keyedRow // until all are admitted
 	// Verdicts in the cache that are too old to use, in that order; nil if there are none.
 	earlier  []engine.Earlier
-	probes   []*verification // by row; nil if none was needed or it has ended
+	probes   []*probeInFlight // by row; nil if none was needed or it has ended
 	priority budget.Class
 	left     int // rows without a result
 	deferred int // rows that must be tried again later
@@ -101,7 +101,7 @@ func (b *batch) admit() {
 	for i := range b.order {
 		press.Yield(i)
 		o := &b.order[i]
-		row := &b.b.Rows[o.row]
+		row := &b.request.Rows[o.row]
 		if known[i] {
 			continue
 		}
@@ -110,7 +110,7 @@ func (b *batch) admit() {
 			continue
 		}
 		b.routeRow(row)
-		pr := &verification{Probe: hostqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.b.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
+		pr := &probeInFlight{Probe: hostqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.request.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
 		pr.Ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
 		if b.earlier != nil {
 			pr.Ev.Earlier = b.earlier[i]
@@ -150,9 +150,9 @@ func (b *batch) admit() {
 
 // answerFromCache answers rows from the cache and reports which rows of the order those were.
 func (b *batch) answerFromCache() []bool {
-	known, maxAge := make([]bool, len(b.order)), b.b.MaxAge
-	if !b.b.Started.IsZero() { // an answer given since the job's start is fresh enough
-		maxAge = max(maxAge, b.now.Sub(b.b.Started))
+	known, maxAge := make([]bool, len(b.order)), b.request.MaxAge
+	if !b.request.Started.IsZero() { // an answer given since the job's start is fresh enough
+		maxAge = max(maxAge, b.now.Sub(b.request.Started))
 	}
 	if maxAge <= 0 {
 		return known
@@ -165,7 +165,7 @@ func (b *batch) answerFromCache() []bool {
 			keys = append(keys, o.key)
 		}
 		err := b.p.cfg.Cache.GetBatch(keys, b.now, func(i int, w engine.Verdict) {
-			row := &b.b.Rows[b.order[from+i].row]
+			row := &b.request.Rows[b.order[from+i].row]
 			if known[from+i] = verdictFits(&w, row.Flags, row.Route, maxAge, b.now); !known[from+i] {
 				if b.earlier == nil {
 					b.earlier = make([]engine.Earlier, len(b.order))
@@ -198,7 +198,7 @@ func (b *batch) routeRow(row *wire.Row) {
 	if b.same.route == row.Route && b.same.domain == row.Address.Domain() && !byAddress {
 		return
 	}
-	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.b.Egress, b.now)}
+	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.request.Egress, b.now)}
 	if s.domain != b.same.domain {
 		s.facts = hostqueue.FactsOf(b.p.cfg.Cache, s.domain, row.Route.Hosts, b.now)
 	}
@@ -207,11 +207,11 @@ func (b *batch) routeRow(row *wire.Row) {
 		s.queue = b.p.queueOf(row.Route, s.source, b.now)
 	}
 	if s.queue != nil {
-		if e, ok := b.b.UsedByOthers[row.Route.Key]; ok {
+		if e, ok := b.request.UsedByOthers[row.Route.Key]; ok {
 			s.queue.SetUsedByOthers(e.Used, b.now.Add(e.Left))
 		}
-		if b.b.LongBacklog {
-			s.queue.NoteLongBacklog(b.now)
+		if b.request.LongBacklog {
+			s.queue.RecordLongBacklog(b.now)
 		}
 		s.resumesAt = s.queue.ResumesAt(maxHeldWait, b.now)
 	}
@@ -267,7 +267,7 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 // three times.
 func (b *batch) fewLeft(now time.Time) bool {
 	const few = 20 // less than a twentieth
-	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.b.Rows)
+	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.request.Rows)
 }
 
 // addFinished stores what is cacheable and adds all outcomes to the part. It takes ownership of the blocks.
@@ -292,10 +292,10 @@ func (b *batch) addResult(row int, o *outcome) {
 	}
 	b.part = append(b.part, wire.Result{})
 	r := &b.part[len(b.part)-1]
-	*r = wire.Result{Row: b.b.Rows[row].Number, Attempt: b.b.Rows[row].Attempt, Verdict: o.verdict}
+	*r = wire.Result{Row: b.request.Rows[row].Number, Attempt: b.request.Rows[row].Attempt, Verdict: o.verdict}
 	switch {
 	case o.returned:
-		r.Outcome, r.Due, r.Egress = wire.Returned, o.due, b.b.Egress
+		r.Outcome, r.Due, r.Egress = wire.Returned, o.due, b.request.Egress
 	case o.deferred:
 		b.deferred++
 		r.Outcome, r.Due, r.Egress, r.Attempt = wire.Deferred, o.due, o.source, uint8(min(o.attempt, 255))
@@ -303,7 +303,7 @@ func (b *batch) addResult(row int, o *outcome) {
 	if r.Outcome == wire.Settled {
 		b.p.metrics.answered.Add(1)
 	}
-	r.Verdict.FromCache = o.verdict.VerifiedAt.Before(b.b.Started)
+	r.Verdict.FromCache = o.verdict.VerifiedAt.Before(b.request.Started)
 }
 
 func (b *batch) emitPart(last bool) {
@@ -312,7 +312,7 @@ func (b *batch) emitPart(last bool) {
 	}
 	b.left -= len(b.part)
 	b.held.Rows = min(b.held.Rows, b.left)
-	b.emit(wire.Results{Job: b.b.Job, Chunk: b.b.Chunk, Epoch: b.b.Epoch, Rows: b.part, Held: b.held, Done: last})
+	b.emit(wire.Results{Job: b.request.Job, Chunk: b.request.Chunk, Epoch: b.request.Epoch, Rows: b.part, Held: b.held, Done: last})
 	b.p.buffers.putPart(b.part)
 	b.part = nil
 }

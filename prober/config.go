@@ -45,7 +45,7 @@ type Config struct {
 	// Default: the calls that reach this prober are counted.
 	SingleLoad *press.Meter
 
-	MaxSessions      int           // open at one time in all queues; default 1,000. cmd derives it from RLIMIT_NOFILE
+	MaxSessions      int           // open at one time in all queues; default 1,000. internal/nodeflags derives it from RLIMIT_NOFILE
 	MaxQueueSessions int           // sessions of a ready queue whose receiver has no limit; default 16
 	MaxQueues        int           // default 50,000
 	MaxRows          int           // probes in memory; default 400,000 (about 600 bytes each)

@@ -44,6 +44,6 @@ func (b *batch) countHeld(now time.Time) {
 		}
 	}
 	if b.held != was && len(b.part) == 0 {
-		b.emit(wire.Results{Job: b.b.Job, Chunk: b.b.Chunk, Epoch: b.b.Epoch, Held: b.held})
+		b.emit(wire.Results{Job: b.request.Job, Chunk: b.request.Chunk, Epoch: b.request.Epoch, Held: b.held})
 	}
 }

@@ -3,23 +3,39 @@ package prober
 import (
 	"sync"
 
+	"probity/engine"
 	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
 	"probity/store/cache"
 )
 
-// inFlight holds the verifications of all addresses being verified, so that each address has one probe at a time.
+// probeInFlight is one address in flight with all rows that wait for it.
+type probeInFlight struct {
+	hostqueue.Probe
+	retry     bool      // retry of a single call: goes on without waiters. Guarded by the inFlight shard of its key, as waiters are
+	waiters   []waiter  // guarded by the inFlight shard of its key
+	oneWaiter [1]waiter // usual storage of waiters
+}
+
+// waiter is one row of a caller that waits for a probe in flight.
+type waiter struct {
+	caller *caller
+	row    uint32
+	flags  engine.Flags
+}
+
+// inFlight holds the probes of all addresses being verified, so that each address has one probe at a time.
 type inFlight struct{ shards [64]inFlightShard }
 
 type inFlightShard struct {
 	mu sync.Mutex // guards m and the waiters of the probes in it
-	m  map[cache.Key]*verification
+	m  map[cache.Key]*probeInFlight
 }
 
 func newInFlight() *inFlight {
 	f := &inFlight{}
 	for i := range f.shards {
-		f.shards[i].m = map[cache.Key]*verification{}
+		f.shards[i].m = map[cache.Key]*probeInFlight{}
 	}
 	return f
 }
@@ -31,9 +47,9 @@ func (f *inFlight) lock(k *cache.Key) *inFlightShard {
 	return s
 }
 
-// join adds a waiter to the verification of its address: the one in flight, else fresh. It returns that one.
+// join adds a waiter to the probe of its address: the one in flight, else fresh. It returns that one.
 // A waiter without a caller is a retry: the probe goes on after all other waiters have left.
-func (f *inFlight) join(fresh *verification, a waiter) *verification {
+func (f *inFlight) join(fresh *probeInFlight, a waiter) *probeInFlight {
 	s := f.lock(&fresh.Key)
 	defer s.mu.Unlock()
 	v := s.m[fresh.Key]
@@ -50,8 +66,8 @@ func (f *inFlight) join(fresh *verification, a waiter) *verification {
 	return v
 }
 
-// remove removes the verification of a probe that has ended. It does not change any more.
-func (f *inFlight) remove(p *hostqueue.Probe) *verification {
+// remove removes a probe that has ended. It does not change any more.
+func (f *inFlight) remove(p *hostqueue.Probe) *probeInFlight {
 	s := f.lock(&p.Key)
 	defer s.mu.Unlock()
 	v := s.m[p.Key]

@@ -9,21 +9,6 @@ import (
 	"probity/store/cache"
 )
 
-// verification is one address in flight with all rows that wait for it.
-type verification struct {
-	hostqueue.Probe
-	retry     bool      // retry of a single call: goes on without waiters. Guarded by the inFlight shard of its key, as waiters are
-	waiters   []waiter  // guarded by the inFlight shard of its key
-	oneWaiter [1]waiter // usual storage of waiters
-}
-
-// waiter is one row of a caller that waits for a verification.
-type waiter struct {
-	caller *caller
-	row    uint32
-	flags  engine.Flags
-}
-
 // outcome is the result of a probe.
 type outcome struct {
 	verdict   engine.Verdict

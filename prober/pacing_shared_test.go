@@ -39,7 +39,7 @@ func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 				for i := range 5 {
 					time.Sleep(2*time.Hour + time.Duration(i)*11*time.Minute)
 					for _, q := range b.prober.allQueues() {
-						q.NoteLongBacklog(time.Now()) // as each chunk of the long job does
+						q.RecordLongBacklog(time.Now()) // as each chunk of the long job does
 					}
 					var emails []string
 					for _, local := range locals {

@@ -28,7 +28,7 @@ func TestShortJobFindsRoomBesideALongBacklog(t *testing.T) {
 				for i := range 6 {
 					time.Sleep(2*time.Hour + time.Duration(i)*11*time.Minute)
 					if longBacklog {
-						b.prober.allQueues()[0].NoteLongBacklog(time.Now()) // as each chunk of the long job does
+						b.prober.allQueues()[0].RecordLongBacklog(time.Now()) // as each chunk of the long job does
 					}
 					began := time.Now()
 					quick := &wire.Batch{Job: "short", Short: true, Started: began, Rows: b.rows(mxA, fmt.Sprintf("a%d@s.example", i), fmt.Sprintf("b%d@s.example", i))}
@@ -67,7 +67,7 @@ func TestLongBacklogUsesTheHour(t *testing.T) {
 					word.Go(func() {
 						time.Sleep(time.Second)
 						for range 60 * hours {
-							b.prober.allQueues()[0].NoteLongBacklog(time.Now()) // as each chunk of the long job does
+							b.prober.allQueues()[0].RecordLongBacklog(time.Now()) // as each chunk of the long job does
 							time.Sleep(time.Minute)
 						}
 					})

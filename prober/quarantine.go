@@ -18,7 +18,7 @@ func (p *Prober) quarantineEverywhere(src *source.Source) {
 		if q.Source != src {
 			continue
 		}
-		q.Advance(now)
+		q.AdvanceAll(now)
 	}
 	p.saveQuarantine(src)
 	p.watch(src, source.Delisting)

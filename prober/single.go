@@ -66,7 +66,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 // startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
 // waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
-	pr := &verification{Probe: hostqueue.Probe{Key: key, Priority: budget.Single, Facts: hostqueue.FactsOf(p.cfg.Cache, a.Address.Domain(), a.Route.Hosts, now)}}
+	pr := &probeInFlight{Probe: hostqueue.Probe{Key: key, Priority: budget.Single, Facts: hostqueue.FactsOf(p.cfg.Cache, a.Address.Domain(), a.Route.Hosts, now)}}
 	if a.Low {
 		pr.Priority = budget.LongJob
 	}

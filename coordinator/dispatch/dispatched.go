@@ -163,7 +163,7 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 	dc.unanswered -= finished
 	job.scheduler.answered(dc, finished, r.Held)
 	if probed {
-		job.cfg.Progress.NoteActivity(now)
+		job.cfg.Progress.RecordActivity(now)
 	}
 	if len(dc.logRows) == 0 {
 		return

@@ -40,7 +40,7 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 	d := job.scheduler
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	slow := waitTotals{now: now, byClass: map[string]*WaitingClass{}}
+	waiting := waitTotals{now: now, byClass: map[string]*WaitingClass{}}
 	for _, q := range job.queues {
 		until, held := q.pausedUntil, q.held.Until
 		if least := now.Add(time.Second); held.Before(least) {
@@ -50,14 +50,14 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 			until = held
 		}
 		for i := range q.ready {
-			slow.add(q.class, int64(q.ready[i].Rows), until)
+			waiting.add(q.class, int64(q.ready[i].Rows), until)
 		}
-		waiting := min(q.held.Rows, q.unanswered)
-		if waiting > 0 {
-			slow.add(q.class, int64(waiting), held)
+		heldRows := min(q.held.Rows, q.unanswered)
+		if heldRows > 0 {
+			waiting.add(q.class, int64(heldRows), held)
 		}
 		if q.unanswered > 0 {
-			slow.class(q.class).asked += int64(q.unanswered - waiting)
+			waiting.class(q.class).asked += int64(q.unanswered - heldRows)
 		}
 	}
 	var least time.Duration // the job cannot end before
@@ -69,25 +69,25 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 		case x.chunk.Attempt > 0:
 			s.PendingRetry += int64(x.chunk.Rows)
 		default:
-			slow.add(x.chunk.Class, int64(x.chunk.Rows), x.at)
+			waiting.add(x.chunk.Class, int64(x.chunk.Rows), x.at)
 		}
 	}
-	if a, ok := d.cfg.Prober.(absentNodeWaiter); ok && slow.budget > 0 {
+	if a, ok := d.cfg.Prober.(absentNodeWaiter); ok && waiting.budget > 0 {
 		least = max(least, a.Awaited().Sub(now))
 	}
 	if n := job.cfg.Progress.Unresolved.Load(); n > 0 {
-		slow.byClass[classDNS] = &WaitingClass{Class: classDNS, Rows: n}
+		waiting.byClass[classDNS] = &WaitingClass{Class: classDNS, Rows: n}
 	}
 	left := job.remaining()
-	rate, average, stalled := job.cfg.Progress.Pace(left, now)
-	end, known := max(least, average), left == 0 || average > 0
-	for class, one := range slow.byClass {
+	rate, etaAtAverage, stalled := job.cfg.Progress.SampleRate(left, now)
+	end, known := max(least, etaAtAverage), left == 0 || etaAtAverage > 0
+	for class, one := range waiting.byClass {
 		switch cr := job.rates[class]; {
 		case class == classDNS:
 		case cr != nil && cr.answered > 0:
 			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now, float64(d.budgets.refusalsPerHour(class))/plan.DefaultRefused)
 		case one.budget == 0:
-			one.ETA = average
+			one.ETA = etaAtAverage
 		}
 		known = known && one.ETA > 0 && (!stalled || one.Rows+one.asked == one.budget)
 		end = max(end, one.ETA)
@@ -95,8 +95,8 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 	if known {
 		s.ETA = end
 	}
-	s.Rate, s.WaitingBudget = rate, slow.budget
-	for _, one := range slow.byClass {
+	s.Rate, s.WaitingBudget = rate, waiting.budget
+	for _, one := range waiting.byClass {
 		if one.Rows > 0 {
 			s.Waiting = append(s.Waiting, *one)
 		}

@@ -96,9 +96,9 @@ func (job *Job) checkFinished() {
 func (job *Job) enqueue(c chunks.Chunk, now time.Time) {
 	q := job.queues[c.Class]
 	if q == nil {
-		q = &classQueue{class: c.Class, maxChunks: chunksPerRoute}
+		q = &classQueue{class: c.Class, maxChunks: chunksPerRoute, ofOneRoute: true}
 		if p := job.scheduler.cfg.Table().Provider(c.Class); c.Class == chunks.ClassTail || p != nil && p.Shared() {
-			q.maxChunks = chunksPerProvider
+			q.maxChunks, q.ofOneRoute = chunksPerProvider, false
 		}
 		job.queues[c.Class] = q
 	}

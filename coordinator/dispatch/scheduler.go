@@ -72,6 +72,7 @@ type classQueue struct {
 	unanswered     int       // of these, unanswered rows
 	held           wire.Held // of these, rows that wait for a budget, as probers last reported
 	maxChunks      int       // limit of dispatched
+	ofOneRoute     bool      // else of a provider that many sources share, or the tail
 	pausedUntil    time.Time // until then the class's budget is used up, according to a prober
 	eligible       bool      // is in Job.eligible
 }
@@ -193,7 +194,7 @@ func (d *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	}
 }
 
-// chunkReturned stops counting a chunk. Its class pauses until the budget allows more, according to the prober.
+// chunkReturned stops counting a chunk. The class of a single route pauses until its budget allows more, as the prober says.
 func (d *Scheduler) chunkReturned(dc *dispatchedChunk) {
 	job, q, left, until := dc.job, dc.queue, dc.unanswered, dc.budgetPause()
 	if dc.rows == nil { // it was not read
@@ -211,7 +212,7 @@ func (d *Scheduler) chunkReturned(dc *dispatchedChunk) {
 	q.dispatched--
 	now := time.Now()
 	until = boundedDue(until, longestWait(d.cfg.Table()), now)
-	if q.maxChunks == chunksPerRoute && until.After(now) && until.After(q.pausedUntil) {
+	if q.ofOneRoute && until.After(now) && until.After(q.pausedUntil) {
 		q.pausedUntil = until
 		heap.Push(&job.delayed, delayedItem{at: until, queue: q})
 	}

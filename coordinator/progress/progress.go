@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,9 +11,9 @@ import (
 )
 
 const (
-	rateSamples = 16          // points for the rate
-	rateEvery   = time.Second // least time between two points
-	stallAfter  = time.Minute // without a probed row: the ETA is then unknown
+	rateWindow  = 16 * time.Second // what the rate is over
+	sampleEvery = time.Second      // least time between two samples
+	stallAfter  = time.Minute      // without a probed row: the ETA is then unknown
 )
 
 // Counts is the number of answered distinct addresses of a job, by reason. The engine knows the status of a reason.
@@ -41,10 +42,11 @@ type Job struct {
 	startedAt      time.Time  // start of the current work
 	answeredBefore int64      // answers before it
 	lastActivity   time.Time  // when a row was last answered or deferred
-	points         []point    // oldest first
+	samples        []sample   // oldest first; never empty after Begin
 }
 
-type point struct {
+// sample is how many addresses were answered at a time.
+type sample struct {
 	at time.Time
 	n  int64
 }
@@ -77,30 +79,41 @@ func (p *Job) Begin(now time.Time) {
 	n := t.Answered()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.points = []point{{now, n}}
+	p.samples = []sample{{now, n}}
 	p.startedAt, p.answeredBefore, p.lastActivity = now, n, now
 }
 
-// NoteActivity records that rows were probed.
-func (p *Job) NoteActivity(now time.Time) {
+// RecordActivity records that rows were probed.
+func (p *Job) RecordActivity(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastActivity = now
+	p.sample(now)
 }
 
-// Pace returns the recent rate in addresses per second, how long left more addresses take at the rate since the work started (0 if
-// unknown), and whether no row was probed for stallAfter.
-func (p *Job) Pace(left int64, now time.Time) (rate float64, eta time.Duration, stalled bool) {
+// sample adds a sample if the last one is old enough. It keeps those of the rateWindow, and one before them. The mutex is held.
+func (p *Job) sample(now time.Time) {
+	if now.Sub(p.samples[len(p.samples)-1].at) < sampleEvery {
+		return
+	}
+	t := p.Counts()
+	p.samples = append(p.samples, sample{now, t.Answered()})
+	old := 0
+	for now.Sub(p.samples[old+1].at) >= rateWindow {
+		old++
+	}
+	p.samples = slices.Delete(p.samples, 0, old)
+}
+
+// SampleRate takes a sample. It returns the recent rate in addresses per second, how long left more addresses take at the rate since
+// the work started (0 if unknown), and whether no row was probed for stallAfter.
+func (p *Job) SampleRate(left int64, now time.Time) (rate float64, eta time.Duration, stalled bool) {
 	t := p.Counts()
 	n := t.Answered()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now.Sub(p.points[len(p.points)-1].at) >= rateEvery {
-		if p.points = append(p.points, point{now, n}); len(p.points) > rateSamples {
-			p.points = append(p.points[:0], p.points[1:]...)
-		}
-	}
-	if first := p.points[0]; now.After(first.at) {
+	p.sample(now)
+	if first := p.samples[0]; now.After(first.at) {
 		rate = float64(n-first.n) / now.Sub(first.at).Seconds()
 	}
 	if n > p.answeredBefore {

@@ -41,8 +41,8 @@ func TestEachRowIsCountedOnce(t *testing.T) {
 	require.EqualValues(t, rows-100, totals[v.Status].Load())
 }
 
-// TestPace: the rate is that of the last seconds, the ETA that of all the work, and a job without a probed row is stalled.
-func TestPace(t *testing.T) {
+// TestSampleRate: the rate is that of the last seconds, the ETA that of all the work, and a job without a probed row is stalled.
+func TestSampleRate(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var totals Totals
 	p := New(1000, &totals)
@@ -55,24 +55,32 @@ func TestPace(t *testing.T) {
 	}
 	p.Replay(999, engine.ReasonNone)
 	p.Begin(now)
-	_, eta, stalled := p.Pace(100, now)
+	_, eta, stalled := p.SampleRate(100, now)
 	require.Zero(t, eta, "nothing was answered since the start")
 	require.False(t, stalled)
 	add(50)
 	now = now.Add(10 * time.Second)
-	rate, eta, _ := p.Pace(100, now)
+	rate, eta, _ := p.SampleRate(100, now)
 	require.InDelta(t, 5, rate, 1e-9, "the row of the log does not count")
 	require.Equal(t, 20*time.Second, eta)
-	for range rateSamples {
-		now = now.Add(rateEvery)
+	for range rateWindow / sampleEvery {
+		now = now.Add(sampleEvery)
 		add(1)
-		rate, _, _ = p.Pace(100, now)
+		rate, _, _ = p.SampleRate(100, now)
 	}
 	require.InDelta(t, 1, rate, 1e-9)
-	p.NoteActivity(now)
-	_, _, stalled = p.Pace(1, now.Add(stallAfter))
+	for range 100 { // and without a look at it
+		now = now.Add(sampleEvery)
+		add(2)
+		p.RecordActivity(now)
+	}
+	now = now.Add(sampleEvery / 2)
+	rate, _, _ = p.SampleRate(100, now)
+	require.InDelta(t, 2*16/16.5, rate, 1e-9)
+	p.RecordActivity(now)
+	_, _, stalled = p.SampleRate(1, now.Add(stallAfter))
 	require.False(t, stalled)
-	_, _, stalled = p.Pace(1, now.Add(stallAfter+1))
+	_, _, stalled = p.SampleRate(1, now.Add(stallAfter+1))
 	require.True(t, stalled)
 }
 

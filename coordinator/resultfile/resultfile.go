@@ -74,8 +74,8 @@ const msgDamaged = "a file of the job is damaged on the server's disk: results a
 // replaced are the errors of files that may have been replaced.
 var replaced = []error{jobfiles.ErrDamaged, fs.ErrNotExist}
 
-// Results writes the results of a job in the form and with the rows that f selects. Nothing is written until all answers were
-// checked; after a later error w has a part of the results.
+// Results writes the results of a job in the form and with the rows that f selects. Nothing is written until the checksum of the
+// stored file, or for another form all answers, were checked; after a later error w has a part of the results.
 func (r *Files) Results(ctx context.Context, id string, f results.Filter, w io.Writer) error {
 	f = f.WithDefaults()
 	j, err := r.cfg.Store.Job(id)

@@ -71,6 +71,21 @@ func (d *domains) runLookups() {
 	}
 }
 
+// startResolverCheck looks up a random name below the last domain that was found, at once and past the queue.
+func (d *domains) startResolverCheck() {
+	check := &domain{name: "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound, resolverCheck: true}
+	d.unresolved.checking = true
+	d.pending++
+	d.all.Go(func() {
+		began := time.Now()
+		check.route.Route = d.resolver.Route(d.ctx, check.name)
+		if time.Since(began) > promptLookup {
+			check.route.Fact = engine.FactDNSTimeout // slow: a query was lost
+		}
+		d.results <- check
+	})
+}
+
 // next returns a domain whose route has become known, or nil if there is none within wait.
 func (d *domains) next(wait time.Duration) (*domain, error) {
 	ud, now := &d.unresolved, time.Now()
@@ -114,21 +129,11 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 				d.lastFound = x.name
 			}
 			return d.markResolved(x), d.ctx.Err()
-		case ud.failuresInRow < failuresForCheck || ud.checking || now.Before(ud.suspectUntil):
+		case !ud.checkDue(now):
 		case d.lastFound == "" || d.pending == maxWaitingDomains:
 			ud.checkDone(false, now)
-		default: // so many failed that the resolver is checked: a random name is looked up at once, past the queue
-			check := &domain{name: "x" + strconv.FormatUint(rand.Uint64(), 36) + "." + d.lastFound, resolverCheck: true}
-			ud.checking = true
-			d.pending++
-			d.all.Go(func() {
-				began := time.Now()
-				check.route.Route = d.resolver.Route(d.ctx, check.name)
-				if time.Since(began) > promptLookup {
-					check.route.Fact = engine.FactDNSTimeout // slow: a query was lost
-				}
-				d.results <- check
-			})
+		default:
+			d.startResolverCheck()
 		}
 	}
 }

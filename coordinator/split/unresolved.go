@@ -56,6 +56,11 @@ func (ud *unresolvedDomains) addRow(x *domain, r splitRow) {
 	}
 }
 
+// checkDue reports that so many lookups have failed in a row that the resolver is to be checked.
+func (ud *unresolvedDomains) checkDue(now time.Time) bool {
+	return ud.failuresInRow >= failuresForCheck && !ud.checking && !now.Before(ud.suspectUntil)
+}
+
 func isUnresolved(x *domain) bool {
 	fact := x.route.Fact
 	return fact == engine.FactServFail || fact == engine.FactDNSTimeout

@@ -11,5 +11,5 @@
 //     passed on to the next one.
 //  4. Single calls get room first, then short and long jobs by their share.
 //  5. A limit stays while it has users, is queued for a lease, or its hour is not over. It is stored under a name that never changes.
-//  6. No lock is held while a waiter is called. Lock order: ready queue, registry, limit.
+//  6. No lock is held while a waiter is called. Lock order: registry before limit; ready queue before limit, never before the registry.
 package addresslimit

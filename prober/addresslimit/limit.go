@@ -8,7 +8,7 @@ import (
 )
 
 // Limit is the budget of one source towards one address. Lock keeps the room that was looked for until it is reserved: Room, Reserve,
-// JobClassesDiffer and NoteDemand need the lock. All other methods take it.
+// JobClassesDiffer and RecordDemand need the lock. All other methods take it.
 type Limit struct {
 	registry *Registry
 	users    int // guarded by the registry's mutex
@@ -49,19 +49,19 @@ func (l *Limit) Reserve(c *budget.Conn, n, longJobs int) { l.budget.Reserve(c, n
 // JobClassesDiffer reports that short jobs may have more than long ones.
 func (l *Limit) JobClassesDiffer(now time.Time) bool { return l.budget.JobClassesDiffer(now) }
 
-// NoteDemand records what a route reports: until when it has a long backlog, and the priority that asks.
-func (l *Limit) NoteDemand(class budget.Class, longBacklog, now time.Time) {
+// RecordDemand records what a route reports: until when it has a long backlog, and the priority that asks.
+func (l *Limit) RecordDemand(class budget.Class, longBacklog, now time.Time) {
 	l.budget.Pacing.Extend(longBacklog)
 	if class == budget.ShortJob {
 		l.budget.Pacing.RecordShortJob(now)
 	}
 }
 
-// Connect reserves a connection for a priority of a route, if there is room for it and for a recipient on it. It notes the demand.
+// Connect reserves a connection for a priority of a route, if there is room for it and for a recipient on it. It records the demand.
 func (l *Limit) Connect(class budget.Class, longBacklog, now time.Time) budget.Denial {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.NoteDemand(class, longBacklog, now)
+	l.RecordDemand(class, longBacklog, now)
 	if noRoom := l.mayConnect(class, now); noRoom.Denied {
 		return noRoom
 	}

@@ -112,13 +112,3 @@ const maxReplyBytes = 8 << 20
 // the handshake, and some servers fail on a ClientHello of two packets. X25519 is not offered either: P-256 is faster
 // (BenchmarkHandshake), and every server must support it (RFC 8446 section 9.1).
 var clientTLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
-
-// ProbingDisabled reports that a table excludes these hosts, or the provider that an older table gave them.
-func ProbingDisabled(t *engine.Table, was *engine.Provider, hosts []string) bool {
-	if was != nil {
-		if now := t.Provider(was.ID); now != nil && !now.Probe {
-			return true
-		}
-	}
-	return !t.Match(hosts).Probe
-}

@@ -77,9 +77,9 @@ func FactsOf(c *cache.Cache, domain string, hosts []string, now time.Time) (fact
 type DecoyUse uint8
 
 const (
-	DecoyUsable    DecoyUse = iota // the sighting may be used
-	DecoyUnproven                  // it may be used when the host has refused another recipient: LeaveUnconfirmed
-	DecoyToBeAsked                 // AwaitDecoy
+	DecoyUsable      DecoyUse = iota // the sighting may be used
+	DecoyUnconfirmed                 // it may be used when the host has refused another recipient: LeaveUnconfirmed
+	DecoyToBeAsked                   // AwaitDecoy
 )
 
 // Decoy returns what the domain's decoy has shown, as far as that may be used for a probe.
@@ -89,7 +89,7 @@ func (dq *Domain) Decoy(p *Probe, now time.Time) (engine.Sighting, DecoyUse) {
 	case !dq.decoy.usableFor(targetMeaning(&p.Ev), p.firstWait(), now):
 		return engine.Sighting{}, DecoyToBeAsked
 	case !dq.isConfirmed(p, now):
-		return engine.Sighting{}, DecoyUnproven
+		return engine.Sighting{}, DecoyUnconfirmed
 	}
 	return dq.decoy.sighting, DecoyUsable
 }

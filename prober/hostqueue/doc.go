@@ -3,8 +3,8 @@
 // Probe.Urge and Probe.Set. It opens nothing and decides no step: engine.Next does, through Owner.Advance.
 //
 // Terms: a Host is all domains of one host of one MX set. A decoy is a random recipient of a domain: its catch-all check. The suspicion of a
-// host is none, low or high: how likely it is that it has stopped refusing (unconfirmed.go). An acceptance is unconfirmed until the host has
-// refused a recipient after it; an accepted decoy of a suspect host is a suspect decoy (suspect_decoy.go).
+// host is none, low or high: how likely it is that it has stopped refusing (unconfirmed.go). Under suspicion an acceptance is unconfirmed until
+// the host has refused a recipient after it; an accepted decoy of a suspect host is a suspect decoy (suspect_decoy.go).
 //
 // Invariants:
 //  1. A probe is in at most one list: of its domain, of recipients that come first on the next connection, or of those that wait for a decoy.

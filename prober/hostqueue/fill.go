@@ -51,13 +51,13 @@ func (r Recipient) DueFinding(seen *engine.Sighting) engine.Finding {
 // Reset empties the group.
 func (g *Group) Reset() { g.Recipients, g.Rcpts = g.Recipients[:0], g.Rcpts[:0] }
 
-// Sent records that the group is in flight.
-func (h *Host) Sent(g *Group) {
-	h.inFlight = append(h.inFlight, group{g.answersAtSend, len(g.Recipients)})
+// RecordSent records that the group is in flight.
+func (h *Host) RecordSent(g *Group) {
+	h.inFlight = append(h.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)})
 }
 
-// Answered ends the flight of the group's recipients, whether they were answered or not.
-func (g *Group) Answered() {
+// RecordAnswered ends the flight of the group's recipients, whether they were answered or not.
+func (g *Group) RecordAnswered() {
 	for _, r := range g.Recipients {
 		r.Domain.inFlight--
 	}

@@ -56,15 +56,15 @@ type Host struct {
 	retryDecoys   [budget.NumClasses]ring.Ring[*Domain] // domains whose decoy must be tried again
 
 	// What was learnt of how the host takes recipients:
-	MaxRecipients       int  // most of a transaction, learnt from closes; 0 for no bound
+	MaxRecipients       int  // most of a transaction, learnt from closes and replies; 0 for no bound
 	AnsweredBeforeClose int  // recipients the host answered before it closed a connection early; 0 if it has not
 	OneDomain           bool // recipients of one transaction share their domain
 	OneAtATime          bool // it takes a transaction only after the last one was answered
 
-	overLimit        bool    // its acceptances are left unconfirmed: see Replies.updateSuspicion
-	overWithOthers   bool    // so they are, by recipients in flight over other routes
-	overWithInFlight bool    // so they may be, once the recipients in flight are answered
-	inFlight         []group // groups of transactions in flight
+	overLimit        bool        // its acceptances are left unconfirmed: see Replies.UpdateSuspicion
+	overWithOthers   bool        // so they are, by recipients in flight over other routes
+	overWithInFlight bool        // so they may be, once the recipients in flight are answered
+	inFlight         []sentGroup // groups of transactions in flight
 	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those after lastStart are
 	// of the group answered last; the ones before lastRefused precede a refusal there.
 	confirmedUpTo, lastStart, lastRefused uint64

@@ -13,10 +13,11 @@ func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
 	return !o.Mail.Positive() && len(o.NoUTF8) < len(g.Recipients)
 }
 
-// NotAboutRecipient reports an answer that is about the transaction or the connection and not about its recipient, which is asked again: a
-// 421 behind answers on its connection (RFC 5321 section 3.8), which closes it; too many recipients (section 4.5.3.1.10); too many domains.
-// It is called for each answer in turn; progress says that one was given before on this connection.
-func (r *Replies) NotAboutRecipient(g *Group, seen []Answer, k int, progress bool) (notRecipient, closing bool) {
+// LearnFromReply records what a reply shows of the host's limits. It reports an answer that is about the transaction or the connection and
+// not about its recipient, which is asked again: a 421 behind answers on its connection (RFC 5321 section 3.8), which closes it; too many
+// recipients (section 4.5.3.1.10); too many domains. It is called for each answer in turn; progress says that one was given before on this
+// connection.
+func (r *Replies) LearnFromReply(g *Group, seen []Answer, k int, progress bool) (notRecipient, closing bool) {
 	if g.Rcpts[seen[k].Recipient].NewTransaction {
 		r.first = k
 	}

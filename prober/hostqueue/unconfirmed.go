@@ -12,7 +12,7 @@ import (
 // the morning then proves nothing about a later acceptance. So if a receiver may do that, and half of an hour's refusals have
 // been received, an acceptance is confirmed only when the host has refused a recipient after it: another target, or a decoy,
 // which is asked when several acceptances wait in vain, or no other target of their kind of job is left, or before the host is
-// paused as a tarpit (tarpit.go). "After" is the host's order: later in the same transaction, or in one that was sent after the
+// paused as a tarpit (RequestLastDecoys). "After" is the host's order: later in the same transaction, or in one that was sent after the
 // acceptance was received. Replies of two connections arrive in any order: so if recipients in flight may make up half of an
 // hour's refusals, an acceptance waits until all that were sent before it was received have been answered too, and is confirmed
 // or left unconfirmed then. It is not known here when replies over other routes to the same address come: recipients in flight
@@ -39,7 +39,7 @@ type Replies struct {
 
 // NewReplies begins to handle the replies to a group; finished is appended to.
 func (h *Host) NewReplies(g *Group, now time.Time, finished []Finished) Replies {
-	if i := slices.Index(h.inFlight, group{g.answersAtSend, len(g.Recipients)}); i >= 0 {
+	if i := slices.Index(h.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)}); i >= 0 {
 		h.inFlight = slices.Delete(h.inFlight, i, i+1)
 	}
 	return Replies{Now: now, Finished: finished, host: h, answersAtSend: g.answersAtSend}
@@ -72,8 +72,8 @@ func (r *Replies) RecordAnswer(p *Probe) {
 	p.lastAnswer, p.Suspicion, p.answeredAfter = r.host.set.Answers, r.host.suspicion(), r.Now.Sub(r.host.set.Created)
 }
 
-// group is a group of transactions that was sent and is not answered yet.
-type group struct {
+// sentGroup is a group of transactions that was sent and is not answered yet.
+type sentGroup struct {
 	answersAtSend uint64 // the set's count of answers when it was filled
 	n             int    // its recipients
 }

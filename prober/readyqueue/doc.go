@@ -3,8 +3,8 @@
 //
 // Terms: a ready queue is one route asked from one egress source. A host queue is the probes of one host of one MX set (package hostqueue)
 // with its sessions. A session is one connection and the goroutine that works on it. An address pool is the sessions at one address of a
-// provider: each serves one host queue after the other whose hosts resolve to that address (lookup.go), and a host queue without a session
-// requests one there (shared_connections.go). An address limit is the budget of one address, shared by all routes of unknown providers that
+// provider: each serves one host queue after the other whose hosts resolve to that address, and a host queue without a session requests
+// one there (shared_connections.go). An address limit is the budget of one address, shared by all routes of unknown providers that
 // lead there.
 //
 // A suspect source makes a reachability trial at the host that it reached last, without a recipient (SendReachTrial). A quarantined one

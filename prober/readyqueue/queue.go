@@ -64,7 +64,7 @@ type Queue struct {
 // New makes the ready queue of a route and a source under a provider table. Budgets per minute count as used up until quiet.
 func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
 	q := &Queue{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts, unknownProvider: r.Provider.ID == table.Unknown.ID,
-		probingDisabled: conn.ProbingDisabled(table, r.Provider, r.Hosts)}
+		probingDisabled: conn.TableExcludes(table, r.Provider, r.Hosts)}
 	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
 		q.hold.SendAt = quiet
 	}
@@ -137,7 +137,7 @@ func (q *Queue) advance(p *hostqueue.Probe, now time.Time, front bool, out []hos
 				p.Ev.Append(seen)
 			case q.quarantined(now):
 				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
-			case ask == hostqueue.DecoyUnproven:
+			case ask == hostqueue.DecoyUnconfirmed:
 				dq.LeaveUnconfirmed(p)
 				return out
 			default:
@@ -171,8 +171,8 @@ func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 	return true
 }
 
-// NoteLongBacklog records that, as the coordinator says, rows for many hours of the queue's budget wait.
-func (q *Queue) NoteLongBacklog(now time.Time) {
+// RecordLongBacklog records that, as the coordinator says, rows for many hours of the queue's budget wait.
+func (q *Queue) RecordLongBacklog(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.budget.Pacing.RecordLongBacklog(now)
@@ -221,7 +221,7 @@ func (q *Queue) ApplyTable(now time.Time) {
 	var out []hostqueue.Finished
 	q.mu.Lock()
 	q.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
-	if q.probingDisabled = conn.ProbingDisabled(t, q.Provider, q.hosts); q.probingDisabled {
+	if q.probingDisabled = conn.TableExcludes(t, q.Provider, q.hosts); q.probingDisabled {
 		out = q.drain(now, nil)
 	}
 	q.dispatch(now)
@@ -339,8 +339,8 @@ func (q *Queue) RequestLease() {
 	q.env.BudgetLog.RequestLease(&q.budget)
 }
 
-// Advance takes all probes out of the queue and moves them on: their source was quarantined.
-func (q *Queue) Advance(now time.Time) {
+// AdvanceAll takes all probes out of the queue and moves them on: their source was quarantined.
+func (q *Queue) AdvanceAll(now time.Time) {
 	q.mu.Lock()
 	out := q.drainQueues(nil, now, nil)
 	q.mu.Unlock()

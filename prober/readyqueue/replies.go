@@ -34,7 +34,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 		rh.UpdateSuspicion(limit, refused, reserved, s.seen)
 	}
 	rh.ConfirmSuspects()
-	s.group.Answered()
+	s.group.RecordAnswered()
 	if s.group.RefusedAtMail(rh.o) && len(s.seen) == 0 {
 		rh.handleMailRefused()
 	} else {
@@ -152,7 +152,7 @@ func (rh *replyHandler) deliverReplies() {
 	s.delivered = delivered
 	for k, a := range s.seen {
 		q.waiting.Answers++
-		if notRecipient, closing := rh.NotAboutRecipient(&s.group, s.seen, k, s.progress); notRecipient {
+		if notRecipient, closing := rh.LearnFromReply(&s.group, s.seen, k, s.progress); notRecipient {
 			if closing {
 				rh.Finished = s.applyAction(a.Reply, a.Finding, rh.Now, rh.Finished)
 			}
@@ -230,7 +230,7 @@ func (rh *replyHandler) recordUnresponsive() {
 // A tarpit answers more slowly the more errors it has seen, until no reply comes in time. Its replies are the warning: when
 // they take far longer than its fastest, the host is paused, the longer the slower it is. So it recovers about as fast as it
 // slows down, and what it is asked in between is what its budget allows. Before a long pause it is asked for the decoys of
-// recipients that it has just accepted: after the pause nothing could confirm them (unconfirmed.go), and all would be asked
+// recipients that it has just accepted: after the pause nothing could confirm them (hostqueue/unconfirmed.go), and all would be asked
 // again.
 const maxTarpitPause = 15 * time.Minute
 
@@ -241,14 +241,14 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	if len(s.seen) == 0 || q.Provider.Shared() {
 		return
 	}
-	rest := q.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), q.scaled(maxTarpitPause))
-	if rest == 0 {
+	pause := q.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), q.scaled(maxTarpitPause))
+	if pause == 0 {
 		return
 	}
 	ours := q.hold.Tarpit || !rh.Now.Before(q.hold.SendAt)
-	s.lastTransaction = ours && rest >= q.scaled(hostqueue.ConfirmTime) && rh.worthLastTransaction()
+	s.lastTransaction = ours && pause >= q.scaled(hostqueue.ConfirmTime) && rh.worthLastTransaction()
 	s.closing = s.closing || !s.lastTransaction
-	q.hold.Pause(rh.Now.Add(rest))
+	q.hold.Pause(rh.Now.Add(pause))
 	q.hold.Tarpit = ours
 }
 

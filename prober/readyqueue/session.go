@@ -56,7 +56,7 @@ type session struct {
 	closing   bool      // it fills no more transactions
 	seat      admission.Seat
 
-	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (tarpit.go)
+	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (detectTarpit)
 }
 
 func newSession(q *Queue, hq *hostQueue, class budget.Class) *session {

@@ -45,7 +45,7 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 		}
 	}
 	if len(s.group.Recipients) > 0 {
-		hq.Sent(&s.group)
+		hq.RecordSent(&s.group)
 		s.closing = s.closing || s.lastTransaction
 		return budget.Denial{}
 	}
@@ -98,7 +98,7 @@ func (s *session) jobClassesDiffer(now time.Time) bool {
 		return q.budget.JobClassesDiffer(now)
 	}
 	if q.waiting.Queued[budget.ShortJob] > 0 {
-		addrLimit.NoteDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
+		addrLimit.RecordDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
 	}
 	return q.budget.JobClassesDiffer(now) || addrLimit.JobClassesDiffer(now)
 }

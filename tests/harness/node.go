@@ -43,7 +43,7 @@ func NodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []
 		}}.Node(t)
 }
 
-// NodeParts are the parts of a node as app.OpenNode makes it, with network, disk and clock in memory.
+// NodeParts are the parts of a node as app.OpenNode makes it, with network and disk in memory.
 type NodeParts struct {
 	Table       *engine.Table
 	FS          vfs.FS

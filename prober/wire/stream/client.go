@@ -215,7 +215,8 @@ func sameState(a, b State) bool {
 		a.Hello.Version == b.Hello.Version && slices.Equal(a.Hello.Identities, b.Hello.Identities)
 }
 
-// giveUp ends the stream and fails every batch: the node counts as gone until there is a new stream. The caller holds mu.
+// giveUp ends the stream and fails every batch: the node counts as gone until there is a new stream. Their rows
+// are returned by coordinator/fleet (Fleet.verifyPart), which gets the error. The caller holds mu.
 func (c *Client) giveUp(reason string) {
 	if c.state.Problem != "" {
 		reason = c.state.Problem // which says why there is no stream

@@ -12,8 +12,8 @@ import (
 // then it resets its remaining connections, so that the receiver never counts those of both. Otherwise a connection whose path
 // has failed would stay open for as long as a reply may take.
 
-// afterHangUpTime calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within stopTime.
-func (p *Prober) afterHangUpTime(f func()) {
+// afterCloseTimeout calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within stopTime.
+func (p *Prober) afterCloseTimeout(f func()) {
 	p.start(func(soft, _ context.Context) {
 		if sleep(soft, timing.CloseTimeout) {
 			f()
@@ -35,7 +35,7 @@ func (b *batch) returnCancelled() {
 	}
 	b.returnUnfinished()
 	if len(queues) > 0 {
-		b.p.afterHangUpTime(func() {
+		b.p.afterCloseTimeout(func() {
 			for q := range queues {
 				b.p.dropUnwanted(q)
 				q.Reset(b.p.inFlight.hasWaiters)

@@ -48,6 +48,9 @@ func userOfQuery(c *call) (store.User, error) {
 
 // actor is who acts and from where, for the audit log.
 func actor(c *call) string {
+	if c.localActor != "" {
+		return c.localActor
+	}
 	return store.AuditActor(c.identity.User.ID, clientIPText(c))
 }
 
@@ -126,8 +129,8 @@ func enableUser(c *call) error {
 	return changeUser(c, func(id string) error { return c.srv.deps.Store.EnableUser(id, actor(c), c.srv.now()) })
 }
 
-// ResetPage is the dashboard's page that a reset link leads to. The token follows the #, which browsers do not send.
-const ResetPage = "/app/reset#"
+// resetPage is the dashboard's page that a reset link leads to. The token follows the #, which browsers do not send.
+const resetPage = "/app/reset#"
 
 // createResetLink makes a link that resets the password of the account of the path.
 func createResetLink(c *call) error {
@@ -139,7 +142,7 @@ func createResetLink(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": record.Time(expires)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + resetPage + token, "expires_at": record.Time(expires)})
 }
 
 func setLimits(c *call) error {

@@ -34,7 +34,7 @@ func listAuditEvents(c *call) error {
 	}
 	by, action := strings.ToLower(c.QueryText("by")), cmp.Or(c.QueryText("action"), c.QueryText("act"))
 	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a auditEventJSON) bool {
-		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
+		return actionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
 		return httpd.Refuse(httpd.Unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
@@ -45,8 +45,8 @@ func listAuditEvents(c *call) error {
 	return c.SendJSON(httpd.StatusOK, map[string]any{"acts": events, "next_cursor": record.TextOrNil(next)})
 }
 
-// ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
-func ActionMatches(action, asked string) bool {
+// actionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
+func actionMatches(action, asked string) bool {
 	return action == asked || asked == "" && action != store.ActionDownload
 }
 
@@ -65,7 +65,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := auditEventJSON{record.Time(a.At), by, a.From, a.Action, a.Action, a.Target, email(AuditSubject(a)), a.Note}
+			shown := auditEventJSON{record.Time(a.At), by, a.From, a.Action, a.Action, a.Target, email(auditSubject(a)), a.Note}
 			if !wanted(shown) {
 				continue
 			}
@@ -80,8 +80,8 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 	return events, cursor, nil
 }
 
-// AuditSubject is the account that an audit event is about. For a key and for a download, the note begins with it.
-func AuditSubject(a store.AuditEvent) string {
+// auditSubject is the account that an audit event is about. For a key and for a download, the note begins with it.
+func auditSubject(a store.AuditEvent) string {
 	if strings.HasPrefix(a.Action, "key ") || a.Action == store.ActionDownload {
 		owner, _, _ := strings.Cut(a.Note, " ")
 		return owner

@@ -34,9 +34,9 @@ func listSuppressions(c *call) error {
 	return c.SendJSON(httpd.StatusOK, map[string]any{"suppressions": suppressions})
 }
 
-// ParseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
+// parseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
 // has an @, else a domain. Its error says what to change.
-func ParseSuppression(kind, name string) (store.Suppression, error) {
+func parseSuppression(kind, name string) (store.Suppression, error) {
 	s := store.Suppression{Kind: store.SuppressionKind(kind)}
 	if kind == "" {
 		s.Kind = store.SuppressionDomain
@@ -76,7 +76,7 @@ func suppress(c *call) error {
 	if err != nil {
 		return err
 	}
-	s, err := ParseSuppression(kind, name)
+	s, err := parseSuppression(kind, name)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func suppress(c *call) error {
 }
 
 func unsuppress(c *call) error {
-	s, err := ParseSuppression(c.QueryText("kind"), c.QueryText("name"))
+	s, err := parseSuppression(c.QueryText("kind"), c.QueryText("name"))
 	if err != nil {
 		return err
 	}

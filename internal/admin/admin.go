@@ -11,7 +11,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"probity/api/record"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -26,31 +25,6 @@ type Commands struct {
 	Backup   backupCmd   `cmd:"" help:"Write a copy of the state store that can be restored."`
 	Restore  restoreCmd  `cmd:"" help:"Make a data folder of a backup."`
 	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
-}
-
-// client carries out the admin commands. A user is named by e-mail address or id; times are whole seconds in UTC.
-type client interface {
-	AddUser(ctx context.Context, n store.NewUser) (userView, error)
-	Users(ctx context.Context) ([]userView, error)
-	SetDisabled(ctx context.Context, user string, disabled bool) (userView, error)
-	SetLimits(ctx context.Context, user string, l store.Limits) (userView, error)
-	ResetLink(ctx context.Context, user string) (resetView, error)
-	TOTPOff(ctx context.Context, user string) (userView, error)
-	CreateKey(ctx context.Context, user string, n store.NewKey) (keyView, error)
-	Keys(ctx context.Context, user string) ([]keyView, error) // of all users when user is empty
-	RevokeKey(ctx context.Context, id string) error
-	Grant(ctx context.Context, g grant) (creditsView, error)
-	Balance(ctx context.Context, user string) (creditsView, error)
-	Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) // newest first; before 0: from the newest
-	Suppress(ctx context.Context, kind, name, note string) (suppressionView, error)
-	Suppressions(ctx context.Context) ([]suppressionView, error)
-	Unsuppress(ctx context.Context, kind, name string) error
-	Erase(ctx context.Context, address string) (record.Receipt, error)
-	Receipt(ctx context.Context, id string) (record.Receipt, error)
-	Receipts(ctx context.Context) ([]record.Receipt, error) // newest first
-	Backup(ctx context.Context, dir string, jobs bool) error
-	AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) // newest first
-	Close() error
 }
 
 // userView is an account as in the server's JSON.
@@ -86,14 +60,6 @@ type keyView struct {
 	Networks []netip.Prefix `json:"networks"`
 
 	Secret string `json:"key,omitempty"`
-}
-
-// grant adds credits to an account, or takes them from it.
-type grant struct {
-	User   string `json:"user"`
-	Amount int64  `json:"amount"`
-	Note   string `json:"note,omitempty"`
-	ID     string `json:"grant_id,omitempty"` // a second grant with the same id does nothing
 }
 
 type creditsView struct {
@@ -147,7 +113,12 @@ func (f *targetFlags) withClientCreating(con *console.IO, mayCreate bool, do fun
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(o), o.Close())
+	return errors.Join(do(o), o.close())
+}
+
+// call makes the only request of a command, see client.call.
+func (f *targetFlags) call(ctx context.Context, con *console.IO, method, path string, what, v any) error {
+	return f.withClient(con, func(o client) error { return o.call(ctx, method, path, what, v) })
 }
 
 // listFlags are the flags of a command that prints a table.

@@ -9,20 +9,8 @@ import (
 	"probity/store"
 )
 
-// userJSON is an account as admins see it.
-type userJSON struct {
-	ID       string       `json:"id"`
-	Email    string       `json:"email"`
-	Role     store.Role   `json:"role"`
-	Disabled bool         `json:"disabled"`
-	Created  record.Time  `json:"created_at"`
-	Limits   store.Limits `json:"limits"`
-	TOTP     bool         `json:"totp"`
-	Password string       `json:"password,omitempty"`
-}
-
-func showUser(u store.User, password string) userJSON {
-	return userJSON{u.ID, u.Email, u.Role, u.Disabled, record.Time(u.Created), u.Limits, u.TOTP, password}
+func showUser(u store.User, password string) record.User {
+	return record.User{u.ID, u.Email, u.Role, u.Disabled, record.Time(u.Created), u.Limits, u.TOTP, password}
 }
 
 // user finds an account by its e-mail address or its id.
@@ -63,7 +51,7 @@ func clientIPText(c *call) string {
 }
 
 func listUsers(c *call) error {
-	users := []userJSON{}
+	users := []record.User{}
 	for _, u := range c.srv.deps.Store.Users() {
 		users = append(users, showUser(u, ""))
 	}

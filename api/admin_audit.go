@@ -10,18 +10,6 @@ import (
 	"probity/store"
 )
 
-// auditEventJSON is a line of the audit log.
-type auditEventJSON struct {
-	At     record.Time `json:"at"`
-	By     string      `json:"by"` // e-mail address of an existing account, else as it was recorded
-	From   string      `json:"from"`
-	Action string      `json:"action"`
-	Act    string      `json:"act"` // the former name of action
-	Target string      `json:"target"`
-	About  string      `json:"about"` // e-mail address of the account that the event is about, or that owns the key
-	Note   string      `json:"note"`
-}
-
 // maxAuditRead bounds how many events one request reads: if too few of them match, the page is short and its
 // next_cursor says where to go on.
 const maxAuditRead, auditReadSize = 20_000, 200
@@ -33,7 +21,7 @@ func listAuditEvents(c *call) error {
 		return err
 	}
 	by, action := strings.ToLower(c.QueryText("by")), cmp.Or(c.QueryText("action"), c.QueryText("act"))
-	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a auditEventJSON) bool {
+	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a record.AuditEvent) bool {
 		return actionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
@@ -51,8 +39,8 @@ func actionMatches(action, asked string) bool {
 }
 
 // auditEvents reads the log from the cursor until limit events match, and returns the next cursor; "" at its end.
-func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSON) bool) ([]auditEventJSON, string, error) {
-	events := []auditEventJSON{}
+func (s *Server) auditEvents(cursor string, limit int, wanted func(record.AuditEvent) bool) ([]record.AuditEvent, string, error) {
+	events := []record.AuditEvent{}
 	email := s.emailLookup()
 	for read := 0; read < maxAuditRead; read += auditReadSize {
 		found, err := s.deps.Store.AuditEvents(cursor, auditReadSize)
@@ -65,7 +53,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := auditEventJSON{record.Time(a.At), by, a.From, a.Action, a.Action, a.Target, email(auditSubject(a)), a.Note}
+			shown := record.AuditEvent{record.Time(a.At), by, a.From, a.Action, a.Action, a.Target, email(auditSubject(a)), a.Note}
 			if !wanted(shown) {
 				continue
 			}

@@ -9,17 +9,8 @@ import (
 	"probity/store"
 )
 
-// suppressionJSON is a suppression: a target that is never probed.
-type suppressionJSON struct {
-	Kind  store.SuppressionKind `json:"kind"`
-	Name  string                `json:"name"`
-	Note  string                `json:"note"`
-	By    string                `json:"by"`
-	Since record.Time           `json:"since"`
-}
-
-func showSuppression(s store.Suppression) suppressionJSON {
-	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, record.Time(s.Since)}
+func showSuppression(s store.Suppression) record.Suppression {
+	return record.Suppression{s.Kind, s.Name, s.Note, s.By, record.Time(s.Since)}
 }
 
 func listSuppressions(c *call) error {
@@ -27,7 +18,7 @@ func listSuppressions(c *call) error {
 	if err != nil {
 		return err
 	}
-	suppressions := []suppressionJSON{}
+	suppressions := []record.Suppression{}
 	for _, s := range found {
 		suppressions = append(suppressions, showSuppression(s))
 	}

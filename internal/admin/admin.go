@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"time"
 
@@ -27,39 +26,10 @@ type Commands struct {
 	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
 }
 
-// userView is an account as in the server's JSON.
-type userView struct {
-	ID       string       `json:"id"`
-	Email    string       `json:"email"`
-	Role     store.Role   `json:"role"`
-	Disabled bool         `json:"disabled"`
-	Created  time.Time    `json:"created_at"`
-	Limits   store.Limits `json:"limits"`
-	TOTP     bool         `json:"totp"`
-	Password string       `json:"password,omitempty"`
-}
-
 // resetView is a link for a new password. It is a path if the server does not know its public URL.
 type resetView struct {
 	URL     string    `json:"url"`
 	Expires time.Time `json:"expires_at"`
-}
-
-// keyView is an API key. The secret is set only when the key is created.
-type keyView struct {
-	ID       string     `json:"id"`
-	User     string     `json:"user"`
-	Name     string     `json:"name"`
-	Test     bool       `json:"test"`
-	Last4    string     `json:"last4"`
-	Created  time.Time  `json:"created_at"`
-	LastUsed *time.Time `json:"last_used_at"`
-
-	Scopes   store.Scopes   `json:"scopes"`
-	Expires  *time.Time     `json:"expires_at"`
-	Networks []netip.Prefix `json:"networks"`
-
-	Secret string `json:"key,omitempty"`
 }
 
 type creditsView struct {
@@ -77,15 +47,6 @@ type ledgerEntryView struct {
 	At       time.Time  `json:"at"`
 	Balance  int64      `json:"balance"`
 	Reserved int64      `json:"reserved"`
-}
-
-// suppressionView is an entry of the suppression list.
-type suppressionView struct {
-	Kind  store.SuppressionKind `json:"kind"`
-	Name  string                `json:"name"`
-	Note  string                `json:"note"`
-	By    string                `json:"by"`
-	Since time.Time             `json:"since"`
 }
 
 // targetFlags say where a command runs: on a data folder or through a server.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/api/record"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -49,29 +50,17 @@ func (c *auditCmd) reportNoEvents(con *console.IO) {
 	fmt.Fprintf(con.Err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
 }
 
-// auditEventView is an entry of the audit log as in the server's JSON.
-type auditEventView struct {
-	At     time.Time `json:"at"`
-	By     string    `json:"by"`
-	From   string    `json:"from"`
-	Action string    `json:"action"`
-	Act    string    `json:"act"` // the former name of action
-	Target string    `json:"target"`
-	About  string    `json:"about"` // e-mail address of the account that was changed, or that owns the key
-	Note   string    `json:"note"`
-}
-
 // auditPageSize is how many events one request asks for.
 const auditPageSize = 100
 
 // Run prints the events, newest first.
 func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withClient(con, func(o client) error {
-		var events []auditEventView
+		var events []record.AuditEvent
 		cursor := ""
 		for len(events) < c.Limit {
 			var page struct {
-				Acts []auditEventView
+				Acts []record.AuditEvent
 				Next string `json:"next_cursor"`
 			}
 			limit := strconv.Itoa(min(auditPageSize, c.Limit-len(events)))
@@ -86,8 +75,8 @@ func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 		if len(events) == 0 {
 			c.reportNoEvents(con)
 		}
-		return console.PrintRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a auditEventView) []string {
-			return []string{console.FormatTime(a.At), a.By, a.From, a.Action, a.Target, a.About, a.Note}
+		return console.PrintRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a record.AuditEvent) []string {
+			return []string{console.FormatTime(time.Time(a.At)), a.By, a.From, a.Action, a.Target, a.About, a.Note}
 		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/api/record"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -77,7 +78,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, con *console.IO) error {
 		if n.Networks != nil {
 			what["networks"] = n.Networks
 		}
-		var k keyView
+		var k record.Key
 		if err := o.call(ctx, http.MethodPost, "keys", what, &k); err != nil {
 			return err
 		}
@@ -93,26 +94,26 @@ type keyListCmd struct {
 
 // Run prints the keys that are not revoked.
 func (c *keyListCmd) Run(ctx context.Context, con *console.IO) error {
-	var list struct{ Keys []keyView }
+	var list struct{ Keys []record.Key }
 	if err := c.call(ctx, con, http.MethodGet, withQuery("keys", "user", c.User), nil, &list); err != nil {
 		return err
 	}
-	return console.PrintRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", list.Keys, func(k keyView) []string {
+	return console.PrintRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", list.Keys, func(k record.Key) []string {
 		kind, used, expires := "live", "", ""
 		if k.Test {
 			kind = "test"
 		}
 		if k.LastUsed != nil {
-			used = console.FormatTime(*k.LastUsed)
+			used = console.FormatTime(time.Time(*k.LastUsed))
 		}
 		if k.Expires != nil {
-			expires = console.FormatTime(*k.Expires)
+			expires = console.FormatTime(time.Time(*k.Expires))
 		}
 		var networks []string
 		for _, p := range k.Networks {
 			networks = append(networks, p.String())
 		}
-		return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, console.FormatTime(k.Created), used}
+		return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, console.FormatTime(time.Time(k.Created)), used}
 	})
 }
 

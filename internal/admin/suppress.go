@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
+	"probity/api/record"
 	"probity/internal/console"
 )
 
@@ -32,16 +34,16 @@ func (c *suppressAddCmd) Run(ctx context.Context, con *console.IO) error {
 	if c.Kind != "" {
 		what["kind"] = c.Kind
 	}
-	var added suppressionView
+	var added record.Suppression
 	if err := c.call(ctx, con, http.MethodPost, "suppressions", what, &added); err != nil {
 		return err
 	}
-	return printSuppressions(con, c.JSON, []suppressionView{added})
+	return printSuppressions(con, c.JSON, []record.Suppression{added})
 }
 
-func printSuppressions(con *console.IO, asJSON bool, suppressions []suppressionView) error {
-	return console.PrintRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", suppressions, func(w suppressionView) []string {
-		return []string{string(w.Kind), w.Name, console.FormatTime(w.Since), w.Note}
+func printSuppressions(con *console.IO, asJSON bool, suppressions []record.Suppression) error {
+	return console.PrintRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", suppressions, func(w record.Suppression) []string {
+		return []string{string(w.Kind), w.Name, console.FormatTime(time.Time(w.Since)), w.Note}
 	})
 }
 
@@ -49,7 +51,7 @@ type suppressListCmd struct{ listFlags }
 
 // Run prints the suppressions by kind and name.
 func (c *suppressListCmd) Run(ctx context.Context, con *console.IO) error {
-	var list struct{ Suppressions []suppressionView }
+	var list struct{ Suppressions []record.Suppression }
 	if err := c.call(ctx, con, http.MethodGet, "suppressions", nil, &list); err != nil {
 		return err
 	}

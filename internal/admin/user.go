@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"probity/api/record"
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/store"
@@ -74,7 +76,7 @@ func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 		return err
 	}
 	return c.withClientCreating(con, true, func(o client) error {
-		var u userView
+		var u record.User
 		what := map[string]any{"email": c.Email, "role": c.Role, "credits": c.Credits, "limits": limits}
 		if err := o.call(ctx, http.MethodPost, "users", what, &u); err != nil {
 			return err
@@ -97,11 +99,11 @@ type accountFlags struct {
 
 // change makes a request that changes something of the account, and prints the changed account.
 func (f *accountFlags) change(ctx context.Context, con *console.IO, method, verb string, what any) error {
-	var u userView
+	var u record.User
 	if err := f.call(ctx, con, method, "users/"+url.PathEscape(f.User)+"/"+verb, what, &u); err != nil {
 		return err
 	}
-	return printUsers(con, f.JSON, []userView{u})
+	return printUsers(con, f.JSON, []record.User{u})
 }
 
 type userResetCmd struct {
@@ -154,11 +156,11 @@ func (c *userFirstCmd) Run(con *console.IO) error {
 
 // warnWithoutAdmin warns if no active account is an admin: serve makes an admin only if there is no account at all.
 func warnWithoutAdmin(ctx context.Context, con *console.IO, o client) error {
-	var list struct{ Users []userView }
+	var list struct{ Users []record.User }
 	if err := o.call(ctx, http.MethodGet, "users", nil, &list); err != nil {
 		return fmt.Errorf("looking for an admin: %w", err)
 	}
-	isAdmin := func(u userView) bool { return u.Role == store.Admin && !u.Disabled }
+	isAdmin := func(u record.User) bool { return u.Role == store.Admin && !u.Disabled }
 	if !slices.ContainsFunc(list.Users, isAdmin) {
 		fmt.Fprintln(con.Err, "warning: no account is an admin, and serve makes one only if there is no account at all; make one with: probity user add EMAIL --role admin")
 	}
@@ -169,15 +171,15 @@ type userListCmd struct{ listFlags }
 
 // Run prints the accounts by e-mail address.
 func (c *userListCmd) Run(ctx context.Context, con *console.IO) error {
-	var list struct{ Users []userView }
+	var list struct{ Users []record.User }
 	if err := c.call(ctx, con, http.MethodGet, "users", nil, &list); err != nil {
 		return err
 	}
 	return printUsers(con, c.JSON, list.Users)
 }
 
-func printUsers(con *console.IO, asJSON bool, users []userView) error {
-	return console.PrintRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u userView) []string {
+func printUsers(con *console.IO, asJSON bool, users []record.User) error {
+	return console.PrintRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u record.User) []string {
 		state := "active"
 		if u.Disabled {
 			state = "disabled"
@@ -187,7 +189,7 @@ func printUsers(con *console.IO, asJSON bool, users []userView) error {
 			totp = "on"
 		}
 		limits := store.User{Limits: u.Limits}
-		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), console.FormatTime(u.Created), totp, u.ID}
+		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), console.FormatTime(time.Time(u.Created)), totp, u.ID}
 	})
 }
 

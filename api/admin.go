@@ -10,7 +10,7 @@ import (
 )
 
 func showUser(u store.User, password string) record.User {
-	return record.User{u.ID, u.Email, u.Role, u.Disabled, record.Time(u.Created), u.Limits, u.TOTP, password}
+	return record.User{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: record.Time(u.Created), Limits: u.Limits, TOTP: u.TOTP, Password: password}
 }
 
 // user finds an account by its e-mail address or its id.

@@ -53,7 +53,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(record.AuditE
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := record.AuditEvent{record.Time(a.At), by, a.From, a.Action, a.Action, a.Target, email(auditSubject(a)), a.Note}
+			shown := record.AuditEvent{At: record.Time(a.At), By: by, From: a.From, Action: a.Action, Act: a.Action, Target: a.Target, About: email(auditSubject(a)), Note: a.Note}
 			if !wanted(shown) {
 				continue
 			}

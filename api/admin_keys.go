@@ -17,7 +17,8 @@ func showKey(c *call, k store.APIKey, secret string) record.Key {
 	if k.Networks == nil {
 		k.Networks = []netip.Prefix{} // a list in JSON, not null
 	}
-	return record.Key{k.ID, owner, k.Name, k.Test, k.Last4, record.Time(k.Created), record.TimeOrNil(k.LastUsed), k.Scopes, record.TimeOrNil(k.Expires), k.Networks, secret}
+	return record.Key{ID: k.ID, User: owner, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: record.Time(k.Created), LastUsed: record.TimeOrNil(k.LastUsed),
+		Scopes: k.Scopes, Expires: record.TimeOrNil(k.Expires), Networks: k.Networks, Secret: secret}
 }
 
 func listKeys(c *call) error {

@@ -10,7 +10,7 @@ import (
 )
 
 func showSuppression(s store.Suppression) record.Suppression {
-	return record.Suppression{s.Kind, s.Name, s.Note, s.By, record.Time(s.Since)}
+	return record.Suppression{Kind: s.Kind, Name: s.Name, Note: s.Note, By: s.By, Since: record.Time(s.Since)}
 }
 
 func listSuppressions(c *call) error {

@@ -9,20 +9,8 @@ import (
 	"probity/store"
 )
 
-// userJSON is an account as admins see it.
-type userJSON struct {
-	ID       string       `json:"id"`
-	Email    string       `json:"email"`
-	Role     store.Role   `json:"role"`
-	Disabled bool         `json:"disabled"`
-	Created  record.Time  `json:"created_at"`
-	Limits   store.Limits `json:"limits"`
-	TOTP     bool         `json:"totp"`
-	Password string       `json:"password,omitempty"`
-}
-
-func showUser(u store.User, password string) userJSON {
-	return userJSON{u.ID, u.Email, u.Role, u.Disabled, record.Time(u.Created), u.Limits, u.TOTP, password}
+func showUser(u store.User, password string) record.User {
+	return record.User{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: record.Time(u.Created), Limits: u.Limits, TOTP: u.TOTP, Password: password}
 }
 
 // user finds an account by its e-mail address or its id.
@@ -48,6 +36,9 @@ func userOfQuery(c *call) (store.User, error) {
 
 // actor is who acts and from where, for the audit log.
 func actor(c *call) string {
+	if c.localActor != "" {
+		return c.localActor
+	}
 	return store.AuditActor(c.identity.User.ID, clientIPText(c))
 }
 
@@ -60,7 +51,7 @@ func clientIPText(c *call) string {
 }
 
 func listUsers(c *call) error {
-	users := []userJSON{}
+	users := []record.User{}
 	for _, u := range c.srv.deps.Store.Users() {
 		users = append(users, showUser(u, ""))
 	}
@@ -126,8 +117,8 @@ func enableUser(c *call) error {
 	return changeUser(c, func(id string) error { return c.srv.deps.Store.EnableUser(id, actor(c), c.srv.now()) })
 }
 
-// ResetPage is the dashboard's page that a reset link leads to. The token follows the #, which browsers do not send.
-const ResetPage = "/app/reset#"
+// resetPage is the dashboard's page that a reset link leads to. The token follows the #, which browsers do not send.
+const resetPage = "/app/reset#"
 
 // createResetLink makes a link that resets the password of the account of the path.
 func createResetLink(c *call) error {
@@ -139,7 +130,7 @@ func createResetLink(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + ResetPage + token, "expires_at": record.Time(expires)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + resetPage + token, "expires_at": record.Time(expires)})
 }
 
 func setLimits(c *call) error {

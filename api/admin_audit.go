@@ -10,18 +10,6 @@ import (
 	"probity/store"
 )
 
-// auditEventJSON is a line of the audit log.
-type auditEventJSON struct {
-	At     record.Time `json:"at"`
-	By     string      `json:"by"` // e-mail address of an existing account, else as it was recorded
-	From   string      `json:"from"`
-	Action string      `json:"action"`
-	Act    string      `json:"act"` // the former name of action
-	Target string      `json:"target"`
-	About  string      `json:"about"` // e-mail address of the account that the event is about, or that owns the key
-	Note   string      `json:"note"`
-}
-
 // maxAuditRead bounds how many events one request reads: if too few of them match, the page is short and its
 // next_cursor says where to go on.
 const maxAuditRead, auditReadSize = 20_000, 200
@@ -33,8 +21,8 @@ func listAuditEvents(c *call) error {
 		return err
 	}
 	by, action := strings.ToLower(c.QueryText("by")), cmp.Or(c.QueryText("action"), c.QueryText("act"))
-	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a auditEventJSON) bool {
-		return ActionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
+	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a record.AuditEvent) bool {
+		return actionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
 		return httpd.Refuse(httpd.Unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
@@ -45,14 +33,14 @@ func listAuditEvents(c *call) error {
 	return c.SendJSON(httpd.StatusOK, map[string]any{"acts": events, "next_cursor": record.TextOrNil(next)})
 }
 
-// ActionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
-func ActionMatches(action, asked string) bool {
+// actionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
+func actionMatches(action, asked string) bool {
 	return action == asked || asked == "" && action != store.ActionDownload
 }
 
 // auditEvents reads the log from the cursor until limit events match, and returns the next cursor; "" at its end.
-func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSON) bool) ([]auditEventJSON, string, error) {
-	events := []auditEventJSON{}
+func (s *Server) auditEvents(cursor string, limit int, wanted func(record.AuditEvent) bool) ([]record.AuditEvent, string, error) {
+	events := []record.AuditEvent{}
 	email := s.emailLookup()
 	for read := 0; read < maxAuditRead; read += auditReadSize {
 		found, err := s.deps.Store.AuditEvents(cursor, auditReadSize)
@@ -65,7 +53,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := auditEventJSON{record.Time(a.At), by, a.From, a.Action, a.Action, a.Target, email(AuditSubject(a)), a.Note}
+			shown := record.AuditEvent{At: record.Time(a.At), By: by, From: a.From, Action: a.Action, Act: a.Action, Target: a.Target, About: email(auditSubject(a)), Note: a.Note}
 			if !wanted(shown) {
 				continue
 			}
@@ -80,8 +68,8 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(auditEventJSO
 	return events, cursor, nil
 }
 
-// AuditSubject is the account that an audit event is about. For a key and for a download, the note begins with it.
-func AuditSubject(a store.AuditEvent) string {
+// auditSubject is the account that an audit event is about. For a key and for a download, the note begins with it.
+func auditSubject(a store.AuditEvent) string {
 	if strings.HasPrefix(a.Action, "key ") || a.Action == store.ActionDownload {
 		owner, _, _ := strings.Cut(a.Note, " ")
 		return owner

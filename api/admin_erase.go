@@ -9,9 +9,12 @@ import (
 	"probity/store"
 )
 
-// receipt is NewReceipt with the jobs of this server.
-func (s *Server) receipt(e store.Erasure) record.Receipt {
-	return record.NewReceipt(e, s.deps.Coordinator.ExpiresAt)
+// receipt shows an erasure. When the files of a job are deleted depends on the flags of the server, which a Local does not know.
+func receipt(c *call, e store.Erasure) record.Receipt {
+	if c.localActor != "" {
+		return record.NewReceipt(e, nil)
+	}
+	return record.NewReceipt(e, c.srv.deps.Coordinator.ExpiresAt)
 }
 
 // eraseAddress erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
@@ -41,7 +44,7 @@ func eraseAddress(c *call) error {
 	if e.Open() {
 		status = httpd.StatusAccepted
 	}
-	return c.SendJSON(status, c.srv.receipt(e))
+	return c.SendJSON(status, receipt(c, e))
 }
 
 func getErasure(c *call) error {
@@ -52,7 +55,7 @@ func getErasure(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusOK, c.srv.receipt(e))
+	return c.SendJSON(httpd.StatusOK, receipt(c, e))
 }
 
 // listErasures serves receipts, newest first.
@@ -70,7 +73,7 @@ func listErasures(c *call) error {
 	}
 	receipts := make([]record.Receipt, len(list))
 	for i, e := range list {
-		receipts[i] = c.srv.receipt(e)
+		receipts[i] = receipt(c, e)
 	}
 	next := ""
 	if len(list) == int(limit) {

@@ -9,24 +9,7 @@ import (
 	"probity/store"
 )
 
-// keyJSON is an API key as admins see it; the secret is shown once, when the key is made.
-type keyJSON struct {
-	ID       string       `json:"id"`
-	User     string       `json:"user"`
-	Name     string       `json:"name"`
-	Test     bool         `json:"test"`
-	Last4    string       `json:"last4"`
-	Created  record.Time  `json:"created_at"`
-	LastUsed *record.Time `json:"last_used_at"`
-
-	Scopes   store.Scopes   `json:"scopes"`
-	Expires  *record.Time   `json:"expires_at"`
-	Networks []netip.Prefix `json:"networks"`
-
-	Secret string `json:"key,omitempty"`
-}
-
-func showKey(c *call, k store.APIKey, secret string) keyJSON {
+func showKey(c *call, k store.APIKey, secret string) record.Key {
 	owner := k.Account
 	if u, err := c.srv.deps.Store.User(k.Account); err == nil {
 		owner = u.Email
@@ -34,7 +17,8 @@ func showKey(c *call, k store.APIKey, secret string) keyJSON {
 	if k.Networks == nil {
 		k.Networks = []netip.Prefix{} // a list in JSON, not null
 	}
-	return keyJSON{k.ID, owner, k.Name, k.Test, k.Last4, record.Time(k.Created), record.TimeOrNil(k.LastUsed), k.Scopes, record.TimeOrNil(k.Expires), k.Networks, secret}
+	return record.Key{ID: k.ID, User: owner, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: record.Time(k.Created), LastUsed: record.TimeOrNil(k.LastUsed),
+		Scopes: k.Scopes, Expires: record.TimeOrNil(k.Expires), Networks: k.Networks, Secret: secret}
 }
 
 func listKeys(c *call) error {
@@ -57,7 +41,7 @@ func sendKeys(c *call, account string) error {
 	if err != nil {
 		return err
 	}
-	keys := []keyJSON{}
+	keys := []record.Key{}
 	for _, k := range found {
 		keys = append(keys, showKey(c, k, ""))
 	}

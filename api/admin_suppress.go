@@ -9,17 +9,8 @@ import (
 	"probity/store"
 )
 
-// suppressionJSON is a suppression: a target that is never probed.
-type suppressionJSON struct {
-	Kind  store.SuppressionKind `json:"kind"`
-	Name  string                `json:"name"`
-	Note  string                `json:"note"`
-	By    string                `json:"by"`
-	Since record.Time           `json:"since"`
-}
-
-func showSuppression(s store.Suppression) suppressionJSON {
-	return suppressionJSON{s.Kind, s.Name, s.Note, s.By, record.Time(s.Since)}
+func showSuppression(s store.Suppression) record.Suppression {
+	return record.Suppression{Kind: s.Kind, Name: s.Name, Note: s.Note, By: s.By, Since: record.Time(s.Since)}
 }
 
 func listSuppressions(c *call) error {
@@ -27,16 +18,16 @@ func listSuppressions(c *call) error {
 	if err != nil {
 		return err
 	}
-	suppressions := []suppressionJSON{}
+	suppressions := []record.Suppression{}
 	for _, s := range found {
 		suppressions = append(suppressions, showSuppression(s))
 	}
 	return c.SendJSON(httpd.StatusOK, map[string]any{"suppressions": suppressions})
 }
 
-// ParseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
+// parseSuppression parses a suppression into the form that the engine compares. An empty kind is an address if the name
 // has an @, else a domain. Its error says what to change.
-func ParseSuppression(kind, name string) (store.Suppression, error) {
+func parseSuppression(kind, name string) (store.Suppression, error) {
 	s := store.Suppression{Kind: store.SuppressionKind(kind)}
 	if kind == "" {
 		s.Kind = store.SuppressionDomain
@@ -76,7 +67,7 @@ func suppress(c *call) error {
 	if err != nil {
 		return err
 	}
-	s, err := ParseSuppression(kind, name)
+	s, err := parseSuppression(kind, name)
 	if err != nil {
 		return err
 	}
@@ -91,7 +82,7 @@ func suppress(c *call) error {
 }
 
 func unsuppress(c *call) error {
-	s, err := ParseSuppression(c.QueryText("kind"), c.QueryText("name"))
+	s, err := parseSuppression(c.QueryText("kind"), c.QueryText("name"))
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ type call struct {
 	session   *loginSession  // the session that let the request in; nil for a key
 	decision  store.Decision // of the rate limit that this request counts in
 	result    results.Single
+	// localActor is who acts through a Local; empty for a request to a Server.
+	localActor string
 }
 
 // Reset makes the call ready for another request.

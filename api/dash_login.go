@@ -12,7 +12,7 @@ import (
 
 // currentSessionJSON is the signed-in user and what the pages need.
 type currentSessionJSON struct {
-	User    userJSON        `json:"user"`
+	User    record.User     `json:"user"`
 	Limits  effectiveLimits `json:"effective_limits"`
 	Session string          `json:"session_id"`
 	Expires record.Time     `json:"expires_at"`

@@ -14,6 +14,7 @@
 //  5. Credits are reserved before a single verification and settled after it, whatever its result; an answer with a 5xx
 //     error costs nothing.
 //  6. No log line above debug level has an address, and none has a key or a password.
+//  7. A Local, which asks for no key, answers only the admin routes and only its own process: it can serve no listener.
 //
 // The description that is served is the part for customers (api/apidocs); openapi.yaml has the whole.
 //

@@ -1,11 +1,57 @@
 package httpd
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/valyala/fasthttp"
 )
+
+// RoundTrip answers a request of this process, without a connection. The work on a request ends with its context.
+func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
+	defer context.AfterFunc(req.Context(), s.stop)()
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&fasthttp.Request{}, nil, discardLogger{})
+	ctx.Request.SetRequestURI(req.URL.RequestURI())
+	ctx.Request.Header.SetMethod(req.Method)
+	for name, values := range req.Header {
+		ctx.Request.Header.Set(name, values[0])
+	}
+	if req.Body != nil {
+		defer req.Body.Close()
+		ctx.Request.SetBodyStream(req.Body, int(req.ContentLength))
+	}
+	s.Handle(&ctx)
+	status := ctx.Response.StatusCode()
+	answer := &http.Response{Request: req, StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Header: http.Header{}, ContentLength: -1}
+	for name, value := range ctx.Response.Header.All() {
+		answer.Header.Add(string(name), string(value))
+	}
+	if stream, ok := ctx.Response.BodyStream().(io.ReadCloser); ok {
+		answer.Body = streamedBody{stream, s}
+	} else {
+		answer.Body = io.NopCloser(bytes.NewReader(ctx.Response.Body()))
+	}
+	return answer, nil
+}
+
+// streamedBody is the body of an answer that Stream writes.
+type streamedBody struct {
+	io.ReadCloser
+	server *Server
+}
+
+// Close ends the body, and waits until what writes it has ended.
+func (b streamedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.server.bodies.Wait()
+	return err
+}
 
 // RefuseForeignHosts refuses requests whose host is neither localhost nor an address. A page in a browser on this machine can
 // make its own name resolve to loopback and then read the answers (DNS rebinding); it cannot do so with these hosts.

@@ -1,4 +1,5 @@
-// Package record makes the records that the API shows and sends: of jobs, and receipts of erasures.
+// Package record makes the records that the API shows and sends: of jobs, receipts of erasures, and what admins see
+// of accounts, keys, suppressions and the audit log.
 //
 // Invariants:
 //  1. A record is made of what is stored and of the time that is passed: making it reads and changes nothing.

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"probity/api/record"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -28,72 +26,10 @@ type Commands struct {
 	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
 }
 
-// client carries out the admin commands. A user is named by e-mail address or id; times are whole seconds in UTC.
-type client interface {
-	AddUser(ctx context.Context, n store.NewUser) (userView, error)
-	Users(ctx context.Context) ([]userView, error)
-	SetDisabled(ctx context.Context, user string, disabled bool) (userView, error)
-	SetLimits(ctx context.Context, user string, l store.Limits) (userView, error)
-	ResetLink(ctx context.Context, user string) (resetView, error)
-	TOTPOff(ctx context.Context, user string) (userView, error)
-	CreateKey(ctx context.Context, user string, n store.NewKey) (keyView, error)
-	Keys(ctx context.Context, user string) ([]keyView, error) // of all users when user is empty
-	RevokeKey(ctx context.Context, id string) error
-	Grant(ctx context.Context, g grant) (creditsView, error)
-	Balance(ctx context.Context, user string) (creditsView, error)
-	Ledger(ctx context.Context, user string, before uint64, limit int) ([]ledgerEntryView, error) // newest first; before 0: from the newest
-	Suppress(ctx context.Context, kind, name, note string) (suppressionView, error)
-	Suppressions(ctx context.Context) ([]suppressionView, error)
-	Unsuppress(ctx context.Context, kind, name string) error
-	Erase(ctx context.Context, address string) (record.Receipt, error)
-	Receipt(ctx context.Context, id string) (record.Receipt, error)
-	Receipts(ctx context.Context) ([]record.Receipt, error) // newest first
-	Backup(ctx context.Context, dir string, jobs bool) error
-	AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) // newest first
-	Close() error
-}
-
-// userView is an account as in the server's JSON.
-type userView struct {
-	ID       string       `json:"id"`
-	Email    string       `json:"email"`
-	Role     store.Role   `json:"role"`
-	Disabled bool         `json:"disabled"`
-	Created  time.Time    `json:"created_at"`
-	Limits   store.Limits `json:"limits"`
-	TOTP     bool         `json:"totp"`
-	Password string       `json:"password,omitempty"`
-}
-
 // resetView is a link for a new password. It is a path if the server does not know its public URL.
 type resetView struct {
 	URL     string    `json:"url"`
 	Expires time.Time `json:"expires_at"`
-}
-
-// keyView is an API key. The secret is set only when the key is created.
-type keyView struct {
-	ID       string     `json:"id"`
-	User     string     `json:"user"`
-	Name     string     `json:"name"`
-	Test     bool       `json:"test"`
-	Last4    string     `json:"last4"`
-	Created  time.Time  `json:"created_at"`
-	LastUsed *time.Time `json:"last_used_at"`
-
-	Scopes   store.Scopes   `json:"scopes"`
-	Expires  *time.Time     `json:"expires_at"`
-	Networks []netip.Prefix `json:"networks"`
-
-	Secret string `json:"key,omitempty"`
-}
-
-// grant adds credits to an account, or takes them from it.
-type grant struct {
-	User   string `json:"user"`
-	Amount int64  `json:"amount"`
-	Note   string `json:"note,omitempty"`
-	ID     string `json:"grant_id,omitempty"` // a second grant with the same id does nothing
 }
 
 type creditsView struct {
@@ -111,15 +47,6 @@ type ledgerEntryView struct {
 	At       time.Time  `json:"at"`
 	Balance  int64      `json:"balance"`
 	Reserved int64      `json:"reserved"`
-}
-
-// suppressionView is an entry of the suppression list.
-type suppressionView struct {
-	Kind  store.SuppressionKind `json:"kind"`
-	Name  string                `json:"name"`
-	Note  string                `json:"note"`
-	By    string                `json:"by"`
-	Since time.Time             `json:"since"`
 }
 
 // targetFlags say where a command runs: on a data folder or through a server.
@@ -147,7 +74,12 @@ func (f *targetFlags) withClientCreating(con *console.IO, mayCreate bool, do fun
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(o), o.Close())
+	return errors.Join(do(o), o.close())
+}
+
+// call makes the only request of a command, see client.call.
+func (f *targetFlags) call(ctx context.Context, con *console.IO, method, path string, what, v any) error {
+	return f.withClient(con, func(o client) error { return o.call(ctx, method, path, what, v) })
 }
 
 // listFlags are the flags of a command that prints a table.

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"probity/api"
+	"probity/api/record"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -51,89 +50,33 @@ func (c *auditCmd) reportNoEvents(con *console.IO) {
 	fmt.Fprintf(con.Err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
 }
 
-// auditFilter selects audit events. Empty fields select all but downloads.
-type auditFilter struct{ by, action string }
-
-// matches applies the same rule as the server.
-func (f auditFilter) matches(a *auditEventView) bool {
-	return api.ActionMatches(a.Action, f.action) && strings.Contains(strings.ToLower(a.By), strings.ToLower(f.by))
-}
-
-// auditEventView is an entry of the audit log as in the server's JSON.
-type auditEventView struct {
-	At     time.Time `json:"at"`
-	By     string    `json:"by"`
-	From   string    `json:"from"`
-	Action string    `json:"action"`
-	Act    string    `json:"act"` // the former name of action
-	Target string    `json:"target"`
-	About  string    `json:"about"` // e-mail address of the account that was changed, or that owns the key
-	Note   string    `json:"note"`
-}
-
 // auditPageSize is how many events one request asks for.
 const auditPageSize = 100
 
 // Run prints the events, newest first.
 func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withClient(con, func(o client) error {
-		var events []auditEventView
+		var events []record.AuditEvent
 		cursor := ""
 		for len(events) < c.Limit {
-			page, next, err := o.AuditEvents(ctx, cursor, min(auditPageSize, c.Limit-len(events)), auditFilter{c.By, c.Act})
-			if err != nil {
+			var page struct {
+				Acts []record.AuditEvent
+				Next string `json:"next_cursor"`
+			}
+			limit := strconv.Itoa(min(auditPageSize, c.Limit-len(events)))
+			if err := o.call(ctx, http.MethodGet, withQuery("audit", "limit", limit, "cursor", cursor, "by", c.By, "action", c.Act), nil, &page); err != nil {
 				return err
 			}
-			events = append(events, page...)
-			if cursor = next; next == "" {
+			events = append(events, page.Acts...)
+			if cursor = page.Next; cursor == "" {
 				break
 			}
 		}
 		if len(events) == 0 {
 			c.reportNoEvents(con)
 		}
-		return console.PrintRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a auditEventView) []string {
-			return []string{console.FormatTime(a.At), a.By, a.From, a.Action, a.Target, a.About, a.Note}
+		return console.PrintRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a record.AuditEvent) []string {
+			return []string{console.FormatTime(time.Time(a.At)), a.By, a.From, a.Action, a.Target, a.About, a.Note}
 		})
 	})
-}
-
-// AuditEvents reads the log of the local store until it has a page of matching events or reaches the end.
-func (r *local) AuditEvents(_ context.Context, cursor string, limit int, wanted auditFilter) (views []auditEventView, next string, err error) {
-	email := func(account string) string {
-		if u, err := r.store.User(account); err == nil {
-			return u.Email
-		}
-		return ""
-	}
-	for len(views) < limit {
-		events, err := r.store.AuditEvents(cursor, auditPageSize)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, a := range events {
-			cursor = a.Cursor
-			v := auditEventView{At: wholeSecond(a.At), By: cmp.Or(email(a.By), a.By), From: a.From, Action: a.Action, Act: a.Action, Target: a.Target, About: email(api.AuditSubject(a)), Note: a.Note}
-			if !wanted.matches(&v) {
-				continue
-			}
-			if views = append(views, v); len(views) == limit {
-				return views, cursor, nil
-			}
-		}
-		if len(events) < auditPageSize {
-			break
-		}
-	}
-	return views, "", nil
-}
-
-// AuditEvents reads a page of the server's log.
-func (r *remote) AuditEvents(ctx context.Context, cursor string, limit int, wanted auditFilter) ([]auditEventView, string, error) {
-	var v struct {
-		Acts []auditEventView
-		Next string `json:"next_cursor"`
-	}
-	err := r.call(ctx, http.MethodGet, withQuery("audit", "limit", strconv.Itoa(limit), "cursor", cursor, "by", wanted.by, "action", wanted.action), nil, &v)
-	return v.Acts, v.Next, err
 }

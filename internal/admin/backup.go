@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,15 +27,23 @@ func (c *backupCmd) Run(ctx context.Context, con *console.IO) error {
 		return fmt.Errorf("%s exists: a backup goes to a folder of its own", c.Dir)
 	}
 	return c.withClient(con, func(o client) error {
-		if err := o.Backup(ctx, c.Dir, c.Jobs); err != nil {
+		path := "/v1/admin/backup"
+		if c.Jobs {
+			path += "?jobs=true"
+		}
+		body, err := o.api.Call(ctx, http.MethodPost, path, "", nil)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(con.Err, "backup written to %s\n", c.Dir)
+		if err := errors.Join(unpackBackup(body, c.Dir), body.Close()); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(con.Err, "backup written to %s\n", c.Dir)
 		return err
 	})
 }
 
-// Limits of a backup from a server, and the name of its last, empty entry. The number of files is not limited, since each job has some.
+// Limits of a backup, and the name of its last, empty entry. The number of files is not limited, since each job has some.
 // If the disk is full, the backup fails and its files are removed.
 const (
 	backupEndEntry = "complete"

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 
 	"probity/internal/console"
@@ -28,13 +29,12 @@ type creditsGrantCmd struct {
 
 // Run prints the new balance.
 func (c *creditsGrantCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		v, err := o.Grant(ctx, grant{User: c.User, Amount: c.Amount, Note: c.Note, ID: c.ID})
-		if err != nil {
-			return err
-		}
-		return printCredits(con, c.JSON, v)
-	})
+	what := map[string]any{"user": c.User, "amount": c.Amount, "note": c.Note, "grant_id": c.ID}
+	var v creditsView
+	if err := c.call(ctx, con, http.MethodPost, "credits", what, &v); err != nil {
+		return err
+	}
+	return printCredits(con, c.JSON, v)
 }
 
 func printCredits(con *console.IO, asJSON bool, v creditsView) error {
@@ -47,13 +47,11 @@ type creditsBalanceCmd struct{ userFlags }
 
 // Run prints the credits that can be spent, and those reserved for running work.
 func (c *creditsBalanceCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		v, err := o.Balance(ctx, c.User)
-		if err != nil {
-			return err
-		}
-		return printCredits(con, c.JSON, v)
-	})
+	var v creditsView
+	if err := c.call(ctx, con, http.MethodGet, withQuery("credits", "user", c.User), nil, &v); err != nil {
+		return err
+	}
+	return printCredits(con, c.JSON, v)
 }
 
 type creditsLedgerCmd struct {
@@ -81,20 +79,20 @@ func (c *creditsLedgerCmd) Run(ctx context.Context, con *console.IO) error {
 
 // entries reads page after page, up to the limit.
 func (c *creditsLedgerCmd) entries(ctx context.Context, o client) (all []ledgerEntryView, err error) {
-	before := uint64(0)
+	cursor := ""
 	for {
 		n := ledgerPageSize
 		if c.Limit > 0 {
 			n = min(n, c.Limit-len(all))
 		}
-		page, err := o.Ledger(ctx, c.User, before, n)
-		if err != nil {
+		var page struct{ Entries []ledgerEntryView }
+		if err := o.call(ctx, http.MethodGet, withQuery("ledger", "user", c.User, "limit", strconv.Itoa(n), "cursor", cursor), nil, &page); err != nil {
 			return nil, err
 		}
-		all = append(all, page...)
-		if len(page) < n || len(all) == c.Limit {
+		all = append(all, page.Entries...)
+		if len(page.Entries) < n || len(all) == c.Limit {
 			return all, nil
 		}
-		before = page[len(page)-1].Number
+		cursor = strconv.FormatUint(all[len(all)-1].Number, 10)
 	}
 }

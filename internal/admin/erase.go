@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -62,15 +64,19 @@ func (c *eraseCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 func (c *eraseCmd) receipts(ctx context.Context, o client) ([]record.Receipt, error) {
-	if c.List {
-		return o.Receipts(ctx)
+	var list struct{ Erasures []record.Receipt }
+	var one record.Receipt
+	switch {
+	case c.List:
+		err := o.call(ctx, http.MethodGet, "erasures?limit=100", nil, &list)
+		return list.Erasures, err
+	case c.Receipt != "":
+		err := o.call(ctx, http.MethodGet, "erasures/"+url.PathEscape(c.Receipt), nil, &one)
+		return []record.Receipt{one}, err
+	default:
+		err := o.call(ctx, http.MethodPost, "erase", map[string]any{"address": c.Address}, &one)
+		return []record.Receipt{one}, err
 	}
-	one := func() (record.Receipt, error) { return o.Erase(ctx, c.Address) }
-	if c.Receipt != "" {
-		one = func() (record.Receipt, error) { return o.Receipt(ctx, c.Receipt) }
-	}
-	r, err := one()
-	return []record.Receipt{r}, err
 }
 
 // shownHashLen is how many characters of an address hash a table shows, enough to identify a receipt. JSON has the whole hash.

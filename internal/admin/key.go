@@ -3,10 +3,13 @@ package admin
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"probity/api/record"
 	"probity/internal/console"
 	"probity/store"
 )
@@ -68,11 +71,18 @@ func (c *keyCreateCmd) Run(ctx context.Context, con *console.IO) error {
 		return err
 	}
 	return c.withClient(con, func(o client) error {
-		k, err := o.CreateKey(ctx, c.User, n)
-		if err != nil {
+		what := map[string]any{"user": c.User, "name": n.Name, "test": n.Test, "scopes": n.Scopes}
+		if !n.Expires.IsZero() {
+			what["expires_at"] = n.Expires.Format(time.RFC3339)
+		}
+		if n.Networks != nil {
+			what["networks"] = n.Networks
+		}
+		var k record.Key
+		if err := o.call(ctx, http.MethodPost, "keys", what, &k); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(con.Out, k.Secret)
+		_, err := fmt.Fprintln(con.Out, k.Secret)
 		return err
 	})
 }
@@ -84,28 +94,26 @@ type keyListCmd struct {
 
 // Run prints the keys that are not revoked.
 func (c *keyListCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		keys, err := o.Keys(ctx, c.User)
-		if err != nil {
-			return err
+	var list struct{ Keys []record.Key }
+	if err := c.call(ctx, con, http.MethodGet, withQuery("keys", "user", c.User), nil, &list); err != nil {
+		return err
+	}
+	return console.PrintRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", list.Keys, func(k record.Key) []string {
+		kind, used, expires := "live", "", ""
+		if k.Test {
+			kind = "test"
 		}
-		return console.PrintRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", keys, func(k keyView) []string {
-			kind, used, expires := "live", "", ""
-			if k.Test {
-				kind = "test"
-			}
-			if k.LastUsed != nil {
-				used = console.FormatTime(*k.LastUsed)
-			}
-			if k.Expires != nil {
-				expires = console.FormatTime(*k.Expires)
-			}
-			var networks []string
-			for _, p := range k.Networks {
-				networks = append(networks, p.String())
-			}
-			return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, console.FormatTime(k.Created), used}
-		})
+		if k.LastUsed != nil {
+			used = console.FormatTime(time.Time(*k.LastUsed))
+		}
+		if k.Expires != nil {
+			expires = console.FormatTime(time.Time(*k.Expires))
+		}
+		var networks []string
+		for _, p := range k.Networks {
+			networks = append(networks, p.String())
+		}
+		return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, console.FormatTime(time.Time(k.Created)), used}
 	})
 }
 
@@ -116,11 +124,9 @@ type keyRevokeCmd struct {
 
 // Run revokes the key.
 func (c *keyRevokeCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		if err := o.RevokeKey(ctx, c.ID); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(con.Err, "key %s is revoked\n", c.ID)
+	if err := c.call(ctx, con, http.MethodDelete, "keys/"+url.PathEscape(c.ID), nil, nil); err != nil {
 		return err
-	})
+	}
+	_, err := fmt.Fprintf(con.Err, "key %s is revoked\n", c.ID)
+	return err
 }

@@ -21,7 +21,7 @@ func TestCommandsCloseTheirDataFolder(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(job, "input"), 0o644))
 	s, err := openLocal(dir, true)
 	require.NoError(t, err)
-	require.NoError(t, s.Close())
+	require.NoError(t, s.close())
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		require.NoError(t, err)
 		info, err := e.Info()

@@ -3,7 +3,10 @@ package admin
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"time"
 
+	"probity/api/record"
 	"probity/internal/console"
 )
 
@@ -27,18 +30,20 @@ type suppressAddCmd struct {
 
 // Run prints the suppression, which is in force from now on.
 func (c *suppressAddCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		w, err := o.Suppress(ctx, c.Kind, c.Name, c.Note)
-		if err != nil {
-			return err
-		}
-		return printSuppressions(con, c.JSON, []suppressionView{w})
-	})
+	what := map[string]any{"name": c.Name, "note": c.Note}
+	if c.Kind != "" {
+		what["kind"] = c.Kind
+	}
+	var added record.Suppression
+	if err := c.call(ctx, con, http.MethodPost, "suppressions", what, &added); err != nil {
+		return err
+	}
+	return printSuppressions(con, c.JSON, []record.Suppression{added})
 }
 
-func printSuppressions(con *console.IO, asJSON bool, suppressions []suppressionView) error {
-	return console.PrintRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", suppressions, func(w suppressionView) []string {
-		return []string{string(w.Kind), w.Name, console.FormatTime(w.Since), w.Note}
+func printSuppressions(con *console.IO, asJSON bool, suppressions []record.Suppression) error {
+	return console.PrintRows(con, asJSON, "KIND\tNAME\tSINCE\tNOTE", suppressions, func(w record.Suppression) []string {
+		return []string{string(w.Kind), w.Name, console.FormatTime(time.Time(w.Since)), w.Note}
 	})
 }
 
@@ -46,13 +51,11 @@ type suppressListCmd struct{ listFlags }
 
 // Run prints the suppressions by kind and name.
 func (c *suppressListCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		suppressions, err := o.Suppressions(ctx)
-		if err != nil {
-			return err
-		}
-		return printSuppressions(con, c.JSON, suppressions)
-	})
+	var list struct{ Suppressions []record.Suppression }
+	if err := c.call(ctx, con, http.MethodGet, "suppressions", nil, &list); err != nil {
+		return err
+	}
+	return printSuppressions(con, c.JSON, list.Suppressions)
 }
 
 type suppressRemoveCmd struct {
@@ -62,11 +65,9 @@ type suppressRemoveCmd struct {
 
 // Run removes the suppression.
 func (c *suppressRemoveCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		if err := o.Unsuppress(ctx, c.Kind, c.Name); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(con.Err, "%s is off the list\n", console.Printable(c.Name))
+	if err := c.call(ctx, con, http.MethodDelete, withQuery("suppressions", "kind", c.Kind, "name", c.Name), nil, nil); err != nil {
 		return err
-	})
+	}
+	_, err := fmt.Fprintf(con.Err, "%s is off the list\n", console.Printable(c.Name))
+	return err
 }

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"probity/api/record"
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/store"
@@ -72,8 +76,9 @@ func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 		return err
 	}
 	return c.withClientCreating(con, true, func(o client) error {
-		u, err := o.AddUser(ctx, store.NewUser{Email: c.Email, Role: store.Role(c.Role), Credits: c.Credits, Limits: limits})
-		if err != nil {
+		var u record.User
+		what := map[string]any{"email": c.Email, "role": c.Role, "credits": c.Credits, "limits": limits}
+		if err := o.call(ctx, http.MethodPost, "users", what, &u); err != nil {
 			return err
 		}
 		if c.JSON {
@@ -86,17 +91,31 @@ func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 	})
 }
 
-type userResetCmd struct {
+// accountFlags name the account of a command.
+type accountFlags struct {
 	listFlags
-	User      string `arg:"" name:"email" help:"E-mail address or id of the account."`
+	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
+}
+
+// change makes a request that changes something of the account, and prints the changed account.
+func (f *accountFlags) change(ctx context.Context, con *console.IO, method, verb string, what any) error {
+	var u record.User
+	if err := f.call(ctx, con, method, "users/"+url.PathEscape(f.User)+"/"+verb, what, &u); err != nil {
+		return err
+	}
+	return printUsers(con, f.JSON, []record.User{u})
+}
+
+type userResetCmd struct {
+	accountFlags
 	PublicURL string `help:"How people reach the server, where it does not know that itself; default: --server, else http://127.0.0.1:8080." placeholder:"URL"`
 }
 
 // Run prints only the link on standard output, or JSON with its expiry.
 func (c *userResetCmd) Run(ctx context.Context, con *console.IO) error {
 	return c.withClient(con, func(o client) error {
-		link, err := o.ResetLink(ctx, c.User)
-		if err != nil {
+		var link resetView
+		if err := o.call(ctx, http.MethodPost, "users/"+url.PathEscape(c.User)+"/reset", nil, &link); err != nil {
 			return err
 		}
 		if strings.HasPrefix(link.URL, "/") {
@@ -106,25 +125,16 @@ func (c *userResetCmd) Run(ctx context.Context, con *console.IO) error {
 			return printJSONObject(con, link)
 		}
 		fmt.Fprintf(con.Err, "good once, until %s; its use ends all sessions of the account:\n", console.FormatTime(link.Expires))
-		_, err = fmt.Fprintln(con.Out, link.URL)
+		_, err := fmt.Fprintln(con.Out, link.URL)
 		return err
 	})
 }
 
-type userTOTPOffCmd struct {
-	listFlags
-	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
-}
+type userTOTPOffCmd struct{ accountFlags }
 
 // Run prints the changed account.
 func (c *userTOTPOffCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		u, err := o.TOTPOff(ctx, c.User)
-		if err != nil {
-			return err
-		}
-		return printUsers(con, c.JSON, []userView{u})
-	})
+	return c.change(ctx, con, http.MethodPost, "totp-off", nil)
 }
 
 type userFirstCmd struct {
@@ -146,12 +156,12 @@ func (c *userFirstCmd) Run(con *console.IO) error {
 
 // warnWithoutAdmin warns if no active account is an admin: serve makes an admin only if there is no account at all.
 func warnWithoutAdmin(ctx context.Context, con *console.IO, o client) error {
-	users, err := o.Users(ctx)
-	if err != nil {
+	var list struct{ Users []record.User }
+	if err := o.call(ctx, http.MethodGet, "users", nil, &list); err != nil {
 		return fmt.Errorf("looking for an admin: %w", err)
 	}
-	isAdmin := func(u userView) bool { return u.Role == store.Admin && !u.Disabled }
-	if !slices.ContainsFunc(users, isAdmin) {
+	isAdmin := func(u record.User) bool { return u.Role == store.Admin && !u.Disabled }
+	if !slices.ContainsFunc(list.Users, isAdmin) {
 		fmt.Fprintln(con.Err, "warning: no account is an admin, and serve makes one only if there is no account at all; make one with: probity user add EMAIL --role admin")
 	}
 	return nil
@@ -161,17 +171,15 @@ type userListCmd struct{ listFlags }
 
 // Run prints the accounts by e-mail address.
 func (c *userListCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		users, err := o.Users(ctx)
-		if err != nil {
-			return err
-		}
-		return printUsers(con, c.JSON, users)
-	})
+	var list struct{ Users []record.User }
+	if err := c.call(ctx, con, http.MethodGet, "users", nil, &list); err != nil {
+		return err
+	}
+	return printUsers(con, c.JSON, list.Users)
 }
 
-func printUsers(con *console.IO, asJSON bool, users []userView) error {
-	return console.PrintRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u userView) []string {
+func printUsers(con *console.IO, asJSON bool, users []record.User) error {
+	return console.PrintRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u record.User) []string {
 		state := "active"
 		if u.Disabled {
 			state = "disabled"
@@ -181,46 +189,27 @@ func printUsers(con *console.IO, asJSON bool, users []userView) error {
 			totp = "on"
 		}
 		limits := store.User{Limits: u.Limits}
-		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), console.FormatTime(u.Created), totp, u.ID}
+		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), console.FormatTime(time.Time(u.Created)), totp, u.ID}
 	})
 }
 
-type userDisableCmd struct {
-	listFlags
-	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
-}
+type userDisableCmd struct{ accountFlags }
 
 // Run prints the changed account.
 func (c *userDisableCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		u, err := o.SetDisabled(ctx, c.User, true)
-		if err != nil {
-			return err
-		}
-		return printUsers(con, c.JSON, []userView{u})
-	})
+	return c.change(ctx, con, http.MethodPost, "disable", nil)
 }
 
-type userEnableCmd struct {
-	listFlags
-	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
-}
+type userEnableCmd struct{ accountFlags }
 
 // Run prints the changed account.
 func (c *userEnableCmd) Run(ctx context.Context, con *console.IO) error {
-	return c.withClient(con, func(o client) error {
-		u, err := o.SetDisabled(ctx, c.User, false)
-		if err != nil {
-			return err
-		}
-		return printUsers(con, c.JSON, []userView{u})
-	})
+	return c.change(ctx, con, http.MethodPost, "enable", nil)
 }
 
 type userLimitCmd struct {
-	listFlags
+	accountFlags
 	limitFlags
-	User string `arg:"" name:"email" help:"E-mail address or id of the account."`
 }
 
 // Run prints the changed account. A limit that is not named becomes the default.
@@ -229,11 +218,5 @@ func (c *userLimitCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	return c.withClient(con, func(o client) error {
-		u, err := o.SetLimits(ctx, c.User, limits)
-		if err != nil {
-			return err
-		}
-		return printUsers(con, c.JSON, []userView{u})
-	})
+	return c.change(ctx, con, http.MethodPut, "limits", limits)
 }

@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"probity/internal/apiclient"
+	"probity/internal/console"
+)
+
+// client sends the requests of one command to the admin API: of a running server, or of this process on a data folder. A path names a user by
+// e-mail address or id.
+type client struct {
+	api   apiclient.Client
+	close func() error
+}
+
+// maxResponse bounds the JSON of one answer.
+const maxResponse = 256 << 20
+
+// newRemote makes the client of a running server.
+func newRemote(con *console.IO, server, key string) (client, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return client{}, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
+	}
+	if key == "" {
+		return client{}, fmt.Errorf("%w: set %s to a live key of an admin", console.ErrUsage, KeyEnv)
+	}
+	host, err := netip.ParseAddr(u.Hostname())
+	if loopback := u.Hostname() == "localhost" || err == nil && host.IsLoopback(); u.Scheme == "http" && !loopback {
+		fmt.Fprintln(con.Err, "warning: the key travels to", u.Host, "unencrypted; use https")
+	}
+	web := &http.Client{
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext},
+		CheckRedirect: func(req *http.Request, _ []*http.Request) error {
+			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
+		},
+	}
+	closeIdle := func() error { web.CloseIdleConnections(); return nil }
+	return client{apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web}, closeIdle}, nil
+}
+
+// call sends what to an admin path and decodes the answer into v; both may be nil.
+func (o client) call(ctx context.Context, method, path string, what, v any) error {
+	var body io.Reader
+	kind := ""
+	if what != nil {
+		b, err := json.Marshal(what)
+		if err != nil {
+			return err
+		}
+		body, kind = bytes.NewReader(b), "application/json"
+	}
+	answer, err := o.api.Call(ctx, method, "/v1/admin/"+path, kind, body)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if v == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(answer, maxResponse)).Decode(v); err != nil {
+		return fmt.Errorf("answer of the server: %w", err)
+	}
+	return nil
+}
+
+// withQuery appends parameters, names and values in turn; empty values are left out.
+func withQuery(path string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}

@@ -67,7 +67,7 @@ type batch struct {
 	// Verdicts in the cache that are too old to use, in that order; nil if there are none.
 	earlier  []engine.Earlier
 	probes   []*probeInFlight // by row; nil if none was needed or it has ended
-	priority budget.Class
+	priority budget.Priority
 	left     int // rows without a result
 	deferred int // rows that must be tried again later
 

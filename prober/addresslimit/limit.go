@@ -8,15 +8,15 @@ import (
 )
 
 // Limit is the budget of one source towards one address. Lock keeps the room that was looked for until it is reserved: Room, Reserve,
-// JobClassesDiffer and RecordDemand need the lock. All other methods take it.
+// JobPrioritiesDiffer and RecordDemand need the lock. All other methods take it.
 type Limit struct {
 	registry *Registry
 	users    int // guarded by the registry's mutex
 
 	mu      sync.Mutex // guards what follows
 	budget  budget.Persisted
-	waiting [budget.NumClasses]map[any]Waiter // by the ready queue that waits, each in one priority
-	share   budget.FairShare                  // between waiting short and long jobs
+	waiting [budget.NumPriorities]map[any]Waiter // by the ready queue that waits, each in one priority
+	share   budget.FairShare                     // between waiting short and long jobs
 }
 
 // Waiter waits for room at a limit.
@@ -39,41 +39,41 @@ func (l *Limit) Lock() { l.mu.Lock() }
 func (l *Limit) Unlock() { l.mu.Unlock() }
 
 // Room is how many recipients a priority may send now on a connection.
-func (l *Limit) Room(c *budget.Conn, class budget.Class, now time.Time) (int, budget.Denial) {
-	return l.budget.Room(c, class, now)
+func (l *Limit) Room(c *budget.Conn, priority budget.Priority, now time.Time) (int, budget.Denial) {
+	return l.budget.Room(c, priority, now)
 }
 
 // Reserve reserves a transaction of n recipients, of which some are for long jobs.
 func (l *Limit) Reserve(c *budget.Conn, n, longJobs int) { l.budget.Reserve(c, n, longJobs) }
 
-// JobClassesDiffer reports that short jobs may have more than long ones.
-func (l *Limit) JobClassesDiffer(now time.Time) bool { return l.budget.JobClassesDiffer(now) }
+// JobPrioritiesDiffer reports that short jobs may have more than long ones.
+func (l *Limit) JobPrioritiesDiffer(now time.Time) bool { return l.budget.JobPrioritiesDiffer(now) }
 
 // RecordDemand records what a route reports: until when it has a long backlog, and the priority that asks.
-func (l *Limit) RecordDemand(class budget.Class, longBacklog, now time.Time) {
+func (l *Limit) RecordDemand(priority budget.Priority, longBacklog, now time.Time) {
 	l.budget.Pacing.Extend(longBacklog)
-	if class == budget.ShortJob {
+	if priority == budget.ShortJob {
 		l.budget.Pacing.RecordShortJob(now)
 	}
 }
 
 // Connect reserves a connection for a priority of a route, if there is room for it and for a recipient on it. It records the demand.
-func (l *Limit) Connect(class budget.Class, longBacklog, now time.Time) budget.Denial {
+func (l *Limit) Connect(priority budget.Priority, longBacklog, now time.Time) budget.Denial {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.RecordDemand(class, longBacklog, now)
-	if noRoom := l.mayConnect(class, now); noRoom.Denied {
+	l.RecordDemand(priority, longBacklog, now)
+	if noRoom := l.mayConnect(priority, now); noRoom.Denied {
 		return noRoom
 	}
-	return l.budget.ReserveConnect(class, now)
+	return l.budget.ReserveConnect(priority, now)
 }
 
 // mayConnect checks that there is room for a connection and for a recipient on it. The mutex is held.
-func (l *Limit) mayConnect(class budget.Class, now time.Time) budget.Denial {
-	if n, noRoom := l.budget.Room(&budget.Conn{}, class, now); n == 0 {
+func (l *Limit) mayConnect(priority budget.Priority, now time.Time) budget.Denial {
+	if n, noRoom := l.budget.Room(&budget.Conn{}, priority, now); n == 0 {
 		return noRoom
 	}
-	return l.budget.MayConnect(class, now)
+	return l.budget.MayConnect(priority, now)
 }
 
 // SettleConnect counts the connection in the rate, once the peer has seen it or can no longer see it.
@@ -108,10 +108,10 @@ func (l *Limit) ConnectionClosed(now time.Time) {
 // Wait has a waiter of a ready queue called when there is room for its priority; it must be ready for the call. The queue is what its
 // waiters are told apart by. Room that has come meanwhile is offered at once; what its priority may not use, to higher ones: their
 // wake-up may have gone to this queue.
-func (l *Limit) Wait(queue any, w Waiter, class budget.Class, now time.Time) {
-	least := class
+func (l *Limit) Wait(queue any, w Waiter, priority budget.Priority, now time.Time) {
+	least := priority
 	l.mu.Lock()
-	l.addWaiter(queue, w, class)
+	l.addWaiter(queue, w, priority)
 	noRoom := l.mayConnect(least, now)
 	for noRoom.Denied && !noRoom.Lease && least < budget.Single {
 		least++
@@ -127,29 +127,29 @@ func (l *Limit) Wait(queue any, w Waiter, class budget.Class, now time.Time) {
 }
 
 // AwaitLease requests a lease and has a waiter of a ready queue called when there is room.
-func (l *Limit) AwaitLease(queue any, w Waiter, class budget.Class) {
+func (l *Limit) AwaitLease(queue any, w Waiter, priority budget.Priority) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.addWaiter(queue, w, class)
+	l.addWaiter(queue, w, priority)
 	l.registry.leases.RequestLease(&l.budget)
 }
 
 // addWaiter records the only wait of a ready queue. The mutex is held.
-func (l *Limit) addWaiter(queue any, w Waiter, class budget.Class) {
+func (l *Limit) addWaiter(queue any, w Waiter, priority budget.Priority) {
 	for _, queues := range l.waiting {
 		delete(queues, queue)
 	}
-	if l.waiting[class] == nil {
-		l.waiting[class] = map[any]Waiter{}
+	if l.waiting[priority] == nil {
+		l.waiting[priority] = map[any]Waiter{}
 	}
-	l.waiting[class][queue] = w
+	l.waiting[priority][queue] = w
 }
 
 // onRoom wakes one waiter that can use the room.
 func (l *Limit) onRoom(now time.Time) { l.offerRoom(budget.LongJob, now) }
 
 // offerRoom wakes one waiter of this priority or a higher one that can use the room. One that cannot use it passes it on.
-func (l *Limit) offerRoom(least budget.Class, now time.Time) {
+func (l *Limit) offerRoom(least budget.Priority, now time.Time) {
 	for w := l.nextWaiter(least); w != nil && !w.UseRoom(now); {
 		w = l.nextWaiter(least)
 	}
@@ -157,21 +157,21 @@ func (l *Limit) offerRoom(least budget.Class, now time.Time) {
 
 // nextWaiter takes the waiter whose turn it is: single calls first, then short and long jobs by their share. It is nil if none waits
 // in this priority or a higher one.
-func (l *Limit) nextWaiter(least budget.Class) Waiter {
+func (l *Limit) nextWaiter(least budget.Priority) Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	class, shorts := budget.Single, len(l.waiting[budget.ShortJob]) > 0
+	priority, shorts := budget.Single, len(l.waiting[budget.ShortJob]) > 0
 	if len(l.waiting[budget.Single]) == 0 {
 		both := shorts && len(l.waiting[budget.LongJob]) > 0 && least == budget.LongJob
-		if class = l.share.Next(both, shorts); both {
-			l.share.Record(class, 1)
+		if priority = l.share.Next(both, shorts); both {
+			l.share.Record(priority, 1)
 		}
 	}
-	if class < least {
+	if priority < least {
 		return nil
 	}
-	for queue, w := range l.waiting[class] {
-		delete(l.waiting[class], queue)
+	for queue, w := range l.waiting[priority] {
+		delete(l.waiting[priority], queue)
 		return w
 	}
 	return nil

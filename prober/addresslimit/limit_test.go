@@ -45,15 +45,15 @@ func full(t *testing.T, now time.Time) *Limit {
 
 // fakeWaiter notes when it was called; it opens a connection if it wants one.
 type fakeWaiter struct {
-	limit  *Limit
-	class  budget.Class
-	wants  bool
-	called int
+	limit    *Limit
+	priority budget.Priority
+	wants    bool
+	called   int
 }
 
 func (w *fakeWaiter) UseRoom(now time.Time) bool {
 	w.called++
-	return w.wants && !w.limit.Connect(w.class, time.Time{}, now).Denied
+	return w.wants && !w.limit.Connect(w.priority, time.Time{}, now).Denied
 }
 
 // TestRoutesShareALimit: whichever route leads to the address. It stays while it has users, or its hour is not over.
@@ -103,9 +103,9 @@ func TestSingleCallsGetRoomFirst(t *testing.T) {
 	now := time.Now()
 	l := full(t, now)
 	all := map[string]*fakeWaiter{}
-	wait := func(queue string, class budget.Class) {
-		all[queue] = &fakeWaiter{limit: l, class: budget.Single, wants: true} // its class only finds room
-		l.Wait(queue, all[queue], class, now)
+	wait := func(queue string, priority budget.Priority) {
+		all[queue] = &fakeWaiter{limit: l, priority: budget.Single, wants: true} // its priority only finds room
+		l.Wait(queue, all[queue], priority, now)
 	}
 	wait("long", budget.LongJob)
 	for _, queue := range []string{"short 1", "short 2", "short 3", "short 4", "short 5", "short 6", "short 7", "short 8"} {
@@ -131,7 +131,7 @@ func TestSingleCallsGetRoomFirst(t *testing.T) {
 func TestUnusedRoomIsPassedOn(t *testing.T) {
 	now := time.Now()
 	l := full(t, now)
-	idle, busy, last := &fakeWaiter{limit: l}, &fakeWaiter{limit: l, class: budget.Single, wants: true}, &fakeWaiter{limit: l, class: budget.Single, wants: true}
+	idle, busy, last := &fakeWaiter{limit: l}, &fakeWaiter{limit: l, priority: budget.Single, wants: true}, &fakeWaiter{limit: l, priority: budget.Single, wants: true}
 	l.Wait("idle", idle, budget.Single, now)
 	l.Wait("busy", busy, budget.ShortJob, now)
 	l.Wait("last", last, budget.LongJob, now)
@@ -143,7 +143,7 @@ func TestUnusedRoomIsPassedOn(t *testing.T) {
 func TestNoWakeUpIsMissed(t *testing.T) {
 	now := time.Now()
 	l := full(t, now)
-	single, job := &fakeWaiter{limit: l, class: budget.Single, wants: true}, &fakeWaiter{limit: l, class: budget.LongJob, wants: true}
+	single, job := &fakeWaiter{limit: l, priority: budget.Single, wants: true}, &fakeWaiter{limit: l, priority: budget.LongJob, wants: true}
 	l.Wait("single", single, budget.Single, now)
 	require.Zero(t, single.called)
 	l.Lock()
@@ -217,7 +217,7 @@ func TestLeaseIsAwaited(t *testing.T) {
 	r := newRegistry(t)
 	l := r.acquire(t, engine.Limits{RefusalsPerHour: 100}, now)
 	require.True(t, l.Connect(budget.Single, time.Time{}, now).Lease)
-	w := &fakeWaiter{limit: l, class: budget.Single, wants: true}
+	w := &fakeWaiter{limit: l, priority: budget.Single, wants: true}
 	l.AwaitLease("queue", w, budget.Single)
 	require.Zero(t, w.called)
 	require.NoError(t, r.leases.GrantLeases(now))

@@ -13,6 +13,6 @@
 //
 // In detail:
 //
-//   - Jobs leave a tenth of the slots to single calls, which come first; within a class those that wait are woken in the order
+//   - Jobs leave a tenth of the slots to single calls, which come first; within a priority those that wait are woken in the order
 //     in which they came.
 package admission

@@ -12,33 +12,33 @@ type Slots struct {
 	mu          sync.Mutex // guards what follows
 	size        int
 	used        int
-	closedSince time.Time                    // since when none may be taken; zero: open
-	waiting     [budget.NumClasses][]*Waiter // oldest first; each at most once per class
+	closedSince time.Time                       // since when none may be taken; zero: open
+	waiting     [budget.NumPriorities][]*Waiter // oldest first; each at most once per priority
 }
 
 // NewSlots makes so many free slots.
 func NewSlots(size int) *Slots { return &Slots{size: size} }
 
-// Waiter takes slots and waits for them, in each class at most once.
+// Waiter takes slots and waits for them, in each priority at most once.
 type Waiter struct {
 	wake  func(now time.Time)
-	waits [budget.NumClasses]bool // guarded by the slots' mutex
+	waits [budget.NumPriorities]bool // guarded by the slots' mutex
 }
 
 // NewWaiter makes a waiter. wake is called without a lock when it waited and a slot is free; it may take it.
 func NewWaiter(wake func(now time.Time)) Waiter { return Waiter{wake: wake} }
 
 // Acquire takes a slot, or adds the waiter to those that wait for one.
-func (s *Slots) Acquire(w *Waiter, class budget.Class) bool {
+func (s *Slots) Acquire(w *Waiter, priority budget.Priority) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used < s.room(class) {
+	if s.used < s.room(priority) {
 		s.used++
 		return true
 	}
-	if !w.waits[class] {
-		w.waits[class] = true
-		s.waiting[class] = append(s.waiting[class], w)
+	if !w.waits[priority] {
+		w.waits[priority] = true
+		s.waiting[priority] = append(s.waiting[priority], w)
 	}
 	return false
 }
@@ -61,24 +61,24 @@ func (s *Slots) WakeWaiting(now time.Time) {
 func (s *Slots) nextWaiting() *Waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		if waiting := s.waiting[class]; len(waiting) > 0 && s.used < s.room(class) {
+	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
+		if waiting := s.waiting[priority]; len(waiting) > 0 && s.used < s.room(priority) {
 			w := waiting[0]
 			waiting[0] = nil
-			s.waiting[class] = waiting[1:]
-			w.waits[class] = false
+			s.waiting[priority] = waiting[1:]
+			w.waits[priority] = false
 			return w
 		}
 	}
 	return nil
 }
 
-// room is how many slots a class may use.
-func (s *Slots) room(class budget.Class) int {
+// room is how many slots a priority may use.
+func (s *Slots) room(priority budget.Priority) int {
 	if !s.closedSince.IsZero() {
 		return 0
 	}
-	if class.IsJob() {
+	if priority.IsJob() {
 		return s.size - s.size/10
 	}
 	return s.size

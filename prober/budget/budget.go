@@ -55,20 +55,20 @@ func (p *Budget) effectiveLimit(limit int, now time.Time) int {
 // Open is how many connections are open or being opened.
 func (p *Budget) Open() int { return p.openConns }
 
-// MaxOpen is how many connections a class may have open now.
-func (p *Budget) MaxOpen(class Class, now time.Time) int {
+// MaxOpen is how many connections a priority may have open now.
+func (p *Budget) MaxOpen(priority Priority, now time.Time) int {
 	limit := p.effectiveLimit(p.Limits.Connections, now)
-	if class.IsJob() {
+	if priority.IsJob() {
 		limit -= reservedForSingles(limit)
 	}
 	return limit
 }
 
-// allowed is the part of a limit per minute or hour that a class may use now.
-func (p *Budget) allowed(class Class, limit int, now time.Time) int {
+// allowed is the part of a limit per minute or hour that a priority may use now.
+func (p *Budget) allowed(priority Priority, limit int, now time.Time) int {
 	limit = p.effectiveLimit(limit, now)
 	switch {
-	case !class.IsJob():
+	case !priority.IsJob():
 		return limit
 	case expected(p.singleCalls, now):
 		return limit - reservedForSingles(limit)
@@ -77,20 +77,20 @@ func (p *Budget) allowed(class Class, limit int, now time.Time) int {
 }
 
 // MayConnect checks whether a connection may be begun.
-func (p *Budget) MayConnect(class Class, now time.Time) Denial {
+func (p *Budget) MayConnect(priority Priority, now time.Time) Denial {
 	l := &p.Limits
-	if l.Connections > 0 && p.openConns >= p.MaxOpen(class, now) {
+	if l.Connections > 0 && p.openConns >= p.MaxOpen(priority, now) {
 		return Denial{Denied: true}
 	}
-	if limit := p.allowed(class, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && p.connWindow.room(limit, now) == 0 {
+	if limit := p.allowed(priority, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && p.connWindow.room(limit, now) == 0 {
 		return Denial{Denied: true, Until: p.connWindow.nextRoom(limit, now)}
 	}
 	return Denial{}
 }
 
 // ReserveConnect reserves a connection, if there is room.
-func (p *Budget) ReserveConnect(class Class, now time.Time) Denial {
-	if d := p.MayConnect(class, now); d.Denied {
+func (p *Budget) ReserveConnect(priority Priority, now time.Time) Denial {
+	if d := p.MayConnect(priority, now); d.Denied {
 		return d
 	}
 	p.openConns++
@@ -116,19 +116,19 @@ func (p *Budget) CancelConnect() {
 // ConnectionClosed releases a connection that the peer has closed.
 func (p *Budget) ConnectionClosed() { p.openConns-- }
 
-// Room is how many recipients a class may send now over connection c. Jobs leave the last of several transactions of a connection to
+// Room is how many recipients a priority may send now over connection c. Jobs leave the last of several transactions of a connection to
 // a single call.
-func (p *Budget) Room(c *Conn, class Class, now time.Time) (int, Denial) {
+func (p *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 	l, n := &p.Limits, MaxTransaction
 	if l.RefusalsPerHour > 0 {
-		limit := p.refusalsAllowed(class, now)
+		limit := p.refusalsAllowed(priority, now)
 		n = min(n, p.refusalWindow.room(limit, now))
 		switch {
 		case n == 0 && limit <= 0:
 			return 0, Denial{Denied: true, Until: p.UsedByOthers.Until}
 		case n == 0:
 			return 0, Denial{Denied: true, Until: p.refusalWindow.nextRoom(limit, now)}
-		case class == LongJob && p.Pacing.active(now):
+		case priority == LongJob && p.Pacing.active(now):
 			m, d := p.Pacing.room(limit, now)
 			if n = min(n, m); d.Denied {
 				return 0, d
@@ -142,7 +142,7 @@ func (p *Budget) Room(c *Conn, class Class, now time.Time) (int, Denial) {
 		}
 	}
 	if l.RecipientsPerMinute > 0 {
-		limit := p.allowed(class, l.RecipientsPerMinute, now)
+		limit := p.allowed(priority, l.RecipientsPerMinute, now)
 		if n = min(n, p.rcptWindow.room(limit, now)); n == 0 {
 			return 0, Denial{Denied: true, Until: p.rcptWindow.nextRoom(limit, now)}
 		}
@@ -153,7 +153,7 @@ func (p *Budget) Room(c *Conn, class Class, now time.Time) (int, Denial) {
 		}
 	}
 	if t := l.TransactionsPerConnection; t > 0 {
-		if class.IsJob() && t > 1 {
+		if priority.IsJob() && t > 1 {
 			t--
 		}
 		if c.Transactions >= t {
@@ -163,15 +163,15 @@ func (p *Budget) Room(c *Conn, class Class, now time.Time) (int, Denial) {
 	return max(0, n), Denial{}
 }
 
-// refusalsAllowed is how many of the hour's refusals a class may use now. Short jobs leave single calls half of what long
+// refusalsAllowed is how many of the hour's refusals a priority may use now. Short jobs leave single calls half of what long
 // jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long backlog
 // leaves short jobs as much.
-func (p *Budget) refusalsAllowed(class Class, now time.Time) int {
-	limit := p.allowed(class, p.Limits.RefusalsPerHour, now)
+func (p *Budget) refusalsAllowed(priority Priority, now time.Time) int {
+	limit := p.allowed(priority, p.Limits.RefusalsPerHour, now)
 	switch expectSingles := expected(p.singleCalls, now); {
-	case expectSingles && class == ShortJob:
+	case expectSingles && priority == ShortJob:
 		limit += reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
-	case !expectSingles && class == LongJob && p.Pacing.shortJobSeen(now):
+	case !expectSingles && priority == LongJob && p.Pacing.shortJobSeen(now):
 		limit -= reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
 	}
 	if now.Before(p.UsedByOthers.Until) {
@@ -180,8 +180,8 @@ func (p *Budget) refusalsAllowed(class Class, now time.Time) int {
 	return limit
 }
 
-// JobClassesDiffer reports that short jobs may use more than long ones.
-func (p *Budget) JobClassesDiffer(now time.Time) bool {
+// JobPrioritiesDiffer reports that short jobs may use more than long ones.
+func (p *Budget) JobPrioritiesDiffer(now time.Time) bool {
 	return p.Pacing.active(now) || p.singleCalls.Expected(now)
 }
 

@@ -130,10 +130,10 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 		lastCrash := now.Add(-time.Hour)
 		for range rapid.IntRange(10, 200).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 60_000).Draw(t, "ms")) * time.Millisecond)
-			class := Class(rapid.IntRange(0, 1).Draw(t, "who"))
+			priority := Priority(rapid.IntRange(0, 1).Draw(t, "who"))
 			switch rapid.IntRange(0, 9).Draw(t, "act") {
 			case 0, 1, 2:
-				if !p.ReserveConnect(class, now).Denied {
+				if !p.ReserveConnect(priority, now).Denied {
 					conns = append(conns, now)
 					p.SettleConnect(now)
 					open = append(open, &Conn{})
@@ -161,10 +161,10 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					continue
 				}
 				c := open[len(open)-1]
-				n, d := p.Room(c, class, now)
+				n, d := p.Room(c, priority, now)
 				if d.Lease {
 					persist()
-					n, _ = p.Room(c, class, now)
+					n, _ = p.Room(c, priority, now)
 				}
 				if n == 0 {
 					continue

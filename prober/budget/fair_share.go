@@ -8,8 +8,8 @@ const (
 	maxLead     = 4 * MaxTransaction // what is owed beyond it is forgotten
 )
 
-// Next returns the next class: ShortJob or LongJob. While only one of them wants it, that one gets it, and nothing is owed afterwards.
-func (fs *FairShare) Next(both, shorts bool) Class {
+// Next returns the next priority: ShortJob or LongJob. While only one of them wants it, that one gets it, and nothing is owed afterwards.
+func (fs *FairShare) Next(both, shorts bool) Priority {
 	if !both {
 		fs.shortsAhead = 0
 	}
@@ -19,9 +19,9 @@ func (fs *FairShare) Next(both, shorts bool) Class {
 	return LongJob
 }
 
-// Record counts n for a class while both want it.
-func (fs *FairShare) Record(class Class, n int) {
-	if class == LongJob {
+// Record counts n for a priority while both want it.
+func (fs *FairShare) Record(priority Priority, n int) {
+	if priority == LongJob {
 		n *= -shortWeight
 	}
 	fs.shortsAhead = max(-maxLead, min(fs.shortsAhead+n, maxLead))

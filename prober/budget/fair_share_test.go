@@ -12,7 +12,7 @@ import (
 func TestFairShareHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s FairShare
-		had := map[Class]int{}
+		had := map[Priority]int{}
 		for range rapid.IntRange(1, 300).Draw(t, "turns") {
 			if rapid.IntRange(0, 50).Draw(t, "pause") == 0 {
 				shorts := rapid.Bool().Draw(t, "shorts")
@@ -20,10 +20,10 @@ func TestFairShareHolds(t *testing.T) {
 				clear(had)
 				continue
 			}
-			class := s.Next(true, true)
+			priority := s.Next(true, true)
 			n := rapid.IntRange(1, MaxTransaction).Draw(t, "recipients")
-			s.Record(class, n)
-			had[class] += n
+			s.Record(priority, n)
+			had[priority] += n
 			require.LessOrEqual(t, had[ShortJob], shortWeight*had[LongJob]+MaxTransaction)
 			require.LessOrEqual(t, shortWeight*had[LongJob], had[ShortJob]+shortWeight*MaxTransaction)
 		}

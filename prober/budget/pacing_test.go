@@ -63,23 +63,23 @@ func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 		p := New(engine.Limits{RefusalsPerHour: limit}, noSingleCalls{}, now)
 		p.Pacing.until = now.Add(100 * time.Hour)
 		var seen []time.Time
-		had := map[Class]int{}
+		had := map[Priority]int{}
 		for at := range 12 * 3600 {
 			now = now.Add(time.Second)
-			class := LongJob
+			priority := LongJob
 			if at > 6*3600 {
 				p.Pacing.shortUntil = now.Add(shortJobLife)
-				class = [...]Class{LongJob, ShortJob}[at%2]
+				priority = [...]Priority{LongJob, ShortJob}[at%2]
 			}
-			if n, _ := p.Room(&Conn{}, class, now); n > 0 {
+			if n, _ := p.Room(&Conn{}, priority, now); n > 0 {
 				c, long := &Conn{}, 0
-				if class == LongJob {
+				if priority == LongJob {
 					long = 1
 				}
 				p.Reserve(c, 1, long)
 				p.Settle(c, Cost{Recipients: 1, Long: long, LongRefused: long}, now)
 				if at > 6*3600 {
-					had[class]++
+					had[priority]++
 				}
 				seen = append(seen, now)
 			}

@@ -24,12 +24,12 @@ func (s decoyState) busy() bool { return s == decoyPending || s == decoyAsking }
 type decoy struct {
 	state           decoyState
 	sighting        engine.Sighting
-	waiting         probeList    // accepted or greylisted probes that wait for its reply
-	ringPriority    budget.Class // their highest priority: the ring it is in while pending
-	tries           int          // times it got no reply
-	unresolvedTries int          // times the host's name could not be looked up
-	asked           int          // times it was sent
-	suspectAt       uint64       // the set's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
+	waiting         probeList       // accepted or greylisted probes that wait for its reply
+	ringPriority    budget.Priority // their highest priority: the ring it is in while pending
+	tries           int             // times it got no reply
+	unresolvedTries int             // times the host's name could not be looked up
+	asked           int             // times it was sent
+	suspectAt       uint64          // the set's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
 }
 
 // maxDecoyTries is how often a decoy gets no reply before the domain is left unconfirmed.
@@ -128,17 +128,17 @@ func (dq *Domain) AwaitDecoy(p *Probe) {
 }
 
 // expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that wait.
-func (dq *Domain) expediteDecoy(class budget.Class) {
+func (dq *Domain) expediteDecoy(priority budget.Priority) {
 	d, h := &dq.decoy, dq.host
 	switch {
-	case d.state == decoyPending && class > d.ringPriority:
+	case d.state == decoyPending && priority > d.ringPriority:
 		ring.Remove(h.pendingRing(d), dq)
-		d.ringPriority = class
+		d.ringPriority = priority
 		h.pendingRing(d).Push(dq)
 	case d.state == decoyKnown:
 		dq.requestDecoy()
 	}
-	h.set.Owner.Schedule(h, class)
+	h.set.Owner.Schedule(h, priority)
 }
 
 // requestDecoy makes the decoy pending, with the highest priority of its waiters.
@@ -208,8 +208,8 @@ func (h *Host) FailDecoys(e engine.Event, ours bool, now time.Time, out []Finish
 
 // DropPendingDecoys drops the pending decoys and returns their domains.
 func (h *Host) DropPendingDecoys() (dropped []*Domain) {
-	for class := range budget.NumClasses {
-		for _, r := range [...]*ring.Ring[*Domain]{&h.retryDecoys[class], &h.pendingDecoys[class]} {
+	for priority := range budget.NumPriorities {
+		for _, r := range [...]*ring.Ring[*Domain]{&h.retryDecoys[priority], &h.pendingDecoys[priority]} {
 			for r.Len() > 0 {
 				dq := r.Pop()
 				dq.decoy.state = decoyUnknown
@@ -221,12 +221,12 @@ func (h *Host) DropPendingDecoys() (dropped []*Domain) {
 }
 
 // priority is the highest priority of the waiting probes.
-func (d *decoy) priority() budget.Class {
-	class := budget.LongJob
+func (d *decoy) priority() budget.Priority {
+	priority := budget.LongJob
 	for p := range d.waiting.all() {
-		class = max(class, p.Priority)
+		priority = max(priority, p.Priority)
 	}
-	return class
+	return priority
 }
 
 // DecoyLocalPart is the local part of a domain's decoy. It looks natural and cannot be guessed without this node's secret.

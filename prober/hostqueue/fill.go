@@ -82,9 +82,9 @@ func longJobs(recipients []Recipient) (n int) {
 
 // Fill says how one transaction is to be filled.
 type Fill struct {
-	Rooms      [budget.NumClasses]int // recipients that it may have, by priority
-	OneDomain  bool                   // they must share their domain
-	First      bool                   // it is the first of its connection: recipients that lost one come first
+	Rooms      [budget.NumPriorities]int // recipients that it may have, by priority
+	OneDomain  bool                      // they must share their domain
+	First      bool                      // it is the first of its connection: recipients that lost one come first
 	DecoysOnly bool
 	Keyer      *cache.Keyer
 	Now        time.Time
@@ -96,8 +96,8 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	s, from := h.set, len(g.Recipients)
 	f := filling{host: h, g: g, oneDomain: with.OneDomain || h.OneDomain, keyer: with.Keyer, now: with.Now}
 	rooms := with.Rooms
-	for class := range rooms {
-		rooms[class] += from
+	for priority := range rooms {
+		rooms[priority] += from
 	}
 	switch {
 	case with.DecoysOnly:
@@ -106,17 +106,17 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	default:
 		f.addProbes(budget.Single, rooms[budget.Single])
 		f.addAllDecoys(rooms)
-		// Rows of jobs: first of the class whose turn it is, then of the other, if there is room left.
+		// Rows of jobs: first of the priority whose turn it is, then of the other, if there is room left.
 		both := s.Queued[budget.ShortJob] > 0 && s.Queued[budget.LongJob] > 0
 		first, then := budget.ShortJob, budget.LongJob
 		if s.turns.Next(both, s.Queued[budget.ShortJob] > 0) == budget.LongJob {
 			first, then = then, first
 		}
-		for _, class := range [...]budget.Class{first, then} {
+		for _, priority := range [...]budget.Priority{first, then} {
 			before := len(g.Recipients)
-			f.addProbes(class, rooms[class])
+			f.addProbes(priority, rooms[priority])
 			if both {
-				s.turns.Record(class, len(g.Recipients)-before)
+				s.turns.Record(priority, len(g.Recipients)-before)
 			}
 		}
 	}
@@ -145,10 +145,10 @@ func (f *filling) domainFits(dq *Domain) bool {
 }
 
 // add adds a recipient with its local part.
-func (f *filling) add(p *Probe, dq *Domain, class budget.Class, local string) {
+func (f *filling) add(p *Probe, dq *Domain, priority budget.Priority, local string) {
 	dq.inFlight++
 	f.domain = dq.Name
-	f.g.Recipients = append(f.g.Recipients, Recipient{p, dq, class == budget.LongJob})
+	f.g.Recipients = append(f.g.Recipients, Recipient{p, dq, priority == budget.LongJob})
 	f.g.Rcpts = append(f.g.Rcpts, smtp.Rcpt{Local: local, Domain: dq.Name})
 }
 
@@ -161,28 +161,28 @@ func (f *filling) addProbe(p *Probe) {
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain that has more goes to the ring's end, so
 // that no domain keeps the others waiting.
-func (f *filling) addProbes(class budget.Class, room int) {
-	r := &f.host.domains[class]
+func (f *filling) addProbes(priority budget.Priority, room int) {
+	r := &f.host.domains[priority]
 	for looked := r.Len(); looked > 0 && len(f.g.Recipients) < room; looked-- {
 		dq := r.Pop()
-		list := &dq.queues[class]
+		list := &dq.queues[priority]
 		for fits := f.domainFits(dq); fits && list.n > 0 && len(f.g.Recipients) < room; {
 			f.addProbe(list.first)
 		}
 		if list.n > 0 {
 			r.Push(dq)
 		} else {
-			dq.scheduled[class] = false
+			dq.scheduled[priority] = false
 			dq.RemoveIfEmpty()
 		}
 	}
 }
 
 // addAllDecoys adds the pending decoys, those of the highest priority first.
-func (f *filling) addAllDecoys(rooms [budget.NumClasses]int) {
-	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		r := &f.host.pendingDecoys[class]
-		f.addDecoys(r, r.Len(), rooms[class])
+func (f *filling) addAllDecoys(rooms [budget.NumPriorities]int) {
+	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
+		r := &f.host.pendingDecoys[priority]
+		f.addDecoys(r, r.Len(), rooms[priority])
 	}
 }
 

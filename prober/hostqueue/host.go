@@ -14,7 +14,7 @@ type Owner interface {
 	// Advance moves a probe as far as it gets without asking a host, and appends it to out if it is finished.
 	Advance(p *Probe, now time.Time, front bool, out []Finished) []Finished
 	// Schedule is called when a host has more work of a priority.
-	Schedule(h *Host, class budget.Class)
+	Schedule(h *Host, priority budget.Priority)
 	// Emptied is called when a host has no domain any more.
 	Emptied(h *Host)
 	// Scaled is how long a wait lasts under the current provider table.
@@ -30,9 +30,9 @@ type Finished struct {
 // Set is all hosts of a ready queue.
 type Set struct {
 	Owner   Owner
-	Created time.Time              // the start of the clock of answers
-	Queued  [budget.NumClasses]int // probes in queues
-	Answers uint64                 // to recipients, since the start
+	Created time.Time                 // the start of the clock of answers
+	Queued  [budget.NumPriorities]int // probes in queues
+	Answers uint64                    // to recipients, since the start
 
 	domains map[domainKey]*Domain
 	turns   budget.FairShare // of recipients between short and long jobs
@@ -49,11 +49,11 @@ type Host struct {
 
 	set           *Set
 	domainCount   int
-	domains       [budget.NumClasses]ring.Ring[*Domain]
-	queued        [budget.NumClasses]int                // probes in the domains and in retryFirst
-	retryFirst    probeList                             // probes whose connection was lost while they waited: first on the next one
-	pendingDecoys [budget.NumClasses]ring.Ring[*Domain] // domains with a pending decoy, by decoy.ringPriority
-	retryDecoys   [budget.NumClasses]ring.Ring[*Domain] // domains whose decoy must be tried again
+	domains       [budget.NumPriorities]ring.Ring[*Domain]
+	queued        [budget.NumPriorities]int                // probes in the domains and in retryFirst
+	retryFirst    probeList                                // probes whose connection was lost while they waited: first on the next one
+	pendingDecoys [budget.NumPriorities]ring.Ring[*Domain] // domains with a pending decoy, by decoy.ringPriority
+	retryDecoys   [budget.NumPriorities]ring.Ring[*Domain] // domains whose decoy must be tried again
 
 	// What was learnt of how the host takes recipients:
 	MaxRecipients       int  // most of a transaction, learnt from closes and replies; 0 for no bound
@@ -99,10 +99,10 @@ func MXSet(key string) []string {
 type Domain struct {
 	Name            string
 	host            *Host
-	queues          [budget.NumClasses]probeList
-	scheduled       [budget.NumClasses]bool // in the host's ring of that priority
-	inFlight        int                     // recipients being asked, decoy included
-	retryFirstCount int                     // its probes in the host's retryFirst
+	queues          [budget.NumPriorities]probeList
+	scheduled       [budget.NumPriorities]bool // in the host's ring of that priority
+	inFlight        int                        // recipients being asked, decoy included
+	retryFirstCount int                        // its probes in the host's retryFirst
 	decoy           decoy
 }
 
@@ -130,24 +130,24 @@ func (dq *Domain) key() domainKey { return domainKey{dq.Name, dq.host.Name} }
 
 // Enqueue adds a probe, first or last of those that wait; if it has lost a connection, to those that come first on the next one.
 func (dq *Domain) Enqueue(p *Probe, front bool) {
-	h, class := dq.host, p.Priority
+	h, priority := dq.host, p.Priority
 	p.domain = dq
-	h.queued[class]++
-	h.set.Queued[class]++
-	list := &dq.queues[class]
+	h.queued[priority]++
+	h.set.Queued[priority]++
+	list := &dq.queues[priority]
 	if p.connectionLosses > 0 {
 		list = &h.retryFirst
 		dq.retryFirstCount++
-	} else if !dq.scheduled[class] {
-		dq.scheduled[class] = true
-		h.domains[class].Push(dq)
+	} else if !dq.scheduled[priority] {
+		dq.scheduled[priority] = true
+		h.domains[priority].Push(dq)
 	}
 	if front {
 		list.pushFront(p)
 	} else {
 		list.push(p)
 	}
-	h.set.Owner.Schedule(h, class)
+	h.set.Owner.Schedule(h, priority)
 }
 
 // dequeue removes a probe from the list in which it waits. Its domain stays in the ring until the ring comes to it.
@@ -165,16 +165,16 @@ func (s *Set) dequeue(p *Probe) {
 }
 
 // Promote moves a probe that waits to a higher priority; false if it has that already, or does not wait.
-func (s *Set) Promote(p *Probe, class budget.Class) bool {
-	if p.Priority >= class || p.inList == nil {
+func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
+	if p.Priority >= priority || p.inList == nil {
 		return false
 	}
 	if d := p.domain; p.inList == &d.decoy.waiting {
-		p.Priority = class
-		d.expediteDecoy(class)
+		p.Priority = priority
+		d.expediteDecoy(priority)
 	} else {
 		s.dequeue(p)
-		p.Priority = class
+		p.Priority = priority
 		d.Enqueue(p, false)
 	}
 	return true
@@ -197,8 +197,8 @@ func (s *Set) TakeQueued(only *Host) (all []*Probe) {
 		if only != nil && d.host != only {
 			continue
 		}
-		for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-			for list := &d.queues[class]; list.n > 0; {
+		for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
+			for list := &d.queues[priority]; list.n > 0; {
 				p := list.first
 				s.dequeue(p)
 				all = append(all, p)
@@ -218,8 +218,8 @@ func (s *Set) TakeQueued(only *Host) (all []*Probe) {
 // Unsent lists the probes that no session has.
 func (s *Set) Unsent() (unsent []*Probe) {
 	for _, d := range s.domains {
-		for class := range d.queues {
-			for p := range d.queues[class].all() {
+		for priority := range d.queues {
+			for p := range d.queues[priority].all() {
 				unsent = append(unsent, p)
 			}
 		}
@@ -257,13 +257,13 @@ func (dq *Domain) releaseWaiters(now time.Time, out []Finished) []Finished {
 }
 
 // Waiting counts the waiting probes and decoys of a priority.
-func (h *Host) Waiting(class budget.Class) int {
-	return h.queued[class] + h.pendingDecoysFor(class)
+func (h *Host) Waiting(priority budget.Priority) int {
+	return h.queued[priority] + h.pendingDecoysFor(priority)
 }
 
 // pendingDecoysFor counts the pending decoys of a priority.
-func (h *Host) pendingDecoysFor(class budget.Class) int {
-	return h.retryDecoys[class].Len() + h.pendingDecoys[class].Len()
+func (h *Host) pendingDecoysFor(priority budget.Priority) int {
+	return h.retryDecoys[priority].Len() + h.pendingDecoys[priority].Len()
 }
 
 // WaitingCount counts those of all priorities.
@@ -272,7 +272,7 @@ func (h *Host) WaitingCount() int {
 }
 
 // Queued counts the waiting probes of a priority.
-func (h *Host) Queued(class budget.Class) int { return h.queued[class] }
+func (h *Host) Queued(priority budget.Priority) int { return h.queued[priority] }
 
 // Empty reports a host without domains.
 func (h *Host) Empty() bool { return h.domainCount == 0 }
@@ -281,7 +281,7 @@ func (h *Host) Empty() bool { return h.domainCount == 0 }
 func (dq *Domain) RemoveIfEmpty() {
 	s := dq.host.set
 	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 ||
-		dq.scheduled != [budget.NumClasses]bool{} || dq.decoy.state.busy() || s.domains[dq.key()] != dq {
+		dq.scheduled != [budget.NumPriorities]bool{} || dq.decoy.state.busy() || s.domains[dq.key()] != dq {
 		return
 	}
 	if delete(s.domains, dq.key()); len(s.domains) == 0 {

@@ -16,21 +16,21 @@ type idleOwner struct{}
 func (idleOwner) Advance(*Probe, time.Time, bool, []Finished) []Finished {
 	panic("no probe is to be moved")
 }
-func (idleOwner) Schedule(*Host, budget.Class)         {}
+func (idleOwner) Schedule(*Host, budget.Priority)      {}
 func (idleOwner) Emptied(*Host)                        {}
 func (idleOwner) Scaled(d time.Duration) time.Duration { return d }
 
 // awaitingDecoy makes a domain with a row of the given priority that waits for its decoy.
-func awaitingDecoy(hq *Host, class budget.Class) *Domain {
+func awaitingDecoy(hq *Host, priority budget.Priority) *Domain {
 	dq := &Domain{host: hq}
-	dq.AwaitDecoy(&Probe{Priority: class})
+	dq.AwaitDecoy(&Probe{Priority: priority})
 	return dq
 }
 
 // takePendingDecoys empties the rings of pending decoys in the order in which they are asked.
 func (hq *Host) takePendingDecoys() (all []*Domain) {
-	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		for r := &hq.pendingDecoys[class]; r.Len() > 0; {
+	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
+		for r := &hq.pendingDecoys[priority]; r.Len() > 0; {
 			all = append(all, r.Pop())
 		}
 	}
@@ -41,16 +41,16 @@ func (hq *Host) takePendingDecoys() (all []*Domain) {
 // before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
 	hq := &Host{set: &Set{Owner: idleOwner{}}}
-	for _, class := range [...]budget.Class{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob, budget.Single, budget.LongJob, budget.ShortJob} {
-		awaitingDecoy(hq, class)
+	for _, priority := range [...]budget.Priority{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob, budget.Single, budget.LongJob, budget.ShortJob} {
+		awaitingDecoy(hq, priority)
 	}
 	require.Equal(t, 1, hq.pendingDecoysFor(budget.Single))
 	require.Equal(t, 3, hq.pendingDecoysFor(budget.ShortJob))
-	var order []budget.Class
+	var order []budget.Priority
 	for _, dq := range hq.takePendingDecoys() {
 		order = append(order, dq.decoy.priority())
 	}
-	require.Equal(t, []budget.Class{budget.Single, budget.ShortJob, budget.ShortJob, budget.ShortJob, budget.LongJob, budget.LongJob, budget.LongJob}, order)
+	require.Equal(t, []budget.Priority{budget.Single, budget.ShortJob, budget.ShortJob, budget.ShortJob, budget.LongJob, budget.LongJob, budget.LongJob}, order)
 }
 
 // TestExpeditedDecoyIsFirst expedites one of several pending decoys: it comes before those of its old priority and after those of

@@ -25,7 +25,7 @@ type Probe struct {
 
 	// Guarded by the ready queue's mutex while it has the probe; the code that removes it becomes the owner.
 	Sends            uint8 // RCPTs sent, answered or not: at most MaxSends
-	Priority         budget.Class
+	Priority         budget.Priority
 	Suspicion        engine.Suspicion // of its host at its last reply
 	connectionLosses int16            // lost connections, as engine.Next weighs them: see Host.retryFirst
 	domain           *Domain          // in which it waits or is asked

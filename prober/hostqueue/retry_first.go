@@ -21,7 +21,7 @@ func (h *Host) pendingDecoyCount() int {
 
 // addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports one that goes
 // alone.
-func (f *filling) addRetryFirst(rooms [budget.NumClasses]int) (isolated bool) {
+func (f *filling) addRetryFirst(rooms [budget.NumPriorities]int) (isolated bool) {
 	h := f.host
 	for h.retryFirst.n > 0 {
 		p := h.retryFirst.first
@@ -33,15 +33,15 @@ func (f *filling) addRetryFirst(rooms [budget.NumClasses]int) (isolated bool) {
 			return true
 		}
 	}
-	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		r := &h.retryDecoys[class]
+	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
+		r := &h.retryDecoys[priority]
 		for looked := r.Len(); looked > 0; looked-- {
 			late := r.Peek().decoy.tries >= isolateAfter
 			if late && len(f.g.Recipients) > 0 {
 				return false
 			}
 			before := len(f.g.Recipients)
-			if f.addDecoys(r, 1, rooms[class]); late && len(f.g.Recipients) > before {
+			if f.addDecoys(r, 1, rooms[priority]); late && len(f.g.Recipients) > before {
 				return true
 			}
 		}

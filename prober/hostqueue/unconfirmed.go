@@ -155,7 +155,7 @@ func (r *Replies) ResolveUnconfirmed() {
 	}
 	waiting := h.unconfirmed
 	h.unconfirmed = nil
-	unconfirmed, asking, first, class := 0, false, (*Domain)(nil), budget.LongJob
+	unconfirmed, asking, first, priority := 0, false, (*Domain)(nil), budget.LongJob
 	for _, dq := range waiting {
 		if r.releaseConfirmed(dq); dq.decoy.waiting.n > 0 {
 			if !slices.Contains(h.unconfirmed, dq) {
@@ -164,22 +164,22 @@ func (r *Replies) ResolveUnconfirmed() {
 			asking = asking || dq.decoy.state.busy()
 			if n := dq.unconfirmedCount(); n > 0 {
 				unconfirmed += n
-				if p := dq.decoy.priority(); first == nil || p > class {
-					first, class = dq, p
+				if p := dq.decoy.priority(); first == nil || p > priority {
+					first, priority = dq, p
 				}
 			}
 		}
 	}
 	switch {
 	case unconfirmed == 0 || asking:
-	case unconfirmed >= maxUnconfirmed || h.noTargetLeft(class):
+	case unconfirmed >= maxUnconfirmed || h.noTargetLeft(priority):
 		first.requestDecoy()
 	default:
 		r.unconfirmed, r.unconfirmedAt = unconfirmed, first
 	}
 	for _, dq := range slices.Clone(h.unconfirmed) {
-		class := dq.decoy.priority()
-		if dq.decoy.suspectAt == 0 || r.becameAcceptAll == nil && class != budget.Single && (!h.noTargetLeft(class) || h.pendingDecoyCount()+len(h.inFlight) > 0) {
+		priority := dq.decoy.priority()
+		if dq.decoy.suspectAt == 0 || r.becameAcceptAll == nil && priority != budget.Single && (!h.noTargetLeft(priority) || h.pendingDecoyCount()+len(h.inFlight) > 0) {
 			continue
 		}
 		dq.decoy.discard(r.Now)
@@ -191,8 +191,8 @@ func (r *Replies) ResolveUnconfirmed() {
 // noTargetLeft reports that no target is left that may soon be refused for the unconfirmed acceptances, the highest of which
 // has this priority. A single call does not wait for other probes. A short job does not wait for a long job, which may not be
 // served for hours.
-func (h *Host) noTargetLeft(class budget.Class) bool {
-	switch class {
+func (h *Host) noTargetLeft(priority budget.Priority) bool {
+	switch priority {
 	case budget.Single:
 		return true
 	case budget.ShortJob:

@@ -33,9 +33,9 @@ func (q *Queue) dispatch(now time.Time) {
 	closedToLong := false // to long jobs
 	for n := q.ready[budget.ShortJob].Len() + q.ready[budget.LongJob].Len(); n > 0; n-- {
 		both := q.ready[budget.ShortJob].Len() > 0 && q.ready[budget.LongJob].Len() > 0 && !closedToLong
-		class, sessions := q.connectionTurns.Next(both, q.ready[budget.ShortJob].Len() > 0), q.sessions
-		ok, more := q.assignConnection(class, now)
-		if !ok && class == budget.LongJob && q.ready[budget.ShortJob].Len() > 0 && !closedToLong {
+		priority, sessions := q.connectionTurns.Next(both, q.ready[budget.ShortJob].Len() > 0), q.sessions
+		ok, more := q.assignConnection(priority, now)
+		if !ok && priority == budget.LongJob && q.ready[budget.ShortJob].Len() > 0 && !closedToLong {
 			closedToLong = true // pacing holds for long jobs only
 			continue
 		}
@@ -43,7 +43,7 @@ func (q *Queue) dispatch(now time.Time) {
 			break
 		}
 		if both {
-			q.connectionTurns.Record(class, q.sessions-sessions)
+			q.connectionTurns.Record(priority, q.sessions-sessions)
 		}
 		n += more
 	}
@@ -52,10 +52,10 @@ func (q *Queue) dispatch(now time.Time) {
 // assignConnection finds a connection for the next host queue of a priority, if it needs one: an idle one, one shared by
 // address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues need not
 // be tried. more is 1 if the host queue needs another and is in the ring again.
-func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, more int) {
-	hq := q.ready[class].Pop()
-	hq.ready[class] = false
-	if class == budget.Single && hq.Queued(budget.Single) > 0 {
+func (q *Queue) assignConnection(priority budget.Priority, now time.Time) (ok bool, more int) {
+	hq := q.ready[priority].Pop()
+	hq.ready[priority] = false
+	if priority == budget.Single && hq.Queued(budget.Single) > 0 {
 		for _, t := range hq.waitingAdmission {
 			if q.env.Gate.Expedite(t) {
 				break // one session passes the admission gate at once
@@ -63,41 +63,41 @@ func (q *Queue) assignConnection(class budget.Class, now time.Time) (ok bool, mo
 		}
 	}
 	switch {
-	case !hq.needsSession(class):
+	case !hq.needsSession(priority):
 		hq.removeIfEmpty()
 		return true, 0
 	case len(hq.idle) > 0:
 		hq.idle[len(hq.idle)-1].wakeIdle()
-		if hq.needsSession(class) {
-			hq.schedule(class)
+		if hq.needsSession(priority) {
+			hq.schedule(priority)
 		}
 		return true, 0
-	case q.shared.awaitLookup(hq, class, now), q.shared.wait(hq, class, now):
+	case q.shared.awaitLookup(hq, priority, now), q.shared.wait(hq, priority, now):
 		return true, 0
-	case !q.openConnection(hq, class, now):
+	case !q.openConnection(hq, priority, now):
 		if hq.sessions == 0 && q.shared.willBeServed(hq) {
-			q.shared.addWaiter(hq, class, now)
+			q.shared.addWaiter(hq, priority, now)
 			return true, 0
 		}
-		if hq.schedule(class); hq.sessions == 0 {
-			q.ready[class].MoveLastToFront() // it is the next to get a connection
+		if hq.schedule(priority); hq.sessions == 0 {
+			q.ready[priority].MoveLastToFront() // it is the next to get a connection
 		}
 		return false, 0
-	case !hq.needsSession(class):
+	case !hq.needsSession(priority):
 		return true, 0
 	}
-	hq.schedule(class)
+	hq.schedule(priority)
 	return true, 1
 }
 
 // needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
 // one if the waiting probes are more than worthConnection for each that there is.
-func (hq *hostQueue) needsSession(class budget.Class) bool {
-	work := hq.Waiting(class)
-	if class == budget.LongJob || class == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
+func (hq *hostQueue) needsSession(priority budget.Priority) bool {
+	work := hq.Waiting(priority)
+	if priority == budget.LongJob || priority == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
 		work = hq.WaitingCount()
 	}
-	blocked := hq.blocked && class <= hq.deniedPriority
+	blocked := hq.blocked && priority <= hq.deniedPriority
 	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
 }
 
@@ -138,7 +138,7 @@ func boundedBy(n int, limits ...int) int {
 
 // openConnection reserves a connection for a host queue and starts its session. If that is denied, the queue is woken when it
 // may be allowed.
-func (q *Queue) openConnection(hq *hostQueue, class budget.Class, now time.Time) bool {
+func (q *Queue) openConnection(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	if q.connectDisabled(now) {
 		if q.quarantined(now) {
 			q.armTimer(q.budget.QuarantinedUntil, now)
@@ -153,22 +153,22 @@ func (q *Queue) openConnection(hq *hostQueue, class budget.Class, now time.Time)
 		q.makeRoom(hq)
 		return false
 	}
-	if n, d := q.budget.Room(&budget.Conn{}, class, now); n == 0 {
+	if n, d := q.budget.Room(&budget.Conn{}, priority, now); n == 0 {
 		q.awaitBudget(d, now)
 		return false
 	}
-	if d := q.budget.ReserveConnect(class, now); d.Denied {
+	if d := q.budget.ReserveConnect(priority, now); d.Denied {
 		if d.Until.IsZero() {
 			q.makeRoom(hq)
 		}
 		q.awaitBudget(d, now)
 		return false
 	}
-	if !q.env.Slots.Acquire(&q.slot, class) {
+	if !q.env.Slots.Acquire(&q.slot, priority) {
 		q.budget.CancelConnect()
 		return false
 	}
-	s := newSession(q, hq, class)
+	s := newSession(q, hq, priority)
 	wait, nextTrial := q.Source.TryAt(q.Key.Route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
 	if s.nextTrial = nextTrial; now.Before(wait) { // the source refuses it: quarantine, trial interval
 		q.armTimer(wait, now)
@@ -249,11 +249,11 @@ func (q *Queue) onTimer() {
 
 // block keeps it from starting sessions for a priority and those below, until its address limit has room or until
 // a time; the zero time if only the address limit can tell when.
-func (hq *hostQueue) block(class budget.Class, until, now time.Time) {
+func (hq *hostQueue) block(priority budget.Priority, until, now time.Time) {
 	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
 		until = now.Add(maxAddressWait)
 	}
-	hq.blockedUntil, hq.deniedPriority = until, class
+	hq.blockedUntil, hq.deniedPriority = until, priority
 	if !hq.blocked {
 		hq.blocked = true
 		hq.queue.blocked = append(hq.queue.blocked, hq)
@@ -273,9 +273,9 @@ func (hq *hostQueue) endBlock() {
 
 // scheduleNeeded schedules it in each priority in which it needs a session.
 func (hq *hostQueue) scheduleNeeded() {
-	for _, class := range [...]budget.Class{budget.Single, budget.ShortJob, budget.LongJob} {
-		if hq.needsSession(class) {
-			hq.schedule(class)
+	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
+		if hq.needsSession(priority) {
+			hq.schedule(priority)
 		}
 	}
 	hq.removeIfEmpty()

@@ -15,22 +15,22 @@ import (
 type hostQueue struct {
 	hostqueue.Host
 	queue *Queue
-	ready [budget.NumClasses]bool // in the queue's ring of that priority
+	ready [budget.NumPriorities]bool // in the queue's ring of that priority
 
 	sessions         int
-	healthy          int                     // sessions with at least one reply to a recipient
-	idle             []*session              // sessions that wait for work
-	waitingAdmission []*admission.Ticket     // of sessions that wait at the admission gate
-	addr             netip.Addr              // of its host; the zero Addr if it has none
-	lookedUp         time.Time               // when the host was looked up last
-	lookingUp        bool                    // the host is being looked up
-	requested        [budget.NumClasses]bool // it requests a connection at its address
-	waitingSince     time.Time               // since when it waits for a shared connection
-	gaveUpWaiting    bool                    // it has waited for sharedWait
-	tlsFailed        bool                    // TLS failed here: use plain text
-	reachTrial       bool                    // no probe waits in it: see source.Reachability
-	blocked          bool                    // its address limit has no room: in Queue.blocked until blockedUntil
-	deniedPriority   budget.Class            // the highest that is blocked
+	healthy          int                        // sessions with at least one reply to a recipient
+	idle             []*session                 // sessions that wait for work
+	waitingAdmission []*admission.Ticket        // of sessions that wait at the admission gate
+	addr             netip.Addr                 // of its host; the zero Addr if it has none
+	lookedUp         time.Time                  // when the host was looked up last
+	lookingUp        bool                       // the host is being looked up
+	requested        [budget.NumPriorities]bool // it requests a connection at its address
+	waitingSince     time.Time                  // since when it waits for a shared connection
+	gaveUpWaiting    bool                       // it has waited for sharedWait
+	tlsFailed        bool                       // TLS failed here: use plain text
+	reachTrial       bool                       // no probe waits in it: see source.Reachability
+	blocked          bool                       // its address limit has no room: in Queue.blocked until blockedUntil
+	deniedPriority   budget.Priority            // the highest that is blocked
 	blockedUntil     time.Time
 	untilKnown       bool // blockedUntil is a budget's time, not maxAddressWait
 }
@@ -52,7 +52,9 @@ func (o owner) Advance(p *hostqueue.Probe, now time.Time, front bool, out []host
 }
 
 // Schedule implements hostqueue.Owner.
-func (o owner) Schedule(h *hostqueue.Host, class budget.Class) { o.hostQueues[h.Key].schedule(class) }
+func (o owner) Schedule(h *hostqueue.Host, priority budget.Priority) {
+	o.hostQueues[h.Key].schedule(priority)
+}
 
 // Emptied implements hostqueue.Owner.
 func (o owner) Emptied(h *hostqueue.Host) {
@@ -87,20 +89,20 @@ func (q *Queue) domainOf(ev *engine.Evidence, host string) *hostqueue.Domain {
 }
 
 // schedule puts it into the ring of host queues that may need a session.
-func (hq *hostQueue) schedule(class budget.Class) {
-	if class != budget.Single && hq.lookedUp.IsZero() && !hq.lookingUp && hq.queue.shared.sharesByAddress(hq) {
+func (hq *hostQueue) schedule(priority budget.Priority) {
+	if priority != budget.Single && hq.lookedUp.IsZero() && !hq.lookingUp && hq.queue.shared.sharesByAddress(hq) {
 		hq.queue.shared.queueLookup(hq)
 	}
-	if !hq.ready[class] {
-		hq.ready[class] = true
-		hq.queue.ready[class].Push(hq)
+	if !hq.ready[priority] {
+		hq.ready[priority] = true
+		hq.queue.ready[priority].Push(hq)
 	}
-	hq.queue.shared.request(hq, class)
+	hq.queue.shared.request(hq, priority)
 }
 
 func (hq *hostQueue) removeIfEmpty() {
 	q := hq.queue
-	if hq.Empty() && hq.sessions == 0 && hq.ready == [budget.NumClasses]bool{} && !hq.blocked && q.hostQueues[hq.Key] == hq {
+	if hq.Empty() && hq.sessions == 0 && hq.ready == [budget.NumPriorities]bool{} && !hq.blocked && q.hostQueues[hq.Key] == hq {
 		if delete(q.hostQueues, hq.Key); len(q.hostQueues) == 0 {
 			q.hostQueues = nil
 		}

@@ -38,7 +38,7 @@ type Queue struct {
 	hostQueues           map[string]*hostQueue
 	waiting              hostqueue.Set
 	shared               sharedConnections
-	ready                [budget.NumClasses]ring.Ring[*hostQueue] // host queues that may need a session
+	ready                [budget.NumPriorities]ring.Ring[*hostQueue] // host queues that may need a session
 	hostHealth           hosthealth.Hosts
 	blocklisted          bool             // it is quarantined because a public blocklist names the source
 	connectionTurns      budget.FairShare // of connections
@@ -179,10 +179,10 @@ func (q *Queue) RecordLongBacklog(now time.Time) {
 }
 
 // Promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
-func (q *Queue) Promote(p *hostqueue.Probe, class budget.Class, now time.Time) {
+func (q *Queue) Promote(p *hostqueue.Probe, priority budget.Priority, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.Set() == &q.waiting && q.waiting.Promote(p, class) {
+	if p.Set() == &q.waiting && q.waiting.Promote(p, priority) {
 		q.dispatch(now)
 	}
 }
@@ -254,7 +254,7 @@ func (q *Queue) close() {
 
 // BudgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished. It is
 // zero if no budget sets a time, and the rows may come again at once.
-func (q *Queue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
+func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var due time.Time
@@ -263,19 +263,19 @@ func (q *Queue) BudgetAllowsAt(class budget.Class, now time.Time) time.Time {
 			due = t
 		}
 	}
-	if _, d := q.budget.Room(&budget.Conn{}, class, now); d.Denied {
+	if _, d := q.budget.Room(&budget.Conn{}, priority, now); d.Denied {
 		put(d.Until)
 	}
 	if q.sessions > 0 {
 		return due
 	}
 	put(q.hold.ConnectAllowedAt())
-	put(q.budget.MayConnect(class, now).Until)
+	put(q.budget.MayConnect(priority, now).Until)
 	put(q.Source.BlockedUntil())
 	// When the first address limit has room, if each that the queue waits for has a time.
 	var roomAt time.Time
 	for _, hq := range q.blocked {
-		if !hq.untilKnown || hq.deniedPriority < class {
+		if !hq.untilKnown || hq.deniedPriority < priority {
 			return due
 		}
 		if roomAt.IsZero() || hq.blockedUntil.Before(roomAt) {

@@ -87,14 +87,14 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 }
 
 // waitingHost makes a host queue with a row of a priority, whose host is known at an address since it was looked up.
-func waitingHost(q *Queue, host string, at netip.Addr, lookedUp time.Time, class budget.Class) *hostQueue {
+func waitingHost(q *Queue, host string, at netip.Addr, lookedUp time.Time, priority budget.Priority) *hostQueue {
 	hq := q.newHostQueue(host, []string{host})
 	hq.addr, hq.lookedUp = at, lookedUp
 	if q.hostQueues == nil {
 		q.hostQueues = map[string]*hostQueue{}
 	}
 	q.hostQueues[hq.Key] = hq
-	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: class}, false)
+	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: priority}, false)
 	return hq
 }
 
@@ -104,15 +104,15 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		waits := func(key string, class budget.Class) *hostQueue {
-			return waitingHost(q, key, at, now, class)
+		waits := func(key string, priority budget.Priority) *hostQueue {
+			return waitingHost(q, key, at, now, priority)
 		}
 		free := q.budget.MaxOpen(budget.LongJob, now)
 		require.Less(t, free, 10)
-		opened := map[budget.Class]*session{}
-		for _, class := range [...]budget.Class{budget.Single, budget.LongJob} {
-			opened[class] = newSession(q, q.newHostQueue("", nil), class)
-			opened[class].pool = q.shared.poolAt(at)
+		opened := map[budget.Priority]*session{}
+		for _, priority := range [...]budget.Priority{budget.Single, budget.LongJob} {
+			opened[priority] = newSession(q, q.newHostQueue("", nil), priority)
+			opened[priority].pool = q.shared.poolAt(at)
 		}
 		for range free + 1 {
 			require.False(t, q.budget.ReserveConnect(budget.Single, now).Denied)

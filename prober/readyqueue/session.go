@@ -17,8 +17,8 @@ import (
 // session is one connection of a ready queue to a host, and the goroutine that works on it.
 type session struct {
 	queue        *Queue
-	hostQueue    *hostQueue   // see sharedConnections.handOver for what may change it
-	priority     budget.Class // that it was opened for
+	hostQueue    *hostQueue      // see sharedConnections.handOver for what may change it
+	priority     budget.Priority // that it was opened for
 	addressLimit *addresslimit.Limit
 	source       *source.Source // the queue's, or the one that reaches IPv6 hosts
 	pool         *addressPool   // where it is connected to, or will be; guarded by the queue's mutex
@@ -59,8 +59,8 @@ type session struct {
 	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (detectTarpit)
 }
 
-func newSession(q *Queue, hq *hostQueue, class budget.Class) *session {
-	return &session{queue: q, number: q.env.connections.Add(1), hostQueue: hq, priority: class, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(), seat: admission.Seat{Gate: q.env.Gate},
+func newSession(q *Queue, hq *hostQueue, priority budget.Priority) *session {
+	return &session{queue: q, number: q.env.connections.Add(1), hostQueue: hq, priority: priority, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(), seat: admission.Seat{Gate: q.env.Gate},
 		acceptedDomains: map[string]bool{}}
 }
 

@@ -32,11 +32,11 @@ type addressPool struct {
 	sessions          int // connected, or connecting
 	healthy           int // those that have had a recipient answered
 	idle              []*session
-	requests          [budget.NumClasses]ring.Ring[*hostQueue] // host queues without a session that have work there; some have none any more
-	requestCount      int                                      // in all of them
-	withdrawnRequests int                                      // of those: host queues that were removed since
-	share             budget.FairShare                         // of requests of short and long jobs
-	handedOverAt      time.Time                                // when a session was last handed over there
+	requests          [budget.NumPriorities]ring.Ring[*hostQueue] // host queues without a session that have work there; some have none any more
+	requestCount      int                                         // in all of them
+	withdrawnRequests int                                         // of those: host queues that were removed since
+	share             budget.FairShare                            // of requests of short and long jobs
+	handedOverAt      time.Time                                   // when a session was last handed over there
 }
 
 const (
@@ -63,15 +63,15 @@ func (sc *sharedConnections) setHostAddr(hq *hostQueue, a netip.Addr) {
 		return
 	}
 	if pool := sc.pools[hq.addr]; pool != nil {
-		for class, requested := range hq.requested {
+		for priority, requested := range hq.requested {
 			if requested {
-				ring.Remove(&pool.requests[class], hq)
+				ring.Remove(&pool.requests[priority], hq)
 				pool.requestCount--
 			}
 		}
 		sc.removePoolIfEmpty(pool)
 	}
-	hq.addr, hq.requested = a, [budget.NumClasses]bool{}
+	hq.addr, hq.requested = a, [budget.NumPriorities]bool{}
 }
 
 // poolAt finds or makes a pool.
@@ -106,20 +106,20 @@ func (sc *sharedConnections) mayShareConnection(hq *hostQueue) bool {
 }
 
 // request requests the sessions at a host queue's address, if it has none of its own; an idle one comes at once.
-func (sc *sharedConnections) request(hq *hostQueue, class budget.Class) {
-	if hq.sessions > 0 || hq.requested[class] || !sc.mayShareConnection(hq) || sc.handOverIdle(hq, class, time.Now()) {
+func (sc *sharedConnections) request(hq *hostQueue, priority budget.Priority) {
+	if hq.sessions > 0 || hq.requested[priority] || !sc.mayShareConnection(hq) || sc.handOverIdle(hq, priority, time.Now()) {
 		return
 	}
 	pool := sc.poolAt(hq.addr)
-	hq.requested[class] = true
-	pool.requests[class].Push(hq)
+	hq.requested[priority] = true
+	pool.requests[priority].Push(hq)
 	pool.requestCount++
 }
 
 // pop takes the oldest request of a priority.
-func (pool *addressPool) pop(class budget.Class) *hostQueue {
-	hq := pool.requests[class].Pop()
-	hq.requested[class] = false
+func (pool *addressPool) pop(priority budget.Priority) *hostQueue {
+	hq := pool.requests[priority].Pop()
+	hq.requested[priority] = false
 	pool.requestCount--
 	return hq
 }
@@ -128,7 +128,7 @@ func (pool *addressPool) pop(class budget.Class) *hostQueue {
 // its requests.
 func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 	pool := sc.pools[hq.addr]
-	if pool == nil || hq.requested == [budget.NumClasses]bool{} {
+	if pool == nil || hq.requested == [budget.NumPriorities]bool{} {
 		return
 	}
 	for _, requested := range hq.requested {
@@ -140,14 +140,14 @@ func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 		return
 	}
 	pool.withdrawnRequests, pool.requestCount = 0, 0
-	for class := range pool.requests {
-		r := &pool.requests[class]
+	for priority := range pool.requests {
+		r := &pool.requests[priority]
 		for n := r.Len(); n > 0; n-- {
 			if hq := r.Pop(); sc.queue.hostQueues[hq.Key] == hq {
 				r.Push(hq)
 				pool.requestCount++
 			} else {
-				hq.requested[class] = false
+				hq.requested[priority] = false
 			}
 		}
 	}
@@ -160,17 +160,17 @@ func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 	for pool := s.pool; pool.requestCount > 0; {
 		both := pool.requests[budget.ShortJob].Len() > 0 && pool.requests[budget.LongJob].Len() > 0
-		class := budget.Single
+		priority := budget.Single
 		if pool.requests[budget.Single].Len() == 0 {
-			class = pool.share.Next(both, pool.requests[budget.ShortJob].Len() > 0)
+			priority = pool.share.Next(both, pool.requests[budget.ShortJob].Len() > 0)
 		}
-		if !s.mayServe(class, now) || sc.queue.singleWaiting && class != budget.Single {
+		if !s.mayServe(priority, now) || sc.queue.singleWaiting && priority != budget.Single {
 			return nil
 		}
-		switch hq := pool.pop(class); {
+		switch hq := pool.pop(priority); {
 		case sc.queue.hostQueues[hq.Key] != hq:
 			pool.withdrawnRequests--
-		case hq.sessions > 0 || !hq.needsSession(class):
+		case hq.sessions > 0 || !hq.needsSession(priority):
 		case !sc.mayShareConnection(hq):
 			hq.scheduleNeeded()
 		case hq.lookupExpired(now):
@@ -178,8 +178,8 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 				hq.scheduleNeeded()
 			}
 		default:
-			if both && class != budget.Single {
-				pool.share.Record(class, 1)
+			if both && priority != budget.Single {
+				pool.share.Record(priority, 1)
 			}
 			return hq
 		}
@@ -188,9 +188,9 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 }
 
 // mayServe reports that a session may serve a priority: a connection that jobs could not have opened is left to single calls.
-func (s *session) mayServe(class budget.Class, now time.Time) bool {
+func (s *session) mayServe(priority budget.Priority, now time.Time) bool {
 	p := &s.queue.budget
-	return p.Limits.Connections == 0 || s.priority != budget.Single || p.Open() <= p.MaxOpen(class, now)
+	return p.Limits.Connections == 0 || s.priority != budget.Single || p.Open() <= p.MaxOpen(priority, now)
 }
 
 // expectsRequests reports a session that host queues at its address may soon request: hosts of the queue are being looked up,
@@ -233,13 +233,13 @@ func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) 
 }
 
 // handOverIdle wakes an idle session at a host queue's address for that host queue. It returns false if there is none.
-func (sc *sharedConnections) handOverIdle(hq *hostQueue, class budget.Class, now time.Time) bool {
+func (sc *sharedConnections) handOverIdle(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	pool := sc.poolOf(hq)
 	if pool == nil || hq.HasRetryFirst() || hq.lookupExpired(now) {
 		return false
 	}
 	for _, s := range slices.Backward(pool.idle) {
-		if s.mayServe(class, now) {
+		if s.mayServe(priority, now) {
 			s.takeIdle()
 			sc.handOver(s, hq, now)
 			s.wake <- struct{}{} // has room: a session is idle once
@@ -263,21 +263,21 @@ type sharedWaiter struct {
 
 // wait leaves a host queue with rows of jobs only to the sessions at its address, if it has little to ask and few wait
 // with it. It returns false if the host queue should get a connection of its own.
-func (sc *sharedConnections) wait(hq *hostQueue, class budget.Class, now time.Time) bool {
+func (sc *sharedConnections) wait(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	pool := sc.poolOf(hq)
 	switch {
-	case class == budget.Single, hq.sessions > 0, hq.gaveUpWaiting, hq.HasRetryFirst():
+	case priority == budget.Single, hq.sessions > 0, hq.gaveUpWaiting, hq.HasRetryFirst():
 		return false
 	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.WaitingCount() > sc.queue.worthConnection():
 		return false
 	}
-	sc.addWaiter(hq, class, now)
+	sc.addWaiter(hq, priority, now)
 	return true
 }
 
 // addWaiter has a host queue wait for the sessions at its address.
-func (sc *sharedConnections) addWaiter(hq *hostQueue, class budget.Class, now time.Time) {
-	sc.request(hq, class)
+func (sc *sharedConnections) addWaiter(hq *hostQueue, priority budget.Priority, now time.Time) {
+	sc.request(hq, priority)
 	if hq.waitingSince.IsZero() {
 		hq.waitingSince = now
 		sc.waiters.Push(sharedWaiter{hq, now})
@@ -336,9 +336,9 @@ func (sc *sharedConnections) detach(s *session) {
 	if sc.pools[pool.addr] == pool {
 		delete(sc.pools, pool.addr)
 	}
-	for class := range pool.requests {
-		for pool.requests[class].Len() > 0 {
-			pool.pop(budget.Class(class)).scheduleNeeded()
+	for priority := range pool.requests {
+		for pool.requests[priority].Len() > 0 {
+			pool.pop(budget.Priority(priority)).scheduleNeeded()
 		}
 	}
 }
@@ -346,16 +346,16 @@ func (sc *sharedConnections) detach(s *session) {
 // awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the host
 // queue is scheduled afterwards. It returns false if the host queue need not wait. A single call waits neither for a lookup that
 // others requested nor for a free resolver: its session does the lookup.
-func (sc *sharedConnections) awaitLookup(hq *hostQueue, class budget.Class, now time.Time) bool {
+func (sc *sharedConnections) awaitLookup(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	switch {
 	case hq.lookingUp:
-		return class != budget.Single
+		return priority != budget.Single
 	case !sc.sharesByAddress(hq) || !hq.lookupExpired(now) || sc.queue.connectDisabled(now) || now.Before(sc.queue.hold.ConnectAllowedAt()):
 		return false
-	case class == budget.Single && sc.resolvers == maxResolvers:
+	case priority == budget.Single && sc.resolvers == maxResolvers:
 		return false
 	}
-	if n, _ := sc.queue.budget.Room(&budget.Conn{}, class, now); n == 0 {
+	if n, _ := sc.queue.budget.Room(&budget.Conn{}, priority, now); n == 0 {
 		return false
 	}
 	return sc.queueLookup(hq)

@@ -40,8 +40,8 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 			break
 		}
 		fill, _ = s.roomByPriority(now)
-		for class := range fill {
-			fill[class] = min(fill[class], more)
+		for priority := range fill {
+			fill[priority] = min(fill[priority], more)
 		}
 	}
 	if len(s.group.Recipients) > 0 {
@@ -81,34 +81,34 @@ func (s *session) pipelineRoom() int {
 }
 
 // roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
-func (s *session) roomByPriority(now time.Time) (rooms [budget.NumClasses]int, denials [budget.NumClasses]budget.Denial) {
+func (s *session) roomByPriority(now time.Time) (rooms [budget.NumPriorities]int, denials [budget.NumPriorities]budget.Denial) {
 	rooms[budget.Single], denials[budget.Single] = s.room(budget.Single, now)
 	rooms[budget.LongJob], denials[budget.LongJob] = s.room(budget.LongJob, now)
-	if rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]; s.jobClassesDiffer(now) {
+	if rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]; s.jobPrioritiesDiffer(now) {
 		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(budget.ShortJob, now)
 	}
 	return rooms, denials
 }
 
-// jobClassesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which learns of short jobs
+// jobPrioritiesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which learns of short jobs
 // here.
-func (s *session) jobClassesDiffer(now time.Time) bool {
+func (s *session) jobPrioritiesDiffer(now time.Time) bool {
 	q, addrLimit := s.queue, s.addressLimit
 	if addrLimit == nil {
-		return q.budget.JobClassesDiffer(now)
+		return q.budget.JobPrioritiesDiffer(now)
 	}
 	if q.waiting.Queued[budget.ShortJob] > 0 {
 		addrLimit.RecordDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
 	}
-	return q.budget.JobClassesDiffer(now) || addrLimit.JobClassesDiffer(now)
+	return q.budget.JobPrioritiesDiffer(now) || addrLimit.JobPrioritiesDiffer(now)
 }
 
 // room is how many recipients may be sent now, by the queue, the address limit, the server's own limits and what was learnt of
 // it.
-func (s *session) room(class budget.Class, now time.Time) (int, budget.Denial) {
-	n, d := s.queue.budget.Room(&s.used, class, now)
+func (s *session) room(priority budget.Priority, now time.Time) (int, budget.Denial) {
+	n, d := s.queue.budget.Room(&s.used, priority, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {
-		m, dd := addrLimit.Room(&s.addressUsed, class, now)
+		m, dd := addrLimit.Room(&s.addressUsed, priority, now)
 		if n = min(n, m); m == 0 {
 			d = dd
 			if dd.Lease {

@@ -1,18 +1,18 @@
 package budget
 
-// Class is the class of a probe. Single calls may use what jobs must leave; short jobs get the larger share of the rest.
-type Class uint8
+// Priority is how a probe ranks among others. Single calls may use what jobs must leave; short jobs get the larger share of the rest.
+type Priority uint8
 
-// The classes, in the order of their rights.
+// The priorities, in the order of their rights.
 const (
-	LongJob    Class = iota // a row of a long job
-	ShortJob                // a row of a short job
-	Single                  // a single call
-	NumClasses              // how many classes there are
+	LongJob       Priority = iota // a row of a long job
+	ShortJob                      // a row of a short job
+	Single                        // a single call
+	NumPriorities                 // how many priorities there are
 )
 
 // IsJob reports a row of a short or long job.
-func (c Class) IsJob() bool { return c != Single }
+func (c Priority) IsJob() bool { return c != Single }
 
 // MaxTransaction caps the recipients of one transaction if the receiver sets no limit: RFC 5321 section 4.5.3.1.8
 // requires room for 100.

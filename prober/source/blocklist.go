@@ -40,7 +40,9 @@ func (src *Source) AwaitingTrial(now time.Time) bool {
 
 // Quarantined reports a source that is quarantined everywhere, whether or not its trial connection is due.
 func (src *Source) Quarantined(now time.Time) bool {
-	return now.Before(src.QuarantinedUntil())
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	return now.Before(src.quarantinedUntil)
 }
 
 // mayProbe reports that a provider may be asked from this source.

@@ -25,7 +25,7 @@ const (
 func (b *breaker) RecordConnect(ok, isReachTrial bool, route string, now time.Time) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was, wasSuspect := b.down(), b.suspect()
+	was := b.down()
 	if ok {
 		if now.Sub(b.lastSuccess) > maxSuccessGap {
 			b.workingSince = now
@@ -40,6 +40,7 @@ func (b *breaker) RecordConnect(ok, isReachTrial bool, route string, now time.Ti
 	if !b.reachTrialReply.IsZero() && now.Sub(b.reachTrialReply) < reachTrialLife {
 		return false
 	}
+	wasSuspect := b.suspect()
 	if b.failures++; b.failures == 1 {
 		b.firstFailure = now
 	}

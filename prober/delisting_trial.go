@@ -34,7 +34,7 @@ func (p *Prober) watchQuarantine(src *source.Source) {
 				if !sleep(soft, wait) {
 					return
 				}
-				continue // a row may have been the trial, or the quarantine be over: nextTrial tells, and may end this watch
+				continue // a row may have been the trial, or the quarantine be over: NextTrial tells, and may end this watch
 			}
 			to := src.NextTarget()
 			for to.Domain != "" && p.mustNotAsk(&to) {

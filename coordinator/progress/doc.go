@@ -4,7 +4,7 @@
 // Invariants:
 //  1. Each row is counted once: Add is true for one caller.
 //  2. A row that the log of an earlier start answers counts as answered, but neither for the rate nor in Totals.
-//  3. The rate is that of the last 16 seconds, or since the last sample before them: a probed row leaves one, or a look at the rate. The
-//     average is that since the work started.
+//  3. The rate is that of the last 16 seconds, or since the last sample before them: probed rows and calls of SampleRate leave one, at most
+//     one a second. The ETA is at the average since the work started.
 //  4. A count of duplicates that fails harms nothing: the last count stays.
 package progress

@@ -76,8 +76,11 @@ type breaker struct {
 func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration, now time.Time) (wait, nextTrial time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	reach, delisting := &b.trials[Reachability], &b.trials[Delisting]
 	quarantined, needsReachTrial := now.Before(b.quarantinedUntil), isReachTrial || b.down()
+	if !quarantined && !needsReachTrial {
+		return time.Time{}, time.Time{}
+	}
+	reach, delisting := &b.trials[Reachability], &b.trials[Delisting]
 	switch {
 	case quarantined && isReachTrial:
 		wait = b.quarantinedUntil

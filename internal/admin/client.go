@@ -2,8 +2,10 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -62,6 +64,9 @@ func (o client) call(ctx context.Context, method, path string, what, v any) erro
 		body, kind = bytes.NewReader(b), "application/json"
 	}
 	answer, err := o.api.Call(ctx, method, "/v1/admin/"+path, kind, body)
+	if refused := (*apiclient.RefusedError)(nil); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
+		return notFound(path)
+	}
 	if err != nil {
 		return err
 	}
@@ -73,6 +78,26 @@ func (o client) call(ctx context.Context, method, path string, what, v any) erro
 		return fmt.Errorf("answer of the server: %w", err)
 	}
 	return nil
+}
+
+// notFound says what a path names that there is not, and which command shows what there is.
+func notFound(path string) error {
+	path, query, _ := strings.Cut(path, "?")
+	kind, rest, _ := strings.Cut(path, "/")
+	q, _ := url.ParseQuery(query) // it is ours
+	name, _, _ := strings.Cut(rest, "/")
+	if text, err := url.PathUnescape(name); err == nil {
+		name = text
+	}
+	switch {
+	case kind == "keys" && name != "":
+		return fmt.Errorf("there is no key %s: key list shows their ids", console.Printable(name))
+	case kind == "erasures":
+		return fmt.Errorf("there is no erasure %s: erase --list shows what there is", console.Printable(name))
+	case kind == "suppressions":
+		return fmt.Errorf("%s %s is not on the list: suppress list shows what is", q.Get("kind"), console.Printable(q.Get("name")))
+	}
+	return fmt.Errorf("there is no account %s: name it by its e-mail address or its id", console.Printable(cmp.Or(name, q.Get("user"), "of that name")))
 }
 
 // withQuery appends parameters, names and values in turn; empty values are left out.

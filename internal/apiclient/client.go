@@ -23,7 +23,7 @@ type Client struct {
 // maxErrorBody bounds the body of an error answer.
 const maxErrorBody = 64 << 10
 
-// Call sends a request and returns the body of a 2xx answer. Any other answer is an error with the server's detail.
+// Call sends a request and returns the body of a 2xx answer. Any other answer is a *RefusedError with the server's detail.
 func (c *Client) Call(ctx context.Context, method, path, contentType string, body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, body)
 	if err != nil {
@@ -43,10 +43,19 @@ func (c *Client) Call(ctx context.Context, method, path, contentType string, bod
 	defer resp.Body.Close()
 	var refusal struct{ Detail string }
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal); err != nil {
-		return nil, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+		return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("%s %s: %s", method, path, resp.Status)}
 	}
-	return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, refusal.Detail)
+	return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", method, path, resp.Status, refusal.Detail)}
 }
+
+// RefusedError is an answer that is not 2xx.
+type RefusedError struct {
+	StatusCode int
+	text       string
+}
+
+// Error has the request, the status and the server's detail.
+func (e *RefusedError) Error() string { return e.text }
 
 // Job is the part of a job record that the command line shows.
 type Job struct {

@@ -7,5 +7,5 @@
 //  1. Open returns an error as soon as the disk is found to be full; the process must end then: Pebble's goroutines go
 //     on.
 //  2. A panic of Pebble's Open becomes an error that wraps ErrDisk.
-//  3. One compaction runs at a time, and nothing polls for another.
+//  3. One compaction runs at a time, none before Open has succeeded, and nothing polls for another.
 package opendb

@@ -19,7 +19,8 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	// One compaction at a time: the next is granted when one ends. Pebble's own scheduler also looks ten times a second whether more
 	// may run, for the whole life of a database; with a constant number that finds nothing.
 	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
-	o.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
+	compactions := &scheduler{ConcurrencyLimitScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()}
+	o.Experimental.CompactionScheduler = compactions
 	full := make(chan error, 1)
 	o.EventListener.BackgroundError = func(err error) {
 		o.Logger.Errorf("background error: %s", err)
@@ -43,7 +44,9 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 			}
 			done <- x
 		}()
-		x.db, x.err = pebble.Open(dir, o)
+		if x.db, x.err = pebble.Open(dir, o); x.err == nil {
+			compactions.atOpen.Done()
+		}
 	}()
 	select {
 	case x := <-done:
@@ -51,4 +54,17 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	case err := <-full:
 		return nil, fmt.Errorf("%w: make room and start again: %w", ErrDisk, err)
 	}
+}
+
+// scheduler lets no compaction begin while the database is being opened: an Open that fails in a late step closes the file cache under a
+// compaction that runs, whose panic would end the process without an error that says why.
+type scheduler struct {
+	*pebble.ConcurrencyLimitScheduler
+	atOpen pebble.CompactionGrantHandle // the only permit: Open holds it, and gives it back when the database is open
+}
+
+// Register implements pebble.CompactionScheduler.
+func (s *scheduler) Register(goroutines int, db pebble.DBForCompaction) {
+	s.ConcurrencyLimitScheduler.Register(goroutines, db)
+	_, s.atOpen = s.TrySchedule()
 }

@@ -2,7 +2,9 @@ package opendb
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -76,5 +78,44 @@ func TestCompactionsKeepUp(t *testing.T) {
 		return m.Compact.NumInProgress == 0 && m.Levels[0].Sublevels < int32(o.L0CompactionThreshold)
 	}, 20*time.Second, 10*time.Millisecond)
 	require.Greater(t, db.Metrics().Compact.Count, int64(10))
+	require.NoError(t, db.Close())
+}
+
+// TestFailedOpenStartsNoCompaction opens a database that has tables to merge, and a log to be written into one more, on a disk whose step
+// after that fails. No compaction has begun by then; once the database can be opened, they run.
+func TestFailedOpenStartsNoCompaction(t *testing.T) {
+	disk := vfs.NewMem()
+	db, err := pebble.Open("db", &pebble.Options{FS: disk, Logger: discardLogger{}, DisableAutomaticCompactions: true})
+	require.NoError(t, err)
+	for i := range 12 {
+		require.NoError(t, db.Set(fmt.Append(nil, "k", i%3), []byte("v"), pebble.Sync))
+		require.NoError(t, db.Flush())
+	}
+	require.NoError(t, db.Set([]byte("k"), []byte("v"), pebble.Sync))
+	require.NoError(t, db.Close())
+	broken := errors.New("broken")
+	for _, step := range []string{".dbtmp", ".log"} {
+		var begun atomic.Int32
+		fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, step) {
+				time.Sleep(50 * time.Millisecond) // long enough for a compaction that may begin
+				return broken
+			}
+			return nil
+		}))
+		listener := &pebble.EventListener{CompactionBegin: func(pebble.CompactionInfo) { begun.Add(1) }}
+		_, err := Open("db", &pebble.Options{FS: fs, Logger: discardLogger{}, EventListener: listener, L0CompactionThreshold: 2})
+		require.ErrorIs(t, err, broken, step)
+		require.Zero(t, begun.Load(), step)
+	}
+	merged := make(chan struct{}, 100)
+	db, err = Open("db", &pebble.Options{FS: disk, Logger: discardLogger{}, L0CompactionThreshold: 2,
+		EventListener: &pebble.EventListener{CompactionEnd: func(pebble.CompactionInfo) { merged <- struct{}{} }}})
+	require.NoError(t, err)
+	select {
+	case <-merged:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing is merged")
+	}
 	require.NoError(t, db.Close())
 }

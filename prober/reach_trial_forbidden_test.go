@@ -58,7 +58,7 @@ func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 				require.Equal(t, "a.example", known.Domain)
 				first := known
 				require.Equal(t, 1, trials())
-				require.Equal(t, first, known, "a trial records for whom its host was reached")
+				require.Equal(t, first, known, "a trial records the target for which its host was reached")
 				forbid(b, &w)
 				require.Zero(t, trials())
 				require.Equal(t, first, known)

@@ -115,8 +115,8 @@ func TestLongBacklog(t *testing.T) {
 		{"a tenth is split", []*Job{job(10*outlook, false, map[string]int{"outlook": outlook / 10, chunks.ClassTail: outlook - outlook/10})}, "outlook", true},
 		{"a tenth is split, of less", []*Job{job(9*outlook, false, map[string]int{"outlook": outlook / 10, chunks.ClassTail: outlook - outlook/10})}, "outlook", false},
 		{"many routes next to one of a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, chunks.ClassTail: 1e9})}, chunks.ClassTail, true},
-		{"few rows beside a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 23})}, "mx.slow.example", true},
-		{"more rows beside a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 24})}, "mx.slow.example", false},
+		{"few rows next to a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 23})}, "mx.slow.example", true},
+		{"more rows next to a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 24})}, "mx.slow.example", false},
 		{"no row", []*Job{job(outlook, true, map[string]int{"outlook": outlook})}, "google", false},
 	}
 	for _, test := range tests {

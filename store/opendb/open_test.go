@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -83,7 +84,9 @@ func TestCompactionsKeepUp(t *testing.T) {
 
 // TestFailedOpenStartsNoCompaction opens a database that has tables to merge, and a log to be written into one more, on a disk whose step
 // after that fails. No compaction has begun by then; once the database can be opened, they run.
-func TestFailedOpenStartsNoCompaction(t *testing.T) {
+func TestFailedOpenStartsNoCompaction(t *testing.T) { synctest.Test(t, failOpen) }
+
+func failOpen(t *testing.T) {
 	disk := vfs.NewMem()
 	db, err := pebble.Open("db", &pebble.Options{FS: disk, Logger: discardLogger{}, DisableAutomaticCompactions: true})
 	require.NoError(t, err)
@@ -98,7 +101,7 @@ func TestFailedOpenStartsNoCompaction(t *testing.T) {
 		var begun atomic.Int32
 		fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, step) {
-				time.Sleep(50 * time.Millisecond) // long enough for a compaction that may begin
+				synctest.Wait() // a compaction that may begin has begun
 				return broken
 			}
 			return nil

@@ -25,8 +25,8 @@ const (
 	maxWindow = 8 * wire.MaxRows
 )
 
-// Window is how many rows of a class this node should have: about what its budgets allow in a minute if half of them are
-// refused. A class is a provider, a route, or many routes with few rows each, and after an @ the source that asks and the job.
+// Window is how many rows of a class this node should have: about what its budgets allow in a minute. A class is a provider, a route,
+// or many routes with few rows each, and after an @ the source that asks and the job.
 func (p *Prober) Window(class string) int {
 	table := p.env.Table.Load()
 	class, _, one := strings.Cut(class, "@")
@@ -40,14 +40,7 @@ func (p *Prober) Window(class string) int {
 			return maxWindow
 		}
 	}
-	rows := maxWindow
-	if n := prov.Limits.RecipientsPerMinute; n > 0 {
-		rows = min(rows, n*sources)
-	}
-	if n := prov.Limits.RefusalsPerHour; n > 0 {
-		rows = min(rows, 2*n*sources) // an hourly budget may be used in a burst
-	}
-	return max(rows, minWindow)
+	return max(wire.RowsPerMinute(prov.Limits, sources, maxWindow), minWindow)
 }
 
 // Status is this node's load, budget use and the state of its sources.

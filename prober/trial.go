@@ -31,7 +31,7 @@ func (p *Prober) watch(src *source.Source, kind source.TrialKind) {
 			case at.IsZero():
 				return
 			case now.Before(at):
-				pause = at.Sub(now) // NextTrial tells again then: the source may need no trial any more, or a row have been it
+				pause = min(pause, at.Sub(now)) // then NextTrial tells again: the source may need none any more, or one sooner
 			case to.Domain == "": // it is left to a row
 			case p.mustNotAsk(&to):
 				src.DropTarget(kind, &to)

@@ -39,8 +39,8 @@ func (b *classBudgets) refusalsPerHour(class string) int {
 // it waits there for a connection.
 const tailWindow = wire.MaxRows
 
-// window returns how many rows of a class its budgets allow in about a minute if half of them are refused; maxUnanswered if the
-// prober does not know its number of egress sources.
+// window returns how many rows of a class its budgets allow in about a minute; maxUnanswered if the prober does not know its number
+// of egress sources.
 func (b *classBudgets) window(class string) int {
 	if b.sources == nil {
 		return maxUnanswered
@@ -48,15 +48,8 @@ func (b *classBudgets) window(class string) int {
 	if class == chunks.ClassTail {
 		return tailWindow
 	}
-	rows := maxUnanswered
 	limits, sources := b.limitsOf(class)
-	if n := limits.RecipientsPerMinute; n > 0 {
-		rows = min(rows, n*sources)
-	}
-	if n := limits.RefusalsPerHour; n > 0 {
-		rows = min(rows, 2*n*sources) // an hourly budget may be used in a burst
-	}
-	return rows
+	return wire.RowsPerMinute(limits, sources, maxUnanswered)
 }
 
 // chunkRows is how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not

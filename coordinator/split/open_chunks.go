@@ -1,7 +1,10 @@
 package split
 
 import (
+	"time"
+
 	"probity/coordinator/chunks"
+	"probity/coordinator/dispatch"
 	"probity/prober/wire"
 )
 
@@ -9,7 +12,43 @@ const (
 	maxKnownRoutes = 32 << 10
 	// maxBufferedRows is how many rows of a class with many routes are buffered before they are split into chunks.
 	maxBufferedRows = 8 * wire.MaxRows
+
+	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose rows come
+	// one by one needs a connection for each.
+	bufferWait = time.Second
+	// bufferWaitBusy is how long rows are buffered while most rows of their class in flight are unanswered: a slow receiver must not
+	// delay others of the class.
+	bufferWaitBusy = 5 * time.Second
 )
+
+// openChunkKey is what the rows of an open chunk have in common.
+type openChunkKey struct {
+	class  string
+	source string // egress source that must probe the rows; empty: any
+	due    int64  // Unix milliseconds; 0: at once
+}
+
+// openChunk is rows of one key that are not flushed yet.
+type openChunk struct {
+	chunks.Builder
+	since   time.Time // when its first row came
+	attempt uint8     // highest attempt of its rows
+}
+
+// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class. While the scheduler
+// has work of other jobs, rows are buffered longer: only their own job waits for them.
+func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, now time.Time) bool {
+	var least time.Duration
+	switch {
+	case has == dispatch.BacklogReady:
+		return false
+	case has == dispatch.BacklogUnanswered || oc.ManyHosts() && !idle:
+		least = bufferWaitBusy
+	case oc.ManyHosts() || !idle:
+		least = bufferWait
+	}
+	return now.Sub(oc.since) >= least
+}
 
 // flushChunk writes an open chunk, split into chunks of the size of its class, and adds them to the scheduler.
 func (s *jobSplit) flushChunk(k openChunkKey) error {

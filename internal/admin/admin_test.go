@@ -357,7 +357,7 @@ func TestAdminRefusals(t *testing.T) {
 	require.Len(t, w.rows("user", "list"), 1, "a folder on the command line wins over a server in the environment")
 	w.serveAdmin(strings.Replace(key, "prb_live_", "prb_test_", 1))
 	_, words := w.run(1, "user", "list")
-	require.Contains(t, words, "401")
+	require.Contains(t, words, "The API key is missing, wrong")
 }
 
 // TestAdminKeyIsNotSentAfterARedirect: the key is not sent on when a server redirects.

@@ -42,10 +42,10 @@ func (c *Client) Call(ctx context.Context, method, path, contentType string, bod
 	}
 	defer resp.Body.Close()
 	var refusal struct{ Detail string }
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal); err != nil {
-		return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("%s %s: %s", method, path, resp.Status)}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal); err != nil || refusal.Detail == "" {
+		refusal.Detail = fmt.Sprintf("%s %s: %s", method, path, resp.Status)
 	}
-	return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", method, path, resp.Status, refusal.Detail)}
+	return nil, &RefusedError{resp.StatusCode, refusal.Detail}
 }
 
 // RefusedError is an answer that is not 2xx.
@@ -54,7 +54,7 @@ type RefusedError struct {
 	text       string
 }
 
-// Error has the request, the status and the server's detail.
+// Error is the server's detail; without one, the request and the status.
 func (e *RefusedError) Error() string { return e.text }
 
 // Job is the part of a job record that the command line shows.

@@ -37,6 +37,18 @@ type Batch struct {
 	UsedByOthers map[string]UsedByOthers
 }
 
+// RowsPerMinute is how many rows the budgets of some sources allow in about a minute if half of the rows are refused, at most most.
+// An hourly budget may be used in a burst.
+func RowsPerMinute(l engine.Limits, sources, most int) int {
+	if n := l.RecipientsPerMinute; n > 0 {
+		most = min(most, n*sources)
+	}
+	if n := l.RefusalsPerHour; n > 0 {
+		most = min(most, 2*n*sources)
+	}
+	return most
+}
+
 // UsedByOthers is what other sources have used of the refusals of an hour at a narrow route. A source that takes it over has so
 // much less.
 type UsedByOthers struct {

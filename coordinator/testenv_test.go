@@ -64,6 +64,9 @@ func (d *fakeDNS) Route(ctx context.Context, domain string) engine.Route {
 	return d.table.NewRoute([]engine.MX{{Preference: 10, Host: "mx1." + domain}, {Preference: 20, Host: "mx2." + domain}})
 }
 
+// CachedRoute finds nothing: every lookup takes a Route.
+func (*fakeDNS) CachedRoute(string) (engine.Route, bool) { return engine.Route{}, false }
+
 type fakeLists struct{}
 
 func (fakeLists) Flags(a engine.Address) engine.Flags {

@@ -43,10 +43,8 @@ func (s *spill) add(p int, rec []byte) error {
 	b := s.bufs[p]
 	switch {
 	case len(b)+len(rec) <= cap(b):
-	case cap(b) == 0:
-		b = make([]byte, 0, spillStart)
-	case cap(b) == spillStart:
-		b = append(make([]byte, 0, spillBuffer), b...)
+	case cap(b) < spillBuffer:
+		b = append(make([]byte, 0, max(spillStart, 2*cap(b))), b...)
 	default:
 		if _, err := s.f.WriteAt(b, s.end); err != nil {
 			return err

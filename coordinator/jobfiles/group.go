@@ -229,7 +229,7 @@ func (g *Group) Name(ref uint32) (string, error) {
 	return string(g.bytes[at+int64(used) : at+int64(used)+int64(n)]), nil
 }
 
-// GlobalRef converts a reference of the group to the one that ReadName takes.
+// GlobalRef converts a reference of the group to the one that AppendName takes.
 func (g *Group) GlobalRef(ref uint32) uint32 {
 	if ref == 0 {
 		return 0

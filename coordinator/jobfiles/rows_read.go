@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 )
 
@@ -94,7 +95,7 @@ func (r *rowsReader) readFull(b []byte, at int64) (bool, error) {
 	return false, fmt.Errorf("rows log: %d bytes at %d: %w", len(b), at, err)
 }
 
-const searchBytes = 1 << 20 // bytes of the log searched at a time
+const searchBytes = 64 << 10 // bytes of the log searched at a time
 
 // findNext searches for the next group which says that the group after end was durable. If there is none, the log ends at end, unless
 // a newer program wrote it.
@@ -138,28 +139,24 @@ func (r *rowsReader) findNext(end LogEnd) (bool, error) {
 
 const nameReadBytes = 512 // bytes of the first read of a name; longer names take two reads
 
-// ReadName reads a name of the log by its global reference.
-func ReadName(f io.ReaderAt, ref uint32) (string, error) {
+// AppendName appends a name of the log, by its global reference, to dst.
+func AppendName(dst []byte, f io.ReaderAt, ref uint32) ([]byte, error) {
 	if ref == 0 {
-		return "", nil
+		return dst, nil
 	}
-	at := int64(ref) * nameAlign
-	var short [nameReadBytes]byte
-	got, err := f.ReadAt(short[:], at)
-	n, used := binary.Uvarint(short[:got])
+	at, start := int64(ref)*nameAlign, len(dst)
+	dst = slices.Grow(dst, nameReadBytes)
+	b := dst[start : start+nameReadBytes]
+	got, err := f.ReadAt(b, at)
+	n, used := binary.Uvarint(b[:got])
 	if used <= 0 || n > maxNameBytes {
-		return "", errors.Join(Ignore(err, io.EOF), fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged))
+		return dst, errors.Join(Ignore(err, io.EOF), fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged))
 	}
 	if used+int(n) <= got {
-		return string(short[used : used+int(n)]), nil
+		return append(dst, b[used:used+int(n)]...), nil
 	}
-	b := make([]byte, n)
-	r := rowsReader{f: f}
-	whole, err := r.readFull(b, at+int64(used))
-	if err == nil && !whole {
-		err = fmt.Errorf("rows log: no name at %d: %w", at, ErrDamaged)
-	}
-	return string(b), err
+	dst = slices.Grow(dst, int(n))[:start+int(n)]
+	return dst, ReadFull(f, dst[start:], at+int64(used))
 }
 
 // RowSet is a set of rows for concurrent use.

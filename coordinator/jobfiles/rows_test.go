@@ -41,7 +41,7 @@ func readAll(t require.TestingT, fs vfs.FS, path string) (all []loggedRow, end L
 	return all, end
 }
 
-// readGroupRows reads the rows of a group; it reads names both by Name and by ReadName.
+// readGroupRows reads the rows of a group; it reads names both by Name and by AppendName.
 func readGroupRows(f io.ReaderAt, g *Group) (all []loggedRow, err error) {
 	for row, rec := range g.Answers() {
 		x := loggedRow{row: row, kind: rec.Kind(), reason: rec.Reason()}
@@ -49,7 +49,7 @@ func readGroupRows(f io.ReaderAt, g *Group) (all []loggedRow, err error) {
 			if x.names[i], err = g.Name(ref); err != nil {
 				return nil, err
 			}
-			if again, err := ReadName(f, g.GlobalRef(ref)); err != nil || again != x.names[i] {
+			if again, err := AppendName(nil, f, g.GlobalRef(ref)); err != nil || string(again) != x.names[i] {
 				return nil, fmt.Errorf("%q is read as %q: %w", x.names[i], again, err)
 			}
 		}

@@ -13,7 +13,8 @@ type nameReader struct {
 	dialect *csvfile.Dialect
 	seen    map[uint32]string
 	bytes   int
-	cell    []byte
+	text    []byte                  // of lookup
+	cell    []byte                  // of newNameCell
 	recent  [recentNames]recentName // by reference modulo recentNames
 }
 
@@ -40,9 +41,10 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	text, ok := r.seen[ref]
 	if !ok {
 		var err error
-		if text, err = jobfiles.ReadName(r.f, ref); err != nil {
+		if r.text, err = jobfiles.AppendName(r.text[:0], r.f, ref); err != nil {
 			return nameCell{}, err
 		}
+		text = string(r.text)
 		if r.bytes += len(text) + 64; r.seen == nil || r.bytes > nameReaderBytes {
 			r.seen, r.bytes = map[uint32]string{}, 0
 		}

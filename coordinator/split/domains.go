@@ -42,16 +42,22 @@ type domains struct {
 	all           sync.WaitGroup
 }
 
-// get returns a remembered domain, or nil.
+// get returns a domain that is remembered, or whose route the resolver knows; else nil.
 func (d *domains) get(name string) *domain {
 	if x := d.recent[name]; x != nil {
 		return x
 	}
-	if x := d.older[name]; x != nil {
-		d.remember(x)
-		return x
+	x := d.older[name]
+	if x == nil {
+		route, ok := d.resolver.CachedRoute(name)
+		if !ok || isUnresolved(route.Fact) { // a lookup that failed is to be repeated, and counted
+			return nil
+		}
+		x = &domain{name: strings.Clone(name), route: chunks.Route{Route: route}}
+		d.markResolved(x)
 	}
-	return nil
+	d.remember(x)
+	return x
 }
 
 func (d *domains) remember(x *domain) {
@@ -95,6 +101,7 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 		}
 		idle := wait > 0 && d.pending == len(ud.undecided)+len(ud.scheduled)
 		if x := ud.release(idle, now); x != nil {
+			d.pending--
 			return d.markResolved(x), d.ctx.Err()
 		}
 		next := until
@@ -123,11 +130,9 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 		switch {
 		case x.resolverCheck:
 			d.pending--
-			ud.checkDone(!isUnresolved(x), now)
+			ud.checkDone(!isUnresolved(x.route.Fact), now)
 		case ud.handleAnswer(x, now):
-			if x.route.Fact.Routable() {
-				d.lastFound = x.name
-			}
+			d.pending--
 			return d.markResolved(x), d.ctx.Err()
 		case !ud.checkDue(now):
 		case d.lastFound == "" || d.pending == maxWaitingDomains:
@@ -139,8 +144,9 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 }
 
 func (d *domains) markResolved(x *domain) *domain {
-	d.pending--
-	x.resolved = true
+	if x.resolved = true; x.route.Fact.Routable() {
+		d.lastFound = x.name
+	}
 	x.route.Mx = strings.Join(x.route.MX, " ") // as it is stored and as the result file shows it
 	return x
 }

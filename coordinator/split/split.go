@@ -40,6 +40,7 @@ const (
 // Resolver finds the route of a domain, given in lower-case A-labels. A DNS failure is a Fact; engine/dns is one.
 type Resolver interface {
 	Route(ctx context.Context, domain string) engine.Route
+	CachedRoute(domain string) (engine.Route, bool) // what Route returns, if that takes no lookup
 }
 
 // Config configures a Splitter.

@@ -61,14 +61,13 @@ func (ud *unresolvedDomains) checkDue(now time.Time) bool {
 	return ud.failuresInRow >= failuresForCheck && !ud.checking && !now.Before(ud.suspectUntil)
 }
 
-func isUnresolved(x *domain) bool {
-	fact := x.route.Fact
+func isUnresolved(fact engine.Fact) bool {
 	return fact == engine.FactServFail || fact == engine.FactDNSTimeout
 }
 
 // handleAnswer handles the result of a lookup. True: the domain's rows can go on; false: the domain is held.
 func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
-	if !isUnresolved(x) {
+	if !isUnresolved(x.route.Fact) {
 		ud.failuresInRow = 0
 		return true
 	}

@@ -79,6 +79,17 @@ func (c *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Du
 	}
 }
 
+// kept returns the kept value of key, and false if there is none.
+func (c *cache[V]) kept(key string) (v V, ok bool) {
+	s := c.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.find(key, c.capacity); k != nil && time.Now().Before(k.until) {
+		return k.value, true
+	}
+	return v, false
+}
+
 // load fetches the value of an entry and wakes the callers that wait for it.
 func (c *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *cacheEntry[V], fetch func() (V, time.Duration)) (V, bool) {
 	var ttl time.Duration

@@ -91,6 +91,12 @@ func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
 	}
 }
 
+// CachedRoute returns what Route would return without a lookup, and false if that takes one.
+func (r *Resolver) CachedRoute(domain string) (engine.Route, bool) {
+	got, ok := r.routes.kept(domain)
+	return got.route, ok && got.table == r.table.Load()
+}
+
 // Addrs finds the addresses of a host, at most 16, IPv4 first. IPv6 is looked up with want6, and if there is no IPv4
 // address, so that a host with IPv6 only does not count as one without an address.
 // The fact is FactImplicit if there is an address; else FactNoDomain, FactNoServer (the name exists, without an address),

@@ -55,6 +55,9 @@ broken.example. SERVFAIL
 			n.log()
 			if c.keep > 0 {
 				time.Sleep(c.keep - time.Millisecond)
+				if _, ok := r.CachedRoute(c.domain); !ok {
+					t.Errorf("%s is not cached after %s", c.domain, c.keep)
+				}
 				if r.Route(t.Context(), c.domain); n.log() != "" {
 					t.Errorf("%s was not kept for %s", c.domain, c.keep)
 				}
@@ -384,6 +387,9 @@ func TestSetTable(t *testing.T) {
 		before := r.Route(t.Context(), "plain.example").Provider
 		table := testTable()
 		r.SetTable(table)
+		if _, ok := r.CachedRoute("plain.example"); ok {
+			t.Error("a route of the old table is cached")
+		}
 		if after := r.Route(t.Context(), "plain.example").Provider; after == before || after != table.Unknown {
 			t.Error("the route still names a provider of the old table")
 		}

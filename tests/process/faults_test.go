@@ -50,7 +50,7 @@ func (c *netnsCluster) requireStillRunning(id string) {
 		job, err = c.api.Job(c.net.ctx, id)
 		return err == nil
 	})
-	c.net.t.Logf("after the last fault the job is %s: %d of %d", job.Status, job.Processed, job.Unique)
+	c.net.t.Logf("after the last fault the job is %s: %d of %d rows", job.Status, job.Processed, job.TotalRows-job.Blank)
 	if c.net.slowdown > 0 {
 		require.False(c.net.t, store.JobState(job.Status).Finished(), "it ended before all had happened")
 	}

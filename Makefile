@@ -38,8 +38,8 @@ CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFle
 SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesResults|TestBitFlipNeverChangesARunningJob|TestBackupIsConsistentInAnyCopyOrder|TestJobRecoversFromAnyFailedStep|TestSilentAcceptanceIsSeenOverManyConnections|TestSilentAcceptanceIsSeenOverOtherRoutes|TestBudgetHoldsWhenKilledEachMinute|TestLedgerInvariants|TestJournalInvariants|TestProviderFileRemarks|TestQueuedAnswersAreMerged
 # What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
 NIGHTLY := TestFleetSurvives
-SLOWLY := ./cmd/probity ./tests/fleet ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
-CALMLY := $(SLOWLY) ./tests/process ./tests/node ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
+SLOWLY := ./tests/fleet ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
+CALMLY := $(SLOWLY) ./cmd/probity ./tests/process ./tests/node ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m

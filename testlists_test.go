@@ -23,19 +23,29 @@ func TestListedTestsAreRun(t *testing.T) {
 	calmly := list("CALMLY", " ")
 	require.Equal(t, "$(SLOWLY)", calmly[0])
 	calmly = append(calmly[1:], slowly...)
+	used := map[string]bool{}
 	requireInOneOf := func(packages []string, name string) {
 		for _, p := range packages {
 			if hasTest(t, p, name) {
+				used[p] = true
 				return
 			}
 		}
 		t.Errorf("%s is in none of %v", name, packages)
 	}
+	requireAllUsed := func(packages []string) {
+		for _, p := range packages {
+			if !used[p] {
+				t.Errorf("%s has none of the tests that it is listed for", p)
+			}
+		}
+	}
+	for _, name := range list("SLOW_RACE", "|") {
+		requireInOneOf(slowly, name)
+	}
+	requireAllUsed(slowly)
 	for _, name := range list("CALM", "|") {
 		requireInOneOf(calmly, name)
 	}
-	for _, name := range list("SLOW_RACE", "|") {
-		requireInOneOf(calmly, name)
-		requireInOneOf(slowly, name)
-	}
+	requireAllUsed(calmly)
 }

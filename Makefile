@@ -10,7 +10,7 @@
 # make fair    single calls and small lists while one of FAIR rows is under way, in virtual time
 # make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 # make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, after the least that it can
-# make versions  the version before this one, built from the history, with this one in a cluster of processes; as root
+# make versions  an older version, built from the history, with this one in a cluster of processes; as root
 # make tenants   how a list of 20,000 domains behind two gateways scales with egress identities, in virtual time
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
 #              its sources changed; without Node the program is built all the same, and says how to get the page

@@ -17,17 +17,17 @@ import (
 
 const (
 	versionsEnv     = "PROBITY_VERSIONS"     // set: the test runs
-	olderProgramEnv = "PROBITY_OLDER"        // the program with the previous protocol, for the process within the namespace
+	olderProgramEnv = "PROBITY_OLDER"        // the older program, for the process within the namespace
 	olderTimeout    = 10 * time.Minute       // to build and to verify a short list
 	protocolFile    = "prober/wire/hello.go" // where the protocol's number is
 )
 
-// TestVersionsOldProber lets a coordinator of this version and probers of the previous protocol verify a list.
+// TestVersionsOldProber lets a coordinator of this version and older probers verify a list.
 func TestVersionsOldProber(t *testing.T) {
 	withOlderVersion(t, "p1", "p2")
 }
 
-// TestVersionsOldCoordinator lets a coordinator of the previous protocol and probers of this version verify a list.
+// TestVersionsOldCoordinator lets an older coordinator and probers of this version verify a list.
 func TestVersionsOldCoordinator(t *testing.T) {
 	withOlderVersion(t, "hub")
 }
@@ -35,7 +35,7 @@ func TestVersionsOldCoordinator(t *testing.T) {
 // withOlderVersion runs a cluster of which some machines have the older program; all rows get their right verdicts.
 func withOlderVersion(t *testing.T, older ...string) {
 	if os.Getenv(versionsEnv) == "" {
-		t.Skip("it builds the version before, which takes a minute and more: make versions; TestOldCoordinatorIsServed and TestOldNodeIsUsed speak its protocol")
+		t.Skip("it builds an older version, which takes a minute and more: make versions; TestOldCoordinatorIsServed and TestOldNodeIsUsed speak its protocol")
 	}
 	if os.Getenv(olderProgramEnv) == "" {
 		t.Setenv(olderProgramEnv, buildOlderVersion(t))
@@ -59,18 +59,20 @@ func withOlderVersion(t *testing.T, older ...string) {
 	})
 }
 
-// buildOlderVersion builds the last commit with the previous protocol. Without a protocol that sends the provider table both sides need
-// the same one, so the older program gets the table of this one.
+// buildOlderVersion builds the oldest commit whose protocol this version speaks.
 func buildOlderVersion(t *testing.T) string {
 	root := filepath.Join("..", "..")
-	line := fmt.Sprintf("^const Protocol = %d$", wire.Protocol)
-	found, err := exec.Command("git", "-C", root, "log", "-1", "--format=%H", "-G"+line, "--", protocolFile).Output()
-	commit := strings.TrimSpace(string(found)) + "^"
-	if err != nil || commit == "^" {
-		t.Skipf("no history here that has the commit which began protocol %d: %v", wire.Protocol, err)
+	commit := ""
+	for n := wire.Protocol - 1; n <= wire.Protocol && commit == ""; n++ {
+		line := fmt.Sprintf("const Protocol = %d\n", n)
+		found, err := exec.Command("git", "-C", root, "log", "--reverse", "--format=%H", "-S"+line, "--", protocolFile).Output()
+		if err != nil {
+			t.Skipf("no Git history here: %v", err)
+		}
+		commit, _, _ = strings.Cut(string(found), "\n")
 	}
-	if err := exec.Command("git", "-C", root, "cat-file", "-e", commit).Run(); err != nil {
-		t.Skipf("the history here does not reach back to %s, before protocol %d", commit, wire.Protocol)
+	if commit == "" {
+		t.Skip("the history here has no commit that speaks this version's protocol or the one before")
 	}
 	dir := t.TempDir()
 	tree, program := filepath.Join(dir, "tree"), filepath.Join(dir, "probity-older")
@@ -79,7 +81,6 @@ func buildOlderVersion(t *testing.T) string {
 	for _, line := range [][]string{
 		{"git", "-C", root, "archive", "-o", archive, commit},
 		{"tar", "-x", "-f", archive, "-C", tree},
-		{"cp", filepath.Join(root, "engine", "providers.toml"), filepath.Join(tree, "engine", "providers.toml")},
 	} {
 		words, err := exec.Command(line[0], line[1:]...).CombinedOutput()
 		require.NoError(t, err, "%v: %s", line, words)
@@ -88,6 +89,6 @@ func buildOlderVersion(t *testing.T) string {
 	build.Dir, build.Env = tree, append(os.Environ(), "CGO_ENABLED=0")
 	words, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", words)
-	t.Logf("built %s as the version before", commit)
+	t.Logf("built %s as the older version", commit)
 	return program
 }

@@ -88,7 +88,7 @@ func (p *Display) End() {
 	}
 }
 
-// PrintSummary prints the rows by status and by reason, and where the result is.
+// PrintSummary prints the rows by status and by reason, and where the result is. Shares are of the rows that have an address.
 func PrintSummary(con *console.IO, j *store.Job, output string) error {
 	w := tabwriter.NewWriter(con.Err, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rows\t%d\ndistinct addresses\t%d\n", j.Rows, j.Unique)
@@ -100,8 +100,8 @@ func PrintSummary(con *console.IO, j *store.Job, output string) error {
 			fmt.Fprintf(w, "%s\t%d\n", more.what, more.n)
 		}
 	}
-	printCounts(w, "status", j.Counts, j.Rows)
-	printCounts(w, "reason", j.Reasons, j.Rows)
+	printCounts(w, "status", j.Counts, j.Rows-j.Blank)
+	printCounts(w, "reason", j.Reasons, j.Rows-j.Blank)
 	if output != "" {
 		fmt.Fprintf(w, "\nresult: %s\n", output)
 	}

@@ -38,11 +38,12 @@ func TestPipeGetsALineEachInterval(t *testing.T) {
 
 func TestSummaryHasTheLargestCountsFirst(t *testing.T) {
 	var out bytes.Buffer
-	job := store.Job{Rows: 4, Unique: 3, Duplicates: 1, Counts: map[string]int64{"VALID": 1, "INVALID": 3, "RISKY": 0}, Reasons: map[string]int64{"": 1, "no_mailbox": 3}}
+	job := store.Job{Rows: 6, Unique: 3, Duplicates: 1, Blank: 2, Counts: map[string]int64{"VALID": 1, "INVALID": 3, "RISKY": 0}, Reasons: map[string]int64{"": 1, "no_mailbox": 3}}
 	require.NoError(t, PrintSummary(&console.IO{Err: &out}, &job, "r.csv"))
-	require.Equal(t, `rows                4
+	require.Equal(t, `rows                6
 distinct addresses  3
 duplicate rows      1
+blank rows          2
 
 status   rows  share
 INVALID  3     75.0 %

@@ -10,7 +10,7 @@
 //     value and is given twice is refused.
 //  3. Errors of the command line are reported before any server is contacted, with what to do; a refused list leaves no files
 //     behind.
-//  4. A list is verified completely, or its progress stays next to the result: after any interruption, the same command
+//  4. A list in a file is verified completely, or its progress stays next to the result: after any interruption, the same command
 //     continues from there.
 //  5. On SIGTERM requests end first, then callbacks, then the node; the process ends within 25 seconds.
 //  6. The only secret that a command prints is the one that it was asked for, once; no flag holds a secret.

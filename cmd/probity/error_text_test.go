@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,4 +44,28 @@ func TestErrorsAboutMissingFilesAdvise(t *testing.T) {
 			require.NotContains(t, words.String(), call, row.args)
 		}
 	}
+}
+
+// TestInterruptionIsOneLine: a signal ends a command with one line, which promises to go on only where the list can be read again.
+func TestInterruptionIsOneLine(t *testing.T) {
+	dir := t.TempDir()
+	list, result := filepath.Join(dir, "list.csv"), filepath.Join(dir, "result.csv")
+	require.NoError(t, os.WriteFile(list, []byte("email\nann@shop.example\n"), 0o600))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	const noSMTP = " --dns 127.0.0.1:1 --no-smtp"
+	end := func(args string) string {
+		var out, words bytes.Buffer
+		input := strings.NewReader("email\nann@shop.example\n")
+		require.Equal(t, 1, run(ctx, strings.Fields(args), &console.IO{In: input, Out: &out, Err: &words}), words.String())
+		return words.String()
+	}
+	require.Equal(t, "probity: interrupted\n", end("plan "+list+" --dns 127.0.0.1:1"))
+	require.Equal(t, "probity: interrupted\n", end("verify -"+noSMTP))
+	require.Equal(t, "probity: interrupted; nothing is kept of a list on standard input, give it as a file to go on later\n", end("verify - -o "+result+noSMTP))
+	require.NoDirExists(t, result+".progress")
+	require.Equal(t, "probity: interrupted; what is known is in "+result+".progress, the same command goes on from there\n", end("verify "+list+" -o "+result+noSMTP))
+	require.DirExists(t, result+".progress")
+	require.Contains(t, end("verify - -o "+result+noSMTP), "a list on standard input cannot go on from it")
+	require.DirExists(t, result+".progress")
 }

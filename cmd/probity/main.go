@@ -84,7 +84,10 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 		return 2
 	}
 	con.Verbose = c.Verbose
-	return exitCode(parsed.Run(), con)
+	if err = parsed.Run(); console.Interrupted(ctx, err) {
+		err = console.ErrInterrupted
+	}
+	return exitCode(err, con)
 }
 
 // commandNameOf names the command whose arguments could not be parsed, so that its help can be suggested.

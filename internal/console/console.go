@@ -1,10 +1,12 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -43,6 +45,20 @@ func (i *IO) logFrom(level slog.Level) *slog.Logger {
 
 // ErrUsage marks errors of the command line itself: exit status 2.
 var ErrUsage = errors.New("wrong usage")
+
+// ErrInterrupted is the error of a command that a signal ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// Interrupted reports that err is only the end of ctx: no other failure is joined to it.
+func Interrupted(ctx context.Context, err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Interrupted(ctx, e) })
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		return Interrupted(ctx, inner)
+	}
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
+}
 
 // HostName is the name of this machine, in the form that the system gives.
 func HostName() string {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"log/slog"
 	"os"
@@ -58,6 +59,9 @@ func (c *Command) verifyList(ctx context.Context, con *console.IO, log *slog.Log
 		return err
 	}
 	dir := c.Output + progressFolder
+	if _, err := os.Lstat(dir); file == stdin && err == nil {
+		return fmt.Errorf("%s holds the progress of a list, and a list on standard input cannot go on from it; repeat that command, name another -o, or delete that folder", dir)
+	}
 	if err := datafolder.RestrictOwn(dir); err != nil {
 		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
@@ -87,10 +91,9 @@ func (c *Command) verifyToStdout(ctx context.Context, con *console.IO, log *slog
 	}
 	form := results.Form{Format: results.CSV, Compress: results.None}
 	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
-	err = l.verify(ctx, func(n *app.Node, job string) error {
+	return l.verify(ctx, func(n *app.Node, job string) error {
 		return n.Coordinator.Results(ctx, job, results.Filter{Form: form}, con.Out)
 	})
-	return errors.Join(err, os.RemoveAll(dir))
 }
 
 // listJob is one list that is being verified.
@@ -103,13 +106,35 @@ type listJob struct {
 	form results.Form
 }
 
-// verify verifies the list, and removes the progress folder after the result is written.
+// resumable reports that a later run can go on: it finds the folder next to the result, and can read the list again.
+func (l *listJob) resumable() bool { return l.Output != "" && l.file != stdin }
+
+// verify verifies the list and prints a summary. The progress folder stays only for a run that goes on from it.
 func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string) error) error {
-	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form})
-	if err != nil {
+	ended, err := l.run(ctx, writeResult)
+	interrupted := console.Interrupted(ctx, err)
+	if _, refused := errors.AsType[*badListError](err); err == nil || refused || !l.resumable() {
+		if failed := os.RemoveAll(l.dir); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	switch {
+	case interrupted && l.resumable():
+		return fmt.Errorf("%w; what is known is in %s, the same command goes on from there", console.ErrInterrupted, l.dir)
+	case interrupted && l.Output != "":
+		return fmt.Errorf("%w; nothing is kept of a list on standard input, give it as a file to go on later", console.ErrInterrupted)
+	case err != nil:
 		return err
 	}
-	var ended *store.Job
+	return progress.PrintSummary(l.con, ended, l.Output)
+}
+
+// run verifies the list with a node of its own, and writes the result.
+func (l *listJob) run(ctx context.Context, writeResult func(*app.Node, string) error) (ended *store.Job, err error) {
+	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form})
+	if err != nil {
+		return nil, err
+	}
 	err = n.RunWhile(ctx, func(ctx context.Context) error {
 		job, err := l.findOrAcceptJob(ctx, n)
 		if err != nil {
@@ -123,22 +148,10 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 		}
 		return writeResult(n, job.ID)
 	})
-	if err = errors.Join(err, n.Close()); err != nil {
-		if _, refused := errors.AsType[*badListError](err); refused {
-			return errors.Join(err, os.RemoveAll(l.dir))
-		}
-		if ctx.Err() != nil && l.Output != "" {
-			fmt.Fprintf(l.con.Err, "interrupted; what is known is in %s, the same command goes on from there\n", l.dir)
-		}
-		return err
-	}
-	if err := os.RemoveAll(l.dir); err != nil {
-		return err
-	}
-	return progress.PrintSummary(l.con, ended, l.Output)
+	return ended, errors.Join(err, n.Close())
 }
 
-// findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list; else a new one.
+// findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list and options; else a new one.
 func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job, error) {
 	jobs, _, err := n.Coordinator.Jobs("", "", 1, "")
 	if err != nil {
@@ -147,21 +160,36 @@ func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job,
 	if len(jobs) == 0 {
 		return l.acceptList(ctx, n)
 	}
-	sum, err := fileSHA256(l.file)
+	f, err := os.Open(l.file)
 	if err != nil {
 		return nil, err
 	}
-	if jobs[0].Name != sum {
-		return nil, fmt.Errorf("%s%s holds the progress of another list or of other options; finish that one, name another -o, or delete that folder", l.Output, progressFolder)
+	defer f.Close()
+	hash := l.newHash()
+	if _, err := io.Copy(hash, f); err != nil {
+		return nil, err
+	}
+	if jobs[0].Name != hex.EncodeToString(hash.Sum(nil)) {
+		return nil, fmt.Errorf("%s holds the progress of another list or of other options (%s); repeat that command, name another -o, or delete that folder", l.dir, optionNames)
 	}
 	fmt.Fprintf(l.con.Err, "going on with %s where it stopped\n", l.file)
 	return jobs[0], nil
 }
 
-// acceptList reads and checks the whole list, and makes it a job named after its content.
+// optionNames are the options in newHash.
+const optionNames = "--column, --no-header, --no-smtp, --max-age, --respect-terms"
+
+// newHash begins the hash that names a job: of the options that its verdicts depend on, then of its list.
+func (l *listJob) newHash() hash.Hash {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %t %t %s %t\n", l.Column, l.NoHead, l.NoSMTP, l.MaxAge, l.RespectTerms)
+	return h
+}
+
+// acceptList reads and checks the whole list, and makes it a job named after its options and content.
 func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, error) {
 	in := l.con.In
-	if l.file != "-" {
+	if l.file != stdin {
 		f, err := os.Open(l.file)
 		if err != nil {
 			return nil, err
@@ -169,7 +197,7 @@ func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, erro
 		defer f.Close()
 		in = f
 	}
-	hash := sha256.New()
+	hash := l.newHash()
 	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, hash), Options: ingest.Options{
 		Filename: filepath.Base(l.file), Column: l.Column, NoHeader: l.NoHead, MaxAge: l.MaxAge, NoSMTP: l.NoSMTP, MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
@@ -197,21 +225,4 @@ type badListError struct {
 func (r *badListError) Error() string {
 	words := strings.NewReplacer("email_column=", "--column ", "email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header")
 	return r.file + ": " + words.Replace(r.cause.Error())
-}
-
-// fileSHA256 is the SHA-256 of a file, in hexadecimal.
-func fileSHA256(file string) (string, error) {
-	if file == "-" {
-		return "", errors.New("a list on standard input cannot be resumed: it may be another list; give it as a file")
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }

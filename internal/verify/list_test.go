@@ -1,16 +1,22 @@
 package verify
 
 import (
+	"bytes"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/csvfile"
 	"probity/coordinator/results"
+	"probity/internal/app"
 	"probity/internal/console"
+	"probity/internal/nodeflags"
 )
 
 func TestEndingDecidesTheForm(t *testing.T) {
@@ -40,6 +46,43 @@ func TestResultIsNotWrittenOver(t *testing.T) {
 	require.NoError(t, check(Command{Output: result}))
 	require.ErrorContains(t, check(Command{Output: list, Force: true}), "is the list itself")
 	require.ErrorContains(t, check(Command{Output: filepath.Join(filepath.Dir(result), "none", "r.csv")}), "there is no such folder")
+}
+
+// TestProgressIsOfOneListAndItsOptions: another list or other options are refused, the same command goes on.
+func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
+	at := t.TempDir()
+	list, other := filepath.Join(at, "list.csv"), filepath.Join(at, "other.csv")
+	require.NoError(t, os.WriteFile(list, []byte("email,name\nann@shop.example,Ann\n"), 0o600))
+	require.NoError(t, os.WriteFile(other, []byte("email,name\nbob@shop.example,Bob\n"), 0o600))
+	var words bytes.Buffer
+	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:1")}}, SMTPPort: 25}
+	l := listJob{Command: &Command{Probing: flags, Output: filepath.Join(at, "r.csv"), MaxAge: time.Hour}, con: &console.IO{Err: &words}, file: list,
+		dir: filepath.Join(at, "r.csv.progress")}
+	n, err := app.OpenNode(&flags, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.con.Log()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	accepted, err := l.findOrAcceptJob(t.Context(), n)
+	require.NoError(t, err)
+	for name, change := range map[string]func(*listJob){
+		"another list":    func(l *listJob) { l.file = other },
+		"--column":        func(l *listJob) { l.Column = "name" },
+		"--no-header":     func(l *listJob) { l.NoHead = true },
+		"--no-smtp":       func(l *listJob) { l.NoSMTP = true },
+		"--max-age":       func(l *listJob) { l.MaxAge = 0 },
+		"--respect-terms": func(l *listJob) { l.RespectTerms = true },
+	} {
+		changed, command := l, *l.Command
+		changed.Command = &command
+		change(&changed)
+		_, err := changed.findOrAcceptJob(t.Context(), n)
+		require.ErrorContains(t, err, l.dir+" holds the progress of another list or of other options", name)
+		require.ErrorContains(t, err, "repeat that command, name another -o, or delete that folder", name)
+	}
+	require.Empty(t, words.String())
+	same, err := l.findOrAcceptJob(t.Context(), n)
+	require.NoError(t, err)
+	require.Equal(t, accepted.ID, same.ID)
+	require.Equal(t, "going on with "+list+" where it stopped\n", words.String())
 }
 
 // TestListErrorsNameFlags: the options of the API are flags here.

@@ -67,13 +67,16 @@ func (c *Command) Run(ctx context.Context, con *console.IO) error {
 // well below it for any length of list. Distant hosts keep more rows in flight, so that a lower limit would cost processor time.
 const memoryLimit = 300 << 20
 
+// stdin is the target that is a list on standard input.
+const stdin = "-"
+
 // listTarget reports that the one target is a list: standard input, or a file that exists and is not an address.
 func (c *Command) listTarget() (string, bool) {
 	if len(c.Targets) != 1 {
 		return "", false
 	}
 	t := c.Targets[0]
-	if t == "-" {
+	if t == stdin {
 		return t, true
 	}
 	info, err := os.Stat(t)
@@ -97,7 +100,7 @@ func (c *Command) checkAddressTargets() error {
 		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", console.ErrUsage)
 	}
 	for _, t := range c.Targets {
-		if info, err := os.Stat(t); t == "-" || err == nil && !info.IsDir() {
+		if info, err := os.Stat(t); t == stdin || err == nil && !info.IsDir() {
 			return fmt.Errorf("%w: %s is a list; give it alone, or give addresses only", console.ErrUsage, t)
 		}
 	}
@@ -137,7 +140,7 @@ func (c *Command) checkListTarget(file string) error {
 
 // checkListFile refuses a name that is not a readable file.
 func checkListFile(file string) error {
-	if file == "-" {
+	if file == stdin {
 		return nil
 	}
 	info, err := os.Stat(file)

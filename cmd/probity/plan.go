@@ -72,6 +72,10 @@ func (c *planCmd) Run(ctx context.Context, con *console.IO) error {
 		return err
 	}
 	report := planned.Report()
+	if report.Uncounted > 0 && len(report.Receivers) == 0 {
+		return fmt.Errorf("the least time of %s is not known: the domains of %d addresses could not be looked up, and no mail server is asked about others; check --dns and its resolvers, then repeat",
+			c.List, report.Uncounted)
+	}
 	if c.JSON {
 		return json.NewEncoder(con.Out).Encode(report)
 	}
@@ -148,7 +152,11 @@ func printPlan(out io.Writer, r *plan.Report) error {
 		fmt.Fprintf(out, "not in the plan: %d, whose domains could not be looked up, or are beyond the first 262144\n", r.Uncounted)
 	}
 	fmt.Fprintf(out, "assumed: %g%% refused, by hosts that all tell; %s; budgets that nothing has used yet\n", 100*r.RefusedShare, console.Counted(r.Sources, "egress source"))
-	fmt.Fprintf(out, "least time: %s; %s\n", time.Duration(r.LeastSeconds)*time.Second, halvingAdvice(r))
+	without := ""
+	if r.Uncounted > 0 {
+		without = ", without those that are not in the plan"
+	}
+	fmt.Fprintf(out, "least time%s: %s; %s\n", without, time.Duration(r.LeastSeconds)*time.Second, halvingAdvice(r))
 	if len(r.Receivers) == 0 {
 		return nil
 	}

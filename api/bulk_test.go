@@ -50,6 +50,14 @@ func TestJobRecord(t *testing.T) {
 	require.Equal(t, store.Credits{Balance: initialCredits - 2}, w.credits())
 }
 
+// TestJobOfATestKeyIsMarked: its record says so, and no other record has the field.
+func TestJobOfATestKeyIsMarked(t *testing.T) {
+	w := newTestServer(t, nil)
+	list := part{"file", "l.csv", "email\nvalid@example.com\n"}
+	require.Equal(t, true, w.uploadAndWait(w.testKey, list)["test"])
+	require.NotContains(t, w.uploadAndWait(w.key, list), "test")
+}
+
 func TestPartsInAnyOrder(t *testing.T) {
 	w := newTestServer(t, nil)
 	file := part{"file", "l.csv", "a;b\nann@shop.test;x\nbob@shop.test;y\n"}
@@ -224,6 +232,7 @@ func TestJobLifecycle(t *testing.T) {
 	partial := w.get(path+"/results?partial=true", w.key)
 	require.Equal(t, 200, partial.status, "%s", partial.body)
 	require.Contains(t, string(partial.body), "1,ann@shop.test")
+	require.Equal(t, strings.Count(smallList, "\n"), strings.Count(string(partial.body), "\n"), "all rows, with or without a verdict")
 	require.Equal(t, 200, action("cancel").status)
 	release()
 	job := w.waitForJob(w.key, id)

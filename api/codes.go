@@ -53,7 +53,7 @@ func refusalOfCoordinator(err error) *httpd.Refusal {
 	case errors.Is(err, coordinator.ErrState):
 		return httpd.Refuse(httpd.Conflict, "The job's state does not allow this: look at its status first.")
 	case errors.Is(err, coordinator.ErrNotReady):
-		r := httpd.Refuse(httpd.Conflict, "The job is not finished: retry after the Retry-After delay, or use partial=true for the finished rows.")
+		r := httpd.Refuse(httpd.Conflict, "The job is not finished: retry after the Retry-After delay, or use partial=true for the results so far.")
 		r.Retry = httpd.RetryLater
 		return r
 	case errors.Is(err, coordinator.ErrExpired):

@@ -22,6 +22,7 @@ type Job struct {
 	ID          string           `json:"job_id"`
 	Name        *string          `json:"name"`
 	Status      store.JobState   `json:"status"`
+	Test        bool             `json:"test,omitempty"` // of a test key
 	Filename    *string          `json:"filename"`
 	Column      *string          `json:"email_column"`
 	Delimiter   string           `json:"delimiter"`
@@ -110,7 +111,7 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 		column = strconv.Itoa(d.Column + 1)
 	}
 	r := &Job{
-		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Filename: TextOrNil(s.Filename), Column: &column,
+		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Test: s.Test, Filename: TextOrNil(s.Filename), Column: &column,
 		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: TimeOrNil(s.CreatedAt),
 		Started: TimeOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
 		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},

@@ -45,7 +45,7 @@ function Found({ job: j }: { job: Job }) {
       title={titleOf(j)}
       note={
         <>
-          <JobBadge status={j.status} /> {j.filename && j.filename !== titleOf(j) ? `${j.filename}, ` : ""}uploaded <Moment at={j.created_at} />
+          <JobBadge job={j} /> {j.filename && j.filename !== titleOf(j) ? `${j.filename}, ` : ""}uploaded <Moment at={j.created_at} />
           {over && (
             <>
               , done <Moment at={j.finished_at} />
@@ -218,7 +218,7 @@ function Downloads({ job: j }: { job: Job }) {
         <SegmentedControl size="xs" aria-label="Compression" value={compress} onChange={setCompress} data={[{ value: "none", label: "Plain" }, { value: "gzip", label: "gzip" }, { value: "zstd", label: "zstd" }]} />
       </Group>
       {downloads.map((d) => {
-        const rows = d.status.length === 0 ? (over ? j.total_rows : j.processed) : d.status.reduce((n, s) => n + j.counts[s], 0);
+        const rows = d.status.length === 0 ? j.total_rows : d.status.reduce((n, s) => n + j.counts[s], 0);
         return (
           <Button
             key={d.name}
@@ -244,7 +244,7 @@ function Downloads({ job: j }: { job: Job }) {
             Kept until {j.expires_at && exactly(j.expires_at)}.
           </>
         ) : (
-          "Contains rows verified so far."
+          "Everything has all rows; those not verified yet have empty result columns."
         )}
       </Text>
     </Stack>
@@ -460,7 +460,7 @@ function Details({ job: j }: { job: Job }) {
     ["Header", j.has_header ? "yes" : "no"],
     ["Started", j.started_at && exactly(j.started_at)],
     ["Took", j.started_at && j.finished_at && duration((Date.parse(j.finished_at) - Date.parse(j.started_at)) / 1000)],
-    ["SHA-256 of the file", j.results_sha256 && <span className="mono" key="sha">{j.results_sha256}</span>],
+    ["SHA-256 of the zstd CSV", j.results_sha256 && <span className="mono" key="sha">{j.results_sha256}</span>],
   ];
   return (
     <Stack>

@@ -71,7 +71,7 @@ export function JobTable<J extends Job>({ jobs, owner, link = true }: { jobs: J[
   const columns: Column<J>[] = [
     { title: "Job", kind: "name", of: (j) => <Title job={j} link={link} /> },
     ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <Name text={owner(j)} /> }] : []),
-    { title: "State", of: (j) => <JobBadge status={j.status} /> },
+    { title: "State", of: (j) => <JobBadge job={j} /> },
     { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
     { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
     { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },

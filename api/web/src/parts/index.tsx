@@ -143,8 +143,19 @@ const jobTones: Record<JobStatus, string> = {
   expired: "none",
 };
 
-export function JobBadge({ status }: { status: JobStatus }) {
-  return <span className={`badge tone-${jobTones[status]}`}>{status}</span>;
+/** JobBadge is the state of a job, and marks one of a test key. */
+export function JobBadge({ job }: { job: { status: JobStatus; test?: boolean } }) {
+  return (
+    <>
+      <span className={`badge tone-${jobTones[job.status]}`}>{job.status}</span>
+      {job.test && (
+        <>
+          {" "}
+          <Badge tone="none">test</Badge>
+        </>
+      )}
+    </>
+  );
 }
 
 export function Badge({ tone, children }: { tone: "good" | "fair" | "bad" | "none" | "busy"; children: ReactNode }) {

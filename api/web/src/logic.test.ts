@@ -70,6 +70,19 @@ describe("checks", () => {
     expect(checks({ ...result, syntax_valid: false }).map((c) => c.name)).toEqual(["Syntax"]);
     expect(checks({ ...result, domain_exists: false }).map((c) => c.name)).toEqual(["Syntax", "Domain"]);
   });
+  it("claims nothing of a domain that was not looked up", () => {
+    const suppressed = { rule: "coordinator/suppressed" } as NonNullable<Result["details"]>;
+    for (const [news, text] of [
+      [{ reason: "smtp_not_checked", details: suppressed }, "Not looked up: the address is suppressed"],
+      [{ reason: "dns_error" }, "Not known: the DNS did not answer"],
+    ] as const) {
+      const seen = checks({ ...result, status: "UNKNOWN", smtp_valid: false, mx_records: [], ...news });
+      expect(seen.slice(1, 3).map((c) => [c.name, c.outcome, c.text])).toEqual([
+        ["Domain", "none", text],
+        ["Mail servers", "none", text],
+      ]);
+    }
+  });
   it("blames the mailbox only for what its server said", () => {
     expect(outcome({}, "Mailbox")).toBe("good");
     expect(outcome({ smtp_valid: false, status: "INVALID", reason: "mailbox_not_found" }, "Mailbox")).toBe("bad");

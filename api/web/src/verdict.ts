@@ -40,6 +40,12 @@ export const deferred: ReadonlySet<string> = new Set([
   "blocked",
 ]);
 
+/** notLookedUp says why nothing is known of the domain; empty where the DNS answered. */
+export function notLookedUp(r: Result): string {
+  if (r.details?.rule === "coordinator/suppressed") return "Not looked up: the address is suppressed";
+  return r.reason === "dns_error" && r.mx_records.length === 0 ? "Not known: the DNS did not answer" : "";
+}
+
 export interface Check {
   name: string;
   outcome: "good" | "bad" | "fair" | "none";
@@ -54,16 +60,15 @@ export function checks(r: Result): Check[] {
       : { name: "Syntax", outcome: "bad", text: "Not an e-mail address" },
   ];
   if (!r.syntax_valid) return list;
-  list.push(
-    r.domain_exists
-      ? { name: "Domain", outcome: "good", text: "Exists" }
-      : { name: "Domain", outcome: "bad", text: "Does not exist" },
-  );
+  const unknown = notLookedUp(r);
+  if (unknown) list.push({ name: "Domain", outcome: "none", text: unknown });
+  else if (r.domain_exists) list.push({ name: "Domain", outcome: "good", text: "Exists" });
+  else list.push({ name: "Domain", outcome: "bad", text: "Does not exist" });
   if (!r.domain_exists) return list;
   list.push(
     r.mx_records.length > 0
       ? { name: "Mail servers", outcome: "good", text: r.mx_records.length === 1 ? "One" : `${r.mx_records.length}` }
-      : { name: "Mail servers", outcome: r.status === "INVALID" ? "bad" : "none", text: "None found" },
+      : { name: "Mail servers", outcome: r.status === "INVALID" ? "bad" : "none", text: unknown || "None found" },
     mailbox(r),
     flag("Disposable domain", r.is_disposable),
     flag("Role address", r.is_role_based),

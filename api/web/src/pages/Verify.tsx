@@ -4,7 +4,7 @@ import { useState, type FormEvent } from "react";
 import { api, take, type Result } from "../api/client";
 import { reasons } from "../api/queries";
 import { Code, Empty, Facts, Icon, Moment, Name, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
-import { checks, curl, meaning, scoreText, type Check } from "../verdict";
+import { checks, curl, meaning, notLookedUp, scoreText, type Check } from "../verdict";
 
 const ages = [
   { value: "604800", label: "Up to 7 days old" },
@@ -159,7 +159,7 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
         <Panel tall title="Mail servers" actions={r.smtp_provider && <Badge tone="busy">{r.smtp_provider}</Badge>}>
           {r.mx_records.length === 0 ? (
             <Text c="dimmed" size="sm">
-              No mail servers (MX) found.
+              {notLookedUp(r) || "No mail servers (MX) found"}.
             </Text>
           ) : (
             <ol style={{ margin: 0, paddingLeft: "1.6rem" }}>

@@ -81,6 +81,7 @@ describe("checks", () => {
         ["Domain", "none", text],
         ["Mail servers", "none", text],
       ]);
+      expect(outcome({ status: "UNKNOWN", smtp_valid: false, ...news }, "Domain")).toBe("good"); // it has MX hosts
     }
   });
   it("blames the mailbox only for what its server said", () => {

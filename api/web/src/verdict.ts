@@ -42,8 +42,9 @@ export const deferred: ReadonlySet<string> = new Set([
 
 /** notLookedUp says why nothing is known of the domain; empty where the DNS answered. */
 export function notLookedUp(r: Result): string {
+  if (r.mx_records.length > 0) return "";
   if (r.details?.rule === "coordinator/suppressed") return "Not looked up: the address is suppressed";
-  return r.reason === "dns_error" && r.mx_records.length === 0 ? "Not known: the DNS did not answer" : "";
+  return r.reason === "dns_error" ? "Not known: the DNS did not answer" : "";
 }
 
 export interface Check {

@@ -20,7 +20,7 @@ const (
 )
 
 // sendBackup serves the state store, and the files of jobs if wanted, as a tar archive. It makes a copy first and packs
-// it while it is sent.
+// it while it is sent. A backup is taken when the client has read the whole archive; only then it is recorded, before the answer ends.
 func sendBackup(c *call) error {
 	s := c.srv
 	jobs, err := c.QueryFlag("jobs")
@@ -31,17 +31,18 @@ func sendBackup(c *call) error {
 		return httpd.Busy("Another backup is under way")
 	}
 	dir, err := s.prepareBackup(c.ID, jobs)
-	if err == nil {
-		err = s.deps.Store.RecordBackup(actor(c), s.now())
-	}
 	if err != nil {
 		s.backupRunning.Store(false)
 		return err
 	}
+	by := actor(c)
 	r, w := io.Pipe()
 	s.http.Stream(func() {
 		defer s.backupRunning.Store(false)
 		err := errors.Join(writeBackup(w, s.deps.FS, dir), s.deps.FS.RemoveAll(dir))
+		if err == nil {
+			err = s.deps.Store.RecordBackup(by, s.now())
+		}
 		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			s.log.Error("backup", "error", err)
 		}
@@ -50,10 +51,7 @@ func sendBackup(c *call) error {
 	c.Ctx.Response.SetStatusCode(httpd.StatusOK)
 	c.Ctx.Response.Header.SetContentType("application/x-tar")
 	c.Ctx.Response.Header.Set("Cache-Control", "no-store")
-	c.Ctx.Response.SetBodyStream(struct {
-		io.Reader
-		io.Closer
-	}{bufio.NewReaderSize(r, 64<<10), r}, -1)
+	c.Ctx.Response.SetBodyStream(r, -1)
 	return nil
 }
 
@@ -84,13 +82,15 @@ func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
 	return dir, nil
 }
 
-// writeBackup writes the files of a folder as an archive that ends with the entry backupEnd.
-func writeBackup(w io.Writer, fs vfs.FS, dir string) error {
-	t := tar.NewWriter(w)
+// writeBackup writes the files of a folder as an archive that ends with the entry backupEnd. It returns when all of it has been read
+// from the pipe.
+func writeBackup(w *io.PipeWriter, fs vfs.FS, dir string) error {
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	t := tar.NewWriter(buffered)
 	if err := tarFolder(t, fs, dir, ""); err != nil {
 		return err
 	}
-	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close())
+	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close(), buffered.Flush())
 }
 
 // tarFolder packs the files of a folder, under names that begin with prefix. State is at most three levels deep.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -174,6 +175,35 @@ func TestAdminBackup(t *testing.T) {
 	require.Equal(t, 503, r.status)
 	require.NotEmpty(t, r.header.Get("Retry-After"))
 	w.server.backupRunning.Store(false)
+}
+
+// TestBackupIsRecordedWhenAllOfItIsSent: a client that goes away in the middle has no backup.
+func TestBackupIsRecordedWhenAllOfItIsSent(t *testing.T) {
+	w := newTestServer(t, nil)
+	local, err := NewLocal("command line", w.server.deps)
+	require.NoError(t, err)
+	read := func(most int64) time.Time {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://local/v1/admin/backup", nil)
+		require.NoError(t, err)
+		answer, err := local.RoundTrip(req)
+		require.NoError(t, err)
+		_, err = io.CopyN(io.Discard, answer.Body, most)
+		if most == math.MaxInt64 {
+			require.ErrorIs(t, err, io.EOF)
+		} else {
+			require.NoError(t, err)
+		}
+		require.NoError(t, answer.Body.Close())
+		at, err := w.store.LastBackup()
+		require.NoError(t, err)
+		return at
+	}
+	for _, part := range []int64{0, 1024} {
+		require.Zero(t, read(part))
+	}
+	require.Empty(t, w.auditActions("act=backup"))
+	require.NotZero(t, read(math.MaxInt64))
+	require.Len(t, w.auditActions("act=backup"), 1)
 }
 
 func TestAdminNeedsAnAdmin(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -326,6 +327,9 @@ func (w *adminTest) backup() {
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	_, words := w.run(1, "backup", copied)
 	require.Contains(t, words, "exists")
+	_, words = w.run(1, "backup", filepath.Join(copied, "missing", "copy"))
+	require.Contains(t, words, "no backup was asked for: mkdir ")
+	require.Len(t, w.rows("audit", "--act", "backup"), 1, "the one that was written")
 	data := t.TempDir()
 	require.NoError(t, os.Rename(copied, filepath.Join(data, "state")))
 	restored := &adminTest{t: t, targetArgs: []string{"--data", data}}
@@ -401,7 +405,8 @@ func TestUnpackBackup(t *testing.T) {
 			require.NoError(t, w.Close())
 			dir := t.TempDir()
 			whole := b.Bytes()
-			err := unpackBackup(bytes.NewReader(whole[:len(whole)-c.cut]), filepath.Join(dir, "copy"))
+			ask := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(whole[:len(whole)-c.cut])), nil }
+			err := writeBackup(filepath.Join(dir, "copy"), ask)
 			left, readErr := os.ReadDir(dir)
 			require.NoError(t, readErr)
 			if c.want == "" {

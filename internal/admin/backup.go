@@ -31,14 +31,11 @@ func (c *backupCmd) Run(ctx context.Context, con *console.IO) error {
 		if c.Jobs {
 			path += "?jobs=true"
 		}
-		body, err := o.api.Call(ctx, http.MethodPost, path, "", nil)
-		if err != nil {
+		ask := func() (io.ReadCloser, error) { return o.api.Call(ctx, http.MethodPost, path, "", nil) }
+		if err := writeBackup(c.Dir, ask); err != nil {
 			return err
 		}
-		if err := errors.Join(unpackBackup(body, c.Dir), body.Close()); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(con.Err, "backup written to %s\n", c.Dir)
+		_, err := fmt.Fprintf(con.Err, "backup written to %s\n", c.Dir)
 		return err
 	})
 }
@@ -50,13 +47,22 @@ const (
 	maxBackupDepth = 2 // jobs, the job, its file
 )
 
-// unpackBackup writes the files of a tar stream to a folder.
-func unpackBackup(r io.Reader, dir string) error {
+// writeBackup makes a folder, asks for the backup, and writes its files there. The folder comes first: the server counts a backup as taken
+// once it has sent all of it.
+func writeBackup(dir string, ask func() (io.ReadCloser, error)) error {
 	return wholefile.WriteFolder(dir, func(part string) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
+			return fmt.Errorf("no backup was asked for: %w; name a folder that can be made", err)
+		}
+		body, err := ask()
+		if err != nil {
 			return err
 		}
-		return unpack(tar.NewReader(r), func(name string, r io.Reader) error { return unpackFile(r, filepath.Join(part, name)) })
+		err = unpack(tar.NewReader(body), func(name string, r io.Reader) error { return unpackFile(r, filepath.Join(part, name)) })
+		if err == nil {
+			_, err = io.Copy(io.Discard, body) // the server records the backup before it ends the answer
+		}
+		return errors.Join(err, body.Close())
 	})
 }
 

@@ -54,6 +54,10 @@ func TestAdminUsers(t *testing.T) {
 	put := w.do(request{method: "PUT", path: path + "/limits", key: w.adminKey, body: strings.NewReader(`{"bulk_per_hour":99}`), header: map[string]string{"Content-Type": "application/json"}})
 	require.Equal(t, map[string]any{"bulk_per_hour": 99.0}, put.json(t)["limits"])
 	require.Equal(t, 404, w.do(request{method: "POST", path: "/v1/admin/users/nobody/disable", key: w.adminKey}).status)
+	last := w.do(request{method: "POST", path: "/v1/admin/users/root@probity.test/disable", key: w.adminKey})
+	require.Equal(t, 409, last.status)
+	require.Equal(t, "This is the last active admin: add or enable another one first.", last.detail(t))
+	require.Equal(t, 200, w.get("/v1/admin/users", w.adminKey).status)
 	require.Len(t, w.get("/v1/admin/users", w.adminKey).json(t)["users"], 3)
 }
 

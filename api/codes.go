@@ -92,6 +92,7 @@ var storeRefusals = []struct {
 	{store.ErrLedgerConflict, httpd.Conflict, "use a new grant_id for a new grant."},
 	{store.ErrSuppressionsFull, httpd.Conflict, "remove some first."},
 	{store.ErrBadEmail, httpd.Unacceptable, "email must be an address such as ann@example.com."},
+	{store.ErrLastAdmin, httpd.Conflict, "add or enable another one first."},
 	{store.ErrBadRole, httpd.Unacceptable, "change role."},
 	{store.ErrBadLimit, httpd.Unacceptable, "change limits."},
 	{store.ErrPasswordLength, httpd.Unacceptable, fmt.Sprintf("send a password of %d to %d bytes.", store.MinPassword, store.MaxPassword)},

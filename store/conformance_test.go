@@ -98,6 +98,7 @@ func Conformance(t *testing.T, open func(t *testing.T) accountStore) {
 	}{
 		{"users", conformUsers},
 		{"the first admin", conformFirstAdmin},
+		{"the last admin", conformLastAdmin},
 		{"lock-out", conformLockout},
 		{"keys", conformKeys},
 		{"ledger", conformLedger},

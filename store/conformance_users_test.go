@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +68,33 @@ func conformUsers(t *testing.T, s accountStore) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 	_, err = s.UserByEmail("nobody@example.com")
 	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// conformLastAdmin requires that admins who disable each other at one time leave one.
+func conformLastAdmin(t *testing.T, s accountStore) {
+	var admins []string
+	for _, email := range []string{"root@example.com", "deputy@example.com"} {
+		u, _, err := s.AddUser(t.Context(), store.NewUser{Email: email, Role: store.Admin}, "test", noon)
+		require.NoError(t, err)
+		admins = append(admins, u.ID)
+	}
+	customer := newCustomer(t, s, "ann@example.com", 0)
+	var errs [2]error
+	var both sync.WaitGroup
+	for i, id := range admins {
+		both.Go(func() { errs[i] = s.DisableUser(id, "test", noon) })
+	}
+	both.Wait()
+	if errs[0] != nil {
+		slices.Reverse(errs[:])
+		slices.Reverse(admins)
+	}
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], store.ErrLastAdmin)
+	require.NoError(t, s.DisableUser(admins[0], "test", noon), "it is disabled already")
+	require.NoError(t, s.DisableUser(customer, "test", noon))
+	require.NoError(t, s.EnableUser(admins[0], "test", noon))
+	require.NoError(t, s.DisableUser(admins[1], "test", noon))
 }
 
 func conformFirstAdmin(t *testing.T, s accountStore) {

@@ -54,6 +54,9 @@ func (u User) SinglePerMinute() int { return cmp.Or(u.Limits.SinglePerMinute, De
 // BulkPerHour is the account's limit of bulk requests.
 func (u User) BulkPerHour() int { return cmp.Or(u.Limits.BulkPerHour, DefaultBulkPerHour) }
 
+// IsActiveAdmin reports whether the account can act as an admin.
+func (u User) IsActiveAdmin() bool { return u.Role == Admin && !u.Disabled }
+
 // userRecord is the stored form of a user; the password hash never leaves this package.
 type userRecord struct {
 	User
@@ -76,6 +79,7 @@ var (
 	ErrEmailTaken = errors.New("an account with this e-mail address exists")
 	ErrBadEmail   = errors.New("not an e-mail address that can log in")
 	ErrBadRole    = errors.New("the role must be admin or customer")
+	ErrLastAdmin  = errors.New("this is the last active admin")
 	ErrBadLimit   = fmt.Errorf("a limit must be between 0 (the default) and %d", MaxLimit)
 )
 
@@ -86,6 +90,7 @@ type Accounts struct {
 	passwords *passwords
 	singles   singleWindows
 
+	disableMu sync.Mutex // serialises DisableUser, so that two admins are not each other's last
 	refreshMu sync.Mutex // serialises refresh, so that the last to finish has read the last commit
 	mu        sync.RWMutex
 	users     map[string]User         // guarded by mu
@@ -248,8 +253,14 @@ func (s *Accounts) commitUser(account string, parts ...Part) error {
 	return s.refresh(account)
 }
 
-// DisableUser disables the account's keys and ends its sessions. Its jobs finish.
+// DisableUser disables the account's keys and ends its sessions. Its jobs finish. The last active admin is refused with ErrLastAdmin.
 func (s *Accounts) DisableUser(account, by string, now time.Time) error {
+	s.disableMu.Lock()
+	defer s.disableMu.Unlock()
+	otherAdmin := func(u User) bool { return u.ID != account && u.IsActiveAdmin() }
+	if u, _ := s.user(account); u.IsActiveAdmin() && !slices.ContainsFunc(s.Users(), otherAdmin) {
+		return ErrLastAdmin
+	}
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) error { rec.Disabled = true; return nil }), dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)

@@ -94,9 +94,9 @@ func TestUserAddWarnsWithoutAnAdmin(t *testing.T) {
 	require.NotContains(t, words, "warning")
 	_, words = w.run(0, "user", "add", "cy@example.com")
 	require.NotContains(t, words, "warning")
-	w.run(0, "user", "disable", "root@example.com")
-	_, words = w.run(0, "user", "add", "di@example.com")
-	require.Contains(t, words, "warning: no account is an admin")
+	_, words = w.run(1, "user", "disable", "root@example.com")
+	require.Contains(t, words, "This is the last active admin: add or enable another one first.")
+	require.Equal(t, false, w.rows("user", "enable", "root@example.com")[0]["disabled"])
 }
 
 // sampleList is a list that names the address that is erased.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,9 +19,13 @@ import (
 )
 
 // createFirstAdmin creates the admin of an empty store. The password is written to the disk, for the folder's owner only, before the
-// account: if the start ends between the two, the next one writes the file again. The password is never in the log.
+// account: if the start ends between the two, the next one writes the file again. The password is never in the log. A store with
+// accounts and no active admin is warned of.
 func (s *Service) createFirstAdmin(ctx context.Context, w io.Writer) error {
-	if len(s.node.Store.Users()) > 0 {
+	if users := s.node.Store.Users(); len(users) > 0 {
+		if !slices.ContainsFunc(users, store.User.IsActiveAdmin) {
+			s.Log.Warn("no account is an active admin: stop the server, then probity user add EMAIL --role admin, or user enable EMAIL", "data", s.flags.Data)
+		}
 		return nil
 	}
 	path, password := filepath.Join(s.flags.Data, datafolder.FirstPasswordFile), store.RandomPassword()

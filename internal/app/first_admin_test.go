@@ -3,6 +3,8 @@ package app
 import (
 	"bytes"
 	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,4 +58,22 @@ func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	same, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, written, same)
+}
+
+// A store whose accounts have no active admin gets none from serve, which says so.
+func TestStoreWithoutAnActiveAdminIsWarnedOf(t *testing.T) {
+	state, err := store.Open(vfs.NewMem(), "state")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, state.Close()) }()
+	var log bytes.Buffer
+	s := &Service{Process: Process{Log: slog.New(slog.NewTextHandler(&log, nil))}, flags: &ServeFlags{Data: "data"}, node: &Node{Store: state}}
+	_, _, err = state.AddUser(t.Context(), store.NewUser{Email: "ann@example.com"}, "test", time.Now())
+	require.NoError(t, err)
+	require.NoError(t, s.createFirstAdmin(t.Context(), io.Discard))
+	require.Contains(t, log.String(), "no account is an active admin")
+	log.Reset()
+	_, _, err = state.AddUser(t.Context(), store.NewUser{Email: "root@example.com", Role: store.Admin}, "test", time.Now())
+	require.NoError(t, err)
+	require.NoError(t, s.createFirstAdmin(t.Context(), io.Discard))
+	require.Empty(t, log.String())
 }

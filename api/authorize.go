@@ -60,7 +60,7 @@ func (s *Server) admit(request *httpd.Call, r *route) error {
 	}
 	c.setDecision(d)
 	if !d.OK {
-		return overLimit(d)
+		return overLimit(d, counted[r.rateLimit])
 	}
 	return nil
 }

@@ -136,13 +136,16 @@ func plural(n int64, noun string) string {
 	return strconv.FormatInt(n, 10) + " " + noun
 }
 
-// overLimit is the refusal of a request beyond a rate limit.
-func overLimit(d store.Decision) *httpd.Refusal {
+// spans are the spans of rate limits, in words.
+var spans = map[time.Duration]string{time.Minute: "a minute", time.Hour: "an hour", 24 * time.Hour: "a day", 7 * 24 * time.Hour: "a week"}
+
+// overLimit is the refusal of a request beyond a rate limit. counted is what the limit counts.
+func overLimit(d store.Decision, counted string) *httpd.Refusal {
 	r := &httpd.Refusal{Kind: httpd.TooMany, Retry: d.RetryAfter}
 	if r.Retry <= 0 {
 		r.Retry = time.Second
 	}
-	r.Detail = fmt.Sprintf("The limit of %s is reached: wait %s (Retry-After).", plural(int64(d.Limit), "request"), plural(r.RetrySeconds(), "second"))
+	r.Detail = fmt.Sprintf("The limit of %s %s is reached: wait %s (Retry-After).", plural(int64(d.Limit), counted), spans[d.Per], plural(r.RetrySeconds(), "second"))
 	return r
 }
 

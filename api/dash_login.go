@@ -97,7 +97,7 @@ func resetPassword(c *call) error {
 		return err
 	}
 	if d := c.srv.deps.Store.AllowLogin(c.ClientIP(), c.srv.now()); !d.OK {
-		return overLimit(d)
+		return overLimit(d, "sign-in")
 	}
 	ctx, stop := c.ClientContext()
 	defer stop()
@@ -114,7 +114,7 @@ type credentialCheck func(context.Context, store.Login, time.Time) (store.User, 
 // checkCredentials waits for its turn as long as the client does. Every attempt counts in the window of the client's network.
 func checkCredentials(c *call, by credentialCheck, l store.Login) (store.User, error) {
 	if d := c.srv.deps.Store.AllowLogin(c.ClientIP(), c.srv.now()); !d.OK {
-		return store.User{}, overLimit(d)
+		return store.User{}, overLimit(d, "sign-in")
 	}
 	ctx, stop := c.ClientContext()
 	defer stop()

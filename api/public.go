@@ -27,7 +27,7 @@ func verifyPublic(c *call) error {
 	}
 	c.setDecision(decision)
 	if !decision.OK {
-		return overLimit(decision)
+		return overLimit(decision, "verification")
 	}
 	q := singleRequest{email: email, checkSMTP: true, timeout: defaultTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
 	a, err := verify(c, q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, LowPriority: true})

@@ -29,6 +29,9 @@ const (
 	bulkLimit
 )
 
+// counted is what each limit counts.
+var counted = [...]string{singleLimit: "single verification", bulkLimit: "upload"}
+
 // route is one method of one path.
 type route struct {
 	httpd.Route

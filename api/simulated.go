@@ -74,8 +74,8 @@ func simulatedRefusal(c *call, email string) error {
 	case "http_402":
 		return &store.ErrInsufficientCredits{Balance: 0, Needed: 1}
 	case "http_429":
-		c.setDecision(store.Decision{Limit: c.decision.Limit, Reset: time.Minute, RetryAfter: time.Minute})
-		return overLimit(c.decision)
+		c.setDecision(store.Decision{Limit: c.decision.Limit, Per: c.decision.Per, Reset: time.Minute, RetryAfter: time.Minute})
+		return overLimit(c.decision, counted[singleLimit])
 	case "http_500":
 		r := httpd.NewFailure(nil)
 		r.Simulated = true

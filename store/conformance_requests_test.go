@@ -18,7 +18,7 @@ func conformAccountLimits(t *testing.T, s accountStore) {
 		require.Equal(t, 29-i, d.Remaining)
 	}
 	d := s.AllowSingle(ann, noon.Add(30*time.Second))
-	require.Equal(t, store.Decision{Limit: 30, Reset: 30 * time.Second, RetryAfter: 30 * time.Second}, d)
+	require.Equal(t, store.Decision{Limit: 30, Per: time.Minute, Reset: 30 * time.Second, RetryAfter: 30 * time.Second}, d)
 	require.True(t, s.AllowSingle(bob, noon).OK)
 	require.NoError(t, s.SetLimits(ann, store.Limits{SinglePerMinute: 31}, "test", noon))
 	require.True(t, s.AllowSingle(ann, noon.Add(30*time.Second)).OK, "raised at once")
@@ -35,7 +35,7 @@ func conformAccountLimits(t *testing.T, s accountStore) {
 	s = s.Reopen(t)
 	d, err = s.AllowBulk(ann, noon.Add(59*time.Minute))
 	require.NoError(t, err)
-	require.Equal(t, store.Decision{Limit: 10, Reset: time.Minute, RetryAfter: time.Minute}, d)
+	require.Equal(t, store.Decision{Limit: 10, Per: time.Hour, Reset: time.Minute, RetryAfter: time.Minute}, d)
 	d, err = s.AllowBulk(bob, noon)
 	require.NoError(t, err)
 	require.True(t, d.OK)
@@ -63,7 +63,7 @@ func conformPublicLimits(t *testing.T, s accountStore) {
 	}
 	s = s.Reopen(t)
 	d := allow("::ffff:192.0.2.1", noon.Add(3*time.Hour))
-	require.Equal(t, store.Decision{Limit: 3, Reset: 21 * time.Hour, RetryAfter: 21 * time.Hour}, d, "the same client, mapped")
+	require.Equal(t, store.Decision{Limit: 3, Per: 24 * time.Hour, Reset: 21 * time.Hour, RetryAfter: 21 * time.Hour}, d, "the same client, mapped")
 	require.True(t, allow("192.0.2.2", noon).OK)
 
 	// Ten in a week: three a day for three days, then one.

@@ -17,6 +17,7 @@ type Limit struct {
 type Decision struct {
 	OK         bool
 	Limit      int           // events allowed in the strictest window
+	Per        time.Duration // its span
 	Remaining  int           // events still allowed now, without this one
 	Reset      time.Duration // until the oldest counted event leaves the window, so that one more is allowed
 	RetryAfter time.Duration // if not OK: until the event would be allowed, at least a second; else 0
@@ -53,7 +54,7 @@ func (w *window) peek(l Limit, now time.Time) Decision {
 	}
 	w.marks = slices.Delete(w.marks, 0, out)
 	used := w.total
-	d := Decision{OK: used < l.N, Limit: l.N, Remaining: max(l.N-used-1, 0)}
+	d := Decision{OK: used < l.N, Limit: l.N, Per: l.Per, Remaining: max(l.N-used-1, 0)}
 	if d.OK {
 		d.Reset = l.Per
 		if len(w.marks) > 0 {

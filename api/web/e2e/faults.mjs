@@ -72,13 +72,13 @@ export function faults(step) {
   step("a limit is told in words of people", async ({ page }) => {
     await page.route("**/v1/verify/bulk", (route) => {
       if (route.request().method() !== "POST") return route.continue();
-      const detail = "The limit of 2 requests is reached: wait 3583 seconds (Retry-After).";
+      const detail = "The limit of 2 uploads an hour is reached: wait 3583 seconds (Retry-After).";
       return route.fulfill({ status: 429, headers: { "Retry-After": "3583" }, json: { detail } });
     });
     await choose(page, csv("third.csv", "email\nann@third.example\n"));
     await page.getByRole("button", { name: "Upload and verify" }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
-    await panel.getByText("The limit of 2 requests is reached. Try again in about an hour.").waitFor();
+    await panel.getByText("The limit of 2 uploads an hour is reached. Try again in about an hour.").waitFor();
     await page.unroute("**/v1/verify/bulk");
     await panel.getByRole("button", { name: "Try again" }).click();
     await panel.getByRole("link", { name: "Open the job" }).click();

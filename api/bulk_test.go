@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"probity/api/record"
 	"probity/coordinator/results"
 	"probity/store"
 )
@@ -56,6 +57,21 @@ func TestJobOfATestKeyIsMarked(t *testing.T) {
 	list := part{"file", "l.csv", "email\nvalid@example.com\n"}
 	require.Equal(t, true, w.uploadAndWait(w.testKey, list)["test"])
 	require.NotContains(t, w.uploadAndWait(w.key, list), "test")
+}
+
+func TestRefusedDeletionSaysWhatToDoFirst(t *testing.T) {
+	w := newTestServer(t, nil)
+	release := w.prober.holdAnswers()
+	defer release()
+	path := w.upload(w.key, nil, part{"file", "l.csv", smallList}).header.Get("Location")
+	for state, advice := range map[store.JobState]string{store.JobPaused: "cancel it first, and delete it once it is cancelled.",
+		store.JobCancelling: "wait until it is cancelled.", store.JobFinalizing: "wait until it has finished."} {
+		_, err := w.store.UpdateJob(path[len(record.BulkPath)+1:], func(j *store.Job) error { j.State = state; return nil })
+		require.NoError(t, err)
+		r := w.do(request{method: "DELETE", path: path, key: w.key})
+		require.Equal(t, 409, r.status)
+		require.Equal(t, "The job is "+string(state)+": "+advice, r.detail(t))
+	}
 }
 
 func TestPartsInAnyOrder(t *testing.T) {

@@ -119,7 +119,14 @@ func deleteJob(c *call) error {
 		return err
 	}
 	if !j.State.Finished() {
-		return httpd.Refuse(httpd.Conflict, "The job is %s: cancel it first, and delete it once it is cancelled.", j.State)
+		advice := "cancel it first, and delete it once it is cancelled"
+		switch j.State {
+		case store.JobCancelling:
+			advice = "wait until it is cancelled"
+		case store.JobFinalizing: // too late to cancel it
+			advice = "wait until it has finished"
+		}
+		return httpd.Refuse(httpd.Conflict, "The job is %s: %s.", j.State, advice)
 	}
 	if err := c.srv.deps.Coordinator.Delete(j.ID); err != nil {
 		return err

@@ -80,7 +80,7 @@ var storeRefusals = []struct {
 }{
 	{store.ErrNoReset, httpd.Gone, "ask an admin for another."},
 	{store.ErrTOTPOn, httpd.Conflict, "use those of its app, or switch TOTP off first."},
-	{store.ErrTOTPOff, httpd.Conflict, "look at the account, there is nothing to switch off."},
+	{store.ErrTOTPOff, httpd.Conflict, "nothing needs to be switched off."},
 	{store.ErrNoTOTP, httpd.Conflict, "ask for one first."},
 	{store.ErrBadKey, httpd.Unauthorized, "send Authorization: Bearer <API key>."},
 	{store.ErrNotFound, httpd.NotFound, "check the id."},

@@ -151,6 +151,7 @@ func TestSwitchingTOTPEndsOtherSessions(t *testing.T) {
 	other.cookie, other.csrf = cookie, r.json(t)["csrf_token"].(string)
 	idle := b.do("POST", "/v1/dash/totp/off", `{"password":"`+password+`","code":"123456"}`)
 	require.Equal(t, 409, idle.status, "it is off: %s", idle.body)
+	require.Equal(t, "TOTP is off for this account: nothing needs to be switched off.", idle.detail(t))
 	require.Equal(t, 200, other.get("/v1/dash/session").status)
 	require.Len(t, w.auditActions("act=totp+off"), 1)
 }

@@ -105,7 +105,7 @@ var (
 	ErrBadCode    = errors.New("the code is wrong, or was used")
 	ErrTOTPOn     = errors.New("the account asks for codes already")
 	ErrNoTOTP     = errors.New("no secret was made for the account's app")
-	ErrTOTPOff    = errors.New("the account asks for no codes: TOTP is off")
+	ErrTOTPOff    = errors.New("TOTP is off for this account")
 )
 
 // LogIn is CheckPassword for a new session: an account with TOTP also needs a code, and ErrCodeNeeded is returned only after the

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"strconv"
 
 	"probity/api/httpd"
@@ -31,6 +32,9 @@ func grantCredits(c *call) error {
 	if err != nil {
 		return err
 	}
+	if amount == 0 {
+		return httpd.Refuse(httpd.Unacceptable, "amount is 0: give how many credits to grant, or a negative number to take some back.")
+	}
 	note, err := d.ShortText("note", maxNote)
 	if err != nil {
 		return err
@@ -44,6 +48,9 @@ func grantCredits(c *call) error {
 		return err
 	}
 	credits, err := c.srv.deps.Store.GrantCredits(u.ID, store.CreditGrant{ID: id, Credits: amount, By: actor(c), Note: note}, c.srv.now())
+	if short, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
+		return httpd.Refuse(httpd.PaymentRequired, "The account has %s: at most that many can be taken back.", plural(short.Balance, "credit"))
+	}
 	if err != nil {
 		return err
 	}

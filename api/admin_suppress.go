@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"strings"
 
 	"probity/api/httpd"
@@ -44,8 +45,11 @@ func parseSuppression(kind, name string) (store.Suppression, error) {
 		s.Name = a.Folded()
 	case store.SuppressionDomain, store.SuppressionMX:
 		domain, err := engine.ParseDomain(strings.TrimSuffix(engine.Trim(name), "."))
+		if syntax, ok := errors.AsType[engine.SyntaxError](err); ok && syntax.Kind == engine.KindDotless {
+			return s, httpd.Refuse(httpd.Unacceptable, "name has one label, and would suppress everything under it: give a domain in full, such as example.com.")
+		}
 		if err != nil {
-			return s, httpd.Refuse(httpd.Unacceptable, "name must be a domain name for kind %s.", s.Kind)
+			return s, httpd.Refuse(httpd.Unacceptable, "name is no domain name: kind %s needs one, such as example.com.", s.Kind)
 		}
 		s.Name = domain
 	default:
@@ -74,11 +78,12 @@ func suppress(c *call) error {
 	if s.Note, err = d.ShortText("note", maxNote); err != nil {
 		return err
 	}
-	s.By, s.Since = actor(c), c.srv.now().UTC()
-	if err := c.srv.deps.Store.Suppress([]store.Suppression{s}, c.srv.now()); err != nil {
+	s.By = actor(c)
+	added := []store.Suppression{s}
+	if err := c.srv.deps.Store.Suppress(added, c.srv.now()); err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusCreated, showSuppression(s))
+	return c.SendJSON(httpd.StatusCreated, showSuppression(added[0]))
 }
 
 func unsuppress(c *call) error {

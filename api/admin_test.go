@@ -85,7 +85,15 @@ func TestAdminCredits(t *testing.T) {
 	require.EqualValues(t, initialCredits+10, grant(`{"user":"ann@probity.test","amount":10,"note":"order 1","grant_id":"g1"}`).json(t)["balance"])
 	require.Equal(t, 409, grant(`{"user":"ann@probity.test","amount":11,"grant_id":"g1"}`).status)
 	require.EqualValues(t, initialCredits, grant(`{"user":"` + w.user.ID + `","amount":-10}`).json(t)["balance"])
-	require.Equal(t, 402, grant(`{"user":"ann@probity.test","amount":-100000}`).status)
+	tooMuch := grant(`{"user":"ann@probity.test","amount":-100000}`)
+	require.Equal(t, 402, tooMuch.status)
+	require.Equal(t, "The account has 1000 credits: at most that many can be taken back.", tooMuch.detail(t))
+	outOfRange := grant(`{"user":"ann@probity.test","amount":1000000000000000}`)
+	require.Equal(t, 422, outOfRange.status)
+	require.Equal(t, "Credits out of range: an account has from 0 to 1000000000000000, so change the amount.", outOfRange.detail(t))
+	nothing := grant(`{"user":"ann@probity.test","amount":0}`)
+	require.Equal(t, 422, nothing.status)
+	require.Contains(t, nothing.detail(t), "amount is 0")
 	for _, body := range []string{`{"user":"ann@probity.test"}`, `{"amount":1}`, `{"user":"ann@probity.test","amount":1.5}`, `{"user":"ann@probity.test","amount":"1"}`} {
 		require.Equal(t, 422, grant(body).status, body)
 	}
@@ -117,10 +125,17 @@ func TestAdminSuppressions(t *testing.T) {
 	r := w.post("/v1/admin/suppressions", w.adminKey, `{"name":"Example.ORG.","note":"asked"}`)
 	require.Equal(t, 201, r.status, "%s", r.body)
 	require.Equal(t, []any{"domain", "example.org"}, []any{r.json(t)["kind"], r.json(t)["name"]})
+	w.clockOffset.Store(int64(time.Hour))
+	require.Equal(t, r.json(t), w.post("/v1/admin/suppressions", w.adminKey, `{"name":"example.org","note":"asked"}`).json(t), "it is there already")
+	require.Equal(t, []string{"suppress"}, w.auditActions("act=suppress"))
 	require.Equal(t, "address", w.post("/v1/admin/suppressions", w.adminKey, `{"name":"A@Example.ORG"}`).json(t)["kind"])
 	require.Equal(t, "mx", w.post("/v1/admin/suppressions", w.adminKey, `{"kind":"mx","name":"mx.example.org"}`).json(t)["kind"])
-	for _, body := range []string{`{}`, `{"name":"not a domain"}`, `{"name":"a@b@c"}`, `{"kind":"word","name":"example.org"}`} {
-		require.Equal(t, 422, w.post("/v1/admin/suppressions", w.adminKey, body).status, body)
+	for body, detail := range map[string]string{`{}`: "name is missing", `{"name":"not a domain"}`: "name is no domain name: kind domain needs one, such as example.com.",
+		`{"name":"com"}`:   "name has one label, and would suppress everything under it: give a domain in full, such as example.com.",
+		`{"name":"a@b@c"}`: "name must be an e-mail address", `{"kind":"word","name":"example.org"}`: "kind must be"} {
+		r := w.post("/v1/admin/suppressions", w.adminKey, body)
+		require.Equal(t, 422, r.status, body)
+		require.Contains(t, r.detail(t), detail)
 	}
 	require.Len(t, w.get("/v1/admin/suppressions", w.adminKey).json(t)["suppressions"], 3)
 	_, stopped := w.store.SuppressedDomain("mail.example.org", nil)

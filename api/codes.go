@@ -98,7 +98,7 @@ var storeRefusals = []struct {
 	{store.ErrPasswordLength, httpd.Unacceptable, fmt.Sprintf("send a password of %d to %d bytes.", store.MinPassword, store.MaxPassword)},
 	{store.ErrBadName, httpd.Unacceptable, "change name."},
 	{store.ErrBadExpiry, httpd.Unacceptable, "send a time such as 2027-01-31T12:00:00Z, or none for a key that does not expire."},
-	{store.ErrCreditsRange, httpd.Unacceptable, "change the amount of credits."},
+	{store.ErrCreditsRange, httpd.Unacceptable, fmt.Sprintf("an account has from 0 to %d, so change the amount.", store.MaxCredits)},
 	{store.ErrBadSuppression, httpd.Unacceptable, "change kind or name."},
 }
 

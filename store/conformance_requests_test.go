@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"net/netip"
 	"testing"
 	"time"
@@ -171,6 +172,17 @@ func conformSuppress(t *testing.T, s accountStore) {
 		{Kind: store.SuppressionMX, Name: "mx.example.net"},
 		{Kind: store.SuppressionAddress, Name: "Ann@Example.org"},
 	}, noon))
+	for _, note := range []string{"", "asked by mail", "asked by phone", "asked by phone"} {
+		again := []store.Suppression{{Kind: store.SuppressionDomain, Name: "example.com", Note: note, By: "other"}}
+		require.NoError(t, s.Suppress(again, noon.Add(time.Hour)))
+		want := store.Suppression{Kind: store.SuppressionDomain, Name: "example.com", Note: cmp.Or(note, "asked by mail"), By: "test", Since: noon}
+		require.Equal(t, []store.Suppression{want}, again)
+		found, _ := s.SuppressedDomain("example.com", nil)
+		require.Equal(t, want, found)
+	}
+	events, err := s.AuditEvents("", 10)
+	require.NoError(t, err)
+	require.Len(t, events, 4, "three suppressions and one other note")
 	for _, x := range []store.Suppression{
 		{Kind: store.SuppressionDomain, Name: "com"}, {Kind: store.SuppressionDomain, Name: ""}, {Kind: store.SuppressionDomain, Name: "a@example.com"},
 		{Kind: store.SuppressionAddress, Name: "example.com"}, {Kind: store.SuppressionAddress, Name: "@example.com"}, {Kind: "host", Name: "example.com"},

@@ -93,7 +93,8 @@ func suppressionKey(kind SuppressionKind, name string) []byte {
 	return subKey(tableSuppression, string(kind), hash[:])
 }
 
-// Suppress adds suppressions, all or none. They are in force when it returns. Adding one again replaces its note.
+// Suppress adds suppressions, all or none, and sets each to what the list has then. They are in force when it returns. Adding one again
+// changes nothing but its note, if there is another.
 func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
 		if len(suppressions)+len(*s.suppressed.Load()) > MaxSuppressions {
@@ -101,15 +102,29 @@ func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 		}
 		return nil
 	}}
-	for _, x := range suppressions {
+	for i := range suppressions {
+		x := &suppressions[i]
 		if err := x.normalize(); err != nil {
 			return fmt.Errorf("%s %q: %w", x.Kind, x.Name, err)
 		}
 		event := AuditEvent{At: now, By: x.By, Action: "suppress", Target: string(x.Kind), Note: x.auditNote()}
 		x.Since = now.UTC()
 		x.By, _, _ = strings.Cut(x.By, actorSeparator)
-		set := func(b *pebble.Batch) error { return setJSON(b, suppressionKey(x.Kind, x.Name), x) }
-		parts = append(parts, set, event.write)
+		parts = append(parts, func(b *pebble.Batch) error {
+			k := suppressionKey(x.Kind, x.Name)
+			old, err := readJSON[Suppression](b, k)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			if err == nil {
+				note := cmp.Or(x.Note, old.Note)
+				if *x = old; note == old.Note {
+					return nil
+				}
+				x.Note = note
+			}
+			return errors.Join(setJSON(b, k, *x), event.write(b))
+		})
 	}
 	return s.commitSuppressions(parts...)
 }

@@ -95,7 +95,7 @@ func notFound(path string) error {
 	case kind == "erasures":
 		return fmt.Errorf("there is no erasure %s: erase --list shows what there is", console.Printable(name))
 	case kind == "suppressions":
-		return fmt.Errorf("%s %s is not on the list: suppress list shows what is", q.Get("kind"), console.Printable(q.Get("name")))
+		return fmt.Errorf("%s is not on the list: suppress list shows what is", console.Printable(strings.TrimSpace(q.Get("kind")+" "+q.Get("name"))))
 	}
 	return fmt.Errorf("there is no account %s: name it by its e-mail address or its id", console.Printable(cmp.Or(name, q.Get("user"), "of that name")))
 }

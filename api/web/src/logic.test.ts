@@ -141,6 +141,9 @@ describe("errors", () => {
     expect(errorOf(422, { detail: "email is missing." }, "r1", null)).toMatchObject({ message: "email is missing.", status: 422, requestId: "r1" });
     expect(errorOf(502, "<html>", null, null).message).toContain("502");
     expect(errorOf(429, { detail: "x" }, null, "12").retryAfter).toBe(12);
+    expect(errorOf(402, { detail: "You have 1 credit; this needs 2: add credits and try again." }, null, null).message).toBe("You have 1 credit; this needs 2. Ask your administrator for more.");
+    const operators = "The account has 1 credit: at most that many can be taken back.";
+    expect(errorOf(402, { detail: operators }, null, null).message).toBe(operators);
   });
   it("tell a lost connection from a refusal", async () => {
     await expect(take(Promise.reject(new TypeError("x")))).rejects.toMatchObject({ status: 0 });

@@ -102,16 +102,14 @@ export function errorOf(status: number, body: unknown, requestId: string | null,
       ? body.detail
       : `The server answered ${status}: try again.`;
   const wait = Number(retryAfter) || 0;
-  return new ApiError(status, forPeople(status, detail, wait), requestId ?? "", wait, challenge ?? "");
+  return new ApiError(status, forPeople(detail, wait), requestId ?? "", wait, challenge ?? "");
 }
 
 /** forPeople is a refusal for a person at a page. The server says what happened, a colon, and what a program should do: a
  * person knows no Retry-After, and cannot add credits. */
-function forPeople(status: number, detail: string, wait: number): string {
-  const happened = detail.split(": ", 1)[0]!;
-  if (wait > 0) return `${happened}. Try again ${soon(wait)}.`;
-  if (status === 402) return `${happened}. Ask your administrator for more.`;
-  return detail;
+function forPeople(detail: string, wait: number): string {
+  if (wait > 0) return `${detail.split(": ", 1)[0]!}. Try again ${soon(wait)}.`;
+  return detail.replace(/: add credits and try again\.$/, ". Ask your administrator for more.");
 }
 
 /** worthAgain tells whether the same request may be answered better another time. Credits that are short and a file that

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -280,7 +281,7 @@ func (s *Accounts) SetLimits(account string, l Limits, by string, now time.Time)
 	}
 	return s.commitUser(account,
 		changeUser(account, func(rec *userRecord) error { rec.Limits = l; return nil }),
-		AuditEvent{At: now, By: by, Action: "user limits", Target: account, Note: fmt.Sprintf("%d/min %d/h", l.SinglePerMinute, l.BulkPerHour)}.write)
+		AuditEvent{At: now, By: by, Action: "user limits", Target: account, Note: l.String()}.write)
 }
 
 // User returns an account by id, or ErrNotFound.
@@ -328,6 +329,17 @@ func checkEmail(email string) error {
 		return ErrBadEmail
 	}
 	return nil
+}
+
+// String names both limits.
+func (l Limits) String() string {
+	rate := func(n int, unit string) string {
+		if n == 0 {
+			return "default"
+		}
+		return strconv.Itoa(n) + unit
+	}
+	return "single " + rate(l.SinglePerMinute, "/min") + ", bulk " + rate(l.BulkPerHour, "/hour")
 }
 
 func (l Limits) check() error {

@@ -196,6 +196,8 @@ func (w *adminTest) users() {
 	limited := w.rows("user", "limit", "cy@example.com", "--limit", "bulk=3/hour")[0]
 	require.Equal(t, map[string]any{"bulk_per_hour": 3.0}, limited["limits"])
 	require.NotContains(t, limited, "password")
+	_, words = w.run(2, "user", "limit", "cy@example.com")
+	require.Contains(t, words, "--limit is missing; give single=N/min, bulk=N/hour or both")
 	link, _ := w.run(0, "user", "reset", "bo@example.com")
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/app/reset#u_\w+\.\w{43}\n$`, link, "the link, and nothing else")
 	link, _ = w.run(0, "user", "reset", "bo@example.com", "--public-url", "https://verify.example/")

@@ -26,7 +26,7 @@ type userCmd struct {
 	List    userListCmd    `cmd:"" help:"List all accounts."`
 	Disable userDisableCmd `cmd:"" help:"Refuse an account's keys and end its sessions; its jobs finish."`
 	Enable  userEnableCmd  `cmd:"" help:"Enable an account."`
-	Limit   userLimitCmd   `cmd:"" help:"Give an account limits of its own."`
+	Limit   userLimitCmd   `cmd:"" help:"Give an account limits of its own; one that is not named becomes the default."`
 	Reset   userResetCmd   `cmd:"" help:"Print a link that gives an account a new password, good once and for an hour."`
 	TOTPOff userTOTPOffCmd `cmd:"" name:"totp-off" help:"Let an account whose authenticator app is lost sign in without a code; its sessions end."`
 	First   userFirstCmd   `cmd:"" name:"first-password" help:"Print the password that the first start gave the first admin."`
@@ -214,6 +214,9 @@ type userLimitCmd struct {
 
 // Run prints the changed account. A limit that is not named becomes the default.
 func (c *userLimitCmd) Run(ctx context.Context, con *console.IO) error {
+	if len(c.Limit) == 0 {
+		return fmt.Errorf("%w: --limit is missing; give single=N/min, bulk=N/hour or both; user list shows the limits of now", console.ErrUsage)
+	}
 	limits, err := c.limits()
 	if err != nil {
 		return err

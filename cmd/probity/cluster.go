@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -30,9 +28,13 @@ const adminTimeout = 15 * time.Second
 func (c clusterCmd) Run(ctx context.Context, con *console.IO) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	client, path := apiclient.Client{Base: "http://" + c.Admin, HTTP: http.DefaultClient}, "/debug/cluster"
+	client, path := apiclient.ForAdminListener(c.Admin, "a coordinator"), "/debug/cluster"
 	if c.Server != "" {
-		client, path = apiclient.Client{Base: strings.TrimSuffix(c.Server, "/"), Key: os.Getenv(admin.KeyEnv), HTTP: http.DefaultClient}, "/v1/admin/cluster"
+		var err error
+		if client, err = admin.NewRemote(con, c.Server); err != nil {
+			return err
+		}
+		path = "/v1/admin/cluster"
 	}
 	body, err := client.Call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {

@@ -27,8 +27,7 @@ func (c healthCmd) Run(ctx context.Context, con *console.IO) error {
 	if c.Ready {
 		path, okText = "/readyz", "ready"
 	}
-	client := apiclient.Client{Base: "http://" + c.Admin, HTTP: http.DefaultClient}
-	body, err := client.Call(ctx, http.MethodGet, path, "", nil)
+	body, err := apiclient.ForAdminListener(c.Admin, "a server or prober").Call(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return fmt.Errorf("not %s: %w", okText, err)
 	}

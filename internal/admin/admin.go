@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -51,7 +50,7 @@ type ledgerEntryView struct {
 
 // targetFlags say where a command runs: on a data folder or through a server.
 type targetFlags struct {
-	Data   string `help:"Data folder of a stopped server." default:"./probity-data" type:"path" placeholder:"DIR"`
+	Data   string `help:"Data folder of a stopped server; default: ${default}." default:"./probity-data" type:"path" placeholder:"DIR"`
 	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin with the scope admin." placeholder:"URL"`
 }
 
@@ -67,7 +66,8 @@ func (f *targetFlags) withClientCreating(con *console.IO, mayCreate bool, do fun
 	var o client
 	var err error
 	if f.Server != "" {
-		o, err = newRemote(con, f.Server, os.Getenv(KeyEnv))
+		o.api, err = NewRemote(con, f.Server)
+		o.close = func() error { o.api.HTTP.CloseIdleConnections(); return nil }
 	} else {
 		o, err = openLocal(f.Data, mayCreate)
 	}

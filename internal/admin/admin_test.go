@@ -242,8 +242,8 @@ func (w *adminTest) restrictedKeys() {
 	}
 	_, words := w.run(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--scope", "admin")
 	require.Contains(t, words, "admin is for accounts with the role admin")
-	_, words = w.run(1, "key", "create", "--user", "bo@example.com", "--name", "bad", "--expires", "2001-01-01")
-	require.Contains(t, words, "later than now")
+	_, words = w.run(2, "key", "create", "--user", "bo@example.com", "--name", "bad", "--expires", "2001-01-01")
+	require.Contains(t, words, "--expires 2001-01-01 is over; give a later date")
 	narrow, _ := w.run(0, "key", "create", "--user", "bo@example.com", "--name", "narrow", "--scope", "account", "--scope", "jobs", "--expires", "2999-01-31",
 		"--network", "192.0.2.0/24", "--network", "2001:db8::1")
 	for _, k := range w.rows("key", "list", "--user", "bo@example.com") {
@@ -351,7 +351,8 @@ func TestAdminRefusals(t *testing.T) {
 	}{
 		{1, []string{"--data", filepath.Join(w.data, "other")}, "", "there is no store"},
 		{2, []string{"--server", "http://127.0.0.1:1"}, "", KeyEnv},
-		{1, []string{"--server", "http://127.0.0.1:1"}, key, "connection refused"},
+		{1, []string{"--server", "http://127.0.0.1:1"}, key, "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, " +
+			"else name the server's public URL as --server\n"},
 		{2, []string{"--server", "127.0.0.1:1"}, key, "write a URL"},
 		{2, []string{"--server", "http://127.0.0.1:1", "--data", w.data}, key, "one says where"},
 	} {
@@ -365,7 +366,46 @@ func TestAdminRefusals(t *testing.T) {
 	require.Len(t, w.rows("user", "list"), 1, "a folder on the command line wins over a server in the environment")
 	w.serveAdmin(strings.Replace(key, "prb_live_", "prb_test_", 1))
 	_, words := w.run(1, "user", "list")
-	require.Contains(t, words, "The API key is missing, wrong")
+	require.Contains(t, words, "PROBITY_ADMIN_KEY is missing, wrong, revoked or expired: set it to a live key of an admin with the scope admin")
+}
+
+// TestWhatIsNotThereIsNamed: a request that names nothing has the wrong URL; any other names what is not there.
+func TestWhatIsNotThereIsNamed(t *testing.T) {
+	w, key := newAdminTest(t)
+	w.serveAdmin(key)
+	noAccount := "there is no account no@shop.example: name it by its e-mail address or its id\n"
+	for args, want := range map[string]string{
+		"user disable no@shop.example":                    noAccount,
+		"key create --name x --user no@shop.example":      noAccount,
+		"key list --user no@shop.example":                 noAccount,
+		"credits grant --amount 1 --user no@shop.example": noAccount,
+		"credits ledger --user no@shop.example":           noAccount,
+		"suppress remove shop.example":                    "shop.example is not on the list: suppress list shows what is\n",
+	} {
+		_, words := w.run(1, strings.Fields(args)...)
+		require.Equal(t, want, words, args)
+	}
+	base := w.targetArgs[1] + "foo"
+	w.targetArgs[1] = base
+	for args, request := range map[string]string{
+		"user list":              "GET /v1/admin/users",
+		"audit":                  "GET /v1/admin/audit",
+		"erase --list":           "GET /v1/admin/erasures",
+		"backup " + w.data + "2": "POST /v1/admin/backup",
+	} {
+		_, words := w.run(1, strings.Fields(args)...)
+		require.Equal(t, base+" answers "+request+" with 404 Not Found: name the server's public URL as --server\n", words, args)
+	}
+}
+
+func TestHelpNamesTheDataFolder(t *testing.T) {
+	for _, args := range [][]string{{"user", "list"}, {"user", "first-password"}, {"restore"}} {
+		var out bytes.Buffer
+		parser, err := kong.New(&Commands{}, kong.Writers(&out, &out), kong.Exit(func(int) {}))
+		require.NoError(t, err)
+		_, _ = parser.Parse(append(args, "--help"))
+		require.Contains(t, strings.Join(strings.Fields(out.String()), " "), "default: ./probity-data.", args)
+	}
 }
 
 // TestAdminKeyIsNotSentAfterARedirect: the key is not sent on when a server redirects.

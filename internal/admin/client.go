@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -22,21 +23,22 @@ import (
 // client sends the requests of one command to the admin API: of a running server, or of this process on a data folder. A path names a user by
 // e-mail address or id.
 type client struct {
-	api   apiclient.Client
+	api   *apiclient.Client
 	close func() error
 }
 
 // maxResponse bounds the JSON of one answer.
 const maxResponse = 256 << 20
 
-// newRemote makes the client of a running server.
-func newRemote(con *console.IO, server, key string) (client, error) {
+// NewRemote makes the client of a running server, with the key of the environment.
+func NewRemote(con *console.IO, server string) (*apiclient.Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return client{}, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
+		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
 	}
+	key := os.Getenv(KeyEnv)
 	if key == "" {
-		return client{}, fmt.Errorf("%w: set %s to a live key of an admin", console.ErrUsage, KeyEnv)
+		return nil, fmt.Errorf("%w: set %s to a live key of an admin with the scope admin", console.ErrUsage, KeyEnv)
 	}
 	host, err := netip.ParseAddr(u.Hostname())
 	if loopback := u.Hostname() == "localhost" || err == nil && host.IsLoopback(); u.Scheme == "http" && !loopback {
@@ -48,8 +50,7 @@ func newRemote(con *console.IO, server, key string) (client, error) {
 			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
 		},
 	}
-	closeIdle := func() error { web.CloseIdleConnections(); return nil }
-	return client{apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web}, closeIdle}, nil
+	return &apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web, Advice: "name the server's public URL as --server", KeyEnv: KeyEnv}, nil
 }
 
 // call sends what to an admin path and decodes the answer into v; both may be nil.
@@ -64,8 +65,8 @@ func (o client) call(ctx context.Context, method, path string, what, v any) erro
 		body, kind = bytes.NewReader(b), "application/json"
 	}
 	answer, err := o.api.Call(ctx, method, "/v1/admin/"+path, kind, body)
-	if refused := (*apiclient.RefusedError)(nil); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
-		return notFound(path)
+	if refused, ok := errors.AsType[*apiclient.RefusedError](err); ok && refused.StatusCode == http.StatusNotFound {
+		return cmp.Or(notFound(path, what), err)
 	}
 	if err != nil {
 		return err
@@ -80,8 +81,8 @@ func (o client) call(ctx context.Context, method, path string, what, v any) erro
 	return nil
 }
 
-// notFound says what a path names that there is not, and which command shows what there is.
-func notFound(path string) error {
+// notFound says what a request names that there is not, and which command shows what there is. It is nil if the request names nothing.
+func notFound(path string, what any) error {
 	path, query, _ := strings.Cut(path, "?")
 	kind, rest, _ := strings.Cut(path, "/")
 	q, _ := url.ParseQuery(query) // it is ours
@@ -89,15 +90,20 @@ func notFound(path string) error {
 	if text, err := url.PathUnescape(name); err == nil {
 		name = text
 	}
+	body, _ := what.(map[string]any)
+	account, _ := body["user"].(string)
+	account = cmp.Or(account, q.Get("user"))
 	switch {
 	case kind == "keys" && name != "":
 		return fmt.Errorf("there is no key %s: key list shows their ids", console.Printable(name))
-	case kind == "erasures":
+	case kind == "erasures" && name != "":
 		return fmt.Errorf("there is no erasure %s: erase --list shows what there is", console.Printable(name))
-	case kind == "suppressions":
+	case kind == "suppressions" && q.Has("name"):
 		return fmt.Errorf("%s is not on the list: suppress list shows what is", console.Printable(strings.TrimSpace(q.Get("kind")+" "+q.Get("name"))))
+	case name != "" || account != "":
+		return fmt.Errorf("there is no account %s: name it by its e-mail address or its id", console.Printable(cmp.Or(name, account)))
 	}
-	return fmt.Errorf("there is no account %s: name it by its e-mail address or its id", console.Printable(cmp.Or(name, q.Get("user"), "of that name")))
+	return nil
 }
 
 // withQuery appends parameters, names and values in turn; empty values are left out.

@@ -63,7 +63,7 @@ func openLocal(dir string, mayCreate bool) (client, error) {
 	if err != nil {
 		return client{}, errors.Join(err, s.Close())
 	}
-	return client{apiclient.Client{Base: "http://local", HTTP: &http.Client{Transport: local}}, s.Close}, nil
+	return client{&apiclient.Client{Base: "http://local", HTTP: &http.Client{Transport: local}}, s.Close}, nil
 }
 
 // adviseOnLock adds what to do about a store that another process has open.

@@ -17,8 +17,8 @@ import (
 
 // restoreCmd makes a data folder from a backup, and checks that it can be served.
 type restoreCmd struct {
-	Backup string `arg:"" type:"existingdir" help:"What probity backup wrote, with --jobs or without."`
-	Data   string `help:"The data folder to make; it must not hold a store." default:"./probity-data" type:"path" placeholder:"DIR"`
+	Backup string `arg:"" type:"path" help:"The folder that probity backup wrote, with --jobs or without."`
+	Data   string `help:"The data folder to make, which must not hold a store; default: ${default}." default:"./probity-data" type:"path" placeholder:"DIR"`
 }
 
 // Run copies the backup and opens the copy. A balance that is not the sum of its ledger, or a backup of a newer program, is
@@ -55,6 +55,13 @@ func (c *restoreCmd) Run(con *console.IO) error {
 // isDataFolder reports whether a backup has the files of jobs. A folder without a manifest marker is refused: it would be opened
 // as a new store.
 func isDataFolder(dir string) (bool, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() {
+		return false, fmt.Errorf("%s is a file and no backup: name the folder that probity backup wrote", dir)
+	}
 	for _, candidate := range []struct {
 		file  string
 		whole bool
@@ -64,7 +71,7 @@ func isDataFolder(dir string) (bool, error) {
 			return candidate.whole, err
 		}
 	}
-	return false, fmt.Errorf("%s is no backup: neither it nor a folder named state in it holds a store", dir)
+	return false, fmt.Errorf("%s is no backup, as neither it nor a folder named state in it holds a store: name the folder that probity backup wrote", dir)
 }
 
 // checkAndReport opens the restored store, checks its ledgers, and prints what is in it.

@@ -138,7 +138,7 @@ func (c *userTOTPOffCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 type userFirstCmd struct {
-	Data string `help:"The data folder of the server, which may be running." default:"./probity-data" type:"path" placeholder:"DIR"`
+	Data string `help:"The data folder of the server, which may be running; default: ${default}." default:"./probity-data" type:"path" placeholder:"DIR"`
 }
 
 // Run prints only the password: an image without a shell has no other way to read the file.

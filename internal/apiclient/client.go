@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"probity/internal/wholefile"
 )
@@ -18,12 +21,19 @@ import (
 type Client struct {
 	Base, Key string
 	HTTP      *http.Client
+	Advice    string // how to give Base, such as "name the server's public URL as --server"
+	KeyEnv    string // the environment variable that gives Key, an admin's
+}
+
+// ForAdminListener makes a client of the admin listener of a process, which the flag --admin names.
+func ForAdminListener(hostPort, process string) *Client {
+	return &Client{Base: "http://" + hostPort, HTTP: http.DefaultClient, Advice: "name the admin listener of " + process + " as --admin HOST:PORT"}
 }
 
 // maxErrorBody bounds the body of an error answer.
 const maxErrorBody = 64 << 10
 
-// Call sends a request and returns the body of a 2xx answer. Any other answer is a *RefusedError with the server's detail.
+// Call sends a request and returns the body of a 2xx answer. Any other answer is a *RefusedError.
 func (c *Client) Call(ctx context.Context, method, path, contentType string, body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, body)
 	if err != nil {
@@ -35,17 +45,44 @@ func (c *Client) Call(ctx context.Context, method, path, contentType string, bod
 	}
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, c.sendError(err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
 	var refusal struct{ Detail string }
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal); err != nil || refusal.Detail == "" {
+	err = json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal)
+	name, _, _ := strings.Cut(path, "?")
+	switch ours := err == nil && refusal.Detail != ""; {
+	case resp.StatusCode == http.StatusUnauthorized && c.KeyEnv != "":
+		refusal.Detail = c.KeyEnv + " is missing, wrong, revoked or expired: set it to a live key of an admin with the scope admin"
+	case c.Advice != "" && (!ours || resp.StatusCode == http.StatusNotFound):
+		refusal.Detail = fmt.Sprintf("%s answers %s %s with %s: %s", c.Base, method, name, resp.Status, c.Advice)
+	case !ours:
 		refusal.Detail = fmt.Sprintf("%s %s: %s", method, path, resp.Status)
 	}
 	return nil, &RefusedError{resp.StatusCode, refusal.Detail}
+}
+
+// sendError says what does not answer, and what to do. The redirect that a client refuses is an answer.
+func (c *Client) sendError(err error) error {
+	if sent, ok := errors.AsType[*url.Error](err); ok {
+		err = sent.Err // it names the request
+	}
+	op, isNetwork := errors.AsType[*net.OpError](err)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%s speaks HTTP without TLS: begin the URL with http://, or %s", c.Base, c.Advice)
+	case isNetwork && op.Err != nil:
+		err = op.Err
+	case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: %w", c.Base, err)
+	}
+	if c.Advice == "" {
+		return fmt.Errorf("%s does not answer: %w", c.Base, err)
+	}
+	return fmt.Errorf("%s does not answer (%w): start it if it does not run, else %s", c.Base, err, c.Advice)
 }
 
 // RefusedError is an answer that is not 2xx.
@@ -54,7 +91,7 @@ type RefusedError struct {
 	text       string
 }
 
-// Error is the server's detail; without one, the request and the status.
+// Error is the server's detail; without one, or if it names no path of a server, the request, the status and the advice.
 func (e *RefusedError) Error() string { return e.text }
 
 // Job is the part of a job record that the command line shows.

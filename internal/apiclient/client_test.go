@@ -2,6 +2,7 @@ package apiclient
 
 import (
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,6 +63,33 @@ func TestListIsUploadedAndItsResultDownloaded(t *testing.T) {
 	other := filepath.Join(dir, "other.csv")
 	require.ErrorContains(t, c.Download(t.Context(), "j2", other), "GET /v1/verify/bulk/j2/results: 418 I'm a teapot")
 	require.NoFileExists(t, other)
+}
+
+// TestErrorsSayWhatDoesNotAnswer: the error names what does not answer, or is not what it should be, and says what to do.
+func TestErrorsSayWhatDoesNotAnswer(t *testing.T) {
+	page := httptest.NewServer(http.NotFoundHandler())
+	defer page.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer silent.Close()
+	at := func(s *httptest.Server) string { return s.Listener.Addr().String() }
+	const advice = "name the admin listener of a coordinator as --admin HOST:PORT"
+	for base, want := range map[string]string{
+		"http://127.0.0.1:1":    "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, else " + advice,
+		"http://" + at(silent):  "http://" + at(silent) + " does not answer (EOF): start it if it does not run, else " + advice,
+		"https://" + at(page):   "https://" + at(page) + " speaks HTTP without TLS: begin the URL with http://, or " + advice,
+		"http://" + at(page):    "http://" + at(page) + " answers GET /debug/owner with 404 Not Found: " + advice,
+		"http://" + at(secure):  "http://" + at(secure) + " answers GET /debug/owner with 400 Bad Request: " + advice,
+		"https://" + at(secure): "https://" + at(secure) + ": tls: failed to verify certificate: x509: certificate signed by unknown authority",
+	} {
+		c := ForAdminListener("", "a coordinator")
+		c.Base = base
+		_, err := c.Call(t.Context(), http.MethodGet, "/debug/owner?of=example.org", "", nil)
+		require.EqualError(t, err, want)
+	}
 }
 
 func TestRefusalHasTheServersDetail(t *testing.T) {

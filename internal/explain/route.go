@@ -79,7 +79,7 @@ func (c routeCmd) Run(ctx context.Context, con *console.IO) error {
 	}
 	if c.Admin != "" {
 		if facts.Owner, err = fetchOwner(ctx, c.Admin, domain); err != nil {
-			return fmt.Errorf("the coordinator: %w", err)
+			return err
 		}
 	}
 	if c.JSON {
@@ -147,8 +147,7 @@ const ownerTimeout = 15 * time.Second
 func fetchOwner(ctx context.Context, listener, what string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
 	defer cancel()
-	client := apiclient.Client{Base: "http://" + listener, HTTP: http.DefaultClient}
-	body, err := client.Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
+	body, err := apiclient.ForAdminListener(listener, "a coordinator").Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
 	if err != nil {
 		return "", err
 	}

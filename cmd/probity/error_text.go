@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -24,6 +26,10 @@ func describeFileError(e *fs.PathError) string {
 	case errors.Is(e, fs.ErrNotExist):
 		return "there is no " + e.Path + ": check its name, and the folder that it should be in"
 	case errors.Is(e, fs.ErrPermission):
+		if _, err := os.Lstat(e.Path); errors.Is(err, fs.ErrNotExist) {
+			folder, _ := filepath.Abs(filepath.Dir(e.Path))
+			return e.Path + " cannot be made, as " + folder + " is closed to this user: change the rights of that folder, or run as another user"
+		}
 		return e.Path + " is closed to this user: change its rights, or run as another user"
 	case errors.Is(e, syscall.EISDIR):
 		return e.Path + " is a folder: name a file"

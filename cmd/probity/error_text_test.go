@@ -3,15 +3,41 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"probity/internal/console"
 )
+
+// TestClosedFolderIsNamed: of a file that does not exist, it is the folder that is closed.
+func TestClosedFolderIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none"): "--data: " + filepath.Join(dir, "none") + " cannot be made, as " + dir + " is closed to this user: change the rights of that folder, or run as another user",
+		dir:                        "--data: " + dir + " is closed to this user: change its rights, or run as another user",
+	} {
+		require.Equal(t, want, errorText(fmt.Errorf("--data: %w", &fs.PathError{Op: "mkdir", Path: path, Err: syscall.EACCES})))
+	}
+}
+
+// TestUsedPortOfASimulatorAdvises: a second simulator says what to do about the first.
+func TestUsedPortOfASimulatorAdvises(t *testing.T) {
+	used, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	defer used.Close()
+	var out, words bytes.Buffer
+	args := []string{"sim", "serve", "--dns", used.LocalAddr().String(), "--smtp-port=-1"}
+	require.Equal(t, 1, run(t.Context(), args, &console.IO{In: strings.NewReader(""), Out: &out, Err: &words}))
+	require.Contains(t, words.String(), "address already in use: end the simulator that runs there, or choose other ports with --dns, --smtp-port and --http")
+}
 
 // TestErrorsAboutMissingFilesAdvise names missing files in every flag: the error says what to do, not which system call failed.
 func TestErrorsAboutMissingFilesAdvise(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"syscall"
 
 	"probity/bench/sim"
 	"probity/bench/sim/score"
@@ -73,6 +74,9 @@ func (c simServeCmd) Run(ctx context.Context, con *console.IO) error {
 	}
 	server, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
 		Network: c.Network, Throttlers: c.Punishers, Homes: c.Homes}, network)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: end the simulator that runs there, or choose other ports with --dns, --smtp-port and --http", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -64,7 +65,14 @@ func (f *memberFlags) setDefaults() error {
 
 // loadTLS loads our certificate, which must be for the given use, and the authority of the cluster.
 func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificate, *x509.CertPool, error) {
+	makes := "probity certs node " + f.Name
+	if use == x509.ExtKeyUsageClientAuth {
+		makes = "probity certs coordinator " + f.Name
+	}
 	own, authority, err := certs.LoadTLS(f.NodeCert, f.NodeKey, f.NodeCA)
+	if errors.Is(err, fs.ErrNotExist) {
+		return own, nil, fmt.Errorf("%w; probity certs init and %s make them, and --certs names their folder", err, makes)
+	}
 	if err != nil {
 		return own, nil, err
 	}
@@ -76,7 +84,7 @@ func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificat
 			return own, authority, nil
 		}
 	}
-	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with probity certs", f.NodeCert, certs.RoleOf(own.Leaf), part)
+	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with %s", f.NodeCert, certs.RoleOf(own.Leaf), part, makes)
 }
 
 // newGossip makes our membership of the cluster. Its sockets are open when it returns; Run closes them.

@@ -121,11 +121,11 @@ func (p *Prober) Open() (err error) {
 	if p.audit, err = newSelfAudit(&c.Probing, table, c.Data, p.Log, p.Registry); err != nil {
 		return err
 	}
-	if p.streamListener, err = net.Listen("tcp", c.NodeListen); err != nil {
-		return fmt.Errorf("--node-listen: %w", err)
+	if p.streamListener, err = listen("node-listen", c.NodeListen); err != nil {
+		return err
 	}
-	if p.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
-		return fmt.Errorf("--admin-listen: %w", err)
+	if p.adminListener, err = listen("admin-listen", c.AdminListen); err != nil {
+		return err
 	}
 	own, authority, err := c.loadTLS(x509.ExtKeyUsageServerAuth, "prober node")
 	if err != nil {

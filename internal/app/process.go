@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -48,6 +49,18 @@ func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Han
 	err := web.Close()
 	<-served
 	return err
+}
+
+// listen opens the listener that a flag names.
+func listen(flag, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("--%s: %w: end the process that listens there, or choose another port", flag, err)
+	case err != nil:
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return l, nil
 }
 
 // closeListeners closes the listeners that are open; those that served are closed already.

@@ -119,11 +119,11 @@ func (s *Service) Open() (err error) {
 	if err := errors.Join(os.RemoveAll(s.scratchDir()), os.MkdirAll(s.scratchDir(), 0o700)); err != nil {
 		return err
 	}
-	if s.publicListener, err = net.Listen("tcp", c.Listen); err != nil {
-		return fmt.Errorf("--listen: %w", err)
+	if s.publicListener, err = listen("listen", c.Listen); err != nil {
+		return err
 	}
-	if s.adminListener, err = net.Listen("tcp", c.AdminListen); err != nil {
-		return fmt.Errorf("--admin-listen: %w", err)
+	if s.adminListener, err = listen("admin-listen", c.AdminListen); err != nil {
+		return err
 	}
 	source, published, err := nodeflags.ParseSource(c.CallbackSource)
 	if err != nil {

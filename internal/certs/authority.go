@@ -114,7 +114,7 @@ func Read(file string) (*x509.Certificate, error) {
 func LoadTLS(certFile, keyFile, authorityFile string) (tls.Certificate, *x509.CertPool, error) {
 	own, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
-		return own, nil, fmt.Errorf("certificate %s with key %s: %w; probity certs init and certs node make them", certFile, keyFile, err)
+		return own, nil, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
 	}
 	authority, err := Read(authorityFile)
 	if err != nil {

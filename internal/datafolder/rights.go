@@ -13,18 +13,17 @@ import (
 const otherUsersBits = 0o077
 
 // restrict makes a data folder, or takes the rights of all other users from an existing one: 0700 for folders, 0600 for files. It
-// also sets the umask, so that in a folder of another owner (a volume, for example) others see only names. An error that is
-// fs.ErrPermission means that something in the folder stays open.
-func restrict(dir string) error {
+// also sets the umask, so that in a folder of another owner (a volume, for example) others see only names. The first errors say what
+// stays open in the folder because another user owns it.
+func restrict(dir string) (open []error, err error) {
 	syscall.Umask(otherUsersBits)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	top, err := os.Stat(dir)
 	if err != nil || top.Mode().Perm()&otherUsersBits == 0 {
-		return err // made by us or restricted before, with its content
+		return nil, err // made by us or restricted before, with its content
 	}
-	var open []error
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && path != dir && e.Type()&fs.ModeSymlink == 0 {
 			err = restrictEntry(path, e)
@@ -41,10 +40,10 @@ func restrict(dir string) error {
 	if top := os.Chmod(dir, top.Mode().Perm()&^otherUsersBits); !errors.Is(top, fs.ErrPermission) {
 		err = errors.Join(err, top)
 	}
-	return errors.Join(append(open, err)...)
+	return open, err
 }
 
-// maxNamedPaths bounds the paths that an error of restrict names.
+// maxNamedPaths bounds the errors about what stays open.
 const maxNamedPaths = 10
 
 func restrictEntry(path string, e fs.DirEntry) error {
@@ -65,18 +64,15 @@ func ignoreNotExist(err error) error {
 
 // RestrictOwn restricts what we own of a data folder. The command that serves from the folder warns about the rest.
 func RestrictOwn(dir string) error {
-	if err := restrict(dir); !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	return nil
+	_, err := restrict(dir)
+	return err
 }
 
 // Restrict restricts the data folder of a service, and warns if some of it stays open.
 func Restrict(dir string, log *slog.Logger) error {
-	err := restrict(dir)
-	if errors.Is(err, fs.ErrPermission) {
-		log.Warn("other users of this machine can read some of the data folder; change its owner to the user of this process", "data", dir, "error", err)
-		return nil
+	open, err := restrict(dir)
+	if len(open) > 0 {
+		log.Warn("other users of this machine can read some of the data folder; change its owner to the user of this process", "data", dir, "error", errors.Join(open...))
 	}
 	return err
 }

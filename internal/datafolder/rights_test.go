@@ -37,13 +37,13 @@ func requireClosed(t *testing.T, dir string) {
 
 func TestDataFolderIsClosedToOthers(t *testing.T) {
 	dir := openFolder(t)
-	require.NoError(t, restrict(dir))
+	require.NoError(t, RestrictOwn(dir))
 	requireClosed(t, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o666))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o777))
 	requireClosed(t, dir)
 
 	made := filepath.Join(t.TempDir(), "made", "here")
-	require.NoError(t, restrict(made))
+	require.NoError(t, RestrictOwn(made))
 	requireClosed(t, made)
 }

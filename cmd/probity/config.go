@@ -3,25 +3,56 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"reflect"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
+
+	"probity/engine/tomlfile"
 )
 
-// fileValues are flag values from a configuration file: one flat table, keys as the flags are named.
-type fileValues map[string]any
+// configFile has flag values from a configuration file: one flat table, keys as the flags are named.
+type configFile struct {
+	name   string
+	values map[string]any
+	lines  tomlfile.Lines
+}
 
 func loadConfig(r io.Reader) (kong.Resolver, error) {
-	values := fileValues{}
-	if err := toml.NewDecoder(r).Decode(&values); err != nil {
-		return nil, fmt.Errorf("configuration file: %w", err)
+	c := &configFile{name: "configuration file"}
+	if file, ok := r.(*os.File); ok {
+		c.name = file.Name()
 	}
-	return values, nil
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	statements, err := tomlfile.Statements(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	for _, s := range statements {
+		c.lines.Note(s)
+	}
+	if err := toml.Unmarshal(data, &c.values); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return c, nil
+}
+
+// place is the file, and the line of a key if the file has it alone.
+func (c *configFile) place(key string) string {
+	if line := c.lines[key]; line > 0 {
+		return fmt.Sprintf("%s: line %d", c.name, line)
+	}
+	return c.name
 }
 
 // Validate refuses keys that no command has, so that a misspelled one is not silently ignored.
-func (v fileValues) Validate(app *kong.Application) error {
+func (c *configFile) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		if f, ok := node.(*kong.Flag); ok {
@@ -29,20 +60,33 @@ func (v fileValues) Validate(app *kong.Application) error {
 		}
 		return next(nil)
 	})
-	for key := range v {
+	for _, key := range slices.Sorted(maps.Keys(c.values)) {
 		if !known[key] {
-			return fmt.Errorf("configuration file: no flag is named %q; keys are flag names without their dashes", key)
+			return fmt.Errorf("%s: no flag is named %q; keys are flag names without their dashes", c.place(key), key)
 		}
 	}
 	return nil
 }
 
-// Resolve returns the value of a flag, or nil if the flag's environment variable is set.
-func (v fileValues) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+// Resolve returns the value of a flag, or nil if the flag's environment variable is set. It decodes the value, so that an error names
+// its place.
+func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, env := range flag.Envs {
 		if _, ok := os.LookupEnv(env); ok {
 			return nil, nil
 		}
 	}
-	return v[flag.Name], nil
+	value, ok := c.values[flag.Name]
+	if !ok {
+		return nil, nil
+	}
+	scan := kong.Scan().PushTyped(value, kong.FlagValueToken)
+	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, reflect.New(flag.Target.Type()).Elem())
+	if _, isText := value.(string); err != nil && !isText {
+		return nil, fmt.Errorf("%s: %v is not taken; write it in quotes, as on the command line", c.place(flag.Name), value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.place(flag.Name), err)
+	}
+	return value, nil
 }

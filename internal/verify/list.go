@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -199,7 +200,7 @@ func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, erro
 	}
 	hash := l.newHash()
 	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, hash), Options: ingest.Options{
-		Filename: filepath.Base(l.file), Column: l.Column, NoHeader: l.NoHead, MaxAge: l.MaxAge, NoSMTP: l.NoSMTP, MaxHours: ingest.MaxHours,
+		Filename: filepath.Base(l.file), Column: l.Column, NoHeader: l.NoHead, MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
 			j.Name = hex.EncodeToString(hash.Sum(nil))
 			return nil

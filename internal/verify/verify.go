@@ -33,7 +33,7 @@ type Command struct {
 	JSON    bool          `name:"json" help:"Addresses: one JSON object a line."`
 	Details bool          `help:"Addresses: the details of each verdict, with --json."`
 	Timeout time.Duration `help:"Timeout for each address." default:"30s"`
-	MaxAge  time.Duration `help:"The oldest cached answer that will do; 0 forces a fresh probe." default:"168h"`
+	MaxAge  app.Period    `help:"The oldest cached answer that will do, such as 7d or 36h; 0 forces a fresh probe." default:"7d"`
 	NoSMTP  bool          `name:"no-smtp" help:"Connect to no mail server."`
 	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
 	NoHead  bool          `name:"no-header" help:"The list has no header; needs --column with an index."`
@@ -85,8 +85,8 @@ func (c *Command) listTarget() (string, bool) {
 
 // Validate is called by the parser.
 func (c *Command) Validate() error {
-	if c.Timeout <= 0 || c.MaxAge < 0 {
-		return errors.New("--timeout must be above zero, and --max-age not below it")
+	if c.Timeout <= 0 {
+		return errors.New("--timeout must be above zero")
 	}
 	if c.Details && !c.JSON {
 		return errors.New("--details are shown as JSON: give --json with it")
@@ -199,7 +199,7 @@ func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (res
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
-	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: c.MaxAge})
+	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: time.Duration(c.MaxAge)})
 	if err != nil {
 		return results.Single{}, fmt.Errorf("%s: %w", email, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"probity/engine"
@@ -161,6 +162,9 @@ func normalizeName(s string) string {
 	return strings.ToLower(strings.Join(strings.Fields(s), ""))
 }
 
+// isBinary reports a control character that no text has.
+func isBinary(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
+
 func notText() *Error {
 	return refuse(Unacceptable, 1, "the file does not look like text; send a CSV file in UTF-8, or UTF-16 with a byte order mark")
 }
@@ -168,6 +172,13 @@ func notText() *Error {
 // noColumn is the error for a missing e-mail column. It lists the cells found with the delimiter that gives the most.
 func noColumn(seen []record, o Options) error {
 	best := slices.MaxFunc(seen, func(a, b record) int { return cmp.Compare(len(a.cells), len(b.cells)) })
+	text := strings.Join(best.cells, "")
+	switch {
+	case strings.TrimSpace(text) == "":
+		return refuse(Unacceptable, 1, "the first line is empty; begin the file with its header, or with its first row if it has none")
+	case strings.ContainsFunc(text, isBinary):
+		return notText()
+	}
 	if at := slices.IndexFunc(best.cells, isAddress); at >= 0 && !o.NoHeader {
 		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is no header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
 	}
@@ -180,8 +191,8 @@ func noColumn(seen []record, o Options) error {
 		names = append(names, strconv.Quote(c[:min(len(c), 64)]))
 	}
 	found := strings.Join(names, ", ")
-	if strings.IndexByte(found, 0) >= 0 || strings.Contains(found, `\x00`) {
-		return notText()
+	if n, err := strconv.Atoi(o.Column); err == nil {
+		return refuse(Unacceptable, 1, "there is no email_column=%d; columns count from 1, and the first line has %d (delimiter %q): %s", n, len(best.cells), best.delimiter, found)
 	}
 	if o.NoHeader {
 		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, best.delimiter)

@@ -2,7 +2,6 @@ package score
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
@@ -36,9 +35,6 @@ type Scores struct {
 	// Wrong counts rows with a wrong status or reason by "expected -> given".
 	Wrong map[string]int `json:"wrong,omitempty"`
 }
-
-// errNoColumn means that a file lacks a column that it must have.
-var errNoColumn = errors.New("no such column")
 
 // Compare joins a truth file and a result file (each plain, gzip or zstd) by the
 // order of rows. Memory does not grow with rows. An error means that a file could
@@ -78,7 +74,7 @@ func (s *scorer) open(truth, result io.Reader) (err error) {
 	}
 	n := len(s.truth.cells)
 	if s.truth.find(StatusColumn) != n-2 || s.truth.find(ReasonColumn) != n-1 {
-		return fmt.Errorf("truth: %s, %s: %w", StatusColumn, ReasonColumn, errNoColumn)
+		return fmt.Errorf("truth: its last columns are not %s and %s; give the CSV file that sim truth printed", StatusColumn, ReasonColumn)
 	}
 	if s.status, err = s.resultColumn("verify_status"); err != nil {
 		return err
@@ -110,7 +106,7 @@ func (s *scorer) resultColumn(name string) (int, error) {
 	if at := s.result.find(name); at >= 0 {
 		return at, nil
 	}
-	return 0, fmt.Errorf("result: %s: %w", name, errNoColumn)
+	return 0, fmt.Errorf("result: no column named %s; give a CSV file that verify wrote", name)
 }
 
 // row scores the next row; more is false when both files have ended.

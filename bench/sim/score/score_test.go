@@ -65,9 +65,10 @@ func TestScoreConfusion(t *testing.T) {
 }
 
 func TestScoreRejectsOtherFiles(t *testing.T) {
-	for _, tc := range [][2]string{{"", ""}, {truthFile, ""}, {"a,b\n", "a,b\n"}, {truthFile, "id,email,notes\n"}} {
+	for _, tc := range [][3]string{{"", "", "truth: "}, {truthFile, "", "result: "}, {"a,b\n", "a,b\n", "give the CSV file that sim truth printed"},
+		{truthFile, "id,email,notes\n", "result: no column named verify_status; give a CSV file that verify wrote"}} {
 		_, err := Compare(strings.NewReader(tc[0]), strings.NewReader(tc[1]))
-		require.Error(t, err)
+		require.ErrorContains(t, err, tc[2])
 	}
 }
 

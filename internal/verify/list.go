@@ -183,7 +183,7 @@ const optionNames = "--column, --no-header, --no-smtp, --max-age, --respect-term
 // newHash begins the hash that names a job: of the options that its verdicts depend on, then of its list.
 func (l *listJob) newHash() hash.Hash {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %t %t %s %t\n", l.Column, l.NoHead, l.NoSMTP, l.MaxAge, l.RespectTerms)
+	fmt.Fprintf(h, "%q %t %t %s %t\n", l.Column, l.NoHead, l.NoSMTP, time.Duration(l.MaxAge), l.RespectTerms)
 	return h
 }
 

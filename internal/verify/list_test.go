@@ -56,7 +56,7 @@ func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
 	require.NoError(t, os.WriteFile(other, []byte("email,name\nbob@shop.example,Bob\n"), 0o600))
 	var words bytes.Buffer
 	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:1")}}, SMTPPort: 25}
-	l := listJob{Command: &Command{Probing: flags, Output: filepath.Join(at, "r.csv"), MaxAge: time.Hour}, con: &console.IO{Err: &words}, file: list,
+	l := listJob{Command: &Command{Probing: flags, Output: filepath.Join(at, "r.csv"), MaxAge: app.Period(time.Hour)}, con: &console.IO{Err: &words}, file: list,
 		dir: filepath.Join(at, "r.csv.progress")}
 	n, err := app.OpenNode(&flags, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.con.Log()})
 	require.NoError(t, err)

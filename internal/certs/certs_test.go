@@ -170,9 +170,33 @@ func TestGossipKeyRotates(t *testing.T) {
 	_, err = runCerts(t, "key", "prune", "--dir", dir)
 	require.NoError(t, err)
 	require.Equal(t, both[1:], keys())
+	_, err = runCerts(t, "key", "prune", "--dir", dir)
+	require.ErrorContains(t, err, "there is nothing to prune")
 	info, err := os.Stat(filepath.Join(dir, KeyFile))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+// TestNewKeyIsNotPrunedBeforeItIsPromoted: prune would take the file back to before the rotation.
+func TestNewKeyIsNotPrunedBeforeItIsPromoted(t *testing.T) {
+	dir := t.TempDir()
+	_, err := runCerts(t, "init", "--dir", dir)
+	require.NoError(t, err)
+	for range 2 { // a second rotation is as the first
+		_, err = runCerts(t, "key", "add", "--dir", dir)
+		require.NoError(t, err)
+		before, err := ReadKeys(filepath.Join(dir, KeyFile))
+		require.NoError(t, err)
+		_, err = runCerts(t, "key", "prune", "--dir", dir)
+		require.ErrorContains(t, err, "promote it first: probity certs key promote")
+		for _, round := range []string{"promote", "prune"} {
+			_, err = runCerts(t, "key", round, "--dir", dir)
+			require.NoError(t, err)
+		}
+		after, err := ReadKeys(filepath.Join(dir, KeyFile))
+		require.NoError(t, err)
+		require.Equal(t, before[1:], after)
+	}
 }
 
 func FuzzParseKeys(f *testing.F) {

@@ -29,9 +29,12 @@ type (
 	keyPruneCmd   struct{ folder }
 )
 
+// notPromoted is a comment in the key file between rounds 1 and 2: the order of the keys does not tell these rounds apart.
+const notPromoted = "# The last key is new and not promoted yet."
+
 // Run adds a key.
 func (c keyAddCmd) Run(con *console.IO) error {
-	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key promote", func(keys [][]byte) ([][]byte, error) {
+	return c.rewrite(con, notPromoted+"\n", "copy it to every machine and send SIGHUP, then: probity certs key promote", func(keys [][]byte) ([][]byte, error) {
 		key := make([]byte, 32)
 		if _, err := rand.Read(key); err != nil {
 			return nil, err
@@ -42,7 +45,7 @@ func (c keyAddCmd) Run(con *console.IO) error {
 
 // Run makes the last key the first.
 func (c keyPromoteCmd) Run(con *console.IO) error {
-	return c.rewrite(con, "copy it to every machine and send SIGHUP, then: probity certs key prune", func(keys [][]byte) ([][]byte, error) {
+	return c.rewrite(con, "", "copy it to every machine and send SIGHUP, then: probity certs key prune", func(keys [][]byte) ([][]byte, error) {
 		if len(keys) < 2 {
 			return nil, fmt.Errorf("%s holds one key; add another first: probity certs key add", c.path(KeyFile))
 		}
@@ -53,13 +56,24 @@ func (c keyPromoteCmd) Run(con *console.IO) error {
 
 // Run drops all keys but the first.
 func (c keyPruneCmd) Run(con *console.IO) error {
-	return c.rewrite(con, "copy it to every machine and send SIGHUP; the rotation is done", func(keys [][]byte) ([][]byte, error) {
+	path := c.path(KeyFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(text, []byte(notPromoted)) {
+		return fmt.Errorf("%s has a new key that is not promoted, and prune would drop it; promote it first: probity certs key promote", path)
+	}
+	return c.rewrite(con, "", "copy it to every machine and send SIGHUP; the rotation is done", func(keys [][]byte) ([][]byte, error) {
+		if len(keys) == 1 {
+			return nil, fmt.Errorf("%s holds one key: there is nothing to prune", path)
+		}
 		return keys[:1], nil
 	})
 }
 
-// rewrite replaces the key file atomically: a reader sees the old file or the new one.
-func (d folder) rewrite(con *console.IO, next string, change func([][]byte) ([][]byte, error)) error {
+// rewrite replaces the key file atomically: a reader sees the old file or the new one. The new one begins with head.
+func (d folder) rewrite(con *console.IO, head, next string, change func([][]byte) ([][]byte, error)) error {
 	path := d.path(KeyFile)
 	keys, err := ReadKeys(path)
 	if err != nil {
@@ -71,7 +85,7 @@ func (d folder) rewrite(con *console.IO, next string, change func([][]byte) ([][
 	if len(keys) > maxKeys {
 		return fmt.Errorf("%s would hold %d keys; prune it first", path, len(keys))
 	}
-	var b bytes.Buffer
+	b := bytes.NewBufferString(head)
 	for _, k := range keys {
 		b.Write(keyLine(k))
 	}

@@ -43,25 +43,45 @@ type DB struct {
 	balances balances
 	journal  journal
 	requests requests
+	damage   damageReports
 	seed     maphash.Seed
 	// Each guards the commits of the accounts that hash to it, from their reads until their batch is in the log: so the
 	// commits of an account are serial.
 	stripeLocks [stripes]sync.Mutex
 }
 
-// Open opens the state database in dir, and makes it if there is none.
+// Open opens the state database in dir, and makes it if there is none. It is for a process that serves from it: damage that is found later
+// ends the process, as a lost write does.
 func Open(fs vfs.FS, dir string) (*Store, error) {
+	s, err := OpenAtRest(fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	s.damage.fatal.Store(true)
+	if found := s.damage.first.Load(); found != nil {
+		return nil, errors.Join(found, s.Close())
+	}
+	return s, nil
+}
+
+// OpenAtRest is Open for a command that works on the store of a stopped server: damage is an error of the calls that meet it.
+func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
 	o := &pebble.Options{FS: preallocFS{fs}, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
+	d := &DB{seed: maphash.MakeSeed()}
+	o.EventListener = &pebble.EventListener{DataCorruption: d.damage.report}
 	for i := range o.Levels { // the most frequent look-up, which mostly finds nothing, is whether a ledger id exists
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	db, err := opendb.Open(dir, o)
-	if err != nil {
-		return nil, fmt.Errorf("state store %s: %w", dir, err)
+	if opendb.IsDamage(fs, dir, err) {
+		err = &DamagedError{dir, err}
 	}
-	d := &DB{db: db, seed: maphash.MakeSeed()}
+	if err != nil {
+		return nil, openError(dir, err)
+	}
+	d.db = db
 	a := newAccounts(d)
 	s := &Store{DB: d, Accounts: a, Billing: Billing{d}, Jobs: Jobs{d}, Logins: Logins{Accounts: a, attempts: newLoginAttempts()},
 		Privacy: Privacy{DB: d}, inFlight: inFlight{digests: make(map[KeyHash]KeyHash)}}
@@ -76,9 +96,17 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 		err = s.loadSuppressions()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("state store %s: %w", dir, err), s.journal.close(), db.Close())
+		return nil, errors.Join(openError(dir, err), s.journal.close(), db.Close())
 	}
 	return s, nil
+}
+
+// openError is an error of Open. If the database tells which file is damaged, that is all that is said.
+func openError(dir string, err error) error {
+	if found := (*DamagedError)(nil); errors.As(wrapBroken(err), &found) {
+		return found
+	}
+	return fmt.Errorf("state store %s: %w", dir, err)
 }
 
 // Close merges the journal and closes the database. No call may be under way.
@@ -191,6 +219,9 @@ var ErrBroken = errors.New("the state store fails")
 func wrapBroken(err error) error {
 	if err == nil {
 		return nil
+	}
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		return damageIn(info.Path, info.Details)
 	}
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }

@@ -122,7 +122,7 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 		defer f.Close()
 		in = f
 	}
-	state, err := store.Open(vfs.Default, filepath.Join(dir, "state"))
+	state, err := store.OpenAtRest(vfs.Default, filepath.Join(dir, "state"))
 	if err != nil {
 		return p, err
 	}

@@ -48,7 +48,7 @@ func openLocal(dir string, mayCreate bool) (client, error) {
 	if err != nil {
 		return client{}, err
 	}
-	s, err := store.Open(vfs.Default, state)
+	s, err := store.OpenAtRest(vfs.Default, state)
 	if err != nil {
 		return client{}, adviseOnLock(dir, err)
 	}

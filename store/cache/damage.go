@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
-
-	"probity/store/opendb"
 )
 
 // A damaged database is renamed and a new one takes its place. Verdicts can be probed again, but budget usage is lost, so every
@@ -57,18 +52,6 @@ func (h *health) recordDamage(info pebble.DataCorruptionInfo, log *slog.Logger) 
 		// As text: the error itself has a stack trace for each wrapping.
 		log.Error("the result cache is damaged", "file", info.Path, "error", info.Details.Error())
 	})
-}
-
-// isDamage reports that the database could not be opened because its content is wrong: not because of a full disk, missing
-// permissions, a lock, or a newer format.
-func (c *Config) isDamage(err error) bool {
-	var refused syscall.Errno
-	if err == nil || errors.Is(err, errNewer) || errors.Is(err, opendb.ErrDisk) || errors.As(err, &refused) && refused != syscall.ENOENT {
-		return false
-	}
-	marker, _ := atomicfs.ReadMarker(c.FS, c.Dir, "format-version") // unreadable counts as not newer
-	version, _ := strconv.ParseUint(marker, 10, 64)
-	return version <= uint64(pebble.FormatNewest)
 }
 
 // SetAside replaces a damaged database by a new one. Keys stay valid. If no new database can be made, it panics with Lost.

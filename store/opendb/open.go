@@ -3,9 +3,12 @@ package opendb
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 )
 
 // ErrDisk is wrapped by errors of a disk that cannot be written.
@@ -54,6 +57,18 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	case err := <-full:
 		return nil, fmt.Errorf("%w: make room and start again: %w", ErrDisk, err)
 	}
+}
+
+// IsDamage reports that the database in dir could not be opened because its content is wrong: not because of a full disk, missing
+// permissions, a lock, or a newer format.
+func IsDamage(fs vfs.FS, dir string, err error) bool {
+	var refused syscall.Errno
+	if err == nil || errors.Is(err, ErrDisk) || errors.As(err, &refused) && refused != syscall.ENOENT {
+		return false
+	}
+	marker, _ := atomicfs.ReadMarker(fs, dir, "format-version") // unreadable counts as not newer
+	version, _ := strconv.ParseUint(marker, 10, 64)
+	return version <= uint64(pebble.FormatNewest)
 }
 
 // scheduler lets no compaction begin while the database is being opened: an Open that fails in a late step closes the file cache under a

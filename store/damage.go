@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// DamagedError is the error of a state store with a file that is not as it was written. It is an ErrBroken.
+type DamagedError struct {
+	Dir   string // of the store
+	Cause error  // names the file, where it is known
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the state store in %s is damaged (%v): restore a backup, see Backup and restore in docs/operating.md", e.Dir, e.Cause)
+}
+
+// Unwrap makes it an ErrBroken.
+func (e *DamagedError) Unwrap() []error { return []error{ErrBroken, e.Cause} }
+
+func damageIn(file string, cause error) *DamagedError {
+	return &DamagedError{filepath.Dir(file), fmt.Errorf("%s: %w", filepath.Base(file), cause)}
+}
+
+// damageReports is told of damage, which any goroutine of the database may find.
+type damageReports struct {
+	first atomic.Pointer[DamagedError]
+	fatal atomic.Bool // end the process
+}
+
+// report is called with each damage. The calls that meet it fail, whatever becomes of the process.
+func (r *damageReports) report(info pebble.DataCorruptionInfo) {
+	found := damageIn(info.Path, info.Details)
+	r.first.CompareAndSwap(nil, found)
+	if r.fatal.Load() {
+		panic(Lost(found.Error()))
+	}
+}
+
+// CheckTables verifies the checksums of all tables of a closed state database.
+func CheckTables(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		path := fs.PathJoin(dir, name)
+		if err := checkTable(fs, path); pebble.IsCorruptionError(err) {
+			return damageIn(path, err)
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+func checkTable(fs vfs.FS, path string) error {
+	f, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	table, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	o := &pebble.Options{Logger: discardLogger{}}
+	o.EnsureDefaults()
+	r, err := sstable.NewReader(context.Background(), table, o.MakeReaderOptions())
+	if err != nil {
+		return errors.Join(err, table.Close())
+	}
+	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+}

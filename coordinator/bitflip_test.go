@@ -14,6 +14,7 @@ import (
 
 	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
+	"probity/internal/wholefile"
 	"probity/store"
 )
 
@@ -84,6 +85,36 @@ func TestBitFlipNeverChangesResults(t *testing.T) {
 		require.NoError(t, w.close(t))
 	}
 	t.Logf("refused: %v", refused)
+}
+
+// TestCheckFindsEveryDamage: a bit is flipped in a file that the record of a finished job names, or the file is cut or removed.
+func TestCheckFindsEveryDamage(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	w := newTestEnv(t, fs)
+	w.run()
+	j := w.finish(t, w.accept(t, testCSV(3000, 5)).ID)
+	require.NoError(t, w.c.CheckFiles(t.Context(), j))
+	require.NoError(t, w.close(t))
+	require.NotNil(t, j.Answers)
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 4))
+	for _, name := range []string{j.Upload, j.Answers.Name, j.Result} {
+		path := "data/jobs/" + j.ID + "/" + name
+		whole, err := readWhole(fs, path)
+		require.NoError(t, err)
+		flipped := bytes.Clone(whole)
+		flipped[rng.IntN(len(whole))] ^= 1 << rng.IntN(8)
+		for what, damage := range map[string]func(disk vfs.FS) error{
+			"flipped": func(disk vfs.FS) error { return wholefile.Write(disk, path, flipped) },
+			"cut":     func(disk vfs.FS) error { return wholefile.Write(disk, path, whole[:rng.IntN(len(whole))]) },
+			"removed": func(disk vfs.FS) error { return disk.Remove(path) },
+		} {
+			disk := fs.CrashClone(vfs.CrashCloneCfg{})
+			require.NoError(t, damage(disk))
+			w := newTestEnv(t, disk)
+			require.ErrorIs(t, w.c.CheckFiles(t.Context(), j), ErrDamaged, "%s %s", name, what)
+			require.NoError(t, w.close(t))
+		}
+	}
 }
 
 // requireSameBody requires the rows of a callback by the second attempt.

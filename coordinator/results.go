@@ -25,6 +25,11 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (vfs.File, *sto
 	return c.resultFiles.OpenStored(ctx, id)
 }
 
+// CheckFiles reads the files of a job and returns ErrDamaged for the first that is missing or not as it was written.
+func (c *Coordinator) CheckFiles(ctx context.Context, j *store.Job) error {
+	return c.resultFiles.Check(ctx, j)
+}
+
 // WriteResults writes the results of a finished job for a callback, one JSON object a line. Calls for one job must not overlap.
 func (c *Coordinator) WriteResults(ctx context.Context, job string, w io.Writer) error {
 	return c.resultFiles.WriteResults(ctx, job, w)

@@ -163,6 +163,17 @@ func (u *Upload) EachDuplicate(visit func(row, first uint32) error) error {
 	return nil
 }
 
+// Check reads the whole upload and verifies its checksums.
+func (u *Upload) Check() (err error) {
+	var packed []byte
+	for i := range u.Frames {
+		if packed, err = u.Packed(i, packed); err != nil {
+			return err
+		}
+	}
+	return u.EachDuplicate(func(_, _ uint32) error { return nil })
+}
+
 func (u *Upload) frameDuplicates(i int, visit func(row, first uint32) error) error {
 	f := &u.Frames[i]
 	if f.duplicates == 0 {

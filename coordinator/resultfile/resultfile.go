@@ -248,20 +248,28 @@ func (r *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job
 
 // openStored opens the result file that j names and verifies its checksum.
 func (r *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
-	f, err := r.cfg.Files.Open(j.ID, cmp.Or(j.Result, jobdir.OldFileResults))
+	f, err := r.cfg.Files.Open(j.ID, storedName(j))
 	if err != nil || r.verified.has(j.ResultSHA, time.Now()) {
 		return f, err
 	}
-	sum := sha256.New()
-	_, err = io.CopyBuffer(sum, pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
-	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
-		err = fmt.Errorf("the result file is not as it was written: %w", jobfiles.ErrDamaged)
-	}
-	if err != nil {
+	if err := verifyStored(ctx, j, f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	r.verified.add(j.ResultSHA, time.Now())
 	return f, nil
+}
+
+// storedName is the name of the result file of a finished job.
+func storedName(j *store.Job) string { return cmp.Or(j.Result, jobdir.OldFileResults) }
+
+// verifyStored compares a result file with the checksum in the job's record.
+func verifyStored(ctx context.Context, j *store.Job, f vfs.File) error {
+	sum := sha256.New()
+	_, err := io.CopyBuffer(sum, pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
+		err = fmt.Errorf("the result file is not as it was written: %w", jobfiles.ErrDamaged)
+	}
+	return err
 }
 
 // verifiedFiles remembers for a short time which result files were verified, by checksum, so that a file that is fetched in many

@@ -1,14 +1,19 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/coordinator"
+	"probity/engine"
 	"probity/internal/console"
 	"probity/internal/datafolder"
 	"probity/internal/wholefile"
@@ -17,39 +22,69 @@ import (
 
 // restoreCmd makes a data folder from a backup, and checks that it can be served.
 type restoreCmd struct {
-	Backup string `arg:"" type:"path" help:"The folder that probity backup wrote, with --jobs or without."`
-	Data   string `help:"The data folder to make, which must not hold a store; default: ${default}." default:"./probity-data" type:"path" placeholder:"DIR"`
+	Backup       string `arg:"" type:"path" help:"The folder that probity backup wrote, with --jobs or without."`
+	Data         string `help:"The data folder to make, which must not hold a store; default: ${default}." default:"./probity-data" type:"path" placeholder:"DIR"`
+	AcceptDamage bool   `help:"Restore although files of jobs are missing or damaged; these jobs are named."`
 }
 
-// Run copies the backup and opens the copy. A balance that is not the sum of its ledger, or a backup of a newer program, is
-// reported now and not to the first customer.
-func (c *restoreCmd) Run(con *console.IO) error {
+// Run copies the backup and opens the copy. A balance that is not the sum of its ledger, a file that is missing or damaged, or a
+// backup of a newer program, is reported now and not to the first customer. A copy that is refused is removed.
+func (c *restoreCmd) Run(ctx context.Context, con *console.IO) error {
 	whole, err := isDataFolder(c.Backup)
 	if err != nil {
 		return err
 	}
-	state := filepath.Join(c.Data, "state")
-	if _, err := os.Lstat(state); !errors.Is(err, fs.ErrNotExist) {
+	state, jobs := filepath.Join(c.Data, "state"), filepath.Join(c.Data, "jobs")
+	if exists(state) {
 		return fmt.Errorf("%s is there: move the old data folder away first, it may be wanted still", state)
 	}
-	if err := datafolder.RestrictOwn(c.Data); err != nil {
+	if whole && exists(jobs) {
+		return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
+	}
+	var made []string
+	if !exists(c.Data) {
+		made = append(made, c.Data)
+	} else if whole {
+		made = append(made, jobs)
+	}
+	report, err := c.copyAndCheck(ctx, whole, state, jobs)
+	if err != nil {
+		for _, dir := range made {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
 		return err
+	}
+	_, err = io.WriteString(con.Err, report)
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// copyAndCheck copies the backup and returns what is in it. The state store comes last, and gets its name once everything was checked:
+// without it, there is no data folder to serve.
+func (c *restoreCmd) copyAndCheck(ctx context.Context, whole bool, state, jobs string) (report string, err error) {
+	if err := datafolder.RestrictOwn(c.Data); err != nil {
+		return "", err
 	}
 	from := c.Backup
 	if whole {
 		from = filepath.Join(c.Backup, "state")
-		jobs := filepath.Join(c.Data, "jobs")
-		if _, err := os.Lstat(jobs); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
+		copyJobs := func(part string) error { return wholefile.CopyFolder(filepath.Join(c.Backup, "jobs"), part) }
+		if err := wholefile.WriteFolder(jobs, copyJobs); err != nil {
+			return "", err
 		}
-		if err := copyWhole(filepath.Join(c.Backup, "jobs"), jobs); err != nil {
+	}
+	err = wholefile.WriteFolder(state, func(part string) error {
+		if err := wholefile.CopyFolder(from, part); err != nil {
 			return err
 		}
-	}
-	if err := copyWhole(from, state); err != nil { // last: without it, there is no store
+		report, err = c.check(ctx, part, whole)
 		return err
-	}
-	return c.checkAndReport(con, state)
+	})
+	return report, err
 }
 
 // isDataFolder reports whether a backup has the files of jobs. A folder without a manifest marker is refused: it would be opened
@@ -74,34 +109,56 @@ func isDataFolder(dir string) (bool, error) {
 	return false, fmt.Errorf("%s is no backup, as neither it nor a folder named state in it holds a store: name the folder that probity backup wrote", dir)
 }
 
-// checkAndReport opens the restored store, checks its ledgers, and prints what is in it.
-func (c *restoreCmd) checkAndReport(con *console.IO, state string) error {
-	s, err := store.Open(vfs.Default, state)
-	if err != nil {
-		return err
+// check opens the copied store, checks its tables, its ledgers and the files of its jobs, and returns what is in it.
+func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (report string, err error) {
+	if err := store.CheckTables(vfs.Default, state); err != nil {
+		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
 	}
-	defer s.Close()
+	s, err := store.OpenAtRest(vfs.Default, state)
+	if err != nil {
+		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
 	users := s.Users()
 	for _, u := range users {
 		if err := s.CheckLedger(u.ID); err != nil {
-			return fmt.Errorf("this backup is damaged, take another: %w", err)
+			return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
 		}
 	}
+	files := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: c.Data, Table: engine.DefaultTable()})
 	var jobs, open int
+	var damaged []string
 	if err := s.AllJobs(func(j *store.Job) error {
 		if jobs++; !j.State.Finished() {
 			open++
 		}
-		return nil
-	}); err != nil {
+		if !whole {
+			return nil
+		}
+		err := files.CheckFiles(ctx, j)
+		if errors.Is(err, coordinator.ErrDamaged) {
+			damaged = append(damaged, fmt.Sprintf("%s (%v)", j.ID, err))
+			return nil
+		}
 		return err
+	}); err != nil {
+		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
 	}
-	_, err = fmt.Fprintf(con.Err, "restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
-		c.Data, console.Counted(len(users), "account"), console.Counted(jobs, "job"), open)
-	return err
+	if len(damaged) > 0 {
+		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s", console.Counted(len(damaged), "job"), strings.Join(damaged, ", "))
+		if !c.AcceptDamage {
+			return "", fmt.Errorf("%s; restore another backup, or this one as it is with --accept-damage", text)
+		}
+		report = "warning: " + text + "\n"
+	}
+	return report + fmt.Sprintf("restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
+		c.Data, console.Counted(len(users), "account"), console.Counted(jobs, "job"), open), nil
 }
 
-// copyWhole copies a folder; the copy is complete or not there.
-func copyWhole(from, to string) error {
-	return wholefile.WriteFolder(to, func(part string) error { return wholefile.CopyFolder(from, part) })
+// damageCause leaves out of a damaged store's error that a backup should be restored.
+func damageCause(err error) error {
+	if found := (*store.DamagedError)(nil); errors.As(err, &found) {
+		return found.Cause
+	}
+	return err
 }

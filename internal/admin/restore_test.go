@@ -36,7 +36,84 @@ func (w *adminTest) restore() {
 	require.Empty(t, left)
 	_, words := here.run(1, "restore", dir, "--data", at("of-nothing"))
 	require.Contains(t, words, "is no backup")
+	restoreDamagedJob(t, at("whole"))
 	restoreBroken(t, at("whole"))
+}
+
+// damaged makes a copy of a backup, changes it, and names a data folder for it.
+func damaged(t *testing.T, backup string, change func(dir string)) (dir, data string) {
+	dir = filepath.Join(t.TempDir(), "damaged")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(backup)))
+	change(dir)
+	return dir, filepath.Join(t.TempDir(), "new")
+}
+
+// onlyFile is the one file that a pattern matches.
+func onlyFile(t *testing.T, pattern ...string) string {
+	found, err := filepath.Glob(filepath.Join(pattern...))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+// restoreDamagedJob restores backups that lack a file of a job, or have a part of it: they are refused, and nothing is left, unless
+// the damage is accepted.
+func restoreDamagedJob(t *testing.T, backup string) {
+	here := &adminTest{t: t}
+	job := filepath.Base(onlyFile(t, backup, "jobs", "*"))
+	for what, change := range map[string]func(dir string){
+		"no folder": func(dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "jobs", job))) },
+		"no upload": func(dir string) { require.NoError(t, os.Remove(onlyFile(t, dir, "jobs", job, "upload-*"))) },
+		"cut":       func(dir string) { require.NoError(t, os.Truncate(onlyFile(t, dir, "jobs", job, "upload-*"), 10)) },
+	} {
+		dir, data := damaged(t, backup, change)
+		_, words := here.run(1, "restore", dir, "--data", data)
+		require.Contains(t, words, "1 job of the backup with a file that is missing or damaged: "+job, what)
+		require.Contains(t, words, "--accept-damage", what)
+		require.NoDirExists(t, data, what)
+		_, words = here.run(0, "restore", dir, "--data", data, "--accept-damage")
+		require.Contains(t, words, "warning: 1 job", what)
+		require.Contains(t, words, job, what)
+		require.DirExists(t, filepath.Join(data, "state"), what)
+	}
+}
+
+// TestDamagedStoreIsNotRestored: the tables of a backup's state store have a flipped byte or are cut. It is refused with the name of a
+// table, and nothing is left of the copy. A command on such a store says what to do.
+func TestDamagedStoreIsNotRestored(t *testing.T) {
+	here := &adminTest{t: t}
+	backup := filepath.Join(t.TempDir(), "data")
+	here.run(0, "user", "add", "root@example.com", "--role", "admin", "--data", backup)
+	here.run(0, "user", "list", "--data", backup) // it writes the log into a table
+	for what, damage := range map[string]func(table string, content []byte) error{
+		"flipped": func(table string, content []byte) error {
+			content[10] ^= 0x5a
+			return os.WriteFile(table, content, 0o600)
+		},
+		"cut": func(table string, content []byte) error { return os.Truncate(table, int64(len(content)/2)) },
+	} {
+		dir, data := damaged(t, backup, func(dir string) {
+			tables, err := filepath.Glob(filepath.Join(dir, "state", "*.sst"))
+			require.NoError(t, err)
+			require.NotEmpty(t, tables)
+			for _, table := range tables {
+				content, err := os.ReadFile(table)
+				require.NoError(t, err)
+				require.NoError(t, damage(table, content))
+			}
+		})
+		_, words := here.run(1, "restore", dir, "--data", data)
+		require.Regexp(t, "^this backup is damaged, restore another: [0-9]+.sst: .+\n$", words, what)
+		require.NoDirExists(t, data, what)
+		require.NoError(t, os.Mkdir(data, 0o700))
+		here.run(1, "restore", dir, "--data", data)
+		left, err := os.ReadDir(data)
+		require.NoError(t, err)
+		require.Empty(t, left, "the folder was there before, and what was copied into it is gone")
+
+		_, words = here.run(1, "user", "list", "--data", dir)
+		require.Regexp(t, "^the state store in "+filepath.Join(dir, "state")+" is damaged .+: restore a backup.+\n$", words, what)
+	}
 }
 
 // restoreBroken leaves half of a restore, as a kill does, and half of a backup: neither is used as a store.

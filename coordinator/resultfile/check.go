@@ -1,0 +1,42 @@
+package resultfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"probity/coordinator/jobfiles"
+	"probity/store"
+)
+
+// Check reads the files that the record of a job names and returns jobfiles.ErrDamaged for the first that is missing or not as it was
+// written. A job that gives no results any more, or whose record tells of damage, needs no files. The log of an unfinished job may be
+// missing or damaged: its rows are asked again.
+func (r *Files) Check(ctx context.Context, j *store.Job) error {
+	if j.Damage != "" || j.State == store.JobFailed || j.State == store.JobExpired {
+		return nil
+	}
+	upload, err := r.cfg.Files.OpenUpload(j)
+	if err != nil {
+		return missingAsDamage("the upload", err)
+	}
+	if err := errors.Join(upload.Check(), upload.Close()); err != nil {
+		return err
+	}
+	if err := r.cfg.Files.ReadAnswers(j, func(*jobfiles.Group) error { return nil }); err != nil || !hasResults(j) {
+		return err
+	}
+	result, err := r.cfg.Files.Open(j.ID, storedName(j))
+	if err != nil {
+		return missingAsDamage("the result file "+storedName(j), err)
+	}
+	return errors.Join(verifyStored(ctx, j, result), result.Close())
+}
+
+func missingAsDamage(what string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is missing: %w", what, jobfiles.ErrDamaged)
+	}
+	return err
+}

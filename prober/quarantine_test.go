@@ -1,7 +1,9 @@
 package prober
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -78,6 +80,19 @@ func TestDelistingTrialNeedsNoRows(t *testing.T) {
 		require.EqualValues(t, blocklistReports+3, asked.Load())
 		require.Equal(t, "INVALID mailbox_not_found", ask(3), "it is off the lists")
 	})
+}
+
+// TestQuarantineNamesItsReceiver in the log: by its mail hosts where it is no known provider.
+func TestQuarantineNamesItsReceiver(t *testing.T) {
+	var log bytes.Buffer
+	h := &fakeServer{rcpt: func(string) string {
+		return "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"
+	}}
+	keepLog := func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) }
+	withTestNode(t, testTable, keepLog, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, mxA, "ann@a.example")))
+	})
+	require.Contains(t, log.String(), `msg="receiver quarantined an egress source" route=mx.a.example`)
 }
 
 // A reachability trial is no caller's row, but it does not go to a receiver that has quarantined the source either.

@@ -15,7 +15,7 @@ func (q *Queue) quarantine(until time.Time, everywhere bool, now time.Time, out 
 		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
 	}
 	q.env.BudgetLog.RequestLease(&q.budget)
-	q.env.Log.Warn("receiver quarantined an egress source", "provider", q.Provider.ID, "egress", q.Key.Source, "until", q.budget.QuarantinedUntil)
+	q.env.Log.Warn("receiver quarantined an egress source", "route", q.Key.Route, "egress", q.Key.Source, "until", q.budget.QuarantinedUntil)
 	if q.Provider.Kind == engine.KindWide {
 		q.Source.QuarantineAt(q.Provider.ID, q.budget.QuarantinedUntil)
 	}

@@ -185,7 +185,7 @@ func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 	if n.Role != Admin && n.Role != Customer {
 		badRole = ErrBadRole
 	}
-	if err := errors.Join(checkEmail(email), badRole, n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
+	if err := errors.Join(CheckEmail(email), badRole, n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return User{}, "", err
 	}
 	hash, err := s.passwords.hash(ctx, n.Password) // before any lock is taken
@@ -322,7 +322,8 @@ func emailKey(email string) []byte {
 	return key(tableEmail, string(hash[:]))
 }
 
-func checkEmail(email string) error {
+// CheckEmail returns ErrBadEmail for what cannot be the e-mail address of an account.
+func CheckEmail(email string) error {
 	local, domain, ok := strings.Cut(email, "@")
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '@' }
 	if !ok || local == "" || domain == "" || len(email) > MaxName-1 || strings.ContainsFunc(local+domain, bad) {

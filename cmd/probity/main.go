@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -43,11 +44,13 @@ type cli struct {
 }
 
 func main() {
+	hangups := make(chan os.Signal, 1) // one is kept until a server can reload
+	signal.Notify(hangups, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a closed reader is a write error instead, so that everything is closed in order
 	unsetEmptyVariables()
-	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr)}
+	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr), Hangups: hangups}
 	os.Exit(run(ctx, os.Args[1:], con))
 }
 
@@ -59,6 +62,9 @@ func unsetEmptyVariables() {
 		}
 	}
 }
+
+// reloadingCommands reload at SIGHUP, which ends the others.
+var reloadingCommands = []string{"serve", "coordinator", "prober"}
 
 // run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage.
 func run(ctx context.Context, args []string, con *console.IO) int {
@@ -84,6 +90,9 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 		return 2
 	}
 	con.Verbose = c.Verbose
+	if !slices.Contains(reloadingCommands, parsed.Command()) {
+		signal.Reset(syscall.SIGHUP)
+	}
 	if err = parsed.Run(); console.Interrupted(ctx, err) {
 		err = console.ErrInterrupted
 	}

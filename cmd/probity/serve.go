@@ -45,13 +45,14 @@ func (c *proberCmd) Run(ctx context.Context, con *console.IO) error {
 // newProcess is what a process begins with. It logs at info level, or everything with --verbose, as text or json. Repeated warnings and
 // errors are limited to a few lines a second.
 func newProcess(con *console.IO, format string) app.Process {
-	options := &slog.HandlerOptions{}
+	level := slog.LevelInfo
 	if con.Verbose {
-		options.Level = slog.LevelDebug
+		level = slog.LevelDebug
 	}
+	options := console.LogOptions(level)
 	var lines slog.Handler = slog.NewTextHandler(con.Err, options)
 	if format == "json" {
 		lines = slog.NewJSONHandler(con.Err, options)
 	}
-	return app.Process{Version: version, Log: slog.New(loglimit.New(lines)), Disk: con.Files(), Registry: prometheus.NewRegistry()}
+	return app.Process{Version: version, Log: slog.New(loglimit.New(lines)), Disk: con.Files(), Registry: prometheus.NewRegistry(), Hangups: con.Hangups}
 }

@@ -33,9 +33,6 @@ func (s *Service) createFirstAdmin(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("password of the first admin: %w", err)
 	}
 	user, _, err := s.node.Store.FirstAdmin(ctx, s.flags.AdminEmail, password, s.flags.InitialCredits, time.Now())
-	if errors.Is(err, store.ErrBadEmail) {
-		return errors.Join(fmt.Errorf("%w: --admin-email %q: %v", console.ErrUsage, s.flags.AdminEmail, err), os.Remove(path))
-	}
 	if err != nil {
 		return err
 	}

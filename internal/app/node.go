@@ -23,6 +23,7 @@ import (
 	"probity/engine/dns"
 	"probity/engine/lists"
 	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/internal/nodeflags"
 	"probity/prober"
 	"probity/prober/doctor"
@@ -92,13 +93,18 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 	}
 	n.lists.Store(known)
 	warnOfLists(n.Warn, known)
+	if n.Resolver, err = f.Resolver(table); err != nil {
+		return n, err
+	}
+	if cfg.service { // from here on something is made
+		if err := datafolder.Restrict(cfg.Dir, cfg.Log); err != nil {
+			return n, fmt.Errorf("--data: %w", err)
+		}
+	}
 	if n.Store, err = store.Open(cfg.FS, filepath.Join(cfg.Dir, "state")); err != nil {
 		if errors.Is(err, syscall.EAGAIN) {
 			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w", cfg.Dir, err)
 		}
-		return n, err
-	}
-	if n.Resolver, err = f.Resolver(table); err != nil {
 		return n, err
 	}
 	asked, err := n.openProber(f, table, cfg)

@@ -84,9 +84,6 @@ func NewProber(p Process, f *ProberFlags) (*Prober, error) {
 
 // Serve opens everything, and probes for a coordinator until ctx ends.
 func (p *Prober) Serve(ctx context.Context) error {
-	if err := datafolder.Restrict(p.flags.Data, p.Log); err != nil {
-		return fmt.Errorf("--data: %w", err)
-	}
 	if err := p.Open(); err != nil {
 		return errors.Join(err, p.Close())
 	}
@@ -106,6 +103,9 @@ func (p *Prober) Open() (err error) {
 	p.table.Store(table)
 	if p.resolver, err = c.Resolver(table); err != nil {
 		return err
+	}
+	if err := datafolder.Restrict(c.Data, p.Log); err != nil {
+		return fmt.Errorf("--data: %w", err)
 	}
 	if p.cache, err = cache.Open(cache.Config{FS: p.Disk, Dir: filepath.Join(c.Data, "cache"), Log: p.Log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	p.closeSockets = nil // from here on Run closes the sockets
 	var frontend, backend sync.WaitGroup
 	var errs [6]error
-	frontend.Go(onHangup(ctx, p.Log, p.healthMetrics.recordingFailure(p.reload)))
+	frontend.Go(func() { p.reloadOnHangup(ctx, p.healthMetrics.recordingFailure(p.reload)) })
 	if p.audit != nil {
 		backend.Go(func() { errs[5] = p.audit.Run(resolverCtx) })
 	}

@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -24,7 +22,8 @@ type Process struct {
 	Version  string
 	Log      *slog.Logger
 	Disk     vfs.FS
-	Registry Registry // of its metrics
+	Registry Registry         // of its metrics
+	Hangups  <-chan os.Signal // SIGHUP, caught since the start of the process; nil for none
 }
 
 // Registry registers and gathers the metrics of the components.
@@ -83,24 +82,18 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// onHangup returns a function that calls reload at each SIGHUP until ctx ends. The signal is caught from now on, since it may come
-// as soon as our listeners are open. If a reload fails, the old settings stay.
-func onHangup(ctx context.Context, log *slog.Logger, reload func() error) func() {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	return func() {
-		defer signal.Stop(hangups)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangups:
-			}
-			if err := reload(); err != nil {
-				log.Error("reload: everything stays as it was", "error", err)
-				continue
-			}
-			log.Info("reloaded")
+// reloadOnHangup calls reload at each SIGHUP until ctx ends. If a reload fails, the old settings stay.
+func (p Process) reloadOnHangup(ctx context.Context, reload func() error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.Hangups:
 		}
+		if err := reload(); err != nil {
+			p.Log.Error("reload: everything stays as it was", "error", err)
+			continue
+		}
+		p.Log.Info("reloaded")
 	}
 }

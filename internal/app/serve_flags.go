@@ -7,6 +7,7 @@ import (
 
 	"probity/internal/nodeflags"
 	"probity/internal/tlsfront"
+	"probity/store"
 )
 
 // ServeFlags are the flags of a service.
@@ -41,6 +42,9 @@ func (c *ServeFlags) Validate() error {
 		return fmt.Errorf("--public-per-day %d: give a number from 1", c.PublicPerDay)
 	case c.DiskFloor < 1:
 		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", c.DiskFloor)
+	}
+	if err := store.CheckEmail(c.AdminEmail); err != nil {
+		return fmt.Errorf("--admin-email %q: give an address such as ann@example.com", c.AdminEmail)
 	}
 	errs := []error{checkListen("listen", c.Listen), checkListen("admin-listen", c.AdminListen)}
 	if c.PublicURL != "" {

@@ -22,7 +22,6 @@ import (
 	"probity/coordinator/results"
 	"probity/internal/admin"
 	"probity/internal/console"
-	"probity/internal/datafolder"
 	"probity/internal/memlimit"
 	"probity/internal/nodeflags"
 	"probity/internal/tlsfront"
@@ -80,9 +79,6 @@ const serveMemoryLimit = 272 << 20
 // Serve opens everything, and serves until ctx ends. It writes to w where the password of the first admin is.
 func (s *Service) Serve(ctx context.Context, w io.Writer) error {
 	memlimit.Adjust(ctx, serveMemoryLimit)
-	if err := datafolder.Restrict(s.flags.Data, s.Log); err != nil {
-		return fmt.Errorf("--data: %w", err)
-	}
 	if err := s.Open(); err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -190,7 +186,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stopComponents()
 	var backend, frontend sync.WaitGroup
 	var errs [5]error
-	backend.Go(onHangup(components, s.Log, s.healthMetrics.recordingFailure(s.reload)))
+	backend.Go(func() { s.reloadOnHangup(components, s.healthMetrics.recordingFailure(s.reload)) })
 	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
 	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
 	backend.Go(func() { errs[4] = s.eraser.Run(components); stop() })

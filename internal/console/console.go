@@ -15,9 +15,10 @@ import (
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal bool   // Err is a terminal: progress bars and colour
-	Verbose  bool   // log at debug level
-	Disk     vfs.FS // file system of a server; nil is this machine's
+	Terminal bool             // Err is a terminal: progress bars and colour
+	Verbose  bool             // log at debug level
+	Disk     vfs.FS           // file system of a server; nil is this machine's
+	Hangups  <-chan os.Signal // SIGHUP, for a command that reloads; nil for none
 }
 
 // Files is the file system of this machine, unless a test sets another.
@@ -40,7 +41,18 @@ func (i *IO) Log() *slog.Logger {
 func (i *IO) WarnLog() *slog.Logger { return i.logFrom(slog.LevelWarn) }
 
 func (i *IO) logFrom(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(i.Err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(i.Err, LogOptions(level)))
+}
+
+// LogOptions are the options of a log's handler. An error is its text: slog would also write the stack trace that an error of the
+// databases has.
+func LogOptions(level slog.Leveler) *slog.HandlerOptions {
+	return &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(err.Error())
+		}
+		return a
+	}}
 }
 
 // ErrUsage marks errors of the command line itself: exit status 2.

@@ -103,7 +103,7 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 
 // openError is an error of Open. If the database tells which file is damaged, that is all that is said.
 func openError(dir string, err error) error {
-	if found := (*DamagedError)(nil); errors.As(wrapBroken(err), &found) {
+	if found, damaged := errors.AsType[*DamagedError](wrapBroken(err)); damaged {
 		return found
 	}
 	return fmt.Errorf("state store %s: %w", dir, err)

@@ -157,7 +157,7 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 
 // damageCause leaves out of a damaged store's error that a backup should be restored.
 func damageCause(err error) error {
-	if found := (*store.DamagedError)(nil); errors.As(err, &found) {
+	if found, damaged := errors.AsType[*store.DamagedError](err); damaged {
 		return found.Cause
 	}
 	return err

@@ -9,10 +9,11 @@ import (
 
 // A zero would be taken for the default, and a floor below zero for more than any disk has.
 func TestServeRefusesZeroAndNegativeNumbers(t *testing.T) {
-	good := ServeFlags{Listen: ":8080", AdminListen: ":9090", InitialCredits: 0, PublicPerDay: 1, DiskFloor: 1}
+	good := ServeFlags{Listen: ":8080", AdminListen: ":9090", AdminEmail: "root@localhost", InitialCredits: 0, PublicPerDay: 1, DiskFloor: 1}
 	good.SMTPPort, good.RetainResults = 25, Period(7*day)
 	require.NoError(t, good.Validate())
 	for words, spoil := range map[string]func(*ServeFlags){
+		`--admin-email "root": give an address`:   func(c *ServeFlags) { c.AdminEmail = "root" },
 		"--initial-credits -1":                    func(c *ServeFlags) { c.InitialCredits = -1 },
 		"--public-per-day 0":                      func(c *ServeFlags) { c.PublicPerDay = 0 },
 		"--disk-floor -1":                         func(c *ServeFlags) { c.DiskFloor = -1 },

@@ -133,6 +133,9 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 // run verifies the list with a node of its own, and writes the result.
 func (l *listJob) run(ctx context.Context, writeResult func(*app.Node, string) error) (ended *store.Job, err error) {
 	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form})
+	if found, damaged := errors.AsType[*store.DamagedError](err); damaged {
+		return nil, fmt.Errorf("the progress in %s is damaged (%w): delete that folder, and the list is begun again", l.dir, found.Cause)
+	}
 	if err != nil {
 		return nil, err
 	}

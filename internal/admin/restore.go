@@ -145,7 +145,11 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
 	}
 	if len(damaged) > 0 {
-		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s", console.Counted(len(damaged), "job"), strings.Join(damaged, ", "))
+		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s", console.Counted(len(damaged), "job"),
+			strings.Join(damaged[:min(len(damaged), maxNamedJobs)], ", "))
+		if more := len(damaged) - maxNamedJobs; more > 0 {
+			text += fmt.Sprintf(", and %d more", more)
+		}
 		if !c.AcceptDamage {
 			return "", fmt.Errorf("%s; restore another backup, or this one as it is with --accept-damage", text)
 		}
@@ -154,6 +158,9 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 	return report + fmt.Sprintf("restored to %s: %s with balances that are the sums of their ledgers, %s, %d unfinished: they go on at the next start\n",
 		c.Data, console.Counted(len(users), "account"), console.Counted(jobs, "job"), open), nil
 }
+
+// maxNamedJobs bounds the damaged jobs that restore names.
+const maxNamedJobs = 100
 
 // damageCause leaves out of a damaged store's error that a backup should be restored.
 func damageCause(err error) error {

@@ -71,10 +71,12 @@ func restoreDamagedJob(t *testing.T, backup string) {
 		require.Contains(t, words, "1 job of the backup with a file that is missing or damaged: "+job, what)
 		require.Contains(t, words, "--accept-damage", what)
 		require.NoDirExists(t, data, what)
+		if what != "no folder" {
+			continue
+		}
 		_, words = here.run(0, "restore", dir, "--data", data, "--accept-damage")
-		require.Contains(t, words, "warning: 1 job", what)
-		require.Contains(t, words, job, what)
-		require.DirExists(t, filepath.Join(data, "state"), what)
+		require.Contains(t, words, "warning: 1 job of the backup with a file that is missing or damaged: "+job)
+		require.DirExists(t, filepath.Join(data, "state"))
 	}
 }
 

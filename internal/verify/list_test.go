@@ -3,6 +3,8 @@ package verify
 import (
 	"bytes"
 	"errors"
+	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"probity/internal/app"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
+	"probity/store"
 )
 
 func TestEndingDecidesTheForm(t *testing.T) {
@@ -83,6 +86,27 @@ func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, accepted.ID, same.ID)
 	require.Equal(t, "going on with "+list+" where it stopped\n", words.String())
+}
+
+// TestDamagedProgressSaysWhatToDo: nothing of it can be restored, but the list can be begun again.
+func TestDamagedProgressSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 { // the second start writes the log into a table
+		s, err := store.Open(vfs.Default, filepath.Join(dir, "state"))
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "state", "*.sst"))
+	require.NoError(t, err)
+	require.NotEmpty(t, tables)
+	require.NoError(t, os.Truncate(tables[0], 10))
+	c := &Command{Output: filepath.Join(t.TempDir(), "r.csv")}
+	c.DNS = []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:1")}}
+	l := &listJob{Command: c, con: &console.IO{Err: io.Discard}, log: slog.New(slog.DiscardHandler), dir: dir}
+	err = l.verify(t.Context(), nil)
+	require.ErrorContains(t, err, "the progress in "+dir+" is damaged")
+	require.ErrorContains(t, err, "delete that folder")
+	require.DirExists(t, dir)
 }
 
 // TestListErrorsNameFlags: the options of the API are flags here.

@@ -66,14 +66,10 @@ func buildOlderVersion(t *testing.T) string {
 	for n := wire.Protocol - 1; n <= wire.Protocol && commit == ""; n++ {
 		line := fmt.Sprintf("const Protocol = %d\n", n)
 		found, err := exec.Command("git", "-C", root, "log", "--reverse", "--format=%H", "-S"+line, "--", protocolFile).Output()
-		if err != nil {
-			t.Skipf("no Git history here: %v", err)
-		}
+		require.NoError(t, err, "the Git history is needed")
 		commit, _, _ = strings.Cut(string(found), "\n")
 	}
-	if commit == "" {
-		t.Skip("the history here has no commit that speaks this version's protocol or the one before")
-	}
+	require.NotEmpty(t, commit, "no commit of the history speaks this version's protocol or the one before")
 	dir := t.TempDir()
 	tree, program := filepath.Join(dir, "tree"), filepath.Join(dir, "probity-older")
 	require.NoError(t, os.Mkdir(tree, 0o755))

@@ -96,7 +96,7 @@ fair:
 # package. The output of each is printed whole when it ends. It names every test: one binary ended with FAIL and named none. make check
 # has vetted the packages.
 test:
-	$(MAKE) --no-print-directory --output-sync=target -j2 $(PARTS)
+	@sh tools/summary.sh $(MAKE) --no-print-directory --output-sync=target -j2 $(PARTS)
 	@echo "make test: all passed, $(if $(DETECTOR),with the race detector,WITHOUT THE RACE DETECTOR: it does not build here. Install a C compiler (Debian: gcc and libc6-dev), or see what go build -race runtime/cgo says)"
 
 # The program embeds the page: it is there, with or without the dashboard, before a package is compiled for its tests.

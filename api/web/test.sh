@@ -25,7 +25,7 @@ browser() {
 	fi
 	echo "web: there is no chromium on this machine; installing it with apt-get, for the test of the dashboard" >&2
 	log=$(mktemp)
-	$as env DEBIAN_FRONTEND=noninteractive sh -c 'apt-get update -q && timeout 300 apt-get install -y -q --no-install-recommends chromium' >"$log" 2>&1 && rm "$log" && return 0
+	$as env DEBIAN_FRONTEND=noninteractive sh -c 'apt-get update -q -o Acquire::Retries=3 && timeout 300 apt-get install -o Acquire::Retries=3 -y -q --no-install-recommends chromium' >"$log" 2>&1 && rm "$log" && return 0
 	tail -n 5 "$log" >&2
 	rm "$log"
 	why="apt-get could not install chromium"

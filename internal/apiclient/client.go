@@ -51,18 +51,29 @@ func (c *Client) Call(ctx context.Context, method, path, contentType string, bod
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	var refusal struct{ Detail string }
-	err = json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal)
 	name, _, _ := strings.Cut(path, "?")
-	switch ours := err == nil && refusal.Detail != ""; {
-	case resp.StatusCode == http.StatusUnauthorized && c.KeyEnv != "":
-		refusal.Detail = c.KeyEnv + " is missing, wrong, revoked or expired: set it to a live key of an admin with the scope admin"
-	case c.Advice != "" && (!ours || resp.StatusCode == http.StatusNotFound):
-		refusal.Detail = fmt.Sprintf("%s answers %s %s with %s: %s", c.Base, method, name, resp.Status, c.Advice)
-	case !ours:
-		refusal.Detail = fmt.Sprintf("%s %s: %s", method, path, resp.Status)
+	return nil, &RefusedError{resp.StatusCode, c.refusalText(method+" "+name, resp)}
+}
+
+// refusalText is the server's detail, or else says what answers a request and what to do.
+func (c *Client) refusalText(request string, resp *http.Response) string {
+	if resp.StatusCode == http.StatusUnauthorized && c.KeyEnv != "" {
+		return c.KeyEnv + " is missing, wrong, revoked or expired: set it to a live key of an admin with the scope admin"
 	}
-	return nil, &RefusedError{resp.StatusCode, refusal.Detail}
+	var refusal struct{ Detail string }
+	err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal)
+	wrongPath := resp.StatusCode == http.StatusNotFound && c.Advice != "" // no command asks for a path that a server lacks
+	if err == nil && refusal.Detail != "" && !wrongPath {
+		return refusal.Detail
+	}
+	text := fmt.Sprintf("%s answers %s with %s", c.Base, request, resp.Status)
+	if resp.StatusCode >= http.StatusInternalServerError {
+		return text + ": the server or a proxy before it failed: see its log, then try again"
+	}
+	if c.Advice != "" {
+		return text + ": " + c.Advice
+	}
+	return text
 }
 
 // sendError says what does not answer, and what to do. The redirect that a client refuses is an answer.
@@ -88,10 +99,10 @@ func (c *Client) sendError(err error) error {
 // RefusedError is an answer that is not 2xx.
 type RefusedError struct {
 	StatusCode int
-	text       string
+	text       string // for a person
 }
 
-// Error is the server's detail; without one, or if it names no path of a server, the request, the status and the advice.
+// Error says what was refused, in the server's words where it has any, and what to do.
 func (e *RefusedError) Error() string { return e.text }
 
 // Job is the part of a job record that the command line shows.

@@ -61,7 +61,7 @@ func TestListIsUploadedAndItsResultDownloaded(t *testing.T) {
 	require.Equal(t, "the result", string(text))
 
 	other := filepath.Join(dir, "other.csv")
-	require.ErrorContains(t, c.Download(t.Context(), "j2", other), "GET /v1/verify/bulk/j2/results: 418 I'm a teapot")
+	require.ErrorContains(t, c.Download(t.Context(), "j2", other), "GET /v1/verify/bulk/j2/results with 418 I'm a teapot")
 	require.NoFileExists(t, other)
 }
 
@@ -75,14 +75,20 @@ func TestErrorsSayWhatDoesNotAnswer(t *testing.T) {
 	defer secure.Close()
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer silent.Close()
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<h1>Service Unavailable</h1>", http.StatusServiceUnavailable)
+	}))
+	defer failing.Close()
 	at := func(s *httptest.Server) string { return s.Listener.Addr().String() }
 	const advice = "name the admin listener of a coordinator as --admin HOST:PORT"
 	for base, want := range map[string]string{
-		"http://127.0.0.1:1":    "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, else " + advice,
-		"http://" + at(silent):  "http://" + at(silent) + " does not answer (EOF): start it if it does not run, else " + advice,
-		"https://" + at(page):   "https://" + at(page) + " speaks HTTP without TLS: begin the URL with http://, or " + advice,
-		"http://" + at(page):    "http://" + at(page) + " answers GET /debug/owner with 404 Not Found: " + advice,
-		"http://" + at(secure):  "http://" + at(secure) + " answers GET /debug/owner with 400 Bad Request: " + advice,
+		"http://127.0.0.1:1":   "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, else " + advice,
+		"http://" + at(silent): "http://" + at(silent) + " does not answer (EOF): start it if it does not run, else " + advice,
+		"https://" + at(page):  "https://" + at(page) + " speaks HTTP without TLS: begin the URL with http://, or " + advice,
+		"http://" + at(page):   "http://" + at(page) + " answers GET /debug/owner with 404 Not Found: " + advice,
+		"http://" + at(secure): "http://" + at(secure) + " answers GET /debug/owner with 400 Bad Request: " + advice,
+		"http://" + at(failing): "http://" + at(failing) + " answers GET /debug/owner with 503 Service Unavailable: " +
+			"the server or a proxy before it failed: see its log, then try again",
 		"https://" + at(secure): "https://" + at(secure) + ": tls: failed to verify certificate: x509: certificate signed by unknown authority",
 	} {
 		c := ForAdminListener("", "a coordinator")

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -45,11 +46,11 @@ func (i *IO) logFrom(level slog.Level) *slog.Logger {
 }
 
 // LogOptions are the options of a log's handler. An error is its text: slog would also write the stack trace that an error of the
-// databases has.
+// databases has. fmt makes the text, because it survives an Error method that panics, as that of a nil pointer may.
 func LogOptions(level slog.Leveler) *slog.HandlerOptions {
 	return &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(err.Error())
+			a.Value = slog.StringValue(fmt.Sprint(err))
 		}
 		return a
 	}}

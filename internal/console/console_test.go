@@ -26,3 +26,15 @@ func TestLogHasNoStackTraceOfAnError(t *testing.T) {
 	require.Contains(t, out.String(), `error="there is no such file"`)
 	require.NotContains(t, out.String(), "stack trace")
 }
+
+type pathError struct{ path string }
+
+func (e *pathError) Error() string { return e.path + " is not there" }
+
+// TestNilErrorIsLogged: an error that is a nil pointer does not end the process.
+func TestNilErrorIsLogged(t *testing.T) {
+	var out bytes.Buffer
+	var missing *pathError
+	(&IO{Err: &out}).Log().Error("a file cannot be read", "error", missing)
+	require.Contains(t, out.String(), "error=<nil>")
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
@@ -80,13 +81,37 @@ func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	if !ok {
 		return nil, nil
 	}
+	value = integersAsText(value)
+	if decodeFlag(flag, value) == nil {
+		return value, nil
+	}
+	elements := []any{value} // as texts, each fails for the reason that the command line gives
+	if list, isList := value.([]any); isList && flag.IsSlice() {
+		elements = list
+	}
+	for _, e := range elements {
+		if err := decodeFlag(flag, fmt.Sprint(e)); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.place(flag.Name), err)
+		}
+	}
+	return nil, fmt.Errorf("%s: %v is not taken; write it in quotes, as on the command line", c.place(flag.Name), value)
+}
+
+// integersAsText is a value with its integers as text, which flags read as on the command line: a length of time is 0 or has a unit.
+func integersAsText(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case []any:
+		for i := range v {
+			v[i] = integersAsText(v[i])
+		}
+	}
+	return value
+}
+
+// decodeFlag says whether a flag takes a value, without setting it.
+func decodeFlag(flag *kong.Flag, value any) error {
 	scan := kong.Scan().PushTyped(value, kong.FlagValueToken)
-	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, reflect.New(flag.Target.Type()).Elem())
-	if _, isText := value.(string); err != nil && !isText {
-		return nil, fmt.Errorf("%s: %v is not taken; write it in quotes, as on the command line", c.place(flag.Name), value)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.place(flag.Name), err)
-	}
-	return value, nil
+	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, reflect.New(flag.Target.Type()).Elem())
 }

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+)
+
+// parseWithConfig parses a command whose flags are in a configuration file.
+func parseWithConfig(t *testing.T, file string, args ...string) (cli, error) {
+	config, err := loadConfig(strings.NewReader(file))
+	require.NoError(t, err)
+	var c cli
+	parser, err := kong.New(&c, kong.Resolvers(config), networks(), durations())
+	require.NoError(t, err)
+	_, err = parser.Parse(args)
+	return c, err
+}
+
+// TestConfigSaysWhyAValueIsRefused: the reason is that of the command line; quotes are the advice only where they help.
+func TestConfigSaysWhyAValueIsRefused(t *testing.T) {
+	const at, quotes = "configuration file: line 1: ", " is not taken; write it in quotes, as on the command line"
+	for file, want := range map[string]string{
+		`smtp-port = 99999`:             at + `expected a valid 16 bit uint but got "99999"`,
+		`smtp-port = true`:              at + `expected a valid 16 bit uint but got "true"`,
+		`smtp-port = [25]`:              at + `expected a valid 16 bit uint but got "[25]"`,
+		`no-smtp = 3`:                   at + `bool value must be true, 1, yes, false, 0 or no but got "3"`,
+		`timeout = 30`:                  at + `"30" is no length of time; write for example 30s, 5m or 1h30m`,
+		`max-age = 7`:                   at + `"7" is no length of time; write days such as 7d, or hours such as 36h`,
+		`mail-from = 1.10`:              at + `1.1` + quotes,
+		`retry-schedule = [60, 300]`:    at + `"60" is no length of time; write for example 30s, 5m or 1h30m`,
+		`retry-schedule = ["1m", "5m"]`: at + `[1m 5m]` + quotes,
+		`trusted-proxy = ["192.0.2.0/24", "192.0.2.33"]`: at + `"192.0.2.33" is no network; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address`,
+	} {
+		command := []string{"verify", "ann@example.org"}
+		if strings.HasPrefix(file, "trusted-proxy") {
+			command = []string{"serve"}
+		}
+		_, err := parseWithConfig(t, file, command...)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestConfigTakesNumbers(t *testing.T) {
+	for file, check := range map[string]func(cli){
+		`max-age = 0`:      func(c cli) { require.Zero(t, c.Verify.MaxAge) },
+		`smtp-port = 2525`: func(c cli) { require.EqualValues(t, 2525, c.Verify.SMTPPort) },
+	} {
+		c, err := parseWithConfig(t, file, "verify", "ann@example.org")
+		require.NoError(t, err, file)
+		check(c)
+	}
+}

@@ -156,7 +156,10 @@ func AppendName(dst []byte, f io.ReaderAt, ref uint32) ([]byte, error) {
 		return append(dst, b[used:used+int(n)]...), nil
 	}
 	dst = slices.Grow(dst, int(n))[:start+int(n)]
-	return dst, ReadFull(f, dst[start:], at+int64(used))
+	if err := ReadFull(f, dst[start:], at+int64(used)); err != nil {
+		return dst, fmt.Errorf("rows log: no name at %d: %w", at, err)
+	}
+	return dst, nil
 }
 
 // RowSet is a set of rows for concurrent use.

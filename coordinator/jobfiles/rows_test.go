@@ -1,6 +1,8 @@
 package jobfiles
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -215,6 +217,16 @@ func TestFlippedBitDamagesOnlyItsGroup(t *testing.T) {
 		require.Less(t, len(got), len(all))
 		require.Subset(t, all, got, "bit %d", bit)
 		require.Equal(t, uint32(5), got[len(got)-1].row)
+	}
+}
+
+// TestUnreadableNameIsAnErrorWithItsOffset: a name that the end of the log cuts says where it is, short or long.
+func TestUnreadableNameIsAnErrorWithItsOffset(t *testing.T) {
+	for _, length := range []uint64{10, 1000} {
+		name := append(make([]byte, nameAlign), binary.AppendUvarint(nil, length)...)
+		_, err := AppendName(nil, bytes.NewReader(append(name, "mx"...)), 1)
+		require.ErrorIs(t, err, ErrDamaged)
+		require.ErrorContains(t, err, fmt.Sprintf("rows log: no name at %d: ", nameAlign))
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"probity/engine/dns"
 	"probity/engine/lists"
 	"probity/internal/console"
-	"probity/internal/datafolder"
 	"probity/internal/nodeflags"
 	"probity/prober"
 	"probity/prober/doctor"
@@ -61,6 +60,7 @@ type NodeConfig struct {
 	Warn       *slog.Logger // for warnings to the user who waits; nil is Log
 	Lists      nodeflags.ListChanges
 	ResultForm results.Form
+	MakeDir    func() error // makes Dir, once the flags are checked and before anything is in it; nil if there is nothing to make
 
 	metrics     prometheus.Registerer // nil for none
 	retain      RetainFlags
@@ -96,9 +96,9 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 	if n.Resolver, err = f.Resolver(table); err != nil {
 		return n, err
 	}
-	if cfg.service { // from here on something is made
-		if err := datafolder.Restrict(cfg.Dir, cfg.Log); err != nil {
-			return n, fmt.Errorf("--data: %w", err)
+	if cfg.MakeDir != nil {
+		if err := cfg.MakeDir(); err != nil {
+			return n, err
 		}
 	}
 	if n.Store, err = store.Open(cfg.FS, filepath.Join(cfg.Dir, "state")); err != nil {

@@ -22,6 +22,7 @@ import (
 	"probity/coordinator/results"
 	"probity/internal/admin"
 	"probity/internal/console"
+	"probity/internal/datafolder"
 	"probity/internal/memlimit"
 	"probity/internal/nodeflags"
 	"probity/internal/tlsfront"
@@ -89,6 +90,14 @@ func (s *Service) Serve(ctx context.Context, w io.Writer) error {
 	return errors.Join(s.Run(ctx), s.Close())
 }
 
+// makeDataFolder makes the data folder, or restricts that of an earlier start.
+func (s *Service) makeDataFolder() error {
+	if err := datafolder.Restrict(s.flags.Data, s.Log); err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	return nil
+}
+
 // Open opens the stores and the listeners, and connects the components.
 func (s *Service) Open() (err error) {
 	s.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -97,7 +106,7 @@ func (s *Service) Open() (err error) {
 		return err
 	}
 	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Dir: c.Data, Log: s.Log, Version: s.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
-		service: true, members: s.members, ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
+		MakeDir: s.makeDataFolder, service: true, members: s.members, ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -59,14 +60,7 @@ func (c *Command) verifyList(ctx context.Context, con *console.IO, log *slog.Log
 	if err != nil {
 		return err
 	}
-	dir := c.Output + progressFolder
-	if _, err := os.Lstat(dir); file == stdin && err == nil {
-		return fmt.Errorf("%s holds the progress of a list, and a list on standard input cannot go on from it; repeat that command, name another -o, or delete that folder", dir)
-	}
-	if err := datafolder.RestrictOwn(dir); err != nil {
-		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
-	}
-	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
+	l := listJob{Command: c, con: con, log: log, file: file, dir: c.Output + progressFolder, form: form}
 	return l.verify(ctx, func(n *app.Node, job string) error {
 		return wholefile.Replace(c.Output, func(w io.Writer) error {
 			return n.Coordinator.Results(context.WithoutCancel(ctx), job, results.Filter{Form: form}, w)
@@ -91,7 +85,7 @@ func (c *Command) verifyToStdout(ctx context.Context, con *console.IO, log *slog
 		return err
 	}
 	form := results.Form{Format: results.CSV, Compress: results.None}
-	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form}
+	l := listJob{Command: c, con: con, log: log, file: file, dir: dir, form: form, disposable: true}
 	return l.verify(ctx, func(n *app.Node, job string) error {
 		return n.Coordinator.Results(ctx, job, results.Filter{Form: form}, con.Out)
 	})
@@ -105,6 +99,10 @@ type listJob struct {
 	file string
 	dir  string // of its progress
 	form results.Form
+
+	// disposable: this run has the folder to itself, and no later run could go on from what is in it. It has a folder to itself that it
+	// made, as long as no other run opens the store in it first, and one in which it opened the store.
+	disposable bool
 }
 
 // resumable reports that a later run can go on: it finds the folder next to the result, and can read the list again.
@@ -114,15 +112,15 @@ func (l *listJob) resumable() bool { return l.Output != "" && l.file != stdin }
 func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string) error) error {
 	ended, err := l.run(ctx, writeResult)
 	interrupted := console.Interrupted(ctx, err)
-	if _, refused := errors.AsType[*badListError](err); err == nil || refused || !l.resumable() {
+	if l.disposable {
 		if failed := os.RemoveAll(l.dir); failed != nil {
 			return errors.Join(err, failed)
 		}
 	}
 	switch {
-	case interrupted && l.resumable():
+	case interrupted && !l.disposable:
 		return fmt.Errorf("%w; what is known is in %s, the same command goes on from there", console.ErrInterrupted, l.dir)
-	case interrupted && l.Output != "":
+	case interrupted && l.Output != "" && l.file == stdin:
 		return fmt.Errorf("%w; nothing is kept of a list on standard input, give it as a file to go on later", console.ErrInterrupted)
 	case err != nil:
 		return err
@@ -132,7 +130,10 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 
 // run verifies the list with a node of its own, and writes the result.
 func (l *listJob) run(ctx context.Context, writeResult func(*app.Node, string) error) (ended *store.Job, err error) {
-	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form})
+	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form, MakeDir: l.makeFolder})
+	if errors.Is(err, syscall.EAGAIN) {
+		l.disposable = false // another run is at work in it
+	}
 	if found, damaged := errors.AsType[*store.DamagedError](err); damaged {
 		return nil, fmt.Errorf("the progress in %s is damaged (%w): delete that folder, and the list is begun again", l.dir, found.Cause)
 	}
@@ -152,7 +153,21 @@ func (l *listJob) run(ctx context.Context, writeResult func(*app.Node, string) e
 		}
 		return writeResult(n, job.ID)
 	})
-	return ended, errors.Join(err, n.Close())
+	if err = errors.Join(err, n.Close()); err == nil {
+		l.disposable = true
+	}
+	return ended, err
+}
+
+// makeFolder makes the progress folder, or restricts that of an earlier run.
+func (l *listJob) makeFolder() error {
+	if os.Mkdir(l.dir, 0o700) == nil { // why it cannot be made shows below
+		l.disposable = true
+	}
+	if err := datafolder.RestrictOwn(l.dir); err != nil {
+		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
+	}
+	return nil
 }
 
 // findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list and options; else a new one.
@@ -162,7 +177,17 @@ func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job,
 		return nil, err
 	}
 	if len(jobs) == 0 {
-		return l.acceptList(ctx, n)
+		l.disposable = true
+		if err := l.checkOverwrite(); err != nil {
+			return nil, err
+		}
+		job, err := l.acceptList(ctx, n)
+		l.disposable = err != nil || !l.resumable()
+		return job, err
+	}
+	l.disposable = false
+	if l.file == stdin {
+		return nil, fmt.Errorf("%s holds the progress of a list, and a list on standard input cannot go on from it; repeat that command, name another -o, or delete that folder", l.dir)
 	}
 	f, err := os.Open(l.file)
 	if err != nil {
@@ -174,7 +199,7 @@ func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job,
 		return nil, err
 	}
 	if jobs[0].Name != hex.EncodeToString(hash.Sum(nil)) {
-		return nil, fmt.Errorf("%s holds the progress of another list or of other options (%s); repeat that command, name another -o, or delete that folder", l.dir, optionNames)
+		return nil, fmt.Errorf("%s holds the progress of another list or of other options (%s), or an older version began it; repeat that command with its version, name another -o, or delete that folder", l.dir, optionNames)
 	}
 	fmt.Fprintf(l.con.Err, "going on with %s where it stopped\n", l.file)
 	return jobs[0], nil

@@ -2,12 +2,17 @@ package verify
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/csvfile"
+	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/internal/app"
 	"probity/internal/console"
@@ -51,6 +57,102 @@ func TestResultIsNotWrittenOver(t *testing.T) {
 	require.ErrorContains(t, check(Command{Output: filepath.Join(filepath.Dir(result), "none", "r.csv")}), "there is no such folder")
 }
 
+// newListCommand is a command that verifies list into result, with a DNS server that does not answer.
+func newListCommand(list, result string) *Command {
+	c := &Command{Targets: []string{list}, Output: result, MaxAge: app.Period(time.Hour), NoSMTP: true}
+	c.DNS, c.SMTPPort = []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:1")}}, 25
+	return c
+}
+
+// writeList writes a list that needs no server, and returns its path and that of its result.
+func writeList(t *testing.T) (list, result string) {
+	t.Helper()
+	at := t.TempDir()
+	list = filepath.Join(at, "list.csv")
+	require.NoError(t, os.WriteFile(list, []byte("email\nnot an address\n"), 0o600))
+	return list, filepath.Join(at, "result.csv")
+}
+
+// quietConsole has a list on standard input.
+func quietConsole() *console.IO {
+	return &console.IO{In: strings.NewReader("email\nnot an address\n"), Out: io.Discard, Err: io.Discard}
+}
+
+// TestFailedStartLeavesNoProgress: a run that fails before the list is a job removes the folder that it made.
+func TestFailedStartLeavesNoProgress(t *testing.T) {
+	for name, spoil := range map[string]func(*Command){
+		"flags":             func(c *Command) { c.Providers = c.Output + ".none" },
+		"the prober's part": func(c *Command) { c.MailFrom, c.Egress = "a@b.example", []nodeflags.Egress{"192.0.2.1=mx.b.example"} },
+		"the list":          func(c *Command) { c.Column = "other" },
+	} {
+		list, result := writeList(t)
+		c := newListCommand(list, result)
+		spoil(c)
+		require.Error(t, c.Run(t.Context(), quietConsole()), name)
+		require.NoDirExists(t, result+progressFolder, name)
+	}
+}
+
+// TestFolderWithoutJobIsNoProgress: a folder in which no list became a job does not let a run write over a result, and keeps no list on
+// standard input from being verified.
+func TestFolderWithoutJobIsNoProgress(t *testing.T) {
+	list, result := writeList(t)
+	require.NoError(t, os.WriteFile(result, []byte("of another run"), 0o600))
+	require.NoError(t, os.Mkdir(result+progressFolder, 0o700))
+	err := newListCommand(list, result).Run(t.Context(), quietConsole())
+	require.ErrorIs(t, err, console.ErrUsage)
+	require.ErrorContains(t, err, "is there already")
+	kept, err := os.ReadFile(result)
+	require.NoError(t, err)
+	require.Equal(t, "of another run", string(kept))
+
+	require.NoError(t, os.MkdirAll(result+progressFolder, 0o700))
+	require.NoError(t, os.Remove(result))
+	require.NoError(t, newListCommand(stdin, result).Run(t.Context(), quietConsole()))
+	require.FileExists(t, result)
+	require.NoDirExists(t, result+progressFolder)
+}
+
+// TestInterruptedRunGoesOn: once the list is a job its progress is kept, and goes on into a result that is there meanwhile. A list on standard
+// input is refused and leaves it alone.
+func TestInterruptedRunGoesOn(t *testing.T) {
+	list, result := writeList(t)
+	c, dir := newListCommand(list, result), result+progressFolder
+	l := &listJob{Command: c, con: quietConsole(), log: slog.New(slog.DiscardHandler), file: list, dir: dir}
+	n, err := app.OpenNode(&c.Probing, app.NodeConfig{FS: vfs.Default, Dir: dir, Log: l.log})
+	require.NoError(t, err)
+	_, err = l.findOrAcceptJob(t.Context(), n)
+	require.NoError(t, errors.Join(err, n.Close()))
+
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.EqualError(t, c.Run(ctx, quietConsole()), "interrupted; what is known is in "+dir+", the same command goes on from there")
+	require.ErrorContains(t, newListCommand(stdin, result).Run(t.Context(), quietConsole()), "a list on standard input cannot go on from it")
+	require.NoError(t, os.WriteFile(result, nil, 0o600))
+	require.NoError(t, newListCommand(list, result).Run(t.Context(), quietConsole()))
+	require.NoDirExists(t, dir)
+}
+
+// TestListOnStdinLeavesAnotherRunsProgress: another run makes the folder and opens the store in it while this one reads its provider
+// table, from a pipe.
+func TestListOnStdinLeavesAnotherRunsProgress(t *testing.T) {
+	_, result := writeList(t)
+	c := newListCommand(stdin, result)
+	c.Providers = filepath.Join(t.TempDir(), "providers.toml")
+	require.NoError(t, syscall.Mkfifo(c.Providers, 0o600))
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(t.Context(), quietConsole()) }()
+	pipe, err := os.OpenFile(c.Providers, os.O_WRONLY, 0) // waits until the run opens it
+	require.NoError(t, err)
+	other := newListCommand(stdin, result)
+	n, err := app.OpenNode(&other.Probing, app.NodeConfig{FS: vfs.Default, Dir: result + progressFolder, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, pipe.Close()) // an empty table changes nothing
+	require.Error(t, <-ended)
+	require.DirExists(t, filepath.Join(result+progressFolder, "state"))
+	require.NoError(t, n.Close())
+}
+
 // TestProgressIsOfOneListAndItsOptions: another list or other options are refused, the same command goes on.
 func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
 	at := t.TempDir()
@@ -79,13 +181,31 @@ func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
 		change(&changed)
 		_, err := changed.findOrAcceptJob(t.Context(), n)
 		require.ErrorContains(t, err, l.dir+" holds the progress of another list or of other options", name)
-		require.ErrorContains(t, err, "repeat that command, name another -o, or delete that folder", name)
+		require.ErrorContains(t, err, "repeat that command with its version, name another -o, or delete that folder", name)
 	}
 	require.Empty(t, words.String())
 	same, err := l.findOrAcceptJob(t.Context(), n)
 	require.NoError(t, err)
 	require.Equal(t, accepted.ID, same.ID)
 	require.Equal(t, "going on with "+list+" where it stopped\n", words.String())
+}
+
+// TestProgressOfAnOlderVersionIsKept: its job has another name, and the refusal says how to go on.
+func TestProgressOfAnOlderVersionIsKept(t *testing.T) {
+	list, result := writeList(t)
+	c, dir := newListCommand(list, result), result+progressFolder
+	n, err := app.OpenNode(&c.Probing, app.NodeConfig{FS: vfs.Default, Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	content, err := os.ReadFile(list)
+	require.NoError(t, err)
+	_, err = n.Coordinator.Accept(t.Context(), ingest.Upload{Body: bytes.NewReader(content), Options: ingest.Options{MaxHours: ingest.MaxHours, Parts: func(j *store.Job) []store.Part {
+		j.Name = fmt.Sprintf("%x", sha256.Sum256(content))
+		return nil
+	}}})
+	require.NoError(t, errors.Join(err, n.Close()))
+	err = c.Run(t.Context(), quietConsole())
+	require.ErrorContains(t, err, "or an older version began it; repeat that command with its version")
+	require.DirExists(t, dir)
 }
 
 // TestDamagedProgressSaysWhatToDo: nothing of it can be restored, but the list can be begun again.

@@ -132,7 +132,15 @@ func (c *Command) checkListTarget(file string) error {
 	if there.IsDir() {
 		return fmt.Errorf("%w: --output %s is a folder; name a file", console.ErrUsage, c.Output)
 	}
-	if _, err := os.Stat(c.Output + progressFolder); c.Force || err == nil {
+	if _, err := os.Stat(c.Output + progressFolder); err == nil {
+		return nil // whether a run goes on shows when the folder is opened
+	}
+	return c.checkOverwrite()
+}
+
+// checkOverwrite refuses to write a new result over one that is there, unless --force is given.
+func (c *Command) checkOverwrite() error {
+	if _, err := os.Lstat(c.Output); err != nil || c.Force {
 		return nil
 	}
 	return fmt.Errorf("%w: --output %s is there already, and no interrupted run of ours would go on into it; name another file, or write over it with --force", console.ErrUsage, c.Output)

@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +17,59 @@ import (
 
 	"probity/tests/harness"
 )
+
+// TestHangupEndsADemoInOrder: the demo's server is closed, as at SIGTERM.
+func TestHangupEndsADemoInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a process; run without -short")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	demo := harness.Command(ctx, "demo", "--rows", "10", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "demo"))
+	lines, err := demo.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, demo.Start())
+	requireLine(t, lines, "Everything stays up")
+	require.NoError(t, demo.Process.Signal(syscall.SIGHUP))
+	_, _ = io.Copy(io.Discard, lines)
+	require.NoError(t, demo.Wait())
+}
+
+// TestIgnoredHangupStaysIgnored: nohup keeps a command running, whose children would inherit this.
+func TestIgnoredHangupStaysIgnored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a process; run without -short")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	verify := harness.Command(ctx, "verify", "--dns", "127.0.0.1:1", "-")
+	verify.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, verify.Path}, verify.Args[1:]...)
+	shell, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	verify.Path = shell
+	in, err := verify.StdinPipe()
+	require.NoError(t, err)
+	lines, err := verify.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, verify.Start())
+	requireLine(t, lines, "warning: without --mail-from")
+	require.NoError(t, verify.Process.Signal(syscall.SIGHUP))
+	_, err = io.WriteString(in, "email\nnot an address\n")
+	require.NoError(t, errors.Join(err, in.Close()))
+	words, err := io.ReadAll(lines)
+	require.NoError(t, err)
+	require.NoError(t, verify.Wait(), "%s", words)
+}
+
+// requireLine reads lines until one has the words.
+func requireLine(t *testing.T, lines io.Reader, words string) {
+	t.Helper()
+	in, found := bufio.NewScanner(lines), false
+	for !found && in.Scan() {
+		found = strings.Contains(in.Text(), words)
+	}
+	require.True(t, found, words)
+}
 
 // TestHangupDuringTheStartIsARereading: a server gets SIGHUP while it reads its provider table for the first time, from a pipe. It
 // starts, and then reads the table again.
@@ -37,11 +92,7 @@ func TestHangupDuringTheStartIsARereading(t *testing.T) {
 	require.NoError(t, os.Remove(table))
 	require.NoError(t, os.WriteFile(table, nil, 0o600)) // for the second time; an empty table changes nothing
 	require.NoError(t, pipe.Close())
-	in, reloaded := bufio.NewScanner(lines), false
-	for !reloaded && in.Scan() {
-		reloaded = strings.Contains(in.Text(), "msg=reloaded")
-	}
-	require.True(t, reloaded)
+	requireLine(t, lines, "msg=reloaded")
 	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
 	_, _ = io.Copy(io.Discard, lines)
 	require.NoError(t, server.Wait())

@@ -44,13 +44,14 @@ type cli struct {
 }
 
 func main() {
-	hangups := make(chan os.Signal, 1) // one is kept until a server can reload
+	nohup := signal.Ignored(syscall.SIGHUP)
+	hangups := make(chan os.Signal, 1) // one is kept until the command is known, and until a server can reload
 	signal.Notify(hangups, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a closed reader is a write error instead, so that everything is closed in order
 	unsetEmptyVariables()
-	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr), Hangups: hangups}
+	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr), Hangups: hangups, NoHangup: nohup}
 	os.Exit(run(ctx, os.Args[1:], con))
 }
 
@@ -63,7 +64,7 @@ func unsetEmptyVariables() {
 	}
 }
 
-// reloadingCommands reload at SIGHUP, which ends the others.
+// reloadingCommands reload at SIGHUP, which ends the others in order.
 var reloadingCommands = []string{"serve", "coordinator", "prober"}
 
 // run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage.
@@ -91,12 +92,32 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 	}
 	con.Verbose = c.Verbose
 	if !slices.Contains(reloadingCommands, parsed.Command()) {
-		signal.Reset(syscall.SIGHUP)
+		var stop context.CancelFunc
+		ctx, stop = endAtHangup(ctx, con)
+		defer stop()
+		parsed.BindTo(ctx, (*context.Context)(nil))
 	}
 	if err = parsed.Run(); console.Interrupted(ctx, err) {
 		err = console.ErrInterrupted
 	}
 	return exitCode(err, con)
+}
+
+// endAtHangup returns a context that ends at SIGHUP, unless that was ignored when the process began.
+func endAtHangup(ctx context.Context, con *console.IO) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	if con.NoHangup {
+		signal.Reset(syscall.SIGHUP) // which ignores it again
+		return ctx, stop
+	}
+	go func() {
+		select {
+		case <-con.Hangups:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
 }
 
 // commandNameOf names the command whose arguments could not be parsed, so that its help can be suggested.

@@ -19,7 +19,8 @@ type IO struct {
 	Terminal bool             // Err is a terminal: progress bars and colour
 	Verbose  bool             // log at debug level
 	Disk     vfs.FS           // file system of a server; nil is this machine's
-	Hangups  <-chan os.Signal // SIGHUP, for a command that reloads; nil for none
+	Hangups  <-chan os.Signal // SIGHUP, at which a command reloads or ends; nil for none
+	NoHangup bool             // SIGHUP was ignored when the process began, by nohup for example: it ends no command
 }
 
 // Files is the file system of this machine, unless a test sets another.

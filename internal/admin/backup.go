@@ -45,6 +45,8 @@ func (c *backupCmd) Run(ctx context.Context, con *console.IO) error {
 const (
 	backupEndEntry = "complete"
 	maxBackupDepth = 2 // jobs, the job, its file
+
+	maxAfterEnd = 20 * 512 // bytes after the last entry: tar's two empty blocks, or as many as fill a record
 )
 
 // writeBackup makes a folder, asks for the backup, and writes its files there. The folder comes first: the server counts a backup as taken
@@ -54,16 +56,26 @@ func writeBackup(dir string, ask func() (io.ReadCloser, error)) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
 			return fmt.Errorf("no backup was asked for: %w; name a folder that can be made", err)
 		}
-		body, err := ask()
-		if err != nil {
-			return err
-		}
-		err = unpack(tar.NewReader(body), func(name string, r io.Reader) error { return unpackFile(r, filepath.Join(part, name)) })
-		if err == nil {
-			_, err = io.Copy(io.Discard, body) // the server records the backup before it ends the answer
-		}
-		return errors.Join(err, body.Close())
+		return takeBackup(ask, func(name string, r io.Reader) error { return unpackFile(r, filepath.Join(part, name)) })
 	})
+}
+
+// takeBackup asks for a backup and reads it to the end of the answer: the server records the backup before it ends that.
+func takeBackup(ask func() (io.ReadCloser, error), writeEntry func(name string, r io.Reader) error) error {
+	body, err := ask()
+	if err != nil {
+		return err
+	}
+	err = unpack(tar.NewReader(body), writeEntry)
+	if err == nil {
+		switch _, err = io.CopyN(io.Discard, body, maxAfterEnd+1); err {
+		case nil:
+			err = errors.New("the server sends more after the end of the backup: name a Probity server")
+		case io.EOF:
+			err = nil
+		}
+	}
+	return errors.Join(err, body.Close())
 }
 
 // unpack calls writeEntry with each file of a backup and its name in the folder.

@@ -3,6 +3,7 @@ package admin
 import (
 	"archive/tar"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,12 @@ func writeBackup(dir string, ask func() (io.ReadCloser, error)) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
 			return fmt.Errorf("no backup was asked for: %w; name a folder that can be made", err)
 		}
-		return takeBackup(ask, func(name string, r io.Reader) error { return unpackFile(r, filepath.Join(part, name)) })
+		sums, err := os.OpenFile(filepath.Join(part, sumsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		err = takeBackup(ask, func(name string, r io.Reader) error { return unpackFile(r, part, name, sums) })
+		return errors.Join(err, sums.Sync(), sums.Close())
 	})
 }
 
@@ -98,7 +104,9 @@ func unpack(t *tar.Reader, writeEntry func(name string, r io.Reader) error) erro
 	}
 }
 
-func unpackFile(r io.Reader, path string) error {
+// unpackFile writes a file of the backup, and its line of sums.
+func unpackFile(r io.Reader, dir, name string, sums io.Writer) error {
+	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -106,6 +114,10 @@ func unpackFile(r io.Reader, path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
+	hash := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, hash), r)
+	if err == nil {
+		_, err = io.WriteString(sums, sumLine(hash.Sum(nil), filepath.ToSlash(name)))
+	}
 	return errors.Join(err, f.Sync(), f.Close())
 }

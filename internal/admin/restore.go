@@ -24,11 +24,11 @@ import (
 type restoreCmd struct {
 	Backup       string `arg:"" type:"path" help:"The folder that probity backup wrote, with --jobs or without."`
 	Data         string `help:"The data folder to make, which must not hold a store; default: ${default}." default:"./probity-data" type:"path" placeholder:"DIR"`
-	AcceptDamage bool   `help:"Restore although files of jobs are missing or damaged; these jobs are named."`
+	AcceptDamage bool   `help:"Restore although files are missing, damaged or added; they and their jobs are named."`
 }
 
-// Run copies the backup and opens the copy. A balance that is not the sum of its ledger, a file that is missing or damaged, or a
-// backup of a newer program, is reported now and not to the first customer. A copy that is refused is removed.
+// Run compares the backup with its checksums, copies it and opens the copy. A balance that is not the sum of its ledger, a file that is
+// missing or damaged, or a backup of a newer program, is reported now and not to the first customer. A copy that is refused is removed.
 func (c *restoreCmd) Run(ctx context.Context, con *console.IO) error {
 	whole, err := isDataFolder(c.Backup)
 	if err != nil {
@@ -40,6 +40,10 @@ func (c *restoreCmd) Run(ctx context.Context, con *console.IO) error {
 	}
 	if whole && exists(jobs) {
 		return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
+	}
+	remark, err := c.checkSums()
+	if err != nil {
+		return err
 	}
 	var made []string
 	if !exists(c.Data) {
@@ -54,13 +58,29 @@ func (c *restoreCmd) Run(ctx context.Context, con *console.IO) error {
 		}
 		return err
 	}
-	_, err = io.WriteString(con.Err, report)
+	_, err = io.WriteString(con.Err, remark+report)
 	return err
 }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// checkSums compares the files of the backup with their checksums. It returns what is to be said of a backup that is restored all the same.
+func (c *restoreCmd) checkSums() (remark string, err error) {
+	wrong, err := compareSums(c.Backup)
+	if errors.Is(err, errNoSums) {
+		return "this backup has no file " + sumsFile + ": damage to the log of its state store cannot be found\n", nil
+	}
+	if err != nil || len(wrong) == 0 {
+		return "", err
+	}
+	text := fmt.Sprintf("%s of it not as the backup wrote it: %s", console.Counted(len(wrong), "file"), firstOf(wrong))
+	if !c.AcceptDamage {
+		return "", fmt.Errorf("this backup is damaged, restore another, or this one as it is with --accept-damage: %s", text)
+	}
+	return fmt.Sprintf("warning: this backup is damaged, and accounts, credits or jobs may be lost: %s\n", text), nil
 }
 
 // copyAndCheck copies the backup and returns what is in it. The state store comes last, and gets its name once everything was checked:
@@ -79,6 +99,9 @@ func (c *restoreCmd) copyAndCheck(ctx context.Context, whole bool, state, jobs s
 	}
 	err = wholefile.WriteFolder(state, func(part string) error {
 		if err := wholefile.CopyFolder(from, part); err != nil {
+			return err
+		}
+		if err := os.Remove(filepath.Join(part, sumsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		report, err = c.check(ctx, part, whole)
@@ -128,7 +151,7 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 	files := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: c.Data, Table: engine.DefaultTable()})
 	var jobs, open int
 	var damaged []string
-	if err := s.AllJobs(func(j *store.Job) error {
+	err = s.AllJobs(func(j *store.Job) error {
 		if jobs++; !j.State.Finished() {
 			open++
 		}
@@ -141,15 +164,12 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 			return nil
 		}
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
 	}
 	if len(damaged) > 0 {
-		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s", console.Counted(len(damaged), "job"),
-			strings.Join(damaged[:min(len(damaged), maxNamedJobs)], ", "))
-		if more := len(damaged) - maxNamedJobs; more > 0 {
-			text += fmt.Sprintf(", and %d more", more)
-		}
+		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s", console.Counted(len(damaged), "job"), firstOf(damaged))
 		if !c.AcceptDamage {
 			return "", fmt.Errorf("%s; restore another backup, or this one as it is with --accept-damage", text)
 		}
@@ -159,8 +179,15 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 		c.Data, console.Counted(len(users), "account"), console.Counted(jobs, "job"), open), nil
 }
 
-// maxNamedJobs bounds the damaged jobs that restore names.
-const maxNamedJobs = 100
+// firstOf lists what is damaged, but bounds the list.
+func firstOf(damaged []string) string {
+	const most = 100
+	text := strings.Join(damaged[:min(len(damaged), most)], ", ")
+	if more := len(damaged) - most; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
 
 // damageCause leaves out of a damaged store's error that a backup should be restored.
 func damageCause(err error) error {

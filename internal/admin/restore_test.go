@@ -1,7 +1,11 @@
 package admin
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,6 +65,7 @@ func onlyFile(t *testing.T, pattern ...string) string {
 func restoreDamagedJob(t *testing.T, backup string) {
 	here := &adminTest{t: t}
 	job := filepath.Base(onlyFile(t, backup, "jobs", "*"))
+	require.NoError(t, os.Rename(filepath.Join(backup, sumsFile), filepath.Join(t.TempDir(), sumsFile))) // as older programs make it
 	for what, change := range map[string]func(dir string){
 		"no folder": func(dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "jobs", job))) },
 		"no upload": func(dir string) { require.NoError(t, os.Remove(onlyFile(t, dir, "jobs", job, "upload-*"))) },
@@ -75,6 +80,7 @@ func restoreDamagedJob(t *testing.T, backup string) {
 			continue
 		}
 		_, words = here.run(0, "restore", dir, "--data", data, "--accept-damage")
+		require.Contains(t, words, "this backup has no file SHA256SUMS")
 		require.Contains(t, words, "warning: 1 job of the backup with a file that is missing or damaged: "+job)
 		require.DirExists(t, filepath.Join(data, "state"))
 	}
@@ -116,6 +122,85 @@ func TestDamagedStoreIsNotRestored(t *testing.T) {
 		_, words = here.run(1, "user", "list", "--data", dir)
 		require.Regexp(t, "^the state store in "+filepath.Join(dir, "state")+" is damaged .+: restore a backup.+\n$", words, what)
 	}
+}
+
+// smallBackup makes a backup of a data folder with two accounts and a file of a job of each kind.
+func smallBackup(t *testing.T) (dir string) {
+	here := &adminTest{t: t}
+	data := filepath.Join(t.TempDir(), "data")
+	here.run(0, "user", "add", "root@example.com", "--role", "admin", "--data", data)
+	here.run(0, "user", "add", "ann@example.com", "--data", data)
+	require.NoError(t, os.MkdirAll(filepath.Join(data, "jobs", "one"), 0o700))
+	for _, name := range []string{"upload-1", "answers-1", "result-1"} {
+		require.NoError(t, os.WriteFile(filepath.Join(data, "jobs", "one", name), []byte(name), 0o600))
+	}
+	dir = filepath.Join(t.TempDir(), "backup")
+	here.run(0, "backup", "--jobs", dir, "--data", data)
+	return dir
+}
+
+// TestBackupWithAWrongFileIsNotRestored: each file of a backup has a flipped byte, is cut or removed, or one is added. The backup is refused
+// before a folder is made, and the file is named; a result file is made again from the answers. Damage that is accepted is told.
+func TestBackupWithAWrongFileIsNotRestored(t *testing.T) {
+	here := &adminTest{t: t}
+	backup := smallBackup(t)
+	var names []string
+	require.NoError(t, fs.WalkDir(os.DirFS(backup), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	}))
+	changes := map[string]func(path string) error{
+		"flipped": func(path string) error {
+			content, err := os.ReadFile(path)
+			at := len(content) / 3
+			if name := bytes.Index(content, []byte("  state/")); name > 0 {
+				at = name - 1 // of the checksums, in that of a file that matters
+			}
+			content[at] ^= 1
+			return errors.Join(err, os.WriteFile(path, content, 0o600))
+		},
+		"cut": func(path string) error {
+			info, err := os.Stat(path)
+			return errors.Join(err, os.Truncate(path, info.Size()/2))
+		},
+		"removed": os.Remove,
+		"added":   func(path string) error { return os.WriteFile(path+"0", nil, 0o600) },
+	}
+	logs := 0
+	for _, name := range names {
+		info, err := os.Stat(filepath.Join(backup, name))
+		require.NoError(t, err)
+		for what, change := range changes {
+			if info.Size() == 0 && (what == "flipped" || what == "cut") {
+				continue
+			}
+			dir, data := damaged(t, backup, func(dir string) { require.NoError(t, change(filepath.Join(dir, name))) })
+			if path.Base(name) == "result-1" || name == sumsFile && what == "removed" {
+				_, words := here.run(0, "restore", dir, "--data", data)
+				require.NotContains(t, words, "warning")
+				require.NoFileExists(t, filepath.Join(data, "state", sumsFile))
+				continue
+			}
+			_, words := here.run(1, "restore", dir, "--data", data)
+			require.NoDirExists(t, data, "%s %s", name, what)
+			if strings.HasPrefix(path.Base(name), "marker.manifest.") && what == "removed" {
+				require.Contains(t, words, "is no backup")
+				continue
+			}
+			require.Regexp(t, "^this backup is damaged, restore another.+--accept-damage: .+\n$", words)
+			if name != sumsFile {
+				require.Contains(t, words, `"`+name, what)
+			}
+			if strings.HasSuffix(name, ".log") && what == "cut" {
+				logs++
+				_, words := here.run(0, "restore", dir, "--data", data, "--accept-damage")
+				require.Contains(t, words, "warning: this backup is damaged, and accounts, credits or jobs may be lost: 1 file of it not as the backup wrote it: ")
+			}
+		}
+	}
+	require.Positive(t, logs)
 }
 
 // restoreBroken leaves half of a restore, as a kill does, and half of a backup: neither is used as a store.

@@ -1,16 +1,11 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // DamagedError is the error of a state store with a file that is not as it was written. It is an ErrBroken.
@@ -43,42 +38,4 @@ func (r *damageReports) report(info pebble.DataCorruptionInfo) {
 	if r.fatal.Load() {
 		panic(Lost(found.Error()))
 	}
-}
-
-// CheckTables verifies the checksums of all tables of a closed state database.
-func CheckTables(fs vfs.FS, dir string) error {
-	names, err := fs.List(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if !strings.HasSuffix(name, ".sst") {
-			continue
-		}
-		path := fs.PathJoin(dir, name)
-		if err := checkTable(fs, path); pebble.IsCorruptionError(err) {
-			return damageIn(path, err)
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return nil
-}
-
-func checkTable(fs vfs.FS, path string) error {
-	f, err := fs.Open(path)
-	if err != nil {
-		return err
-	}
-	table, err := sstable.NewSimpleReadable(f)
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	o := &pebble.Options{Logger: discardLogger{}}
-	o.EnsureDefaults()
-	r, err := sstable.NewReader(context.Background(), table, o.MakeReaderOptions())
-	if err != nil {
-		return errors.Join(err, table.Close())
-	}
-	return errors.Join(r.ValidateBlockChecksums(), r.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/store"
+	"probity/store/opendb"
 )
 
 // tableOf makes a store with accounts, and returns the path of its table and its bytes.
@@ -58,7 +59,14 @@ func writeFile(t *testing.T, fs vfs.FS, path string, b []byte) {
 func TestDamagedStoreSaysWhatToDo(t *testing.T) {
 	fs := vfs.NewMem()
 	path, whole := tableOf(t, fs)
-	require.NoError(t, store.CheckTables(fs, "copy"))
+	require.NoError(t, opendb.CheckTables(fs, "copy"))
+	requireFound := func() {
+		t.Helper()
+		err := opendb.CheckTables(fs, "copy")
+		require.ErrorContains(t, err, filepath.Base(path))
+		require.True(t, opendb.IsDamage(err))
+		require.NotContains(t, err.Error(), "\n")
+	}
 	requireDamage := func(err error) {
 		t.Helper()
 		require.ErrorIs(t, err, store.ErrBroken)
@@ -74,7 +82,7 @@ func TestDamagedStoreSaysWhatToDo(t *testing.T) {
 			b[i] ^= 0x5a
 		}
 		writeFile(t, fs, path, b)
-		requireDamage(store.CheckTables(fs, "copy"))
+		requireFound()
 		s, err := store.OpenAtRest(fs, "copy")
 		if err == nil { // it has not read that part
 			require.NoError(t, s.Close())
@@ -87,7 +95,7 @@ func TestDamagedStoreSaysWhatToDo(t *testing.T) {
 	}
 	require.Positive(t, refused)
 	writeFile(t, fs, path, whole[:len(whole)/2])
-	requireDamage(store.CheckTables(fs, "copy"))
+	requireFound()
 	_, err := store.Open(fs, "copy")
 	requireDamage(err)
 }

@@ -75,7 +75,7 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	db, err := opendb.Open(dir, o)
-	if opendb.IsDamage(fs, dir, err) {
+	if opendb.IsDamage(err) {
 		err = &DamagedError{dir, err}
 	}
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *DB) checkFormat() error {
 	case binary.BigEndian.Uint32(v) == Format:
 		return nil
 	case binary.BigEndian.Uint32(v) > Format:
-		return fmt.Errorf("it has format %d and this program knows up to %d: use the newer program that wrote it", binary.BigEndian.Uint32(v), Format)
+		return fmt.Errorf("it has format %d and this program knows up to %d: %w", binary.BigEndian.Uint32(v), Format, opendb.ErrNewer)
 	default:
 		if err := s.db.DeleteRange(key(tableChunk, ""), []byte{tableChunk + 1}, pebble.NoSync); err != nil {
 			return err

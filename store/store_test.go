@@ -7,7 +7,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 	"github.com/stretchr/testify/require"
+
+	"probity/store/opendb"
 )
 
 func TestCommitSurvivesReopening(t *testing.T) {
@@ -46,6 +49,26 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	require.NoError(t, s.Close())
 	_, err := Open(fs, "state")
 	require.ErrorContains(t, err, "newer program")
+}
+
+// TestNewerDatabaseIsNoDamage: the tables of a newer database may have a format that this program cannot tell from damage.
+func TestNewerDatabaseIsNoDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	require.NoError(t, open(t, fs).Close())
+	marker, _, err := atomicfs.LocateMarker(fs, "state", "format-version")
+	require.NoError(t, err)
+	require.NoError(t, marker.Move("999"))
+	require.NoError(t, marker.Close())
+	table, err := fs.Create("state/000900.sst", vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	require.NoError(t, table.Close())
+	_, opened := Open(fs, "state")
+	for _, err := range []error{opened, opendb.CheckTables(fs, "state")} {
+		require.ErrorContains(t, err, "its database has format 999 and this program knows up to ")
+		require.ErrorIs(t, err, opendb.ErrNewer)
+		_, damaged := errors.AsType[*DamagedError](err)
+		require.False(t, damaged)
+	}
 }
 
 func TestPrefixEnd(t *testing.T) {

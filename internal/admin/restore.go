@@ -18,6 +18,7 @@ import (
 	"probity/internal/datafolder"
 	"probity/internal/wholefile"
 	"probity/store"
+	"probity/store/opendb"
 )
 
 // restoreCmd makes a data folder from a backup, and checks that it can be served.
@@ -46,8 +47,10 @@ func (c *restoreCmd) Run(ctx context.Context, con *console.IO) error {
 		return err
 	}
 	var made []string
-	if !exists(c.Data) {
+	if err := os.Mkdir(c.Data, 0o700); err == nil {
 		made = append(made, c.Data)
+	} else if !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("nothing was restored: %w; name a folder that can be made", err)
 	} else if whole {
 		made = append(made, jobs)
 	}
@@ -134,23 +137,24 @@ func isDataFolder(dir string) (bool, error) {
 
 // check opens the copied store, checks its tables, its ledgers and the files of its jobs, and returns what is in it.
 func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (report string, err error) {
-	if err := store.CheckTables(vfs.Default, state); err != nil {
-		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
+	if err := opendb.CheckTables(vfs.Default, state); err != nil {
+		return "", refusal(err)
 	}
 	s, err := store.OpenAtRest(vfs.Default, state)
 	if err != nil {
-		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
+		return "", refusal(err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	users := s.Users()
 	for _, u := range users {
 		if err := s.CheckLedger(u.ID); err != nil {
-			return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
+			return "", refusal(err)
 		}
 	}
 	files := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: c.Data, Table: engine.DefaultTable()})
 	var jobs, open int
 	var damaged []string
+	var unread error // of a job's files
 	err = s.AllJobs(func(j *store.Job) error {
 		if jobs++; !j.State.Finished() {
 			open++
@@ -163,10 +167,14 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 			damaged = append(damaged, fmt.Sprintf("%s (%v)", j.ID, err))
 			return nil
 		}
+		unread = err
 		return err
 	})
+	if unread != nil {
+		return "", unread
+	}
 	if err != nil {
-		return "", fmt.Errorf("this backup is damaged, restore another: %w", damageCause(err))
+		return "", refusal(err)
 	}
 	if len(damaged) > 0 {
 		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s", console.Counted(len(damaged), "job"), firstOf(damaged))
@@ -189,10 +197,14 @@ func firstOf(damaged []string) string {
 	return text
 }
 
-// damageCause leaves out of a damaged store's error that a backup should be restored.
-func damageCause(err error) error {
+// refusal is the error of a copy that cannot be served. A damaged store's own error would say that a backup should be restored; a full disk,
+// a right that is missing and a newer program are no damage.
+func refusal(err error) error {
 	if found, damaged := errors.AsType[*store.DamagedError](err); damaged {
-		return found.Cause
+		err = found.Cause
 	}
-	return err
+	if !opendb.IsDamage(err) {
+		return err
+	}
+	return fmt.Errorf("this backup is damaged, restore another: %w", err)
 }

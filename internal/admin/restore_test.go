@@ -3,14 +3,20 @@ package admin
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 	"github.com/stretchr/testify/require"
+
+	"probity/store/opendb"
 )
 
 // restore makes data folders of backups with files of jobs and without.
@@ -201,6 +207,35 @@ func TestBackupWithAWrongFileIsNotRestored(t *testing.T) {
 		}
 	}
 	require.Positive(t, logs)
+}
+
+// TestOnlyDamageIsCalledDamage: a backup of a newer program, or one that cannot be read, is not called damaged.
+func TestOnlyDamageIsCalledDamage(t *testing.T) {
+	here := &adminTest{t: t}
+	newer, data := damaged(t, smallBackup(t), func(dir string) {
+		state := filepath.Join(dir, "state")
+		marker, _, err := atomicfs.LocateMarker(vfs.Default, state, "format-version")
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(marker.Move("999"), marker.Close(), os.Remove(filepath.Join(dir, sumsFile))))
+	})
+	_, words := here.run(1, "restore", newer, "--data", data)
+	require.Contains(t, words, "use the newer program that wrote it")
+	require.NotContains(t, words, "damaged")
+	require.NoDirExists(t, data)
+	for _, err := range []error{syscall.EACCES, syscall.ENOSPC, fmt.Errorf("%w: make room", opendb.ErrDisk), opendb.ErrNewer} {
+		require.NotContains(t, refusal(fmt.Errorf("state store: %w", err)).Error(), "damaged")
+	}
+	require.ErrorContains(t, refusal(errors.New("ledger of ann: wrong sum")), "this backup is damaged")
+}
+
+// TestRefusedRestoreMakesNoFolder: a folder whose parent is missing is not made in part.
+func TestRefusedRestoreMakesNoFolder(t *testing.T) {
+	here := &adminTest{t: t}
+	top := filepath.Join(t.TempDir(), "a")
+	_, words := here.run(1, "restore", smallBackup(t), "--data", filepath.Join(top, "b", "c"))
+	require.Contains(t, words, "nothing was restored: mkdir ")
+	require.Contains(t, words, "name a folder that can be made")
+	require.NoDirExists(t, top)
 }
 
 // restoreBroken leaves half of a restore, as a kill does, and half of a backup: neither is used as a store.

@@ -58,7 +58,7 @@ func Open(c Config) (*Cache, error) {
 	cache := &Cache{cfg: c, max: cmp.Or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](verdictsPerShard), facts: newRecent[storedFact](factsPerShard)}
 	cache.filters.wordCount = int(max(1, cmp.Or(c.FilterBytes, 16<<20)/8))
 	err := cache.load()
-	if !errors.Is(err, errNewer) && opendb.IsDamage(c.FS, c.Dir, err) {
+	if !errors.Is(err, errNewer) && opendb.IsDamage(err) {
 		err = cache.replace(err)
 	}
 	if err != nil {

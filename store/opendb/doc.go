@@ -1,4 +1,4 @@
-// Package opendb opens a Pebble database, or says why it cannot.
+// Package opendb opens a Pebble database, or says why it cannot, and checks the tables of one that is closed.
 //
 // Pebble's own Open writes the content of the logs into tables and waits for that; on a full disk it retries without end and
 // returns no error.

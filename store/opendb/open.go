@@ -14,8 +14,14 @@ import (
 // ErrDisk is wrapped by errors of a disk that cannot be written.
 var ErrDisk = errors.New("the disk cannot be written")
 
+// ErrNewer is wrapped by errors of a database that a newer program has written.
+var ErrNewer = errors.New("use the newer program that wrote it")
+
 // Open opens a database, and makes it if there is none. The options need a Logger; Open sets their BackgroundError callback.
 func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
+	if err := CheckFormat(o.FS, dir); err != nil {
+		return nil, err
+	}
 	if o.EventListener == nil {
 		o.EventListener = &pebble.EventListener{}
 	}
@@ -59,16 +65,20 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	}
 }
 
-// IsDamage reports that the database in dir could not be opened because its content is wrong: not because of a full disk, missing
-// permissions, a lock, or a newer format.
-func IsDamage(fs vfs.FS, dir string, err error) bool {
-	var refused syscall.Errno
-	if err == nil || errors.Is(err, ErrDisk) || errors.As(err, &refused) && refused != syscall.ENOENT {
-		return false
+// CheckFormat returns an ErrNewer if a newer program has written the database in dir. A marker that cannot be read counts as not newer.
+func CheckFormat(fs vfs.FS, dir string) error {
+	marker, _ := atomicfs.ReadMarker(fs, dir, "format-version")
+	if version, _ := strconv.ParseUint(marker, 10, 64); version > uint64(pebble.FormatNewest) {
+		return fmt.Errorf("its database has format %d and this program knows up to %d: %w", version, pebble.FormatNewest, ErrNewer)
 	}
-	marker, _ := atomicfs.ReadMarker(fs, dir, "format-version") // unreadable counts as not newer
-	version, _ := strconv.ParseUint(marker, 10, 64)
-	return version <= uint64(pebble.FormatNewest)
+	return nil
+}
+
+// IsDamage reports that a database could not be opened or read because its content is wrong: not because of a full disk, missing
+// permissions, a lock, or a newer format.
+func IsDamage(err error) bool {
+	var refused syscall.Errno
+	return err != nil && !errors.Is(err, ErrDisk) && !errors.Is(err, ErrNewer) && (!errors.As(err, &refused) || refused == syscall.ENOENT)
 }
 
 // scheduler lets no compaction begin while the database is being opened: an Open that fails in a late step closes the file cache under a

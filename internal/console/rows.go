@@ -49,6 +49,19 @@ func Printable(s string) string {
 	}, s)
 }
 
+// maxCell is how many characters of a text whose length nothing bounds are shown in a table: one cell widens its column in all rows.
+const maxCell = 64
+
+// Shorten is a text for a table, where an ellipsis replaces the middle of a long one: an address keeps its domain.
+func Shorten(s string) string {
+	r := []rune(s)
+	if len(r) <= maxCell {
+		return s
+	}
+	const head = maxCell / 2
+	return string(r[:head-1]) + "…" + string(r[len(r)-head:])
+}
+
 // OrDash is a text for a table, where an empty one is a dash.
 func OrDash(s string) string {
 	if s == "" {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,13 @@ func TestRowsKeepControlCharactersOutOfTheTable(t *testing.T) {
 	out.Reset()
 	require.NoError(t, PrintRows(&IO{Out: &out}, true, "NAME\tMORE", rows[2:], cells))
 	require.Equal(t, "\"\\u001b[31m<red>\u009b\"\n", out.String())
+}
+
+// TestLongTextIsShortened: what begins and what ends it stay, and characters are not cut in two.
+func TestLongTextIsShortened(t *testing.T) {
+	longest := strings.Repeat("ä", maxCell)
+	require.Equal(t, longest, Shorten(longest))
+	require.Equal(t, "b"+longest[:2*(maxCell/2-2)]+"…"+longest[:2*(maxCell/2-len("@x.example"))]+"@x.example", Shorten("b"+longest+"@x.example"))
 }
 
 func TestCountedHasItsNoun(t *testing.T) {

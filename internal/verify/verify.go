@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -216,21 +216,17 @@ func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (res
 }
 
 func printTable(con *console.IO, answers []results.Single) error {
-	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE")
 	now := time.Now()
-	for i := range answers {
-		a := &answers[i]
+	return console.PrintRows(con, false, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE", answers, func(a results.Single) []string {
 		v := &a.Verdict
 		reason := v.Reason.String()
 		if a.DidYouMean != "" {
-			reason = strings.TrimSpace(reason + " (did you mean " + a.DidYouMean + "?)")
+			reason = strings.TrimSpace(reason + " (did you mean " + console.Shorten(a.DidYouMean) + "?)")
 		}
 		host := v.Details.Host
 		if host == "" && len(v.MX) > 0 {
 			host = v.MX[0]
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Status, engine.Score(v, now), console.Printable(a.Email), console.OrDash(reason), console.OrDash(v.ProviderName), console.OrDash(host), v.Rule)
-	}
-	return w.Flush()
+		return []string{v.Status.String(), strconv.Itoa(int(engine.Score(v, now))), console.Shorten(a.Email), reason, v.ProviderName, console.Shorten(host), v.Rule}
+	})
 }

@@ -1,30 +1,69 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/alecthomas/kong"
 )
 
-// networks parses flags that are networks, and says how to write one.
-func networks() kong.Option {
-	return textFlags("network", netip.ParsePrefix, "%q is no network; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address")
+// flagParsers parse flags by their type, and say how to write one.
+func flagParsers() []kong.Option {
+	return []kong.Option{
+		parserOf(netip.ParsePrefix, "%q is no network; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address"),
+		parserOf(time.ParseDuration, "%q is no length of time; write for example 30s, 5m or 1h30m"),
+		parserOf(parseWhole[int], wholeAdvice),
+		parserOf(parseWhole[int64], wholeAdvice),
+		parserOf(parseUnsigned, "%q: write a whole number from 0, of at most 19 digits"),
+		parserOf(parsePort, "%q is no port; write a number from 1 to 65535"),
+		parserOf(parseFraction, "%q: write a number such as 10 or 0.5"),
+	}
 }
 
-// durations parses flags that are lengths of time, and says how to write one.
-func durations() kong.Option {
-	return textFlags("duration", time.ParseDuration, "%q is no length of time; write for example 30s, 5m or 1h30m")
+const wholeAdvice = "%q: write a whole number of at most 18 digits"
+
+func parseWhole[T int | int64](text string) (T, error) {
+	n, err := strconv.ParseInt(text, 0, 64)
+	return T(n), err
 }
 
-// textFlags parses flags of a type. advice is the format of the error for a text that is none.
-func textFlags[T any](name string, parse func(string) (T, error), advice string) kong.Option {
+func parseUnsigned(text string) (uint64, error) { return strconv.ParseUint(text, 0, 64) }
+
+// parsePort parses a flag of type uint16: all of these are ports.
+func parsePort(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 0, 16)
+	return uint16(n), err
+}
+
+func parseFraction(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
+
+// parserOf parses flags of a type. advice is the format of the error for a text that is none. A flag takes the argument behind it even
+// if that begins with a dash: it may be a negative number.
+func parserOf[T any](parse func(string) (T, error), advice string) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-		var text string
-		if err := ctx.Scan.PopValueInto(name, &text); err != nil {
-			return err
+		token := ctx.Scan.Pop()
+		if token.IsEOL() {
+			return errors.New("its value is missing")
+		}
+		text, isText := token.Value.(string)
+		if !isText { // a configuration file has numbers too
+			b, err := json.Marshal(token.Value)
+			if err != nil {
+				return err
+			}
+			text = string(b)
 		}
 		v, err := parse(text)
 		if err != nil {

@@ -71,10 +71,10 @@ var reloadingCommands = []string{"serve", "coordinator", "prober"}
 func run(ctx context.Context, args []string, con *console.IO) int {
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("probity"), kong.Description("E-mail address verification that never lies and is polite, provably."),
-		kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.UsageOnError(), networks(), durations(),
+	parser, err := kong.New(&c, append(flagParsers(), kong.Name("probity"), kong.Description("E-mail address verification that never lies and is polite, provably."),
+		kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.UsageOnError(),
 		kong.Writers(con.Out, con.Err), kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))...)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}

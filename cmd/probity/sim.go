@@ -61,8 +61,8 @@ type simServeCmd struct {
 
 // Run serves until ctx ends, then prints what the referee saw.
 func (c simServeCmd) Run(ctx context.Context, con *console.IO) error {
-	if c.Speedup < 0 {
-		return fmt.Errorf("%w: --speedup %g; give 0 for no limits, or a positive number", console.ErrUsage, c.Speedup)
+	if err := checkSpeedup(c.Speedup); err != nil {
+		return err
 	}
 	var network sim.Network = sim.Loopback{}
 	if c.Network.IsValid() {
@@ -96,7 +96,20 @@ type simProvidersCmd struct {
 }
 
 // Run prints TOML.
-func (c simProvidersCmd) Run(con *console.IO) error { return sim.WriteProviders(con.Out, c.Speedup) }
+func (c simProvidersCmd) Run(con *console.IO) error {
+	if err := checkSpeedup(c.Speedup); err != nil {
+		return err
+	}
+	return sim.WriteProviders(con.Out, c.Speedup)
+}
+
+// checkSpeedup refuses what is no --speedup.
+func checkSpeedup(speedup float64) error {
+	if speedup < 0 {
+		return fmt.Errorf("%w: --speedup %g; give 0 for no limits, or a positive number", console.ErrUsage, speedup)
+	}
+	return nil
+}
 
 type simListCmd struct {
 	seedFlag

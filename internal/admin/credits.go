@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -57,6 +58,14 @@ func (c *creditsBalanceCmd) Run(ctx context.Context, con *console.IO) error {
 type creditsLedgerCmd struct {
 	userFlags
 	Limit int `help:"How many entries; 0 for all." default:"100" placeholder:"N"`
+}
+
+// Validate is called by the parser.
+func (c *creditsLedgerCmd) Validate() error {
+	if c.Limit < 0 {
+		return fmt.Errorf("--limit %d: give how many entries to show, or 0 for all", c.Limit)
+	}
+	return nil
 }
 
 // ledgerPageSize is how many entries one request asks for.

@@ -69,6 +69,14 @@ type userAddCmd struct {
 	Credits int64  `help:"Credits to begin with." default:"0"`
 }
 
+// Validate is called by the parser.
+func (c *userAddCmd) Validate() error {
+	if c.Credits < 0 {
+		return fmt.Errorf("--credits %d: give a number from 0", c.Credits)
+	}
+	return nil
+}
+
 // Run prints only the password on standard output, or the account with it as JSON.
 func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 	limits, err := c.limits()

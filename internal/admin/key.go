@@ -101,7 +101,7 @@ func (c *keyListCmd) Run(ctx context.Context, con *console.IO) error {
 	if err := c.call(ctx, con, http.MethodGet, withQuery("keys", "user", c.User), nil, &list); err != nil {
 		return err
 	}
-	return console.PrintRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tENDS IN\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", list.Keys, func(k record.Key) []string {
+	return console.PrintRows(con, c.JSON, "ID\tUSER\tNAME\tKIND\tLAST CHARACTERS\tSCOPES\tNETWORKS\tEXPIRES\tCREATED\tLAST USED", list.Keys, func(k record.Key) []string {
 		kind, used, expires := "live", "", ""
 		if k.Test {
 			kind = "test"

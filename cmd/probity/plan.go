@@ -32,7 +32,7 @@ type planCmd struct {
 	Refused percent `help:"The share of addresses that are taken to be refused." default:"20%" placeholder:"PERCENT"`
 	JSON    bool    `name:"json" help:"One JSON object."`
 	Column  string  `help:"The e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
-	NoHead  bool    `name:"no-header" help:"The list has no header; needs --column with an index."`
+	NoHead  bool    `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
 }
 
 // percent is a share, written as 20%.

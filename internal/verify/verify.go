@@ -36,7 +36,7 @@ type Command struct {
 	MaxAge  app.Period    `help:"The oldest cached answer that will do, such as 7d or 36h; 0 forces a fresh probe." default:"7d"`
 	NoSMTP  bool          `name:"no-smtp" help:"Connect to no mail server."`
 	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
-	NoHead  bool          `name:"no-header" help:"The list has no header; needs --column with an index."`
+	NoHead  bool          `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
 }
 
 // Run verifies addresses or a list.
@@ -96,8 +96,13 @@ func (c *Command) Validate() error {
 
 // checkAddressTargets refuses flags that are for lists, and lists among addresses.
 func (c *Command) checkAddressTargets() error {
-	if c.Output != "" {
-		return fmt.Errorf("%w: --output is for a list; give one file, or leave it out", console.ErrUsage)
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"--output", c.Output != ""}, {"--force", c.Force}, {"--column", c.Column != ""}, {"--no-header", c.NoHead}} {
+		if f.given {
+			return fmt.Errorf("%w: %s is for a list; give one file, or leave it out", console.ErrUsage, f.name)
+		}
 	}
 	for _, t := range c.Targets {
 		if info, err := os.Stat(t); t == stdin || err == nil && !info.IsDir() {
@@ -112,6 +117,9 @@ func (c *Command) checkAddressTargets() error {
 func (c *Command) checkListTarget(file string) error {
 	if err := checkListFile(file); err != nil {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
+	}
+	if c.JSON { // and with it --details
+		return fmt.Errorf("%w: --json is for addresses; leave it out, and for a list's results as JSON name a file that ends in .jsonl with --output", console.ErrUsage)
 	}
 	if c.Output == "" {
 		return nil

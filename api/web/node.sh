@@ -16,7 +16,11 @@ packages() {
 		return 0
 	fi
 	echo "web: fetching the packages of the dashboard with npm; this can take a minute" >&2
-	npm ci --silent && touch node_modules/.package-lock.json && return 0
+	log=$(mktemp)
+	npm ci --no-progress --loglevel error >"$log" 2>&1 && rm "$log" && touch node_modules/.package-lock.json && return 0
+	echo "web: the last lines of npm:" >&2
+	tail -n 10 "$log" >&2
+	rm "$log"
 	why="npm could not fetch its packages"
 	return 1
 }

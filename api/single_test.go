@@ -39,7 +39,7 @@ func TestSingleCosts(t *testing.T) {
 	for _, c := range []struct {
 		email string
 		cost  float64
-	}{{"ann@shop.test", 1}, {"cached@shop.test", 1}, {"nobody@shop.test", 1}, {"any@shop.test", 1}, {"block@shop.test", 0}, {"no address", 1}} {
+	}{{"ann@shop.test", 1}, {"cached@shop.test", 1}, {"nobody@shop.test", 1}, {"any@shop.test", 1}, {"block@shop.test", 0}, {"no address", 1}, {"", 1}} {
 		before := w.credits().Balance
 		got := w.single(fmt.Sprintf(`{"email":%q}`, c.email)).json(t)
 		require.Equal(t, c.cost, got["credits_used"], c.email)

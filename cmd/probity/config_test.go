@@ -13,7 +13,7 @@ func parseWithConfig(t *testing.T, file string, args ...string) (cli, error) {
 	config, err := loadConfig(strings.NewReader(file))
 	require.NoError(t, err)
 	var c cli
-	parser, err := kong.New(&c, kong.Resolvers(config), networks(), durations())
+	parser, err := kong.New(&c, append(flagParsers(), kong.Resolvers(config))...)
 	require.NoError(t, err)
 	_, err = parser.Parse(args)
 	return c, err
@@ -23,9 +23,9 @@ func parseWithConfig(t *testing.T, file string, args ...string) (cli, error) {
 func TestConfigSaysWhyAValueIsRefused(t *testing.T) {
 	const at, quotes = "configuration file: line 1: ", " is not taken; write it in quotes, as on the command line"
 	for file, want := range map[string]string{
-		`smtp-port = 99999`:             at + `expected a valid 16 bit uint but got "99999"`,
-		`smtp-port = true`:              at + `expected a valid 16 bit uint but got "true"`,
-		`smtp-port = [25]`:              at + `expected a valid 16 bit uint but got "[25]"`,
+		`smtp-port = 99999`:             at + `"99999" is no port; write a number from 1 to 65535`,
+		`smtp-port = true`:              at + `"true" is no port; write a number from 1 to 65535`,
+		`smtp-port = [25]`:              at + `"[25]" is no port; write a number from 1 to 65535`,
 		`no-smtp = 3`:                   at + `bool value must be true, 1, yes, false, 0 or no but got "3"`,
 		`timeout = 30`:                  at + `"30" is no length of time; write for example 30s, 5m or 1h30m`,
 		`max-age = 7`:                   at + `"7" is no length of time; write days such as 7d, or hours such as 36h`,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -57,14 +56,7 @@ func parserOf[T any](parse func(string) (T, error), advice string) kong.Option {
 		if token.IsEOL() {
 			return errors.New("its value is missing")
 		}
-		text, isText := token.Value.(string)
-		if !isText { // a configuration file has numbers too
-			b, err := json.Marshal(token.Value)
-			if err != nil {
-				return err
-			}
-			text = string(b)
-		}
+		text := fmt.Sprint(token.Value) // a configuration file has numbers too
 		v, err := parse(text)
 		if err != nil {
 			return fmt.Errorf(advice, text)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,6 +94,24 @@ func TestQuarantineNamesItsReceiver(t *testing.T) {
 		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, mxA, "ann@a.example")))
 	})
 	require.Contains(t, log.String(), `msg="receiver quarantined an egress source" route=mx.a.example`)
+}
+
+// TestQuarantineIsLoggedOnce, although the receiver refuses each recipient that is under way.
+func TestQuarantineIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	h := &fakeServer{rcpt: func(local string) string {
+		if local == "first" {
+			return "550 5.1.1 no such user"
+		}
+		return "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"
+	}}
+	keepLog := func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) }
+	withTestNode(t, testTable, keepLog, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mxA, "first@a.example")))
+		b.verify(time.Minute, b.rows(mxA, "ann@a.example", "bob@a.example", "eve@a.example")...)
+		require.Greater(t, h.snapshot().largestTransaction, 1)
+	})
+	require.Equal(t, 1, strings.Count(log.String(), `msg="receiver quarantined an egress source"`), log.String())
 }
 
 // A reachability trial is no caller's row, but it does not go to a receiver that has quarantined the source either.

@@ -9,13 +9,19 @@ import (
 	"probity/prober/source"
 )
 
+// logLongerBy is how much longer a quarantine must become to be logged again: each recipient that is under way when it begins gets the
+// reply that prolongs it.
+const logLongerBy = time.Minute
+
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
 func (q *Queue) quarantine(until time.Time, everywhere bool, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	if until.Sub(q.budget.QuarantinedUntil) >= q.scaled(logLongerBy) {
+		q.env.Log.Warn("receiver quarantined an egress source", "route", q.Key.Route, "egress", q.Key.Source, "until", until)
+	}
 	if until.After(q.budget.QuarantinedUntil) {
 		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
 	}
 	q.env.BudgetLog.RequestLease(&q.budget)
-	q.env.Log.Warn("receiver quarantined an egress source", "route", q.Key.Route, "egress", q.Key.Source, "until", q.budget.QuarantinedUntil)
 	if q.Provider.Kind == engine.KindWide {
 		q.Source.QuarantineAt(q.Provider.ID, q.budget.QuarantinedUntil)
 	}

@@ -1,9 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,5 +46,17 @@ func TestLoopbackListenerAnswersToItsOwnNames(t *testing.T) {
 		}
 		stop()
 		require.NoError(t, <-ended)
+	}
+}
+
+// TestOpenAdminListenerIsWarnedOf once, unless it is on loopback.
+func TestOpenAdminListenerIsWarnedOf(t *testing.T) {
+	for address, warnings := range map[string]int{"127.0.0.1:0": 0, "localhost:0": 0, "0.0.0.0:0": 1, ":0": 1} {
+		var log bytes.Buffer
+		l, err := Process{Log: slog.New(slog.NewTextHandler(&log, nil))}.listenForAdmins(address)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		require.Equal(t, warnings, strings.Count(log.String(), "level=WARN"), log.String())
+		require.Equal(t, warnings, strings.Count(log.String(), "the admin listener has no authentication"), log.String())
 	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 
@@ -12,12 +13,37 @@ import (
 // Invalid addresses, URLs and networks are reported while the command line is read: before anything is opened, and with the
 // name of the flag.
 
-// checkListen refuses an invalid listener address. Whether this machine has the address shows when it is opened.
-func checkListen(flag, at string) error {
-	if _, _, err := splitAddress(at); err != nil {
-		return fmt.Errorf("--%s %q: write ADDRESS:PORT, e.g. 127.0.0.1:8080, or :PORT for all addresses", flag, at)
+// listenFlag is a flag that gives the address of a listener.
+type listenFlag struct{ name, address string }
+
+// check refuses an invalid address. Whether this machine has the address shows when it is opened.
+func (f listenFlag) check() error {
+	if _, _, err := splitAddress(f.address); err != nil {
+		return fmt.Errorf("--%s %q: write ADDRESS:PORT, e.g. 127.0.0.1:8080, or :PORT for all addresses", f.name, f.address)
 	}
 	return nil
+}
+
+// checkApart refuses an address that another listener of the same process takes.
+func (f listenFlag) checkApart(others ...listenFlag) error {
+	host, port, err := splitAddress(f.address)
+	for _, other := range others {
+		otherHost, otherPort, otherErr := splitAddress(other.address)
+		if err != nil || otherErr != nil || port == 0 || port != otherPort { // check refuses what is invalid; the system chooses a port for 0
+			continue
+		}
+		if host == otherHost || covers(host, otherHost) || covers(otherHost, host) {
+			return fmt.Errorf("--%s %s and --%s %s are the same port: give each a port of its own", f.name, f.address, other.name, other.address)
+		}
+	}
+	return nil
+}
+
+// covers reports a host that stands for all addresses of this machine, or for all of IPv4, and for the other host with them.
+func covers(host, other string) bool {
+	all, err := netip.ParseAddr(host)
+	one, _ := netip.ParseAddr(other) // zero for a name
+	return host == "" || err == nil && all.IsUnspecified() && (all.Is6() || !one.Is6())
 }
 
 // checkHostPort refuses an address that nothing can connect to.

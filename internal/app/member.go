@@ -37,7 +37,7 @@ type memberFlags struct {
 
 // Validate is called by the parser.
 func (f *memberFlags) Validate() error {
-	errs := []error{checkListen("cluster-listen", f.ClusterListen)}
+	errs := []error{f.gossipListener().check()}
 	if f.ClusterAdvertise != "" {
 		errs = append(errs, checkHostPort("cluster-advertise", f.ClusterAdvertise))
 	}
@@ -45,6 +45,10 @@ func (f *memberFlags) Validate() error {
 		errs = append(errs, checkHostPort("join", at))
 	}
 	return errors.Join(errs...)
+}
+
+func (f *memberFlags) gossipListener() listenFlag {
+	return listenFlag{"cluster-listen", f.ClusterListen}
 }
 
 // setDefaults fills in the defaults and refuses a name that no certificate can have.

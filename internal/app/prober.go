@@ -43,7 +43,9 @@ type ProberFlags struct {
 
 // Validate is called by the parser.
 func (c *ProberFlags) Validate() error {
-	errs := []error{c.Probing.Validate(), c.memberFlags.Validate(), c.RetainCacheFlag.check(), checkListen("node-listen", c.NodeListen), checkListen("admin-listen", c.AdminListen)}
+	streams, admins, gossip := listenFlag{"node-listen", c.NodeListen}, listenFlag{"admin-listen", c.AdminListen}, c.gossipListener()
+	errs := []error{c.Probing.Validate(), c.memberFlags.Validate(), c.RetainCacheFlag.check(), streams.check(), admins.check(),
+		streams.checkApart(admins, gossip), admins.checkApart(gossip)}
 	if c.NodeReach != "" {
 		errs = append(errs, checkHostPort("node-advertise", c.NodeReach))
 	}
@@ -88,7 +90,7 @@ func (p *Prober) Serve(ctx context.Context) error {
 		return errors.Join(err, p.Close())
 	}
 	p.Log.Info("ready for a coordinator", "node", p.flags.Name, "streams", p.streamListener.Addr().String(), "gossip", p.flags.ClusterListen, "identities", len(p.prober.ActiveSources()))
-	return errors.Join(p.Run(ctx), p.Close())
+	return p.runToEnd(ctx, p.Run, p.Close)
 }
 
 // Open opens the cache and the sockets, and connects the components.
@@ -121,10 +123,13 @@ func (p *Prober) Open() (err error) {
 	if p.audit, err = newSelfAudit(&c.Probing, table, c.Data, p.Log, p.Registry); err != nil {
 		return err
 	}
+	if c.Anonymous() {
+		p.Log.Warn(nodeflags.AnonymousWarning)
+	}
 	if p.streamListener, err = listen("node-listen", c.NodeListen); err != nil {
 		return err
 	}
-	if p.adminListener, err = listen("admin-listen", c.AdminListen); err != nil {
+	if p.adminListener, err = p.listenForAdmins(c.AdminListen); err != nil {
 		return err
 	}
 	own, authority, err := c.loadTLS(x509.ExtKeyUsageServerAuth, "prober node")

@@ -63,6 +63,31 @@ func listen(flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// listenForAdmins opens the admin listener, and warns if more than this machine may reach it.
+func (p Process) listenForAdmins(address string) (net.Listener, error) {
+	l, err := listen("admin-listen", address)
+	if err == nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		p.Log.Warn("the admin listener has no authentication and is not on loopback: give --admin-listen an address such as 127.0.0.1:9090, or let only admins reach it", "admin-listen", l.Addr().String())
+	}
+	return l, err
+}
+
+// runToEnd runs a process that is open, and closes it. It logs why it was told to stop, and that it has stopped; an error that ends it is
+// the caller's to show.
+func (p Process) runToEnd(ctx context.Context, run func(context.Context) error, closeAll func() error) error {
+	logged := make(chan struct{})
+	notToldYet := context.AfterFunc(ctx, func() {
+		defer close(logged)
+		p.Log.Info("stopping", "cause", context.Cause(ctx))
+	})
+	err := errors.Join(run(ctx), closeAll())
+	if !notToldYet() {
+		<-logged
+		p.Log.Info("stopped")
+	}
+	return err
+}
+
 // closeListeners closes the listeners that are open; those that served are closed already.
 func closeListeners(listeners ...net.Listener) error {
 	var errs []error

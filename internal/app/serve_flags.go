@@ -46,7 +46,8 @@ func (c *ServeFlags) Validate() error {
 	if err := store.CheckEmail(c.AdminEmail); err != nil {
 		return fmt.Errorf("--admin-email %q: give an address such as ann@example.com", c.AdminEmail)
 	}
-	errs := []error{checkListen("listen", c.Listen), checkListen("admin-listen", c.AdminListen)}
+	public, admins := c.listeners()
+	errs := []error{public.check(), admins.check(), public.checkApart(admins)}
 	if c.PublicURL != "" {
 		errs = append(errs, checkURL("public-url", c.PublicURL, "https", "http"))
 	}
@@ -62,6 +63,10 @@ func (c *ServeFlags) Validate() error {
 	return errors.Join(append(errs, c.Probing.Validate(), c.RetainFlags.check(), c.RetainCacheFlag.check())...)
 }
 
+func (c *ServeFlags) listeners() (public, admins listenFlag) {
+	return listenFlag{"listen", c.Listen}, listenFlag{"admin-listen", c.AdminListen}
+}
+
 // CoordinatorFlags are those of a service without a prober, and of a member of a cluster: other nodes probe.
 type CoordinatorFlags struct {
 	ServeFlags
@@ -70,5 +75,5 @@ type CoordinatorFlags struct {
 
 // Validate is called by the parser.
 func (c *CoordinatorFlags) Validate() error {
-	return errors.Join(c.ServeFlags.Validate(), c.memberFlags.Validate())
+	return errors.Join(c.ServeFlags.Validate(), c.memberFlags.Validate(), c.gossipListener().checkApart(c.listeners()))
 }

@@ -28,3 +28,30 @@ func TestServeRefusesZeroAndNegativeNumbers(t *testing.T) {
 		require.ErrorContains(t, c.Validate(), words)
 	}
 }
+
+// TestListenersHavePortsOfTheirOwn: two flags that give one port are refused, also where one address stands for all.
+func TestListenersHavePortsOfTheirOwn(t *testing.T) {
+	for _, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"127.0.0.1:9090", "127.0.0.1:9090", true},
+		{":9090", "127.0.0.1:9090", true},
+		{"127.0.0.1:9090", "0.0.0.0:9090", true},
+		{"[::1]:9090", "[::]:9090", true},
+		{"localhost:9090", "0.0.0.0:9090", true},
+		{"[::]:9090", "127.0.0.1:9090", true},
+		{"[::1]:9090", "0.0.0.0:9090", false},
+		{"127.0.0.1:9090", "127.0.0.2:9090", false},
+		{"127.0.0.1:9090", "127.0.0.1:9091", false},
+		{"127.0.0.1:0", "127.0.0.1:0", false},
+		{"9090", "9090", false}, // neither is an address, which is another error
+	} {
+		err := listenFlag{"listen", c.one}.checkApart(listenFlag{"node-listen", "127.0.0.1:1"}, listenFlag{"admin-listen", c.other})
+		if !c.same {
+			require.NoError(t, err, "%s and %s", c.one, c.other)
+			continue
+		}
+		require.EqualError(t, err, "--listen "+c.one+" and --admin-listen "+c.other+" are the same port: give each a port of its own")
+	}
+}

@@ -87,7 +87,7 @@ func (s *Service) Serve(ctx context.Context, w io.Writer) error {
 		return errors.Join(err, s.Close())
 	}
 	s.Log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(), "data", s.flags.Data)
-	return errors.Join(s.Run(ctx), s.Close())
+	return s.runToEnd(ctx, s.Run, s.Close)
 }
 
 // makeDataFolder makes the data folder, or restricts that of an earlier start.
@@ -127,7 +127,7 @@ func (s *Service) Open() (err error) {
 	if s.publicListener, err = listen("listen", c.Listen); err != nil {
 		return err
 	}
-	if s.adminListener, err = listen("admin-listen", c.AdminListen); err != nil {
+	if s.adminListener, err = s.listenForAdmins(c.AdminListen); err != nil {
 		return err
 	}
 	source, published, err := nodeflags.ParseSource(c.CallbackSource)
@@ -162,8 +162,8 @@ func (s *Service) Open() (err error) {
 // warnAtStart warns at the start about settings that would surprise later.
 func (s *Service) warnAtStart() {
 	c := s.flags
-	if s.node.Prober != nil && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
-		s.Log.Warn("no public mail server is asked without --mail-from and --egress: what only it can tell stays UNKNOWN (smtp_not_checked)")
+	if s.node.Prober != nil && c.Anonymous() {
+		s.Log.Warn(nodeflags.AnonymousWarning)
 	}
 	if at := s.publicListener.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
 		s.Log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)

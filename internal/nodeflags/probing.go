@@ -66,6 +66,14 @@ func (f *Probing) Validate() error {
 	return err
 }
 
+// Anonymous reports flags that name no sender that public mail servers could check. None is asked then.
+func (f *Probing) Anonymous() bool {
+	return !f.AllowPrivateTargets && (f.MailFrom == "" || len(f.Egress) == 0)
+}
+
+// AnonymousWarning is what the user of anonymous flags must know.
+const AnonymousWarning = "no public mail server is asked without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME: what only it can tell stays UNKNOWN (smtp_not_checked)"
+
 // proxy is the proxy of --socks5; zero without it.
 func (f *Probing) proxy() (smtp.Proxy, error) {
 	if f.SOCKS5 == "" {

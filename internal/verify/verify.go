@@ -54,8 +54,8 @@ func (c *Command) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	if !c.NoSMTP && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0) {
-		fmt.Fprintln(con.Err, "warning: without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME no public mail server is asked; what only it can tell stays UNKNOWN (smtp_not_checked)")
+	if !c.NoSMTP && c.Anonymous() {
+		fmt.Fprintln(con.Err, "warning:", nodeflags.AnonymousWarning)
 	}
 	if isList {
 		return c.verifyList(ctx, con, log, file)

@@ -78,7 +78,7 @@ var importRules = map[string][]string{
 	"internal/jsontext":      {},
 	"cmd/probity":            {"..."},
 	"internal/admin":         {"api", "coordinator", "coordinator/erase", "coordinator/ingest", "coordinator/jobdir", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "store/...", "api/record", "internal/wholefile"},
-	"internal/app":           {"api", "api/httpd", "api/record", "coordinator/...", "engine/...", "internal/admin", "internal/certs", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/tlsfront", "prober/...", "store/..."},
+	"internal/app":           {"api", "api/httpd", "api/record", "coordinator/...", "engine/...", "internal/admin", "internal/certs", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/providerview", "internal/tlsfront", "prober/...", "store/..."},
 	"internal/explain":       {"engine", "engine/lists", "internal/apiclient", "internal/console", "internal/nodeflags", "internal/providerview", "prober/source"},
 	"internal/progress":      {"coordinator", "internal/console", "store", "coordinator/dispatch"},
 	"internal/verify":        {"coordinator", "coordinator/csvfile", "coordinator/ingest", "coordinator/results", "engine", "internal/app", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/progress", "store", "internal/wholefile"},

@@ -15,6 +15,7 @@ import (
 	"probity/engine"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
+	"probity/internal/providerview"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
@@ -49,12 +50,12 @@ func selfReport(version string, s wire.Status, p *prober.Prober, throughput *rat
 	return self
 }
 
-// ownerOf says which node probes a domain or an address.
-func (n *Node) ownerOf(ctx context.Context, what string) (string, error) {
+// explainRoute says where the mail of a domain or an address goes, and which node probes there. whyNot says why this process asks no
+// public mail server; "" if it does, or others probe for it.
+func (n *Node) explainRoute(ctx context.Context, what, whyNot string) (v providerview.Route, err error) {
 	var (
 		domain  string
 		address engine.Address // zero for a domain
-		err     error
 	)
 	if strings.Contains(what, "@") {
 		address, err = engine.ParseTrimmed(what)
@@ -63,9 +64,16 @@ func (n *Node) ownerOf(ctx context.Context, what string) (string, error) {
 		domain, err = engine.ParseDomain(what)
 	}
 	if err != nil {
-		return "", err
+		return v, err
 	}
 	route := n.Resolver.Route(ctx, domain)
+	v = providerview.NewRoute(domain, &route, whyNot)
+	v.Owner, err = n.ownerOf(&route, domain, address)
+	return v, err
+}
+
+// ownerOf says which node probes an address of a route, or a domain of it if the address is zero.
+func (n *Node) ownerOf(route *engine.Route, domain string, address engine.Address) (_ string, err error) {
 	switch {
 	case !route.Fact.Routable():
 		return "", nil
@@ -78,7 +86,7 @@ func (n *Node) ownerOf(ctx context.Context, what string) (string, error) {
 			return "", err
 		}
 	}
-	identity, node := n.fleet.Owner(&route, address)
+	identity, node := n.fleet.Owner(route, address)
 	if identity == "" {
 		return "none: no prober is connected", nil
 	}

@@ -218,7 +218,7 @@ func (s *Service) adminHandler() http.Handler {
 	mux.Handle("/", listener.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
 	coverageRoutes(mux)
-	mux.HandleFunc("GET /debug/owner", s.showOwner)
+	mux.HandleFunc("GET /debug/route", s.showRoute)
 	return mux
 }
 
@@ -258,13 +258,17 @@ func (s *Service) Close() error {
 	return errors.Join(errs...)
 }
 
-// showOwner answers which node owns the domain or address in the query parameter "of".
-func (s *Service) showOwner(w http.ResponseWriter, r *http.Request) {
-	owner, err := s.node.ownerOf(r.Context(), r.URL.Query().Get("of"))
+// showRoute answers where the mail of the domain or address in the query parameter "of" goes, and which node probes there.
+func (s *Service) showRoute(w http.ResponseWriter, r *http.Request) {
+	whyNot := ""
+	if s.node.Prober != nil && s.flags.Anonymous() {
+		whyNot = nodeflags.WhyNotAnonymous
+	}
+	route, err := s.node.explainRoute(r.Context(), r.URL.Query().Get("of"), whyNot)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		writeJSON(w, map[string]string{"detail": err.Error()})
 		return
 	}
-	writeJSON(w, map[string]string{"owner": owner})
+	writeJSON(w, route)
 }

@@ -17,47 +17,44 @@ import (
 	"probity/internal/providerview"
 )
 
-// routeFacts is the output of explain route. A limit of zero means none.
-type routeFacts struct {
-	Domain    string         `json:"domain"`
-	Fact      string         `json:"fact"`
-	MX        []string       `json:"mx"`
-	Key       string         `json:"key"`
-	Provider  string         `json:"provider"`
-	Wide      bool           `json:"wide"`
-	Kind      string         `json:"kind"`
-	AcceptAll bool           `json:"accept_all"`
-	Probe     bool           `json:"probe"` // as the table says
-	Asked     bool           `json:"asked"` // by this node, as it is configured
-	WhyNot    string         `json:"not_asked_because"`
-	Owner     string         `json:"owner"`
-	Limits    map[string]int `json:"limits"`
-	Source    string         `json:"source"`
-	Date      string         `json:"date"`
-
-	limits engine.Limits
-}
-
 type routeCmd struct {
 	nodeflags.Probing
 	Domain string `arg:"" help:"The domain, as in an address; or an address, for its domain."`
-	Admin  string `help:"The admin listener of a coordinator, to ask it for the owner." placeholder:"HOST:PORT"`
+	Admin  string `help:"The admin listener of a server or coordinator, to have its answer: that of its resolvers, its provider table and its identities." placeholder:"HOST:PORT"`
 	JSON   bool   `name:"json" help:"One JSON object."`
 }
 
-// Run looks the domain up and shows its MX set, route, provider, owner and limits.
-func (c routeCmd) Run(ctx context.Context, con *console.IO) error {
+// Run shows the MX set, route, provider, owner and limits of the domain.
+func (c *routeCmd) Run(ctx context.Context, con *console.IO) error {
 	domain, err := engine.ParseDomain(c.Domain[strings.LastIndexByte(c.Domain, '@')+1:])
 	if err != nil {
 		return fmt.Errorf("%w: %s: %v", console.ErrUsage, c.Domain, err)
 	}
+	explain, resolvers := c.ownRoute, "--dns and its resolvers"
+	if c.Admin != "" {
+		explain, resolvers = c.nodeRoute, "--dns of the process at "+c.Admin+" and its resolvers"
+	}
+	route, err := explain(ctx, domain)
+	switch {
+	case err != nil:
+		return err
+	case route.LookupFailed():
+		return fmt.Errorf("%s could not be looked up (%s): check %s, then repeat", domain, route.Fact, resolvers)
+	case c.JSON:
+		return json.NewEncoder(con.Out).Encode(route)
+	}
+	return printRoute(con, &route)
+}
+
+// ownRoute looks the domain up from this machine, as the flags say.
+func (c *routeCmd) ownRoute(ctx context.Context, domain string) (v providerview.Route, err error) {
 	table, err := c.Table()
 	if err != nil {
-		return err
+		return v, err
 	}
 	resolver, err := c.Resolver(table)
 	if err != nil {
-		return err
+		return v, err
 	}
 	resolverCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -65,60 +62,30 @@ func (c routeCmd) Run(ctx context.Context, con *console.IO) error {
 	route := resolver.Route(ctx, domain)
 	stop()
 	if err := <-ended; err != nil {
-		return err
+		return v, err
 	}
 	ids, err := c.Identities()
 	if err != nil {
-		return err
+		return v, err
 	}
-	facts := newRouteFacts(domain, route)
-	facts.WhyNot = c.whyNotAsked(&route)
-	facts.Asked = facts.WhyNot == ""
+	v = providerview.NewRoute(domain, &route, c.whyNotPublic())
 	if len(ids) == 1 {
-		facts.Owner = ids[0].Name()
+		v.Owner = ids[0].Name()
 	}
-	if c.Admin != "" {
-		if facts.Owner, err = fetchOwner(ctx, c.Admin, domain); err != nil {
-			return err
-		}
-	}
-	if c.JSON {
-		return json.NewEncoder(con.Out).Encode(facts)
-	}
-	return printRoute(con, &facts)
+	return v, nil
 }
 
-func newRouteFacts(domain string, r engine.Route) routeFacts {
-	p := r.Provider
-	f := routeFacts{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll,
-		Probe: p.Probe, Limits: providerview.LimitMap(p.Limits), limits: p.Limits, Source: p.Source, Date: p.Date}
-	if f.Provider == "" && r.Fact.Routable() {
-		f.Provider = "other"
-	}
-	if f.MX == nil {
-		f.MX = []string{}
-	}
-	return f
-}
-
-// whyNotAsked says why no mail server would be asked about an address of the domain; "" if one would be.
-func (c *routeCmd) whyNotAsked(r *engine.Route) string {
-	switch p := r.Provider; {
-	case !r.Fact.Routable():
-		return "DNS says " + r.Fact.String() + ": there is no host to ask"
-	case !p.Probe:
-		return "the provider table says probe = off"
-	case p.AcceptAll:
-		return "it accepts anything: an answer would prove nothing"
-	case c.Admin == "" && !c.AllowPrivateTargets && (c.MailFrom == "" || len(c.Egress) == 0):
-		return "public mail servers are asked with --egress and --mail-from only; give those of your node, or --admin"
+// whyNotPublic says why no public mail server would be asked; "" if they would be.
+func (c *routeCmd) whyNotPublic() string {
+	if c.Anonymous() {
+		return nodeflags.WhyNotAnonymous + "; give those of your node, or --admin"
 	}
 	return ""
 }
 
-func printRoute(con *console.IO, f *routeFacts) error {
+func printRoute(con *console.IO, f *providerview.Route) error {
 	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
-	l := f.limits
+	l := f.Limits
 	asked, from := "yes", "asked from"
 	if !f.Asked {
 		asked, from = "no: "+f.WhyNot, "would be asked from"
@@ -130,28 +97,30 @@ func printRoute(con *console.IO, f *routeFacts) error {
 		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", console.OrDash(strings.Join(f.MX, " "))}, {"route", console.OrDash(f.Key)},
 		{"provider", console.OrDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", asked},
 		{from, console.OrDash(f.Owner)},
-		{"connections", l.Connections}, {"connections a minute", l.ConnectionsPerMinute}, {"recipients a minute", l.RecipientsPerMinute},
-		{"recipients a transaction", l.RecipientsPerTransaction}, {"recipients a connection", l.RecipientsPerConnection},
-		{"transactions a connection", l.TransactionsPerConnection}, {"refusals a connection", l.RefusalsPerConnection},
-		{"refusals an hour", l.RefusalsPerHour}, {"source", console.OrDash(f.Source)}, {"read on", console.OrDash(f.Date)},
+		{"connections", l["connections"]}, {"connections a minute", l["connections_per_minute"]}, {"recipients a minute", l["recipients_per_minute"]},
+		{"recipients a transaction", l["recipients_per_transaction"]}, {"recipients a connection", l["recipients_per_connection"]},
+		{"transactions a connection", l["transactions_per_connection"]}, {"refusals a connection", l["refusals_per_connection"]},
+		{"refusals an hour", l["refusals_per_hour"]}, {"source", console.OrDash(f.Source)}, {"read on", console.OrDash(f.Date)},
 	} {
 		fmt.Fprintf(w, "%s\t%v\n", row.name, row.value)
 	}
 	return w.Flush()
 }
 
-// ownerTimeout bounds the request to a coordinator.
-const ownerTimeout = 15 * time.Second
+// nodeTimeout bounds the request to a node, which may look the domain up.
+const nodeTimeout = 15 * time.Second
 
-// fetchOwner asks a coordinator's admin listener which node owns a domain or an address.
-func fetchOwner(ctx context.Context, listener, what string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
+// nodeRoute asks the node of the admin listener.
+func (c *routeCmd) nodeRoute(ctx context.Context, domain string) (v providerview.Route, err error) {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	body, err := apiclient.ForAdminListener(listener, "a coordinator").Call(ctx, http.MethodGet, "/debug/owner?of="+url.QueryEscape(what), "", nil)
+	body, err := apiclient.ForAdminListener(c.Admin, "a server or coordinator").Call(ctx, http.MethodGet, "/debug/route?of="+url.QueryEscape(domain), "", nil)
 	if err != nil {
-		return "", err
+		return v, err
 	}
 	defer body.Close()
-	var answer struct{ Owner string }
-	return answer.Owner, json.NewDecoder(body).Decode(&answer)
+	if err = json.NewDecoder(body).Decode(&v); err != nil {
+		return v, fmt.Errorf("the answer of %s: %w", c.Admin, err)
+	}
+	return v, nil
 }

@@ -9,6 +9,7 @@ import (
 	"probity/engine"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
+	"probity/internal/providerview"
 )
 
 // TestExplainRouteSaysWhyARouteIsNotProbed: a provider with probe = on may still not be probed.
@@ -24,14 +25,13 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 		{configured, known(engine.Provider{Probe: true}), "yes"},
 		{configured, known(engine.Provider{}), "no: the provider table says probe = off"},
 		{configured, known(engine.Provider{Probe: true, AcceptAll: true}), "no: it accepts anything"},
-		{configured, engine.Route{Fact: engine.FactServFail, Provider: &engine.Provider{Probe: true}}, "no: DNS says servfail"},
+		{configured, engine.Route{Fact: engine.FactNoDomain, Provider: &engine.Provider{Probe: true}}, "no: DNS says no_domain: there is no host to ask"},
 		{configured, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}}, "no: DNS says null_mx"},
 		{unconfigured, known(engine.Provider{Probe: true}), "no: public mail servers are asked with --egress and --mail-from only"},
-		{routeCmd{Admin: "127.0.0.1:9090"}, known(engine.Provider{Probe: true}), "yes"},
 		{routeCmd{Probing: nodeflags.Probing{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
 	} {
-		why := c.cmd.whyNotAsked(&c.route)
-		facts := routeFacts{Asked: why == "", WhyNot: why, Owner: "n1/192.0.2.1"}
+		facts := providerview.NewRoute("a.example", &c.route, c.cmd.whyNotPublic())
+		facts.Owner = "n1/192.0.2.1"
 		var out bytes.Buffer
 		require.NoError(t, printRoute(&console.IO{Out: &out}, &facts))
 		require.Regexp(t, `(?m)^asked at all +`+c.want, out.String())

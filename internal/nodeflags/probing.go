@@ -74,6 +74,9 @@ func (f *Probing) Anonymous() bool {
 // AnonymousWarning is what the user of anonymous flags must know.
 const AnonymousWarning = "no public mail server is asked without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME: what only it can tell stays UNKNOWN (smtp_not_checked)"
 
+// WhyNotAnonymous says the same of one receiver.
+const WhyNotAnonymous = "public mail servers are asked with --egress and --mail-from only"
+
 // proxy is the proxy of --socks5; zero without it.
 func (f *Probing) proxy() (smtp.Proxy, error) {
 	if f.SOCKS5 == "" {

@@ -1,5 +1,5 @@
-// Package providerview shows the provider table: its facts and rules as JSON or as tables for people, and the names that a misspelt one
-// may mean.
+// Package providerview shows the provider table: its facts and rules as JSON or as tables for people, a route with its provider, and the
+// names that a misspelt one may mean.
 //
 // Invariants:
 //  1. A view has every provider and rule of the table, in the order in which rules are tried, with source and date; lists in it are never

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -15,15 +16,17 @@ import (
 	"probity/engine/tomlfile"
 )
 
-// configFile has flag values from a configuration file: one flat table, keys as the flags are named.
+// configFile has flag values from a configuration file: one flat table, keys as the flags are named. Empty, it is that of no file.
 type configFile struct {
 	name   string
 	values map[string]any
 	lines  tomlfile.Lines
+	given  []string // keys whose values flags have taken
 }
 
-func loadConfig(r io.Reader) (kong.Resolver, error) {
-	c := &configFile{name: "configuration file"}
+// load reads a file. It is called by the parser.
+func (c *configFile) load(r io.Reader) (kong.Resolver, error) {
+	c.name = "configuration file"
 	if file, ok := r.(*os.File); ok {
 		c.name = file.Name()
 	}
@@ -83,6 +86,7 @@ func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	}
 	value = integersAsText(value)
 	if decodeFlag(flag, value) == nil {
+		c.given = append(c.given, flag.Name)
 		return value, nil
 	}
 	elements := []any{value} // as texts, each fails for the reason that the command line gives
@@ -114,4 +118,14 @@ func integersAsText(value any) any {
 func decodeFlag(flag *kong.Flag, value any) error {
 	scan := kong.Scan().PushTyped(value, kong.FlagValueToken)
 	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, reflect.New(flag.Target.Type()).Elem())
+}
+
+// places has a line for each flag in the text of an error that the file gives a value: its user never typed that flag.
+func (c *configFile) places(text string) (lines string) {
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.given))) {
+		if regexp.MustCompile("--" + key + "\\b[^-]").MatchString(text + "\n") {
+			lines += fmt.Sprintf("--%s is set in %s\n", key, c.place(key))
+		}
+	}
+	return lines
 }

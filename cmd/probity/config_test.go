@@ -10,7 +10,8 @@ import (
 
 // parseWithConfig parses a command whose flags are in a configuration file.
 func parseWithConfig(t *testing.T, file string, args ...string) (cli, error) {
-	config, err := loadConfig(strings.NewReader(file))
+	config := &configFile{}
+	_, err := config.load(strings.NewReader(file))
 	require.NoError(t, err)
 	var c cli
 	parser, err := kong.New(&c, append(flagParsers(), kong.Resolvers(config))...)

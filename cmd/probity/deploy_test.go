@@ -125,7 +125,7 @@ func exposed(t *testing.T) map[string]bool {
 func newCLI(t *testing.T) (*cli, *kong.Kong) {
 	t.Helper()
 	var c cli
-	k, err := kong.New(&c, kong.Name("probity"), kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.BindTo(t.Context(), new(any)), kong.Bind(&console.IO{}))
+	k, err := kong.New(&c, kong.Name("probity"), kong.DefaultEnvars("PROBITY"), kong.Configuration(new(configFile).load), kong.BindTo(t.Context(), new(any)), kong.Bind(&console.IO{}))
 	require.NoError(t, err)
 	return &c, k
 }

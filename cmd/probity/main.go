@@ -70,9 +70,10 @@ var reloadingCommands = []string{"serve", "coordinator", "prober"}
 // run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage.
 func run(ctx context.Context, args []string, con *console.IO) int {
 	var c cli
+	config := &configFile{}
 	exited := -1
 	parser, err := kong.New(&c, append(flagParsers(), kong.Name("probity"), kong.Description("E-mail address verification that never lies and is polite, provably."),
-		kong.DefaultEnvars("PROBITY"), kong.Configuration(loadConfig), kong.UsageOnError(),
+		kong.DefaultEnvars("PROBITY"), kong.Configuration(config.load), kong.UsageOnError(),
 		kong.Writers(con.Out, con.Err), kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))...)
 	if err != nil {
@@ -83,7 +84,8 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(con.Err, "probity: %s\nSee %s --help.\n", errorText(err), commandNameOf(err))
+		printError(con, err, config)
+		fmt.Fprintf(con.Err, "See %s --help.\n", commandNameOf(err))
 		return 2
 	}
 	if name, twice := repeatedFlag(parsed); twice {
@@ -100,7 +102,17 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 	if err = parsed.Run(); console.Interrupted(ctx, err) {
 		err = console.ErrInterrupted
 	}
-	return exitCode(err, con)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, syscall.EPIPE):
+		return 1 // the reader closed the pipe itself
+	}
+	printError(con, err, config)
+	if errors.Is(err, console.ErrUsage) {
+		return 2
+	}
+	return 1
 }
 
 // endAtHangup returns a context that ends at SIGHUP, unless that was ignored when the process began.
@@ -145,18 +157,10 @@ func repeatedFlag(parsed *kong.Context) (string, bool) {
 	return "", false
 }
 
-func exitCode(err error, con *console.IO) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, syscall.EPIPE):
-		return 1 // the reader closed the pipe itself
-	case errors.Is(err, console.ErrUsage):
-		fmt.Fprintln(con.Err, "probity:", errorText(err))
-		return 2
-	}
-	fmt.Fprintln(con.Err, "probity:", errorText(err))
-	return 1
+// printError tells the user of an error, and where the configuration file sets the flags that it names.
+func printError(con *console.IO, err error, config *configFile) {
+	text := errorText(err)
+	fmt.Fprintf(con.Err, "probity: %s\n%s", text, config.places(text))
 }
 
 // isTerminal reports a character device, which a pipe and a file are not.

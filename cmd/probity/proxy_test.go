@@ -18,7 +18,7 @@ import (
 func TestProxyPasswordsAreTakenAndNotShown(t *testing.T) {
 	const secret = "hunter:s3:same"
 	parse := func(file string, args ...string) (flags nodeflags.Probing, err error) {
-		config, err := loadConfig(strings.NewReader(file))
+		config, err := new(configFile).load(strings.NewReader(file))
 		require.NoError(t, err)
 		k, err := kong.New(&flags, kong.DefaultEnvars("PROBITY"), kong.Resolvers(config))
 		require.NoError(t, err)

@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
@@ -37,6 +39,18 @@ type Command struct {
 	NoSMTP  bool          `name:"no-smtp" help:"Connect to no mail server."`
 	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
 	NoHead  bool          `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
+
+	typed []string // names of the flags on the command line itself; one configuration is for addresses and for lists
+}
+
+// AfterApply is called by the parser.
+func (c *Command) AfterApply(parsed *kong.Context) error {
+	for _, p := range parsed.Path {
+		if p.Flag != nil && !p.Resolved {
+			c.typed = append(c.typed, p.Flag.Name)
+		}
+	}
+	return nil
 }
 
 // Run verifies addresses or a list.
@@ -94,14 +108,11 @@ func (c *Command) Validate() error {
 	return c.Probing.Validate()
 }
 
-// checkAddressTargets refuses flags that are for lists, and lists among addresses.
+// checkAddressTargets refuses typed flags that are for lists, and lists among addresses.
 func (c *Command) checkAddressTargets() error {
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{{"--output", c.Output != ""}, {"--force", c.Force}, {"--column", c.Column != ""}, {"--no-header", c.NoHead}} {
-		if f.given {
-			return fmt.Errorf("%w: %s is for a list; give one file, or leave it out", console.ErrUsage, f.name)
+	for _, name := range []string{"output", "force", "column", "no-header"} {
+		if slices.Contains(c.typed, name) {
+			return fmt.Errorf("%w: --%s is for a list; give one file, or leave it out", console.ErrUsage, name)
 		}
 	}
 	for _, t := range c.Targets {
@@ -112,14 +123,16 @@ func (c *Command) checkAddressTargets() error {
 	return nil
 }
 
-// checkListTarget refuses a list that cannot be read, and a result that cannot be written, before any work is done. A result is written
-// over only if an interrupted run continues, or with --force.
+// checkListTarget refuses a list that cannot be read, typed flags that are for addresses, and a result that cannot be written, before any
+// work is done. A result is written over only if an interrupted run continues, or with --force.
 func (c *Command) checkListTarget(file string) error {
 	if err := checkListFile(file); err != nil {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
 	}
-	if c.JSON { // and with it --details
-		return fmt.Errorf("%w: --json is for addresses; leave it out, and for a list's results as JSON name a file that ends in .jsonl with --output", console.ErrUsage)
+	for _, name := range []string{"json", "details"} {
+		if slices.Contains(c.typed, name) {
+			return fmt.Errorf("%w: --%s is for addresses; leave it out, and for a list's results as JSON name a file that ends in .jsonl with --output", console.ErrUsage, name)
+		}
 	}
 	if c.Output == "" {
 		return nil

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -159,12 +161,24 @@ func (l *listJob) run(ctx context.Context, writeResult func(*app.Node, string) e
 	return ended, err
 }
 
-// makeFolder makes the progress folder, or restricts that of an earlier run.
+// makeFolder makes the progress folder, or restricts that of an earlier run. It refuses a folder of other files, which would be removed with
+// the progress.
 func (l *listJob) makeFolder() error {
-	if os.Mkdir(l.dir, 0o700) == nil { // why it cannot be made shows below
+	var inside []fs.DirEntry
+	err := os.Mkdir(l.dir, 0o700)
+	if err == nil {
 		l.disposable = true
+	} else if errors.Is(err, fs.ErrExist) {
+		inside, err = os.ReadDir(l.dir)
 	}
-	if err := datafolder.RestrictOwn(l.dir); err != nil {
+	isState := func(e fs.DirEntry) bool { return e.Name() == "state" }
+	if len(inside) > 0 && !slices.ContainsFunc(inside, isState) {
+		return fmt.Errorf("%w: %s is there and holds no progress; move it away, or name another --output", console.ErrUsage, l.dir)
+	}
+	if err == nil {
+		err = datafolder.RestrictOwn(l.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("what is known so far is kept next to the result: %w; name another --output", err)
 	}
 	return nil

@@ -113,6 +113,27 @@ func TestFolderWithoutJobIsNoProgress(t *testing.T) {
 	require.NoDirExists(t, result+progressFolder)
 }
 
+// TestFolderOfOtherFilesIsLeftAlone: a folder in the place of the progress that has files but no store is refused, whatever the list is.
+func TestFolderOfOtherFilesIsLeftAlone(t *testing.T) {
+	list, result := writeList(t)
+	mine := filepath.Join(result+progressFolder, "mine.txt")
+	require.NoError(t, os.Mkdir(result+progressFolder, 0o700))
+	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+	require.NoError(t, os.Chmod(result+progressFolder, 0o755)) // whatever the umask is
+	require.NoError(t, os.Chmod(mine, 0o644))
+	refused := newListCommand(list, result)
+	refused.Column = "other"
+	for _, c := range []*Command{newListCommand(list, result), newListCommand(stdin, result), refused} {
+		err := c.Run(t.Context(), quietConsole())
+		require.ErrorIs(t, err, console.ErrUsage)
+		require.ErrorContains(t, err, result+progressFolder+" is there and holds no progress; move it away, or name another --output")
+	}
+	info, err := os.Stat(mine)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o644), info.Mode().Perm())
+	require.NoFileExists(t, result)
+}
+
 // TestInterruptedRunGoesOn: once the list is a job its progress is kept, and goes on into a result that is there meanwhile. A list on standard
 // input is refused and leaves it alone.
 func TestInterruptedRunGoesOn(t *testing.T) {

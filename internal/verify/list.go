@@ -102,19 +102,21 @@ type listJob struct {
 	dir  string // of its progress
 	form results.Form
 
-	// disposable: this run has the folder to itself, and no later run could go on from what is in it. It has a folder to itself that it
-	// made, as long as no other run opens the store in it first, and one in which it opened the store.
+	// disposable: this run, if it fails, has the folder to itself, and no later run could go on from what is in it. It has a folder to
+	// itself that it made, as long as no other run opens the store in it first, and one in which it opened the store.
 	disposable bool
 }
 
 // resumable reports that a later run can go on: it finds the folder next to the result, and can read the list again.
 func (l *listJob) resumable() bool { return l.Output != "" && l.file != stdin }
 
-// verify verifies the list and prints a summary. The progress folder stays only for a run that goes on from it.
+// verify verifies the list and prints a summary. The progress folder stays only for a run that goes on from it. It is removed once its
+// store is closed, and with that unlocked: another run that opens the store in between loses its files, and fails with words about damage
+// instead of "another probity is at work". It writes no wrong result, and can be repeated.
 func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string) error) error {
 	ended, err := l.run(ctx, writeResult)
 	interrupted := console.Interrupted(ctx, err)
-	if l.disposable {
+	if l.disposable || err == nil {
 		if failed := os.RemoveAll(l.dir); failed != nil {
 			return errors.Join(err, failed)
 		}
@@ -155,10 +157,7 @@ func (l *listJob) run(ctx context.Context, writeResult func(*app.Node, string) e
 		}
 		return writeResult(n, job.ID)
 	})
-	if err = errors.Join(err, n.Close()); err == nil {
-		l.disposable = true
-	}
-	return ended, err
+	return ended, errors.Join(err, n.Close())
 }
 
 // makeFolder makes the progress folder, or restricts that of an earlier run. It refuses a folder of other files, which would be removed with
@@ -191,10 +190,6 @@ func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job,
 		return nil, err
 	}
 	if len(jobs) == 0 {
-		l.disposable = true
-		if err := l.checkOverwrite(); err != nil {
-			return nil, err
-		}
 		job, err := l.acceptList(ctx, n)
 		l.disposable = err != nil || !l.resumable()
 		return job, err
@@ -231,6 +226,9 @@ func (l *listJob) newHash() hash.Hash {
 
 // acceptList reads and checks the whole list, and makes it a job named after its options and content.
 func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, error) {
+	if err := l.checkOverwrite(); err != nil {
+		return nil, err
+	}
 	in := l.con.In
 	if l.file != stdin {
 		f, err := os.Open(l.file)

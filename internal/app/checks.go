@@ -39,11 +39,16 @@ func (f listenFlag) checkApart(others ...listenFlag) error {
 	return nil
 }
 
-// covers reports a host that stands for all addresses of this machine, or for all of IPv4, and for the other host with them.
+// covers reports a host that stands for all addresses of this machine, or for all of IPv4, and for the other host with them. What a name
+// stands for shows when it is opened.
 func covers(host, other string) bool {
+	if host == "" {
+		host = netip.IPv6Unspecified().String()
+	}
 	all, err := netip.ParseAddr(host)
-	one, _ := netip.ParseAddr(other) // zero for a name
-	return host == "" || err == nil && all.IsUnspecified() && (all.Is6() || !one.Is6())
+	one, otherErr := netip.ParseAddr(other)
+	all, one = all.Unmap(), one.Unmap()
+	return err == nil && otherErr == nil && all.IsUnspecified() && (all.Is6() || one.Is4())
 }
 
 // checkHostPort refuses an address that nothing can connect to.

@@ -28,7 +28,7 @@ func flagParsers() []kong.Option {
 const wholeAdvice = "%q: write a whole number of at most 18 digits"
 
 func parseWhole[T int | int64](text string) (T, error) {
-	n, err := strconv.ParseInt(text, 0, 64)
+	n, err := strconv.ParseInt(text, 0, reflect.TypeFor[T]().Bits())
 	return T(n), err
 }
 

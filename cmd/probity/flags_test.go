@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -113,4 +115,17 @@ func TestDuplicateEgressSourceIsRefused(t *testing.T) {
 	require.Equal(t, 2, code, words.String())
 	require.Contains(t, words.String(), "--egress: 127.0.0.1 is given twice; give each source once")
 	require.NoDirExists(t, data)
+}
+
+// TestWholeNumbersNeverWrap: a number that an int of this machine has no room for is refused.
+func TestWholeNumbersNeverWrap(t *testing.T) {
+	for _, want := range []int64{math.MaxInt32, math.MaxInt32 + 1, math.MaxInt64} {
+		n, err := parseWhole[int](strconv.FormatInt(want, 10))
+		if int64(int(want)) != want {
+			require.ErrorIs(t, err, strconv.ErrRange)
+			continue
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, want, n)
+	}
 }

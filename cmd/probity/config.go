@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
@@ -84,32 +83,31 @@ func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	if !ok {
 		return nil, nil
 	}
-	value = integersAsText(value)
+	value = flagText(flag, value)
 	if decodeFlag(flag, value) == nil {
 		c.given = append(c.given, flag.Name)
 		return value, nil
 	}
-	elements := []any{value} // as texts, each fails for the reason that the command line gives
-	if list, isList := value.([]any); isList && flag.IsSlice() {
-		elements = list
-	}
-	for _, e := range elements {
-		if err := decodeFlag(flag, fmt.Sprint(e)); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.place(flag.Name), err)
-		}
+	if err := decodeFlag(flag, fmt.Sprint(value)); err != nil { // the reason that the command line gives
+		return nil, fmt.Errorf("%s: %w", c.place(flag.Name), err)
 	}
 	return nil, fmt.Errorf("%s: %v is not taken; write it in quotes, as on the command line", c.place(flag.Name), value)
 }
 
-// integersAsText is a value with its integers as text, which flags read as on the command line: a length of time is 0 or has a unit.
-func integersAsText(value any) any {
-	switch v := value.(type) {
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case []any:
-		for i := range v {
-			v[i] = integersAsText(v[i])
+// flagText is a value as text of the command line, so that the flag's own parser reads it. Two stay as they are: a list for a flag that
+// takes one element at a time, and for a flag of one text what is no integer, which would lose something: 1.10 is the number 1.1.
+func flagText(flag *kong.Flag, value any) any {
+	list, isList := value.([]any)
+	_, isInteger := value.(int64)
+	switch separated := flag.IsSlice() && flag.Tag.Sep != -1; {
+	case separated && isList:
+		texts := make([]string, 0, len(list)+1)
+		for _, element := range list {
+			texts = append(texts, fmt.Sprint(element))
 		}
+		return kong.JoinEscaped(append(texts, ""), flag.Tag.Sep) // with a separator at its end: no parser drops an empty last element
+	case separated, isInteger:
+		return fmt.Sprint(value)
 	}
 	return value
 }

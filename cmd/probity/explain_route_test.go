@@ -60,7 +60,7 @@ func TestExplainRouteAsksTheNode(t *testing.T) {
 	require.Regexp(t, `(?m)^DNS says +mx$`, out)
 	require.Regexp(t, `(?m)^mail hosts +mx\.shop\.example$`, out)
 	require.Regexp(t, `(?m)^asked at all +no: public mail servers are asked with --egress and --mail-from only$`, out)
-	require.Regexp(t, `(?m)^connections a minute +[1-9]`, out)
+	require.Regexp(t, `(?m)^connections per minute +[1-9]`, out)
 	require.Regexp(t, `(?m)^would be asked from +`+console.HostName()+`$`, out)
 	_, words := explain(1, "gone.example", "--admin", server.admin, "--json")
 	require.Equal(t, "probity: gone.example could not be looked up (servfail): check --dns of the process at "+server.admin+" and its resolvers, then repeat\n", words)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -85,25 +87,25 @@ func (c *routeCmd) whyNotPublic() string {
 
 func printRoute(con *console.IO, f *providerview.Route) error {
 	w := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
-	l := f.Limits
 	asked, from := "yes", "asked from"
 	if !f.Asked {
 		asked, from = "no: "+f.WhyNot, "would be asked from"
 	}
-	for _, row := range []struct {
-		name  string
-		value any
-	}{
-		{"domain", f.Domain}, {"DNS says", f.Fact}, {"mail hosts", console.OrDash(strings.Join(f.MX, " "))}, {"route", console.OrDash(f.Key)},
-		{"provider", console.OrDash(f.Provider)}, {"kind", f.Kind}, {"accepts anything", f.AcceptAll}, {"asked at all", asked},
-		{from, console.OrDash(f.Owner)},
-		{"connections", l["connections"]}, {"connections a minute", l["connections_per_minute"]}, {"recipients a minute", l["recipients_per_minute"]},
-		{"recipients a transaction", l["recipients_per_transaction"]}, {"recipients a connection", l["recipients_per_connection"]},
-		{"transactions a connection", l["transactions_per_connection"]}, {"refusals a connection", l["refusals_per_connection"]},
-		{"refusals an hour", l["refusals_per_hour"]}, {"source", console.OrDash(f.Source)}, {"read on", console.OrDash(f.Date)},
-	} {
-		fmt.Fprintf(w, "%s\t%v\n", row.name, row.value)
+	row := func(name string, value any) { fmt.Fprintf(w, "%s\t%v\n", name, value) }
+	row("domain", f.Domain)
+	row("DNS says", f.Fact)
+	row("mail hosts", console.OrDash(strings.Join(f.MX, " ")))
+	row("route", console.OrDash(f.Key))
+	row("provider", console.OrDash(f.Provider))
+	row("kind", f.Kind)
+	row("accepts anything", f.AcceptAll)
+	row("asked at all", asked)
+	row(from, console.OrDash(f.Owner))
+	for _, key := range slices.Sorted(maps.Keys(f.Limits)) { // another version may send other limits
+		row(strings.ReplaceAll(key, "_", " "), f.Limits[key])
 	}
+	row("source", console.OrDash(f.Source))
+	row("read on", console.OrDash(f.Date))
 	return w.Flush()
 }
 

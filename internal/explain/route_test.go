@@ -42,3 +42,11 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 		require.Regexp(t, `(?m)^`+from+` +n1/192.0.2.1$`, out.String())
 	}
 }
+
+// TestExplainRouteShowsTheLimitsThatTheNodeHas: of a node of another version, no limit is shown that it did not send.
+func TestExplainRouteShowsTheLimitsThatTheNodeHas(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, printRoute(&console.IO{Out: &out}, &providerview.Route{Limits: map[string]int{"connections": 3, "pipelines_per_day": 7}}))
+	require.Regexp(t, `(?m)^connections +3\npipelines per day +7\nsource +-$`, out.String())
+	require.NotContains(t, out.String(), "recipients")
+}

@@ -15,7 +15,7 @@ type Route struct {
 	Probe     bool           `json:"probe"` // as the table says
 	Asked     bool           `json:"asked"` // by this node, as it is configured
 	WhyNot    string         `json:"not_asked_because"`
-	Owner     string         `json:"owner"` // who asks
+	Owner     string         `json:"owner"` // the identity that asks
 	Limits    map[string]int `json:"limits"`
 	Source    string         `json:"source"`
 	Date      string         `json:"date"`

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -67,28 +68,39 @@ func (n *Node) explainRoute(ctx context.Context, what, whyNot string) (v provide
 		return v, err
 	}
 	route := n.Resolver.Route(ctx, domain)
+	owner, err := n.ownerOf(&route, domain, address)
+	switch {
+	case errors.Is(err, fleet.ErrNoProber):
+		whyNot = err.Error()
+	case err != nil:
+		return v, err
+	}
 	v = providerview.NewRoute(domain, &route, whyNot)
-	v.Owner, err = n.ownerOf(&route, domain, address)
-	return v, err
+	v.Owner = owner
+	return v, nil
 }
 
-// ownerOf says which node probes an address of a route, or a domain of it if the address is zero.
+// ownerOf says which identity, and which node, probes an address of a route, or a domain of it if the address is zero. It returns
+// fleet.ErrNoProber if none does.
 func (n *Node) ownerOf(route *engine.Route, domain string, address engine.Address) (_ string, err error) {
 	switch {
 	case !route.Fact.Routable():
 		return "", nil
 	case n.fleet == nil:
 		return console.HostName(), nil
-	case address == (engine.Address{}) && route.Provider.Kind == engine.KindWide && slices.Contains(route.Provider.ByAddress, domain):
-		return "each address has its own", nil
-	case address == (engine.Address{}):
+	}
+	anyAddress := address == (engine.Address{})
+	if anyAddress {
 		if address, err = engine.Parse("postmaster@" + domain); err != nil {
 			return "", err
 		}
 	}
 	identity, node := n.fleet.Owner(route, address)
-	if identity == "" {
-		return "none: no prober is connected", nil
+	switch {
+	case identity == "":
+		return "", fleet.ErrNoProber
+	case anyAddress && route.Provider.Kind == engine.KindWide && slices.Contains(route.Provider.ByAddress, domain):
+		return "each address has its own", nil
 	}
 	return identity + " at " + node, nil
 }

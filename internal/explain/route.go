@@ -21,7 +21,7 @@ import (
 
 type routeCmd struct {
 	nodeflags.Probing
-	Domain string `arg:"" help:"The domain, as in an address; or an address, for its domain."`
+	Domain string `arg:"" help:"The domain, as in an address; or an address. With --admin the answer names the source that asks for that address."`
 	Admin  string `help:"The admin listener of a server or coordinator, to have its answer: that of its resolvers, its provider table and its identities." placeholder:"HOST:PORT"`
 	JSON   bool   `name:"json" help:"One JSON object."`
 }
@@ -32,11 +32,11 @@ func (c *routeCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %v", console.ErrUsage, c.Domain, err)
 	}
-	explain, resolvers := c.ownRoute, "--dns and its resolvers"
+	explain, of, resolvers := c.ownRoute, domain, "--dns and its resolvers"
 	if c.Admin != "" {
-		explain, resolvers = c.nodeRoute, "--dns of the process at "+c.Admin+" and its resolvers"
+		explain, of, resolvers = c.nodeRoute, c.Domain, "--dns of the process at "+c.Admin+" and its resolvers"
 	}
-	route, err := explain(ctx, domain)
+	route, err := explain(ctx, of)
 	switch {
 	case err != nil:
 		return err
@@ -112,11 +112,11 @@ func printRoute(con *console.IO, f *providerview.Route) error {
 // nodeTimeout bounds the request to a node, which may look the domain up.
 const nodeTimeout = 15 * time.Second
 
-// nodeRoute asks the node of the admin listener.
-func (c *routeCmd) nodeRoute(ctx context.Context, domain string) (v providerview.Route, err error) {
+// nodeRoute asks the node of the admin listener for a domain or an address: sources may share the addresses of a domain.
+func (c *routeCmd) nodeRoute(ctx context.Context, of string) (v providerview.Route, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	body, err := apiclient.ForAdminListener(c.Admin, "a server or coordinator").Call(ctx, http.MethodGet, "/debug/route?of="+url.QueryEscape(domain), "", nil)
+	body, err := apiclient.ForAdminListener(c.Admin, "a server or coordinator").Call(ctx, http.MethodGet, "/debug/route?of="+url.QueryEscape(of), "", nil)
 	if err != nil {
 		return v, err
 	}

@@ -2,6 +2,9 @@ package explain
 
 import (
 	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,4 +52,18 @@ func TestExplainRouteShowsTheLimitsThatTheNodeHas(t *testing.T) {
 	require.NoError(t, printRoute(&console.IO{Out: &out}, &providerview.Route{Limits: map[string]int{"connections": 3, "pipelines_per_day": 7}}))
 	require.Regexp(t, `(?m)^connections +3\npipelines per day +7\nsource +-$`, out.String())
 	require.NotContains(t, out.String(), "recipients")
+}
+
+// TestExplainRouteAsksTheNodeForTheAddress: the answer may be another for each address of a domain.
+func TestExplainRouteAsksTheNodeForTheAddress(t *testing.T) {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(providerview.Route{Owner: "the owner of " + r.URL.Query().Get("of")})
+	}))
+	defer node.Close()
+	for _, of := range []string{"ann+news@gmail.com", "gmail.com"} {
+		var out bytes.Buffer
+		c := routeCmd{Domain: of, Admin: node.Listener.Addr().String()}
+		require.NoError(t, c.Run(t.Context(), &console.IO{Out: &out}))
+		require.Contains(t, out.String(), "the owner of "+of+"\n")
+	}
 }

@@ -39,8 +39,8 @@ func (f listenFlag) checkApart(others ...listenFlag) error {
 	return nil
 }
 
-// covers reports a host that stands for all addresses of this machine, or for all of IPv4, and for the other host with them. What a name
-// stands for shows when it is opened.
+// covers reports a host that is the address of the other, or stands for all addresses of this machine or of IPv4 and the other with
+// them. What a name stands for shows when it is opened.
 func covers(host, other string) bool {
 	if host == "" {
 		host = netip.IPv6Unspecified().String()
@@ -48,7 +48,7 @@ func covers(host, other string) bool {
 	all, err := netip.ParseAddr(host)
 	one, otherErr := netip.ParseAddr(other)
 	all, one = all.Unmap(), one.Unmap()
-	return err == nil && otherErr == nil && all.IsUnspecified() && (all.Is6() || one.Is4())
+	return err == nil && otherErr == nil && (all == one || all.IsUnspecified() && (all.Is6() || one.Is4()))
 }
 
 // checkHostPort refuses an address that nothing can connect to.

@@ -95,9 +95,10 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 	con.Verbose = c.Verbose
 	if !slices.Contains(reloadingCommands, parsed.Command()) {
 		var stop context.CancelFunc
-		ctx, stop = endAtHangup(ctx, con)
+		ctx, stop = endAtSignal(ctx, con)
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
+		con.In = console.InputUntil(ctx, con.In)
 	}
 	if err = parsed.Run(); console.Interrupted(ctx, err) {
 		err = console.ErrInterrupted
@@ -115,19 +116,22 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 	return 1
 }
 
-// endAtHangup returns a context that ends at SIGHUP, unless that was ignored when the process began.
-func endAtHangup(ctx context.Context, con *console.IO) (context.Context, context.CancelFunc) {
+// endAtSignal returns a context that ends at SIGHUP too, unless that was ignored when the process began. From its end on, SIGINT and
+// SIGTERM end the process at once. A further SIGHUP does not: a terminal that closes sends several.
+func endAtSignal(ctx context.Context, con *console.IO) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
+	hangups := con.Hangups
 	if con.NoHangup {
+		hangups = nil
 		signal.Reset(syscall.SIGHUP) // which ignores it again
-		return ctx, stop
 	}
 	go func() {
 		select {
-		case <-con.Hangups:
+		case <-hangups:
 			stop()
 		case <-ctx.Done():
 		}
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
 	}()
 	return ctx, stop
 }

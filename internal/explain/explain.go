@@ -42,7 +42,7 @@ func eachLine(args []string, in io.Reader, do func(string) error) error {
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
+	for lines.Scan() && lines.Err() == nil { // with an error, the line may be cut off
 		if err := do(lines.Text()); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ var importRules = map[string][]string{
 	"bench":                  {"bench/sim/...", "bench/sim", "bench/report", "bench/baseline", "bench/process"},
 	"internal/jsontext":      {},
 	"cmd/probity":            {"..."},
-	"internal/admin":         {"api", "coordinator", "coordinator/erase", "coordinator/ingest", "coordinator/jobdir", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "store/...", "api/record", "internal/wholefile"},
+	"internal/admin":         {"api", "coordinator", "coordinator/erase", "coordinator/ingest", "coordinator/jobdir", "engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/pipeline", "store/...", "api/record", "internal/wholefile"},
 	"internal/app":           {"api", "api/httpd", "api/record", "coordinator/...", "engine/...", "internal/admin", "internal/certs", "internal/console", "internal/datafolder", "internal/memlimit", "internal/nodeflags", "internal/providerview", "internal/tlsfront", "prober/...", "store/..."},
 	"internal/explain":       {"engine", "engine/lists", "internal/apiclient", "internal/console", "internal/nodeflags", "internal/providerview", "prober/source"},
 	"internal/progress":      {"coordinator", "internal/console", "store", "coordinator/dispatch"},

@@ -42,7 +42,7 @@ func (c *restoreCmd) Run(ctx context.Context, con *console.IO) error {
 	if whole && exists(jobs) {
 		return fmt.Errorf("%s is there: the backup has files of jobs of its own, so move the old data folder away first", jobs)
 	}
-	remark, err := c.checkSums()
+	remark, err := c.checkSums(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func exists(path string) bool {
 }
 
 // checkSums compares the files of the backup with their checksums. It returns what is to be said of a backup that is restored all the same.
-func (c *restoreCmd) checkSums() (remark string, err error) {
-	wrong, err := compareSums(c.Backup)
+func (c *restoreCmd) checkSums(ctx context.Context) (remark string, err error) {
+	wrong, err := compareSums(ctx, c.Backup)
 	if errors.Is(err, errNoSums) {
 		return "this backup has no file " + sumsFile + ": damage to the log of its state store cannot be found\n", nil
 	}
@@ -95,13 +95,13 @@ func (c *restoreCmd) copyAndCheck(ctx context.Context, whole bool, state, jobs s
 	from := c.Backup
 	if whole {
 		from = filepath.Join(c.Backup, "state")
-		copyJobs := func(part string) error { return wholefile.CopyFolder(filepath.Join(c.Backup, "jobs"), part) }
+		copyJobs := func(part string) error { return copyFolder(ctx, filepath.Join(c.Backup, "jobs"), part) }
 		if err := wholefile.WriteFolder(jobs, copyJobs); err != nil {
 			return "", err
 		}
 	}
 	err = wholefile.WriteFolder(state, func(part string) error {
-		if err := wholefile.CopyFolder(from, part); err != nil {
+		if err := copyFolder(ctx, from, part); err != nil {
 			return err
 		}
 		if err := os.Remove(filepath.Join(part, sumsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {

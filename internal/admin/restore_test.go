@@ -2,8 +2,10 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/console"
 	"probity/store/opendb"
 )
 
@@ -236,6 +239,19 @@ func TestRefusedRestoreMakesNoFolder(t *testing.T) {
 	require.Contains(t, words, "nothing was restored: mkdir ")
 	require.Contains(t, words, "name a folder that can be made")
 	require.NoDirExists(t, top)
+}
+
+// TestInterruptedRestoreLeavesNothing: a signal ends it while it compares checksums, before it calls the backup damaged.
+func TestInterruptedRestoreLeavesNothing(t *testing.T) {
+	backup, top := smallBackup(t), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(backup, "jobs", "one", "upload-1"), []byte("changed"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := restoreCmd{Backup: backup, Data: filepath.Join(top, "data")}
+	require.ErrorIs(t, c.Run(ctx, &console.IO{Err: io.Discard}), context.Canceled)
+	entries, err := os.ReadDir(top)
+	require.NoError(t, err)
+	require.Empty(t, entries)
 }
 
 // restoreBroken leaves half of a restore, as a kill does, and half of a backup: neither is used as a store.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"probity/coordinator/jobdir"
+	"probity/internal/pipeline"
 )
 
 // sumsFile has the SHA-256 of each other file of a backup, as sha256sum writes it. A damaged log of the state store looks like one that
@@ -27,7 +29,7 @@ var errNoSums = errors.New("there is no file " + sumsFile)
 
 // compareSums reads the files of a backup and returns those that are not as they were written, are missing or were added. Result files are
 // left out: they are made again from the answers.
-func compareSums(dir string) (wrong []string, err error) {
+func compareSums(ctx context.Context, dir string) (wrong []string, err error) {
 	want, err := readSums(dir)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func compareSums(dir string) (wrong []string, err error) {
 			wrong = append(wrong, fmt.Sprintf("%q was added", name))
 			return nil
 		}
-		sum, err := sumFile(filepath.Join(dir, filepath.FromSlash(name)))
+		sum, err := sumFile(ctx, filepath.Join(dir, filepath.FromSlash(name)))
 		if err == nil && sumLine(sum, name) != line {
 			wrong = append(wrong, fmt.Sprintf("%q is changed", name))
 		}
@@ -79,13 +81,13 @@ func readSums(dir string) (lines map[string]string, err error) {
 	return lines, errors.Join(err, f.Close())
 }
 
-func sumFile(path string) ([]byte, error) {
+func sumFile(ctx context.Context, path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	hash := sha256.New()
-	_, err = io.Copy(hash, f)
+	_, err = io.Copy(hash, pipeline.ContextReader{Context: ctx, Reader: f})
 	return hash.Sum(nil), errors.Join(err, f.Close())
 }
 

@@ -8,5 +8,5 @@
 //  3. After Replace, WriteFolder and ReplaceSecret, the file or folder is complete and durable under its name; if they
 //     fail, what had that name before is as it was.
 //  4. WriteNewSecrets writes all of its files or none, and never over an existing one.
-//  5. A secret and a copied folder have no right for other users.
+//  5. A secret has no right for other users.
 package wholefile

@@ -52,34 +52,6 @@ func WriteFolder(dir string, write func(part string) error) (err error) {
 	return SyncDir(vfs.Default, filepath.Dir(dir))
 }
 
-// CopyFolder copies a folder durably, for its owner alone. The target must not exist; a missing source counts as empty.
-func CopyFolder(from, to string) error {
-	if err := os.Mkdir(to, 0o700); err != nil {
-		return err
-	}
-	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return errors.Join(os.CopyFS(to, os.DirFS(from)), restrictTree(to))
-}
-
-// restrictTree gives a copied tree to its owner alone, and makes it durable.
-func restrictTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.Chmod(path, 0o700)
-		}
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
-	})
-}
-
 // syncTree makes the names in a folder and below it durable.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

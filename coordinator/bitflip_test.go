@@ -87,6 +87,37 @@ func TestBitFlipNeverChangesResults(t *testing.T) {
 	t.Logf("refused: %v", refused)
 }
 
+// TestDamageThatBreaksOffOneRenderingRefusesTheNext: rows before the damage have been sent when it is found. From then on nothing is sent,
+// so that a customer who tries again learns why, and the stored file is still given.
+func TestDamageThatBreaksOffOneRenderingRefusesTheNext(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	w.run()
+	j := w.finish(t, w.accept(t, testCSV(150_000, 5)).ID)
+	csv := w.results(t, j.ID, results.Filter{})
+	upload, err := w.c.files.OpenUpload(j)
+	require.NoError(t, err)
+	var last []byte
+	for i := range upload.Frames {
+		last, err = upload.Packed(i, last)
+		require.NoError(t, err)
+	}
+	require.NoError(t, upload.Close())
+	whole, err := readWhole(w.fs, w.uploadOf(t, j.ID))
+	require.NoError(t, err)
+	at := bytes.LastIndex(whole, last)
+	require.Positive(t, at)
+	writeAt(t, w.fs, w.uploadOf(t, j.ID), []byte{whole[at+100] ^ 1}, int64(at+100))
+
+	var sent [2]bytes.Buffer
+	for i := range sent {
+		require.ErrorIs(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &sent[i]), ErrDamaged)
+	}
+	require.NotZero(t, sent[0].Len(), "the damage is behind what is sent first")
+	require.Zero(t, sent[1].Len())
+	require.Equal(t, csv, w.results(t, j.ID, results.Filter{}))
+	require.NoError(t, w.close(t))
+}
+
 // TestCheckFindsEveryDamage: a bit is flipped in a file that the record of a finished job names, or the file is cut or removed. A result
 // file is no loss: it is made again.
 func TestCheckFindsEveryDamage(t *testing.T) {

@@ -330,6 +330,11 @@ func (r *Files) openAssembly(j *store.Job, f results.Filter) (*results.Assembly,
 	if err != nil {
 		return nil, err
 	}
+	if j.Damage == msgDamaged { // what broke off one rendering is an error of the next before its first byte
+		if err := upload.Check(); err != nil {
+			return nil, errors.Join(err, upload.Close())
+		}
+	}
 	answers, err := r.cfg.Files.OpenAnswers(j)
 	if err != nil {
 		return nil, errors.Join(err, upload.Close())

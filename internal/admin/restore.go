@@ -79,11 +79,10 @@ func (c *restoreCmd) checkSums(ctx context.Context) (remark string, err error) {
 	if err != nil || len(wrong) == 0 {
 		return "", err
 	}
-	text := fmt.Sprintf("%s of it not as the backup wrote it: %s", console.Counted(len(wrong), "file"), firstOf(wrong))
 	if !c.AcceptDamage {
-		return "", fmt.Errorf("this backup is damaged, restore another, or this one as it is with --accept-damage: %s", text)
+		return "", fmt.Errorf("this backup is damaged, restore another, or this one as it is with --accept-damage: %s", firstOf(wrong))
 	}
-	return fmt.Sprintf("warning: this backup is damaged, and accounts, credits or jobs may be lost: %s\n", text), nil
+	return fmt.Sprintf("warning: this backup is damaged, and accounts, credits or jobs may be lost: %s\n", firstOf(wrong)), nil
 }
 
 // copyAndCheck copies the backup and returns what is in it. The state store comes last, and gets its name once everything was checked:

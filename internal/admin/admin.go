@@ -94,16 +94,11 @@ func printJSONObject(con *console.IO, v any) error { return json.NewEncoder(con.
 // AfterApply refuses --data together with --server on the command line. A --data there wins over a server from the
 // environment or the configuration file.
 func (f *targetFlags) AfterApply(k *kong.Context) error {
-	named := map[string]bool{}
-	for _, p := range k.Path {
-		if p.Flag != nil && !p.Resolved {
-			named[p.Flag.Name] = true
-		}
-	}
+	typed := console.TypedFlags(k)
 	switch {
-	case named["data"] && named["server"]:
+	case typed["data"] && typed["server"]:
 		return fmt.Errorf("%w: --data and --server at once; one says where", console.ErrUsage)
-	case named["data"]:
+	case typed["data"]:
 		f.Server = ""
 	}
 	return nil

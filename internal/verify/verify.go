@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,16 +39,12 @@ type Command struct {
 	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
 	NoHead  bool          `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
 
-	typed []string // names of the flags on the command line itself; one configuration is for addresses and for lists
+	typed map[string]bool // flags on the command line itself; one configuration is for addresses and for lists
 }
 
 // AfterApply is called by the parser.
 func (c *Command) AfterApply(parsed *kong.Context) error {
-	for _, p := range parsed.Path {
-		if p.Flag != nil && !p.Resolved {
-			c.typed = append(c.typed, p.Flag.Name)
-		}
-	}
+	c.typed = console.TypedFlags(parsed)
 	return nil
 }
 
@@ -111,7 +106,7 @@ func (c *Command) Validate() error {
 // checkAddressTargets refuses typed flags that are for lists, and lists among addresses.
 func (c *Command) checkAddressTargets() error {
 	for _, name := range []string{"output", "force", "column", "no-header"} {
-		if slices.Contains(c.typed, name) {
+		if c.typed[name] {
 			return fmt.Errorf("%w: --%s is for a list; give one file, or leave it out", console.ErrUsage, name)
 		}
 	}
@@ -130,7 +125,7 @@ func (c *Command) checkListTarget(file string) error {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
 	}
 	for _, name := range []string{"json", "details"} {
-		if slices.Contains(c.typed, name) {
+		if c.typed[name] {
 			return fmt.Errorf("%w: --%s is for addresses; leave it out, and for a list's results as JSON name a file that ends in .jsonl with --output", console.ErrUsage, name)
 		}
 	}

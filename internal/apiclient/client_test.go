@@ -85,15 +85,15 @@ func TestErrorsSayWhatDoesNotAnswer(t *testing.T) {
 		"http://127.0.0.1:1":   "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, else " + advice,
 		"http://" + at(silent): "http://" + at(silent) + " does not answer (EOF): start it if it does not run, else " + advice,
 		"https://" + at(page):  "https://" + at(page) + " speaks HTTP without TLS: begin the URL with http://, or " + advice,
-		"http://" + at(page):   "http://" + at(page) + " answers GET /debug/owner with 404 Not Found: " + advice,
-		"http://" + at(secure): "http://" + at(secure) + " answers GET /debug/owner with 400 Bad Request: " + advice,
-		"http://" + at(failing): "http://" + at(failing) + " answers GET /debug/owner with 503 Service Unavailable: " +
+		"http://" + at(page):   "http://" + at(page) + " answers GET /debug/route with 404 Not Found: " + advice,
+		"http://" + at(secure): "http://" + at(secure) + " answers GET /debug/route with 400 Bad Request: " + advice,
+		"http://" + at(failing): "http://" + at(failing) + " answers GET /debug/route with 503 Service Unavailable: " +
 			"the server or a proxy before it failed: see its log, then try again",
 		"https://" + at(secure): "https://" + at(secure) + ": tls: failed to verify certificate: x509: certificate signed by unknown authority",
 	} {
 		c := ForAdminListener("", "a coordinator")
 		c.Base = base
-		_, err := c.Call(t.Context(), http.MethodGet, "/debug/owner?of=example.org", "", nil)
+		_, err := c.Call(t.Context(), http.MethodGet, "/debug/route?of=example.org", "", nil)
 		require.EqualError(t, err, want)
 	}
 }

@@ -18,7 +18,8 @@ import (
 // may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator. The rules hold for tests too,
 // except that a test may use the simulated internet.
 var importRules = map[string][]string{
-	"engine":                 {"engine/phrase", "engine/typo", "engine/tomlfile"},
+	"engine":                 {"engine/control", "engine/phrase", "engine/typo", "engine/tomlfile"},
+	"engine/control":         {},
 	"engine/phrase":          {},
 	"engine/typo":            {},
 	"engine/dns":             {"engine"},
@@ -36,7 +37,7 @@ var importRules = map[string][]string{
 	"prober/budget":          {"engine", "store/cache"},
 	"prober/rtt":             {},
 	"prober/trace":           {"engine", "store/cache", "prober/wire"},
-	"prober/hostqueue":       {"engine", "engine/smtp", "internal/ring", "prober/budget", "store/cache"},
+	"prober/hostqueue":       {"engine", "engine/control", "engine/smtp", "internal/ring", "prober/budget", "store/cache"},
 	"prober/readyqueue":      {"engine", "engine/smtp", "internal/ring", "store/cache", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hosthealth", "prober/hostqueue", "prober/rtt", "prober/source", "prober/wire"},
 	"prober":                 {"engine", "engine/dns", "engine/smtp", "store/cache", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hostqueue", "prober/readyqueue", "prober/trace", "prober/source", "prober/wire", "prober/wire/press", "prober/wire/timing"},
 	"internal/ring":          {},

@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"time"
+
+	"probity/engine/control"
 )
 
 // Flags are what the lists say about one address. Each row has its own. The bits are on disk and on the wire: add at the end only.
@@ -24,8 +26,7 @@ func (fl Flags) Has(f Flags) bool { return fl&f == f }
 type Subject uint8
 
 // The subjects; the zero value is the session: connection, banner, EHLO, STARTTLS, MAIL.
-// A target that was sent and got no answer is SubjectTarget with EventTimeout, EventClosed or EventOutOfStep.
-// Only the first unanswered target of a connection gets a sighting; those after it count as not probed.
+// A target that got no answer is SubjectTarget with EventTimeout, EventClosed or EventOutOfStep: only the first of a connection.
 const (
 	SubjectSession Subject = iota
 	SubjectTarget
@@ -61,9 +62,8 @@ type Sighting struct {
 	At      time.Time
 	Subject Subject
 	Event   Event
-	// NeighbourAccepted says that this connection had accepted another recipient of the domain: only then does a permanent reply to a
-	// decoy that no rule matches show that the host refuses unknown recipients.
-	// For a target without a clear answer it says what was learned about the host.
+	// NeighbourAccepted says that this connection had accepted another recipient of the domain: only then does an unclear permanent reply
+	// to a decoy show that the host refuses unknown recipients. For a target without a clear answer it is learned about the host.
 	NeighbourAccepted bool
 	// MaybeOurFault says that this failure may be on our side: other connections fail, too, or those to this receiver
 	// did not fail before.
@@ -77,18 +77,18 @@ type Evidence struct {
 	Address   Address
 	SyntaxBad bool // the address did not parse; Address is zero then
 	Flags     Flags
-	Suspicion Suspicion  // of the host, when it accepted the target
-	Earlier   Earlier    // a kept answer, if any
-	Route     *Route     // shared, never changed; nil before the lookup
-	Seen      []Sighting // at most MaxSightings
-	Attempts  int        // attempts before this one that ended in a deferral; Seen holds the current attempt
+	Suspicion Suspicion       // of the host, when it accepted the target
+	Control   control.Control // of the target's last reply
+	Earlier   Earlier         // a kept answer, if any
+	Route     *Route          // shared, never changed; nil before the lookup
+	Seen      []Sighting      // at most MaxSightings
+	Attempts  int             // attempts before this one that ended in a deferral; Seen holds the current attempt
 }
 
 // MaxSightings bounds the evidence kept for one address; the oldest session sightings are dropped.
 const MaxSightings = 32
 
-// Append adds a sighting. When the evidence is full, the oldest sighting of a session is dropped;
-// a sighting of the target or a decoy is never dropped for a later session failure.
+// Append adds a sighting. When the evidence is full, the oldest sighting of a session is dropped, never one of the target or a decoy.
 func (ev *Evidence) Append(s Sighting) {
 	if len(ev.Seen) >= MaxSightings {
 		for i := range ev.Seen {

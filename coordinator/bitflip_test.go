@@ -125,7 +125,7 @@ func TestCheckFindsEveryDamage(t *testing.T) {
 	w := newTestEnv(t, fs)
 	w.run()
 	j := w.finish(t, w.accept(t, testCSV(3000, 5)).ID)
-	require.NoError(t, w.c.CheckFiles(t.Context(), j))
+	require.NoError(t, w.c.CheckFiles(j))
 	csv := w.results(t, j.ID, results.Filter{})
 	require.NoError(t, w.close(t))
 	require.NotNil(t, j.Answers)
@@ -144,7 +144,7 @@ func TestCheckFindsEveryDamage(t *testing.T) {
 			disk := fs.CrashClone(vfs.CrashCloneCfg{})
 			require.NoError(t, damage(disk))
 			w := newTestEnv(t, disk)
-			if err := w.c.CheckFiles(t.Context(), j); name == j.Result {
+			if err := w.c.CheckFiles(j); name == j.Result {
 				require.NoError(t, err, what)
 				require.Equal(t, csv, w.results(t, j.ID, results.Filter{}), what)
 			} else {

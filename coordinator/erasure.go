@@ -14,7 +14,7 @@ func (c *Coordinator) ForErasure() *erase.Jobs {
 	return &erase.Jobs{
 		Store: c.cfg.Store, Files: c.files, Encoder: c.encoder, Workers: c.workers, Slot: c.eraseSlots,
 		Suggest:   func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) },
-		Interrupt: c.interrupt, Reconcile: c.reconcileFiles, RemakeResults: c.resultFiles.RemakeAndCommit, Remake: c.resultFiles.Remake,
+		Interrupt: c.interrupt, RemoveOrphans: c.removeOrphans, Remake: c.resultFiles.Remake,
 	}
 }
 

@@ -64,7 +64,7 @@ func (r *jobRunner) runStep(ctx context.Context) (done bool, err error) {
 	}
 	if err == nil {
 		r.durable.state = j.State
-		j, err = r.c.reconcileFiles(j)
+		err = r.c.removeOrphans(r.id)
 	}
 	if err != nil {
 		return false, err

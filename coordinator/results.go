@@ -26,8 +26,8 @@ func (c *Coordinator) OpenStored(ctx context.Context, id string) (vfs.File, *sto
 }
 
 // CheckFiles reads the files of a job and returns ErrDamaged for the first that is missing or not as it was written.
-func (c *Coordinator) CheckFiles(ctx context.Context, j *store.Job) error {
-	return c.resultFiles.Check(ctx, j)
+func (c *Coordinator) CheckFiles(j *store.Job) error {
+	return c.resultFiles.Check(j)
 }
 
 // WriteResults writes the results of a finished job for a callback, one JSON object a line. Calls for one job must not overlap.

@@ -59,12 +59,7 @@ func (c *Coordinator) ExpiresAt(id string) time.Time {
 	return j.FinishedAt.Add(c.cfg.RetainResults)
 }
 
-// reconcileFiles makes the files of a job match its record, and returns the new record: files of an older version are migrated,
-// and objects that the record does not name are deleted. The job's lock is held.
-func (c *Coordinator) reconcileFiles(j *store.Job) (*store.Job, error) {
-	j, err := c.files.MigrateUpload(j)
-	if err != nil {
-		return nil, err
-	}
-	return j, c.sweeper.LogUnlessFatal(c.files.RemoveOrphans(j.ID), "unused files of a job were not removed", "job", j.ID)
+// removeOrphans deletes the files of a job that its record does not name. What cannot be deleted is logged. The job's lock is held.
+func (c *Coordinator) removeOrphans(id string) error {
+	return c.sweeper.LogUnlessFatal(c.files.RemoveOrphans(id), "unused files of a job were not removed", "job", id)
 }

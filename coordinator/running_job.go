@@ -57,9 +57,6 @@ func (job *runningJob) open() (err error) {
 	if job.upload, err = c.files.OpenUpload(job.record); err != nil {
 		return err
 	}
-	if err := c.files.MigrateLog(id); err != nil {
-		return err
-	}
 	log, end, err := jobfiles.OpenRows(fs, c.files.Path(id, jobdir.FileRows), c.flushAfter, job.replay)
 	if err != nil {
 		return err

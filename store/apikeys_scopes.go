@@ -21,7 +21,6 @@ const (
 	ScopeAdmin                      // admin actions; only for live keys of an admin
 
 	DefaultScopes = ScopeVerify | ScopeJobs
-	allScopes     = ScopeVerify | ScopeJobs | ScopeAccount | ScopeAdmin
 )
 
 var scopeNames = []string{"verify", "jobs", "account", "admin"} // in the order of their bits
@@ -129,16 +128,10 @@ func (id Identity) MayComeFrom(a netip.Addr) bool {
 	return len(id.Networks) == 0 || slices.ContainsFunc(id.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// readKeyRecord reads a stored key. A key of a format without scopes keeps its permissions.
+// readKeyRecord reads a stored key.
 func readKeyRecord(v []byte, owner User) (rec apiKeyRecord, err error) {
 	if err := json.Unmarshal(v, &rec); err != nil {
 		return rec, fmt.Errorf("API key of %s: %w", owner.ID, err)
-	}
-	if rec.Scopes == 0 {
-		rec.Scopes = allScopes
-		if owner.Role != Admin || rec.Test {
-			rec.Scopes &^= ScopeAdmin
-		}
 	}
 	return rec, nil
 }

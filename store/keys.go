@@ -5,10 +5,8 @@ import (
 	"strings"
 )
 
-// Format is the version of this schema. A store with a later one is refused; one with an earlier one is read and then marked with
-// this one. Format 2 added ledger pages, 3 the journal, 4 scopes of API keys (a program that does not know them would let each key
-// do everything); 5 moved the rows of jobs to files.
-const Format = 5
+// Format is the version of this schema. A store with another one is refused.
+const Format = 1
 
 // The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
 // Strings that are followed by more of a key are closed by a zero byte and never contain one.
@@ -17,12 +15,10 @@ const Format = 5
 const (
 	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, settings.go
 	tableJob   = 'j' // job id                            Job as JSON           jobs.go
-	tableChunk = 'c' // chunks of jobs until format 4; dropped when such a store is opened
 	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
 
-	tableUser  = 'u' // account                         user as JSON          users.go
-	tableEmail = 'e' // hash of a folded login e-mail   account               users.go
-	// 'n' was failed logins until format 3. Old stores still have some: do not reuse this letter.
+	tableUser           = 'u' // account                         user as JSON          users.go
+	tableEmail          = 'e' // hash of a folded login e-mail   account               users.go
 	tableAPIKey         = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
 	tableKeyUsed        = 't' // account, 0, key id              unix seconds uint64   apikeys.go
 	tableBalance        = 'b' // account                         balance, fixed fields ledger.go

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -152,28 +150,5 @@ func TestSinglesOfACommitShareAPage(t *testing.T) {
 		require.NoError(t, s.Close())
 		s = open(t, fs)
 	}
-	require.NoError(t, s.Close())
-}
-
-// TestFormat1IsRead: a store of format 1, with a key for each single call, opens and goes on.
-func TestFormat1IsRead(t *testing.T) {
-	fs := vfs.NewMem()
-	s := open(t, fs)
-	ann := userWithCredits(t, s)
-	name := s.NewRequest()
-	require.NoError(t, s.ReserveSingle(ann, name, 1))
-	require.NoError(t, s.SettleSingle(ann, name, 1, evening))
-	s.mergeJournal()
-	require.Equal(t, []byte{'{', pairForm}, storedForms(t, s, ann), "as format 1 wrote it")
-	require.NoError(t, s.db.Set(key(tableMeta, "format"), binary.BigEndian.AppendUint32(nil, 1), pebble.Sync))
-	require.NoError(t, s.Close())
-	s = open(t, fs)
-	v, err := get(s.db, key(tableMeta, "format"))
-	require.NoError(t, err)
-	require.Equal(t, binary.BigEndian.AppendUint32(nil, Format), v, "an older program must not read what comes now")
-	settleTogether(t, s, ann, s.NewRequest(), s.NewRequest())
-	require.Equal(t, []byte{'{', pairForm, pairForm, pageForm}, storedForms(t, s, ann))
-	require.NoError(t, s.SettleSingle(ann, name, 1, evening))
-	require.NoError(t, s.CheckLedger(ann))
 	require.NoError(t, s.Close())
 }

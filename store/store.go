@@ -240,9 +240,7 @@ func (s *DB) checkFormat() error {
 	case binary.BigEndian.Uint32(v) > Format:
 		return fmt.Errorf("it has format %d and this program knows up to %d: %w", binary.BigEndian.Uint32(v), Format, opendb.ErrNewer)
 	default:
-		if err := s.db.DeleteRange(key(tableChunk, ""), []byte{tableChunk + 1}, pebble.NoSync); err != nil {
-			return err
-		}
+		return fmt.Errorf("it has format %d: this is not a store of ours", binary.BigEndian.Uint32(v))
 	}
 	return s.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
 }

@@ -42,13 +42,17 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-func TestNewerFormatIsRefused(t *testing.T) {
-	fs := vfs.NewMem()
-	s := open(t, fs)
-	require.NoError(t, s.db.Set(key(tableMeta, "format"), binary.BigEndian.AppendUint32(nil, Format+1), pebble.Sync))
-	require.NoError(t, s.Close())
-	_, err := Open(fs, "state")
-	require.ErrorContains(t, err, "newer program")
+// TestOtherFormatsAreRefused: formats are kept from the first release on, which begins with format 1.
+func TestOtherFormatsAreRefused(t *testing.T) {
+	require.EqualValues(t, 1, Format)
+	for format, want := range map[uint32]string{Format + 1: "newer program", 0: "not a store of ours"} {
+		fs := vfs.NewMem()
+		s := open(t, fs)
+		require.NoError(t, s.db.Set(key(tableMeta, "format"), binary.BigEndian.AppendUint32(nil, format), pebble.Sync))
+		require.NoError(t, s.Close())
+		_, err := Open(fs, "state")
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // TestNewerDatabaseIsNoDamage: the tables of a newer database may have a format that this program cannot tell from damage.

@@ -40,11 +40,9 @@ type Jobs struct {
 
 	// Interrupt makes the runner of a job stop, as for a pause but without a change of state, and takes the job's lock.
 	Interrupt func(ctx context.Context, id string) (unlock func(), err error)
-	// Reconcile makes the files of a locked job match its record, and returns the new record.
-	Reconcile func(*store.Job) (*store.Job, error)
-	// RemakeResults makes the result file of a locked job again, and its answers file if it has none. It returns the new record.
-	RemakeResults func(context.Context, *store.Job) (*store.Job, error)
-	// Remake makes the files of RemakeResults and sets them in the record, without a commit.
+	// RemoveOrphans deletes the files of a locked job that its record does not name. Only a lost store is an error.
+	RemoveOrphans func(id string) error
+	// Remake makes the result file of a locked job again and sets it in the record, without a commit.
 	Remake func(context.Context, *store.Job) error
 }
 

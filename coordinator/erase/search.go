@@ -53,10 +53,6 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if err := json.Unmarshal(j.Dialect, &e.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
-	j, err := e.Files.MigrateUpload(j)
-	if err != nil {
-		return err
-	}
 	u, err := e.Files.OpenUpload(j)
 	if err != nil {
 		return err

@@ -16,14 +16,9 @@ const ruleErased = "coordinator/erased"
 
 // rewrite erases the address from a job. The job's lock is held.
 func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
-	j, err := e.Reconcile(j)
+	err := e.RemoveOrphans(j.ID)
 	if err != nil || !e.inUpload && !e.inNames {
 		return err
-	}
-	if j.State.Finished() && j.Answers == nil { // finished by an older version
-		if j, err = e.RemakeResults(ctx, j); err != nil {
-			return err
-		}
 	}
 	now := *j
 	switch {

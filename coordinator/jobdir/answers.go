@@ -24,9 +24,6 @@ func (d *Dirs) OpenAnswers(j *store.Job) (vfs.File, error) {
 		}
 		return f, err
 	}
-	if err := d.MigrateLog(j.ID); err != nil {
-		return nil, err
-	}
 	f, err := d.FS.Open(d.Path(j.ID, FileRows))
 	if err != nil {
 		return nil, jobfiles.Ignore(err, fs.ErrNotExist)

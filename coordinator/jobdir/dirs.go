@@ -16,11 +16,10 @@ const FolderName = "jobs"
 
 // The files of a job's folder that are not objects.
 const (
-	FileChunks     = "chunks" // scratch
-	FileRows       = "rows"
-	FileCallback   = "callback" // rows of a callback's body
-	FileSpill      = "spill"    // scratch while an upload is counted
-	OldFileResults = "results"  // result file of an older version
+	FileChunks   = "chunks" // scratch
+	FileRows     = "rows"
+	FileCallback = "callback" // rows of a callback's body
+	FileSpill    = "spill"    // scratch while an upload is counted
 )
 
 // The kinds of a job's objects.
@@ -35,8 +34,6 @@ type Dirs struct {
 	jobfiles.Folder
 	store   *store.Store
 	Decoder *zstd.Decoder // of the frames of uploads
-
-	migrating sync.Mutex // held while files of an older version are migrated
 
 	mu    sync.Mutex // guards locks and their users
 	locks map[string]*jobLock

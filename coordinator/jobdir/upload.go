@@ -17,9 +17,6 @@ const openTries = 3
 // OpenUpload opens the current upload of a job: an erasure may have replaced the one that j names.
 func (d *Dirs) OpenUpload(j *store.Job) (u *jobfiles.Upload, err error) {
 	for range openTries {
-		if j, err = d.MigrateUpload(j); err != nil {
-			return nil, err
-		}
 		u, err = jobfiles.OpenUpload(&d.Folder, j.ID, j.Upload, d.Decoder)
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -39,8 +36,6 @@ func (d *Dirs) OpenUpload(j *store.Job) (u *jobfiles.Upload, err error) {
 // RemoveOrphans deletes the objects that the job's record does not name: left by an interrupted upload or erasure, or undeletable
 // for an erasure. The job's lock is held.
 func (d *Dirs) RemoveOrphans(id string) error {
-	d.migrating.Lock() // a migration writes objects without the job's lock
-	defer d.migrating.Unlock()
 	names, err := d.List(id)
 	if err != nil {
 		return jobfiles.Ignore(err, fs.ErrNotExist)
@@ -49,20 +44,12 @@ func (d *Dirs) RemoveOrphans(id string) error {
 	if err != nil {
 		return jobfiles.Ignore(err, store.ErrNotFound) // it was deleted meanwhile
 	}
-	if j.Upload != "" {
-		if err := d.removeOldUpload(id); err != nil {
-			return err
-		}
-	}
 	var scratch []string
 	if j.State.Finished() {
 		scratch = append(scratch, FileChunks)
 	}
 	if j.Answers != nil {
 		scratch = append(scratch, FileRows)
-	}
-	if j.Result != "" {
-		scratch = append(scratch, OldFileResults)
 	}
 	if err := d.Remove(id, scratch...); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package resultfile
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -109,12 +108,6 @@ func (r *Files) Results(ctx context.Context, id string, f results.Filter, w io.W
 // openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
 func (r *Files) openResults(ctx context.Context, j *store.Job, f results.Filter) (*results.Assembly, error) {
 	for {
-		if hasResults(j) && j.Answers == nil {
-			var err error
-			if j, err = r.makeOldAnswers(ctx, j.ID); err != nil {
-				return nil, err
-			}
-		}
 		a, err := r.openAssembly(j, f)
 		if err == nil && j.State.Finished() {
 			return a, nil
@@ -165,21 +158,6 @@ func (r *Files) refuseDamaged(j *store.Job, wrong error) error {
 		return nil
 	})
 	return errors.Join(wrong, err)
-}
-
-// makeOldAnswers makes the answers file of a job that an older version finished. Its totals must match the job's record.
-func (r *Files) makeOldAnswers(ctx context.Context, id string) (*store.Job, error) {
-	unlock, err := r.cfg.Files.Lock(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	j, err := r.cfg.Store.Job(id)
-	if err != nil || !hasResults(j) || j.Answers != nil {
-		return j, err
-	}
-	now, err := r.RemakeAndCommit(ctx, j)
-	return now, r.refuseDamaged(j, err)
 }
 
 // RemakeAndCommit makes the result file of a finished job again, and its answers file if it has none. Counts and charge must not
@@ -248,7 +226,7 @@ func (r *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job
 
 // openStored opens the result file that j names and verifies its checksum.
 func (r *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
-	f, err := r.cfg.Files.Open(j.ID, storedName(j))
+	f, err := r.cfg.Files.Open(j.ID, j.Result)
 	if err != nil || r.verified.has(j.ResultSHA, time.Now()) {
 		return f, err
 	}
@@ -258,9 +236,6 @@ func (r *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) 
 	r.verified.add(j.ResultSHA, time.Now())
 	return f, nil
 }
-
-// storedName is the name of the result file of a finished job.
-func storedName(j *store.Job) string { return cmp.Or(j.Result, jobdir.OldFileResults) }
 
 // verifyStored compares a result file with the checksum in the job's record.
 func verifyStored(ctx context.Context, j *store.Job, f vfs.File) error {

@@ -51,15 +51,7 @@ func (s *Sweeper) Start() error {
 	if err := s.cfg.Store.SaveClock(now); err != nil {
 		return err
 	}
-	if err := s.removeOrphanFolders(); err != nil {
-		return err
-	}
-	return s.visitJobs(func(j *store.Job) error {
-		if j.Upload != "" || j.State == store.JobExpired {
-			return nil
-		}
-		return s.LogUnlessFatal(s.cfg.Files.FinishOldErasure(j.ID), "an erasure cannot be finished", "job", j.ID)
-	})
+	return s.removeOrphanFolders()
 }
 
 const retentionEvery = time.Hour

@@ -161,7 +161,7 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 		if !whole {
 			return nil
 		}
-		err := files.CheckFiles(ctx, j)
+		err := files.CheckFiles(j)
 		if errors.Is(err, coordinator.ErrDamaged) {
 			damaged = append(damaged, fmt.Sprintf("%s (%v)", j.ID, err))
 			return nil

@@ -142,9 +142,6 @@ func (s *Service) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	if err = erase.Adopt(s.node.Store, s.Disk, c.Data, time.Now()); err != nil {
-		return fmt.Errorf("erasures of an earlier version: %w", err)
-	}
 	if s.node.fleet != nil { // it erases from the caches of the coordinator's nodes, or from that of this process
 		s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.fleet, s.Log)
 	} else {

@@ -58,7 +58,7 @@ func TestHeldOutSetsAreBroad(t *testing.T) {
 		languages := map[string]int{}
 		condemn := 0
 		for _, r := range replies {
-			require.False(t, seen[r.reply], "set %s has a reply of language %s twice, or set a has it too", name, r.language)
+			require.False(t, seen[r.reply], "set %s, language %s: a reply that was there before", name, r.language)
 			seen[r.reply] = true
 			languages[r.language]++
 			if r.condemn {
@@ -83,9 +83,10 @@ func readHeldOut(t *testing.T, name string) []heldOutReply {
 		}
 		fields := strings.Split(strings.TrimRight(line, "\n"), "\t")
 		require.Equal(t, 3, len(fields), "fields of reply %d of set %s", len(replies)+1, name)
-		require.Contains(t, []string{"spare", "condemn"}, fields[1], "label of reply %d of set %s", len(replies)+1, name)
+		label := fields[1]
+		require.Contains(t, []string{"spare", "condemn"}, label, "label of reply %d of set %s", len(replies)+1, name)
 		reply := strings.ReplaceAll(fields[2], `\n`, "\n")
-		replies = append(replies, heldOutReply{language: fields[0], condemn: fields[1] == "condemn", reply: reply})
+		replies = append(replies, heldOutReply{language: fields[0], condemn: label == "condemn", reply: reply})
 	}
 	return replies
 }
@@ -109,8 +110,10 @@ func judgeHeldOut(t *testing.T, replies []heldOutReply) map[string]heldOutCount 
 func logHeldOut(t *testing.T, counts map[string]heldOutCount) {
 	t.Helper()
 	all := counts[""]
+	condemned := percent(all.condemned, all.spare)
+	missed := percent(all.missed, all.condemn)
 	t.Logf("%d replies: %.1f %% of %d wrongly condemned, %.1f %% of %d missed",
-		all.spare+all.condemn, percent(all.condemned, all.spare), all.spare, percent(all.missed, all.condemn), all.condemn)
+		all.spare+all.condemn, condemned, all.spare, missed, all.condemn)
 	for _, language := range slices.Sorted(maps.Keys(counts)) {
 		if language == "" {
 			continue

@@ -62,9 +62,10 @@ type Sighting struct {
 	At      time.Time
 	Subject Subject
 	Event   Event
-	// NeighbourAccepted says that this connection had accepted another recipient of the domain: only then does an unclear permanent reply
-	// to a decoy show that the host refuses unknown recipients. For a target without a clear answer it is learned about the host.
+	// NeighbourAccepted says that this connection had accepted another recipient of the domain before it gave a target no clear answer.
 	NeighbourAccepted bool
+	// Controlled says that a decoy's refusal which proves nothing alone was controlled: see RefusesUnknown.
+	Controlled bool
 	// MaybeOurFault says that this failure may be on our side: other connections fail, too, or those to this receiver
 	// did not fail before.
 	MaybeOurFault bool
@@ -202,19 +203,24 @@ func (ev *Evidence) has(e Event) bool {
 	return false
 }
 
-// RefusesUnknown reports a reply to a decoy which shows that the host refuses unknown recipients: a permanent refusal of the
-// recipient, one that no rule matches while a neighbour was accepted, or a temporary one that names an unknown user (Postfix,
-// ADDRESS_VERIFICATION_README: unverified_recipient_reject_code is 450 by default).
+// RefusesUnknown reports whether a reply to a decoy shows that the host refuses unknown recipients. One that would condemn a target does.
+// Two others must be controlled: a permanent one that no rule matches, by a recipient that the connection accepted after it, and a temporary
+// one that names an unknown user, by being given twice, a retry apart: the first may be greylisting. (Postfix, ADDRESS_VERIFICATION_README:
+// unverified_recipient_reject_code is 450 by default.)
 func (s *Sighting) RefusesUnknown() bool {
-	f := s.Finding
-	switch {
-	case s.Event != EventReply:
-		return false
-	case !s.Reply.Permanent():
-		return f.NamesUnknown
-	}
-	return f.Meaning == NoMailbox || f.Meaning == MailboxDisabled || f.Meaning == MeaningUnknown && s.NeighbourAccepted
+	return s.Condemns() || s.Controlled && (s.NamesUnknown() || s.Reply.Permanent() && s.Finding.Meaning == MeaningUnknown)
 }
+
+// Condemns reports whether s is a reply that makes a target INVALID: permanent, to RCPT, about the recipient. What the same connection
+// accepted before is no evidence for another reading of a reply that no rule matches: it may be one person's refusal of us, a closed
+// group, a full or a busy mailbox.
+func (s *Sighting) Condemns() bool {
+	f := s.Finding
+	return s.Reply.Stage == StageRcpt && s.Reply.Permanent() && f.Blame == BlameRecipient && (f.Meaning == NoMailbox || f.Meaning == MailboxDisabled)
+}
+
+// NamesUnknown reports whether s is a temporary reply that names an unknown user.
+func (s *Sighting) NamesUnknown() bool { return s.Finding.NamesUnknown && !s.Reply.Permanent() }
 
 func (s *Sighting) succeeded() bool {
 	return s.Event == EventReply && s.Reply.Code < 400 && s.Reply.Code >= 200

@@ -53,10 +53,8 @@ func decide(ev *Evidence, p Policy) decision {
 		return d
 	}
 	target, answered := ev.answer(SubjectTarget, "")
-	if answered {
-		if d, ok := condemn(ev, target); ok {
-			return d
-		}
+	if answered && target.Condemns() {
+		return condemn(target)
 	}
 	switch {
 	case ev.Flags.Has(FlagDisposable | FlagTypo): // a typo at a sign-up form is the likelier cause
@@ -107,20 +105,13 @@ func (ev *Evidence) unroutable() bool {
 	return len(ev.Route.Hosts) > 0
 }
 
-// condemn gives INVALID only for a permanent reply at RCPT that blames the recipient. What the same connection accepted is no
-// evidence: many refusals that no rule matches are one person's refusal of us, a closed group, a full or a busy mailbox.
-func condemn(ev *Evidence, target *Sighting) (decision, bool) {
-	f := target.Finding
-	if target.Reply.Stage != StageRcpt || !target.Reply.Permanent() {
-		return decision{}, false
+// condemn decides for a target whose reply makes it INVALID.
+func condemn(target *Sighting) decision {
+	d := decision{reason: ReasonMailboxNotFound, rule: target.Finding.Rule, from: target}
+	if target.Finding.Meaning == MailboxDisabled {
+		d.reason = ReasonMailboxDisabled
 	}
-	switch {
-	case f.Meaning == NoMailbox && f.Blame == BlameRecipient:
-		return decision{reason: ReasonMailboxNotFound, rule: f.Rule, from: target}, true
-	case f.Meaning == MailboxDisabled && f.Blame == BlameRecipient:
-		return decision{reason: ReasonMailboxDisabled, rule: f.Rule, from: target}, true
-	}
-	return decision{}, false
+	return d
 }
 
 // catchAll says whether the decoy at host was accepted.

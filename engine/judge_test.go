@@ -45,6 +45,8 @@ func TestNext(t *testing.T) {
 	decoy := func(h string) Step { return Step{Kind: StepDecoy, Host: h} }
 	namedDecoy := replySighting(SubjectDecoy, "a", 450, Temporary, BlameSite)
 	namedDecoy.Finding.NamesUnknown = true
+	namedTwice := namedDecoy
+	namedTwice.Controlled = true
 	wait := func(d time.Duration) Step { return Step{Kind: StepWait, Until: noon.Add(d)} }
 	for name, c := range map[string]struct {
 		seen []Sighting
@@ -56,7 +58,8 @@ func TestNext(t *testing.T) {
 		"accepted, decoy refused":            {[]Sighting{accepted, decoyNo}, Step{}},
 		"accepted, decoy known before":       {[]Sighting{decoyNo, accepted}, Step{}},
 		"accepted, decoy greylisted":         {[]Sighting{accepted, replySighting(SubjectDecoy, "a", 451, Greylisted, BlameSite)}, wait(time.Minute)},
-		"accepted, decoy named in a 450":     {[]Sighting{accepted, namedDecoy}, Step{}},
+		"accepted, decoy named in a 450":     {[]Sighting{accepted, namedDecoy}, wait(time.Minute)},
+		"accepted, decoy named twice":        {[]Sighting{accepted, namedTwice}, Step{}},
 		"accepted, decoy unanswered":         {[]Sighting{accepted, eventSighting(EventClosed, SubjectDecoy, "a")}, Step{}},
 		"refused":                            {[]Sighting{missing}, Step{}},
 		"greylisted":                         {[]Sighting{greylisted}, decoy("a")},
@@ -112,8 +115,12 @@ func TestJudge(t *testing.T) {
 	withNeighbour.NeighbourAccepted = true
 	decoyWithNeighbour := withNeighbour
 	decoyWithNeighbour.Subject = SubjectDecoy
+	decoyControlled := replySighting(SubjectDecoy, "a", 550, MeaningUnknown, BlameSite)
+	decoyControlled.Controlled = true
 	decoyNamed := replySighting(SubjectDecoy, "a", 450, Temporary, BlameSite)
 	decoyNamed.Finding.NamesUnknown = true
+	decoyNamedTwice := decoyNamed
+	decoyNamedTwice.Controlled = true
 	named := replySighting(SubjectTarget, "a", 450, Temporary, BlameSite)
 	named.Finding.NamesUnknown = true
 	for name, c := range map[string]struct {
@@ -151,8 +158,11 @@ func TestJudge(t *testing.T) {
 		"unknown words, neighbours":      {[]Sighting{withNeighbour}, 0, Unknown, "unclear_refusal", 38},
 		"relay denied":                   {[]Sighting{replySighting(SubjectTarget, "a", 554, RelayDenied, BlameSite)}, 0, Unknown, "relay_denied", 30},
 		"sender put off":                 {[]Sighting{replySighting(SubjectTarget, "a", 451, SenderRefused, BlameUs)}, 0, Unknown, "blocked", 40},
-		"decoy named in a 450":           {[]Sighting{accepted, decoyNamed}, 0, Valid, "", 98},
-		"decoy refused in unclear words": {[]Sighting{accepted, decoyWithNeighbour}, 0, Valid, "", 98},
+		"decoy named in a 450":           {[]Sighting{accepted, decoyNamed}, 0, Risky, "accepted_unconfirmed", 75},
+		"decoy named in a 450 twice":     {[]Sighting{accepted, decoyNamedTwice}, 0, Valid, "", 98},
+		"decoy refused in unclear words": {[]Sighting{accepted, decoyWithNeighbour}, 0, Risky, "accepted_unconfirmed", 75},
+		"unclear, accepted after it":     {[]Sighting{accepted, decoyControlled}, 0, Valid, "", 98},
+		"decoy refused, but our fault":   {[]Sighting{accepted, replySighting(SubjectDecoy, "a", 550, NoMailbox, BlameUs)}, 0, Risky, "accepted_unconfirmed", 75},
 		"450 naming an unknown user":     {[]Sighting{named}, 0, Unknown, "temporary_error", 20},
 		"greylisted":                     {[]Sighting{greylisted}, 0, Unknown, "greylisted", 50},
 		"rate limited at every banner":   {[]Sighting{bannerReply("a", 421, RateLimited)}, 0, Unknown, "rate_limited", 45},

@@ -20,26 +20,35 @@ func verifiesFirst(local string) string {
 	return "450 4.1.1 <" + local + "@a.example>: Recipient address rejected: unverified address: host 10.1.1.9[10.1.1.9] said: 550 5.1.1 User unknown (in reply to RCPT TO command)"
 }
 
-// TestDecoyNamedUnknownConfirmsTheDomain: a temporary reply that names an unknown user shows that the host checks recipients, for
-// as long as a refusal does and for all targets of the domain; the decoy is not asked again. It makes no target invalid.
+// TestDecoyNamedUnknownConfirmsTheDomain: a temporary reply that names an unknown user, given twice, a retry apart, shows that the host checks
+// recipients, for as long as a refusal does and for all targets of the domain; the decoy is not asked again. It makes no target invalid.
 func TestDecoyNamedUnknownConfirmsTheDomain(t *testing.T) {
 	h := &fakeServer{rcpt: verifiesFirst, replyDelay: time.Second, noPipelining: true}
 	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(testTable)
 	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-		valid := func(from, to int) {
+		valid := func(attempt uint8, from, to int) {
 			var addrs []string
 			for i := from; i < to; i++ {
 				addrs = append(addrs, fmt.Sprintf("ann%d@a.example", i))
 			}
-			for _, r := range b.verify(time.Hour, b.rows(mxA, addrs...)...) {
+			rows := b.rows(mxA, addrs...)
+			for i := range rows {
+				rows[i].Attempt = attempt
+			}
+			for _, r := range b.verify(time.Hour, rows...) {
 				require.Equal(t, "VALID", verdictText(r.Verdict))
 			}
 		}
-		valid(0, 60) // several minutes
-		require.Equal(t, 61, h.count("RCPT"), "one decoy: %v", h.snapshot().log)
+		first := b.rows(mxA, "ann@a.example")[0]
+		got := b.verify(time.Hour, first)[first.Number]
+		require.Equal(t, wire.Deferred, got.Outcome, "once is not enough")
+		require.Equal(t, 2, h.count("RCPT"), "%v", h.snapshot().log)
+		time.Sleep(time.Until(got.Due))
+		valid(got.Attempt, 0, 60) // several minutes
+		require.Equal(t, 2+61, h.count("RCPT"), "one decoy more: %v", h.snapshot().log)
 		time.Sleep(time.Hour)
-		valid(60, 61)
-		require.Equal(t, 62, h.count("RCPT"), "the cache knows the domain: %v", h.snapshot().log)
+		valid(0, 60, 61)
+		require.Equal(t, 2+62, h.count("RCPT"), "the cache knows the domain: %v", h.snapshot().log)
 		for _, r := range b.verify(time.Minute, b.rows(mxA, "eve@a.example")...) {
 			require.Equal(t, "UNKNOWN temporary_error", verdictText(r.Verdict))
 		}

@@ -51,6 +51,7 @@ type fakeServer struct {
 	mailReply    string                            // reply to MAIL; default 250
 	rcpt         func(local string) string         // default 250; "" closes the connection; "-" says nothing ever
 	rcptByDomain func(local, domain string) string // the same, where the domain matters
+	connection   func() rcptScript                 // makes the script of a connection, where that matters
 	down         bool                              // nothing listens
 	otherReply   string
 	noPipelining bool
@@ -65,6 +66,9 @@ type fakeServer struct {
 	mu sync.Mutex // guards records
 	records
 }
+
+// rcptScript is a host's reply to a recipient.
+type rcptScript func(local, domain string) string
 
 // records are what a host has seen.
 type records struct {
@@ -295,6 +299,10 @@ func (h *fakeServer) serve(c net.Conn) {
 		return true
 	}
 	say(orDefault(h.banner, "220 hello"))
+	script := rcptScript(h.rcptByDomain)
+	if h.connection != nil {
+		script = h.connection()
+	}
 	for answered, begun, together := 0, 0, 0; ; {
 		line, err := in.ReadString('\n')
 		if err != nil {
@@ -323,8 +331,8 @@ func (h *fakeServer) serve(c net.Conn) {
 			if h.rcpt != nil {
 				reply = h.rcpt(addr[:strings.IndexByte(addr, '@')])
 			}
-			if local, domain, _ := strings.Cut(addr, "@"); h.rcptByDomain != nil {
-				reply = h.rcptByDomain(local, domain)
+			if local, domain, _ := strings.Cut(addr, "@"); script != nil {
+				reply = script(local, domain)
 			}
 			if answered++; h.maxAnswered > 0 && answered > h.maxAnswered {
 				if h.lastReply != "" {

@@ -38,15 +38,15 @@ const maxDecoyTries = 3
 // maxUnresolvedTries is the same for failed lookups of the host, which are more often our resolver's fault: ten minutes.
 const maxUnresolvedTries = 20
 
-// usableFor reports that the sighting may be used for a target. A deferred decoy says nothing about a target that was
-// accepted later: it is asked again after the wait that a target would have.
-func (d *decoy) usableFor(target engine.Meaning, wait time.Duration, now time.Time) bool {
+// usableFor reports whether the sighting may be used for a probe. A deferred decoy says nothing about a target that was accepted later: it
+// is asked again after the wait that the target had.
+func (d *decoy) usableFor(p *Probe, now time.Time) bool {
 	if d.state != decoyKnown {
 		return false
 	}
 	age := now.Sub(d.sighting.At)
-	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !IsDeferral(target) {
-		return age < wait
+	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !IsDeferral(targetMeaning(&p.Ev)) {
+		return age < p.lastWait()
 	}
 	return age < cache.LifeFact
 }
@@ -86,7 +86,7 @@ const (
 func (dq *Domain) Decoy(p *Probe, now time.Time) (engine.Sighting, DecoyUse) {
 	dq.loadFact(p)
 	switch {
-	case !dq.decoy.usableFor(targetMeaning(&p.Ev), p.firstWait(), now):
+	case !dq.decoy.usableFor(p, now):
 		return engine.Sighting{}, DecoyToBeAsked
 	case !dq.isConfirmed(p, now):
 		return engine.Sighting{}, DecoyUnconfirmed
@@ -170,6 +170,25 @@ func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finish
 		out = dq.host.set.Owner.Advance(p, now, false, out)
 	}
 	return out
+}
+
+// recordNamed completes the sighting of a temporary reply to the decoy that names an unknown user. It counts when the decoy got the same before,
+// at least as long ago as a probe that waits for it was made to wait: the wait after an attempt is longer than those before it, so
+// what greylists in these words has let the target pass in less. Until then the time of the first stands.
+func (d *decoy) recordNamed(seen *engine.Sighting) {
+	before := &d.sighting
+	switch {
+	case before.RefusesUnknown():
+		seen.Controlled = true
+	case before.NamesUnknown():
+		seen.Controlled = true
+		for p := range d.waiting.all() {
+			seen.Controlled = seen.Controlled && seen.At.Sub(before.At) >= p.lastWait()
+		}
+		if !seen.Controlled {
+			seen.At = before.At
+		}
+	}
 }
 
 // unansweredDecoy is the sighting of a decoy that got an event instead of a reply.

@@ -52,12 +52,13 @@ func (p *Probe) Urgent() bool { return p.urgent.Load() }
 // Queued reports a probe that no session has.
 func (p *Probe) Queued() bool { return p.inList != nil }
 
-// firstWait is how long a deferred decoy waits before it is asked again.
-func (p *Probe) firstWait() time.Duration {
-	if s := p.Policy.Schedule; len(s) > 0 {
-		return max(s[0], time.Millisecond)
+// lastWait is how long the probe waited before this attempt; before the first, how long it will wait after it.
+func (p *Probe) lastWait() time.Duration {
+	s := p.Policy.Schedule
+	if len(s) == 0 {
+		return time.Minute
 	}
-	return time.Minute
+	return max(s[min(max(0, p.Ev.Attempts-1), len(s)-1)], time.Millisecond)
 }
 
 // probeList is a queue of probes that also permits removal from the middle. The probes are linked in a ring.

@@ -33,6 +33,8 @@ type suspectDecoy struct {
 func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting) (acceptsAll bool) {
 	h := dq.host
 	switch {
+	case seen.NamesUnknown():
+		dq.decoy.recordNamed(&seen)
 	case seen.Finding.Meaning != engine.Accepted:
 	case h.overWithOthers && dq.decoy.sighting.RefusesUnknown():
 		seen.Finding = silentAcceptance()

@@ -169,6 +169,7 @@ func (rh *replyHandler) deliverReplies() {
 			continue
 		}
 		seen.Subject = engine.SubjectDecoy
+		seen.Controlled = a.Reply.Permanent() && slices.ContainsFunc(s.seen[k+1:], func(later hostqueue.Answer) bool { return later.Finding.Meaning == engine.Accepted })
 		q.env.Metrics.Decoys.Inc()
 		if rh.DeliverDecoy(dq, seen) {
 			s.closing = true

@@ -111,7 +111,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 func TestFacts(t *testing.T) {
 	c := open(t, vfs.NewMem())
 	defer c.Close()
-	f := Fact{At: time.UnixMilli(1_700_000_000_000).UTC(), Code: 550, Meaning: engine.NoMailbox, Rule: "r"}
+	f := Fact{At: time.UnixMilli(1_700_000_000_000).UTC(), Code: 550, Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "r"}
 	require.NoError(t, c.PutFact("a.example", "mx1", &f))
 	got, ok := c.Fact("a.example", "mx1", f.At.Add(LifeFact-1))
 	require.True(t, ok)

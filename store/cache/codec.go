@@ -8,8 +8,11 @@ import (
 	"probity/engine"
 )
 
-// valueVersion is the first byte of every result and fact.
-const valueVersion = 1
+// The first byte of every result, and of every fact. Facts of version 1 lack what controlled a refusal and are not read.
+const (
+	valueVersion = 1
+	factVersion  = 2
+)
 
 // maxString bounds every string inside a value: rules, hosts and messages are far shorter.
 const maxString = 1024
@@ -86,48 +89,49 @@ func ReadVerdict(src []byte) (engine.Verdict, error) {
 
 // Fact is what a decoy proved about one domain at one MX host.
 type Fact struct {
-	At                time.Time // to the millisecond
-	Code              int
-	Meaning           engine.Meaning
-	Blame             engine.Blame
-	NeighbourAccepted bool
-	NamesUnknown      bool // engine.Finding.NamesUnknown
-	Rule              string
-	Enhanced          engine.Enhanced
+	At           time.Time // to the millisecond
+	Code         int
+	Meaning      engine.Meaning
+	Blame        engine.Blame
+	Controlled   bool // engine.Sighting.Controlled
+	NamesUnknown bool // engine.Finding.NamesUnknown
+	Rule         string
+	Enhanced     engine.Enhanced
 }
 
 // Sighting returns the fact as evidence about an address of the domain.
 func (f *Fact) Sighting(host string) engine.Sighting {
 	return engine.Sighting{
-		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, NeighbourAccepted: f.NeighbourAccepted,
+		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, Controlled: f.Controlled,
 		Reply:   engine.Reply{Stage: engine.StageRcpt, Code: f.Code, Enhanced: f.Enhanced},
 		Finding: engine.Finding{Meaning: f.Meaning, Blame: f.Blame, Rule: f.Rule, NamesUnknown: f.NamesUnknown},
 	}
 }
 
-// FactOf makes a fact of a decoy's sighting; false if its reply proves nothing that may be stored.
+// FactOf makes a fact of a decoy's sighting; false if its reply proves nothing that may be stored. The first temporary reply that names an
+// unknown user proves nothing yet, but the second will, even a later list's.
 func FactOf(s *engine.Sighting) (Fact, bool) {
 	f := s.Finding
-	if s.Event != engine.EventReply || f.Meaning != engine.Accepted && !s.RefusesUnknown() {
+	if s.Event != engine.EventReply || f.Meaning != engine.Accepted && !s.RefusesUnknown() && !s.NamesUnknown() {
 		return Fact{}, false
 	}
-	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, NeighbourAccepted: s.NeighbourAccepted,
+	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, Controlled: s.Controlled,
 		NamesUnknown: f.NamesUnknown, Rule: f.Rule}, true
 }
 
 // The flags in the stored form of a fact.
 const (
-	factNeighbour = 1 << iota
+	factControlled = 1 << iota
 	factNamesUnknown
-	factFlags = factNeighbour | factNamesUnknown
+	factFlags = factControlled | factNamesUnknown
 )
 
 // AppendFact appends the stored form of f.
 func AppendFact(dst []byte, f *Fact) []byte {
-	dst = append(dst, valueVersion, byte(f.Meaning), byte(f.Blame), 0)
+	dst = append(dst, factVersion, byte(f.Meaning), byte(f.Blame), 0)
 	flags := &dst[len(dst)-1]
-	if f.NeighbourAccepted {
-		*flags |= factNeighbour
+	if f.Controlled {
+		*flags |= factControlled
 	}
 	if f.NamesUnknown {
 		*flags |= factNamesUnknown
@@ -142,12 +146,12 @@ func AppendFact(dst []byte, f *Fact) []byte {
 // ReadFact reads what AppendFact wrote.
 func ReadFact(src []byte) (Fact, error) {
 	r := reader{src: src}
-	if r.byte() != valueVersion {
+	if r.byte() != factVersion {
 		return Fact{}, errValue
 	}
 	f := Fact{Meaning: engine.Meaning(r.byte()), Blame: engine.Blame(r.byte())}
 	flags := r.byte()
-	f.NeighbourAccepted, f.NamesUnknown = flags&factNeighbour != 0, flags&factNamesUnknown != 0
+	f.Controlled, f.NamesUnknown = flags&factControlled != 0, flags&factNamesUnknown != 0
 	f.At = time.UnixMilli(int64(r.uint64())).UTC()
 	f.Code = int(r.uint16())
 	f.Enhanced = engine.Enhanced{Class: r.uint16(), Subject: r.uint16(), Detail: r.uint16()}

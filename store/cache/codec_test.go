@@ -41,17 +41,31 @@ func TestFactRoundTrip(t *testing.T) {
 		"named in a 4xx":    {Meaning: engine.Temporary, Blame: engine.BlameSite, NamesUnknown: true, Rule: "generic/unverified-address"},
 		"words of no rules": {Meaning: engine.MeaningUnknown},
 	} {
-		s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), NeighbourAccepted: finding.Meaning == engine.MeaningUnknown,
-			Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550}, Finding: finding}
-		if finding.NamesUnknown {
-			s.Reply.Code = 450
+		for _, controlled := range []bool{true, false} {
+			s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), Controlled: controlled,
+				Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550}, Finding: finding}
+			if finding.NamesUnknown {
+				s.Reply.Code = 450
+			}
+			f, ok := FactOf(&s)
+			if finding.Meaning == engine.MeaningUnknown && !controlled {
+				require.False(t, ok, name)
+				continue
+			}
+			require.True(t, ok, name)
+			got, err := ReadFact(AppendFact(nil, &f))
+			require.NoError(t, err, name)
+			require.Equal(t, s, got.Sighting("mx.example"), name)
 		}
-		f, ok := FactOf(&s)
-		require.True(t, ok, name)
-		got, err := ReadFact(AppendFact(nil, &f))
-		require.NoError(t, err, name)
-		require.Equal(t, s, got.Sighting("mx.example"), name)
 	}
+}
+
+// TestOldFactsAreNotRead: a fact that was written before controls were known may vouch by the old rule.
+func TestOldFactsAreNotRead(t *testing.T) {
+	b := AppendFact(nil, &Fact{At: time.UnixMilli(7), Code: 550, Meaning: engine.MeaningUnknown, Controlled: true})
+	b[0] = valueVersion
+	_, err := ReadFact(b)
+	require.Error(t, err)
 }
 
 func TestUnclearDecoysAreNotFacts(t *testing.T) {
@@ -85,7 +99,7 @@ func FuzzReadVerdict(f *testing.F) {
 }
 
 func FuzzReadFact(f *testing.F) {
-	f.Add(AppendFact(nil, &Fact{At: time.UnixMilli(7), Code: 550, Meaning: engine.NoMailbox, Rule: "generic/5.1.1"}))
+	f.Add(AppendFact(nil, &Fact{At: time.UnixMilli(7), Code: 550, Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/5.1.1"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v, err := ReadFact(b)
 		if err != nil {

@@ -70,7 +70,7 @@ func createJob(c *call) error {
 	if err := u.checkCallback(""); err != nil {
 		return err
 	}
-	if optionsKnown := u.form.Has("email_column") && u.form.Has("has_header"); optionsKnown || c.srv.deps.FS == nil {
+	if u.form.readingKnown() || c.srv.deps.FS == nil {
 		err = u.accept(io.TeeReader(file, u.sum), file.FileName())
 	} else {
 		err = u.acceptWithCopy(file)
@@ -120,7 +120,7 @@ func (u *upload) acceptWithCopy(file *multipart.Part) (err error) {
 		if err := u.finishForm(); err != nil {
 			return err
 		}
-		if was.column == u.form.column && was.noHeader == u.form.noHeader {
+		if was.reading == u.form.reading {
 			return err
 		}
 	} else if !errors.Is(err, errReadAgain) {
@@ -171,7 +171,7 @@ func (u *upload) checkCallback(before string) error {
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
 	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
-		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Column: o.column, NoHeader: o.noHeader, Test: u.call.identity.Test,
+		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Reading: o.reading, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})
 	u.job = j
@@ -185,9 +185,9 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 		return fail(err)
 	}
 	o := u.form.bulkOptions
-	if o.column != with.column || o.noHeader != with.noHeader {
+	if o.reading != with.reading {
 		if u.call.srv.deps.FS == nil {
-			return fail(httpd.Refuse(httpd.Unacceptable, "email_column and has_header must come before file: send the parts in that order."))
+			return fail(httpd.Refuse(httpd.Unacceptable, "email_column, has_header, delimiter and column_check must come before file: send the parts in that order."))
 		}
 		return fail(errReadAgain)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -9,6 +10,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/coordinator"
+	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
 )
 
@@ -25,14 +27,17 @@ type bulkForm struct {
 type bulkOptions struct {
 	callbackURL, callbackContent string
 	callbackInput                bool
-	name, column                 string
-	noHeader                     bool
+	name                         string
+	reading                      csvfile.Options // how the file is read
 	maxAge                       time.Duration
 	hours                        int // 0: the plan decides
 }
 
+// readingFields are the names of the parts that change how the file is read.
+var readingFields = []string{"email_column", "has_header", "delimiter", "column_check"}
+
 // bulkFields are the names of the parts that are not the file.
-var bulkFields = []string{"callback_url", "name", "email_column", "has_header", "max_age", "max_hours", "callback_content", "callback_input"}
+var bulkFields = append([]string{"callback_url", "name", "max_age", "max_hours", "callback_content", "callback_input"}, readingFields...)
 
 // defaultBulkOptions are the options of an upload that names none.
 func defaultBulkOptions() bulkOptions {
@@ -45,6 +50,11 @@ func newBulkForm(c *call) *bulkForm {
 	return f
 }
 
+// readingKnown reports whether no part after the file can change how it is read.
+func (f *bulkForm) readingKnown() bool {
+	return !slices.ContainsFunc(readingFields, func(name string) bool { return !f.Has(name) })
+}
+
 // set takes one part.
 func (f *bulkForm) set(name, s string) error {
 	switch name {
@@ -55,10 +65,22 @@ func (f *bulkForm) set(name, s string) error {
 			return httpd.Refuse(httpd.Unacceptable, "name must have at most %d bytes.", maxName)
 		}
 	case "email_column":
-		f.column = s
+		f.reading.Column = s
 	case "has_header":
 		header, err := httpd.ParseFlag(name, s)
-		f.noHeader = !header
+		f.reading.NoHeader = !header
+		return err
+	case "delimiter":
+		if s == "tab" {
+			s = "\t"
+		}
+		if len(s) != 1 || !strings.Contains(csvfile.Delimiters, s) {
+			return httpd.Refuse(httpd.Unacceptable, "delimiter must be a comma, a semicolon, a pipe, or tab.")
+		}
+		f.reading.Delimiter = s[0]
+	case "column_check":
+		check, err := httpd.ParseFlag(name, s)
+		f.reading.AnyColumn = !check
 		return err
 	case "max_age":
 		seconds, err := httpd.ParseNumber(name, s, 0, maxMaxAge)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"pgregory.net/rapid"
 
+	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 )
@@ -110,9 +111,9 @@ func writeRow(b *strings.Builder, s style, cells []string) {
 }
 
 func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
-	o := ingest.Options{NoHeader: l.noHeader, CallbackInput: true}
+	o := ingest.Options{Reading: csvfile.Options{NoHeader: l.noHeader}, CallbackInput: true}
 	if l.noHeader {
-		o.Column = strconv.Itoa(l.mail + 1)
+		o.Reading.Column = strconv.Itoa(l.mail + 1)
 	}
 	j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(l.text), Options: o})
 	require.NoError(t, err, "%q", l.text)
@@ -186,7 +187,7 @@ func TestInputColumnNames(t *testing.T) {
 	}
 	require.Equal(t, `"input":{"note":"a","note_3":"b","note_2":"c","4":"","email_2":"e","7":""}}`,
 		inputOf("note,note,note_2,,email,email\na,b,c,,a@x.example,e\n,,,,,,\n", ingest.Options{}))
-	require.Equal(t, `"input":{"1":"a","3":""}}`, inputOf("a,a@x.example\n1,2,3\n", ingest.Options{NoHeader: true, Column: "2"}))
+	require.Equal(t, `"input":{"1":"a","3":""}}`, inputOf("a,a@x.example\n1,2,3\n", ingest.Options{Reading: csvfile.Options{NoHeader: true, Column: "2"}}))
 	require.Equal(t, `"input":{}}`, inputOf("email\na@x.example\n", ingest.Options{}))
 	require.NoError(t, w.close(t))
 }

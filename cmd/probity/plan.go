@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
+	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
 	"probity/coordinator/plan"
 	"probity/engine/dns"
@@ -27,12 +28,13 @@ import (
 
 type planCmd struct {
 	nodeflags.Probing
-	List    string  `arg:"" help:"A CSV file, or - for standard input." placeholder:"FILE.csv"`
-	Sources *int    `help:"Egress sources that share the work; default: as many as --egress names, else 1." placeholder:"N"`
-	Refused percent `help:"The share of addresses that are taken to be refused." default:"20%" placeholder:"PERCENT"`
-	JSON    bool    `name:"json" help:"One JSON object."`
-	Column  string  `help:"The e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
-	NoHead  bool    `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
+	List        string  `arg:"" help:"A CSV file, or - for standard input." placeholder:"FILE.csv"`
+	Sources     *int    `help:"Egress sources that share the work; default: as many as --egress names, else 1." placeholder:"N"`
+	Refused     percent `help:"The share of addresses that are taken to be refused." default:"20%" placeholder:"PERCENT"`
+	JSON        bool    `name:"json" help:"One JSON object."`
+	Column      string  `help:"The e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
+	ForceColumn bool    `help:"Plan the list even if almost no cell of its e-mail column looks like an address."`
+	NoHead      bool    `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
 }
 
 // percent is a share, written as 20%.
@@ -127,7 +129,7 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 		return p, err
 	}
 	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
-	u := ingest.Upload{Body: in, Options: ingest.Options{Column: c.Column, NoHeader: c.NoHead}}
+	u := ingest.Upload{Body: in, Options: ingest.Options{Reading: csvfile.Options{Column: c.Column, NoHeader: c.NoHead, AnyColumn: c.ForceColumn}}}
 	p, err = planList(ctx, received, resolver, u, plan.Options{Sources: sources, Refused: float64(c.Refused)})
 	return p, errors.Join(verify.ListError(c.List, err), state.Close())
 }

@@ -54,6 +54,7 @@ const (
 	UTF8        = "utf-8"
 	UTF16       = "utf-16"
 	Windows1252 = "windows-1252"
+	Macintosh   = "macintosh" // Mac OS Roman, of files whose lines end with CR
 )
 
 // Dialect describes how a file is written. It is complete once the file was read to its end.
@@ -67,13 +68,26 @@ type Dialect struct {
 	Header    int    `json:"header"`      // cells of the header, or of the first row if there is no header
 	Widest    int    `json:"widest"`      // cells of the widest row, header included
 	CRLF      bool   `json:"crlf"`        // line end of the first line, for rows that have none
+	CR        bool   `json:"cr"`          // every line ends with CR, and LF is a character as any other
 }
+
+// newline is the last byte of each line.
+func (d *Dialect) newline() byte {
+	if d.CR {
+		return '\r'
+	}
+	return '\n'
+}
+
+// countLines counts the line ends in text.
+func (d *Dialect) countLines(text []byte) int64 { return int64(bytes.Count(text, []byte{d.newline()})) }
 
 // The line ends of rows.
 const (
 	endNone = iota // the last line, unfinished
 	endLF
 	endCRLF
+	endCR
 )
 
 // Row is one row as offsets into its block's bytes.

@@ -12,7 +12,8 @@ import (
 	"probity/engine"
 )
 
-const delimiters = ",;\t|"
+// Delimiters are the characters that can part cells, in the order in which they are tried.
+const Delimiters = ",;\t|"
 
 var bom = []byte("\xef\xbb\xbf")
 
@@ -24,13 +25,17 @@ func (r *Reader) readPreamble(o Options) error {
 	if bytes.HasPrefix(r.pending, bom) {
 		r.takePreamble(len(bom))
 	}
-	candidates := delimiters
+	r.dialect.CR = endsWithCR(r.pending)
+	candidates := Delimiters
 	// Spreadsheets write a leading line sep=; with the delimiter.
-	line := r.pending[:indexFrom(r.pending, 0, '\n')]
+	line := r.pending[:indexFrom(r.pending, 0, r.dialect.newline())]
 	sep := bytes.TrimSuffix(line, []byte{'\r'})
-	if len(sep) == 5 && strings.EqualFold(string(sep[:4]), "sep=") && strings.IndexByte(delimiters, sep[4]) >= 0 {
+	if len(sep) == 5 && strings.EqualFold(string(sep[:4]), "sep=") && strings.IndexByte(Delimiters, sep[4]) >= 0 {
 		candidates = string(sep[4:])
 		r.takePreamble(min(len(line)+1, len(r.pending)))
+	}
+	if o.Delimiter != 0 {
+		candidates = string(o.Delimiter)
 	}
 	if len(r.pending) == 0 {
 		return refuse(Unacceptable, 0, "the file is empty; send a header line with a column named email, and a line for each address")
@@ -59,7 +64,7 @@ func (r *Reader) readPreamble(o Options) error {
 func (r *Reader) takePreamble(n int) {
 	part := r.pending[:n]
 	r.valid = r.valid && utf8.Valid(part)
-	r.line += int64(bytes.Count(part, newline))
+	r.line += r.dialect.countLines(part)
 	r.preamble = append(r.preamble, part...)
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
 }
@@ -96,7 +101,7 @@ func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 // firstRecord reads the first record with a delimiter. It reads more of the source until the record is whole.
 func (r *Reader) firstRecord(delimiter byte) (record, error) {
 	for {
-		rec, done, err := readRecord(r.pending, delimiter, r.eof)
+		rec, done, err := (&Dialect{Delimiter: delimiter, CR: r.dialect.CR}).readRecord(r.pending, r.eof)
 		if err != nil {
 			if bytes.IndexByte(r.pending[:min(len(r.pending), MaxField)], 0) >= 0 {
 				return rec, notText()
@@ -116,10 +121,27 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 	}
 }
 
+// endsWithCR reports whether lines end with CR alone, as older programs of the Macintosh write them: the first line end outside of quotes
+// is one, and no LF stands outside of quotes.
+func endsWithCR(head []byte) bool {
+	found, quoted := false, false
+	for _, c := range head {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '\n' && !quoted:
+			return false
+		case c == '\r' && !quoted:
+			found = true
+		}
+	}
+	return found
+}
+
 // readRecord reads the texts of the cells of the record at the start of buf.
-func readRecord(buf []byte, delimiter byte, final bool) (record, bool, *Error) {
-	rec := record{delimiter: delimiter}
-	s := rowScan{d: &Dialect{Delimiter: delimiter, Column: -1}, buf: buf, final: final}
+func (d *Dialect) readRecord(buf []byte, final bool) (record, bool, *Error) {
+	rec := record{delimiter: d.Delimiter}
+	s := rowScan{d: &Dialect{Delimiter: d.Delimiter, CR: d.CR, Column: -1}, buf: buf, final: final}
 	s.visit = func(start, end int, quoted bool) {
 		cell := buf[start:end]
 		if quoted {
@@ -188,7 +210,7 @@ func noColumn(seen []record, o Options) error {
 			names = append(names, "…")
 			break
 		}
-		names = append(names, strconv.Quote(c[:min(len(c), 64)]))
+		names = append(names, show(c))
 	}
 	found := strings.Join(names, ", ")
 	if n, err := strconv.Atoi(o.Column); err == nil {

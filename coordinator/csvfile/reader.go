@@ -15,9 +15,11 @@ import (
 
 // Options describe the file, as its sender says. The zero value is a file with a header and a column named email.
 type Options struct {
-	Column   string // header name, or 1-based number, of the e-mail column; empty: email
-	NoHeader bool   // the first line is a row
-	Limits   Limits
+	Column    string // header name, or 1-based number, of the e-mail column; empty: email
+	NoHeader  bool   // the first line is a row
+	Delimiter byte   // one of Delimiters; 0: the first that yields the e-mail column
+	AnyColumn bool   // accept a column in which almost no cell looks like an address
+	Limits    Limits
 }
 
 // Limits are the bounds that differ between installations. Zero means the default.
@@ -40,6 +42,7 @@ type Reader struct {
 	rows     int64
 	emails   int64
 	line     int64
+	check    *columnCheck // nil with AnyColumn
 }
 
 // NewReader starts to read a file: it detects compression, encoding and delimiter, and reads the header.
@@ -51,11 +54,17 @@ func NewReader(src io.Reader, o Options) (*Reader, error) {
 	}
 	limits := Limits{Addresses: cmp.Or(o.Limits.Addresses, MaxAddresses), Bytes: cmp.Or(o.Limits.Bytes, 8<<30)}
 	r := &Reader{closeSrc: closeSrc, limits: limits, valid: true, line: 1}
+	if !o.AnyColumn {
+		r.check = &columnCheck{}
+	}
 	raw := bufio.NewReaderSize(&limitReader{r: unpacked, left: limits.Bytes, max: limits.Bytes}, 64<<10)
 	r.src = raw
-	start, err := raw.Peek(2)
+	start, err := raw.Peek(longestStart)
 	if err == nil || errors.Is(err, io.EOF) {
-		if bytes.Equal(start, []byte{0xff, 0xfe}) || bytes.Equal(start, []byte{0xfe, 0xff}) {
+		err = checkForeign(start)
+	}
+	if err == nil {
+		if bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff}) {
 			r.utf16 = true
 			r.src = transform.NewReader(raw, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
 		}
@@ -84,6 +93,9 @@ func (r *Reader) Dialect() Dialect {
 		d.Encoding = UTF8
 	default:
 		d.Encoding = Windows1252
+		if d.CR {
+			d.Encoding = Macintosh
+		}
 		d.Name = string(d.AppendUTF8(nil, []byte(d.Name)))
 	}
 	return d
@@ -120,7 +132,7 @@ func (r *Reader) Next(b *Block) error {
 	r.pending = r.pending[:copy(r.pending, r.pending[n:])]
 	r.valid = r.valid && utf8.Valid(b.Buf)
 	r.rows += int64(len(b.Rows))
-	r.line += int64(bytes.Count(b.Buf, newline))
+	r.line += r.dialect.countLines(b.Buf)
 	for i := range b.Rows {
 		if !b.Rows[i].Blank {
 			r.emails++
@@ -131,6 +143,14 @@ func (r *Reader) Next(b *Block) error {
 	}
 	if r.rows > MaxRows {
 		return refuse(TooLarge, 0, "the file has more than %d rows; send it in parts", MaxRows)
+	}
+	if r.check != nil {
+		r.check.add(b)
+		if r.check.isComplete() || r.eof && len(r.pending) == 0 {
+			err := r.check.verdict(r.Dialect())
+			r.check = nil
+			return err
+		}
 	}
 	return nil
 }
@@ -152,16 +172,23 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
+// IsOneByte reports whether each byte of the file is one character, so that AppendUTF8 has to convert it.
+func (d *Dialect) IsOneByte() bool { return d.Encoding == Windows1252 || d.Encoding == Macintosh }
+
 // AppendUTF8 appends text of the dialect's encoding as UTF-8. UTF-8 text, and UTF-16, which was converted by the Reader, is copied.
 func (d *Dialect) AppendUTF8(dst, text []byte) []byte {
-	if d.Encoding != Windows1252 {
+	if !d.IsOneByte() {
 		return append(dst, text...)
+	}
+	characters := charmap.Windows1252
+	if d.Encoding == Macintosh {
+		characters = charmap.Macintosh
 	}
 	for _, c := range text {
 		if c < utf8.RuneSelf {
 			dst = append(dst, c)
 		} else {
-			dst = utf8.AppendRune(dst, charmap.Windows1252.DecodeByte(c))
+			dst = utf8.AppendRune(dst, characters.DecodeByte(c))
 		}
 	}
 	return dst

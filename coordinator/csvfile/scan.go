@@ -24,12 +24,13 @@ func (d *Dialect) Parse(b *Block) error {
 // end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.
 func (d *Dialect) scan(b *Block, final bool) (int, error) {
 	buf, pos := b.Buf, 0
+	newline := d.newline()
 	quote := indexFrom(buf, 0, '"')
 	for pos < len(buf) && len(b.Rows) < MaxBlockRows {
 		if quote < pos {
 			quote = indexFrom(buf, pos, '"')
 		}
-		end := indexFrom(buf, pos, '\n')
+		end := indexFrom(buf, pos, newline)
 		var row Row
 		next := end + 1
 		switch {
@@ -37,7 +38,7 @@ func (d *Dialect) scan(b *Block, final bool) (int, error) {
 			s := rowScan{d: d, buf: buf, final: final}
 			done, err := s.row(pos)
 			if err != nil {
-				err.Line += b.Line + int64(bytes.Count(buf[:pos], newline))
+				err.Line += b.Line + d.countLines(buf[:pos])
 				return pos, err
 			}
 			if !done {
@@ -58,8 +59,6 @@ func (d *Dialect) scan(b *Block, final bool) (int, error) {
 	return pos, nil
 }
 
-var newline = []byte{'\n'}
-
 // indexFrom is the index of c in buf at or after pos, len(buf) if there is none.
 func indexFrom(buf []byte, pos int, c byte) int {
 	if i := bytes.IndexByte(buf[pos:], c); i >= 0 {
@@ -71,7 +70,7 @@ func indexFrom(buf []byte, pos int, c byte) int {
 // plainRow is the row buf[pos:end], which holds no quote.
 func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
 	r := Row{Start: uint32(pos)}
-	end = r.endLine(buf, pos, end)
+	end = d.endLine(&r, buf, pos, end)
 	line := buf[pos:end]
 	r.Cells = uint16(min(bytes.Count(line, []byte{d.Delimiter})+1, math.MaxUint16)) // so many are refused anyway
 	r.EmailStart, r.EmailEnd = r.End, r.End                                         // if it is too short
@@ -89,12 +88,16 @@ func (d *Dialect) plainRow(buf []byte, pos, end int) Row {
 }
 
 // endLine sets the row's end, whose line ends at end, and returns it. The unquoted text before it begins at text.
-func (r *Row) endLine(buf []byte, text, end int) int {
-	r.lineEnd = endLF
-	if end == len(buf) {
+func (d *Dialect) endLine(r *Row, buf []byte, text, end int) int {
+	switch {
+	case end == len(buf):
 		r.lineEnd = endNone
+	case d.CR:
+		r.lineEnd = endCR
+	default:
+		r.lineEnd = endLF
 	}
-	if end > text && buf[end-1] == '\r' {
+	if !d.CR && end > text && buf[end-1] == '\r' {
 		end--
 		if r.lineEnd == endLF {
 			r.lineEnd = endCRLF
@@ -106,7 +109,7 @@ func (r *Row) endLine(buf []byte, text, end int) int {
 
 // checkRow refuses a row that exceeds a bound, and sets Widest and the row's Blank.
 func (d *Dialect) checkRow(b *Block, r *Row) error {
-	line := func() int64 { return b.Line + int64(bytes.Count(b.Buf[:r.Start], newline)) }
+	line := func() int64 { return b.Line + d.countLines(b.Buf[:r.Start]) }
 	if d.Header > 0 && int(r.Cells) > d.Header+MaxExtraCells {
 		return refuse(Unacceptable, line(), "this row has %d cells and the first has %d: at most %d more are accepted; "+
 			"quote cells that contain the delimiter %q", r.Cells, d.Header, MaxExtraCells, d.Delimiter)
@@ -148,6 +151,7 @@ type rowScan struct {
 // row's own line.
 func (s *rowScan) row(pos int) (bool, *Error) {
 	s.result = Row{Start: uint32(pos)}
+	newline := s.d.newline()
 	for cells := 1; ; cells++ {
 		start, quoted := pos, pos < len(s.buf) && s.buf[pos] == '"'
 		if quoted {
@@ -161,7 +165,7 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 			pos = closed
 		}
 		body := pos
-		for pos < len(s.buf) && s.buf[pos] != s.d.Delimiter && s.buf[pos] != '\n' {
+		for pos < len(s.buf) && s.buf[pos] != s.d.Delimiter && s.buf[pos] != newline {
 			pos++
 		}
 		if pos-start > MaxField {
@@ -170,11 +174,11 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		if pos == len(s.buf) && !s.final {
 			return false, nil
 		}
-		atEnd := pos == len(s.buf) || s.buf[pos] == '\n'
+		atEnd := pos == len(s.buf) || s.buf[pos] == newline
 		cellEnd := pos
 		if atEnd {
 			s.next = pos + 1
-			cellEnd = s.result.endLine(s.buf, body, pos)
+			cellEnd = s.d.endLine(&s.result, s.buf, body, pos)
 		}
 		if s.visit != nil {
 			s.visit(start, cellEnd, quoted)
@@ -213,5 +217,5 @@ func (s *rowScan) closingQuote(pos int) int {
 
 // linesBefore counts the line ends between the row's start and pos.
 func (s *rowScan) linesBefore(pos int) int64 {
-	return int64(bytes.Count(s.buf[s.result.Start:pos], newline))
+	return s.d.countLines(s.buf[s.result.Start:pos])
 }

@@ -29,8 +29,11 @@ func (d *Dialect) AppendInputCells(dst []byte, b *Block, i int) []byte {
 
 // AppendLineEnd appends the last part of AppendRow: row i's line end.
 func (d *Dialect) AppendLineEnd(dst []byte, b *Block, i int) []byte {
-	if end := b.Rows[i].lineEnd; end == endCRLF || end == endNone && d.CRLF {
-		dst = append(dst, '\r')
+	switch end := b.Rows[i].lineEnd; {
+	case d.CR:
+		return append(dst, '\r')
+	case end == endCRLF || end == endNone && d.CRLF:
+		return append(dst, '\r', '\n')
 	}
 	return append(dst, '\n')
 }
@@ -53,7 +56,7 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 // headerOf returns the header in UTF-8, and as a record.
 func (d *Dialect) headerOf(preamble []byte) ([]byte, record) {
 	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
-	rec, _, err := readRecord(text, d.Delimiter, true)
+	rec, _, err := d.readRecord(text, true)
 	if err != nil {
 		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
 	}

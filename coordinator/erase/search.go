@@ -127,7 +127,7 @@ func (e *erasure) searchBlock(b *csvfile.Block, m *blockMentions) {
 }
 
 func (e *erasure) text(b []byte) string {
-	if e.dialect.Encoding == csvfile.Windows1252 {
+	if e.dialect.IsOneByte() {
 		b = e.dialect.AppendUTF8(nil, b)
 	}
 	return string(b)

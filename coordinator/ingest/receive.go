@@ -33,11 +33,10 @@ type Upload struct {
 // Options are the settings that come with an upload.
 type Options struct {
 	Account, Name, Filename string
-	Key                     string // id of the API key, for the account's own records
-	Column                  string // see csvfile.Options
-	NoHeader                bool
-	MaxAge                  time.Duration // 0 forces fresh probes
-	MaxHours                int           // 1 to 720; 0: 24, or 1.5 times the least time that the budgets allow, if that is more
+	Key                     string          // id of the API key, for the account's own records
+	Reading                 csvfile.Options // its Limits are the receiver's
+	MaxAge                  time.Duration   // 0 forces fresh probes
+	MaxHours                int             // 1 to 720; 0: 24, or 1.5 times the least time that the budgets allow, if that is more
 	NoSMTP, Test            bool
 	CallbackURL             string
 	CallbackContent         string
@@ -122,7 +121,9 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 	if err := files.FS.MkdirAll(files.Path(j.ID), 0o700); err != nil {
 		return err
 	}
-	rows, err := csvfile.NewReader(pipeline.ContextReader{Context: ctx, Reader: u.Body}, csvfile.Options{Column: u.Column, NoHeader: u.NoHeader, Limits: r.cfg.Limits})
+	reading := u.Reading
+	reading.Limits = r.cfg.Limits
+	rows, err := csvfile.NewReader(pipeline.ContextReader{Context: ctx, Reader: u.Body}, reading)
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 		return err
 	}
 	d := rows.Dialect()
-	if d.Encoding == csvfile.Windows1252 { // known only now: the frames are counted again
+	if d.IsOneByte() { // known only now: the frames are counted again
 		if err := count.remove(); err != nil {
 			return err
 		}

@@ -236,7 +236,7 @@ func (r *FrameReader) Read(u *Upload, d *csvfile.Dialect, i int) (err error) {
 		return err
 	}
 	r.Block.Buf, r.Block.First, r.Block.Line = r.raw, f.First, f.Line
-	if d.Encoding == csvfile.Windows1252 {
+	if d.IsOneByte() {
 		r.Block.Buf = d.AppendUTF8(nil, r.raw)
 	}
 	r.Block.Rows = slices.Grow(r.Block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows))) // a short list would not reuse a larger slice

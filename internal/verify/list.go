@@ -240,7 +240,8 @@ func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, erro
 	}
 	hash := l.newHash()
 	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, hash), Options: ingest.Options{
-		Filename: filepath.Base(l.file), Column: l.Column, NoHeader: l.NoHead, MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, MaxHours: ingest.MaxHours,
+		Reading:  csvfile.Options{Column: l.Column, NoHeader: l.NoHead, AnyColumn: l.ForceColumn},
+		Filename: filepath.Base(l.file), MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
 			j.Name = hex.EncodeToString(hash.Sum(nil))
 			return nil
@@ -262,8 +263,9 @@ type badListError struct {
 	cause *csvfile.Error
 }
 
-// Error names options as the command line does: the API's email_column and has_header are flags here.
+// Error names options as the command line does: the API's email_column, has_header and column_check are flags here.
 func (r *badListError) Error() string {
-	words := strings.NewReplacer("email_column=", "--column ", "email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header")
+	words := strings.NewReplacer("email_column=", "--column ", "email_column", "--column", "has_header=false", "--no-header", "has_header", "--no-header",
+		"column_check=false", "--force-column")
 	return r.file + ": " + words.Replace(r.cause.Error())
 }

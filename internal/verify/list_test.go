@@ -258,3 +258,21 @@ func TestListErrorsNameFlags(t *testing.T) {
 	err := ListError("l.csv", &csvfile.Error{Detail: "name it with email_column, or has_header=false"})
 	require.EqualError(t, err, "l.csv: name it with --column, or --no-header")
 }
+
+// TestWrongColumnIsRefused: it leaves nothing behind, --column names another, and --force-column goes on.
+func TestWrongColumnIsRefused(t *testing.T) {
+	list, result := writeList(t)
+	require.NoError(t, os.WriteFile(list, []byte("Name;Mail\nAnn;not an address@\nBo;@\nCy;cy\n"), 0o600))
+	c := newListCommand(list, result)
+	c.Column = "Name"
+	err := c.Run(t.Context(), quietConsole())
+	require.EqualError(t, err, list+`: none of the first 3 cells of the column "Name" (1) looks like an e-mail address (delimiter ';'), for example "Ann", "Bo", "Cy": `+
+		`name another column with --column, or verify this one with --force-column`)
+	require.NoFileExists(t, result)
+	require.NoDirExists(t, result+progressFolder)
+	c.ForceColumn = true
+	require.NoError(t, c.Run(t.Context(), quietConsole()))
+	got, err := os.ReadFile(result)
+	require.NoError(t, err)
+	require.Equal(t, 3, strings.Count(string(got), ";INVALID;"))
+}

@@ -28,16 +28,17 @@ import (
 type Command struct {
 	nodeflags.Probing
 	nodeflags.ListChanges
-	Targets []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
-	Output  string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
-	Force   bool          `help:"A list: write over a result file that is already there."`
-	JSON    bool          `name:"json" help:"Addresses: one JSON object a line."`
-	Details bool          `help:"Addresses: the details of each verdict, with --json."`
-	Timeout time.Duration `help:"Timeout for each address." default:"30s"`
-	MaxAge  app.Period    `help:"The oldest cached answer that will do, such as 7d or 36h; 0 forces a fresh probe." default:"7d"`
-	NoSMTP  bool          `name:"no-smtp" help:"Connect to no mail server."`
-	Column  string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
-	NoHead  bool          `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
+	Targets     []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
+	Output      string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
+	Force       bool          `help:"A list: write over a result file that is already there."`
+	JSON        bool          `name:"json" help:"Addresses: one JSON object a line."`
+	Details     bool          `help:"Addresses: the details of each verdict, with --json."`
+	Timeout     time.Duration `help:"Timeout for each address." default:"30s"`
+	MaxAge      app.Period    `help:"The oldest cached answer that will do, such as 7d or 36h; 0 forces a fresh probe." default:"7d"`
+	NoSMTP      bool          `name:"no-smtp" help:"Connect to no mail server."`
+	Column      string        `help:"A list's e-mail column: header name or 1-based index; default: email." placeholder:"NAME"`
+	ForceColumn bool          `help:"A list: verify it even if almost no cell of its e-mail column looks like an address."`
+	NoHead      bool          `name:"no-header" help:"The list has no header. Its e-mail column is then the first with an address in the first row; where that row has none, give --column an index."`
 
 	typed map[string]bool // flags on the command line itself; one configuration is for addresses and for lists
 }
@@ -105,7 +106,7 @@ func (c *Command) Validate() error {
 
 // checkAddressTargets refuses typed flags that are for lists, and lists among addresses.
 func (c *Command) checkAddressTargets() error {
-	for _, name := range []string{"output", "force", "column", "no-header"} {
+	for _, name := range []string{"output", "force", "column", "force-column", "no-header"} {
 		if c.typed[name] {
 			return fmt.Errorf("%w: --%s is for a list; give one file, or leave it out", console.ErrUsage, name)
 		}

@@ -6,18 +6,18 @@ import { credits, jobsPage, recentJobs, session } from "../api/queries";
 import { bytes, duration, number } from "../format";
 import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble, Warning } from "../parts";
 import { JobTable } from "../parts/JobTable";
-import { beginning, count, isWorkbook, preview, workbooks, type Preview } from "../upload/preview";
-import { start, type Options } from "../upload/uploads";
+import { beginning, columnPart, count, delimiterPart, isWorkbook, preview, workbooks, type Preview } from "../upload/preview";
+import { choose, start, useChosen, type Options } from "../upload/uploads";
 
 export function Lists() {
-  const [file, setFile] = useState<File | null>(null);
+  const file = useChosen();
   const kept = useQuery(session).data?.service.results_kept_seconds;
   return (
     <Page
       title="Jobs"
       note={`Upload a CSV file; every row comes back with its verdict, in the same order, with all its other columns.${kept ? ` Results are kept for ${duration(kept)}.` : ""}`}
     >
-      {file ? <Prepare key={file.name + file.size + file.lastModified} file={file} done={() => setFile(null)} /> : <Drop take={setFile} />}
+      {file ? <Prepare key={file.name + file.size + file.lastModified} file={file} done={() => choose(null)} /> : <Drop take={choose} />}
       <Jobs />
     </Page>
   );
@@ -154,11 +154,13 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
   const tooLarge = visit && file.size > visit.service.max_upload_bytes;
   const short = addresses !== null && rows?.done && balance && balance.balance < addresses;
   const missing = seen !== null && column === "";
+  // The server is told what is shown: the delimiter, and which column it gives.
+  const part = seen && !missing ? columnPart(hasHeader ? titles : null, Number(column)) : named.trim();
+  const unnamed = part === null;
 
   function send() {
-    // The server's own choice of column is left to it where the two agree; else it is told which one by its number.
-    const chosen = seen ? (seen.certain && hasHeader && Number(column) === seen.column ? "" : String(Number(column) + 1)) : named.trim();
-    start(file, { ...options, column: chosen, hasHeader }, (job) => {
+    if (part === null) return;
+    start(file, { ...options, column: part, hasHeader, delimiter: seen ? delimiterPart(seen.delimiter) : undefined }, (job) => {
       client.setQueryData(["job", job.job_id], job);
       void client.invalidateQueries({ queryKey: ["jobs"] });
       void client.invalidateQueries({ queryKey: ["credits"] });
@@ -178,7 +180,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
               onChange={(v) => setColumn(v ?? "")}
               allowDeselect={false}
               placeholder="Choose one"
-              error={missing ? "No e-mail column detected: choose one" : undefined}
+              error={missing ? "No e-mail column detected: choose one" : unnamed ? "Another column has the same name: rename one in the file" : undefined}
               w="18rem"
               maw="100%"
             />
@@ -269,7 +271,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
         </Accordion.Item>
       </Accordion>
       <Group>
-        <Button ref={button} leftSection={<Icon name="upload" size={16} />} onClick={send} disabled={missing || Boolean(tooLarge)}>
+        <Button ref={button} leftSection={<Icon name="upload" size={16} />} onClick={send} disabled={missing || unnamed || Boolean(tooLarge)}>
           Upload and verify
         </Button>
         <Button variant="subtle" color="gray" onClick={done}>

@@ -1,12 +1,13 @@
 import { ActionIcon, Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import type { Job } from "../api/client";
 import { words, worthAgain } from "../api/client";
 import { recentJobs } from "../api/queries";
 import { bytes, duration } from "../format";
 import { Icon, To } from "../parts";
-import { abort, again, dismiss, recover, resend, settle, useUploads, type Upload } from "./uploads";
+import { abort, again, chooseAgain, dismiss, recover, refusedColumn, resend, settle, useUploads, verifyAnyway, type Upload } from "./uploads";
 
 /** UploadPanel shows uploads on every page. */
 export function UploadPanel() {
@@ -72,6 +73,7 @@ function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => 
           Try again
         </Button>
       )}
+      {refusedColumn(u) && <OtherColumn upload={u} accepted={accepted} />}
       {u.state === "broken" && <Again upload={u} accepted={accepted} />}
     </div>
   );
@@ -84,6 +86,27 @@ function Bar({ percent, file, words }: { percent: number; file: string; words: s
     <Progress.Root>
       <Progress.Section value={percent} animated={percent >= 100} withAria={false} aria-label={`Upload of ${file}`} {...heard} />
     </Progress.Root>
+  );
+}
+
+/** OtherColumn offers what can be done when the server saw no addresses in the column. */
+function OtherColumn({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => void }) {
+  const navigate = useNavigate();
+  return (
+    <Group gap="xs" mt={6}>
+      <Button
+        size="compact-xs"
+        onClick={() => {
+          chooseAgain(u.id);
+          void navigate({ to: "/lists" });
+        }}
+      >
+        Choose another column
+      </Button>
+      <Button size="compact-xs" variant="default" onClick={() => verifyAnyway(u.id, accepted)}>
+        Verify this column anyway
+      </Button>
+    </Group>
   );
 }
 
@@ -128,7 +151,7 @@ function note(u: Upload): string {
     case "cancelled":
       return "Upload cancelled. Nothing was charged.";
     case "failed":
-      return words(u.error);
+      return refusedColumn(u) ? `The list was not accepted, and nothing was charged: ${refusedColumn(u)}.` : words(u.error);
     case "broken":
       return u.sent >= u.size
         ? "The upload had finished when you left. The job will appear if the server accepted it; otherwise select the file again."

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { beginning, columnNamed, columnSeen, count, Counter, decode, packing, parse, preview } from "./preview";
+import { beginning, columnNamed, columnPart, columnSeen, count, Counter, decode, packing, parse, preview } from "./preview";
 
 const utf8 = (s: string) => new TextEncoder().encode(s);
 
@@ -13,7 +13,7 @@ describe("parse", () => {
     ['a"b,c\n', ",", [['a"b', "c"]]],
     ["a;b\n", ";", [["a", "b"]]],
     ["a,,\n", ",", [["a", "", ""]]],
-    ["\n\na\n", ",", [["a"]]],
+    ["\n\na\n", ",", [[""], [""], ["a"]]], // as the server: an empty line is a row
     ["", ",", []],
   ])("%j", (text, delimiter, want) => expect(parse(text, delimiter, 10)).toEqual(want));
 
@@ -35,7 +35,29 @@ describe("columns", () => {
         ["1", "ann@example.com", "x"],
         ["2", "bo@example.com", "y@"],
       ]),
-    ).toBe(1));
+    ).toEqual({ column: 1, cells: 2 }));
+
+  it.each([
+    ["ann@example.com", true],
+    [" ann@x\u00a0", true],
+    ["a@@b.example", true],
+    ['"ann"@x.example', true],
+    ["@ann", false],
+    ["ann@", false],
+    ["a b@x.example", false],
+    ["Ann;ann@x.example", false],
+    ["ann@x.example|1", false],
+    ["ann", false],
+    ["", false],
+  ])("%j looks like an address: %s", (cell, want) => expect(columnSeen([[cell]]).cells === 1).toBe(want));
+
+  it("are named by their number, unless that is the name of another", () => {
+    expect(columnPart(null, 1)).toBe("2");
+    expect(columnPart(["x", "Mail"], 1)).toBe("2");
+    expect(columnPart(["2", "Mail"], 1)).toBe("Mail");
+    expect(columnPart(["2", ""], 1)).toBeNull();
+    expect(columnPart(["2", "2"], 1)).toBeNull();
+  });
 });
 
 describe("preview", () => {

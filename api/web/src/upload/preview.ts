@@ -3,6 +3,7 @@
 
 export interface Preview {
   delimiter: string;
+  newline: Newline;
   rows: string[][]; // the first ones, the header not among them
   header: string[] | null;
   column: number; // of the addresses; -1 where none was found
@@ -11,10 +12,15 @@ export interface Preview {
   encoding: Encoding;
 }
 
-export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
+export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252" | "macintosh";
+
+/** Newline is the last character of each line. */
+export type Newline = "\n" | "\r";
 
 const delimiters = [",", ";", "\t", "|"];
-const looksLike = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
+
+/** looksLike tells whether a cell has the shape of an address, right or wrong, by the server's rule (csvfile.LooksLikeAddress). */
+const looksLike = (cell: string) => /^[^\s,;|@][^\s,;|]*@[^\s,;|]*[^\s,;|@]$/.test(cell.trim());
 
 /** encodingOf tells how bytes are to be read: by their mark, else as UTF-8, else as Windows-1252. */
 export function encodingOf(bytes: Uint8Array): Encoding {
@@ -24,7 +30,7 @@ export function encodingOf(bytes: Uint8Array): Encoding {
     new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }); // the cut may be inside of a character
     return "utf-8";
   } catch {
-    return "windows-1252";
+    return endsWithCR(new TextDecoder("windows-1252").decode(bytes)) ? "macintosh" : "windows-1252";
   }
 }
 
@@ -33,13 +39,32 @@ export function decode(bytes: Uint8Array): string {
   return new TextDecoder(encodingOf(bytes)).decode(bytes, { stream: true });
 }
 
-/** parse reads up to so many records. A quote opens only where a field begins. */
-export function parse(text: string, delimiter: string, most: number): string[][] {
+/** endsWithCR tells whether lines end with CR alone, as older programs of the Macintosh write them. */
+function endsWithCR(text: string): boolean {
+  let found = false;
+  let quoted = false;
+  for (const c of text) {
+    if (c === '"') quoted = !quoted;
+    else if (c === "\n" && !quoted) return false;
+    else if (c === "\r" && !quoted) found = true;
+  }
+  return found;
+}
+
+/** parse reads up to so many records. A quote opens only where a field begins; an empty line is a record of one empty field. */
+export function parse(text: string, delimiter: string, most: number, newline: Newline = "\n"): string[][] {
   const records: string[][] = [];
   let fields: string[] = [];
   let field = "";
   let quoted = false;
   let started = false;
+  const end = (at: number) => {
+    const crlf = newline === "\n" && text[at - 1] === "\r" && !quoted;
+    records.push([...fields, crlf ? field.slice(0, -1) : field]);
+    fields = [];
+    field = "";
+    started = false;
+  };
   for (let i = 0; i < text.length && records.length < most; i++) {
     const c = text[i]!;
     if (quoted) {
@@ -54,82 +79,92 @@ export function parse(text: string, delimiter: string, most: number): string[][]
       fields.push(field);
       field = "";
       started = false;
-    } else if (c === "\n" || c === "\r") {
-      if (c === "\r" && text[i + 1] === "\n") i++;
-      if (started || field !== "" || fields.length > 0) records.push([...fields, field]);
-      fields = [];
-      field = "";
-      started = false;
+    } else if (c === newline) {
+      end(i);
     } else {
       field += c;
       started = true;
     }
   }
-  if (records.length < most && (field !== "" || fields.length > 0)) records.push([...fields, field]);
+  if (records.length < most && (started || fields.length > 0)) end(text.length);
   return records;
 }
 
 const plain = (s: string) => s.replace(/\s+/g, "").toLowerCase();
 
-/** columnNamed is the e-mail column that the server would choose by itself; -1 where there is none. */
-export function columnNamed(header: readonly string[]): number {
-  const exact = header.indexOf("email");
-  return exact >= 0 ? exact : header.findIndex((h) => plain(h) === "email");
+/** columnNamed is the column that the server finds by a name; -1 where there is none. */
+export function columnNamed(header: readonly string[], name = "email"): number {
+  const exact = header.indexOf(name);
+  return exact >= 0 ? exact : header.findIndex((h) => plain(h) === plain(name));
 }
 
-/** columnSeen is the column in which most cells look like addresses; -1 where none do. */
-export function columnSeen(rows: readonly string[][]): number {
+/** columnSeen is the column in which most cells look like addresses, and how many do; -1 where none do. */
+export function columnSeen(rows: readonly string[][]): { column: number; cells: number } {
   const counts: number[] = [];
   for (const row of rows) {
     row.forEach((cell, i) => {
-      if (looksLike.test(cell.trim())) counts[i] = (counts[i] ?? 0) + 1;
+      if (looksLike(cell)) counts[i] = (counts[i] ?? 0) + 1;
     });
   }
   let best = -1;
   counts.forEach((n, i) => {
     if (best < 0 || n > (counts[best] ?? 0)) best = i;
   });
-  return best;
+  return { column: best, cells: counts[best] ?? 0 };
 }
 
 /** preview reads the beginning of a list. */
 export function preview(bytes: Uint8Array, shown = 8): Preview {
   const encoding = encodingOf(bytes);
   let text = decode(bytes).replace(/^\uFEFF/, "");
+  const newline: Newline = endsWithCR(text) ? "\r" : "\n";
   let candidates = delimiters;
-  const sep = /^sep=([,;\t|])(?:\r?\n|\r?$)/i.exec(text);
+  const sep = (newline === "\r" ? /^sep=([,;\t|])(?:\r|$)/i : /^sep=([,;\t|])(?:\r?\n|\r?$)/i).exec(text);
   if (sep) {
     candidates = [sep[1]!];
     text = text.slice(sep[0].length);
   }
+  const known = { newline, sep: sep !== null, encoding };
   for (const delimiter of candidates) {
-    const records = parse(text, delimiter, shown + 1);
+    const records = parse(text, delimiter, shown + 1, newline);
     const column = columnNamed(records[0] ?? []);
-    if (column >= 0) return { delimiter, header: records[0]!, rows: records.slice(1), column, certain: true, sep: sep !== null, encoding };
+    if (column >= 0) return { ...known, delimiter, header: records[0]!, rows: records.slice(1), column, certain: true };
   }
-  return { ...guess(text, candidates, shown), sep: sep !== null, encoding };
+  return { ...known, ...guess(text, candidates, newline, shown) };
 }
 
-type Guess = Omit<Preview, "sep" | "encoding">;
+type Guess = Pick<Preview, "delimiter" | "header" | "rows" | "column" | "certain">;
 
-/** guess chooses where no header says which column it is. */
-function guess(text: string, candidates: readonly string[], shown: number): Guess {
-  let best: Guess | null = null;
+const looked = 100; // records by which a guess is made
+
+/** guess chooses where no header says which column it is: the delimiter that parts the most addresses from the rest; where there are
+ * none, the one that gives the most columns. */
+function guess(text: string, candidates: readonly string[], newline: Newline, shown: number): Guess {
+  let best = { delimiter: "", records: [] as string[][], column: -1, cells: -1 };
   for (const delimiter of candidates) {
-    const records = parse(text, delimiter, shown + 1);
-    const column = columnSeen(records);
-    const headless = column >= 0 && looksLike.test(records[0]?.[column]?.trim() ?? "");
-    const one: Guess = {
-      delimiter,
-      header: headless ? null : (records[0] ?? []),
-      rows: headless ? records.slice(0, shown) : records.slice(1),
-      column,
-      certain: false,
-    };
-    if (!best || (best.column < 0 && column >= 0)) best = one;
+    const records = parse(text, delimiter, looked, newline);
+    const seen = columnSeen(records);
+    const wider = seen.cells === 0 && (records[0]?.length ?? 0) > (best.records[0]?.length ?? 0);
+    if (seen.cells > best.cells || (seen.cells === best.cells && wider)) best = { delimiter, records, ...seen };
   }
-  return best!;
+  const { delimiter, records, column } = best;
+  const headless = column >= 0 && looksLike(records[0]?.[column] ?? "");
+  return { delimiter, header: headless ? null : (records[0] ?? []), rows: records.slice(headless ? 0 : 1).slice(0, shown), column, certain: false };
 }
+
+/** columnPart is how the server is told of a column: by its number, or by its name where the number is the name of another. It is null
+ * where neither names it. */
+export function columnPart(header: readonly string[] | null, column: number): string | null {
+  const number = String(column + 1);
+  if (!header) return number;
+  const byNumber = columnNamed(header, number);
+  if (byNumber < 0 || byNumber === column) return number;
+  const name = header[column] ?? "";
+  return name && columnNamed(header, name) === column ? name : null;
+}
+
+/** delimiterPart is how the server is told of a delimiter. */
+export const delimiterPart = (delimiter: string) => (delimiter === "\t" ? "tab" : delimiter);
 
 type Packing = "none" | "gzip" | "zip" | "zstd";
 
@@ -149,7 +184,49 @@ export async function isWorkbook(file: File): Promise<boolean> {
   if (workbooks.some((w) => file.name.toLowerCase().endsWith(w))) return true;
   const head = new Uint8Array(await file.slice(0, 64).arrayBuffer());
   if (head[0] === 0xd0 && head[1] === 0xcf && head[2] === 0x11 && head[3] === 0xe0) return true; // the older format of Excel
-  return packing(head) === "zip" && /^(\[Content_Types\]\.xml|_rels\/|xl\/|mimetypeapplication\/vnd\.oasis)/.test(new TextDecoder("latin1").decode(head.subarray(30)));
+  return packing(head) === "zip" && (await zipEntries(file)).some((e) => /^(\[Content_Types\]\.xml|_rels\/|xl\/|mimetype$|Index\.zip|Index\/)/.test(e.name));
+}
+
+interface ZipEntry {
+  name: string;
+  method: number;
+  size: number; // packed
+  at: number; // of its local header
+}
+
+/** zipEntries reads the directory at the end of an archive (APPNOTE.TXT 4.3.12 and 4.3.16); it is empty where there is none that a browser
+ * should read. */
+async function zipEntries(file: Blob): Promise<ZipEntry[]> {
+  const tail = new DataView(await file.slice(-65557).arrayBuffer());
+  let end = tail.byteLength - 22;
+  while (end >= 0 && tail.getUint32(end, true) !== 0x06054b50) end--;
+  if (end < 0) return [];
+  const start = tail.getUint32(end + 16, true);
+  const list = new DataView(await file.slice(start, Math.min(start + tail.getUint32(end + 12, true), start + headSize)).arrayBuffer());
+  const entries: ZipEntry[] = [];
+  for (let at = 0; at + 46 <= list.byteLength && list.getUint32(at, true) === 0x02014b50; ) {
+    const length = list.getUint16(at + 28, true);
+    const name = new TextDecoder().decode(list.buffer.slice(at + 46, at + 46 + length)).replaceAll("\\", "/");
+    entries.push({ name, method: list.getUint16(at + 10, true), size: list.getUint32(at + 20, true), at: list.getUint32(at + 42, true) });
+    at += 46 + length + list.getUint16(at + 30, true) + list.getUint16(at + 32, true);
+  }
+  return entries;
+}
+
+/** ofSystem tells a folder, and what macOS and Windows add to an archive; the server passes over the same (csvfile.isSystemEntry). */
+const ofSystem = (e: ZipEntry) => e.name.endsWith("/") || e.name.startsWith("__MACOSX/") || /(^|\/)(\._[^/]*|\.DS_Store|Thumbs\.db|desktop\.ini)$/.test(e.name);
+
+/** zipped is the one list of an archive as a stream; null where a browser cannot unpack it, or where it is not the only one. */
+async function zipped(file: Blob): Promise<ReadableStream<Uint8Array> | null> {
+  const lists = (await zipEntries(file)).filter((e) => !ofSystem(e));
+  const entry = lists[0];
+  if (!entry || lists.length > 1 || entry.size === 0xffffffff) return null;
+  const header = new DataView(await file.slice(entry.at, entry.at + 30).arrayBuffer());
+  if (header.byteLength < 30) return null;
+  const at = entry.at + 30 + header.getUint16(26, true) + header.getUint16(28, true);
+  const data = file.slice(at, at + entry.size);
+  if (entry.method === 0) return data.stream();
+  return entry.method === 8 ? unpack(data, "deflate-raw") : null;
 }
 
 /** unpacked is the text of a file as a stream; null where a browser cannot unpack it. */
@@ -160,13 +237,8 @@ export async function unpacked(file: Blob): Promise<ReadableStream<Uint8Array> |
       return file.stream();
     case "gzip":
       return unpack(file, "gzip");
-    case "zip": {
-      const view = new DataView(head.buffer);
-      const method = view.getUint16(8, true);
-      const at = 30 + view.getUint16(26, true) + view.getUint16(28, true);
-      if (method === 0) return file.slice(at).stream();
-      return method === 8 ? unpack(file.slice(at), "deflate-raw") : null;
-    }
+    case "zip":
+      return zipped(file);
     case "zstd":
       return null;
   }
@@ -201,19 +273,21 @@ export async function beginning(file: Blob): Promise<Uint8Array | null> {
 }
 
 /** Dialect is what a count has to know of a file. */
-export type Dialect = Pick<Preview, "delimiter" | "sep" | "encoding">;
+export type Dialect = Pick<Preview, "delimiter" | "newline" | "sep" | "encoding">;
 
 /** Counter counts records without keeping them, by the server's rules (coordinator/csvfile): a quote opens only at a field's
- * start, what follows a closing quote is plain, and a record ends at a line feed outside of quotes. CSV libraries read stray
+ * start, what follows a closing quote is plain, and a record ends at the end of a line outside of quotes. CSV libraries read stray
  * quotes in other ways, so their counts differ. The text is UTF-8 or another superset of ASCII. */
 export class Counter {
   records = 0;
   private at: "start" | "plain" | "quoted" | "closing" = "start";
   private filled = false;
   private readonly delimiter: number;
+  private readonly newline: number;
 
-  constructor(delimiter: string) {
+  constructor(delimiter: string, newline: Newline = "\n") {
     this.delimiter = delimiter.charCodeAt(0);
+    this.newline = newline.charCodeAt(0);
   }
 
   add(chunk: Uint8Array) {
@@ -226,7 +300,7 @@ export class Counter {
       if (c === 34 && this.at !== "plain") {
         this.at = "quoted"; // at a field's start, or the second of a doubled quote
         this.filled = true;
-      } else if (c === 10) {
+      } else if (c === this.newline) {
         if (this.filled) this.records++;
         this.filled = false;
         this.at = "start";
@@ -283,7 +357,7 @@ export async function count(file: Blob, dialect: Dialect, signal: AbortSignal, p
   const stream = await unpacked(file);
   if (!stream) return null;
   const { next, cancel } = pieces(asUTF8(stream, dialect.encoding));
-  const counter = new Counter(dialect.delimiter);
+  const counter = new Counter(dialect.delimiter, dialect.newline);
   const sep = dialect.sep ? 1 : 0;
   let told = 0;
   let first = true;

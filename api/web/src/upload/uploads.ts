@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { csrfToken, errorOf, signedOut, worthAgain, type ApiError, type Job } from "../api/client";
+import { ApiError, csrfToken, errorOf, signedOut, worthAgain, type Job } from "../api/client";
 import { unanswered } from "../api/reach";
 import { becameJob, isSame, read, write, type Unfinished } from "./broken";
 
@@ -11,6 +11,8 @@ export interface Options {
   name: string;
   column: string; // as the server wants it: a header name or a 1-based index; empty to let it choose
   hasHeader: boolean;
+  delimiter?: string; // as the server wants it; none to let it choose
+  columnCheck?: boolean; // false: verify the column though almost no cell of it looks like an address
   callbackUrl: string;
   callbackContent: "full" | "auto" | "link";
   maxHours: number; // 0: the server chooses
@@ -100,13 +102,12 @@ export function resend(id: string, file: File, then: (job: Job) => void): boolea
 }
 
 export function useUploads(): readonly Upload[] {
-  return useSyncExternalStore(
-    (then) => {
-      watchers.add(then);
-      return () => watchers.delete(then);
-    },
-    () => shown,
-  );
+  return useSyncExternalStore(watch, () => shown);
+}
+
+function watch(then: () => void) {
+  watchers.add(then);
+  return () => watchers.delete(then);
 }
 
 /** form is the body of an upload: what changes how the file is read comes before it. */
@@ -115,6 +116,8 @@ export function form(file: File, o: Options): FormData {
   if (o.name) f.set("name", o.name);
   if (o.column) f.set("email_column", o.column);
   f.set("has_header", String(o.hasHeader));
+  if (o.delimiter) f.set("delimiter", o.delimiter);
+  if (o.columnCheck === false) f.set("column_check", "false");
   if (o.callbackUrl) {
     f.set("callback_url", o.callbackUrl);
     f.set("callback_content", o.callbackContent);
@@ -179,6 +182,37 @@ export function again(id: string, then: (job: Job) => void) {
   send(id, then);
 }
 
+/** refusedColumn is why the server refused the column of an upload, in its words; empty where that is not what it refused. */
+export function refusedColumn(u: Upload): string {
+  const detail = u.state === "failed" && u.error instanceof ApiError && u.error.status === 422 ? u.error.message : "";
+  return /^file: (.*): name another column with email_column, or verify this one with column_check=false$/s.exec(detail)?.[1] ?? "";
+}
+
+/** verifyAnyway sends an upload again without the check of its column. */
+export function verifyAnyway(id: string, then: (job: Job) => void) {
+  const one = all.get(id);
+  if (!one) return;
+  one.options = { ...one.options, columnCheck: false };
+  send(id, then);
+}
+
+/** chooseAgain goes back to the options of an upload that was refused. */
+export function chooseAgain(id: string) {
+  const file = all.get(id)?.blob;
+  dismiss(id);
+  if (file) choose(file);
+}
+
+let chosen: File | null = null;
+
+/** choose sets the file whose options are being chosen; null for none. */
+export function choose(file: File | null) {
+  chosen = file;
+  publish();
+}
+
+export const useChosen = () => useSyncExternalStore(watch, () => chosen);
+
 export function abort(id: string) {
   all.get(id)?.request?.abort();
 }
@@ -187,7 +221,7 @@ export function abort(id: string) {
 export function dropUploads() {
   for (const one of all.values()) one.request?.abort();
   all.clear();
-  publish();
+  choose(null);
 }
 
 export function dismiss(id: string) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"probity/engine/replyline"
 )
 
 // The bounds of a reply that is kept. RFC 5321 section 4.5.3.1.5 allows 512 octets a line; some servers send more.
@@ -18,20 +20,17 @@ var (
 	errReplySize = fmt.Errorf("a reply of more than %d bytes", maxReplyBytes)
 )
 
-// ParseReply reads a reply as it was received: lines end with CRLF or LF, each begins with the code. It tolerates careless
-// servers: lines in the middle may lack the code, and the last may have the hyphen of a reply that goes on.
-// If codes differ, the last one counts. Of more than 64 lines the first 63 and the last are kept, of each line 1000 bytes.
+// ParseReply reads a reply as it was received, as tolerantly as sessions do (replyline.Parser): lines end with CRLF or LF. The last line may have the hyphen of a reply that goes on.
+// Of more than 64 lines the first 63 and the last are kept, of each line 1000 bytes.
 func ParseReply(stage Stage, raw string) (Reply, error) {
 	if len(raw) > maxReplyBytes {
 		return Reply{}, errReplySize
 	}
 	r := Reply{Stage: stage}
-	for line := range strings.Lines(strings.TrimRight(raw, " \t\r\n")) {
-		text := strings.TrimRight(line, "\r\n")
-		if code, _, ok := ReplyCode(text); ok {
-			r.Code, text = code, text[min(len(text), 4):]
-		}
-		if r.Code == 0 {
+	var parser replyline.Parser
+	for line := range strings.Lines(strings.TrimSpace(raw)) {
+		text, _, ok := replyline.Parse(&parser, strings.TrimRight(line, " \t\r\n"))
+		if !ok {
 			return Reply{}, errNoCode
 		}
 		if len(r.Lines) == maxReplyLines {
@@ -39,24 +38,11 @@ func ParseReply(stage Stage, raw string) (Reply, error) {
 		}
 		r.Lines = append(r.Lines, text[:min(len(text), maxReplyLine)])
 	}
-	if r.Code == 0 {
+	if r.Code = parser.Code; r.Code == 0 {
 		return Reply{}, errNoCode
 	}
 	r.Enhanced = EnhancedOf(r.Lines, r.Code)
 	return r, nil
-}
-
-// ReplyCode reads the code that a line of a reply begins with, and whether its separator announces more lines (RFC 5321
-// section 4.2). A tab counts as a space: some servers send it. The text begins after the fourth byte.
-func ReplyCode[T string | []byte](line T) (code int, more, ok bool) {
-	if len(line) < 3 || line[0] < '2' || line[0] > '5' || !isDigit(line[1]) || !isDigit(line[2]) {
-		return 0, false, false
-	}
-	if len(line) > 3 && line[3] != ' ' && line[3] != '-' && line[3] != '\t' {
-		return 0, false, false
-	}
-	code = int(line[0]-'0')*100 + int(line[1]-'0')*10 + int(line[2]-'0')
-	return code, len(line) > 3 && line[3] == '-', true
 }
 
 // EnhancedOf finds the enhanced status code of a reply (RFC 2034 section 4): at the start of a line, else where careless

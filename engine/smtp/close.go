@@ -14,17 +14,35 @@ import (
 // maxDrainBytes is how much a server may still send after we have closed.
 const maxDrainBytes = 64 << 10
 
-// Quit ends the session: QUIT, then a bounded wait for 221 and for the server's close. An unusable session is closed without QUIT.
-// Once ctx has ended, the connection is reset without any wait. When Quit returns, it is closed.
-func (s *Session) Quit(ctx context.Context) {
+// SayQuit sends QUIT and reports whether that confirms the dialogue (see Confirmed): its 221 came first, or the server closed without
+// any reply. One reply too many before would have been read in place of it. The session is not usable afterwards; Quit closes it.
+func (s *Session) SayQuit(ctx context.Context) (confirmed bool) {
 	defer s.begin(ctx, 0)()
-	gotReply := false
-	if !s.unusable && ctx.Err() == nil {
-		s.out = append(s.out[:0], "QUIT\r\n"...)
-		_, f := s.command(engine.StageQuit, s.cfg.Timeouts.Quit)
-		gotReply = f.None()
+	if s.unusable || ctx.Err() != nil {
+		return false
 	}
-	s.closeGracefully(gotReply)
+	defer func() { s.unusable = true }()
+	s.out = append(s.out[:0], "QUIT\r\n"...)
+	if f := s.inStep(engine.StageQuit); !f.None() {
+		return false
+	}
+	if f := s.write(engine.StageQuit, s.cfg.Timeouts.Quit); !f.None() {
+		return false
+	}
+	r, detail, err := s.in.reply(engine.StageQuit, s.cfg.Timeouts.Quit)
+	s.quitReplied = err == nil && detail == ""
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // the latter is TLS without a close_notify
+		return true
+	}
+	return s.quitReplied && r.Code == 221 && !s.in.holdsReply()
+}
+
+// Quit ends the session: SayQuit, if that has not been said, then a bounded wait for the server's close. An unusable session is closed
+// without QUIT. Once ctx has ended, the connection is reset without any wait. When Quit returns, it is closed.
+func (s *Session) Quit(ctx context.Context) {
+	s.SayQuit(ctx)
+	defer s.begin(ctx, 0)()
+	s.closeGracefully(s.quitReplied)
 }
 
 // Close closes our side, waits a bounded time for the server to close its own, and then closes the connection.

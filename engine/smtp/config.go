@@ -17,6 +17,12 @@ type Config struct {
 	// against passive listeners, and does not authenticate the server (RFC 7435).
 	TLSConfig *tls.Config
 
+	// OneByOne sends one command at a time, whatever the server offers.
+	OneByOne bool
+	// Settle is how long each command waits for a reply that comes before it, and the last reply for one after it. With it, a server that
+	// answers twice is found out before an answer counts; zero looks only at what has arrived.
+	Settle time.Duration
+
 	Timeouts      Timeouts
 	MaxLine       int // bytes of a reply line, its end included; default 4,096
 	MaxReplyLines int // lines of a reply; default 100

@@ -57,11 +57,14 @@ func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: the proxy client takes no context", errLocal)
 	}
-	conn, err := cd.DialContext(ctx, "tcp", target)
-	if err != nil && viaProxy.conn != nil && !viaProxy.conn.requested.Load() {
+	_, err = cd.DialContext(ctx, "tcp", target)
+	switch {
+	case err == nil:
+		return viaProxy.conn.Conn, nil // as it was dialled: a socket can be polled, half-closed and reset, a wrapper cannot
+	case viaProxy.conn != nil && !viaProxy.conn.requested.Load():
 		err = errors.Join(errProxyRefused, err) // it says nothing about the target
 	}
-	return conn, err
+	return nil, err
 }
 
 // errLocal marks failures on our side of the network, errProxy those on the way to the proxy.

@@ -29,7 +29,7 @@ var rewrite = flag.Bool("rewrite", false, "write what was seen into the dialogue
 // A dialogue is a text file. Lines of it:
 //
 //	# words                 why it is here
-//	> ehlo|from|tls VALUE   configuration
+//	> ehlo|from|tls|settle VALUE, one-by-one   configuration
 //	> open|ask A B|reset|wait 5s|quit|close   what the client does, in order; A | B are two transactions
 //	S text                  the server sends a line          S+ "quoted"   sends bytes as they are
 //	C text                  the server expects a line        X 1 line      sends a line of so many bytes / X 2 n: n lines
@@ -95,6 +95,10 @@ func (d *dialogue) direct(words string) {
 		d.cfg.EHLO = value
 	case "from":
 		d.cfg.MailFrom = value
+	case "settle":
+		d.cfg.Settle, _ = time.ParseDuration(value)
+	case "one-by-one":
+		d.cfg.OneByOne = true
 	case "tls":
 		d.cfg.TLS = map[string]engine.TLSPolicy{"never": engine.TLSNever, "required": engine.TLSRequired}[value]
 	default:
@@ -115,7 +119,7 @@ func (d *dialogue) run(t *testing.T) {
 	if s == nil {
 		d.say("open: %s", describe(f))
 	} else {
-		d.say("open: %d, hello %d, %s", s.Banner().Code, s.Hello().Code, offered(s))
+		d.say("open: %d, hello %d, %s", s.banner.Code, s.hello.Code, offered(s))
 		d.runAction(t.Context(), s)
 	}
 	d.say("%s after the beginning; server: %s", time.Since(start).Round(time.Millisecond), <-done)
@@ -133,13 +137,14 @@ func (d *dialogue) runAction(ctx context.Context, s *Session) {
 			wait, _ := time.ParseDuration(rest)
 			time.Sleep(wait)
 		case "quit":
+			before := s.Confirmed()
+			d.say("quit: confirmed before %v, by QUIT %v", before, s.SayQuit(ctx))
 			s.Quit(ctx)
-			d.say("quit")
 			return
 		}
 	}
+	d.say("close: confirmed %v", s.Confirmed())
 	s.Close()
-	d.say("close")
 }
 
 func (d *dialogue) ask(ctx context.Context, s *Session, words string) {
@@ -207,7 +212,7 @@ func offered(s *Session) string {
 	if x.MailMax+x.RcptMax+x.RcptDomainMax > 0 {
 		text += fmt.Sprintf(" limits %d/%d/%d", x.MailMax, x.RcptMax, x.RcptDomainMax)
 	}
-	if s.Secure() {
+	if s.secure {
 		text += " over TLS"
 	}
 	return text

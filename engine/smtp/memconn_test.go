@@ -131,3 +131,10 @@ func (c *memConn) SetDeadline(t time.Time) error {
 
 func (c *memConn) SetReadDeadline(t time.Time) error  { c.in.set(&c.in.read, t); return nil }
 func (c *memConn) SetWriteDeadline(t time.Time) error { c.out.set(&c.out.write, t); return nil }
+
+// Readable reports whether a read would not wait: see pollConn.
+func (c *memConn) Readable() bool {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	return len(c.in.data) > 0 || c.in.eof || c.in.refused
+}

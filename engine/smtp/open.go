@@ -15,8 +15,9 @@ import (
 // banner, greets, starts TLS as the policy says and greets again. It owns conn from now on. The session is nil exactly
 // if there is a fault; the connection has then been closed, with QUIT if the server was still in step.
 func Open(ctx context.Context, conn net.Conn, cfg Config, host string) (*Session, Fault) {
-	s := &Session{cfg: cfg.withDefaults(), host: host, raw: conn, conn: conn}
-	s.in = newReplyReader(conn, &s.cfg, s.setReadDeadline)
+	poll := newPollConn(conn)
+	s := &Session{cfg: cfg.withDefaults(), host: host, raw: conn, conn: poll}
+	s.in = newReplyReader(poll, &s.cfg, s.setReadDeadline)
 	end := s.begin(ctx, 0)
 	f := s.greetServer()
 	end()
@@ -78,6 +79,7 @@ func (s *Session) sendEHLO() Fault {
 		return refusalFault(r)
 	}
 	s.extensions = readExtensions(r)
+	s.extensions.Pipelining = s.extensions.Pipelining && !s.cfg.OneByOne
 	return Fault{}
 }
 
@@ -105,14 +107,14 @@ func (s *Session) startTLS() Fault {
 		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Reply: r, Detail: "STARTTLS was refused"}
 	case r.Code != 220:
 		return Fault{}
-	case s.in.unread(): // injected before the handshake, to be taken for a reply after it
+	case s.in.holdsAny(): // injected before the handshake, to be taken for a reply after it
 		f := protocolFault(engine.StageTLS, "plain text behind the reply to STARTTLS")
 		f.RetryPlain = s.cfg.TLS == engine.TLSOpportunistic
 		return s.fail(f)
 	}
 	_ = s.raw.SetWriteDeadline(time.Now().Add(s.cfg.Timeouts.TLS))
 	s.setReadDeadline(s.cfg.Timeouts.TLS)
-	conn := tls.Client(s.raw, s.cfg.tlsConfig(s.host))
+	conn := tls.Client(s.conn, s.cfg.tlsConfig(s.host))
 	if err := conn.Handshake(); err != nil {
 		s.unusable = true
 		if s.ctx.Err() != nil {

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"probity/engine"
+	"probity/engine/replyline"
 )
 
 // replyReader reads replies from one connection.
 type replyReader struct {
-	src        io.Reader
+	src        io.Reader // TLS over conn, or conn itself
+	conn       *pollConn
 	buf        []byte // MaxLine bytes
 	start, end int    // buf[start:end] is unread
 	left       int    // bytes that this session may still receive
@@ -33,13 +34,13 @@ type knownText struct {
 	reply engine.Reply
 }
 
-func newReplyReader(src io.Reader, cfg *Config, setDeadline func(time.Duration)) replyReader {
+func newReplyReader(conn *pollConn, cfg *Config, setDeadline func(time.Duration)) replyReader {
 	buf, ok := lineBuffers.Get().(*[]byte)
 	if !ok || len(*buf) != cfg.MaxLine {
 		fresh := make([]byte, cfg.MaxLine)
 		buf = &fresh
 	}
-	return replyReader{src: src, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, setDeadline: setDeadline}
+	return replyReader{src: conn, conn: conn, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, setDeadline: setDeadline}
 }
 
 // lineBuffers are the buffers of closed sessions.
@@ -59,55 +60,79 @@ func (r *replyReader) switchSource(src io.Reader) {
 	r.known, r.oldest = [knownTexts]knownText{}, 0
 }
 
-// unread reports bytes that were received and not read.
-func (r *replyReader) unread() bool { return r.end > r.start }
-
-// reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says how the peer broke the protocol.
-func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply engine.Reply, detail string, err error) {
-	armed := false
-	line, detail, err := r.line(timeout, &armed)
-	if err != nil || detail != "" {
-		return engine.Reply{Stage: stage}, detail, err
+// holdsAny reports whether anything has arrived and was not read. It does not wait.
+func (r *replyReader) holdsAny() bool {
+	if r.end == r.start {
+		r.conn.polling = true
+		_, _ = r.fill() // a failure is met again by the next read
+		r.conn.polling = false
 	}
-	if reply, ok := r.findKnown(line); ok {
-		reply.Stage = stage
-		return reply, "", nil
-	}
-	code, more, ok := engine.ReplyCode(line)
-	if !ok {
-		return engine.Reply{Stage: stage}, "a line without a reply code", nil
-	}
-	reply = engine.Reply{Stage: stage, Code: code, Lines: []string{textOf(line)}}
-	if !more {
-		reply.Enhanced = engine.EnhancedOf(reply.Lines, code)
-		r.remember(line, reply)
-		return reply, "", nil
-	}
-	return r.rest(reply, len(line), timeout, &armed)
+	return r.end > r.start
 }
 
-// rest reads the lines of a reply after the first. All must have the same code (RFC 5321 section 4.2.1).
-func (r *replyReader) rest(reply engine.Reply, size int, timeout time.Duration, armed *bool) (engine.Reply, string, error) {
-	for {
-		line, detail, err := r.line(timeout, armed)
-		if err != nil || detail != "" {
-			return reply, detail, err
+// holdsReply reports the same of a reply or its beginning. Whole lines without a reply code are text that the last reply was broken
+// into, or empty; they answer no command, and are dropped.
+func (r *replyReader) holdsReply() bool {
+	for r.holdsAny() {
+		i := bytes.IndexByte(r.buf[r.start:r.end], '\n')
+		if i < 0 {
+			return true
 		}
-		code, more, ok := engine.ReplyCode(line)
-		size += len(line)
+		if _, _, ok := replyline.Code(r.buf[r.start : r.start+i]); ok {
+			return true
+		}
+		r.start += i + 1
+	}
+	return false
+}
+
+// settle waits a while for anything to arrive.
+func (r *replyReader) settle(wait time.Duration) {
+	if r.end == r.start {
+		r.setDeadline(wait)
+		_, _ = r.fill() // as in holdsAny
+	}
+}
+
+// reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says how the peer broke the protocol.
+// Empty lines before it are skipped, and after the greeting lines without a code too: see holdsReply.
+func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply engine.Reply, detail string, err error) {
+	reply.Stage = stage
+	armed, lines, size := false, 0, 0
+	noCode := false // a line without a code came where a reply was due
+	var parser replyline.Parser
+	for {
+		line, detail, err := r.line(timeout, &armed)
+		lines, size = lines+1, size+len(line)
 		switch {
-		case !ok:
+		case err != nil && noCode:
 			return reply, "a line without a reply code", nil
-		case code != reply.Code:
-			return reply, "a reply with two codes", nil
-		case len(reply.Lines) >= r.lines:
+		case err != nil || detail != "":
+			return reply, detail, err
+		case lines > r.lines:
 			return reply, "a reply of too many lines", nil
 		case size > r.size:
 			return reply, "a reply of too many bytes", nil
 		}
-		reply.Lines = append(reply.Lines, textOf(line))
-		if !more {
-			reply.Enhanced = engine.EnhancedOf(reply.Lines, code)
+		if len(reply.Lines) == 0 {
+			if reply, ok := r.findKnown(line); ok {
+				reply.Stage = stage
+				return reply, "", nil
+			}
+		}
+		text, more, ok := replyline.Parse(&parser, line)
+		switch {
+		case ok:
+			reply.Code, reply.Lines = parser.Code, append(reply.Lines, textOf(text))
+		case len(line) > 0 && stage < engine.StageMail:
+			return reply, "a line without a reply code", nil
+		default:
+			noCode = noCode || len(line) > 0
+		}
+		if ok && !more {
+			if reply.Enhanced = engine.EnhancedOf(reply.Lines, reply.Code); len(reply.Lines) == 1 {
+				r.remember(line, reply)
+			}
 			return reply, "", nil
 		}
 	}
@@ -120,7 +145,7 @@ func (r *replyReader) line(timeout time.Duration, armed *bool) (line []byte, det
 		if i := bytes.IndexByte(r.buf[r.start+scanned:r.end], '\n'); i >= 0 {
 			line = r.buf[r.start : r.start+scanned+i]
 			r.start += scanned + i + 1
-			return bytes.TrimSuffix(line, []byte{'\r'}), "", nil
+			return bytes.TrimRight(line, " \t\r"), "", nil
 		}
 		scanned = r.end - r.start
 		if scanned == len(r.buf) {
@@ -178,15 +203,12 @@ func (r *replyReader) remember(line []byte, reply engine.Reply) {
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 
-// textOf is the text of a line as a string that can be shown: UTF-8, with a space for each control character.
-func textOf(line []byte) string {
-	if len(line) <= 4 {
-		return ""
-	}
-	text := line[4:]
+// textOf is text as a string that can be shown: UTF-8, with a space for each control character. Bytes of another charset are kept as
+// replyline.Escape keeps them.
+func textOf(text []byte) string {
 	for _, c := range text {
 		if c < ' ' || c >= 0x7f {
-			return strings.Map(printable, strings.ToValidUTF8(string(text), string(utf8.RuneError)))
+			return strings.Map(printable, replyline.Escape(string(text)))
 		}
 	}
 	return string(text)

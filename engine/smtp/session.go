@@ -13,19 +13,21 @@ type Session struct {
 	cfg  Config
 	host string
 	raw  net.Conn // the connection as it was given
-	conn net.Conn // the connection in use: raw, or TLS over raw
+	conn net.Conn // the connection in use: a pollConn over raw, or TLS over that
 	in   replyReader
 	out  []byte // commands of the group being sent
 
 	ctx          context.Context // of the call in progress
 	callDeadline time.Time       // bounds each wait of the call in progress; zero for no bound
 	banner       engine.Reply
-	hello        engine.Reply
+	hello        engine.Reply  // the reply to EHLO, or to HELO
 	bannerWait   time.Duration // see BannerWait
 	roundTrip    time.Duration // see RoundTrip
 	extensions   Extensions
-	secure       bool
+	secure       bool // it goes over TLS
 	unusable     bool
+	confirmed    bool           // see Confirmed
+	quitReplied  bool           // QUIT was answered
 	inMail       bool           // a MAIL has been sent since the last RSET: another one needs RSET first
 	asked        []pendingRcpt  // the recipients of the current group
 	answered     []engine.Reply // replies of a group, held until the group is known to be in step
@@ -43,20 +45,16 @@ type Extensions struct {
 // Extensions is what the server offers.
 func (s *Session) Extensions() Extensions { return s.extensions }
 
-// Secure reports that the session goes over TLS.
-func (s *Session) Secure() bool { return s.secure }
-
-// Banner is the greeting of the server.
-func (s *Session) Banner() engine.Reply { return s.banner }
-
-// Hello is the reply to EHLO, or to HELO.
-func (s *Session) Hello() engine.Reply { return s.hello }
-
 // BannerWait is how long the banner took.
 func (s *Session) BannerWait() time.Duration { return s.bannerWait }
 
 // RoundTrip is the fastest reply to a command of the greeting.
 func (s *Session) RoundTrip() time.Duration { return s.roundTrip }
+
+// Confirmed reports whether each reply so far is known to be that to its command. Until then a server that sent one reply too many
+// may have answered each command with the reply to the one before, without a sign of it. With Config.Settle each command has
+// waited for such a reply; a reply that quotes its recipient shows it too; else SayQuit tells.
+func (s *Session) Confirmed() bool { return s.confirmed || s.cfg.Settle > 0 && !s.unusable }
 
 // Unusable reports a session that must not be used again, except for Close and Quit.
 func (s *Session) Unusable() bool { return s.unusable }
@@ -115,6 +113,10 @@ func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply,
 		return engine.Reply{Stage: stage}, s.fail(protocolFault(stage, detail))
 	case r.Code == 421:
 		return r, s.fail(closingFault(r))
+	case !answers(r.Code, stage):
+		f := protocolFault(stage, "a reply to another command")
+		f.Reply = r
+		return r, s.fail(f)
 	case r.Code/100 == 3: // only for DATA and AUTH (RFC 5321 section 4.3.2): the server waits for what will not come
 		f := protocolFault(stage, "an intermediate reply")
 		f.Reply = r
@@ -123,9 +125,24 @@ func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply,
 	return r, Fault{}
 }
 
-// inStep reports a fault if the server sent a reply to no command. A 421 may come at any time.
+// answers reports whether a positive reply can be one to a command of this stage (RFC 5321 section 4.3.2): the banner and STARTTLS have
+// 220, QUIT has 221, and what we ask for beyond that has 250 to 259.
+func answers(code int, stage engine.Stage) bool {
+	switch {
+	case code/100 != 2 || stage == engine.StageBanner || stage == engine.StageQuit:
+		return true
+	case stage == engine.StageTLS:
+		return code == 220
+	}
+	return code/10 == 25
+}
+
+// inStep reports a fault if the server sent a reply to no command (RFC 5321 section 4.3.1). A 421 may come at any time.
 func (s *Session) inStep(stage engine.Stage) Fault {
-	if !s.in.unread() {
+	if s.cfg.Settle > 0 && stage != engine.StageQuit {
+		s.in.settle(s.cfg.Settle)
+	}
+	if !s.in.holdsReply() {
 		return Fault{}
 	}
 	s.unusable = true

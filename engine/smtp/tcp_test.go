@@ -37,7 +37,7 @@ func TestOverTCP(t *testing.T) {
 		t.Fatal(describe(f))
 	}
 	s, f := Open(t.Context(), conn, Config{EHLO: "probe.example.net"}, "mx.example.org")
-	if s == nil || !s.Secure() {
+	if s == nil || !s.secure {
 		t.Fatal(describe(f))
 	}
 	if o := s.Transaction(t.Context(), manyRcpts(20_000), func(int, engine.Reply) {}); o.Answered != 20_000 {

@@ -240,7 +240,9 @@ func (g *group) keepReply(k int, r engine.Reply, f Fault) Fault {
 	if !f.None() && (f.Event != engine.EventClosed || r.Code != 421) || r.Stage != engine.StageRcpt {
 		return f
 	}
-	if !quotes(r, g.rcpts[g.asked[k].i]) {
+	if quotes(r, g.rcpts[g.asked[k].i]) {
+		g.confirmed = true
+	} else {
 		before, behind := max(k-1, 0), min(k+1, len(g.asked)-1)
 		if quotes(r, g.rcpts[g.asked[before].i]) || quotes(r, g.rcpts[g.asked[behind].i]) {
 			return g.fail(protocolFault(engine.StageRcpt, "a reply that quotes another recipient"))

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/net/idna"
 
 	"probity/engine"
+	"probity/engine/charset"
 	"probity/engine/lists"
+	"probity/engine/replyline"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
 	"probity/internal/providerview"
@@ -234,9 +236,9 @@ func explainReply(table *engine.Table, senderIdentity engine.SenderIdentity, lin
 		}
 	}
 	finding := engine.Finding{Meaning: engine.ProtocolFault, Blame: engine.BlameSite, Rule: "generic/not-a-reply"}
-	reply, err := engine.ParseReply(stage, strings.ReplaceAll(fields[2], `\n`, "\n"))
+	reply, err := engine.ParseReply(stage, replyline.Escape(strings.ReplaceAll(fields[2], `\n`, "\n")))
 	if err == nil {
-		finding = table.Classify(provider, reply, senderIdentity)
+		reply, finding = charset.Read(table, provider, reply, senderIdentity)
 	}
 	return judgeReply(provider, reply, stage, finding), nil
 }

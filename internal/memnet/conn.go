@@ -195,3 +195,10 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.out.writers.set(t)
 	return nil
 }
+
+// Readable reports whether Read would return bytes, an end or a failure at once, whatever the deadline.
+func (c *Conn) Readable() bool {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	return c.in.head < len(c.in.buf) || c.in.writerClosed || c.in.readerClosed || c.in.resetErr != nil
+}

@@ -61,6 +61,9 @@ func (c seatedConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
+// NetConn returns the connection below, as that of tls.Conn does.
+func (c seatedConn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite passes on what TCP can do.
 func (c seatedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {

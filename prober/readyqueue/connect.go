@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/engine/charset"
 	"probity/engine/smtp"
 	"probity/prober/budget"
 	"probity/prober/conn"
@@ -135,7 +136,7 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.Name, At: now}
 	switch f.Event {
 	case engine.EventReply:
-		g.Reply, g.Finding = f.Reply, s.classify(f.Reply)
+		g.Reply, g.Finding = s.classify(f.Reply)
 	case engine.EventHostServFail:
 		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
@@ -145,8 +146,9 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	return g
 }
 
-func (s *session) classify(r engine.Reply) engine.Finding {
-	return s.queue.env.Table.Load().Classify(s.queue.Provider, r, s.source.Sender)
+// classify reads a reply: what it means, and its text as it can be shown.
+func (s *session) classify(r engine.Reply) (engine.Reply, engine.Finding) {
+	return charset.Read(s.queue.env.Table.Load(), s.queue.Provider, r, s.source.Sender)
 }
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection

@@ -85,7 +85,7 @@ func (s *session) recordTiming(all time.Duration, n int) bool {
 
 // recordReply keeps a reply with its finding, and the domains of which a recipient was accepted.
 func (s *session) recordReply(i int, r engine.Reply) {
-	f := s.classify(r)
+	r, f := s.classify(r)
 	s.seen = append(s.seen, hostqueue.Answer{Recipient: i, Reply: r, Finding: f})
 	if f.Meaning == engine.Accepted {
 		s.acceptedDomains[s.group.Recipients[i].Domain.Name] = true
@@ -128,7 +128,8 @@ func (rh *replyHandler) handleMailRefused() {
 		return
 	}
 	if f.Reply.Code != 0 {
-		rh.Finished = s.applyAction(f.Reply, s.classify(f.Reply), rh.Now, rh.Finished)
+		r, finding := s.classify(f.Reply)
+		rh.Finished = s.applyAction(r, finding, rh.Now, rh.Finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
 		s.hostQueue.MaxRecipients = max(1, len(s.group.Recipients)/2)
@@ -212,7 +213,8 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		s.closing, s.hostQueue.OneAtATime = true, true
 		if r.Code != 0 {
-			rh.Finished = s.applyAction(r, s.classify(r), rh.Now, rh.Finished)
+			r, finding := s.classify(r)
+			rh.Finished = s.applyAction(r, finding, rh.Now, rh.Finished)
 		}
 	}
 }

@@ -16,6 +16,13 @@ func (p *Prober) mendCache(ctx context.Context) {
 			return
 		case <-p.cfg.Cache.Damage():
 		}
+		for p.cfg.Cache.Full() != nil { // a new database needs room
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(budgetRetryDelay):
+			}
+		}
 		p.cfg.Cache.SetAside()
 		if err := p.writeKnown(); err != nil {
 			p.cfg.Log.Error("budgets not saved in the new cache: treated as used up after a restart", "error", err)

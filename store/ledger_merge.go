@@ -26,13 +26,20 @@ func (s *DB) journalSettlement(one *single) {
 		if entered {
 			return
 		}
-		s.mergeJournal()
+		s.mergeWhole()
 	}
 }
 
-// mergeJournal moves the settlements of the journal into the ledger, in as many commits as needed and one sync: when it returns, the
-// ledger has all that were made before the call. If it fails, the process must end: the calls have been answered.
+// mergeJournal is mergeWhole, but not while the disk is full: readers do not wait for room.
 func (s *DB) mergeJournal() {
+	if s.Full() == nil {
+		s.mergeWhole()
+	}
+}
+
+// mergeWhole moves the settlements of the journal into the ledger, in as many commits as needed and one sync: when it returns, the
+// ledger has all that were made before the call. If it fails, the process must end: the calls have been answered.
+func (s *DB) mergeWhole() {
 	j := &s.journal
 	j.mergeMu.Lock()
 	defer j.mergeMu.Unlock()
@@ -129,7 +136,7 @@ func (s *DB) replayJournal(left []journalEntry) (err error) {
 		j.waiting = append(j.waiting, one)
 		j.last++
 	}
-	s.mergeJournal()
+	s.mergeWhole()
 	return nil
 }
 

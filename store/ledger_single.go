@@ -20,6 +20,9 @@ func (s *Billing) ReserveSingle(account, request string, credits int64) error {
 	if credits == 0 {
 		return nil
 	}
+	if err := s.Full(); err != nil {
+		return err
+	}
 	return s.holdSingle(account, request, credits)
 }
 

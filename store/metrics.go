@@ -15,6 +15,9 @@ func (s *DB) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *DB) Collect(out chan<- prometheus.Metric) {
+	if s.Full() != nil {
+		return // the database may hold its lock while it waits for room
+	}
 	m := s.db.Metrics()
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(m.DiskSpaceUsage()))
 	out <- prometheus.MustNewConstMetric(walDesc, prometheus.CounterValue, float64(m.WAL.BytesWritten))

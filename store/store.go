@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/store/diskroom"
 	"probity/store/opendb"
 )
 
@@ -39,6 +40,7 @@ type Store struct {
 // merged by commits, so both are here.
 type DB struct {
 	db *pebble.DB
+	fs vfs.FS
 	// Single calls under way, and their journal.
 	balances balances
 	journal  journal
@@ -69,7 +71,7 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
 	o := &pebble.Options{FS: preallocFS{fs}, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
-	d := &DB{seed: maphash.MakeSeed()}
+	d := &DB{fs: fs, seed: maphash.MakeSeed()}
 	o.EventListener = &pebble.EventListener{DataCorruption: d.damage.report}
 	for i := range o.Levels { // the most frequent look-up, which mostly finds nothing, is whether a ledger id exists
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -115,6 +117,9 @@ func (s *DB) Close() error {
 	return errors.Join(s.journal.close(), s.db.Close())
 }
 
+// Full returns an error that is a syscall.ENOSPC while commits are refused, because the disk has no room for them.
+func (s *DB) Full() error { return diskroom.Full(s.fs) }
+
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
 func (s *DB) Checkpoint(dir string) error {
 	s.mergeJournal()
@@ -133,6 +138,9 @@ func (s *DB) Commit(account string, parts ...Part) error {
 
 // commit is Commit. claimed is the account's hold that ends with this commit, in credits.
 func (s *DB) commit(account string, claimed int64, parts []Part) error {
+	if err := s.Full(); err != nil {
+		return err
+	}
 	if p := s.balances.find(account); p != nil && p.hasPendingRelease() {
 		s.mergeJournal()
 	}

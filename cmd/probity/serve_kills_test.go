@@ -45,7 +45,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 		internet: startInternet(lives, t, "--latency", slowReplies.String())}
 	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 
-	h := newKillLoop(t, p, rows)
+	h := newKillLoop(t, p, t.TempDir(), rows)
 	quick, slow := h.p, h.p.oneRowAtATime(t)
 	h.runJob(t, nil) // without kills: the expected result
 	h.rounds++

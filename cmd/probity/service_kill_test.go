@@ -58,7 +58,7 @@ type killLoop struct {
 // testKilledServer kills a server in every phase of a job, and requires that each job ends as if nothing had happened: rows, bytes, ledger
 // and reserved credits exact.
 func testKilledServer(t *testing.T, p *serviceEnv) {
-	h := newKillLoop(t, p, killLoopRows)
+	h := newKillLoop(t, p, t.TempDir(), killLoopRows)
 	h.runJob(t, nil) // without kills: the expected result
 	for h.rounds <= killLoopMaxJobs && len(h.missedPhases()) > 0 {
 		h.runJob(t, h.missedPhases())
@@ -96,8 +96,8 @@ func requireNoOrphans(t *testing.T, s *store.Store, data, id string) {
 	}
 }
 
-func newKillLoop(t *testing.T, p *serviceEnv, rows int) *killLoop {
-	h := &killLoop{p: p.withoutRefusalBudget(t), data: t.TempDir(), rows: rows, random: rand.New(rand.NewPCG(killSeed(t), 1)), finishedFolders: map[string]bool{}}
+func newKillLoop(t *testing.T, p *serviceEnv, data string, rows int) *killLoop {
+	h := &killLoop{p: p.withoutRefusalBudget(t), data: data, rows: rows, random: rand.New(rand.NewPCG(killSeed(t), 1)), finishedFolders: map[string]bool{}}
 	withStoppedStore(t, h.data, func(s *store.Store) {
 		h.c = p.addCustomer(t, s, "patient@customer.example", killLoopCredits, unlimited)
 	})

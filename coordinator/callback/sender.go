@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/store"
@@ -151,7 +152,7 @@ func (s *Sender) Run(ctx context.Context) error {
 // sendDue starts attempts for due callbacks within the limits. Each call reads one page, the longest due first, and the next
 // call goes on after it. So callbacks that wait for one host delay those behind them only by the reading of their pages.
 func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.CancelCauseFunc) error {
-	if s.slots.full() {
+	if s.slots.full() || s.cfg.Store.Full() != nil { // an attempt that cannot be recorded would be made again and again
 		return nil
 	}
 	due, next, err := s.cfg.Store.DueCallbacks(time.Now(), s.nextPage, store.MaxPage)
@@ -176,7 +177,7 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 		all.Go(func() {
 			defer s.Notify()
 			defer s.slots.release(d.Job, d.keys)
-			if err := s.deliver(ctx, d); err != nil {
+			if err := s.deliver(ctx, d); err != nil && !vfs.IsNoSpaceError(err) {
 				stop(err)
 			}
 		})

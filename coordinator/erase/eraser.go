@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"probity/engine"
 	"probity/internal/pipeline"
 	"probity/store"
@@ -71,7 +73,7 @@ func (r *Eraser) Run(ctx context.Context) error {
 	defer tick.Stop()
 	tried := map[string]*attempt{} // by this process
 	for {
-		if err := r.tryPending(ctx, tried); err != nil && ctx.Err() == nil {
+		if err := r.tryPending(ctx, tried); err != nil && ctx.Err() == nil && !vfs.IsNoSpaceError(err) {
 			return err
 		}
 		select {

@@ -48,10 +48,10 @@ func (s *Sweeper) Start() error {
 	if by < -maxDrift {
 		s.cfg.Log.Warn("the clock is behind what it was: nothing expires for a day", "noted", saved, "now", now)
 	}
-	if err := s.cfg.Store.SaveClock(now); err != nil {
+	if err := s.LogUnlessFatal(s.cfg.Store.SaveClock(now), "the clock was not saved"); err != nil {
 		return err
 	}
-	return s.removeOrphanFolders()
+	return s.LogUnlessFatal(s.removeOrphanFolders(), "orphaned job folders were not looked for")
 }
 
 const retentionEvery = time.Hour
@@ -73,7 +73,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 			s.cfg.Log.Warn("the clock was set: nothing expires for a while", "by", by)
 			s.cfg.ClockSet()
 		}
-		if err := s.cfg.Store.SaveClock(now); err != nil {
+		if err := s.LogUnlessFatal(s.cfg.Store.SaveClock(now), "the clock was not saved"); err != nil {
 			return err
 		}
 		if last = now; now.Sub(kept) < retentionEvery {

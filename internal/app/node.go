@@ -30,6 +30,7 @@ import (
 	"probity/prober/wire/press"
 	"probity/store"
 	"probity/store/cache"
+	"probity/store/diskroom"
 )
 
 // Node is a coordinator and a prober in one process, connected by method calls; or a coordinator and a fleet of remote probers.
@@ -54,7 +55,8 @@ type Node struct {
 // NodeConfig configures a node's files and its coordinator.
 type NodeConfig struct {
 	FS         vfs.FS
-	Dir        string // state, cache and jobs live below it
+	Room       *diskroom.Room // on the disk of Dir; nil if writes may fail
+	Dir        string         // state, cache and jobs live below it
 	Version    string
 	Log        *slog.Logger
 	Warn       *slog.Logger // for warnings to the user who waits; nil is Log
@@ -101,7 +103,12 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 			return n, err
 		}
 	}
-	if n.Store, err = store.Open(cfg.FS, filepath.Join(cfg.Dir, "state")); err != nil {
+	state, files := cfg.FS, cfg.FS
+	if cfg.Room != nil {
+		cfg.Room.MakeBallast()
+		state, files = cfg.Room.State(), cfg.Room.Files()
+	}
+	if n.Store, err = store.Open(state, filepath.Join(cfg.Dir, "state")); err != nil {
 		if errors.Is(err, syscall.EAGAIN) {
 			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w", cfg.Dir, err)
 		}
@@ -111,7 +118,7 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 	if err != nil {
 		return n, err
 	}
-	c := coordinator.Config{Store: n.Store, FS: cfg.FS, Dir: cfg.Dir, Resolver: n.Resolver, Prober: asked,
+	c := coordinator.Config{Store: n.Store, FS: files, Dir: cfg.Dir, Resolver: n.Resolver, Prober: asked,
 		Table: table, Lists: known, Log: cfg.Log, Stored: cfg.ResultForm, SingleLoad: &n.singleLoad,
 		RetainResults: time.Duration(cfg.retain.RetainResults), RetainHistory: time.Duration(cfg.retain.RetainHistory)}
 	if n.Prober != nil {
@@ -130,7 +137,7 @@ func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeCon
 		n.fleet, err = cfg.members.newFleet(n, cfg)
 		return n.fleet, err
 	}
-	c := cache.Config{FS: cfg.FS, Dir: filepath.Join(cfg.Dir, "cache"), Log: cfg.Log, MaxLife: time.Duration(cfg.retainCache)}
+	c := cache.Config{FS: cacheDisk(cfg.FS, cfg.Room), Dir: filepath.Join(cfg.Dir, "cache"), Log: cfg.Log, MaxLife: time.Duration(cfg.retainCache)}
 	if n.Cache, err = cache.Open(c); err != nil {
 		return nil, err
 	}
@@ -147,6 +154,14 @@ func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeCon
 	p.Suppressed, p.SuppressedAddress = n.suppressedDomain, n.suppressedAddress
 	n.Prober, err = prober.New(p)
 	return n.Prober, err
+}
+
+// cacheDisk is the file system of a cache: that of the room on its disk, if there is one.
+func cacheDisk(disk vfs.FS, room *diskroom.Room) vfs.FS {
+	if room == nil {
+		return disk
+	}
+	return room.Cache()
 }
 
 // jobEndParts returns the parts that are committed with the end of a job: its settlement and its callback.

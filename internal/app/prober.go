@@ -27,6 +27,7 @@ import (
 	"probity/prober/wire"
 	"probity/prober/wire/stream"
 	"probity/store/cache"
+	"probity/store/diskroom"
 )
 
 // ProberFlags are the flags of a prober alone, which probes for a remote coordinator.
@@ -64,6 +65,7 @@ type Prober struct {
 	rowRate        rateMeter
 	ownTable       atomic.Pointer[engine.Table] // of our flags
 	table          atomic.Pointer[engine.Table] // current one: our own, or a coordinator's
+	room           *diskroom.Room
 	cache          *cache.Cache
 	resolver       *dns.Resolver
 	prober         *prober.Prober
@@ -81,16 +83,18 @@ func NewProber(p Process, f *ProberFlags) (*Prober, error) {
 	if err := f.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &Prober{Process: p, flags: f, startedAt: time.Now()}, nil
+	return &Prober{Process: p, flags: f, startedAt: time.Now(), room: diskroom.New(p.Disk, f.Data, p.Log)}, nil
 }
 
 // Serve opens everything, and probes for a coordinator until ctx ends.
 func (p *Prober) Serve(ctx context.Context) error {
-	if err := p.Open(); err != nil {
-		return errors.Join(err, p.Close())
-	}
-	p.Log.Info("ready for a coordinator", "node", p.flags.Name, "streams", p.streamListener.Addr().String(), "gossip", p.flags.ClusterListen, "identities", len(p.prober.ActiveSources()))
-	return p.runToEnd(ctx, p.Run, p.Close)
+	return p.runInRoom(ctx, p.room, func() error {
+		if err := p.Open(); err != nil {
+			return errors.Join(err, p.Close())
+		}
+		p.Log.Info("ready for a coordinator", "node", p.flags.Name, "streams", p.streamListener.Addr().String(), "gossip", p.flags.ClusterListen, "identities", len(p.prober.ActiveSources()))
+		return nil
+	}, func() error { return p.runToEnd(ctx, p.Run, p.Close) })
 }
 
 // Open opens the cache and the sockets, and connects the components.
@@ -109,7 +113,8 @@ func (p *Prober) Open() (err error) {
 	if err := datafolder.Restrict(c.Data, p.Log); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	if p.cache, err = cache.Open(cache.Config{FS: p.Disk, Dir: filepath.Join(c.Data, "cache"), Log: p.Log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
+	p.room.MakeBallast()
+	if p.cache, err = cache.Open(cache.Config{FS: p.room.Cache(), Dir: filepath.Join(c.Data, "cache"), Log: p.Log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
 		return err
 	}
 	cfg, err := c.ProberConfig(table, p.Log)
@@ -183,6 +188,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	frontend.Go(func() { errs[2] = p.server.Run(ctx, p.streamListener); stop() })
 	frontend.Go(func() { errs[3] = p.cluster.Run(ctx); stop() })
 	frontend.Go(func() { errs[4] = serveAdminHTTP(ctx, p.adminListener, mux); stop() })
+	backend.Go(func() { p.room.Run(resolverCtx) })
 	frontend.Wait()
 	stopProber()
 	<-proberDone

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/httpd"
+	"probity/store/diskroom"
 )
 
 // Process is what each process of this program has that runs until it is told to end.
@@ -86,6 +87,19 @@ func (p Process) runToEnd(ctx context.Context, run func(context.Context) error, 
 		p.Log.Info("stopped")
 	}
 	return err
+}
+
+// roomPatience is how long a start and a stop wait for room on the disk.
+const roomPatience = 5 * time.Second
+
+// runInRoom opens and runs a process. On a disk without room, opening ends with an error, and so does a stop; what runs waits for room.
+func (p Process) runInRoom(ctx context.Context, room *diskroom.Room, open, run func() error) error {
+	started := make(chan struct{})
+	close(started)
+	if err := room.UnlessStuck(started, roomPatience, open); err != nil {
+		return err
+	}
+	return room.UnlessStuck(ctx.Done(), roomPatience, run)
 }
 
 // closeListeners closes the listeners that are open; those that served are closed already.

@@ -27,6 +27,7 @@ import (
 	"probity/internal/nodeflags"
 	"probity/internal/tlsfront"
 	"probity/store"
+	"probity/store/diskroom"
 )
 
 // drainTimeout bounds the wait for running requests after SIGTERM, so that the process ends within 25 s.
@@ -38,6 +39,7 @@ type Service struct {
 	flags          *ServeFlags
 	shown          any          // for /debug/config
 	members        *memberFlags // the cluster to coordinate; nil to probe in this process
+	room           *diskroom.Room
 	node           *Node
 	callbacks      *callback.Sender
 	eraser         *erase.Eraser
@@ -50,7 +52,7 @@ type Service struct {
 
 // NewService makes a service that probes in this process. It opens nothing.
 func NewService(p Process, f *ServeFlags) *Service {
-	return &Service{Process: p, flags: f, shown: f}
+	return &Service{Process: p, flags: f, shown: f, room: diskroom.New(p.Disk, f.Data, p.Log)}
 }
 
 // NewCoordinator makes a service for probers on other machines. It opens nothing.
@@ -64,7 +66,7 @@ func NewCoordinator(p Process, f *CoordinatorFlags) (*Service, error) {
 	if err := f.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &Service{Process: p, flags: &f.ServeFlags, shown: f, members: &f.memberFlags}, nil
+	return &Service{Process: p, flags: &f.ServeFlags, shown: f, members: &f.memberFlags, room: diskroom.New(p.Disk, f.Data, p.Log)}, nil
 }
 
 // Store is the state store of an open service.
@@ -80,14 +82,17 @@ const serveMemoryLimit = 272 << 20
 // Serve opens everything, and serves until ctx ends. It writes to w where the password of the first admin is.
 func (s *Service) Serve(ctx context.Context, w io.Writer) error {
 	memlimit.Adjust(ctx, serveMemoryLimit)
-	if err := s.Open(); err != nil {
-		return errors.Join(err, s.Close())
-	}
-	if err := s.createFirstAdmin(ctx, w); err != nil {
-		return errors.Join(err, s.Close())
-	}
-	s.Log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(), "data", s.flags.Data)
-	return s.runToEnd(ctx, s.Run, s.Close)
+	return s.runInRoom(ctx, s.room, func() error {
+		err := s.Open()
+		if err == nil {
+			err = s.createFirstAdmin(ctx, w)
+		}
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		s.Log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(), "data", s.flags.Data)
+		return nil
+	}, func() error { return s.runToEnd(ctx, s.Run, s.Close) })
 }
 
 // makeDataFolder makes the data folder, or restricts that of an earlier start.
@@ -105,7 +110,7 @@ func (s *Service) Open() (err error) {
 	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data); err != nil {
 		return err
 	}
-	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Dir: c.Data, Log: s.Log, Version: s.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
+	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log, Version: s.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
 		MakeDir: s.makeDataFolder, service: true, members: s.members, ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
 		return err
@@ -150,7 +155,7 @@ func (s *Service) Open() (err error) {
 	s.warnAtStart()
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
-		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.Disk,
+		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser})
 	return err
@@ -199,6 +204,7 @@ func (s *Service) Run(ctx context.Context) error {
 	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
 	frontend.Go(func() { errs[3] = serveAdminHTTP(ctx, s.adminListener, s.adminHandler()); stop() })
 	backend.Go(func() { s.maintainStore(components) })
+	backend.Go(func() { s.room.Run(components) })
 	frontend.Wait()
 	stopComponents()
 	backend.Wait()

@@ -28,6 +28,7 @@ import (
 	"probity/internal/progress"
 	"probity/internal/wholefile"
 	"probity/store"
+	"probity/store/diskroom"
 )
 
 // progressFolder is appended to the name of a result file. That folder holds the progress until the result is complete.
@@ -114,7 +115,14 @@ func (l *listJob) resumable() bool { return l.Output != "" && l.file != stdin }
 // store is closed, and with that unlocked: another run that opens the store in between loses its files, and fails with words about damage
 // instead of "another probity is at work". It writes no wrong result, and can be repeated.
 func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string) error) error {
-	ended, err := l.run(ctx, writeResult)
+	disk := diskroom.New(vfs.Default, l.dir, nil)
+	begun := make(chan struct{})
+	close(begun)
+	var ended *store.Job
+	err := disk.UnlessStuck(begun, 0, func() (err error) {
+		ended, err = l.run(ctx, disk, writeResult)
+		return err
+	})
 	interrupted := console.Interrupted(ctx, err)
 	if l.disposable || err == nil {
 		if failed := os.RemoveAll(l.dir); failed != nil {
@@ -126,6 +134,8 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 		return fmt.Errorf("%w; what is known is in %s, the same command goes on from there", console.ErrInterrupted, l.dir)
 	case interrupted && l.Output != "" && l.file == stdin:
 		return fmt.Errorf("%w; nothing is kept of a list on standard input, give it as a file to go on later", console.ErrInterrupted)
+	case vfs.IsNoSpaceError(err) && !l.disposable:
+		return fmt.Errorf("%w; make room: the same command goes on from %s", err, l.dir)
 	case err != nil:
 		return err
 	}
@@ -133,8 +143,8 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 }
 
 // run verifies the list with a node of its own, and writes the result.
-func (l *listJob) run(ctx context.Context, writeResult func(*app.Node, string) error) (ended *store.Job, err error) {
-	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form, MakeDir: l.makeFolder})
+func (l *listJob) run(ctx context.Context, disk *diskroom.Room, writeResult func(*app.Node, string) error) (ended *store.Job, err error) {
+	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: disk.State(), Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form, MakeDir: l.makeFolder})
 	if errors.Is(err, syscall.EAGAIN) {
 		l.disposable = false // another run is at work in it
 	}

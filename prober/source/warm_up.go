@@ -2,8 +2,10 @@ package source
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"probity/engine"
@@ -48,7 +50,10 @@ func loadFirstUse(c *cache.Cache, name string, now time.Time) (time.Time, error)
 	if err == nil && ok && len(state) == 8 {
 		return time.UnixMilli(int64(binary.BigEndian.Uint64(state))), nil
 	}
-	return now, saveFirstUse(c, name, now)
+	if err := saveFirstUse(c, name, now); !errors.Is(err, syscall.ENOSPC) {
+		return now, err
+	}
+	return now, nil // without room the source is new at the next start too
 }
 
 func saveFirstUse(c *cache.Cache, name string, since time.Time) error {

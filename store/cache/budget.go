@@ -40,6 +40,9 @@ func (c *Cache) Budget(name string) ([]byte, bool, error) {
 
 // PutBudgets writes budgets in one synced commit: when it returns nil, they survive a crash.
 func (c *Cache) PutBudgets(budgets []Budget) error {
+	if err := c.Full(); err != nil {
+		return fmt.Errorf("cache budgets: %w", err)
+	}
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
 	c.dbMu.RLock()

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/engine"
+	"probity/store/diskroom"
 	"probity/store/opendb"
 )
 
@@ -65,6 +66,7 @@ func Open(c Config) (*Cache, error) {
 		return nil, err
 	}
 	cache.keyers.New = func() any { return cache.Keyer() }
+	diskroom.Opened(c.FS)
 	return cache, nil
 }
 
@@ -142,10 +144,15 @@ func commit(b *pebble.Batch, o *pebble.WriteOptions) error {
 	return b.Commit(o)
 }
 
+// Full returns an error that is a syscall.ENOSPC while the disk has no room for the cache: verdicts and facts are then dropped, and budgets
+// are not written.
+func (c *Cache) Full() error { return diskroom.Full(c.cfg.FS) }
+
 // Close closes the database.
 func (c *Cache) Close() error {
 	c.dbMu.Lock()
 	defer c.dbMu.Unlock()
+	diskroom.Closing(c.cfg.FS)
 	return c.db.Close()
 }
 
@@ -223,9 +230,9 @@ type Entry struct {
 	Verdict *engine.Verdict
 }
 
-// Put stores verdicts, without a sync. It sorts the entries by key, which is faster.
+// Put stores verdicts, without a sync; while the disk is full it drops them. It sorts the entries by key, which is faster.
 func (c *Cache) Put(entries []Entry) error {
-	if len(entries) == 0 {
+	if len(entries) == 0 || c.Full() != nil {
 		return nil
 	}
 	c.dbMu.RLock()
@@ -254,6 +261,9 @@ func (c *Cache) Put(entries []Entry) error {
 
 // Delete deletes the verdict of one address.
 func (c *Cache) Delete(key Key) error {
+	if err := c.Full(); err != nil {
+		return err
+	}
 	defer c.recent.shard(&key).invalidate(&key)
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()

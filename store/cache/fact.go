@@ -53,8 +53,11 @@ func paddedKey(at []byte) (key Key) {
 // noFact is the absence of a fact, the usual case.
 var noFact = &storedFact{}
 
-// PutFact stores what a decoy proved, without a sync.
+// PutFact stores what a decoy proved, without a sync; while the disk is full it drops it.
 func (c *Cache) PutFact(domain, host string, f *Fact) error {
+	if c.Full() != nil {
+		return nil
+	}
 	k := c.keyers.Get().(*Keyer)
 	defer c.keyers.Put(k)
 	at := factKey(k, domain, host)

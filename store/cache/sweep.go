@@ -57,6 +57,9 @@ func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 // sweepStep reads one step from from, deletes its expired entries, adds the remaining verdicts to a key filter, and returns where to
 // continue; nil at the end.
 func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *Swept) ([]byte, error) {
+	if err := c.Full(); err != nil {
+		return nil, err
+	}
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: upto})

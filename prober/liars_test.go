@@ -70,11 +70,11 @@ func checkLiar(t *testing.T, make func() liar) {
 	}
 }
 
-// mixedAddresses are addresses at some domains, every so many of which exist.
+// mixedAddresses are addresses at some domains; one of so many does not exist.
 func mixedAddresses(n, oneOf, domains int) (addrs []string) {
 	for i := range n {
 		local := "ann"
-		if i%oneOf != 0 {
+		if i%oneOf == 0 {
 			local = "nobody"
 		}
 		addrs = append(addrs, fmt.Sprintf("%s%d@d%d.example", local, i, i/oneOf%domains))
@@ -101,7 +101,7 @@ func (b *testNode) verifyList(seed uint64, addrs []string) map[string]engine.Ver
 			time.Sleep(time.Second)
 			continue
 		}
-		got := b.verify(time.Minute, now...)
+		got := b.verify(10*time.Minute, now...)
 		for _, r := range now {
 			switch x := got[r.Number]; x.Outcome {
 			case wire.Settled:
@@ -170,4 +170,90 @@ func TestUnknownUsersAreDeferred(t *testing.T) {
 			}
 		}}
 	})
+}
+
+// silentAfter is the script of a receiver that accepts every recipient for some time, once a source asked for so many unknown ones. It counts
+// anew afterwards.
+func silentAfter(unknown int, lasts time.Duration) rcptScript {
+	refused, silent := 0, time.Time{}
+	return func(local, domain string) string {
+		if time.Now().Before(silent) {
+			return acceptedReply
+		}
+		if !exists(local) {
+			if refused++; refused == unknown {
+				refused, silent = 0, time.Now().Add(lasts)
+			}
+		}
+		return honest(local, domain)
+	}
+}
+
+// TestSilentAcceptance: a receiver that accepts every recipient after a few unknown ones.
+func TestSilentAcceptance(t *testing.T) {
+	for _, unknown := range []int{3, 5, 8, 12} {
+		for _, domains := range []int{1, 8} {
+			for _, lasts := range []time.Duration{10 * time.Minute, time.Hour} {
+				checkLiar(t, func() liar {
+					script := silentAfter(unknown, lasts)
+					return liar{right: 1, domains: domains, connection: func() rcptScript { return script }}
+				})
+			}
+		}
+	}
+}
+
+// TestSilentAcceptanceIsNoCatchAllForAWeek: a domain of a host that fell silent gets its verdict when the host tells the truth again.
+func TestSilentAcceptanceIsNoCatchAllForAWeek(t *testing.T) {
+	script := silentAfter(3, 10*time.Minute)
+	h := &fakeServer{rcptByDomain: script}
+	withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		for i := range 3 {
+			b.single(time.Minute, mxA, fmt.Sprintf("nobody%d@first.example", i))
+		}
+		require.Equal(t, "RISKY catch_all", verdictText(b.single(time.Minute, mxA, "ann@second.example")))
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann2@second.example")))
+	})
+}
+
+// TestDomainThatBecomesACatchAllPausesItsHostOnce: a domain that is a catch-all now, and was none when its decoy was refused, looks like a host
+// that fell silent. It does so once.
+func TestDomainThatBecomesACatchAllPausesItsHostOnce(t *testing.T) {
+	catchAll := false
+	h := &fakeServer{rcptByDomain: func(local, domain string) string {
+		if catchAll && domain == "turned.example" {
+			return acceptedReply
+		}
+		return honest(local, domain)
+	}}
+	withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@turned.example")))
+		catchAll = true
+		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.verifyLastAttempt("ann2@turned.example").Verdict))
+		time.Sleep(61 * time.Minute)
+		b.single(time.Minute, mxA, "nobody@other.example")
+		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("ann3@turned.example").Verdict))
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@other.example")), "the host is not paused")
+	})
+}
+
+// TestControlsCostLittle: an honest receiver of 400 rows is asked for hardly more recipients than there are rows, and refuses hardly more than
+// do not exist.
+func TestControlsCostLittle(t *testing.T) {
+	for _, c := range []struct{ oneOf, recipients, refusals int }{{20, 404, 24}, {10, 404, 44}, {5, 404, 84}} {
+		for seed := range uint64(3) {
+			h := &fakeServer{replyDelay: 50 * time.Millisecond, rcptByDomain: honest}
+			withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+				for addr, v := range b.verifyList(seed, mixedAddresses(400, c.oneOf, 1)) {
+					require.Equal(t, exists(addr), v.Status == engine.Valid, "%s: %s", addr, verdictText(v))
+					require.Equal(t, exists(addr), v.Status != engine.Invalid, "%s: %s", addr, verdictText(v))
+				}
+				saw := h.snapshot()
+				t.Logf("one of %d does not exist: %d recipients, %d refused, %d connections", c.oneOf, len(saw.rcptTimes), len(saw.refusalTimes), len(saw.dialTimes))
+				require.LessOrEqual(t, len(saw.rcptTimes), c.recipients)
+				require.LessOrEqual(t, len(saw.refusalTimes), c.refusals)
+			})
+		}
+	}
 }

@@ -23,7 +23,6 @@ type outcome struct {
 
 // judge judges a probe whose evidence is complete.
 func judge(p *hostqueue.Probe, now time.Time) outcome {
-	p.Ev.Suspicion = p.Suspicion
 	except, lacks := p.Ev.LacksChecks()
 	for i := range p.Facts { // what was known of the domain's catch-all checks counts for the score
 		if f := &p.Facts[i]; lacks && f.Host != except {
@@ -36,7 +35,7 @@ func judge(p *hostqueue.Probe, now time.Time) outcome {
 	}
 	if o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
 		slices.ContainsFunc(p.Ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == hostqueue.RuleSilentAcceptance }) {
-		o.cacheable = false // unconfirmed only because of suspicion: cached, it would outlast it
+		o.cacheable = false // unconfirmed only while the host may accept every recipient: cached, it would outlast that
 	}
 	return o
 }

@@ -17,7 +17,7 @@ import (
 
 // TestShortJobFindsRoomAtASharedAddress runs a long backlog for three routes that lead to one address, for a day. A short job for
 // a fourth route there comes at any time, and its rows are returned each minute and come again when due: neither the backlog's use
-// of the address budget nor a suspicion that only its rows would end delays the short job.
+// of the address budget nor an acceptance that only its rows would confirm delays the short job.
 func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 	for name, locals := range map[string][]string{"unknown": {"a%d", "b%d"}, "known": {"ann"}, "both": {"a%d", "ann"}} {
 		t.Run(name, func(t *testing.T) {

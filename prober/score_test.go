@@ -1,8 +1,6 @@
 package prober
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -93,22 +91,5 @@ func TestScoreUsesTheCheckAtAnotherHost(t *testing.T) {
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(v), "what another host refuses vouches for nothing")
 		require.Equal(t, engine.CheckElsewhereRefused, v.Basis.Check)
 		require.EqualValues(t, 75+3, v.Score)
-	})
-}
-
-func TestScoreFallsUnderSilentAcceptance(t *testing.T) {
-	h := &fakeServer{rcpt: acceptsOnly("ann", "bob")}
-	table := strings.NewReplacer("refusals_per_hour = 0", "refusals_per_hour = 20").Replace(testTable)
-	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-		require.Equal(t, engine.SuspicionNone, b.verifyOne(mxA, "ann@a.example").Basis.Suspicion)
-		addrs := make([]string, 0, 12)
-		for i := range cap(addrs) {
-			addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i))
-		}
-		b.verify(time.Minute, b.rows(mxA, addrs...)...)
-		v := b.verifyOne(mxA, "bob@a.example")
-		require.Equal(t, "VALID", verdictText(v), "a decoy was refused after it")
-		require.Equal(t, engine.SuspicionHigh, v.Basis.Suspicion)
-		require.EqualValues(t, 98-2, v.Score)
 	})
 }

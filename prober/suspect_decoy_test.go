@@ -11,9 +11,9 @@ import (
 	"probity/prober/wire"
 )
 
-// suspicionTable has a receiver whose acceptances are under suspicion after ten refusals of an hour; it takes one recipient a
+// suspectTable has a receiver whose accepted decoys are suspect after twenty refusals of an hour; it takes one recipient a
 // transaction, on one connection.
-var suspicionTable = strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1",
+var suspectTable = strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1",
 	"refusals_per_hour = 0", "refusals_per_hour = 40").Replace(testTable)
 
 // someDomainsCatchAll is a script of a host that has every ann, and accepts all recipients of domains that begin with all.
@@ -24,10 +24,10 @@ func someDomainsCatchAll(local, domain string) string {
 	return acceptsAnn(local)
 }
 
-// underSuspicion brings a host under suspicion for an hour, by refusals of unknown mailboxes, and then does f.
-func underSuspicion(t *testing.T, rcpt func(local, domain string) string, before, f func(*testNode, *fakeServer)) {
+// afterRefusals has a host refuse unknown mailboxes, so that its accepted decoys are suspect for an hour, and then does f.
+func afterRefusals(t *testing.T, rcpt func(local, domain string) string, before, f func(*testNode, *fakeServer)) {
 	h := &fakeServer{rcptByDomain: rcpt}
-	withTestNode(t, suspicionTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+	withTestNode(t, suspectTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		if before != nil {
 			before(b, h)
 		}
@@ -53,10 +53,10 @@ func (b *testNode) verifyLastAttempt(addr string) wire.Result {
 	return b.verify(time.Minute, row)[row.Number]
 }
 
-// TestCatchAllIsFoundUnderSuspicion: at a host under suspicion an accepted decoy shows that its domain accepts every recipient
+// TestCatchAllIsFoundAfterRefusals: an accepted decoy that is suspect shows that its domain accepts every recipient
 // once the host has refused another recipient after it, whether for good or in a temporary reply that names an unknown user.
 // The next list knows it.
-func TestCatchAllIsFoundUnderSuspicion(t *testing.T) {
+func TestCatchAllIsFoundAfterRefusals(t *testing.T) {
 	for _, refusal := range []string{"550 5.1.1 User unknown", "450 4.1.1 unverified address: host mx said: 550 User unknown"} {
 		rcpt := func(local, domain string) string {
 			if strings.HasPrefix(local, "nobody20") {
@@ -64,7 +64,7 @@ func TestCatchAllIsFoundUnderSuspicion(t *testing.T) {
 			}
 			return someDomainsCatchAll(local, domain)
 		}
-		underSuspicion(t, rcpt, nil, func(b *testNode, h *fakeServer) {
+		afterRefusals(t, rcpt, nil, func(b *testNode, h *fakeServer) {
 			rows := b.rows(mxA, append([]string{"ann@all1.example", "bob@all2.example"}, unknownAddresses(200, 206)...)...)
 			got := b.verify(time.Minute, rows...)
 			for _, r := range rows[:2] {
@@ -81,10 +81,10 @@ func TestCatchAllIsFoundUnderSuspicion(t *testing.T) {
 	}
 }
 
-// TestSuspicionIsNotCached: a domain whose decoy was accepted under suspicion, and no refusal after it, is left unconfirmed, for lists and
-// singles. That is not kept: when the suspicion is over, the domain gets the verdict that it gets in a fresh run.
-func TestSuspicionIsNotCached(t *testing.T) {
-	underSuspicion(t, someDomainsCatchAll, nil, func(b *testNode, h *fakeServer) {
+// TestSuspectDecoyIsNotCached: a domain whose accepted decoy is suspect, with no refusal after it, is left unconfirmed, for lists and
+// singles. That is not kept: when the hour is over, the domain gets the verdict that it gets in a fresh run.
+func TestSuspectDecoyIsNotCached(t *testing.T) {
+	afterRefusals(t, someDomainsCatchAll, nil, func(b *testNode, h *fakeServer) {
 		time.Sleep(30 * time.Minute)
 		require.Equal(t, wire.Deferred, b.verify(time.Minute, b.rows(mxA, "ann@all1.example")...)[b.lastRow.Load()].Outcome)
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.verifyLastAttempt("bob@all1.example").Verdict))
@@ -95,12 +95,12 @@ func TestSuspicionIsNotCached(t *testing.T) {
 	})
 }
 
-// TestKnownCatchAllStandsUnderSuspicion: what a decoy has shown before the suspicion is believed under it, by lists and singles, and is not asked again.
-func TestKnownCatchAllStandsUnderSuspicion(t *testing.T) {
+// TestKnownCatchAllStands: what a decoy has shown before the refusals is believed after them, by lists and singles, and is not asked again.
+func TestKnownCatchAllStands(t *testing.T) {
 	before := func(b *testNode, h *fakeServer) {
 		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("ann@all1.example").Verdict))
 	}
-	underSuspicion(t, someDomainsCatchAll, before, func(b *testNode, h *fakeServer) {
+	afterRefusals(t, someDomainsCatchAll, before, func(b *testNode, h *fakeServer) {
 		asked := h.count("RCPT")
 		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("ann@all1.example").Verdict))
 		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("bob@all1.example").Verdict))
@@ -123,7 +123,7 @@ func TestSilentAcceptanceIsNoCatchAll(t *testing.T) {
 		}
 		return "550 5.1.1 User unknown"
 	}
-	underSuspicion(t, rcpt, nil, func(b *testNode, h *fakeServer) {
+	afterRefusals(t, rcpt, nil, func(b *testNode, h *fakeServer) {
 		time.Sleep(30 * time.Minute)
 		addrs := append([]string{"ann@new1.example", "nobody@new2.example"}, unknownAddresses(20, 40)...)
 		for _, r := range b.verify(time.Minute, b.rows(mxA, addrs...)...) {

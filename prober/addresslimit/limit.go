@@ -90,8 +90,8 @@ func (l *Limit) Settle(c *budget.Conn, cost budget.Cost, now time.Time) {
 	l.budget.Settle(c, cost, now)
 }
 
-// Refusals is how many refusals of the hour are settled, and how many are reserved.
-func (l *Limit) Refusals(now time.Time) (settled, reserved int) {
+// Refusals is how many refusals of the hour are settled.
+func (l *Limit) Refusals(now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.budget.Refusals(now)

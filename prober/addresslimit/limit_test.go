@@ -197,12 +197,10 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 	l.Reserve(&c, 1, 0)
 	l.Unlock()
 	l.Settle(&c, budget.Cost{Recipients: 1}, now)
-	settled, reserved := l.Refusals(now)
-	require.Equal(t, []int{1, 0}, []int{settled, reserved})
+	require.Equal(t, 1, l.Refusals(now))
 	require.NoError(t, r.cache.PutBudgets(r.FinalStates(now)))
 	again := NewRegistry(r.cache, r.leases, nil)
-	settled, _ = again.acquire(t, engine.Limits{RefusalsPerHour: 100}, now).Refusals(now)
-	require.GreaterOrEqual(t, settled, 1)
+	require.GreaterOrEqual(t, again.acquire(t, engine.Limits{RefusalsPerHour: 100}, now).Refusals(now), 1)
 }
 
 // room is the room of a limit of 100 refusals an hour.

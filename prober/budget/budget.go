@@ -244,10 +244,10 @@ func (p *Budget) Usage(now time.Time) (perMinute, refusals Usage) {
 	return p.rcptWindow.usage(p.Limits.RecipientsPerMinute, now), p.refusalWindow.usage(p.Limits.RefusalsPerHour, now)
 }
 
-// Refusals counts the refusals of the last hour, and the recipients that are reserved as refusals.
-func (p *Budget) Refusals(now time.Time) (settled, reserved int) {
+// Refusals counts the refusals of the last hour.
+func (p *Budget) Refusals(now time.Time) int {
 	p.refusalWindow.advance(now)
-	return p.refusalWindow.used, p.refusalWindow.reserved
+	return p.refusalWindow.used
 }
 
 // OthersUsage is what other sources have used of an hour's refusals, and until when it counts.

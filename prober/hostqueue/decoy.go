@@ -29,7 +29,8 @@ type decoy struct {
 	tries           int             // times it got no reply
 	unresolvedTries int             // times the host's name could not be looked up
 	asked           int             // times it was sent
-	suspectAt       uint64          // the set's count of answers when it was accepted under suspicion, else 0 (suspect_decoy.go)
+	answer          uint64          // the number of its last answer in the set; 0 for a fact of another day
+	suspectAt       uint64          // the same while its acceptance is suspect, else 0 (suspect_decoy.go)
 }
 
 // maxDecoyTries is how often a decoy gets no reply before the domain is left unconfirmed.
@@ -77,21 +78,22 @@ func FactsOf(c *cache.Cache, domain string, hosts []string, now time.Time) (fact
 type DecoyUse uint8
 
 const (
-	DecoyUsable      DecoyUse = iota // the sighting may be used
+	DecoyUsed        DecoyUse = iota // it was
 	DecoyUnconfirmed                 // it may be used when the host has refused another recipient: LeaveUnconfirmed
 	DecoyToBeAsked                   // AwaitDecoy
 )
 
-// Decoy returns what the domain's decoy has shown, as far as that may be used for a probe.
-func (dq *Domain) Decoy(p *Probe, now time.Time) (engine.Sighting, DecoyUse) {
+// UseDecoy adds what the domain's decoy has shown to a probe's evidence, if that may be used for it.
+func (dq *Domain) UseDecoy(p *Probe, now time.Time) DecoyUse {
 	dq.loadFact(p)
 	switch {
 	case !dq.decoy.usableFor(p, now):
-		return engine.Sighting{}, DecoyToBeAsked
+		return DecoyToBeAsked
 	case !dq.isConfirmed(p, now):
-		return engine.Sighting{}, DecoyUnconfirmed
+		return DecoyUnconfirmed
 	}
-	return dq.decoy.sighting, DecoyUsable
+	dq.appendDecoy(p)
+	return DecoyUsed
 }
 
 // targetMeaning is what the last reply to the target meant.
@@ -166,7 +168,7 @@ func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finish
 			dq.LeaveUnconfirmed(p)
 			continue
 		}
-		p.Ev.Append(seen)
+		dq.appendDecoy(p)
 		out = dq.host.set.Owner.Advance(p, now, false, out)
 	}
 	return out

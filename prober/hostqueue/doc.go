@@ -2,16 +2,16 @@
 // what their replies prove. It is a value without a lock of its own: its Owner, the ready queue, holds its mutex in every call, but for
 // Probe.Urge and Probe.Set. It opens nothing and decides no step: engine.Next does, through Owner.Advance.
 //
-// Terms: a Host is all domains of one host of one MX set. A decoy is a random recipient of a domain: its catch-all check. The suspicion of a
-// host is none, low or high: how likely it is that it has stopped refusing (unconfirmed.go). Under suspicion an acceptance is unconfirmed until
-// the host has refused a recipient after it; an accepted decoy of a suspect host is a suspect decoy (suspect_decoy.go).
+// Terms: a Host is all domains of one host of one MX set. A decoy is a random recipient of a domain: its catch-all check. An acceptance of a
+// receiver that may stop refusing, and has refused a recipient in this hour, is unconfirmed until the host has refused another after it
+// (unconfirmed.go). A decoy that is accepted after half of an hour's refusals is suspect (suspect_decoy.go).
 //
 // Invariants:
 //  1. A probe is in at most one list: of its domain, of recipients that come first on the next connection, or of those that wait for a decoy.
 //  2. The target is asked before the decoy, and the decoy only while a probe waits for it, once per domain and host.
-//  3. If half of an hour's refusals came from a receiver that may stop refusing, or may be in flight to it, an acceptance counts only with a
-//     later refusal, also that of a decoy.
-//  4. Only what a decoy has shown without suspicion, or with a later refusal, is given out as a fact.
+//  3. Once a receiver that may stop refusing has refused a recipient, an acceptance within an hour counts only with a later refusal, also that
+//     of a decoy.
+//  4. A decoy's acceptance in that hour is given out as a fact only with a later refusal.
 //  5. No row of a short job waits for a long job: not for a decoy, nor unconfirmed; a single call waits for no other row.
 //  6. No domain keeps the others of its host waiting: one that has more than a transaction takes goes to the end.
 package hostqueue

@@ -30,7 +30,10 @@ type Finished struct {
 // Set is all hosts of a ready queue.
 type Set struct {
 	Owner   Owner
-	Created time.Time                 // the start of the clock of answers
+	Created time.Time // the start of the clock of answers
+
+	AcceptsSilently bool // its hosts may begin to accept every recipient: see unconfirmed.go
+
 	Queued  [budget.NumPriorities]int // probes in queues
 	Answers uint64                    // to recipients, since the start
 
@@ -61,13 +64,13 @@ type Host struct {
 	OneDomain           bool // recipients of one transaction share their domain
 	OneAtATime          bool // it takes a transaction only after the last one was answered
 
-	overLimit        bool        // its acceptances are left unconfirmed: see Replies.UpdateSuspicion
-	overWithOthers   bool        // so they are, by recipients in flight over other routes
-	overWithInFlight bool        // so they may be, once the recipients in flight are answered
-	inFlight         []sentGroup // groups of transactions in flight
+	refusing bool        // it refused a recipient in this hour, or may be about to: see unconfirmed.go
+	suspect  bool        // half of what it may refuse in an hour was refused: see suspect_decoy.go
+	inFlight []sentGroup // groups of transactions in flight
 	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those after lastStart are
 	// of the group answered last; the ones before lastRefused precede a refusal there.
 	confirmedUpTo, lastStart, lastRefused uint64
+	lastRefusedAt                         time.Time
 	unconfirmed                           []*Domain // whose accepted probes wait for any refusal
 	suspectDecoys                         ring.Ring[suspectDecoy]
 }

@@ -26,13 +26,13 @@ type Probe struct {
 	// Guarded by the ready queue's mutex while it has the probe; the code that removes it becomes the owner.
 	Sends            uint8 // RCPTs sent, answered or not: at most MaxSends
 	Priority         budget.Priority
-	Suspicion        engine.Suspicion // of its host at its last reply
-	connectionLosses int16            // lost connections, as engine.Next weighs them: see Host.retryFirst
-	domain           *Domain          // in which it waits or is asked
-	prev, next       *Probe           // neighbours in the list that it waits in
-	inList           *probeList       // that list; nil while it is being asked
-	lastAnswer       uint64           // its last reply, by the set's count of answers
-	answeredAfter    time.Duration    // the same by the clock, since Set.Created
+	unconfirmed      bool          // its acceptance counts only with a later refusal: see Replies.RecordAnswer
+	connectionLosses int16         // lost connections, as engine.Next weighs them: see Host.retryFirst
+	domain           *Domain       // in which it waits or is asked
+	prev, next       *Probe        // neighbours in the list that it waits in
+	inList           *probeList    // that list; nil while it is being asked
+	lastAnswer       uint64        // its last reply, by the set's count of answers
+	answeredAfter    time.Duration // the same by the clock, since Set.Created
 }
 
 // MaxSends bounds how often one probe is sent. On each connection at least one recipient is answered or blamed, so only a

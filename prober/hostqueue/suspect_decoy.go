@@ -7,11 +7,11 @@ import (
 	"probity/store/cache"
 )
 
-// If a host under suspicion accepts a decoy, either its domain accepts every recipient, or the host has begun to accept every
-// recipient. The host's next refusal decides: a host that refuses a later recipient still checks. So the probes that wait for
-// the decoy wait for that refusal too, as accepted targets do (unconfirmed.go). It makes the decoy's acceptance a fact of the
-// domain, which no later suspicion touches. If no refusal comes in time, or none can be expected, the probes are deferred and
-// nothing is kept: the domain is asked again when the suspicion is over.
+// If a host that has refused recipients in this hour accepts a decoy, either its domain accepts every recipient, or the host has begun to
+// accept every recipient. If it refused the decoy before, it has begun to. Else the acceptance is believed, but not kept as a fact of the
+// domain unless a refusal came after it. After half of an hour's refusals it is not even believed: the decoy is suspect, and the probes that wait
+// for it wait for the host's next refusal too, as accepted targets do (unconfirmed.go). If none comes in time, or none can be
+// expected, the probes are deferred and nothing is kept: the domain is asked again in another hour.
 
 // silentAcceptance is the finding for a host that may have begun to accept every recipient: the waiting probes are retried.
 func silentAcceptance() engine.Finding {
@@ -21,31 +21,37 @@ func silentAcceptance() engine.Finding {
 // RuleSilentAcceptance is the rule of that finding.
 const RuleSilentAcceptance = "default/accepts-silently"
 
-// suspectDecoy is a decoy that was accepted under suspicion, and the set's count of answers then.
+// suspectDecoy is a decoy whose acceptance is suspect, and the set's count of answers then.
 type suspectDecoy struct {
 	domain   *Domain
 	accepted uint64
 }
 
-// DeliverDecoy gives a decoy's reply to the probes that wait for it. If a host under suspicion has accepted it, and refused it before, the
-// host has begun to accept every recipient: DeliverDecoy returns true, and the host is to be paused until its hour is over. Else only a
-// later refusal confirms the acceptance.
+// DeliverDecoy gives a decoy's reply to the probes that wait for it. If the host has begun to accept every recipient, it returns true, and the
+// host is to be paused until its hour is over.
 func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting) (acceptsAll bool) {
-	h := dq.host
+	h, keep := dq.host, true
+	dq.decoy.answer = h.set.Answers
 	switch {
 	case seen.NamesUnknown():
 		dq.decoy.recordNamed(&seen)
 	case seen.Finding.Meaning != engine.Accepted:
-	case h.overWithOthers && dq.decoy.sighting.RefusesUnknown():
+	case h.refusing && dq.decoy.sighting.RefusesUnknown():
 		seen.Finding = silentAcceptance()
 		shown := seen
 		r.becameAcceptAll, acceptsAll = &shown, true
-	case h.overLimit && h.lastRefused <= h.set.Answers: // no recipient behind it in the same transaction was refused
-		dq.decoy.suspectAt = h.set.Answers
+	case h.lastRefused > h.set.Answers: // a recipient behind it in the same transaction
+	case h.suspect:
+		dq.decoy.suspectAt, keep = h.set.Answers, false
 		h.suspectDecoys.Push(suspectDecoy{dq, h.set.Answers})
+	default:
+		keep = !h.refusing
+	}
+	if seen.RefusesUnknown() {
+		r.recordRefusal(h.set.Answers)
 	}
 	r.Finished = dq.deliverDecoy(seen, r.Now, r.Finished)
-	if dq.decoy.suspectAt == 0 {
+	if keep {
 		r.keepFact(dq)
 	}
 	return acceptsAll
@@ -79,7 +85,7 @@ func (r *Replies) ConfirmSuspects() {
 	for ; h.suspectDecoys.Len() > 0; h.suspectDecoys.Pop() {
 		s := h.suspectDecoys.Peek()
 		d := &s.domain.decoy
-		until := d.sighting.At.Add(h.set.Owner.Scaled(ConfirmTime))
+		until := d.sighting.At.Add(h.set.ConfirmTime())
 		switch {
 		case d.suspectAt != s.accepted: // it was asked again since, or given up
 		case r.Now.After(until):

@@ -5,23 +5,19 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/engine/control"
 	"probity/prober/budget"
 )
 
-// Some receivers react to many unknown recipients by accepting every recipient for the rest of the hour. What a decoy showed in
-// the morning then proves nothing about a later acceptance. So if a receiver may do that, and half of an hour's refusals have
-// been received, an acceptance is confirmed only when the host has refused a recipient after it: another target, or a decoy,
-// which is asked when several acceptances wait in vain, or no other target of their kind of job is left, or before the host is
+// The negative control. Some receivers react to unknown recipients by accepting every recipient for a while. What a decoy showed in the morning
+// then proves nothing about a later acceptance. So once a receiver that may do that has refused a recipient within the hour, or may
+// be about to, an acceptance is confirmed only when the host has refused a recipient as unknown after it: another target, or a decoy, which is
+// sent when many acceptances wait, or one waits long, or no other target of their kind of job is left, or before the host is
 // paused as a tarpit (RequestLastDecoys). "After" is the host's order: later in the same transaction, or in one that was sent after the
-// acceptance was received. Replies of two connections arrive in any order: so if recipients in flight may make up half of an
-// hour's refusals, an acceptance waits until all that were sent before it was received have been answered too, and is confirmed
-// or left unconfirmed then. It is not known here when replies over other routes to the same address come: recipients in flight
-// there count as answered for an acceptance, but not for a decoy that nothing was known of, or a busy catch-all host would
-// never be called one. An acceptance stays unconfirmed when the hour is over: the refusals of the next hour prove nothing about
-// the last.
+// acceptance was received, because replies of two connections arrive in any order. An acceptance stays unconfirmed when nothing was
+// refused in time: by then the receiver may have begun to check again.
 //
-// An accepted decoy is an acceptance like any other (suspect_decoy.go): what one has shown without suspicion, or
-// before a refusal, stays.
+// An accepted decoy is an acceptance like any other (suspect_decoy.go).
 
 // Replies handles the replies to one group of transactions.
 type Replies struct {
@@ -52,24 +48,35 @@ type Answer struct {
 	Finding   engine.Finding
 }
 
-// UpdateSuspicion records whether this hour's refusals bring the host under suspicion, or would if all recipients in flight were
-// refused; and the last refusal of this group. limit is how many refusals make a host suspect, refused how many there were over the route
-// or at the address, reserved how many may come at the address.
-func (r *Replies) UpdateSuspicion(limit, refused, reserved int, seen []Answer) {
-	h, inFlight := r.host, r.host.recipientsInFlight()
-	others := max(0, reserved-inFlight)
-	h.overLimit, h.overWithOthers, h.overWithInFlight = refused >= limit, refused+others >= limit, refused+others+inFlight >= limit
+// refusesUnknown reports whether the answer shows that its host refuses unknown recipients.
+func (a *Answer) refusesUnknown() bool {
+	s := engine.Sighting{Reply: a.Reply, Finding: a.Finding}
+	return s.Condemns() || s.NamesUnknown()
+}
+
+// RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and the last refusal of this group.
+func (r *Replies) RecordRefusals(refused, limit int, seen []Answer) {
+	h := r.host
+	if h.set.AcceptsSilently {
+		h.refusing, h.suspect = refused > 0 || limit > 0 && len(h.inFlight) > 0, limit > 0 && refused >= max(1, limit/2)
+	}
 	h.lastStart = h.set.Answers
-	for k, a := range seen {
-		if a.Finding.Blame == engine.BlameRecipient && a.Reply.Permanent() || a.Finding.NamesUnknown {
-			h.confirmedUpTo, h.lastRefused = max(h.confirmedUpTo, r.answersAtSend), h.set.Answers+uint64(k)+1
+	for k := range seen {
+		if seen[k].refusesUnknown() {
+			r.recordRefusal(h.set.Answers + uint64(k) + 1)
 		}
 	}
 }
 
+// recordRefusal records that the answer of this number refused a recipient as unknown.
+func (r *Replies) recordRefusal(answer uint64) {
+	h := r.host
+	h.confirmedUpTo, h.lastRefused, h.lastRefusedAt = max(h.confirmedUpTo, r.answersAtSend), max(h.lastRefused, answer), r.Now
+}
+
 // RecordAnswer records that a probe's target was answered; the answer is counted already.
 func (r *Replies) RecordAnswer(p *Probe) {
-	p.lastAnswer, p.Suspicion, p.answeredAfter = r.host.set.Answers, r.host.suspicion(), r.Now.Sub(r.host.set.Created)
+	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.host.set.Answers, r.host.refusing, r.Now.Sub(r.host.set.Created)
 }
 
 // sentGroup is a group of transactions that was sent and is not answered yet.
@@ -78,61 +85,57 @@ type sentGroup struct {
 	n             int    // its recipients
 }
 
-// recipientsInFlight is how many recipients have been sent and not answered.
-func (h *Host) recipientsInFlight() (n int) {
-	for _, v := range h.inFlight {
-		n += v.n
-	}
-	return n
-}
+// confirmTime is how soon after an acceptance a refusal must come to confirm it: later the host may check again. What is not confirmed by
+// then is asked again. After four fifths of it a decoy is sent: a list of existing mailboxes then uses fifteen of an hour's refusals.
+// minConfirmTime is its least in real time, at any speed-up.
+const (
+	confirmTime    = 5 * time.Minute
+	minConfirmTime = time.Second
+)
 
-// suspicion says whether the host may have accepted without checking what it accepted now.
-func (h *Host) suspicion() engine.Suspicion {
-	switch {
-	case h.overWithOthers:
-		return engine.SuspicionHigh
-	case h.overWithInFlight && len(h.inFlight) > 0:
-		return engine.SuspicionLow
-	}
-	return engine.SuspicionNone
-}
+// ConfirmTime is confirmTime under the current provider table.
+func (s *Set) ConfirmTime() time.Duration { return max(s.Owner.Scaled(confirmTime), minConfirmTime) }
 
-// ConfirmTime is how soon after an acceptance a refusal must come to confirm it: later the host's hour may be over, and it
-// checks again. What is not confirmed by then is asked again.
-const ConfirmTime = 2 * time.Minute
+// answeredAt is when a probe's target was answered.
+func (s *Set) answeredAt(p *Probe) time.Time { return s.Created.Add(p.answeredAfter) }
 
-// confirmBy is until when a refusal can confirm an acceptance.
-func (s *Set) confirmBy(p *Probe) time.Time {
-	return s.Created.Add(p.answeredAfter + s.Owner.Scaled(ConfirmTime))
-}
-
-// pastConfirming reports an acceptance that nothing can confirm any more.
+// pastConfirming reports whether nothing can confirm an acceptance any more.
 func (s *Set) pastConfirming(p *Probe, now time.Time) bool {
-	return p.Suspicion != engine.SuspicionNone && now.After(s.confirmBy(p))
+	return p.unconfirmed && now.Sub(s.answeredAt(p)) > s.ConfirmTime()
 }
 
-// isConfirmed reports that what the decoy has shown may be used with the acceptance of a probe.
+// isConfirmed reports whether what the decoy has shown may be used with the acceptance of a probe.
 func (dq *Domain) isConfirmed(p *Probe, now time.Time) bool {
-	h := dq.host
-	// Recipients in flight that were sent before the acceptance was received: one of them may have been refused first. The groups
-	// are in the order of their counts.
-	earlier := h.overWithInFlight && len(h.inFlight) > 0 && h.inFlight[0].answersAtSend < p.lastAnswer
-	switch {
+	switch h := dq.host; {
 	case dq.decoy.suspectAt != 0:
 		return false
-	case !dq.decoy.sighting.RefusesUnknown() || p.Suspicion == engine.SuspicionNone:
+	case !dq.decoy.sighting.RefusesUnknown() || !p.unconfirmed:
 		return true
 	case h.set.pastConfirming(p, now):
 		return false
-	case h.confirmedUpTo >= p.lastAnswer || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer:
-		return true
-	case h.overWithOthers:
-		p.Suspicion = engine.SuspicionHigh
-	case p.Suspicion == engine.SuspicionLow && !earlier:
-		p.Suspicion = engine.SuspicionNone
-		return true
+	default:
+		return h.refusedAfter(p)
 	}
-	return false
+}
+
+// refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target.
+func (h *Host) refusedAfter(p *Probe) bool {
+	return h.confirmedUpTo >= p.lastAnswer || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
+}
+
+// appendDecoy adds to a probe's evidence what the decoy has shown, and what controls its acceptance.
+func (dq *Domain) appendDecoy(p *Probe) {
+	h, d := dq.host, &dq.decoy
+	p.Ev.Append(d.sighting)
+	switch answered := h.set.answeredAt(p); {
+	case !d.sighting.RefusesUnknown():
+	case d.answer > p.lastAnswer:
+		p.Ev.Control = control.Of(control.DecoyRefused, d.answer-p.lastAnswer, d.sighting.At.Sub(answered))
+	case h.refusedAfter(p):
+		p.Ev.Control = control.Of(control.TargetRefused, h.lastRefused-p.lastAnswer, h.lastRefusedAt.Sub(answered))
+	default:
+		p.Ev.Control = control.Of(control.Fact, 0, 0)
+	}
 }
 
 // LeaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
@@ -145,7 +148,7 @@ func (dq *Domain) LeaveUnconfirmed(p *Probe) {
 }
 
 // ResolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
-// A probe that only waits for replies in flight is not unconfirmed yet. Then it releases the probes that wait for a refusal after
+// Then it releases the probes that wait for a refusal after
 // an accepted decoy (suspect_decoy.go) if none can be expected: nothing more is asked or in flight at the host, it accepts
 // without checking, or a single call waits.
 func (r *Replies) ResolveUnconfirmed() {
@@ -155,24 +158,29 @@ func (r *Replies) ResolveUnconfirmed() {
 	}
 	waiting := h.unconfirmed
 	h.unconfirmed = nil
-	unconfirmed, asking, first, priority := 0, false, (*Domain)(nil), budget.LongJob
+	unconfirmed, asking, late, priority := 0, false, false, budget.LongJob
+	var first *Domain
 	for _, dq := range waiting {
-		if r.releaseConfirmed(dq); dq.decoy.waiting.n > 0 {
-			if !slices.Contains(h.unconfirmed, dq) {
-				h.unconfirmed = append(h.unconfirmed, dq)
-			}
-			asking = asking || dq.decoy.state.busy()
-			if n := dq.unconfirmedCount(); n > 0 {
-				unconfirmed += n
-				if p := dq.decoy.priority(); first == nil || p > priority {
-					first, priority = dq, p
-				}
+		r.releaseConfirmed(dq)
+		d := &dq.decoy
+		if d.waiting.n == 0 {
+			continue
+		}
+		if !slices.Contains(h.unconfirmed, dq) {
+			h.unconfirmed = append(h.unconfirmed, dq)
+		}
+		asking = asking || d.state.busy()
+		if d.suspectAt == 0 {
+			unconfirmed += d.waiting.n
+			late = late || r.Now.Sub(h.set.answeredAt(d.waiting.first)) >= h.set.ConfirmTime()*4/5
+			if highest := d.priority(); first == nil || highest > priority {
+				first, priority = dq, highest
 			}
 		}
 	}
 	switch {
 	case unconfirmed == 0 || asking:
-	case unconfirmed >= maxUnconfirmed || h.noTargetLeft(priority):
+	case late || h.noTargetLeft(priority):
 		first.requestDecoy()
 	default:
 		r.unconfirmed, r.unconfirmedAt = unconfirmed, first
@@ -188,7 +196,7 @@ func (r *Replies) ResolveUnconfirmed() {
 	}
 }
 
-// noTargetLeft reports that no target is left that may soon be refused for the unconfirmed acceptances, the highest of which
+// noTargetLeft reports whether no target is left that may soon be answered for probes that wait for it, the highest of which
 // has this priority. A single call does not wait for other probes. A short job does not wait for a long job, which may not be
 // served for hours.
 func (h *Host) noTargetLeft(priority budget.Priority) bool {
@@ -201,42 +209,28 @@ func (h *Host) noTargetLeft(priority budget.Priority) bool {
 	return h.queued[budget.LongJob]+h.queued[budget.ShortJob]+h.queued[budget.Single] == 0
 }
 
-// unconfirmedCount is how many acceptances wait for a refusal that the domain queue's decoy may bring.
-func (dq *Domain) unconfirmedCount() (n int) {
-	if dq.decoy.suspectAt != 0 {
-		return 0
-	}
-	for p := range dq.decoy.waiting.all() {
-		if p.Suspicion == engine.SuspicionHigh {
-			n++
-		}
-	}
-	return n
-}
-
-// maxUnconfirmed is how many acceptances may wait for a refusal of a target before a decoy is used for them.
-const maxUnconfirmed = 8
-
 // releaseConfirmed advances the probes of a domain queue that need not wait any more: the host has refused a recipient since,
 // has begun to accept every one, or their time is over.
 func (r *Replies) releaseConfirmed(dq *Domain) {
 	if dq.decoy.state.busy() || dq.decoy.suspectAt != 0 {
 		return
 	}
+	set := r.host.set
 	for n := dq.decoy.waiting.n; n > 0; n-- {
 		p := dq.decoy.waiting.pop()
 		switch {
 		case r.becameAcceptAll != nil:
 			p.Ev.Append(*r.becameAcceptAll)
 		case dq.isConfirmed(p, r.Now):
-			p.Ev.Append(dq.decoy.sighting)
-		case r.host.set.pastConfirming(p, r.Now):
-			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: r.host.set.confirmBy(p)})
+			dq.appendDecoy(p)
+		case set.pastConfirming(p, r.Now):
+			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(),
+				At: set.answeredAt(p).Add(set.ConfirmTime())})
 		default:
 			dq.decoy.waiting.push(p)
 			continue
 		}
-		r.Finished = r.host.set.Owner.Advance(p, r.Now, false, r.Finished)
+		r.Finished = set.Owner.Advance(p, r.Now, false, r.Finished)
 	}
 	dq.RemoveIfEmpty()
 }

@@ -71,7 +71,7 @@ func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, qui
 	if q.shared.queue = q; !q.unknownProvider {
 		q.shared.pools = map[netip.Addr]*addressPool{}
 	}
-	q.waiting = hostqueue.Set{Owner: owner{q}, Created: env.Created}
+	q.waiting = hostqueue.Set{Owner: owner{q}, Created: env.Created, AcceptsSilently: q.unknownProvider || r.Provider.AcceptsSilently}
 	wake := q.onWake
 	q.slot = admission.NewWaiter(wake)
 	// The name is stored: a budget that is not found counts as unused.
@@ -132,12 +132,11 @@ func (q *Queue) advance(p *hostqueue.Probe, now time.Time, front bool, out []hos
 			continue
 		case engine.StepDecoy:
 			dq := q.domainOf(&p.Ev, step.Host)
-			switch seen, ask := dq.Decoy(p, now); {
-			case ask == hostqueue.DecoyUsable:
-				p.Ev.Append(seen)
+			switch use := dq.UseDecoy(p, now); {
+			case use == hostqueue.DecoyUsed:
 			case q.quarantined(now):
 				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
-			case ask == hostqueue.DecoyUnconfirmed:
+			case use == hostqueue.DecoyUnconfirmed:
 				dq.LeaveUnconfirmed(p)
 				return out
 			default:

@@ -24,15 +24,11 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.Settle(&s.addressUsed, cost, now)
 	}
-	if limit := q.Provider.Limits.RefusalsPerHour / 2; limit > 0 && (q.unknownProvider || q.Provider.AcceptsSilently) { // it may begin to accept unchecked
-		refused, _ := q.budget.Refusals(now)
-		reserved := 0
-		if addrLimit := s.addressLimit; addrLimit != nil {
-			atAddress, more := addrLimit.Refusals(now)
-			refused, reserved = max(refused, atAddress), more
-		}
-		rh.UpdateSuspicion(limit, refused, reserved, s.seen)
+	refused := q.budget.Refusals(now)
+	if addrLimit := s.addressLimit; addrLimit != nil {
+		refused = max(refused, addrLimit.Refusals(now))
 	}
+	rh.RecordRefusals(refused, q.Provider.Limits.RefusalsPerHour, s.seen)
 	rh.ConfirmSuspects()
 	s.group.RecordAnswered()
 	if s.group.RefusedAtMail(rh.o) && len(s.seen) == 0 {
@@ -249,7 +245,7 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 		return
 	}
 	ours := q.hold.Tarpit || !rh.Now.Before(q.hold.SendAt)
-	s.lastTransaction = ours && pause >= q.scaled(hostqueue.ConfirmTime) && rh.worthLastTransaction()
+	s.lastTransaction = ours && pause >= q.waiting.ConfirmTime() && rh.worthLastTransaction()
 	s.closing = s.closing || !s.lastTransaction
 	q.hold.Pause(rh.Now.Add(pause))
 	q.hold.Tarpit = ours

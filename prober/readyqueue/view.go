@@ -52,17 +52,17 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) (refusals int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	settled, reserved := q.budget.Refusals(now)
+	_, usage := q.budget.Usage(now)
 	s.ReadyQueues++
 	if now.Before(q.budget.QuarantinedUntil) {
 		s.Quarantined++
 		if q.Provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
 			s.QuarantinedAt = append(s.QuarantinedAt, q.Provider.ID)
 		}
-		return settled + reserved
+		return usage.Used
 	}
 	if _, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now); d.Denied && !d.Lease {
 		s.Exhausted++
 	}
-	return settled + reserved
+	return usage.Used
 }

@@ -109,10 +109,11 @@ func (f *Fact) Sighting(host string) engine.Sighting {
 }
 
 // FactOf makes a fact of a decoy's sighting; false if its reply proves nothing that may be stored. The first temporary reply that names an
-// unknown user proves nothing yet, but the second will, even a later list's.
+// unknown user proves nothing yet, but the second will, even a later list's. An acceptance that was no check replaces an older refusal.
 func FactOf(s *engine.Sighting) (Fact, bool) {
 	f := s.Finding
-	if s.Event != engine.EventReply || f.Meaning != engine.Accepted && !s.RefusesUnknown() && !s.NamesUnknown() {
+	accepted := f.Meaning == engine.Accepted || f.Meaning == engine.RateLimited && s.Reply.Positive()
+	if s.Event != engine.EventReply || !accepted && !s.RefusesUnknown() && !s.NamesUnknown() {
 		return Fact{}, false
 	}
 	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, Controlled: s.Controlled,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { beginning, columnNamed, columnPart, columnSeen, count, Counter, decode, packing, parse, preview } from "./preview";
+import { beginning, columnNamed, columnPart, columnSeen, count, Counter, decode, isWorkbook, packing, parse, preview } from "./preview";
 
 const utf8 = (s: string) => new TextEncoder().encode(s);
 
@@ -140,4 +140,16 @@ describe("files", () => {
     const head = await beginning(new Blob(["x".repeat(1 << 20)]));
     expect(head!.length).toBe(256 << 10);
   });
+
+  // Archives that Python's zipfile wrote: a folder packed by macOS, two lists, and a workbook.
+  const archive = (text: string, name = "a.zip") => new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name);
+  const mac = archive("UEsDBBQAAAAIAAAAIVyDFtyMAwAAAAEAAAAQAAAAX19NQUNPU1gvLl9saXN0c6sAAFBLAwQUAAAAAAAAACFcAAAAAAAAAAAAAAAABgAAAGxpc3RzL1BLAwQUAAAACAAAACFcFSbb+wMAAAABAAAADwAAAGxpc3RzLy5EU19TdG9yZasEAFBLAwQUAAAACAAAACFcHqvW9xQAAAASAAAADgAAAGxpc3RzL2xpc3QuY3N2S81NzMzhSnRI0kutSMwtyEnlAgBQSwMEFAAAAAgAAAAhXK930mIDAAAAAQAAABkAAABfX01BQ09TWC9saXN0cy8uX2xpc3QuY3N2qwIAUEsBAhQDFAAAAAgAAAAhXIMW3IwDAAAAAQAAABAAAAAAAAAAAAAAAIABAAAAAF9fTUFDT1NYLy5fbGlzdHNQSwECFAMUAAAAAAAAACFcAAAAAAAAAAAAAAAABgAAAAAAAAAAAAAAgAExAAAAbGlzdHMvUEsBAhQDFAAAAAgAAAAhXBUm2/sDAAAAAQAAAA8AAAAAAAAAAAAAAIABVQAAAGxpc3RzLy5EU19TdG9yZVBLAQIUAxQAAAAIAAAAIVweq9b3FAAAABIAAAAOAAAAAAAAAAAAAACAAYUAAABsaXN0cy9saXN0LmNzdlBLAQIUAxQAAAAIAAAAIVyvd9JiAwAAAAEAAAAZAAAAAAAAAAAAAACAAcUAAABfX01BQ09TWC9saXN0cy8uX2xpc3QuY3N2UEsFBgAAAAAFAAUAMgEAAP8AAAAAAA==");
+  const two = archive("UEsDBBQAAAAIAAAAIVzKIVhlCAAAAAYAAAAFAAAAYS5jc3ZLzU3MzOECAFBLAwQUAAAACAAAACFcyiFYZQgAAAAGAAAABQAAAGIuY3N2S81NzMzhAgBQSwECFAMUAAAACAAAACFcyiFYZQgAAAAGAAAABQAAAAAAAAAAAAAAgAEAAAAAYS5jc3ZQSwECFAMUAAAACAAAACFcyiFYZQgAAAAGAAAABQAAAAAAAAAAAAAAgAErAAAAYi5jc3ZQSwUGAAAAAAIAAgBmAAAAVgAAAAAA");
+  const book = archive("UEsDBBQAAAAIAAAAIVwrhCYSBgAAAAQAAAAQAAAAZG9jUHJvcHMvYXBwLnhtbLOp0LcDAFBLAwQUAAAACAAAACFcK4QmEgYAAAAEAAAADwAAAHhsL3dvcmtib29rLnhtbLOp0LcDAFBLAQIUAxQAAAAIAAAAIVwrhCYSBgAAAAQAAAAQAAAAAAAAAAAAAACAAQAAAABkb2NQcm9wcy9hcHAueG1sUEsBAhQDFAAAAAgAAAAhXCuEJhIGAAAABAAAAA8AAAAAAAAAAAAAAIABNAAAAHhsL3dvcmtib29rLnhtbFBLBQYAAAAAAgACAHsAAABnAAAAAAA=", "book.csv");
+  it("reads the one list of an archive", async () => {
+    expect(decode((await beginning(mac))!)).toBe("email\na@b.example\n");
+    expect(await count(mac, preview((await beginning(mac))!), never, () => {})).toBe(2);
+    expect(await beginning(two)).toBeNull();
+  });
+  it("tells a workbook by what is in it", async () => expect([await isWorkbook(mac), await isWorkbook(two), await isWorkbook(book)]).toEqual([false, false, true]));
 });

@@ -184,7 +184,9 @@ export async function isWorkbook(file: File): Promise<boolean> {
   if (workbooks.some((w) => file.name.toLowerCase().endsWith(w))) return true;
   const head = new Uint8Array(await file.slice(0, 64).arrayBuffer());
   if (head[0] === 0xd0 && head[1] === 0xcf && head[2] === 0x11 && head[3] === 0xe0) return true; // the older format of Excel
-  return packing(head) === "zip" && (await zipEntries(file)).some((e) => /^(\[Content_Types\]\.xml|_rels\/|xl\/|mimetype$|Index\.zip|Index\/)/.test(e.name));
+  if (packing(head) !== "zip") return false;
+  const names = [new TextDecoder("latin1").decode(head.subarray(30)), ...(await zipEntries(file)).map((e) => e.name)];
+  return names.some((name) => /^(\[Content_Types\]\.xml|_rels\/|xl\/|mimetype$|mimetypeapplication\/|Index\.zip|Index\/)/.test(name));
 }
 
 interface ZipEntry {

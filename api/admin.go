@@ -59,7 +59,7 @@ func listUsers(c *call) error {
 }
 
 func addUser(c *call) error {
-	d, err := c.StrictDocument("email", "password", "role", "credits", "limits")
+	d, err := c.Document("email", "password", "role", "credits", "limits")
 	if err != nil {
 		return err
 	}
@@ -93,14 +93,17 @@ func readUser(d *httpd.Document) (n store.NewUser, err error) {
 	if err != nil || limits == nil {
 		return n, err
 	}
+	if err := limits.AllowOnly(limitFields...); err != nil {
+		return n, err
+	}
 	n.Limits, err = readLimits(limits)
 	return n, err
 }
 
+// limitFields are the members of an account's limits.
+var limitFields = []string{"single_per_minute", "bulk_per_hour"}
+
 func readLimits(d *httpd.Document) (l store.Limits, err error) {
-	if err := d.AllowOnly("single_per_minute", "bulk_per_hour"); err != nil {
-		return l, err
-	}
 	single, err := d.Number("single_per_minute", 0, 0, store.MaxLimit)
 	if err != nil {
 		return l, err
@@ -134,7 +137,7 @@ func createResetLink(c *call) error {
 }
 
 func setLimits(c *call) error {
-	d, err := c.Document()
+	d, err := c.Document(limitFields...)
 	if err != nil {
 		return err
 	}

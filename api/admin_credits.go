@@ -21,7 +21,7 @@ func getCreditsOf(c *call) error {
 }
 
 func grantCredits(c *call) error {
-	d, err := c.Document()
+	d, err := c.Document("user", "amount", "note", "grant_id")
 	if err != nil {
 		return err
 	}

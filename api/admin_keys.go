@@ -49,7 +49,7 @@ func sendKeys(c *call, account string) error {
 }
 
 func createKey(c *call) error {
-	d, err := c.StrictDocument("user", "name", "test", "scopes", "expires_at", "networks")
+	d, err := c.Document("user", "name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func createKey(c *call) error {
 }
 
 func createOwnKey(c *call) error {
-	d, err := c.StrictDocument("name", "test", "scopes", "expires_at", "networks")
+	d, err := c.Document("name", "test", "scopes", "expires_at", "networks")
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func parseSuppression(kind, name string) (store.Suppression, error) {
 }
 
 func suppress(c *call) error {
-	d, err := c.Document()
+	d, err := c.Document("kind", "name", "note")
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	c.jobs()
 	c.public()
 	c.withoutKey()
+	c.unknownParameters()
 	c.outOfScope()
 	c.draining()
 	hidden := newTestServer(t, func(c *Config) { c.HideDocs = true })
@@ -243,6 +244,17 @@ func (c *coverage) withoutKey() {
 			r.key, r.header = "", map[string]string{"Cookie": c.browser.cookie, "Sec-Fetch-Site": "cross-site"}
 			c.expect(403, c.w.do(r))
 		}
+	}
+}
+
+// unknownParameters sends each request with a parameter that it does not have.
+func (c *coverage) unknownParameters() {
+	for _, r := range c.keyed("/v1/verify/bulk/none") {
+		r.path, r.key = r.path+"?unheard_of=1", c.key
+		c.expect(422, c.w.do(r))
+	}
+	for _, path := range []string{"/v1/reasons", "/v1/callback-origins"} {
+		c.expect(422, c.w.get(path+"?unheard_of=1", ""))
 	}
 }
 

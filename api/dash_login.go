@@ -48,7 +48,7 @@ func logIn(c *call) error {
 	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	d, err := c.StrictDocument("email", "password", "code")
+	d, err := c.Document("email", "password", "code")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func resetPassword(c *call) error {
 	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	d, err := c.StrictDocument("token", "password")
+	d, err := c.Document("token", "password")
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func endOtherSessions(c *call) error {
 
 // changePassword checks the current password again, and ends all other sessions.
 func changePassword(c *call) error {
-	d, err := c.StrictDocument("current", "password")
+	d, err := c.Document("current", "password")
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func listTraces(c *call) error {
 	if views == nil {
 		return errNoViews
 	}
-	d, err := c.Document()
+	d, err := c.Document("email", "status", "provider", "limit")
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func endQuarantine(c *call) error {
 	if views == nil {
 		return errNoViews
 	}
-	d, err := c.Document()
+	d, err := c.Document("node", "egress", "route")
 	if err != nil {
 		return err
 	}

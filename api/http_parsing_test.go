@@ -174,7 +174,7 @@ func TestBodyLimits(t *testing.T) {
 		r.detail(t)
 	})
 	t.Run("just fits", func(t *testing.T) {
-		fits := `{"email":"ann@shop.test","x":"` + strings.Repeat("a", httpd.MaxJSON-len(`{"email":"ann@shop.test","x":""}`)) + `"}`
+		fits := `{"email":"ann@shop.test"` + strings.Repeat(" ", httpd.MaxJSON-len(`{"email":"ann@shop.test"}`)) + `}`
 		require.Len(t, fits, httpd.MaxJSON)
 		for _, body := range []io.Reader{strings.NewReader(fits), io.MultiReader(strings.NewReader(fits))} {
 			r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: body, header: map[string]string{"Content-Type": "application/json"}})

@@ -28,9 +28,6 @@ func job(c *call) (*store.Job, error) {
 
 // getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
 func getJob(c *call) error {
-	if err := c.CheckQuery("wait"); err != nil {
-		return err
-	}
 	seconds, err := c.QueryNumber("wait", 0, 0, maxWait)
 	if err != nil {
 		return err
@@ -59,9 +56,6 @@ func sendJob(c *call, status int, id string) error {
 
 // listJobs serves a page of the account's jobs, newest first.
 func listJobs(c *call) error {
-	if err := c.CheckQuery("status", "limit", "cursor"); err != nil {
-		return err
-	}
 	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
 	if err != nil {
 		return err

@@ -23,9 +23,6 @@ type jobPlan struct {
 
 // getPlan serves the least time that the rest of a job takes.
 func getPlan(c *call) error {
-	if err := c.CheckQuery("sources", "refused"); err != nil {
-		return err
-	}
 	sources, err := c.QueryNumber("sources", 0, 1, plan.MaxSources)
 	if err != nil {
 		return err

@@ -35,6 +35,9 @@ func checkSignature(c *call) error {
 	return nil
 }
 
+// resultsQuery are the parameters of results: which rows, in which form, and the signature of a link.
+var resultsQuery = parameters{"status", "format", "compress", "partial", "expires", "signature"}
+
 // getResults serves the rows of a job.
 func getResults(c *call) error {
 	f, err := readFilter(c)
@@ -86,9 +89,6 @@ func checkResultsReady(j *store.Job, f results.Filter) error {
 
 // readFilter reads which rows are wanted, and in which form.
 func readFilter(c *call) (f results.Filter, err error) {
-	if err := c.CheckQuery("status", "format", "compress", "partial", "expires", "signature"); err != nil {
-		return f, err
-	}
 	f.Form = results.Form{Format: results.CSV, Compress: results.None}
 	args := c.Ctx.QueryArgs()
 	if args.Has("format") {

@@ -46,14 +46,14 @@ func (s *Server) routes() []*route {
 	list := []*route{
 		s.newRoute("POST /v1/verify/single", verifySingle, keyOrSession, store.ScopeVerify, singleLimit, httpd.BodyJSON),
 		s.newRoute("POST /v1/verify/bulk", createJob, keyOrSession, store.ScopeJobs, bulkLimit, httpd.BodyForm),
-		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs),
-		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs, parameters{"status", "limit", "cursor"}),
+		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs, parameters{"wait"}),
 		s.newRoute("DELETE /v1/verify/bulk/{job_id}", deleteJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/pause", pauseJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/resume", resumeJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/cancel", cancelJob, keyOrSession, store.ScopeJobs),
-		s.newRoute("GET /v1/verify/bulk/{job_id}/plan", getPlan, keyOrSession, store.ScopeJobs),
-		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/plan", getPlan, keyOrSession, store.ScopeJobs, parameters{"sources", "refused"}),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs, resultsQuery),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/callback", getCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/callback", resendCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/credits", getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
@@ -82,23 +82,26 @@ func (s *Server) adminRoutes() []*route {
 		s.newRoute("PUT /v1/admin/users/{user}/limits", setLimits, adminKey, store.ScopeAdmin, httpd.BodyJSON),
 		s.newRoute("POST /v1/admin/users/{user}/reset", createResetLink, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/users/{user}/totp-off", switchTOTPOffFor, adminKey, store.ScopeAdmin),
-		s.newRoute("GET /v1/admin/keys", listKeys, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/keys", listKeys, adminKey, store.ScopeAdmin, parameters{"user"}),
 		s.newRoute("POST /v1/admin/keys", createKey, adminKey, store.ScopeAdmin, httpd.BodyJSON),
 		s.newRoute("DELETE /v1/admin/keys/{key_id}", revokeKey, adminKey, store.ScopeAdmin),
-		s.newRoute("GET /v1/admin/credits", getCreditsOf, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/credits", getCreditsOf, adminKey, store.ScopeAdmin, parameters{"user"}),
 		s.newRoute("POST /v1/admin/credits", grantCredits, adminKey, store.ScopeAdmin, httpd.BodyJSON),
-		s.newRoute("GET /v1/admin/ledger", getLedger, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/ledger", getLedger, adminKey, store.ScopeAdmin, parameters{"user", "limit", "cursor"}),
 		s.newRoute("GET /v1/admin/suppressions", listSuppressions, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/suppressions", suppress, adminKey, store.ScopeAdmin, httpd.BodyJSON),
-		s.newRoute("DELETE /v1/admin/suppressions", unsuppress, adminKey, store.ScopeAdmin),
+		s.newRoute("DELETE /v1/admin/suppressions", unsuppress, adminKey, store.ScopeAdmin, parameters{"kind", "name"}),
 		s.newRoute("POST /v1/admin/erase", eraseAddress, adminKey, store.ScopeAdmin, httpd.BodyJSON),
-		s.newRoute("GET /v1/admin/erasures", listErasures, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/erasures", listErasures, adminKey, store.ScopeAdmin, parameters{"limit", "cursor"}),
 		s.newRoute("GET /v1/admin/erasures/{erasure_id}", getErasure, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/backup", sendBackup, adminKey, store.ScopeAdmin),
-		s.newRoute("GET /v1/admin/audit", listAuditEvents, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/backup", sendBackup, adminKey, store.ScopeAdmin, parameters{"jobs"}),
+		s.newRoute("GET /v1/admin/audit", listAuditEvents, adminKey, store.ScopeAdmin, auditQuery),
 		s.newRoute("GET /v1/admin/cluster", getCluster, adminKey, store.ScopeAdmin),
 	}
 }
+
+// parameters are the names of a route's query parameters.
+type parameters []string
 
 // option is a property of a route without a type of its own.
 type option uint8
@@ -111,7 +114,8 @@ const (
 // newRoute makes a route from a method and a path.
 func (s *Server) newRoute(what string, handler func(*call) error, properties ...any) *route {
 	method, path, _ := strings.Cut(what, " ")
-	r := &route{Route: httpd.Route{Method: method, Path: path}}
+	isPage := !strings.HasPrefix(path, "/v1/") && !strings.HasPrefix(path, "/verify/")
+	r := &route{Route: httpd.Route{Method: method, Path: path, AnyQuery: isPage}}
 	for _, p := range properties {
 		switch p := p.(type) {
 		case access:
@@ -120,6 +124,8 @@ func (s *Server) newRoute(what string, handler func(*call) error, properties ...
 			r.rateLimit, r.Frequent = p, p == singleLimit
 		case httpd.BodyKind:
 			r.Body = p
+		case parameters:
+			r.Query = p
 		case store.Scopes:
 			r.scopes |= p
 		case option:

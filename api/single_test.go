@@ -55,7 +55,7 @@ func TestSingleRequests(t *testing.T) {
 		status int
 		detail string
 	}{
-		{`{"email":"ann@shop.test","unknown":{"deep":[1]}}`, 200, ""},
+		{`{"email":"ann@shop.test","unknown":{"deep":[1]}}`, 422, `"unknown" is not known`},
 		{`{"email":"ann@shop.test","timeout":1,"max_age":0}`, 200, ""},
 		{`{"email":"a\u0000b@shop.test"}`, 200, ""},
 		{`{"email":"Ann <ann@shop.test>"}`, 200, ""},

@@ -21,7 +21,10 @@ func (c *Call) admit() error {
 	if err := c.server.Draining(); err != nil && !c.route.WhileDraining {
 		return err
 	}
-	if err := c.route.Admit(c); err != nil || c.route.Body == BodyNone {
+	if err := c.route.Admit(c); err != nil {
+		return err
+	}
+	if err := c.checkQuery(); err != nil || c.route.Body == BodyNone {
 		return err
 	}
 	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
@@ -63,17 +66,12 @@ func checkType(want BodyKind, header string) error {
 	return nil
 }
 
-// Document reads the request's JSON.
-func (c *Call) Document() (*Document, error) {
+// Document reads the request's JSON, which may have only these members.
+func (c *Call) Document(members ...string) (*Document, error) {
 	if _, err := c.text.ReadFrom(&c.body); err != nil {
 		return nil, err
 	}
-	return c.json.parse(c.text.Bytes())
-}
-
-// StrictDocument is a document that may have only these members.
-func (c *Call) StrictDocument(members ...string) (*Document, error) {
-	d, err := c.Document()
+	d, err := c.json.parse(c.text.Bytes())
 	if err != nil {
 		return nil, err
 	}

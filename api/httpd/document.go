@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -138,12 +137,11 @@ func plainText(raw []byte) (text []byte, plain bool) {
 	return raw[1 : len(raw)-1], true
 }
 
-// AllowOnly refuses a body with a member of another name. Requests that decide about access are strict: an ignored member could be
-// a restriction that is then missing.
+// AllowOnly refuses an object with a member of another name.
 func (d *Document) AllowOnly(known ...string) error {
 	for _, m := range d.members {
-		if !slices.Contains(known, string(m.name)) {
-			return Refuse(Unacceptable, "%s is not known here: send only %s.", quoteName(string(m.name)), strings.Join(known, ", "))
+		if err := checkName(string(m.name), known); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ type Form struct {
 	done         bool
 	parts        int
 	seen         []string
-	known        []string                       // names of the parts that are not the file
+	known        []string                       // names of the parts that are not the file; others are refused
 	set          func(name, value string) error // takes such a part
 }
 
@@ -145,30 +145,20 @@ func brokenForm(err error) error {
 	return &Refusal{Kind: Malformed, Detail: "The multipart body is malformed: it must begin and end with the boundary of the Content-Type.", closeConn: true, Cause: err}
 }
 
-// option reads one part that is not the file. An unknown name is ignored, but a misspelt known one is refused: a
-// callback that never comes because of a typo would be noticed too late.
+// option reads one part that is not the file.
 func (f *Form) option(name string, p *multipart.Part) error {
+	if err := checkName(name, f.known); err != nil {
+		return err
+	}
 	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))
 	if err != nil {
 		return brokenForm(err)
 	}
 	s := string(b)
-	if slices.Contains(f.known, name) {
-		if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
-			return Refuse(Unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
-		}
-		return f.set(name, s)
+	if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
+		return Refuse(Unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
 	}
-	if err := checkUnknownField(name, f.known); err != nil {
-		return err
-	}
-	if _, err := io.Copy(io.Discard, io.LimitReader(p, MaxJSON)); err != nil {
-		return brokenForm(err)
-	}
-	if n, err := p.Read(make([]byte, 1)); n > 0 || (err != nil && err != io.EOF) {
-		return Refuse(Unacceptable, "The part %s is too long for one that is not known: send the list as the part named file.", quoteName(name))
-	}
-	return nil
+	return f.set(name, s)
 }
 
 // FormFile reads the file of a form; its errors are refusals of the form, not errors of what the file holds.

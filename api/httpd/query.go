@@ -1,21 +1,22 @@
 package httpd
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// CheckQuery refuses a query with a known parameter that is misspelt or given twice: ignoring it would change the answer
-// silently.
-func (c *Call) CheckQuery(known ...string) error {
+// checkQuery refuses a query with a parameter that the route does not have, or has once: ignoring it would change the answer silently.
+func (c *Call) checkQuery() error {
+	if c.route.AnyQuery {
+		return nil
+	}
 	seen := map[string]bool{}
 	for key := range c.Ctx.QueryArgs().All() {
 		name := string(key)
-		if err := checkUnknownField(name, known); err != nil {
+		if err := checkName(name, c.route.Query); err != nil {
 			return err
 		}
-		if seen[name] && slices.Contains(known, name) {
+		if seen[name] {
 			return Refuse(Unacceptable, "%s is given twice: give it once, values separated by commas where it takes several.", name)
 		}
 		seen[name] = true

@@ -22,7 +22,9 @@ type Route struct {
 	Method        string
 	Path          string // as in the description, the label of logs and metrics; a segment "{...}" is a parameter
 	Body          BodyKind
-	WhileDraining bool // served while the server drains
+	WhileDraining bool     // served while the server drains
+	Query         []string // the names of its parameters
+	AnyQuery      bool     // a page: other parameters are ignored
 	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used again, so
 	// that no answer may be a stream.
 	Frequent bool

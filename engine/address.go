@@ -27,7 +27,8 @@ const (
 	maxTyped = maxLocal + 1 + 4*maxDomain
 )
 
-// Parse reads a mailbox strictly: nothing is trimmed, mapped or repaired. Its error is a SyntaxError.
+// Parse reads a mailbox strictly: nothing is trimmed, mapped or repaired. Its error is a SyntaxError. Of a local part that a carrier
+// gave out with dots that need quotes it makes the quoted form, which RCPT can carry.
 func Parse(s string) (Address, error) {
 	if s == "" {
 		return Address{}, bad(KindEmpty, "the address is empty; write local@domain")
@@ -40,6 +41,9 @@ func Parse(s string) (Address, error) {
 		return Address{}, err
 	}
 	local, err := canonicalLocal(typed)
+	if err != nil && hasCarrierDots(typed, rest) {
+		local, err = canonicalQuoted(`"` + typed + `"`)
+	}
 	if err != nil {
 		return Address{}, err
 	}

@@ -24,7 +24,7 @@ func Guess(s string) (string, bool) {
 
 // repairs are applied in this order, each to the result of the one before, until the string parses.
 var repairs = [...]func(string) string{
-	Trim, dropInvisible, dropMailto, insideAngles, toHalfWidth, dropWrapping, decodeAtWords, dropComments, joinSpaces, fixDots, fixProvider,
+	Trim, dropInvisible, dropMailto, insideAngles, toHalfWidth, dropWrapping, decodeAtWords, dropComments, joinSpaces, fixDomainDots, fixLocalDots, fixProvider,
 }
 
 // dropInvisible removes the invisible characters that joinSpaces does not treat as space.
@@ -137,8 +137,8 @@ func joinSpaces(s string) string {
 	return b.String()
 }
 
-// fixDots turns a domain's commas into dots, merges doubled "@" and dots, and drops dots at the edges of both parts.
-func fixDots(s string) string {
+// fixDomainDots merges doubled "@", turns a domain's commas into dots, merges doubled ones, and drops those at its edges.
+func fixDomainDots(s string) string {
 	for strings.Contains(s, "@@") {
 		s = strings.ReplaceAll(s, "@@", "@")
 	}
@@ -146,7 +146,17 @@ func fixDots(s string) string {
 	if !ok || strings.Contains(domain, "@") || strings.Contains(local, ",") {
 		return s
 	}
-	return fixPart(local) + "@" + fixPart(strings.ReplaceAll(domain, ",", "."))
+	return local + "@" + fixPart(strings.ReplaceAll(domain, ",", "."))
+}
+
+// fixLocalDots merges the doubled dots of a local part, and drops those at its edges. It comes after the domain was put right: a carrier
+// has mailboxes with such dots, and without them they are those of other people.
+func fixLocalDots(s string) string {
+	local, domain, ok := strings.Cut(s, "@")
+	if !ok || strings.Contains(domain, "@") || strings.Contains(local, ",") {
+		return s
+	}
+	return fixPart(local) + "@" + domain
 }
 
 func fixPart(s string) string {

@@ -83,6 +83,21 @@ func canonicalQuoted(typed string) (string, error) {
 	return local, nil
 }
 
+// dottedCarriers are the Japanese carriers that gave out local parts with two dots in a row or a dot before the @ until 2009, and deliver to
+// them still. Their senders write them without quotes, against RFC 5321 section 4.1.2.
+var dottedCarriers = [...]string{"docomo.ne.jp", "ezweb.ne.jp", "au.com", "softbank.ne.jp", "i.softbank.jp", "vodafone.ne.jp", "disney.ne.jp"}
+
+// hasCarrierDots reports whether a local part is wrong by such dots only, and its domain that of such a carrier or below it.
+func hasCarrierDots(local, domain string) bool {
+	domain = "." + strings.ToLower(domain)
+	for _, d := range dottedCarriers {
+		if strings.HasSuffix(domain, d) && domain[len(domain)-len(d)-1] == '.' {
+			return local[0] != '.' && checkDotString(fixPart(local)) == nil
+		}
+	}
+	return false
+}
+
 // unquote accepts qtextSMTP (%d32-33, %d35-91, %d93-126 and, by RFC 6531, UTF-8) and quoted-pairSMTP ("\" %d32-126).
 func unquote(s string) (string, error) {
 	if !strings.ContainsRune(s, '\\') {

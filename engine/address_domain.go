@@ -79,19 +79,12 @@ func checkLabel(l string) error {
 		return bad(KindLength, "a label of the domain is longer than 63 octets (RFC 1035 section 2.3.4)")
 	case l[0] == '-' || l[len(l)-1] == '-':
 		return bad(KindDomain, "a label of the domain begins or ends with a hyphen (RFC 1123 section 2.1)")
-	case len(l) > 3 && l[2:4] == "--" && l[:2] != "xn":
-		return hyphensError()
 	}
 	return nil
 }
 
 func domainTooLong() error {
 	return bad(KindLength, "the domain is longer than 253 octets (RFC 1035 section 2.3.4)")
-}
-
-// hyphensError is for reserved LDH labels (RFC 5890 section 2.3.1).
-func hyphensError() error {
-	return bad(KindDomain, `a label of the domain has "--" as its third and fourth character, which only xn-- labels may have`)
 }
 
 func domainCharError(c byte) error {

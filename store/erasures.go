@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -58,7 +59,11 @@ func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 	insert := func(b *pebble.Batch) error {
 		if id, err := get(b, key(tableOpenErasure, e.Hash)); err == nil {
 			e, err = readJSON[Erasure](b, key(tableErasure, string(id)))
-			return err
+			if err != nil || e.Address != "" {
+				return err
+			}
+			e.Address, e.JobsDone, e.Caches = folded, false, nil // it is being finished, and may have missed what came since
+			return setJSON(b, key(tableErasure, e.ID), e)
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -75,15 +80,40 @@ func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 	return e, err
 }
 
-// SaveErasure stores the progress of an open erasure. One that is done loses the address and the names of jobs.
+// SaveErasure stores the progress of an open erasure.
 func (s *Privacy) SaveErasure(e *Erasure) error {
-	return s.Commit("", func(b *pebble.Batch) error {
-		if e.Open() {
-			return setJSON(b, key(tableErasure, e.ID), e)
-		}
-		e.Address, e.Jobs, e.JobsLeft, e.Fault = "", nil, nil, ""
-		return errors.Join(b.Delete(key(tableOpenErasure, e.Hash), nil), setJSON(b, key(tableErasure, e.ID), e))
+	return s.Commit("", func(b *pebble.Batch) error { return setJSON(b, key(tableErasure, e.ID), e) })
+}
+
+// FinishErasure makes an erasure that has reached everything else a receipt, without the address and the names of jobs. It is done once no
+// file of the store has the address: not the log, nor the older versions of records. After an error it is open and has no address; it is
+// finished by calling this again.
+func (s *Privacy) FinishErasure(ctx context.Context, e *Erasure) error {
+	e.Address, e.Jobs, e.JobsLeft, e.Fault = "", nil, nil, ""
+	if err := s.SaveErasure(e); err != nil {
+		return err
+	}
+	if err := s.removeOldValues(ctx); err != nil {
+		return err
+	}
+	done := *e
+	done.Done = time.Now().UTC()
+	err := s.Commit("", func(b *pebble.Batch) error {
+		return errors.Join(b.Delete(key(tableOpenErasure, e.Hash), nil), setJSON(b, key(tableErasure, e.ID), &done))
 	})
+	if err == nil {
+		*e = done
+	}
+	return err
+}
+
+// removeOldValues removes what the records with addresses were before, from all files of the store.
+func (s *Privacy) removeOldValues(ctx context.Context) error {
+	if err := s.Full(); err != nil {
+		return err
+	}
+	defer panicAsLost()
+	return s.fs.RemoveOldValues(ctx, s.db, s.dir, tableErasure, tableAnswer)
 }
 
 // Erasure returns an erasure by id, or ErrNotFound.

@@ -1,9 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -42,8 +46,8 @@ func TestErasuresAreBoundedAndDropTheAddress(t *testing.T) {
 	e, err := s.Erasure(first.ID)
 	require.NoError(t, err)
 	require.Equal(t, "ann@x.example", e.Address)
-	e.Jobs, e.Done = map[string]int64{"j": 1}, now
-	require.NoError(t, s.SaveErasure(&e))
+	e.Jobs = map[string]int64{"j": 1}
+	require.NoError(t, s.FinishErasure(t.Context(), &e))
 	b, err := json.Marshal(e)
 	require.NoError(t, err)
 	require.NotContains(t, string(b), "x.example")
@@ -65,4 +69,62 @@ func TestErasuresAreBoundedAndDropTheAddress(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "an address", events[0].Target)
 	require.NoError(t, s.Close())
+}
+
+// TestDoneErasureLeavesTheAddressInNoFile erases addresses in a store whose tables and logs are busy. Once a receipt is done, no file of
+// the store has the address, and none of a copy made then: no log, whether it is used or kept for reuse, and no table.
+func TestDoneErasureLeavesTheAddressInNoFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s, err := Open(vfs.Default, dir)
+	require.NoError(t, err)
+	for i := range 12 {
+		address := fmt.Sprintf("gone%d@left.example", i)
+		e, err := s.RequestErasure(address, "root", time.Now())
+		require.NoError(t, err)
+		request := Request{Account: "a", Endpoint: "single", Key: address}
+		require.NoError(t, s.Commit("a", KeepAnswer(request, Answer{Status: 200, Body: []byte(strconv.Quote(address))}, time.Now())))
+		if i%3 > 0 { // the record is in a table, too
+			require.NoError(t, s.db.Flush())
+		}
+		if i%4 == 3 { // the log is full, and a new one reuses an old one
+			for n := range 5 {
+				require.NoError(t, s.Commit("", func(b *pebble.Batch) error {
+					return b.Set(key(tableSetting, "filler"), bytes.Repeat([]byte{byte(n)}, memtableBytes/4), nil)
+				}))
+			}
+		}
+		require.NoError(t, s.SaveErasure(&e))
+		_, err = s.EraseAnswers(func(body []byte) bool { return bytes.Contains(body, []byte(address)) })
+		require.NoError(t, err)
+		require.NoError(t, s.FinishErasure(t.Context(), &e))
+		require.False(t, e.Open())
+		requireNowhere(t, dir, address)
+	}
+	again, err := s.RequestErasure("gone1@left.example", "root", time.Now())
+	require.NoError(t, err)
+	require.True(t, again.Open())
+	require.NoError(t, s.FinishErasure(t.Context(), &again))
+	backup := filepath.Join(t.TempDir(), "backup")
+	require.NoError(t, s.Checkpoint(backup))
+	requireNowhere(t, backup, "left.example")
+	require.NoError(t, s.Close())
+	requireNowhere(t, dir, "left.example")
+	s, err = Open(vfs.Default, dir)
+	require.NoError(t, err)
+	all, err := s.Erasures("", 100)
+	require.NoError(t, err)
+	require.Len(t, all, 13)
+	require.NoError(t, s.Close())
+}
+
+// requireNowhere requires that no file of a folder contains a text.
+func requireNowhere(t *testing.T, dir, text string) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		require.NoError(t, err)
+		require.False(t, bytes.Contains(b, []byte(text)), "%s has %s", f.Name(), text)
+	}
 }

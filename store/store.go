@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/store/dbfiles"
 	"probity/store/diskroom"
 	"probity/store/opendb"
 )
@@ -39,8 +40,9 @@ type Store struct {
 // DB is the database and its commits. Each commit leaves the holds of single calls covered, and the journal of their settlements is
 // merged by commits, so both are here.
 type DB struct {
-	db *pebble.DB
-	fs vfs.FS
+	db  *pebble.DB
+	fs  *dbfiles.FS
+	dir string
 	// Single calls under way, and their journal.
 	balances balances
 	journal  journal
@@ -70,8 +72,8 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
-	o := &pebble.Options{FS: preallocFS{fs}, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
-	d := &DB{fs: fs, seed: maphash.MakeSeed()}
+	d := &DB{fs: dbfiles.New(fs), dir: dir, seed: maphash.MakeSeed()}
+	o := &pebble.Options{FS: d.fs, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
 	o.EventListener = &pebble.EventListener{DataCorruption: d.damage.report}
 	for i := range o.Levels { // the most frequent look-up, which mostly finds nothing, is whether a ledger id exists
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -118,7 +120,7 @@ func (s *DB) Close() error {
 }
 
 // Full returns an error that is a syscall.ENOSPC while commits are refused, because the disk has no room for them.
-func (s *DB) Full() error { return diskroom.Full(s.fs) }
+func (s *DB) Full() error { return diskroom.Full(s.fs.FS) }
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
 func (s *DB) Checkpoint(dir string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -57,8 +58,24 @@ func killedErasureMain() {
 	os.Exit(3) // it must have been killed
 }
 
+// requireNowhere requires that no file below a folder contains a text.
+func requireNowhere(t *testing.T, dir, text string) {
+	t.Helper()
+	files := 0
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		require.False(t, bytes.Contains(b, []byte(text)), path)
+		files++
+		return err
+	}))
+	require.NotZero(t, files)
+}
+
 // TestServeFinishesAKilledErasure kills an erasure with SIGKILL between the jobs and the cache. The next serve finishes it: the
-// verdict is no longer in the cache, and the receipt is that of a complete erasure.
+// verdict is no longer in the cache, the receipt is that of a complete erasure, and no file has the address, nor one of a backup.
 func TestServeFinishesAKilledErasure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")
@@ -99,6 +116,13 @@ func TestServeFinishesAKilledErasure(t *testing.T) {
 	for name, want := range map[string]any{"jobs": 1.0, "rows": 1.0, "cached": 1.0, "address_sha256": open[0]["address_sha256"], "problem": nil} {
 		require.Equal(t, want, receipt[name], name)
 	}
+	requireNowhere(t, w.data, "gone@shop.example")
+	copied := filepath.Join(t.TempDir(), "backup")
+	backup := harness.Command(ctx, "backup", "--jobs", copied, "--server", "http://"+public)
+	backup.Env = append(backup.Env, admin.KeyEnv+"="+key)
+	said, err := backup.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	requireNowhere(t, copied, "gone@shop.example")
 	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, server.Wait())
 

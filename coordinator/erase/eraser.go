@@ -145,6 +145,9 @@ func (r *Eraser) tryErasure(ctx context.Context, id string) error {
 	if err != nil || !e.Open() {
 		return err
 	}
+	if e.Address == "" { // only its end failed
+		return r.finish(ctx, &e)
+	}
 	was := e.Fault
 	e.LastTry = time.Now().UTC()
 	var faults []string
@@ -164,11 +167,20 @@ func (r *Eraser) tryErasure(ctx context.Context, id string) error {
 	waits := slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Done.IsZero() && e.LastTry.Before(c.Until) })
 	switch {
 	case e.Fault == "" && !waits:
-		e.Done = time.Now().UTC()
-		return r.cfg.Store.SaveErasure(&e)
+		return r.finish(ctx, &e)
 	case e.Fault != was:
 		r.cfg.Log.Warn("an erasure is not finished: it is tried again each minute", "erasure", e.ID, "error", e.Fault)
 	}
+	return nil
+}
+
+// finish ends an erasure that has reached everything. A failure is tried again with the others.
+func (r *Eraser) finish(ctx context.Context, e *store.Erasure) error {
+	err := r.cfg.Store.FinishErasure(ctx, e)
+	if err == nil || errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
+		return err
+	}
+	r.cfg.Log.Warn("an erasure is not finished: it is tried again each minute", "erasure", e.ID, "error", err)
 	return nil
 }
 

@@ -36,7 +36,7 @@ var failureNames = [...]string{"disk_full", "retried", "failed"}
 var (
 	failureDesc   = prometheus.NewDesc("probity_job_setbacks_total", "Steps of jobs that failed: the disk is full, the step is tried again, or the job failed.", []string{"outcome"}, nil)
 	retentionDesc = prometheus.NewDesc("probity_housekeeping_failures_total", "Expiries, removals of files and ends of erasures that failed; each is tried again.", nil, nil)
-	damagedDesc   = prometheus.NewDesc("probity_job_files_damaged_total", "Parts of jobs' files that could not be read: rows of a running job are asked again, results of a finished one are not given.", nil, nil)
+	damagedDesc   = prometheus.NewDesc("probity_job_files_damaged_total", "Parts of jobs' files that could not be read: rows of a running job are asked again, results of a finished one are made again or, if that is not possible, not given.", nil, nil)
 	endedDesc     = prometheus.NewDesc("probity_jobs_finished_total", "Jobs that came to a state in which they do no more work, by state.", []string{"state"}, nil)
 	jobsDesc      = prometheus.NewDesc("probity_jobs", "Jobs that are not finished, by state.", []string{"state"}, nil)
 	rowsDesc      = prometheus.NewDesc("probity_job_rows_total", "Distinct addresses of jobs that were answered, by status.", []string{"status"}, nil)

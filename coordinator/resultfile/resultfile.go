@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
@@ -198,7 +197,7 @@ func (r *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job
 		return nil, nil, err
 	}
 	f, err := r.openStored(ctx, j)
-	if err == nil || jobfiles.Ignore(err, replaced...) != nil {
+	if err == nil || ctx.Err() != nil {
 		return f, j, err
 	}
 	unlock, err := r.cfg.Files.Lock(ctx, id)
@@ -215,6 +214,7 @@ func (r *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job
 	if f, err = r.openStored(ctx, j); err == nil { // it was replaced meanwhile
 		return f, j, nil
 	}
+	r.cfg.Damaged.Add(1)
 	r.cfg.Log.Error("the result file of a job is made again from its answers", "job", id, "error", err)
 	now, err := r.RemakeAndCommit(ctx, j)
 	if err != nil {
@@ -227,13 +227,21 @@ func (r *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job
 // openStored opens the result file that j names and verifies its checksum.
 func (r *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
 	f, err := r.cfg.Files.Open(j.ID, j.Result)
-	if err != nil || r.verified.has(j.ResultSHA, time.Now()) {
-		return f, err
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	version := fileVersion{j.ResultSHA, info.Size(), info.ModTime()}
+	if r.verified.has(version, time.Now()) {
+		return f, nil
 	}
 	if err := verifyStored(ctx, j, f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	r.verified.add(j.ResultSHA, time.Now())
+	r.verified.add(version, time.Now())
 	return f, nil
 }
 
@@ -247,11 +255,18 @@ func verifyStored(ctx context.Context, j *store.Job, f vfs.File) error {
 	return err
 }
 
-// verifiedFiles remembers for a short time which result files were verified, by checksum, so that a file that is fetched in many
-// ranges is not verified for each.
+// fileVersion is a result file as it was at one time.
+type fileVersion struct {
+	sum     string
+	size    int64
+	changed time.Time
+}
+
+// verifiedFiles remembers for a short time which result files were verified, so that a file that is fetched in many ranges is not verified
+// for each.
 type verifiedFiles struct {
 	mu sync.Mutex
-	at map[string]time.Time
+	at map[fileVersion]time.Time
 }
 
 const (
@@ -259,39 +274,55 @@ const (
 	maxVerified = 64
 )
 
-func (vf *verifiedFiles) has(sum string, now time.Time) bool {
+func (vf *verifiedFiles) has(version fileVersion, now time.Time) bool {
 	vf.mu.Lock()
 	defer vf.mu.Unlock()
-	at, ok := vf.at[sum]
+	at, ok := vf.at[version]
 	return ok && now.Sub(at) < verifiedFor
 }
 
-func (vf *verifiedFiles) add(sum string, now time.Time) {
+func (vf *verifiedFiles) add(version fileVersion, now time.Time) {
 	vf.mu.Lock()
 	defer vf.mu.Unlock()
 	if vf.at == nil || len(vf.at) >= maxVerified {
-		vf.at = map[string]time.Time{}
+		vf.at = map[fileVersion]time.Time{}
 	}
-	vf.at[sum] = now
+	vf.at[version] = now
 }
 
-// copyStored writes the stored file, decompressed if unpack.
+// clear forgets all files.
+func (vf *verifiedFiles) clear() {
+	vf.mu.Lock()
+	defer vf.mu.Unlock()
+	clear(vf.at)
+}
+
+// copyStored writes the stored file, decompressed if unpack. Damage that shows before the first byte was written is mended.
 func (r *Files) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
+	for again := false; ; again = true {
+		sent := byteCount(0)
+		err := r.tryStored(ctx, id, io.MultiWriter(w, &sent), unpack)
+		if again || sent > 0 || ctx.Err() != nil || !errors.Is(err, jobfiles.ErrDamaged) {
+			return err
+		}
+		r.verified.clear()
+	}
+}
+
+func (r *Files) tryStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
 	f, j, err := r.OpenStored(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	src := io.Reader(pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes)})
+	src := pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes)}
 	if unpack {
-		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		src = z
+		return decompressTo(w, src)
 	}
-	_, err = io.CopyBuffer(w, src, make([]byte, 256<<10))
+	n, err := io.CopyBuffer(w, src, make([]byte, 256<<10))
+	if err == nil && n < j.ResultBytes {
+		err = fmt.Errorf("the result file ends after %d of %d bytes: %w", n, j.ResultBytes, jobfiles.ErrDamaged)
+	}
 	return err
 }
 

@@ -16,15 +16,18 @@ import (
 func TestFilesAreVerifiedAgain(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var v verifiedFiles
-	require.False(t, v.has("a", now))
-	v.add("a", now)
-	require.True(t, v.has("a", now.Add(verifiedFor-1)))
-	require.False(t, v.has("b", now))
-	require.False(t, v.has("a", now.Add(verifiedFor)))
+	a := fileVersion{"a", 1, now}
+	require.False(t, v.has(a, now))
+	v.add(a, now)
+	require.True(t, v.has(a, now.Add(verifiedFor-1)))
+	for _, other := range []fileVersion{{"b", 1, now}, {"a", 2, now}, {"a", 1, now.Add(1)}} {
+		require.False(t, v.has(other, now))
+	}
+	require.False(t, v.has(a, now.Add(verifiedFor)))
 	for i := range 10 * maxVerified {
-		v.add(fmt.Sprint(i), now)
+		v.add(fileVersion{sum: fmt.Sprint(i)}, now)
 		require.LessOrEqual(t, len(v.at), maxVerified)
-		require.True(t, v.has(fmt.Sprint(i), now))
+		require.True(t, v.has(fileVersion{sum: fmt.Sprint(i)}, now))
 	}
 }
 

@@ -19,7 +19,8 @@ func TestUnknownNamesAreRefusedFirst(t *testing.T) {
 	require.Equal(t, 422, w.single(`{"email":"ann@shop.test","campaign":"spring"}`).status)
 	require.Equal(t, 422, w.post("/v1/verify/public", "", `{"email":"ann@shop.test","details":true}`).status)
 	file := part{"file", "l.csv", "email\na@shop.test\n"}
-	for name, meant := range map[string]string{"callbackurl": "callback_url", "callback": "callback_url", "webhook_url": "callback_url", "check_smtp": "", "start": "", "": "", "campaign": ""} {
+	for name, meant := range map[string]string{"callbackurl": "callback_url", "callback": "callback_url",
+		"webhook_url": "callback_url", "check_smtp": "", "start": "", "": "", "campaign": ""} {
 		unknown := part{name, "", "false"}
 		for _, parts := range [][]part{{file, unknown}, {unknown, file}} {
 			r = w.upload(w.key, nil, parts...)
@@ -55,7 +56,8 @@ func (w *testServer) requireQueryTypos(job string) {
 	}
 }
 
-// TestQueryOfEachRoute: the parameters of each route are those that the description names, and another is refused; pages ignore theirs.
+// TestQueryOfEachRoute: the parameters of each route are those that the description names, and another is refused;
+// pages ignore theirs.
 func TestQueryOfEachRoute(t *testing.T) {
 	w := newTestServer(t, nil)
 	admin := w.signIn("boss@probity.test", store.Admin)

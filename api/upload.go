@@ -8,6 +8,7 @@ import (
 	"hash"
 	"io"
 	"mime/multipart"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -171,7 +172,8 @@ func (u *upload) checkCallback(before string) error {
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
 	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
-		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename), Reading: o.reading, Test: u.call.identity.Test,
+		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename),
+		Reading: o.reading, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})
 	u.job = j
@@ -187,7 +189,8 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 	o := u.form.bulkOptions
 	if o.reading != with.reading {
 		if u.call.srv.deps.FS == nil {
-			return fail(httpd.Refuse(httpd.Unacceptable, "email_column, has_header, delimiter and column_check must come before file: send the parts in that order."))
+			return fail(httpd.Refuse(httpd.Unacceptable, "%s must come before file: send the parts in that order.",
+				strings.Join(readingFields, ", ")))
 		}
 		return fail(errReadAgain)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWrongColumnIsRefusedAndCostsNothing: the refusal names the column, its cells and the ways on, whether the options come before the
-// file or after it.
+// TestWrongColumnIsRefusedAndCostsNothing: the refusal names the column, its cells and the ways on, whether the options
+// come before the file or after it.
 func TestWrongColumnIsRefusedAndCostsNothing(t *testing.T) {
 	w := newTestServer(t, nil)
 	file := part{"file", "l.csv", "Name;E-Mail;City\nAnn;ann@shop.test;Bonn\nBo;bo@shop.test;Graz\nCy;cy@shop.test;Wien\n"}

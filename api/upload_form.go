@@ -37,7 +37,8 @@ type bulkOptions struct {
 var readingFields = []string{"email_column", "has_header", "delimiter", "column_check"}
 
 // bulkFields are the names of the parts that are not the file.
-var bulkFields = append([]string{"callback_url", "name", "max_age", "max_hours", "callback_content", "callback_input"}, readingFields...)
+var bulkFields = append([]string{"callback_url", "name", "max_age", "max_hours", "callback_content", "callback_input"},
+	readingFields...)
 
 // defaultBulkOptions are the options of an upload that names none.
 func defaultBulkOptions() bulkOptions {

@@ -8,7 +8,8 @@ import "strings"
 //  2. Parse(a.Folded()) gives an address with the same Folded.
 //  3. An Address may share the memory of the string that it was parsed from.
 //
-// Hundreds of thousands live while a job runs, and the garbage collector scans each: so it has one string, and a second only if needed.
+// Hundreds of thousands live while a job runs, and the garbage collector scans each: so it has one string, and a second
+// only if needed.
 type Address struct {
 	mailbox string // local@domain. The local part as RCPT carries it: NFC, lower-case, needless quotes dropped; the domain a lower-case A-label
 	folded  string // the identity, with the provider's own folding of dots and tags; empty where it is the mailbox
@@ -27,8 +28,8 @@ const (
 	maxTyped = maxLocal + 1 + 4*maxDomain
 )
 
-// Parse reads a mailbox strictly: nothing is trimmed, mapped or repaired. Its error is a SyntaxError. Of a local part that a carrier
-// gave out with dots that need quotes it makes the quoted form, which RCPT can carry.
+// Parse reads a mailbox strictly: nothing is trimmed, mapped or repaired. Its error is a SyntaxError. Of a local part
+// that a carrier gave out with dots that need quotes it makes the quoted form, which RCPT can carry.
 func Parse(s string) (Address, error) {
 	if s == "" {
 		return Address{}, bad(KindEmpty, "the address is empty; write local@domain")

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDotsOfCarriersAreQuoted: a mailbox with two dots, or a dot before the @, is asked in quoted form, is one mailbox in both forms, and has
-// no suggestion of another person's.
+// TestDotsOfCarriersAreQuoted: a mailbox with two dots, or a dot before the @, is asked in quoted form, is one mailbox
+// in both forms, and has no suggestion of another person's.
 func TestDotsOfCarriersAreQuoted(t *testing.T) {
 	for _, domain := range []string{"docomo.ne.jp", "ezweb.ne.jp", "au.com", "softbank.ne.jp", "i.softbank.jp", "t.vodafone.ne.jp", "disney.ne.jp", "DOCOMO.ne.JP"} {
 		for local, want := range map[string]string{"ab..cd": `"ab..cd"`, "ab.cd.": `"ab.cd."`, "a...b..": `"a...b.."`, "Ab..": `"ab.."`, "a+b..-_": `"a+b..-_"`, "ab.cd": "ab.cd"} {

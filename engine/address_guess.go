@@ -24,7 +24,8 @@ func Guess(s string) (string, bool) {
 
 // repairs are applied in this order, each to the result of the one before, until the string parses.
 var repairs = [...]func(string) string{
-	Trim, dropInvisible, dropMailto, insideAngles, toHalfWidth, dropWrapping, decodeAtWords, dropComments, joinSpaces, fixDomainDots, fixLocalDots, fixProvider,
+	Trim, dropInvisible, dropMailto, insideAngles, toHalfWidth, dropWrapping, decodeAtWords, dropComments, joinSpaces,
+	fixDomainDots, fixLocalDots, fixProvider,
 }
 
 // dropInvisible removes the invisible characters that joinSpaces does not treat as space.
@@ -125,7 +126,8 @@ func dropComments(s string) string {
 	}
 }
 
-// joinSpaces removes spaces next to an "@", a dot or a comma. A space between words stays: it is unknown which word was meant.
+// joinSpaces removes spaces next to an "@", a dot or a comma. A space between words stays: it is unknown which word was
+// meant.
 func joinSpaces(s string) string {
 	var b strings.Builder
 	for i, f := range strings.Fields(s) {
@@ -137,7 +139,8 @@ func joinSpaces(s string) string {
 	return b.String()
 }
 
-// fixDomainDots merges doubled "@", turns a domain's commas into dots, merges doubled ones, and drops those at its edges.
+// fixDomainDots merges doubled "@", turns a domain's commas into dots, merges doubled ones, and drops those at its
+// edges.
 func fixDomainDots(s string) string {
 	for strings.Contains(s, "@@") {
 		s = strings.ReplaceAll(s, "@@", "@")
@@ -149,8 +152,8 @@ func fixDomainDots(s string) string {
 	return local + "@" + fixPart(strings.ReplaceAll(domain, ",", "."))
 }
 
-// fixLocalDots merges the doubled dots of a local part, and drops those at its edges. It comes after the domain was put right: a carrier
-// has mailboxes with such dots, and without them they are those of other people.
+// fixLocalDots merges the doubled dots of a local part, and drops those at its edges. It comes after the domain was put
+// right: a carrier has mailboxes with such dots, and without them they are those of other people.
 func fixLocalDots(s string) string {
 	local, domain, ok := strings.Cut(s, "@")
 	if !ok || strings.Contains(domain, "@") || strings.Contains(local, ",") {

@@ -42,7 +42,8 @@ func quotedEnd(s string) int {
 	return -1
 }
 
-// canonicalLocal checks a local part and returns it as RCPT carries it. The result is typed itself when nothing changes.
+// canonicalLocal checks a local part and returns it as RCPT carries it. The result is typed itself when nothing
+// changes.
 func canonicalLocal(typed string) (string, error) {
 	if typed[0] == '"' {
 		return canonicalQuoted(typed)
@@ -83,11 +84,14 @@ func canonicalQuoted(typed string) (string, error) {
 	return local, nil
 }
 
-// dottedCarriers are the Japanese carriers that gave out local parts with two dots in a row or a dot before the @ until 2009, and deliver to
-// them still. Their senders write them without quotes, against RFC 5321 section 4.1.2.
-var dottedCarriers = [...]string{"docomo.ne.jp", "ezweb.ne.jp", "au.com", "softbank.ne.jp", "i.softbank.jp", "vodafone.ne.jp", "disney.ne.jp"}
+// dottedCarriers are the Japanese carriers that gave out local parts with two dots in a row or a dot before the @ until
+// 2009, and deliver to them still. Their senders write them without quotes, against RFC 5321 section 4.1.2.
+var dottedCarriers = [...]string{
+	"docomo.ne.jp", "ezweb.ne.jp", "au.com", "softbank.ne.jp", "i.softbank.jp", "vodafone.ne.jp", "disney.ne.jp",
+}
 
-// hasCarrierDots reports whether a local part is wrong by such dots only, and its domain that of such a carrier or below it.
+// hasCarrierDots reports whether a local part is wrong by such dots only, and its domain that of such a carrier or
+// below it.
 func hasCarrierDots(local, domain string) bool {
 	domain = "." + strings.ToLower(domain)
 	for _, d := range dottedCarriers {

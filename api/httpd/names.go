@@ -9,8 +9,8 @@ import (
 // maxKnownName is how much of a name is compared, in bytes. Every known name is shorter.
 const maxKnownName = 32
 
-// checkName refuses a name that is not known, and says which known one is the nearest: what is ignored could be a restriction, or a
-// callback, that is then missing.
+// checkName refuses a name that is not known, and says which known one is the nearest: what is ignored could be a
+// restriction, or a callback, that is then missing.
 func checkName(name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -31,11 +31,12 @@ func checkName(name string, known []string) error {
 		return edits
 	}
 	nearest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
-	return Refuse(Unacceptable, "%s is not known: did you mean %s? Known are %s.", quoteName(name), nearest, strings.Join(known, ", "))
+	return Refuse(Unacceptable, "%s is not known: did you mean %s? Known are %s.",
+		quoteName(name), nearest, strings.Join(known, ", "))
 }
 
-// editDistance is how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one short string into
-// another (the optimal string alignment distance).
+// editDistance is how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one short
+// string into another (the optimal string alignment distance).
 func editDistance(a, b string) int {
 	var rows [3][maxKnownName + 1]int
 	before, last, now := &rows[0], &rows[1], &rows[2]

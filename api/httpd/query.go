@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// checkQuery refuses a query with a parameter that the route does not have, or has once: ignoring it would change the answer silently.
+// checkQuery refuses a query with a parameter that the route does not have, or has once: ignoring it would change the
+// answer silently.
 func (c *Call) checkQuery() error {
 	if c.route.AnyQuery {
 		return nil

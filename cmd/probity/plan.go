@@ -129,7 +129,8 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 		return p, err
 	}
 	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
-	u := ingest.Upload{Body: in, Options: ingest.Options{Reading: csvfile.Options{Column: c.Column, NoHeader: c.NoHead, AnyColumn: c.ForceColumn}}}
+	reading := csvfile.Options{Column: c.Column, NoHeader: c.NoHead, AnyColumn: c.ForceColumn}
+	u := ingest.Upload{Body: in, Options: ingest.Options{Reading: reading}}
 	p, err = planList(ctx, received, resolver, u, plan.Options{Sources: sources, Refused: float64(c.Refused)})
 	return p, errors.Join(verify.ListError(c.List, err), state.Close())
 }

@@ -21,8 +21,8 @@ const (
 	maxShown     = 64 // characters of a cell that is shown
 )
 
-// columnCheck counts which of the first e-mail cells look like addresses. A list whose wrong column is verified costs its sender a credit
-// for each row, and says nothing about any address.
+// columnCheck counts which of the first e-mail cells look like addresses. A list whose wrong column is verified costs
+// its sender a credit for each row, and says nothing about any address.
 type columnCheck struct {
 	cells, addresses int
 	others           []string // the first cells that do not look like addresses, made safe to show
@@ -62,12 +62,13 @@ func (c *columnCheck) verdict(d Dialect) error {
 	if c.addresses == 0 {
 		count = "none"
 	}
-	return refuse(Unacceptable, 0, "%s of the first %d cells of the column %s looks like an e-mail address (delimiter %q), for example %s: "+
-		"name another column with email_column, or verify this one with column_check=false", count, c.cells, column, d.Delimiter, strings.Join(c.others, ", "))
+	return refuse(Unacceptable, 0, "%s of the first %d cells of the column %s looks like an e-mail address "+
+		"(delimiter %q), for example %s: name another column with email_column, or verify this one with column_check=false",
+		count, c.cells, column, d.Delimiter, strings.Join(c.others, ", "))
 }
 
-// LooksLikeAddress reports whether a cell has the shape of an address, right or wrong: an @ with something on both sides, and neither
-// white space nor a delimiter. The dashboard has the same rule.
+// LooksLikeAddress reports whether a cell has the shape of an address, right or wrong: an @ with something on both
+// sides, and neither white space nor a delimiter. The dashboard has the same rule.
 func LooksLikeAddress(cell string) bool {
 	s := engine.Trim(cell)
 	at := strings.IndexByte(s, '@')

@@ -13,7 +13,8 @@ import (
 func TestWrongColumnIsRefused(t *testing.T) {
 	list := "Name;E-Mail;City\r\n" + strings.Repeat("Ann;ann@shop.example;Bonn\r\nB\u202eo;bo@shop.example;\r\n", 400)
 	_, _, _, err := read(strings.NewReader(list), Options{Column: "1"})
-	require.EqualError(t, err, `none of the first 800 cells of the column "Name" (1) looks like an e-mail address (delimiter ';'), for example "Ann", "B\u202eo", "Ann": `+
+	require.EqualError(t, err, `none of the first 800 cells of the column "Name" (1) looks like an e-mail address `+
+		`(delimiter ';'), for example "Ann", "B\u202eo", "Ann": `+
 		`name another column with email_column, or verify this one with column_check=false`)
 	refusal, ok := errors.AsType[*Error](err)
 	require.True(t, ok)
@@ -24,12 +25,13 @@ func TestWrongColumnIsRefused(t *testing.T) {
 		require.Len(t, emails, 800)
 	}
 	_, _, _, err = read(strings.NewReader("1,\xfcber\n2,x\n3,"+strings.Repeat("é", 100)+"\n"), Options{NoHeader: true, Column: "2"})
-	require.ErrorContains(t, err, `none of the first 3 cells of the column 2 looks like an e-mail address (delimiter ','), for example "über", "x", "éééé`)
+	require.ErrorContains(t, err, `none of the first 3 cells of the column 2 looks like an e-mail address `+
+		`(delimiter ','), for example "über", "x", "éééé`)
 	require.ErrorContains(t, err, `…": name another`)
 }
 
-// TestColumnIsJudgedByItsFirstThousandCells: one address in twenty is enough, blank cells and later ones do not count, and very short
-// lists are not judged.
+// TestColumnIsJudgedByItsFirstThousandCells: one address in twenty is enough, blank cells and later ones do not count,
+// and very short lists are not judged.
 func TestColumnIsJudgedByItsFirstThousandCells(t *testing.T) {
 	rows := func(cells, addresses int) string {
 		var b strings.Builder
@@ -50,7 +52,8 @@ func TestColumnIsJudgedByItsFirstThousandCells(t *testing.T) {
 		refused bool
 	}{
 		{rows(1000, 50), false}, {rows(1000, 49), true}, {rows(1000, 49) + many, true}, {rows(999, 48) + many, true}, {rows(999, 50), false},
-		{rows(20, 1), false}, {rows(21, 1), true}, {rows(3, 0), true}, {rows(2, 0), false}, {blank, false}, {blank + rows(100, 0), true}, {blank + rows(100, 9), false},
+		{rows(20, 1), false}, {rows(21, 1), true}, {rows(3, 0), true}, {rows(2, 0), false},
+		{blank, false}, {blank + rows(100, 0), true}, {blank + rows(100, 9), false},
 		{large, true}, {large + "a\n" + many, true}, {many + large + large, false},
 	} {
 		_, _, _, err := read(strings.NewReader("email\n"+c.text), Options{})

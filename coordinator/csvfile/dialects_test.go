@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dialectVector is a list with what the dashboard shows of it and sends with it. The tests of the dashboard read the same table
-// (api/web/src/upload/dialects.test.ts, api/web/e2e/dialects.mjs).
+// dialectVector is a list with what the dashboard shows of it and sends with it. The tests of the dashboard read the
+// same table (api/web/src/upload/dialects.test.ts, api/web/e2e/dialects.mjs).
 type dialectVector struct {
 	Name        string   `json:"name"`
 	Text        string   `json:"text"`
@@ -23,8 +23,8 @@ type dialectVector struct {
 	Emails      []string `json:"emails"`
 }
 
-// TestDashboardAndServerAgreeOnDialect: with the options that the dashboard sends, the server takes the delimiter and the column that it shows;
-// without options the same or none.
+// TestDashboardAndServerAgreeOnDialect: with the options that the dashboard sends, the server takes the delimiter and
+// the column that it shows; without options the same or none.
 func TestDashboardAndServerAgreeOnDialect(t *testing.T) {
 	data, err := os.ReadFile("testdata/dialects.json")
 	require.NoError(t, err)

@@ -1,9 +1,9 @@
 // Package csvfile turns an uploaded CSV file into blocks of rows, and rows back into CSV with cells appended.
 //
 // It knows compression (none, gzip, zstd, zip with one file), encodings (UTF-8, UTF-16 with a byte order mark,
-// Windows-1252, Mac OS Roman), delimiters, quotes and line ends. It does not judge addresses: of a row it says only where the
-// e-mail cell is and whether it is blank, and of the e-mail column whether it can be one. It opens no file and starts no goroutine of
-// its own.
+// Windows-1252, Mac OS Roman), delimiters, quotes and line ends. It does not judge addresses: of a row it says only
+// where the e-mail cell is and whether it is blank, and of the e-mail column whether it can be one. It opens no file and
+// starts no goroutine of its own.
 //
 // Invariants:
 //  1. A block holds whole rows, and a row's cells are a span of the block's bytes: for UTF-8 input, the output has those
@@ -14,5 +14,6 @@
 //  5. Every line of the output has the same number of cells before ours: short rows are padded to the widest row.
 //
 // An empty line is a row with one empty cell. A quote opens a quoted cell only at the cell's start; text after the closing
-// quote belongs to the cell. A line ends with LF or CRLF, or each with CR alone, and each row is written back with its own line end.
+// quote belongs to the cell. A line ends with LF or CRLF, or each with CR alone, and each row is written back with its
+// own line end.
 package csvfile

@@ -4,7 +4,8 @@ import "bytes"
 
 // foreignFiles are files that are no text, or no list, by their first bytes.
 var foreignFiles = []struct{ start, what, advice string }{
-	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook of the older format", "save it as CSV (in Excel: Save As, CSV UTF-8), and send that file"},
+	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook of the older format",
+		"save it as CSV (in Excel: Save As, CSV UTF-8), and send that file"},
 	{"%PDF-", "a PDF document", "export the list as CSV from the program that made it, and send that file"},
 	{"{\\rtf", "a rich text document", "save it as plain text or CSV, and send that file"},
 	{"BEGIN:VCARD", "a file of contacts (vCard)", "export the contacts as CSV, and send that file"},

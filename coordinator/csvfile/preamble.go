@@ -121,8 +121,8 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 	}
 }
 
-// endsWithCR reports whether lines end with CR alone, as older programs of the Macintosh write them: the first line end outside of quotes
-// is one, and no LF stands outside of quotes.
+// endsWithCR reports whether lines end with CR alone, as older programs of the Macintosh write them: the first line end
+// outside of quotes is one, and no LF stands outside of quotes.
 func endsWithCR(head []byte) bool {
 	found, quoted := false, false
 	for _, c := range head {
@@ -154,8 +154,8 @@ func (d *Dialect) readRecord(buf []byte, final bool) (record, bool, *Error) {
 	return rec, done, err
 }
 
-// findColumn finds the e-mail column among the cells of the first record. A column by name is the cell with the exact name, else the
-// leftmost that equals it without case and spaces; a column by number must be one of at least minCells.
+// findColumn finds the e-mail column among the cells of the first record. A column by name is the cell with the exact
+// name, else the leftmost that equals it without case and spaces; a column by number must be one of at least minCells.
 func findColumn(cells []string, o Options, minCells int) (int, bool) {
 	if o.NoHeader && o.Column == "" {
 		at := slices.IndexFunc(cells, isAddress)

@@ -30,7 +30,8 @@ const (
 	zipDeflated     = 8
 	zipUnknown      = 1<<32 - 1 // a size that the extra field has
 	maxZipSkipped   = 64 << 20  // unpacked bytes of the entries that are no lists
-	workbookInWords = "the zip archive is a spreadsheet, not a CSV file: open it, save it as CSV (in Excel: Save As, CSV UTF-8), and send that file"
+	workbookInWords = "the zip archive is a spreadsheet, not a CSV file: open it, save it as CSV " +
+		"(in Excel: Save As, CSV UTF-8), and send that file"
 )
 
 // zipEntry is one entry of an archive, read by its local header, without the directory at the archive's end.
@@ -87,7 +88,8 @@ func (z *zipFile) next(src *bufio.Reader) error {
 			return err
 		}
 		if z.skipped += n; z.skipped > maxZipSkipped {
-			return refuse(Unacceptable, 0, "the zip archive holds more than %d MiB next to its list; put only the CSV file into it", maxZipSkipped>>20)
+			return refuse(Unacceptable, 0, "the zip archive holds more than %d MiB next to its list; "+
+				"put only the CSV file into it", maxZipSkipped>>20)
 		}
 	}
 }
@@ -101,11 +103,14 @@ func isSystemEntry(name string) bool {
 	return strings.HasPrefix(base, "._") || slices.Contains([]string{".DS_Store", "Thumbs.db", "desktop.ini"}, base)
 }
 
-// isWorkbookPart reports whether an entry belongs to a spreadsheet: Office Open XML (ECMA-376 part 2), OpenDocument (part 2, section 3.3) or
-// Numbers.
+// isWorkbookPart reports whether an entry belongs to a spreadsheet: Office Open XML (ECMA-376 part 2), OpenDocument
+// (part 2, section 3.3) or Numbers.
 func isWorkbookPart(name string) bool {
-	return slices.Contains([]string{"[Content_Types].xml", "_rels/.rels", "mimetype", "META-INF/manifest.xml", "Index.zip"}, name) ||
-		strings.HasPrefix(name, "xl/") || strings.HasPrefix(name, "docProps/") || strings.HasPrefix(name, "Index/") && strings.HasSuffix(name, ".iwa")
+	if strings.HasPrefix(name, "Index/") {
+		return strings.HasSuffix(name, ".iwa")
+	}
+	parts := []string{"[Content_Types].xml", "_rels/.rels", "mimetype", "META-INF/manifest.xml", "Index.zip"}
+	return slices.Contains(parts, name) || strings.HasPrefix(name, "xl/") || strings.HasPrefix(name, "docProps/")
 }
 
 // readZipEntry reads the local header of an entry (APPNOTE.TXT 4.3.7).
@@ -140,7 +145,8 @@ func readZipEntry(src *bufio.Reader) (*zipEntry, error) {
 	case method == zipStored && (size > 0 || isFolder || !z.streamed):
 		z.data = io.LimitReader(src, int64(min(size, 1<<62)))
 	default:
-		return nil, refuse(Unacceptable, 0, "the zip archive is packed by %s, which cannot be read from a stream; use deflate, or gzip", zipMethod(method))
+		return nil, refuse(Unacceptable, 0, "the zip archive is packed by %s, which cannot be read from a stream; "+
+			"use deflate, or gzip", zipMethod(method))
 	}
 	return z, nil
 }
@@ -160,7 +166,8 @@ func zipMethod(method uint16) string {
 	return fmt.Sprintf("method %d", method)
 }
 
-// zip64Size is the compressed size in the extra field 0x0001 (APPNOTE.TXT 4.5.3), where it follows the uncompressed one.
+// zip64Size is the compressed size in the extra field 0x0001 (APPNOTE.TXT 4.5.3), where it follows the uncompressed
+// one.
 func zip64Size(extra []byte) uint64 {
 	for len(extra) >= 4 {
 		id, n := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
@@ -224,7 +231,8 @@ func (z *zipFile) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if z.zipEntry != nil {
-		return n, refuse(Unacceptable, 0, "the zip archive holds more than one file: %s, %s; send each list by itself", show(first), show(z.name))
+		return n, refuse(Unacceptable, 0, "the zip archive holds more than one file: %s, %s; send each list by itself",
+			show(first), show(z.name))
 	}
 	if _, err := io.Copy(io.Discard, src); err != nil { // read the directory, so that the sender can finish
 		return n, err

@@ -175,7 +175,8 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 	}
 }
 
-// FuzzZip: no archive makes the package panic, and what is read of one that the standard library reads is the file in it.
+// FuzzZip: no archive makes the package panic, and what is read of one that the standard library reads is the file in
+// it.
 func FuzzZip(f *testing.F) {
 	f.Add([]byte(writeZip(f, zipped{name: "a/", stored: true}, zipped{name: "list.csv", text: zipList, streamed: true}, zipped{name: "__MACOSX/._list.csv", text: "x"})))
 	f.Add([]byte(writeZip(f, zipped{name: "list.csv", text: zipList, stored: true, long: true})))

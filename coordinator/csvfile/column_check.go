@@ -39,7 +39,7 @@ func (c *columnCheck) add(b *Block) {
 		}
 		c.cells++
 		text := string(b.Email(i))
-		if LooksLikeAddress(text) {
+		if looksLikeAddress(text) {
 			c.addresses++
 		} else if len(c.others) < shownCells {
 			c.others = append(c.others, show(engine.Trim(text)))
@@ -67,9 +67,9 @@ func (c *columnCheck) verdict(d Dialect) error {
 		count, c.cells, column, d.Delimiter, strings.Join(c.others, ", "))
 }
 
-// LooksLikeAddress reports whether a cell has the shape of an address, right or wrong: an @ with something on both
+// looksLikeAddress reports whether a cell has the shape of an address, right or wrong: an @ with something on both
 // sides, and neither white space nor a delimiter. The dashboard has the same rule.
-func LooksLikeAddress(cell string) bool {
+func looksLikeAddress(cell string) bool {
 	s := engine.Trim(cell)
 	at := strings.IndexByte(s, '@')
 	return at > 0 && strings.LastIndexByte(s, '@') < len(s)-1 && !strings.ContainsFunc(s, partsCells)

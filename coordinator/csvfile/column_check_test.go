@@ -68,6 +68,6 @@ func TestColumnIsJudgedByItsFirstThousandCells(t *testing.T) {
 func TestLooksLikeAddress(t *testing.T) {
 	for cell, want := range map[string]bool{"ann@example.com": true, " ann@x\u00a0": true, "a@@b.example": true, `"ann"@x.example`: true, "@ann": false, "ann@": false, "a b@x.example": false,
 		"Ann;ann@x.example": false, "ann@x.example|1": false, "ann": false, "": false, "@": false, "a@b@": false} {
-		require.Equal(t, want, LooksLikeAddress(cell), cell)
+		require.Equal(t, want, looksLikeAddress(cell), cell)
 	}
 }

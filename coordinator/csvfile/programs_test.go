@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -29,6 +31,12 @@ func TestExportsOfPrograms(t *testing.T) {
 			Dialect{Delimiter: ';', Encoding: Windows1252, Column: 2, CRLF: true}, both},
 		{"Excel for Windows, Unicode Text", "Имя\tE mail\r\nАня\tann@shop.example\r\nБорис\tbo@shop.example\r\n", utf16, Options{},
 			Dialect{Delimiter: '\t', Encoding: UTF16, Column: 1, CRLF: true}, both},
+		{"Excel for Windows, CSV, Japanese code page", "名前,Email,表\r\n能,ann@shop.example,ソ\r\nポ,bo@shop.example,\"十,一\"\r\n", japanese.ShiftJIS, Options{},
+			Dialect{Delimiter: ',', Encoding: Windows1252, Column: 1, CRLF: true}, both},
+		{"Excel for Windows, CSV, Chinese code page", "姓名,Email\r\n王|,ann@shop.example\r\n李,bo@shop.example\r\n", simplifiedchinese.GBK, Options{},
+			Dialect{Delimiter: ',', Encoding: Windows1252, Column: 1, CRLF: true}, both},
+		{"Excel for Windows, CSV, Cyrillic code page", "Имя;E-mail\r\nАня;ann@shop.example\r\nБорис;bo@shop.example\r\n", charmap.Windows1251, Options{Column: "2"},
+			Dialect{Delimiter: ';', Encoding: Windows1252, Column: 1, CRLF: true}, both},
 		{"Excel for Windows, a line break in a cell", "email,note\r\nann@shop.example,\"one\ntwo\"\r\nbo@shop.example,\r\n", nil, Options{},
 			Dialect{Delimiter: ',', Encoding: UTF8, CRLF: true}, both},
 		{"Excel for Mac, CSV (Macintosh)", "Name,Email\rJosé,ann@shop.example\r\"Zoë, jr\",bo@shop.example\r", charmap.Macintosh, Options{},

@@ -19,7 +19,7 @@ export type Newline = "\n" | "\r";
 
 const delimiters = [",", ";", "\t", "|"];
 
-/** looksLike tells whether a cell has the shape of an address, right or wrong, by the server's rule (csvfile.LooksLikeAddress). */
+/** looksLike tells whether a cell has the shape of an address, right or wrong, by the server's rule (csvfile.looksLikeAddress). */
 const looksLike = (cell: string) => /^[^\s,;|@][^\s,;|]*@[^\s,;|]*[^\s,;|@]$/.test(cell.trim());
 
 /** encodingOf tells how bytes are to be read: by their mark, else as UTF-8, else as Windows-1252. */

@@ -29,8 +29,13 @@ type Behaviour struct {
 	PrimaryBusy      bool // the first MX host refuses every client with 421
 	RefuseAt         Stage
 	Fault            Fault
-	ThrottleMode     ThrottleMode // past RefusalsPerHour
+	FaultDelay       time.Duration // before the second reply of FaultGreetsTwice and the like
+	ThrottleMode     ThrottleMode  // past RefusalsPerHour
 	HiddenLimits     HiddenLimits
+
+	Turn          Turn
+	BackEnds      BackEnds
+	RefusesByLook bool // refuses some names as unknown, whether a mailbox exists or not
 }
 
 // Shown is the state that the persona reveals to a client. A hidden full mailbox
@@ -115,6 +120,9 @@ const (
 	FaultReset              // resets the connection at RCPT
 	FaultSilent             // banner and EHLO, then nothing
 	FaultUnresponsive       // not even a banner
+	FaultGreetsTwice        // a second banner, in a segment of its own
+	FaultEhloTwice          // a second reply to EHLO, in a segment of its own
+	FaultMailTwice          // a second reply to MAIL, in a segment of its own
 )
 
 // ThrottleMode is what a host does past RefusalsPerHour.

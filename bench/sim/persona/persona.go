@@ -44,6 +44,10 @@ type Persona struct {
 	// is set for personas that refuse as blocklists do, because a verifier that
 	// sees such refusals on several routes must stop everywhere.
 	OneRoute bool
+	// Of a hostile persona: what its replies do, in a few words; why no verifier can tell, empty for all others; and how many domains
+	// its hosts serve, 0 for one.
+	Deceit, Exempt string
+	DomainCount    int
 
 	hosts     func(domain string) []string
 	expect    func(shown Mailbox) []Outcome

@@ -3,6 +3,7 @@ package persona
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,7 @@ import (
 func TestPersonasHaveNamesOfTheirOwn(t *testing.T) {
 	kebab := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	seen := map[string]bool{}
-	for _, p := range All() {
+	for _, p := range slices.Concat(All(), Throttlers(), Hostile()) {
 		if seen[p.Name] || !kebab.MatchString(p.Name) {
 			t.Errorf("name %q is taken or no kebab-case", p.Name)
 		}
@@ -33,7 +34,7 @@ func TestPersonasCoverTheProviders(t *testing.T) {
 
 func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
 	statuses := map[string]bool{"VALID": true, "RISKY": true, "INVALID": true, "UNKNOWN": true}
-	for _, p := range All() {
+	for _, p := range slices.Concat(All(), Throttlers(), Hostile()) {
 		for m := range MailboxStates {
 			outcomes := p.Expect(m)
 			if len(outcomes) == 0 {
@@ -51,7 +52,7 @@ func TestPersonasExpectSomethingOfEveryMailbox(t *testing.T) {
 // A reply is one or more lines of one code, all but the last with a hyphen
 // (RFC 5321 section 4.2.1).
 func TestTextsAreReplies(t *testing.T) {
-	for _, p := range All() {
+	for _, p := range slices.Concat(All(), Throttlers(), Hostile()) {
 		for s := range replyKinds {
 			if s == ReplyEhlo {
 				continue
@@ -86,7 +87,7 @@ func TestLimitsAreNotBelowBudgets(t *testing.T) {
 		"yahoo":        {Connections: 2, TransactionsPerConnection: 20},
 		"icloud":       {Connections: 2, TransactionsPerConnection: 5},
 	}
-	for _, p := range All() {
+	for _, p := range slices.Concat(All(), Throttlers(), Hostile()) {
 		budget, own := budgets[p.Provider]
 		if !own {
 			budget = budgets[""]
@@ -95,6 +96,25 @@ func TestLimitsAreNotBelowBudgets(t *testing.T) {
 		for i := range limits.NumField() {
 			if limit := limits.Field(i).Int(); limit > 0 && limit < least.Field(i).Int() {
 				t.Errorf("%s: %s %d, a prober dares %d", p.Name, limits.Type().Field(i).Name, limit, least.Field(i).Int())
+			}
+		}
+	}
+}
+
+// TestHostileTruthIsNotALie: whatever a hostile persona allows, a mailbox that exists is never missing, and none is proved that does not.
+func TestHostileTruthIsNotALie(t *testing.T) {
+	for _, p := range Hostile() {
+		if p.Deceit == "" {
+			t.Errorf("%s does not say what it does", p.Name)
+		}
+		for _, o := range p.Expect(Present) {
+			if o.Status == StatusInvalid {
+				t.Errorf("%s: %v of a mailbox that exists", p.Name, o)
+			}
+		}
+		for _, o := range p.Expect(Absent) {
+			if o.Status == StatusValid {
+				t.Errorf("%s: %v of a mailbox that does not exist", p.Name, o)
 			}
 		}
 	}

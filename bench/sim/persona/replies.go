@@ -33,6 +33,7 @@ const (
 	ReplyNoNullSender             // MAIL FROM:<> refused
 	ReplyEarlyTalk                // the client spoke before the banner; closes
 	ReplyNeedsUTF8                // non-ASCII recipient without SMTPUTF8
+	ReplyTurned                   // the refusal of a host that has turned
 	replyKinds                    // how many there are
 )
 
@@ -66,6 +67,7 @@ func defaultTexts() texts {
 		ReplyNoNullSender:   "550 5.7.1 Null sender is not accepted here",
 		ReplyEarlyTalk:      "554 5.5.1 {host} Protocol error: you spoke before the banner",
 		ReplyNeedsUTF8:      "553 5.6.7 Address needs SMTPUTF8",
+		ReplyTurned:         "550 5.1.1 <{to}>: no such user here",
 	}
 }
 
@@ -93,6 +95,8 @@ type piece struct {
 type Reply struct {
 	pieces []piece
 	Closes bool // 421: the server closes the connection (RFC 5321 section 3.8)
+	// Accepts means that the code accepts (RFC 5321 section 4.2.1: 2yz), whatever the words say.
+	Accepts bool
 }
 
 // compiledReplies are all compiled texts of a persona.
@@ -122,7 +126,7 @@ func slotOf(name string) (slot, bool) {
 // compileReply turns a text into a reply. An unknown slot is a bug of the table.
 func compileReply(text string) Reply {
 	text = strings.ReplaceAll(text, "\n", "\r\n") + "\r\n"
-	r := Reply{Closes: strings.HasPrefix(text, "421")}
+	r := Reply{Closes: strings.HasPrefix(text, "421"), Accepts: strings.HasPrefix(text, "2")}
 	for {
 		literal, rest, found := strings.Cut(text, "{")
 		if !found {

@@ -37,6 +37,15 @@ func (c *session) breakProtocol() (said, keepOpen bool) {
 	return false, true
 }
 
+// replyAgain sends a second reply in a segment of its own if that is the host's fault. Where the host waits before it, the client's
+// next command may come first.
+func (c *session) replyAgain(fault persona.Fault, s persona.ReplyKind) bool {
+	if c.behaviour.Fault != fault {
+		return true
+	}
+	return c.flush() && c.pause(c.server.scaled(c.behaviour.FaultDelay)) && c.reply(s) && c.flush()
+}
+
 // sendLongReply sends longReplyLines continuation lines.
 func (c *session) sendLongReply() {
 	for range longReplyLines {

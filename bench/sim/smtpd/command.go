@@ -53,6 +53,9 @@ func (c *session) badCommand(reply string) bool {
 // reset ends the transaction.
 func (c *session) reset() {
 	c.inMail, c.utf8, c.accepted, c.firstDomain = false, false, 0, nil
+	if c.behaviour.Turn.Scope == persona.ScopeTransaction && c.turn != nil {
+		c.turn = &turnState{}
+	}
 }
 
 // hello answers EHLO with the extensions, HELO with one line (RFC 5321 section 4.1.1.1).
@@ -75,7 +78,7 @@ func (c *session) hello(cmd *command) bool {
 		c.out = append(c.out, word...)
 		c.out = append(c.out, "\r\n"...)
 	}
-	return c.drain()
+	return c.drain() && c.replyAgain(persona.FaultEhloTwice, persona.ReplyMail)
 }
 
 // separator stands between code and text: "-" on all but the last line.
@@ -114,7 +117,7 @@ func (c *session) mail(cmd *command) bool {
 	if c.behaviour.Fault == persona.FaultExtraReply {
 		return c.reply(persona.ReplyMail) && c.replyText("250 2.0.0 Still here")
 	}
-	return c.reply(persona.ReplyMail)
+	return c.reply(persona.ReplyMail) && c.replyAgain(persona.FaultMailTwice, persona.ReplyMail)
 }
 
 // data accepts no mail: a verifier never sends any.

@@ -85,12 +85,22 @@ func (c *session) answerRcpt(cmd *command) bool {
 		return c.reply(persona.ReplyGreylisted)
 	}
 	c.firstDomain = mailDomain
+	if c.turn != nil && c.turn.active(c.now) {
+		if c.behaviour.Turn.Accepts {
+			return c.accept()
+		}
+		return c.refuse(persona.ReplyTurned)
+	}
+	defer c.countForTurn(persona.CountRecipients)
 	return c.answer(c.behaviour.Shown(c.server.world.MailboxOf(mailDomain, cmd.local)))
 }
 
 // answer replies with the state of a mailbox, as far as the persona reveals it.
 func (c *session) answer(m persona.Mailbox) bool {
-	if c.behaviour.AcceptsAll || c.acceptAll {
+	if c.refusesName() {
+		return c.refuse(persona.ReplyAbsent)
+	}
+	if c.behaviour.AcceptsAll || c.acceptAll || c.otherBackEnd && c.behaviour.BackEnds == persona.OneAcceptsAll {
 		return c.accept()
 	}
 	if c.behaviour.AcceptsMost {
@@ -114,14 +124,21 @@ func (c *session) answer(m persona.Mailbox) bool {
 	return c.refuse(persona.ReplyAbsent)
 }
 
-func (c *session) accept() bool {
+func (c *session) accept() bool { return c.acceptAs(persona.ReplyRcpt) }
+
+func (c *session) acceptAs(s persona.ReplyKind) bool {
 	c.accepted++
-	return c.reply(persona.ReplyRcpt)
+	c.countForTurn(persona.CountAccepted)
+	return c.reply(s)
 }
 
 // refuse refuses a recipient, unless this is one refusal more than the persona
 // tolerates.
 func (c *session) refuse(s persona.ReplyKind) bool {
+	if c.behaviour.Reply(s).Accepts {
+		return c.acceptAs(s)
+	}
+	c.countForTurn(persona.CountUnknown)
 	rule := c.connection.CountRefusal(c.now)
 	if rule == referee.RuleNone {
 		rule = c.connection.CheckRefusal(&c.behaviour.HiddenLimits, c.now)

@@ -22,6 +22,7 @@ type Server struct {
 	world   *world.World
 	referee *referee.Referee
 	grey    *greylist
+	turns   *turnBook
 	tls     *tls.Config
 	serial  atomic.Uint64 // numbers the sessions
 	blocklists
@@ -33,7 +34,7 @@ func New(w *world.World, ref *referee.Referee) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{world: w, referee: ref, grey: newGreylist(), tls: config}, nil
+	return &Server{world: w, referee: ref, grey: newGreylist(), turns: newTurnBook(), tls: config}, nil
 }
 
 // Serve accepts connections until ctx is done or the listener fails, and
@@ -83,11 +84,13 @@ func (s *Server) handle(ctx context.Context, conn net.Conn) {
 	// The count goes down before the socket closes: a client that sees the end of
 	// this connection may open the next one.
 	defer tracked.Close()
+	id := mixBits(s.serial.Add(1))
 	c := &session{
+		turn: s.turns.stateOf(&host, source), otherBackEnd: id%2 == 1,
 		server: s, host: &host, behaviour: &host.Persona.Behaviour, connection: tracked,
 		lineConn: lineConn{rawConn: conn, conn: conn, done: ctx.Done(), in: make([]byte, inputSize), now: time.Now(), latency: s.world.Latency(&host)},
 		// Ids of real servers look random, and grow with each reply.
-		values: persona.ReplyValues{IP: source, Host: host.Name, ID: mixBits(s.serial.Add(1)) >> 40},
+		values: persona.ReplyValues{IP: source, Host: host.Name, ID: id >> 40},
 	}
 	c.run()
 }

@@ -38,6 +38,9 @@ type session struct {
 	acceptAll bool   // every recipient is accepted, this one included
 	accepted  int    // recipients accepted in this transaction
 
+	turn         *turnState // of the host; nil if its persona never turns
+	otherBackEnd bool       // the other of two back ends serves this connection
+
 	rawDomain   []byte        // the last recipient domain as sent, a copy
 	domain      *world.Domain // the domain of rawDomain; nil if unknown
 	firstDomain *world.Domain // the domain of the transaction's first recipient
@@ -102,7 +105,7 @@ func (c *session) greet() bool {
 		c.refused = true
 		return c.reply(persona.ReplyRefused)
 	}
-	return c.reply(persona.ReplyBanner)
+	return c.reply(persona.ReplyBanner) && c.replyAgain(persona.FaultGreetsTwice, persona.ReplyBanner)
 }
 
 // reply appends one of the persona's replies; false for a 421, which ends the

@@ -33,6 +33,9 @@ func New(c Config) *World {
 	}
 	b := &builder{World: w, operators: map[string]int{}, addresses: map[addressKey]netip.Addr{}, companyDomains: map[string][]uint32{}}
 	b.assignDomains()
+	if c.Hostile {
+		b.addHostile()
+	}
 	w.index(b.assignedRows)
 	return w
 }
@@ -61,6 +64,17 @@ func (b *builder) assignDomains() {
 	plain, machines := b.persona("postfix", persona.PlainDNS), min(b.config.Homes/domainsPerHoster+1, maxHomeMachines)
 	for i := range b.config.Homes {
 		b.add(homeName(i), plain, fmt.Sprintf("homes-%d.example", i%machines), domainFlags{ownHosts: true})
+	}
+}
+
+// addHostile makes the domains of every hostile persona.
+func (b *builder) addHostile() {
+	for _, p := range persona.Hostile() {
+		b.personas = append(b.personas, p)
+		for i := range max(p.DomainCount, 1) {
+			at := b.add(fmt.Sprintf("%s.site-%d.example", p.Name, i+1), p, p.Name+".example", domainFlags{public: true})
+			b.hostile = append(b.hostile, at)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package world
 import (
 	"bufio"
 	"io"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,30 @@ func WriteHomes(out io.Writer, w *World, rows int) error {
 	return b.Flush()
 }
 
+// WriteHostile writes a CSV list with rows addresses of the domains of Config.Hostile, as many of each, in random order. Half of the
+// mailboxes exist. The same world, rows and seed give the same bytes.
+func WriteHostile(out io.Writer, w *World, rows int, seed uint64) error {
+	rg := rowGenerator{World: w, seed: mixBits(seed ^ w.config.Seed ^ hashString("hostile"))}
+	b := bufio.NewWriterSize(out, flushAt)
+	if _, err := b.WriteString(ListHeader + "\n"); err != nil {
+		return err
+	}
+	if len(w.hostile) == 0 {
+		return b.Flush()
+	}
+	var line []byte
+	for i, at := range rand.New(rand.NewPCG(seed, uint64(rows))).Perm(rows) {
+		p := rg.personAt(at)
+		p.domain = &w.domains[w.hostile[at%len(w.hostile)]]
+		p.state = [...]persona.Mailbox{persona.Present, persona.Absent}[at/len(w.hostile)%2]
+		line = rg.appendCells(line[:0], i, p, func(b []byte) []byte { return appendAddress(b, p) })
+		if _, err := b.Write(line); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
 // rowGenerator makes rows by number.
 type rowGenerator struct {
 	*World
@@ -76,16 +101,19 @@ type person struct {
 	first  string
 	last   [6]byte
 	domain *Domain
+	state  persona.Mailbox // wanted of the mailbox
 	random uint64
 }
 
 func (rg *rowGenerator) personAt(i int) person {
 	h := mixBits(rg.seed ^ uint64(i))
+	random := mixBits(h ^ 2)
 	return person{
 		first:  pick(firstNames, h>>40),
 		last:   lastName(h),
 		domain: &rg.domains[rg.rowDomains[mixBits(h^1)%rowsInTable]],
-		random: mixBits(h ^ 2),
+		state:  wantedState(random >> 48),
+		random: random,
 	}
 }
 
@@ -181,7 +209,7 @@ func appendLocal(b []byte, p person) []byte {
 			h = hashByte(h, c)
 		}
 	}
-	return strconv.AppendInt(b, int64(numberFor(h, wantedState(p.random>>48), p.random)), 10)
+	return strconv.AppendInt(b, int64(numberFor(h, p.state, p.random)), 10)
 }
 
 // wantedState gives the mix of mailboxes in a list of average quality.

@@ -97,3 +97,30 @@ func BenchmarkList(b *testing.B) {
 	b.ResetTimer()
 	require.NoError(b, WriteList(io.Discard, w, b.N, 1))
 }
+
+// TestHostileListIsEven: each hostile domain has as many rows, half of them of mailboxes that exist, and the truth knows them.
+func TestHostileListIsEven(t *testing.T) {
+	w := New(Config{Seed: 7, Hostile: true})
+	const each = 24
+	var list, again bytes.Buffer
+	require.NoError(t, WriteHostile(&list, w, each*len(w.hostile), 5))
+	require.NoError(t, WriteHostile(&again, w, each*len(w.hostile), 5))
+	require.Equal(t, list.String(), again.String())
+	records, err := csv.NewReader(&list).ReadAll()
+	require.NoError(t, err)
+	rows, present := map[string]int{}, map[string]int{}
+	for _, rec := range records[1:] {
+		local, domain, _ := strings.Cut(rec[3], "@")
+		rows[domain]++
+		if w.Mailbox(domain, local) == persona.Present {
+			present[domain]++
+		}
+		d, _ := w.Domain(domain)
+		require.Equal(t, d.Persona.Expect(w.Mailbox(domain, local)), w.Truth(rec[3]))
+	}
+	for _, at := range w.hostile {
+		name := w.domains[at].Name
+		require.Equal(t, each, rows[name], name)
+		require.Equal(t, each/2, present[name], name)
+	}
+}

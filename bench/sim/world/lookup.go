@@ -18,6 +18,7 @@ type World struct {
 	names        map[string]DNSRecords // the DNS: every name that has a record
 	nonTerminals map[string]struct{}   // names without records that have names below them (RFC 8020)
 	rowDomains   []uint32              // 100,000 list rows -> index in domains
+	hostile      []uint32              // indexes in domains of those of Config.Hostile
 	outcomes     map[*persona.Persona]*[persona.MailboxStates][]persona.Outcome
 }
 

@@ -33,6 +33,8 @@ type Config struct {
 	// Homes is the number of additional company domains with plain mail software, from home-0.example on. Each has its own host
 	// names; a machine has a dozen domains, or more above 96,000. They are not in WriteList, but in WriteHomes.
 	Homes int
+	// Hostile adds the receivers whose replies mislead a client. They are not in WriteList, but in WriteHostile.
+	Hostile bool
 	// HTTP is where the referee report is served; the zero value serves none.
 	HTTP netip.AddrPort
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -160,6 +161,22 @@ func TestThrottlersAreOptional(t *testing.T) {
 	}
 	if fmt.Sprint(with.Addresses("strict", 9)) != fmt.Sprint(without.Addresses("strict", 9)) {
 		t.Error("people moved")
+	}
+}
+
+// TestHostileReceiversAreOptional: the default world has none of them, and no other domain or row changes with them.
+func TestHostileReceiversAreOptional(t *testing.T) {
+	with, without := New(Config{Seed: 7, Hostile: true}), New(Config{Seed: 7})
+	if !slices.Equal(with.rowDomains, without.rowDomains) {
+		t.Error("rows moved")
+	}
+	for i, d := range without.domains {
+		if with.domains[i].Name != d.Name || with.domains[i].key != d.key || with.domains[i].Cluster != d.Cluster {
+			t.Fatalf("%s changed", d.Name)
+		}
+	}
+	if n := len(with.hostile); n < 100 || len(without.hostile) != 0 {
+		t.Errorf("%d hostile domains, and %d without the option", n, len(without.hostile))
 	}
 }
 

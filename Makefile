@@ -17,6 +17,7 @@
 # make charts    renders deploy/helm anew; make deploycheck: Helm's linter, Kubernetes' types, Prometheus' parsers over deploy
 # make mta     verdicts on the mailboxes of real mail servers, each in a system and a network namespace of its own; as root, with
 #              debootstrap; the servers are kept in MTA_CACHE
+# make hostile  verdicts on mailboxes of a hundred domains whose replies mislead, in lists and single calls, in virtual time
 # make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
 # make house   packages and types with their sizes; make way: the functions that one address passes; both fail over their limits
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
@@ -57,7 +58,7 @@ PAGE := api/web/dist/.built
 # The parts of make test, in the order in which they begin.
 PARTS := test-web test-race test-calm test-rest test-fuzz
 
-.PHONY: demo fair fleet kills serve-kills versions makespan tenants test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
+.PHONY: demo fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -122,7 +123,7 @@ race:
 
 # Goes on after a target that failed, and fails at the end.
 nightly:
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz way deploycheck versions makespan tenants fair bench torture serve-kills rehearse mta fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz way deploycheck versions makespan tenants hostile fair bench torture serve-kills rehearse mta fleet kills
 
 versions: root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
@@ -134,6 +135,10 @@ makespan:
 # In virtual time too: 14 days of it for one source, and five minutes of a processor.
 tenants:
 	PROBITY_TENANTS_ROWS=20000 $(GO) test -count=1 -v -timeout 2h -run '^TestTenantsScale$$' ./tests/node
+
+# In virtual time as well. It prints what became of each receiver's mailboxes, and the scores against the truth.
+hostile:
+	PROBITY_HOSTILE=1 $(GO) test -count=1 -v -timeout 1h -run '^TestHostileReceivers$$' ./tests/hostile
 
 check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }

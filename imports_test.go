@@ -107,6 +107,7 @@ var importRules = map[string][]string{
 	"engine/tomlfile":        {},
 	"tests/harness":          {"bench/sim/...", "coordinator", "engine", "engine/dns", "engine/lists", "engine/smtp", "internal/app", "internal/memnet", "prober", "prober/source", "store", "store/cache"},
 	"tests/fleet":            {"..."},
+	"tests/hostile":          {"..."},
 	"tests/node":             {"..."},
 	"tests/process":          {"..."},
 }

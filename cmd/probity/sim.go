@@ -30,6 +30,7 @@ type simCmd struct {
 type seedFlag struct {
 	Seed      uint64 `help:"Which internet: all sim commands must agree on it." default:"1"`
 	Punishers bool   `help:"Add receivers that block a source during the run: all sim commands must agree."`
+	Hostile   bool   `help:"Add receivers whose replies mislead; the list has addresses of theirs, and no others. All sim commands must agree."`
 	Homes     int    `help:"Add so many company domains with host names of their own; the list has an address of each, and no others. All sim commands must agree." placeholder:"N"`
 }
 
@@ -41,12 +42,15 @@ func (f seedFlag) Validate() error {
 	if f.Homes < 0 || f.Homes > maxCompanyDomains {
 		return fmt.Errorf("--homes %d; give 0 to %d", f.Homes, maxCompanyDomains)
 	}
+	if f.Homes > 0 && f.Hostile {
+		return errors.New("--homes and --hostile each have a list of their own: give one of them")
+	}
 	return nil
 }
 
 // world is the simulated internet of the flags.
 func (f seedFlag) world() *world.World {
-	return world.New(world.Config{Seed: f.Seed, Throttlers: f.Punishers, Homes: f.Homes})
+	return world.New(world.Config{Seed: f.Seed, Throttlers: f.Punishers, Hostile: f.Hostile, Homes: f.Homes})
 }
 
 type simServeCmd struct {
@@ -73,7 +77,7 @@ func (c simServeCmd) Run(ctx context.Context, con *console.IO) error {
 		network = within
 	}
 	server, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
-		Network: c.Network, Throttlers: c.Punishers, Homes: c.Homes}, network)
+		Network: c.Network, Throttlers: c.Punishers, Hostile: c.Hostile, Homes: c.Homes}, network)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: end the simulator that runs there, or choose other ports with --dns, --smtp-port and --http", err)
 	}
@@ -130,6 +134,9 @@ func (c simListCmd) Run(con *console.IO) error {
 	return buffered(con.Out, func(w io.Writer) error {
 		if c.Homes > 0 {
 			return world.WriteHomes(w, c.world(), c.Rows)
+		}
+		if c.Hostile {
+			return world.WriteHostile(w, c.world(), c.Rows, cmp.Or(c.ListSeed, c.Seed))
 		}
 		return world.WriteList(w, c.world(), c.Rows, cmp.Or(c.ListSeed, c.Seed))
 	})

@@ -186,8 +186,8 @@ func doubleRepliers() (all []*Persona) {
 		name  string
 	}{{FaultGreetsTwice, "greets-twice"}, {FaultEhloTwice, "ehlo-twice"}, {FaultMailTwice, "mail-twice"}} {
 		all = append(all,
-			hostile("one reply too many", f.name, expect, Behaviour{Fault: f.fault}),
-			hostile("one reply too many", f.name+"-late", expect, Behaviour{Fault: f.fault, FaultDelay: 200 * time.Millisecond}))
+			hostile("one reply too many", f.name, expect, Behaviour{Fault: f.fault, Extensions: extCommon}),
+			hostile("one reply too many", f.name+"-late", expect, Behaviour{Fault: f.fault, Extensions: extCommon, FaultDelay: 200 * time.Millisecond}))
 	}
 	return all
 }
@@ -195,8 +195,11 @@ func doubleRepliers() (all []*Persona) {
 // honestDeferrers accept mailboxes that exist, and answer 450 for the others each time.
 func honestDeferrers() (all []*Persona) {
 	for i, words := range unknownDeferrals() {
-		all = append(all, hostile("honest, 450 for unknown users", fmt.Sprintf("honest-450-%d", i+1),
-			alsoAllow(deferAbsent, Outcome{StatusUnknown, "greylisted"}), Behaviour{texts: texts{ReplyAbsent: words}}))
+		p := hostile("honest, 450 for unknown users", fmt.Sprintf("honest-450-%d", i+1),
+			alsoAllow(deferAbsent, Outcome{StatusUnknown, "greylisted"}), Behaviour{texts: texts{ReplyAbsent: words}})
+		// A client need not know that these deferrals are refusals.
+		p.Limits.RefusalsPerConnection, p.Limits.RefusalsPerHour = 0, 0
+		all = append(all, p)
 	}
 	return all
 }
@@ -204,7 +207,7 @@ func honestDeferrers() (all []*Persona) {
 // indistinguishable hosts reply as an honest host with other mailboxes would.
 func indistinguishable() []*Persona {
 	all := []*Persona{
-		hostile("refuses everybody from the first recipient on", "refuses-all", takesAll(),
+		hostile("refuses everybody from the first recipient on", "refuses-all", truthOrDoubt(),
 			Behaviour{RefuseAt: StageRcpt, texts: texts{ReplyRefused: sameWords()}}),
 		hostile("one back end has an old directory", "old-directory", truthOrDoubt(), Behaviour{BackEnds: OneHasOldNames}),
 		hostile("catch-all that refuses names by their look", "refuses-by-look", takesAll(), Behaviour{AcceptsAll: true, RefusesByLook: true}),

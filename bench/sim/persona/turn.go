@@ -42,3 +42,12 @@ const (
 	OneAcceptsAll           // one accepts every recipient
 	OneHasOldNames          // one has an old directory and refuses some mailboxes that exist
 )
+
+// RefusesName reports whether the host refuses a name whatever mailbox it has: by its look, or because the directory of the other of
+// two back ends is old and lacks it. It does so for a third of all names.
+func (b *Behaviour) RefusesName(name []byte, otherBackEnd bool) bool {
+	if !b.RefusesByLook && (b.BackEnds != OneHasOldNames || !otherBackEnd) {
+		return false
+	}
+	return len(name) > 0 && name[0]%3 == 0
+}

@@ -85,35 +85,42 @@ func (c *session) answerRcpt(cmd *command) bool {
 		return c.reply(persona.ReplyGreylisted)
 	}
 	c.firstDomain = mailDomain
-	if c.turn != nil && c.turn.active(c.now) {
-		if c.behaviour.Turn.Accepts {
-			return c.accept()
+	turn, lasts := &c.behaviour.Turn, c.server.scaled(c.behaviour.Turn.For)
+	if c.turn.active(c.now) {
+		if turn.Accepts {
+			return c.accept(persona.ReplyRcpt)
 		}
 		return c.refuse(persona.ReplyTurned)
 	}
-	defer c.countForTurn(persona.CountRecipients)
-	return c.answer(c.behaviour.Shown(c.server.world.MailboxOf(mailDomain, cmd.local)))
+	before := c.accepted
+	keepOpen := c.answer(c.behaviour.Shown(c.server.world.MailboxOf(mailDomain, cmd.local)))
+	kind := persona.CountUnknown
+	if c.accepted > before {
+		kind = persona.CountAccepted
+	}
+	c.turn.count(turn, kind, c.now, lasts)
+	return keepOpen
 }
 
 // answer replies with the state of a mailbox, as far as the persona reveals it.
 func (c *session) answer(m persona.Mailbox) bool {
-	if c.refusesName() {
+	if c.behaviour.RefusesName(c.values.User, c.otherBackEnd) {
 		return c.refuse(persona.ReplyAbsent)
 	}
 	if c.behaviour.AcceptsAll || c.acceptAll || c.otherBackEnd && c.behaviour.BackEnds == persona.OneAcceptsAll {
-		return c.accept()
+		return c.accept(persona.ReplyRcpt)
 	}
 	if c.behaviour.AcceptsMost {
 		switch m {
 		case persona.Absent, persona.Present:
-			return c.accept()
+			return c.accept(persona.ReplyRcpt)
 		case persona.Disabled:
 			return c.refuse(persona.ReplyAbsent)
 		}
 	}
 	switch m {
 	case persona.Present:
-		return c.accept()
+		return c.accept(persona.ReplyRcpt)
 	case persona.Full:
 		return c.reply(persona.ReplyFull)
 	case persona.Disabled:
@@ -124,11 +131,8 @@ func (c *session) answer(m persona.Mailbox) bool {
 	return c.refuse(persona.ReplyAbsent)
 }
 
-func (c *session) accept() bool { return c.acceptAs(persona.ReplyRcpt) }
-
-func (c *session) acceptAs(s persona.ReplyKind) bool {
+func (c *session) accept(s persona.ReplyKind) bool {
 	c.accepted++
-	c.countForTurn(persona.CountAccepted)
 	return c.reply(s)
 }
 
@@ -136,9 +140,8 @@ func (c *session) acceptAs(s persona.ReplyKind) bool {
 // tolerates.
 func (c *session) refuse(s persona.ReplyKind) bool {
 	if c.behaviour.Reply(s).Accepts {
-		return c.acceptAs(s)
+		return c.accept(s)
 	}
-	c.countForTurn(persona.CountUnknown)
 	rule := c.connection.CountRefusal(c.now)
 	if rule == referee.RuleNone {
 		rule = c.connection.CheckRefusal(&c.behaviour.HiddenLimits, c.now)
@@ -147,7 +150,7 @@ func (c *session) refuse(s persona.ReplyKind) bool {
 	case referee.RuleNone:
 		return c.reply(s)
 	case referee.RuleAcceptAll:
-		return c.accept()
+		return c.accept(persona.ReplyRcpt)
 	}
 	return c.throttle(rule)
 }
@@ -169,7 +172,7 @@ func (c *session) throttle(rule referee.Rule) bool {
 		return c.reply(persona.ReplyTooManyErrors) && false
 	}
 	if c.behaviour.ThrottleMode == persona.ThrottleAcceptAll && c.connection.ThrottledCount() > acceptAllAfterBlocks {
-		return c.accept()
+		return c.accept(persona.ReplyRcpt)
 	}
 	return c.reply(persona.ReplyBlocked)
 }

@@ -49,7 +49,7 @@ func (b *turnBook) stateOf(host *world.Host, source netip.Addr) *turnState {
 	return b.states[key]
 }
 
-// turnState counts the answers of one scope. It is safe for concurrent use.
+// turnState counts the answers of one scope; a nil one counts nothing. It is safe for concurrent use.
 type turnState struct {
 	mu      sync.Mutex // guards what follows
 	answers int
@@ -59,6 +59,9 @@ type turnState struct {
 
 // active reports whether the host has turned. A turn that is over begins the count again.
 func (s *turnState) active(now time.Time) bool {
+	if s == nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.turned && !s.until.IsZero() && !now.Before(s.until) {
@@ -67,13 +70,11 @@ func (s *turnState) active(now time.Time) bool {
 	return s.turned
 }
 
-// countForTurn counts one answer of that kind.
-func (c *session) countForTurn(kind persona.TurnCount) {
-	turn := &c.behaviour.Turn
-	if c.turn == nil || turn.Counts != kind {
+// count counts one answer of that kind, as turn says; a turn lasts for lasts.
+func (s *turnState) count(turn *persona.Turn, kind persona.TurnCount, now time.Time, lasts time.Duration) {
+	if s == nil || turn.Counts != kind && turn.Counts != persona.CountRecipients {
 		return
 	}
-	s := c.turn
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.turned {
@@ -84,16 +85,6 @@ func (c *session) countForTurn(kind persona.TurnCount) {
 	}
 	s.turned = true
 	if turn.For > 0 {
-		s.until = c.now.Add(c.server.scaled(turn.For))
+		s.until = now.Add(lasts)
 	}
-}
-
-// refusesName reports whether the host refuses this name whatever mailbox it has: by its look, or because the directory of this back
-// end is old and lacks it. It does so for a third of all names.
-func (c *session) refusesName() bool {
-	old := c.otherBackEnd && c.behaviour.BackEnds == persona.OneHasOldNames
-	if !old && !c.behaviour.RefusesByLook {
-		return false
-	}
-	return len(c.values.User) > 0 && c.values.User[0]%3 == 0
 }

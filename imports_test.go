@@ -92,7 +92,7 @@ var importRules = map[string][]string{
 	"prober/source":          {"engine", "engine/smtp", "store/cache"},
 	"prober/addresslimit":    {"engine", "prober/budget", "store/cache"},
 	"prober/hosthealth":      {"engine"},
-	"prober/conn":            {"engine", "engine/dns", "engine/smtp", "prober/source"},
+	"prober/conn":            {"engine", "engine/dns", "engine/smtp", "prober/hosthealth", "prober/source"},
 	"api/httpd":              {"engine"},
 	"api/apidocs":            {"api/httpd"},
 	"api/usage":              {"engine", "store"},

@@ -20,7 +20,7 @@ func (b *testNode) recentPage(query string) string {
 }
 
 func TestRecentProbesShowNoAddress(t *testing.T) {
-	h := &fakeServer{rcpt: func(local string) string {
+	h := &fakeServer{terse: true, rcpt: func(local string) string {
 		switch local {
 		case "zed":
 			return "550 5.1.1 <zed@a.example>: no mailbox of zed here"
@@ -56,7 +56,7 @@ func TestRecentProbesShowNoAddress(t *testing.T) {
 // TestRecentShowsBothRepliesOfAValid: a VALID rests on two replies, and both are shown, each with its rule and the rule's source.
 func TestRecentShowsBothRepliesOfAValid(t *testing.T) {
 	var decoy string
-	h := &fakeServer{rcpt: func(local string) string {
+	h := &fakeServer{terse: true, rcpt: func(local string) string {
 		if local == "ann" || local == "bob" {
 			return "250 2.1.5 ok"
 		}

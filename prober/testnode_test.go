@@ -55,6 +55,9 @@ type fakeServer struct {
 	down         bool                              // nothing listens
 	otherReply   string
 	noPipelining bool
+	extra        extraReply
+	ahead        string        // what becomes of commands that arrive before the last one is answered: "dropped", "closed" for the connection; default answered
+	terse        bool          // its replies do not quote their recipients: only QUIT confirms a dialogue
 	replyDelay   time.Duration // before each batch of replies
 	maxAnswered  int           // recipients of a connection that are answered; 0 for all
 	lastReply    string        // what the next one gets before the connection is closed
@@ -65,6 +68,13 @@ type fakeServer struct {
 
 	mu sync.Mutex // guards records
 	records
+}
+
+// extraReply is a reply too many: behind the answer to a command, some time later.
+type extraReply struct {
+	to    string // the first four letters of the command; "220" for the banner
+	reply string
+	after time.Duration
 }
 
 // rcptScript is a host's reply to a recipient.
@@ -298,7 +308,15 @@ func (h *fakeServer) serve(c net.Conn) {
 		}
 		return true
 	}
+	sayExtra := func(to string) {
+		if h.extra.to == to {
+			_ = out.Flush()
+			time.Sleep(h.extra.after)
+			say(h.extra.reply)
+		}
+	}
 	say(orDefault(h.banner, "220 hello"))
+	sayExtra("220")
 	script := rcptScript(h.rcptByDomain)
 	if h.connection != nil {
 		script = h.connection()
@@ -309,7 +327,14 @@ func (h *fakeServer) serve(c net.Conn) {
 			return
 		}
 		line = strings.TrimSpace(line)
-		switch verb := strings.ToUpper(line[:min(4, len(line))]); verb {
+		if in.Buffered() > 0 && h.ahead == "closed" {
+			return
+		}
+		if h.ahead == "dropped" {
+			_, _ = in.Discard(in.Buffered())
+		}
+		verb := strings.ToUpper(line[:min(4, len(line))])
+		switch verb {
 		case "EHLO":
 			if h.noPipelining {
 				say("250 host")
@@ -355,6 +380,9 @@ func (h *fakeServer) serve(c net.Conn) {
 				_, _ = in.ReadString(0)
 				return
 			}
+			if reply != "" && !h.terse && !strings.Contains(reply, "@") {
+				reply += " <" + addr + ">"
+			}
 			if reply == "" || !say(reply) || strings.HasPrefix(reply, "421") {
 				out.Flush()
 				return
@@ -365,6 +393,7 @@ func (h *fakeServer) serve(c net.Conn) {
 		default:
 			say(orDefault(h.otherReply, "250 ok"))
 		}
+		sayExtra(verb)
 	}
 }
 

@@ -26,7 +26,7 @@ action = "quarantine"
 for = "4h"
 `
 	away := true
-	h := &fakeServer{rcpt: func(to string) string {
+	h := &fakeServer{terse: true, rcpt: func(to string) string {
 		if away {
 			return "554 stay away with your " + to
 		}

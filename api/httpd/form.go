@@ -147,7 +147,7 @@ func brokenForm(err error) error {
 
 // option reads one part that is not the file.
 func (f *Form) option(name string, p *multipart.Part) error {
-	if err := checkName(name, append([]string{"file"}, f.known...)); err != nil {
+	if err := checkName(name, f.known); err != nil {
 		return err
 	}
 	b, err := io.ReadAll(io.LimitReader(p, maxPartText+1))

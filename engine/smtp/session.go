@@ -27,6 +27,7 @@ type Session struct {
 	secure       bool // it goes over TLS
 	unusable     bool
 	confirmed    bool           // see Confirmed
+	outOfStep    bool           // the server broke the protocol
 	quitReplied  bool           // QUIT was answered
 	inMail       bool           // a MAIL has been sent since the last RSET: another one needs RSET first
 	asked        []pendingRcpt  // the recipients of the current group
@@ -54,7 +55,7 @@ func (s *Session) RoundTrip() time.Duration { return s.roundTrip }
 // Confirmed reports whether each reply so far is known to be that to its command. Until then a server that sent one reply too many
 // may have answered each command with the reply to the one before, without a sign of it. With Config.Settle each command has
 // waited for such a reply; a reply that quotes its recipient shows it too; else SayQuit tells.
-func (s *Session) Confirmed() bool { return s.confirmed || s.cfg.Settle > 0 && !s.unusable }
+func (s *Session) Confirmed() bool { return (s.confirmed || s.cfg.Settle > 0) && !s.outOfStep }
 
 // Unusable reports a session that must not be used again, except for Close and Quit.
 func (s *Session) Unusable() bool { return s.unusable }
@@ -100,6 +101,7 @@ func (s *Session) setReadDeadline(timeout time.Duration) {
 // fail marks the session unusable and returns the fault.
 func (s *Session) fail(f Fault) Fault {
 	s.unusable = true
+	s.outOfStep = s.outOfStep || f.Event == engine.EventOutOfStep
 	return f
 }
 
@@ -149,7 +151,7 @@ func (s *Session) inStep(stage engine.Stage) Fault {
 	if r, detail, err := s.in.reply(stage, time.Millisecond); err == nil && detail == "" && r.Code == 421 {
 		return closingFault(r)
 	}
-	return protocolFault(stage, "a reply to no command")
+	return s.fail(protocolFault(stage, "a reply to no command"))
 }
 
 // command sends s.out and reads its one reply. A failed write is reported by the read: the server may have said why.

@@ -255,3 +255,13 @@ type OthersUsage struct {
 	Used  int
 	Until time.Time
 }
+
+// Least returns the least of n and the limits; 0 is no limit.
+func Least(n int, limits ...int) int {
+	for _, limit := range limits {
+		if limit > 0 {
+			n = min(n, limit)
+		}
+	}
+	return n
+}

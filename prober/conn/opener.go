@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"probity/engine"
 	"probity/engine/dns"
 	"probity/engine/smtp"
+	"probity/prober/hosthealth"
 	"probity/prober/source"
 )
 
@@ -28,8 +30,8 @@ type Opener struct {
 	tickets tickets
 }
 
-// Addresses returns a host's addresses that this node may and can connect to for a source, in DNS order. The event is
-// engine.EventReply, or says why there are none.
+// Addresses returns the addresses of a host that this node may and can connect to for a source, in DNS order: at most maxAddresses, of
+// both families if there are both. The event is engine.EventReply, or says why there are none.
 func (o *Opener) Addresses(ctx context.Context, host string, src *source.Source) ([]netip.Addr, engine.Event) {
 	addrs, fact := o.Resolver.Addrs(ctx, host, o.IPv6 != nil)
 	switch fact {
@@ -54,7 +56,23 @@ func (o *Opener) Addresses(ctx context.Context, host string, src *source.Source)
 	if len(allowed) > 0 {
 		event = engine.EventReply
 	}
-	return allowed, event
+	return firstAddresses(allowed), event
+}
+
+// maxAddresses is how many addresses of a host are tried. RFC 5321 section 5.1 wants at least two.
+const maxAddresses = 4
+
+// firstAddresses are the first of a list, the last of them of another family than the first if the list has one.
+func firstAddresses(all []netip.Addr) []netip.Addr {
+	if len(all) <= maxAddresses {
+		return all
+	}
+	first := all[:maxAddresses:maxAddresses]
+	other := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Is4() != all[0].Is4() })
+	if other >= maxAddresses {
+		first[maxAddresses-1] = all[other]
+	}
+	return first
 }
 
 // SourceFor is the source that can connect to an address: src, or the one that reaches IPv6 hosts. It is nil if there is none.
@@ -87,7 +105,12 @@ type Host struct {
 	Provider *engine.Provider
 	Unknown  bool // of no known provider: it shares no tickets
 	NoTLS    bool // TLS has failed here: plain text, unless the provider requires TLS
+	Dialogue hosthealth.Dialogue
 }
+
+// settle is how long a command to a host that was out of step waits for a reply that answers none: a second reply that is sent within that
+// time of the first is seen.
+const settle = 300 * time.Millisecond
 
 // Greet begins an SMTP session on a connection: the banner, EHLO and TLS. A connection that fails is closed.
 func (o *Opener) Greet(ctx context.Context, conn net.Conn, src *source.Source, host Host) (*smtp.Session, smtp.Fault) {
@@ -100,6 +123,9 @@ func (o *Opener) Greet(ctx context.Context, conn net.Conn, src *source.Source, h
 	}
 	if host.NoTLS && c.TLS == engine.TLSOpportunistic {
 		c.TLS = engine.TLSNever
+	}
+	if c.OneByOne = host.Dialogue.Careful; c.OneByOne && !host.Dialogue.Confirmed {
+		c.Settle = settle
 	}
 	return smtp.Open(ctx, conn, c, host.Name)
 }

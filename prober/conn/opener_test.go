@@ -124,3 +124,20 @@ func TestLocalFailureSaysNothingAboutTheServer(t *testing.T) {
 	_, f := o.Dial(t.Context(), newSource(t, source.Identity{EHLO: "mail.us.example"}), netip.MustParseAddr("9.9.9.9"))
 	require.Equal(t, engine.EventInternal, f.Event)
 }
+
+// TestFewAddressesOfBothFamilies: the first ones, and one of the other family if the host has any.
+func TestFewAddressesOfBothFamilies(t *testing.T) {
+	addrs := func(all ...string) (list []netip.Addr) {
+		for _, a := range all {
+			list = append(list, netip.MustParseAddr(a))
+		}
+		return list
+	}
+	two := addrs("10.0.0.1", "2001:db8::1")
+	require.Equal(t, two, firstAddresses(two))
+	require.Equal(t, addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"), firstAddresses(addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")))
+	require.Equal(t, addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "2001:db8::1"),
+		firstAddresses(addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "2001:db8::1", "2001:db8::2")))
+	mixed := addrs("10.0.0.1", "2001:db8::1", "10.0.0.3", "10.0.0.4", "2001:db8::2")
+	require.Equal(t, mixed[:4], firstAddresses(mixed))
+}

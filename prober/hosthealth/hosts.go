@@ -30,6 +30,8 @@ type record struct {
 	lastFailed   time.Time // when the last one ended
 	silences     int       // in a row
 	fastestReply time.Duration
+	dialogue     Dialogue
+	carefulUntil time.Time // when its dialogue's Careful ends
 }
 
 // downtime is how a host failed, and until when that holds.

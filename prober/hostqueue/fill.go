@@ -48,6 +48,17 @@ func (r Recipient) DueFinding(seen *engine.Sighting) engine.Finding {
 	return f
 }
 
+// Redact returns the text of a reply without the addresses of the group's recipients.
+func (g *Group) Redact(r engine.Reply) string {
+	text := engine.Redact(r.Text(), engine.Address{})
+	for _, to := range g.Rcpts {
+		if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
+			text = engine.Redact(text, a)
+		}
+	}
+	return text
+}
+
 // Reset empties the group.
 func (g *Group) Reset() { g.Recipients, g.Rcpts = g.Recipients[:0], g.Rcpts[:0] }
 

@@ -50,8 +50,27 @@ type Unanswered struct {
 	Delivered  []bool // by recipient: it was answered
 	Pipelining bool
 	First      bool            // it is the first group of its connection
-	MayConnect bool            // a decoy may be tried again
+	MayConnect func() bool     // a decoy may be tried again: asked when the replies have had their effect
 	Accepted   map[string]bool // domains of which the connection accepted a recipient
+}
+
+// NeedsCare reports a group without an answer about a recipient that may get some one by one: its replies were out of step, or the server
+// offered PIPELINING and did not endure the first group of the connection.
+func (u *Unanswered) NeedsCare() bool {
+	f := u.Outcome.Fault
+	ended := f.Event == engine.EventTimeout || f.Event == engine.EventClosed && f.Reply.Code == 0
+	return len(u.Seen) == 0 && (f.Event == engine.EventOutOfStep || ended && u.First && u.Pipelining)
+}
+
+// RequeueAll requeues all recipients of a group, without evidence. A decoy counts as tried if it was.
+func (r *Replies) RequeueAll(g *Group, u Unanswered, tried bool) {
+	for _, to := range slices.Backward(g.Recipients) {
+		if to.Probe == nil {
+			r.DecoyUnanswered(to.Domain, u.Outcome.Fault.Event, tried, u.MayConnect())
+		} else {
+			r.Finished = r.host.set.Owner.Advance(to.Probe, r.Now, true, r.Finished)
+		}
+	}
 }
 
 // RequeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was the first of
@@ -81,7 +100,7 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 		case u.Delivered[i]:
 			continue
 		case to.Probe == nil:
-			r.DecoyUnanswered(to.Domain, f.Event, evidence, u.MayConnect)
+			r.DecoyUnanswered(to.Domain, f.Event, evidence, u.MayConnect())
 			continue
 		case evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal:
 			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: h.Name, At: r.Now, NeighbourAccepted: u.Accepted[to.Domain.Name]})

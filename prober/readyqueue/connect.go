@@ -26,9 +26,11 @@ func (s *session) connect(ctx context.Context) bool {
 	// The address of the session's pool, if the host is still there, else the preferred one.
 	q.mu.Lock()
 	addr, was := q.shared.preferredAddr(addrs), s.pool
-	if was != nil && slices.Contains(addrs, was.addr) {
+	if was != nil && slices.Contains(addrs, was.addr) && !q.hostHealth.AddressFailed(was.addr, began) {
 		addr = was.addr
 	}
+	s.addr, s.addrs, s.dialogue = addr, addrs, q.hostHealth.Dialogue(s.hostQueue.Name, began)
+	s.onTrial = (q.unknownProvider || s.dialogue.Careful) && !s.dialogue.Confirmed
 	if q.shared.sharesByAddress(s.hostQueue) {
 		s.hostQueue.lookedUp = time.Now()
 		q.shared.setHostAddr(s.hostQueue, addr)
@@ -70,6 +72,7 @@ func (s *session) connect(ctx context.Context) bool {
 		env.NodeRTT.Record(s.conn.RoundTrip())
 		q.mu.Lock()
 		q.latency.RecordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
+		q.hostHealth.MarkAddressUp(addr)
 		q.mu.Unlock()
 		return true
 	}
@@ -107,7 +110,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 		}
 	}
 	if f.None() {
-		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed}
+		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed, Dialogue: s.dialogue}
 		s.conn, f = env.Opener.Greet(ctx, s.seat.Conn(tcp), s.source, host)
 	}
 	// The connection counts in the rates now, as the peer has seen it.
@@ -162,6 +165,8 @@ func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Tim
 	case f.RetryPlain: // the next connections use no TLS
 		hq.tlsFailed = true
 		return out
+	case f.Event == engine.EventOutOfStep && q.hostHealth.DistrustDialogue(hq.Name, now): // the next one sends one command at a time
+		return out
 	case f.Event == engine.EventInternal:
 		q.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
 		q.hold.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
@@ -177,7 +182,7 @@ func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Tim
 		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
 		return out
 	}
-	if s.needsSecondFailure(f, seen.MaybeOurFault, now) {
+	if s.dialled && q.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) || s.needsSecondFailure(f, seen.MaybeOurFault, now) {
 		return out
 	}
 	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
@@ -232,13 +237,7 @@ func (s *session) applyAction(r engine.Reply, f engine.Finding, now time.Time, o
 	}
 	until := now.Add(q.scaled(a.For))
 	if last := &q.lastAction; last.rule != f.Rule || now.Sub(last.at) >= recordActionEvery {
-		text := engine.Redact(r.Text(), engine.Address{})
-		for _, to := range s.group.Rcpts {
-			if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
-				text = engine.Redact(text, a)
-			}
-		}
-		*last = cause{at: now, host: s.hostQueue.Name, rule: f.Rule, reply: text}
+		*last = cause{at: now, host: s.hostQueue.Name, rule: f.Rule, reply: s.group.Redact(r)}
 	}
 	q.env.Metrics.Actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {

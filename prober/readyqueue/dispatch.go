@@ -115,8 +115,8 @@ func (hq *hostQueue) worthConnection() int {
 // because its transactions are sent in groups.
 func (q *Queue) worthConnection() int {
 	lim := q.budget.Limits
-	n := boundedBy(budget.MaxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
-	switch few := boundedBy(n, lim.RecipientsPerTransaction); {
+	n := budget.Least(budget.MaxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
+	switch few := budget.Least(n, lim.RecipientsPerTransaction); {
 	case lim.Connections > 0:
 		return few
 	case q.latency.IsHigh():
@@ -124,16 +124,6 @@ func (q *Queue) worthConnection() int {
 	default:
 		return 4 * few
 	}
-}
-
-// boundedBy is the least of n and the limits; 0 is no limit.
-func boundedBy(n int, limits ...int) int {
-	for _, limit := range limits {
-		if limit > 0 {
-			n = min(n, limit)
-		}
-	}
-	return n
 }
 
 // openConnection reserves a connection for a host queue and starts its session. If that is denied, the queue is woken when it

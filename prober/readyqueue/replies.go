@@ -31,9 +31,16 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	rh.RecordRefusals(refused, q.Provider.Limits.RefusalsPerHour, s.seen)
 	rh.ConfirmSuspects()
 	s.group.RecordAnswered()
-	if s.group.RefusedAtMail(rh.o) && len(s.seen) == 0 {
+	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: s.conn.Extensions().Pipelining, First: !s.progress,
+		MayConnect: func() bool { return !q.connectDisabled(now) }, Accepted: s.acceptedDomains}
+	switch {
+	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
+	case rh.un.NeedsCare() && q.hostHealth.DistrustDialogue(hq.Name, now) && (o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
+		s.closing = true
+		rh.RequeueAll(&s.group, rh.un, false)
+	case s.group.RefusedAtMail(rh.o) && len(s.seen) == 0:
 		rh.handleMailRefused()
-	} else {
+	default:
 		rh.deliverReplies()
 	}
 	rh.ResolveUnconfirmed()
@@ -50,12 +57,10 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 		q.dispatch(now)
 	}
 	q.mu.Unlock()
-	for _, f := range rh.Facts {
-		if err := q.env.Cache.PutFact(f.Domain, f.Host, &f.Fact); err != nil {
-			q.env.Log.Error("catch-all result not cached", "error", err)
-		}
+	s.held.Add(&rh.Replies)
+	if !s.onTrial || s.conn.Confirmed() {
+		q.env.release(q, &s.held)
 	}
-	q.env.Finish(q, rh.Finished, now)
 	clear(rh.Finished)
 	s.finished = rh.Finished
 	return !s.conn.Unusable() && !s.closing
@@ -94,9 +99,10 @@ const silentAcceptPause = time.Hour
 // replyHandler handles the replies of one group of transactions. The queue's mutex is held throughout.
 type replyHandler struct {
 	hostqueue.Replies
-	s *session
-	q *Queue
-	o *smtp.Outcome
+	s  *session
+	q  *Queue
+	o  *smtp.Outcome
+	un hostqueue.Unanswered
 }
 
 // handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); a later
@@ -107,20 +113,17 @@ func (rh *replyHandler) handleMailRefused() {
 		f = smtp.Fault{Stage: engine.StageMail, Reply: rh.o.Mail}
 	}
 	s.closing = true
-	for _, r := range s.group.Recipients {
-		if r.Probe == nil {
-			rh.DecoyUnanswered(r.Domain, f.Event, !s.progress, !rh.q.connectDisabled(rh.Now))
-		}
-	}
 	if !s.progress && f.Event != engine.EventInternal {
 		seen := s.sighting(f, rh.Now)
+		another := rh.q.hostHealth.FailAddress(s.addr, s.addrs, &seen, rh.Now)
 		for _, r := range s.group.Recipients {
-			if r.Probe != nil {
+			if r.Probe != nil && !another {
 				r.Probe.Ev.Append(seen)
-				rh.Finished = rh.q.advance(r.Probe, rh.Now, true, rh.Finished)
 			}
 		}
-		rh.Finished = s.handleFailure(f, seen, rh.Now, rh.Finished)
+		if rh.RequeueAll(&s.group, rh.un, true); !another {
+			rh.Finished = s.handleFailure(f, seen, rh.Now, rh.Finished)
+		}
 		return
 	}
 	if f.Reply.Code != 0 {
@@ -133,11 +136,7 @@ func (rh *replyHandler) handleMailRefused() {
 			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.Name, At: rh.Now})
 		}
 	}
-	for _, r := range slices.Backward(s.group.Recipients) {
-		if r.Probe != nil {
-			rh.Finished = rh.q.advance(r.Probe, rh.Now, true, rh.Finished)
-		}
-	}
+	rh.RequeueAll(&s.group, rh.un, false)
 }
 
 // deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients without one,
@@ -179,8 +178,8 @@ func (rh *replyHandler) deliverReplies() {
 		rh.DeliverTarget(s.group.Recipients[i].Probe, engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.Now})
 	}
 	if !rh.o.Fault.None() || slices.Contains(delivered, false) {
-		rh.RequeueUnanswered(&s.group, hostqueue.Unanswered{Outcome: rh.o, Seen: s.seen, Delivered: delivered, Pipelining: s.conn.Extensions().Pipelining,
-			First: !s.progress, MayConnect: !q.connectDisabled(rh.Now), Accepted: s.acceptedDomains})
+		rh.un.Delivered = delivered
+		rh.RequeueUnanswered(&s.group, rh.un)
 	}
 	rh.endQuarantineOnReply()
 	if len(s.seen) > 0 {

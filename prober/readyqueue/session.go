@@ -2,13 +2,16 @@ package readyqueue
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"time"
 
+	"probity/engine"
 	"probity/engine/smtp"
 	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/hosthealth"
 	"probity/prober/hostqueue"
 	"probity/prober/source"
 	"probity/store/cache"
@@ -22,6 +25,11 @@ type session struct {
 	addressLimit *addresslimit.Limit
 	source       *source.Source // the queue's, or the one that reaches IPv6 hosts
 	pool         *addressPool   // where it is connected to, or will be; guarded by the queue's mutex
+	addr         netip.Addr     // it connects to, one of addrs
+	addrs        []netip.Addr   // of its host
+	dialogue     hosthealth.Dialogue
+	onTrial      bool           // nothing is known of the host's dialogue
+	held         hostqueue.Held // until its dialogue is confirmed
 	conn         *smtp.Session
 	number       uint32 // of the connection, in sightings
 	keyer        *cache.Keyer
@@ -87,6 +95,21 @@ func (s *session) run(soft, hard context.Context) {
 		q.mu.Unlock()
 		// QUIT, and wait for the close: an open connection would count against us at the peer.
 		quitting, cancel := context.WithTimeout(hard, quitTime)
+		// Answers of a first connection count if they are known to be in step, and are asked for again if not, one by one.
+		confirmed := s.conn.Confirmed() || s.conn.SayQuit(quitting)
+		q.mu.Lock()
+		switch health, now := &q.hostHealth, time.Now(); {
+		case !s.onTrial || !s.progress:
+		case confirmed:
+			health.ConfirmDialogue(s.hostQueue.Name)
+		case s.wasReset:
+			q.probes += s.held.Void(&s.hostQueue.Host, s.number, engine.EventReply, now)
+		default:
+			health.DoubtDialogue(s.hostQueue.Name)
+			q.probes += s.held.Void(&s.hostQueue.Host, s.number, engine.EventOutOfStep, now)
+		}
+		q.mu.Unlock()
+		env.release(q, &s.held)
 		s.conn.Quit(quitting)
 		cancel()
 	}
@@ -243,7 +266,7 @@ func (s *session) takeIdle() bool {
 // soon: they have little to ask each, and would need a connection each. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
 	q := s.queue
-	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.env.Slots.Closed() || s.used.Sent >= maxSent {
+	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
 		return true
 	}
 	if s.hostQueue.HasRetryFirst() {
@@ -266,7 +289,7 @@ func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case q.waitingForConnection && (d.Denied || !s.expectsRequests()), env.Slots.Scarce():
+	case q.waitingForConnection && (d.Denied || !s.expectsRequests()), env.Slots.Scarce(), s.held.Overdue(&s.hostQueue.Host, s.used.Transactions):
 		return 0
 	case d.Lease && s.addressLease:
 		s.addressLease = false

@@ -402,16 +402,14 @@ func (sc *sharedConnections) resolveHosts(soft, _ context.Context) {
 	}
 }
 
-// preferredAddr chooses the address at which a host is asked: one where a session has received replies, else the first. The zero
+// preferredAddr chooses the address at which a host is asked: one where a session has received replies, else the next in turn. The zero
 // Addr if there is none.
 func (sc *sharedConnections) preferredAddr(addrs []netip.Addr) netip.Addr {
+	health, now := &sc.queue.hostHealth, time.Now()
 	for _, a := range addrs {
-		if pool := sc.pools[a]; pool != nil && pool.healthy > 0 {
+		if pool := sc.pools[a]; pool != nil && pool.healthy > 0 && !health.AddressFailed(a, now) {
 			return a
 		}
 	}
-	if len(addrs) > 0 {
-		return addrs[0]
-	}
-	return netip.Addr{}
+	return health.NextAddress(addrs, now)
 }

@@ -25,23 +25,7 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
 		PerMinute:   wire.Usage(perMinute),
 		Refusals:    wire.Usage(refusals)}
-	_, d := p.Room(&budget.Conn{}, budget.ShortJob, now)
-	switch {
-	case now.Before(p.QuarantinedUntil):
-		v.State, v.Until = "quarantined", p.QuarantinedUntil
-	case now.Before(q.hold.SendAt):
-		v.State, v.Until = "paused", q.hold.SendAt
-	case now.Before(p.HalvedUntil):
-		v.State, v.Until = "slowed", p.HalvedUntil
-	case d.Denied && !d.Lease:
-		v.State, v.Until = "spent", d.Until
-	case now.Before(q.hold.ConnectAt) && q.probes > 0:
-		v.State, v.Until = "waiting", q.hold.ConnectAt
-	case q.probes > 0:
-		v.State = "busy"
-	default:
-		v.State = "idle"
-	}
+	v.State, v.Until = p.State(&q.hold, q.probes > 0, now)
 	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
 		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
 	}

@@ -1,0 +1,82 @@
+package hostqueue
+
+import (
+	"slices"
+	"time"
+
+	"probity/engine"
+	"probity/prober/budget"
+)
+
+// Held is what the replies of a connection came to, until it is known that each was the reply to its command (smtp.Session.Confirmed): a
+// server that once sent a reply too many would have answered for the wrong recipients.
+type Held struct {
+	Finished []Finished
+	Facts    []DomainFact
+}
+
+// Add adds what a transaction came to.
+func (h *Held) Add(r *Replies) {
+	h.Finished = append(h.Finished, r.Finished...)
+	h.Facts = append(h.Facts, r.Facts...)
+}
+
+// maxHeld is how many transactions a connection carries while it holds answers.
+const maxHeld = 8
+
+// Overdue reports whether what is held must wait no longer for the end of its connection: answers of single calls for nothing but their
+// decoys, those of jobs for maxHeld transactions.
+func (h *Held) Overdue(at *Host, transactions int) bool {
+	if slices.ContainsFunc(h.Finished, func(f Finished) bool { return f.Probe.Priority == budget.Single }) {
+		return at.Waiting(budget.Single) == 0
+	}
+	return len(h.Finished) > 0 && transactions >= maxHeld
+}
+
+// Void takes back all that a connection has shown: its replies to targets and decoys count for nothing, and are asked for again. why is
+// what targets see instead; EventReply for nothing. All held probes are in the queue again, how many is returned, and what comes of
+// them is held instead.
+func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (queued int) {
+	s := at.set
+	for _, d := range s.domains {
+		if d.host == at && d.decoy.state == decoyKnown && d.decoy.sighting.Conn == number {
+			d.decoy.state, d.decoy.suspectAt = decoyUnknown, 0
+		}
+	}
+	void := engine.Sighting{Subject: engine.SubjectTarget, Event: why, Host: at.Name, At: now}
+	var again []*Probe
+	for _, f := range h.Finished {
+		f.Probe.void(number, void)
+		again = append(again, f.Probe)
+	}
+	queued = len(again)
+	for _, p := range s.Unsent() {
+		if waits := p.inList == &p.domain.decoy.waiting; p.void(number, void) && waits {
+			s.dequeue(p)
+			again = append(again, p)
+		}
+	}
+	*h = Held{}
+	for _, p := range again {
+		h.Finished = s.Owner.Advance(p, now, true, h.Finished)
+	}
+	return queued
+}
+
+// void drops the replies of a connection from a probe's evidence. It reports whether there were any; one to the target becomes why.
+func (p *Probe) void(number uint32, why engine.Sighting) (concerned bool) {
+	kept, target := p.Ev.Seen[:0], false
+	for _, seen := range p.Ev.Seen {
+		if seen.Conn != number || seen.Event != engine.EventReply {
+			kept = append(kept, seen)
+			continue
+		}
+		concerned, target = true, target || seen.Subject == engine.SubjectTarget
+	}
+	clear(p.Ev.Seen[len(kept):])
+	p.Ev.Seen = kept
+	if target && why.Event != engine.EventReply {
+		p.Ev.Append(why)
+	}
+	return concerned
+}

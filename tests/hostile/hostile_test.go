@@ -49,6 +49,26 @@ func TestHostileReceivers(t *testing.T) {
 
 // verifyHostile prints the verdicts of verify, and requires that none is false.
 func verifyHostile(t *testing.T, verify func(context.Context, *testing.T, *app.Node, []byte) []verdict) {
+	mailboxes := func(w *world.World) []byte {
+		var list bytes.Buffer
+		require.NoError(t, world.WriteHostile(&list, w, rowsOfDomain*hostileDomains(w), harness.ListSeed))
+		return list.Bytes()
+	}
+	verifyInBubble(t, mailboxes, verify, func(t *testing.T, internet *sim.Server, verdicts []verdict) {
+		all := outcomesOf(internet, verdicts)
+		t.Logf("\n%s\n%s", outcomeTable(all), scoreTable(internet, verdicts))
+		for _, o := range all {
+			if o.persona.Exempt == "" {
+				assert.False(t, o.lies(), "%s: %d false VALID, %d false INVALID", o.persona.Name, o.falseValid, o.falseInvalid)
+			}
+			assert.Zero(t, o.excesses, "%s: excesses", o.persona.Name)
+		}
+	})
+}
+
+// verifyInBubble verifies mailboxes of an internet with hostile receivers in virtual time, with a node that knows nothing yet.
+func verifyInBubble(t *testing.T, mailboxes func(*world.World) []byte, verify func(context.Context, *testing.T, *app.Node, []byte) []verdict,
+	check func(*testing.T, *sim.Server, []verdict)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -56,26 +76,18 @@ func verifyHostile(t *testing.T, verify func(context.Context, *testing.T, *app.N
 		internet, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25,
 			DNS: netip.MustParseAddrPort("127.0.0.1:53"), Hostile: true}, network)
 		require.NoError(t, err)
-		var list bytes.Buffer
-		require.NoError(t, world.WriteHostile(&list, internet.World, rowsOfDomain*hostileDomains(internet.World), harness.ListSeed))
+		list := mailboxes(internet.World)
 		n := harness.NodeOfTwo(t, network, internet.DNS)
 		began := time.Now()
 		var verdicts []verdict
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
-			verdicts = verify(ctx, t, n, list.Bytes())
+			verdicts = verify(ctx, t, n, list)
 			return nil
 		}))
-		took := time.Since(began)
+		t.Logf("%s of virtual time", time.Since(began).Round(time.Minute))
 		require.NoError(t, n.Close())
 		require.NoError(t, internet.Close())
-		all := outcomesOf(internet, verdicts)
-		t.Logf("%s of virtual time\n%s\n%s", took.Round(time.Minute), outcomeTable(all), scoreTable(internet, verdicts))
-		for _, o := range all {
-			if o.persona.Exempt == "" {
-				assert.False(t, o.lies(), "%s: %d false VALID, %d false INVALID", o.persona.Name, o.falseValid, o.falseInvalid)
-			}
-			assert.Zero(t, o.excesses, "%s: excesses", o.persona.Name)
-		}
+		check(t, internet, verdicts)
 	})
 }
 

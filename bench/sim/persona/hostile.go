@@ -28,7 +28,8 @@ func hostile(deceit, name string, expect expectation, b Behaviour) *Persona {
 // inDoubt are the verdicts that leave a mailbox in doubt after misleading replies.
 func inDoubt() []Outcome {
 	doubts := []Outcome{{StatusRisky, "accepted_unconfirmed"}, {StatusRisky, "catch_all"}}
-	for _, reason := range []string{"rate_limited", "blocked", "greylisted", "temporary_error", "unclear_refusal", "protocol_error", "timeout", "connection_failed"} {
+	for _, reason := range []string{"rate_limited", "blocked", "greylisted", "temporary_error", "unclear_refusal", "protocol_error", "timeout",
+		"connection_failed"} {
 		doubts = append(doubts, Outcome{StatusUnknown, reason})
 	}
 	return doubts
@@ -46,7 +47,8 @@ func takesAll() expectation {
 func turning(deceit, name string, turn Turn, turned string, after ...int) (all []*Persona) {
 	for _, n := range after {
 		turn.After = n
-		all = append(all, hostile(deceit, fmt.Sprintf("%s-%d", name, n), truthOrDoubt(), Behaviour{Turn: turn, texts: texts{ReplyTurned: turned}}))
+		b := Behaviour{Turn: turn, texts: texts{ReplyTurned: turned}}
+		all = append(all, hostile(deceit, fmt.Sprintf("%s-%d", name, n), truthOrDoubt(), b))
 	}
 	return all
 }
@@ -85,9 +87,12 @@ func quotas() (all []*Persona) {
 // silentAccepters accept every recipient after some unknown ones, without saying so; they never use the words of a turn.
 func silentAccepters() (all []*Persona) {
 	const deceit = "accepts silently"
-	all = append(all, turning(deceit, "silent-source", Turn{Accepts: true, For: time.Hour}, sameWords(), 3, 5, 8, 12)...)
-	all = append(all, turning(deceit, "silent-everyone", Turn{Accepts: true, Scope: ScopeEveryone, For: 10 * time.Minute}, sameWords(), 3, 5, 8, 12)...)
-	all = append(all, turning(deceit, "silent-connection", Turn{Accepts: true, Scope: ScopeConnection}, sameWords(), 1, 2, 3, 4)...)
+	source := Turn{Accepts: true, For: time.Hour}
+	everyone := Turn{Accepts: true, Scope: ScopeEveryone, For: 10 * time.Minute}
+	connection := Turn{Accepts: true, Scope: ScopeConnection}
+	all = append(all, turning(deceit, "silent-source", source, sameWords(), 3, 5, 8, 12)...)
+	all = append(all, turning(deceit, "silent-everyone", everyone, sameWords(), 3, 5, 8, 12)...)
+	all = append(all, turning(deceit, "silent-connection", connection, sameWords(), 1, 2, 3, 4)...)
 	return all
 }
 
@@ -134,8 +139,8 @@ func unknownDeferrals() []string {
 // unknownGreylisters are catch-alls that greylist in the words of an unknown user.
 func unknownGreylisters() (all []*Persona) {
 	for i, words := range unknownDeferrals() {
-		all = append(all, hostile("greylists in the words of an unknown user", fmt.Sprintf("greylist-unknown-%d", i+1), takesAll(),
-			Behaviour{AcceptsAll: true, Greylisting: GreyTriple, GreyWait: 5 * time.Minute, texts: texts{ReplyGreylisted: words}}))
+		b := Behaviour{AcceptsAll: true, Greylisting: GreyTriple, GreyWait: 5 * time.Minute, texts: texts{ReplyGreylisted: words}}
+		all = append(all, hostile("greylists in the words of an unknown user", fmt.Sprintf("greylist-unknown-%d", i+1), takesAll(), b))
 	}
 	return all
 }
@@ -149,7 +154,8 @@ func unknownAccepters() (all []*Persona) {
 		"251 Recipient {to} unknown, will be forwarded",
 		"250 2.0.0 unknown recipient <{to}>; message will be returned",
 	} {
-		all = append(all, hostile("refuses with 250", fmt.Sprintf("unknown-250-%d", i+1), truthOrDoubt(), Behaviour{texts: texts{ReplyAbsent: words}}))
+		b := Behaviour{texts: texts{ReplyAbsent: words}}
+		all = append(all, hostile("refuses with 250", fmt.Sprintf("unknown-250-%d", i+1), truthOrDoubt(), b))
 	}
 	return all
 }
@@ -157,10 +163,10 @@ func unknownAccepters() (all []*Persona) {
 // disagreeingBackEnds are hosts behind one address, one of which accepts every recipient.
 func disagreeingBackEnds() []*Persona {
 	const deceit = "back ends disagree"
-	b := Behaviour{BackEnds: OneAcceptsAll}
-	plain := b
-	plain.texts = eximTexts()
-	return []*Persona{hostile(deceit, "one-accepts-all", truthOrDoubt(), b), hostile(deceit, "one-accepts-all-plain", truthOrDoubt(), plain)}
+	return []*Persona{
+		hostile(deceit, "one-accepts-all", truthOrDoubt(), Behaviour{BackEnds: OneAcceptsAll}),
+		hostile(deceit, "one-accepts-all-plain", truthOrDoubt(), Behaviour{BackEnds: OneAcceptsAll, texts: eximTexts()}),
+	}
 }
 
 // hosters have eight domains each, and count over all of them.
@@ -185,9 +191,10 @@ func doubleRepliers() (all []*Persona) {
 		fault Fault
 		name  string
 	}{{FaultGreetsTwice, "greets-twice"}, {FaultEhloTwice, "ehlo-twice"}, {FaultMailTwice, "mail-twice"}} {
-		all = append(all,
-			hostile("one reply too many", f.name, expect, Behaviour{Fault: f.fault, Extensions: extCommon}),
-			hostile("one reply too many", f.name+"-late", expect, Behaviour{Fault: f.fault, Extensions: extCommon, FaultDelay: 200 * time.Millisecond}))
+		atOnce := Behaviour{Fault: f.fault, Extensions: extCommon}
+		late := atOnce
+		late.FaultDelay = 200 * time.Millisecond
+		all = append(all, hostile("one reply too many", f.name, expect, atOnce), hostile("one reply too many", f.name+"-late", expect, late))
 	}
 	return all
 }
@@ -210,7 +217,8 @@ func indistinguishable() []*Persona {
 		hostile("refuses everybody from the first recipient on", "refuses-all", truthOrDoubt(),
 			Behaviour{RefuseAt: StageRcpt, texts: texts{ReplyRefused: sameWords()}}),
 		hostile("one back end has an old directory", "old-directory", truthOrDoubt(), Behaviour{BackEnds: OneHasOldNames}),
-		hostile("catch-all that refuses names by their look", "refuses-by-look", takesAll(), Behaviour{AcceptsAll: true, RefusesByLook: true}),
+		hostile("catch-all that refuses names by their look", "refuses-by-look", takesAll(),
+			Behaviour{AcceptsAll: true, RefusesByLook: true}),
 	}
 	all[0].Exempt = "a host without any of the listed mailboxes replies in the same way"
 	all[1].Exempt = "every reply is what an honest host says to a mailbox that was removed"

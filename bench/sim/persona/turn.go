@@ -7,7 +7,7 @@ import "time"
 type Turn struct {
 	After   int           // counted answers that it gives before it turns; 0: it never turns
 	Counts  TurnCount     // which answers count
-	Scope   TurnScope     // whose answers count, and to whom it then lies
+	Scope   TurnScope     // whose answers count together, and who is misled
 	For     time.Duration // how long it lies, before speed-up; 0: as long as the scope lasts
 	Accepts bool          // it accepts every recipient; else it refuses every one with ReplyTurned
 }

@@ -23,6 +23,10 @@ type Config struct {
 	// answers twice is found out before an answer counts; zero looks only at what has arrived.
 	Settle time.Duration
 
+	// Patience is asked after each Timeouts.Banner of silence whether to wait for the banner still: RFC 5321 section 4.5.3.2.1 allows a
+	// server five minutes. Nil is no.
+	Patience func() bool
+
 	Timeouts      Timeouts
 	MaxLine       int // bytes of a reply line, its end included; default 4,096
 	MaxReplyLines int // lines of a reply; default 100

@@ -29,7 +29,7 @@ var rewrite = flag.Bool("rewrite", false, "write what was seen into the dialogue
 // A dialogue is a text file. Lines of it:
 //
 //	# words                 why it is here
-//	> ehlo|from|tls|settle VALUE, one-by-one   configuration
+//	> ehlo|from|tls|settle|patience VALUE, one-by-one   configuration
 //	> open|ask A B|reset|wait 5s|quit|close   what the client does, in order; A | B are two transactions
 //	S text                  the server sends a line          S+ "quoted"   sends bytes as they are
 //	C text                  the server expects a line        X 1 line      sends a line of so many bytes / X 2 n: n lines
@@ -97,6 +97,9 @@ func (d *dialogue) direct(words string) {
 		d.cfg.MailFrom = value
 	case "settle":
 		d.cfg.Settle, _ = time.ParseDuration(value)
+	case "patience":
+		rest, _ := time.ParseDuration(value)
+		d.cfg.Patience = func() bool { rest -= 30 * time.Second; return rest > 0 }
 	case "one-by-one":
 		d.cfg.OneByOne = true
 	case "tls":

@@ -36,7 +36,12 @@ func (s *Session) greetServer() (f Fault) {
 		return s.fail(ourFault(engine.StageConnect, "the EHLO name or MAIL FROM cannot be sent"))
 	}
 	began := time.Now()
-	if s.banner, f = s.read(engine.StageBanner, s.cfg.Timeouts.Banner); !f.None() {
+	since := began // of the wait that the timeout bounds
+	for s.in.settle(s.cfg.Timeouts.Banner) && s.ctx.Err() == nil && s.cfg.Patience != nil && s.cfg.Patience() {
+		since = time.Now()
+	}
+	left := max(s.cfg.Timeouts.Banner-time.Since(since), time.Millisecond)
+	if s.banner, f = s.read(engine.StageBanner, left); !f.None() {
 		return asRefusal(f)
 	}
 	s.bannerWait = time.Since(began)

@@ -86,12 +86,14 @@ func (r *replyReader) holdsReply() bool {
 	return false
 }
 
-// settle waits a while for anything to arrive.
-func (r *replyReader) settle(wait time.Duration) {
-	if r.end == r.start {
-		r.setDeadline(wait)
-		_, _ = r.fill() // as in holdsAny
+// settle waits a while for anything to arrive. It reports whether it has waited in vain.
+func (r *replyReader) settle(wait time.Duration) (nothing bool) {
+	if r.end > r.start {
+		return false
 	}
+	r.setDeadline(wait)
+	_, err := r.fill() // as in holdsAny
+	return err != nil && isTimeout(err)
 }
 
 // reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says how the peer broke the protocol.

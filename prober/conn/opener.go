@@ -106,6 +106,7 @@ type Host struct {
 	Unknown  bool // of no known provider: it shares no tickets
 	NoTLS    bool // TLS has failed here: plain text, unless the provider requires TLS
 	Dialogue hosthealth.Dialogue
+	Patience func() bool // see smtp.Config
 }
 
 // settle is how long a command to a host that was out of step waits for a reply that answers none: a second reply that is sent within that
@@ -114,7 +115,8 @@ const settle = 300 * time.Millisecond
 
 // Greet begins an SMTP session on a connection: the banner, EHLO and TLS. A connection that fails is closed.
 func (o *Opener) Greet(ctx context.Context, conn net.Conn, src *source.Source, host Host) (*smtp.Session, smtp.Fault) {
-	c := smtp.Config{EHLO: src.EHLO, MailFrom: o.MailFrom, TLS: host.Provider.TLS, Timeouts: o.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: clientTLS}
+	c := smtp.Config{EHLO: src.EHLO, MailFrom: o.MailFrom, TLS: host.Provider.TLS, Timeouts: o.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: clientTLS,
+		Patience: host.Patience}
 	if c.EHLO == "" {
 		c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
 	}

@@ -111,6 +111,9 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	}
 	if f.None() {
 		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed, Dialogue: s.dialogue}
+		host.Patience = func() bool { // a slow host keeps no place that others need, nor a row from another address
+			return len(s.addrs) == 1 && !env.Slots.Scarce() && time.Since(s.began) < q.scaled(5*time.Minute)
+		}
 		s.conn, f = env.Opener.Greet(ctx, s.seat.Conn(tcp), s.source, host)
 	}
 	// The connection counts in the rates now, as the peer has seen it.

@@ -10,8 +10,6 @@
 // A suspect source makes a reachability trial at the host that it reached last, without a recipient (SendReachTrial). A quarantined one
 // makes a trial connection from time to time, and goes on when a recipient was answered (quarantines.go).
 //
-// What the first connection to a host of an unknown provider finishes is held until its dialogue is confirmed (hostqueue.Held).
-//
 // How budgets are divided: jobs leave to single calls a fifth of a queue's connections and the last transaction of each, and of the budgets
 // per minute and hour a fifth for an hour after each single call, else a hundredth. Short jobs get three of four recipients and connections
 // that short and long jobs both want. A long backlog uses its hours evenly (budget.Pacing).

@@ -67,6 +67,11 @@ func addUser(c *call) error {
 	if err != nil {
 		return err
 	}
+	if n.Role == store.Admin {
+		if err := c.requireSession("make an admin"); err != nil {
+			return err
+		}
+	}
 	u, password, err := c.srv.deps.Store.AddUser(c.Ctx, n, actor(c), c.srv.now())
 	if err != nil {
 		return err
@@ -117,6 +122,15 @@ func disableUser(c *call) error {
 }
 
 func enableUser(c *call) error {
+	u, err := user(c, c.Param)
+	if err != nil {
+		return err
+	}
+	if u.Role == store.Admin {
+		if err := c.requireSession("enable an admin"); err != nil {
+			return err
+		}
+	}
 	return changeUser(c, func(id string) error { return c.srv.deps.Store.EnableUser(id, actor(c), c.srv.now()) })
 }
 

@@ -74,6 +74,14 @@ func makeKey(c *call, d *httpd.Document, account string) error {
 	if err != nil {
 		return err
 	}
+	if n.Scopes&store.ScopeAdmin != 0 {
+		if err := c.requireSession("make a key with the scope admin"); err != nil {
+			return err
+		}
+	}
+	if err := c.identity.Confine(&n); err != nil {
+		return err
+	}
 	secret, k, err := c.srv.deps.Store.CreateKey(account, n, actor(c), c.srv.now())
 	if err != nil {
 		return err

@@ -75,7 +75,8 @@ func (c *call) authorize() error {
 		return checkSignature(c)
 	}
 	keys := c.Ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
-	if access == sessionOnly || access == adminSession || (len(keys) == 0 && sessionToken(c) != "") {
+	keyInstead := access == adminSession && len(keys) > 0 && sessionToken(c) == ""
+	if !keyInstead && (access == sessionOnly || access == adminSession || (len(keys) == 0 && sessionToken(c) != "")) {
 		if err := authorizeSession(c); err != nil {
 			return err
 		}
@@ -87,6 +88,9 @@ func (c *call) authorize() error {
 		if c.identity, err = c.srv.deps.Store.Authenticate(secret, c.clockTime); err != nil {
 			return noKey()
 		}
+	}
+	if keyInstead {
+		return c.requireSession("do this")
 	}
 	if forAdmins := access == adminKey || access == adminSession; forAdmins && (c.identity.User.Role != store.Admin || c.identity.Test) {
 		if c.session != nil {
@@ -103,6 +107,16 @@ func (c *call) authorize() error {
 		return httpd.Refuse(httpd.Forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", c.ClientIP())
 	}
 	return nil
+}
+
+// requireSession refuses a key: what would outlive the key or reach further than it needs a person who is signed in, or the command
+// line on the data folder.
+func (c *call) requireSession(what string) error {
+	if c.session != nil || c.localActor != "" {
+		return nil
+	}
+	return httpd.Refuse(httpd.Forbidden,
+		"A key may not %s: sign in to the dashboard as an admin, or use the command line on the data folder of the stopped server.", what)
 }
 
 // bearer is the token of the header (RFC 6750, section 2.1; the scheme's case does not matter, RFC 9110, section 11.1).

@@ -79,6 +79,7 @@ var storeRefusals = []struct {
 	advice string
 }{
 	{store.ErrNoReset, httpd.Gone, "ask an admin for another."},
+	{store.ErrDisabled, httpd.Conflict, "an admin must enable it first."},
 	{store.ErrTOTPOn, httpd.Conflict, "use those of its app, or switch TOTP off first."},
 	{store.ErrTOTPOff, httpd.Conflict, "nothing needs to be switched off."},
 	{store.ErrNoTOTP, httpd.Conflict, "ask for one first."},
@@ -116,6 +117,9 @@ func refusalOfStore(err error) *httpd.Refusal {
 	}
 	if errors.Is(err, store.ErrTooManyInFlight) || errors.Is(err, context.Canceled) {
 		return httpd.Busy("The server is busy or shutting down")
+	}
+	if errors.Is(err, store.ErrBeyondKey) {
+		return httpd.Refuse(httpd.Forbidden, "%s: ask for less, or make the key in the dashboard.", capitalize(err.Error()))
 	}
 	if errors.Is(err, store.ErrBadScopes) || errors.Is(err, store.ErrBadNetwork) {
 		return httpd.Refuse(httpd.Unacceptable, "%s.", err)

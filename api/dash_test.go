@@ -156,8 +156,10 @@ func TestKeysCannotUseSessionRoutes(t *testing.T) {
 		if r.access == anyone {
 			continue
 		}
-		require.Equal(t, 401, w.do(request{method: r.Method, path: path, key: w.adminKey}).status, "%s %s", r.Method, path)
+		refused := map[access]int{sessionOnly: 401, adminSession: 403}[r.access]
+		require.Equal(t, refused, w.do(request{method: r.Method, path: path, key: w.adminKey}).status, "%s %s", r.Method, path)
 		if r.access == adminSession {
+			require.Equal(t, 401, w.do(request{method: r.Method, path: path, key: w.adminKey + "x"}).status, "%s %s", r.Method, path)
 			require.Equal(t, 403, customer.do(r.Method, path, "").status, path)
 		}
 	}

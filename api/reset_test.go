@@ -12,12 +12,19 @@ import (
 
 // resetLink makes a link for an account and returns its token.
 func (w *testServer) resetLink(email string) string {
-	r := w.do(request{method: "POST", path: "/v1/admin/users/" + email + "/reset", key: w.adminKey})
+	r := w.rootSession().do("POST", "/v1/admin/users/"+email+"/reset", "")
 	require.Equal(w.t, 201, r.status, "%s", r.body)
 	path, token, ok := strings.Cut(r.json(w.t)["url"].(string), "#")
 	require.True(w.t, ok)
 	require.Equal(w.t, "/app/reset", path)
 	return token
+}
+
+// rootSession is a session of the first admin.
+func (w *testServer) rootSession() *browser {
+	token, _, err := w.store.CreateSession(w.admin.ID, "test", sessionTime, w.server.now())
+	require.NoError(w.t, err)
+	return &browser{w, plainCookie + "=" + token, store.CSRFToken(token)}
 }
 
 func (w *testServer) reset(token, password string) reply {
@@ -61,6 +68,22 @@ func TestInvalidResetLinksAreRefused(t *testing.T) {
 	w.clockOffset.Store(int64(time.Hour))
 	require.Equal(t, 410, w.reset(token, "yet another phrase").status, "after an hour")
 	require.Equal(t, 403, w.do(request{method: "POST", path: "/v1/admin/users/cleo@probity.test/reset", key: w.key}).status)
-	require.Equal(t, 404, w.do(request{method: "POST", path: "/v1/admin/users/nobody/reset", key: w.adminKey}).status)
+	require.Equal(t, 404, w.rootSession().do("POST", "/v1/admin/users/nobody/reset", "").status)
 	require.NotContains(t, w.log.String(), token)
+}
+
+// TestResetLinkDiesWithItsAccount: what was made before an account was disabled is void when it is enabled again.
+func TestResetLinkDiesWithItsAccount(t *testing.T) {
+	w := newTestServer(t, nil)
+	w.signIn("cleo@probity.test", store.Customer)
+	token := w.resetLink("cleo@probity.test")
+	path := "/v1/admin/users/cleo@probity.test/"
+	require.Equal(t, 200, w.post(path+"disable", w.adminKey, "").status)
+	require.Equal(t, 410, w.reset(token, "a new pass phrase").status)
+	refused := w.rootSession().do("POST", path+"reset", "")
+	require.Equal(t, 409, refused.status)
+	require.Equal(t, "The account is disabled: an admin must enable it first.", refused.detail(t))
+	require.Equal(t, 200, w.post(path+"enable", w.adminKey, "").status)
+	require.Equal(t, 410, w.reset(token, "a new pass phrase").status)
+	require.Equal(t, 204, w.reset(w.resetLink("cleo@probity.test"), "a new pass phrase").status)
 }

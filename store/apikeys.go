@@ -42,6 +42,7 @@ type Identity struct {
 
 	Scopes   Scopes         // of the key
 	Networks []netip.Prefix // from which the key may be used; empty: any
+	Expires  time.Time      // of the key; zero: never
 }
 
 // The refusals of keys.
@@ -152,7 +153,7 @@ func (s *Accounts) Authenticate(secret string, now time.Time) (Identity, error) 
 		return Identity{}, ErrBadKey
 	}
 	k.used.Store(now.Unix())
-	return Identity{User: u, Key: k.ID, Test: k.Test, Scopes: k.Scopes, Networks: k.Networks}, nil
+	return Identity{User: u, Key: k.ID, Test: k.Test, Scopes: k.Scopes, Networks: k.Networks, Expires: k.Expires}, nil
 }
 
 // lastUsedEvery is by how many seconds the stored last use of a key may be late.

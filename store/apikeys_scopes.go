@@ -70,10 +70,14 @@ func (s *Scopes) UnmarshalJSON(b []byte) error {
 // MaxNetworks bounds the networks of a key.
 const MaxNetworks = 32
 
-// ParseNetworks parses the networks from which a key may be used, each an address or a prefix such as 192.0.2.0/24.
+// ParseNetworks parses the networks from which a key may be used, each an address or a prefix such as 192.0.2.0/24; nil is from
+// anywhere, and an empty list is refused.
 func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 	if len(texts) > MaxNetworks {
 		return nil, fmt.Errorf("%w: %d of them, at most %d", ErrBadNetwork, len(texts), MaxNetworks)
+	}
+	if texts != nil && len(texts) == 0 {
+		return nil, fmt.Errorf("%w: networks is empty: leave it out for a key that may be used from anywhere, or name some", ErrBadNetwork)
 	}
 	var nets []netip.Prefix
 	for _, text := range texts {
@@ -96,6 +100,7 @@ func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 var (
 	ErrBadScopes  = errors.New("scopes cannot be given to this key")
 	ErrBadNetwork = errors.New("networks cannot be given to this key")
+	ErrBeyondKey  = errors.New("a key makes only keys that end no later and reach no further than itself")
 	ErrBadExpiry  = errors.New("the key would have ended already: expires_at must be later than now")
 )
 
@@ -126,6 +131,27 @@ func (id Identity) MayUse(any Scopes) bool { return id.Scopes&any != 0 }
 // MayComeFrom reports whether the key of a request may be used from this address.
 func (id Identity) MayComeFrom(a netip.Addr) bool {
 	return len(id.Networks) == 0 || slices.ContainsFunc(id.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// Confine gives a new key the networks and the expiry of the key that makes it where it names none, and refuses it with ErrBeyondKey
+// where it names more. A session confines nothing.
+func (id Identity) Confine(n *NewKey) error {
+	if n.Networks == nil {
+		n.Networks = id.Networks
+	}
+	if n.Expires.IsZero() {
+		n.Expires = id.Expires
+	}
+	if !id.Expires.IsZero() && n.Expires.After(id.Expires) {
+		return fmt.Errorf("%w, at %s", ErrBeyondKey, id.Expires.Format(time.RFC3339))
+	}
+	for _, p := range n.Networks {
+		holds := func(own netip.Prefix) bool { return own.Bits() <= p.Bits() && own.Contains(p.Addr()) }
+		if len(id.Networks) > 0 && !slices.ContainsFunc(id.Networks, holds) {
+			return fmt.Errorf("%w, which excludes %s", ErrBeyondKey, p)
+		}
+	}
+	return nil
 }
 
 // readKeyRecord reads a stored key.

@@ -254,7 +254,7 @@ func (s *Accounts) commitUser(account string, parts ...Part) error {
 	return s.refresh(account)
 }
 
-// DisableUser disables the account's keys and ends its sessions. Its jobs finish. The last active admin is refused with ErrLastAdmin.
+// DisableUser disables the account's keys, and ends its sessions and its reset link. Its jobs finish. The last active admin is refused with ErrLastAdmin.
 func (s *Accounts) DisableUser(account, by string, now time.Time) error {
 	s.disableMu.Lock()
 	defer s.disableMu.Unlock()
@@ -263,7 +263,7 @@ func (s *Accounts) DisableUser(account, by string, now time.Time) error {
 		return ErrLastAdmin
 	}
 	return s.commitUser(account,
-		changeUser(account, func(rec *userRecord) error { rec.Disabled = true; return nil }), dropSessions(account, ""),
+		changeUser(account, func(rec *userRecord) error { rec.Disabled, rec.Reset = true, nil; return nil }), dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 

@@ -283,7 +283,13 @@ type reset struct {
 func (s *Logins) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
 	secret := randomBase62(tokenLength)
 	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
-	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error { rec.Reset = &one; return nil }),
+	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
+		if rec.Disabled {
+			return ErrDisabled
+		}
+		rec.Reset = &one
+		return nil
+	}),
 		AuditEvent{At: now, By: by, Action: "reset link", Target: account}.write)
 	if err != nil {
 		return "", time.Time{}, err

@@ -38,6 +38,7 @@ type dashboardState struct {
 	providerTables *lru.Cache // from the id of a finished job to its providerTable
 	summaries      summaries
 	searchSlots    chan struct{} // one for each search in progress
+	accountSearch  accountTurns
 	started        time.Time
 	webApp         *webApp
 }

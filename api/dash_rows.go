@@ -76,6 +76,11 @@ func findRows(c *call) error {
 func scanResults(c *call, j *store.Job, f results.Filter, visit func([]byte) error) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(c.srv.http.StopContext(), searchTimeout)
 	defer cancel()
+	done, err := c.srv.dashboard.accountSearch.begin(ctx, c.identity.User.ID)
+	if err != nil {
+		return false, httpd.Busy("Other searches of your account are under way")
+	}
+	defer done()
 	select {
 	case c.srv.dashboard.searchSlots <- struct{}{}:
 		defer func() { <-c.srv.dashboard.searchSlots }()
@@ -97,6 +102,40 @@ func scanResults(c *call, j *store.Job, f results.Filter, visit func([]byte) err
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// accountTurns lets one search of each account run, so that no account takes all slots.
+type accountTurns struct {
+	mu      sync.Mutex
+	running map[string]chan struct{} // by account, closed when its search ends; guarded by mu
+}
+
+// begin waits until no search of the account runs, at most until ctx ends; the caller calls done afterwards.
+func (a *accountTurns) begin(ctx context.Context, account string) (done func(), err error) {
+	for {
+		a.mu.Lock()
+		other := a.running[account]
+		if other == nil {
+			if a.running == nil {
+				a.running = make(map[string]chan struct{})
+			}
+			mine := make(chan struct{})
+			a.running[account] = mine
+			a.mu.Unlock()
+			return func() {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				delete(a.running, account)
+				close(mine)
+			}, nil
+		}
+		a.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // matchLine keeps a row that matches.

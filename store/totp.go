@@ -109,7 +109,7 @@ var (
 )
 
 // LogIn is CheckPassword for a new session: an account with TOTP also needs a code, and ErrCodeNeeded is returned only after the
-// right password. An attempt without a code counts as a failure until one with a code succeeds. Wrong codes are also counted by
+// right password. An attempt without a code counts as a failure until one with a code succeeds. Wrong codes of the app are also counted by
 // account, over all networks: their sender knows the password, and could try a million codes from a thousand networks.
 func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error) {
 	rec, err := s.matchPassword(ctx, l, now)
@@ -120,8 +120,10 @@ func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error
 		if l.Code == "" {
 			return User{}, ErrCodeNeeded
 		}
-		if err := s.attempts.begin(l.codeKey(), true, now); err != nil {
-			return User{}, err
+		if len(normalizeCode(l.Code)) == totpDigits { // no lock-out for recovery codes, whose 80 bits are not guessed
+			if err := s.attempts.begin(l.codeKey(), true, now); err != nil {
+				return User{}, err
+			}
 		}
 		// The code is used up durably before the login goes on, so that no crash makes a code valid again.
 		err := s.Commit(rec.ID, func(b *pebble.Batch) error {

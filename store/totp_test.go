@@ -158,6 +158,19 @@ func TestWrongCodesLockOutAllNetworks(t *testing.T) {
 	require.NoError(t, w.logIn(w.code(), totpFrom), "a new password lifts the lock-out")
 }
 
+// TestRecoveryCodePassesTheLockoutOfCodes: wrong codes of a stranger with the password do not shut the owner out.
+func TestRecoveryCodePassesTheLockoutOfCodes(t *testing.T) {
+	w := newTOTPFixture(t)
+	var locked *ErrLockedOut
+	for i := range byte(5) {
+		require.ErrorIs(t, w.logIn(w.wrongCode(), netip.AddrFrom4([4]byte{203, 0, i, 1})), ErrBadCode)
+	}
+	require.ErrorAs(t, w.logIn(w.code(), totpFrom), &locked)
+	require.ErrorIs(t, w.logIn("aaaa-aaaa-aaaa-aaaa", totpFrom), ErrBadCode)
+	require.NoError(t, w.logIn(w.recovery[0], totpFrom))
+	require.NoError(t, w.logIn(w.code(), totpFrom), "and lifts the lock-out")
+}
+
 func TestTOTPTurnsOnAndOff(t *testing.T) {
 	w := newTOTPFixture(t)
 	_, err := w.s.NewTOTP(w.account)

@@ -2,9 +2,9 @@ package engine
 
 import (
 	"slices"
-	"strings"
 
 	"probity/engine/phrase"
+	"probity/engine/replyline"
 )
 
 // Classify says what one reply of a server of provider p means; nil is an unknown provider. It is a pure function.
@@ -13,11 +13,13 @@ import (
 //  2. Words about the sender or us, in any line, beat words about the recipient.
 //  3. The provider's rules beat the generic ones; a rule without words keeps its position in the file.
 //     A reply that would condemn the mailbox is read again for vetoes: words that say for now, from you, or elsewhere.
-//  4. No basic code condemns: a permanent refusal that no rule knows is MeaningUnknown, blame site.
+//  4. Words and code agree before anything condemns: no basic code condemns, an enhanced code alone does only where there are no words, and
+//     a code of another subject forbids. A permanent refusal that no rule knows is MeaningUnknown, blame site.
 //  5. A temporary refusal never condemns; a 421 always closes (RFC 5321 section 3.8).
+//  6. An acceptance in the words of an unknown user is neither an acceptance nor a refusal.
 func (t *Table) Classify(p *Provider, r Reply, sender SenderIdentity) Finding {
 	if r.Code/100 == 2 {
-		return positive(&r)
+		return t.positive(p, &r, sender)
 	}
 	f := t.refusal(t.ownProvider(p), &r, sender)
 	if r.Code == 421 && f.Action.Kind < ActionClose {
@@ -40,23 +42,46 @@ func (t *Table) ownProvider(p *Provider) *Provider {
 	return t.Unknown
 }
 
-// positive classifies a 2xx. 252 promises nothing (RFC 5321 section 3.5.3); outside RCPT a 2xx says nothing about a recipient.
-func positive(r *Reply) Finding {
+// positive classifies a 2xx. 252 promises nothing (RFC 5321 section 3.5.3); outside RCPT a 2xx says nothing about a recipient. 251 is not
+// read: "user not local, will forward" is what it is for (section 3.4).
+func (t *Table) positive(p *Provider, r *Reply, sender SenderIdentity) Finding {
 	switch {
 	case r.Stage != StageRcpt:
 		return Finding{Rule: "default/positive"}
 	case r.Code == 252:
 		return Finding{Rule: "default/cannot-verify", Blame: BlameSite}
+	case r.Code != 251 && saysMuch(r.Lines):
+		refused := Reply{Lines: r.Lines, Code: 550, Stage: StageRcpt}
+		if condemns(t.refusal(t.ownProvider(p), &refused, sender).Meaning) {
+			return Finding{Rule: "default/accepts-unknown", Blame: BlameSite}
+		}
 	}
 	return Finding{Meaning: Accepted, Rule: "default/accepted"}
 }
 
+// saysMuch reports whether an acceptance has more than the two words that nearly all have: those are not read.
+func saysMuch(lines []string) bool {
+	n := 0
+	for _, line := range lines {
+		n += phrase.CountWords(line)
+	}
+	return n > 2
+}
+
 func (t *Table) refusal(p *Provider, r *Reply, sender SenderIdentity) Finding {
+	if code, quoted := replyline.Callout(r.Lines); code != 0 && r.Stage == StageRcpt {
+		inner := Reply{Stage: StageRcpt, Code: code, Lines: quoted, Enhanced: EnhancedOf(quoted, code)}
+		if r.Code/100 == 4 {
+			inner.Code = r.Code
+		}
+		r = &inner
+	}
 	var buffer [1024]byte
 	words := append(buffer[:0], ' ')
 	for _, line := range r.Lines {
 		words = phrase.AppendWords(words, line)
 	}
+	words = phrase.BlankName(words, sender.Local)
 	enhanced := r.Enhanced
 	if enhanced == (Enhanced{}) {
 		enhanced = EnhancedOf(r.Lines, r.Code)
@@ -70,10 +95,15 @@ func (t *Table) refusal(p *Provider, r *Reply, sender SenderIdentity) Finding {
 	if best == nil {
 		return defaultFinding(r)
 	}
+	bare := best.bare && !phrase.OnlyCodes(words)
 	if r.Stage == StageRcpt && (condemns(best.Meaning) || best.Meaning == SenderRefused) {
-		if veto := t.vetoes.vetoFor(best, &reading, words); veto != nil {
-			best = veto
+		veto := t.vetoes.vetoFor(best, &reading, sender.Local, words)
+		if veto != nil {
+			return veto.finding(r)
 		}
+	}
+	if bare { // a code that condemns only without words, next to words that no rule knows
+		return defaultFinding(r)
 	}
 	return best.finding(r)
 }
@@ -111,67 +141,14 @@ func defaultFinding(r *Reply) Finding {
 // quotedBy reports lines that name our reverse-path, our EHLO name or one of our addresses, as whole words.
 func (a *SenderIdentity) quotedBy(lines []string) bool {
 	for _, line := range lines {
-		if quotes(line, a.MailFrom) || quotes(line, a.EHLO) {
+		if phrase.Quotes(line, a.MailFrom) || phrase.Quotes(line, a.EHLO) {
 			return true
 		}
 		for _, source := range a.Sources {
-			if quotes(line, source) {
+			if phrase.Quotes(line, source) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// quotes reports name in line, case ignored, not as part of a longer name. Names under four bytes do not count, nor
-// does a name inside a link: some receivers put the client's address into the link of their help page in every refusal.
-// It searches for the name's first punctuation character, because few lines have many of them.
-func quotes(line, name string) bool {
-	if len(name) < 4 {
-		return false
-	}
-	sign := max(0, strings.IndexAny(name, ".@:-"))
-	for i := 0; ; i++ {
-		i = indexFold(line, name[sign], i+sign) - sign
-		if i < 0 || i+len(name) > len(line) {
-			return false
-		}
-		if strings.EqualFold(line[i:i+len(name)], name) && !joinsName(line, i-1) && !joinsName(line, i+len(name)) && !inLink(line[:i]) {
-			return true
-		}
-	}
-}
-
-// indexFold finds a byte, or the same letter in the other case, at from or later; -1 without one.
-func indexFold(line string, c byte, from int) int {
-	if from > len(line) {
-		return -1
-	}
-	i := strings.IndexByte(line[from:], c)
-	if isLetter(c) {
-		if j := strings.IndexByte(line[from:], c^0x20); i < 0 || 0 <= j && j < i {
-			i = j
-		}
-	}
-	if i < 0 {
-		return -1
-	}
-	return from + i
-}
-
-// inLink reports text that ends inside a link.
-func inLink(before string) bool {
-	return strings.Contains(before[strings.LastIndexAny(before, " \t<(")+1:], "://")
-}
-
-// joinsName reports a byte that makes a name longer. A dot that ends a sentence does not.
-func joinsName(line string, i int) bool {
-	if i < 0 || i >= len(line) {
-		return false
-	}
-	c := line[i]
-	if c == '.' {
-		return i > 0 && i+1 < len(line) && (isLetter(line[i+1]) || isDigit(line[i+1]))
-	}
-	return isLetter(c) || isDigit(c) || c == '-' || c == '_' || c == '+' || c == '@'
 }

@@ -285,7 +285,7 @@ func (w *search) follows(p *place, start int) bool {
 	if before == 0 || start < before-1 {
 		return false
 	}
-	return start <= before || p.gap && start <= before+phrase.MaxGap
+	return start <= before || p.gap && start <= before+phrase.GapAt(w.text, before)
 }
 
 func rankOf(r *Rule) uint32 {

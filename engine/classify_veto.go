@@ -70,14 +70,16 @@ func (v *vetoes) occurIn(text string) bool {
 	return false
 }
 
-// vetoFor finds the veto against a rule's finding for a reply to RCPT, nil if there is none. buffer is overwritten.
+// vetoFor finds the veto against a rule's finding for a reply to RCPT, nil if there is none. local is the recipient's local part; buffer is
+// overwritten.
 //
 // A refusal of the sender is read for vetoes, too: what one recipient refuses is not the host's policy.
-func (v *vetoes) vetoFor(condemned *Rule, w *search, buffer []byte) *Rule {
+func (v *vetoes) vetoFor(condemned *Rule, w *search, local string, buffer []byte) *Rule {
 	words := append(buffer[:0], ' ')
 	for _, line := range w.reply.Lines {
 		words = phrase.AppendWordsOutsideLinks(words, line)
 	}
+	words = phrase.BlankName(words, local)
 	phrase.MaskHostNames(words)
 	veto := v.find(condemned, words, w)
 	if veto == nil {

@@ -120,6 +120,15 @@ type SenderIdentity struct {
 	MailFrom string   // reverse-path, empty for <>
 	EHLO     string   // the name given in EHLO
 	Sources  []string // our addresses as the receiver sees them
+	// Local is the local part of the recipient that the reply answers; empty if it answers none. Its words are not the server's: "monday: no
+	// such user" says nothing of Monday.
+	Local string
+}
+
+// To is the identity in a reply to the recipient with this local part.
+func (a SenderIdentity) To(local string) SenderIdentity {
+	a.Local = local
+	return a
 }
 
 func nameOf(names []string, i uint8) string {

@@ -19,6 +19,7 @@ type Rule struct {
 	Date    string
 	When    Conditions // as the file has them
 
+	bare     bool   // a code that condemns only where there are no words
 	stages   uint16 // bit per Stage; 0 is any
 	codes    []codePattern
 	enhanced []enhancedPattern
@@ -38,15 +39,33 @@ type Conditions struct {
 // condemns reports a meaning that is about the mailbox itself: only a reply to RCPT can have it.
 func condemns(m Meaning) bool { return m == NoMailbox || m == MailboxFull || m == MailboxDisabled }
 
-// fits checks every condition but the text.
+// fits checks every condition but the text. A rule that condemns, and does not name the enhanced code, does not fit a code that is about
+// something else than the address or the mailbox (RFC 3463 section 3: systems, networks, protocols, policy).
 func (r *Rule) fits(reply *Reply, enhanced Enhanced) bool {
 	if r.stages != 0 && r.stages&(1<<reply.Stage) == 0 {
 		return false
 	}
-	if condemns(r.Meaning) && reply.Stage != StageRcpt {
-		return false
+	if condemns(r.Meaning) {
+		if reply.Stage != StageRcpt {
+			return false
+		}
+		if r.owner == nil && len(r.enhanced) == 0 && forbids(enhanced, r.Meaning) {
+			return false
+		}
 	}
 	return anyCode(r.codes, reply.Code) && anyEnhanced(r.enhanced, enhanced)
+}
+
+// forbids reports whether an enhanced code is about something that a condemning meaning cannot be of: system, network, protocol, policy.
+// That a mailbox is full is no judgement of it, and some servers call it policy.
+func forbids(e Enhanced, m Meaning) bool {
+	switch e.Subject {
+	case 3, 4:
+		return true
+	case 5, 7:
+		return m != MailboxFull
+	}
+	return false
 }
 
 // finding is what the rule says about a reply that fits it.

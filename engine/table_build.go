@@ -185,7 +185,7 @@ func buildRules(prefix, header string, owner *Provider, files []ruleFile, m *tom
 }
 
 func (f *ruleFile) build(prefix string, owner *Provider, is tomlfile.Part) Rule {
-	r := Rule{ID: prefix + "/" + f.ID, Source: f.Source, Date: f.Date, owner: owner,
+	r := Rule{ID: prefix + "/" + f.ID, Source: f.Source, Date: f.Date, bare: f.Bare, owner: owner,
 		When: Conditions{Stage: f.Stage, Code: f.Code, Enhanced: f.Enhanced, Text: f.Text.Phrases, Pattern: f.Text.Pattern}}
 	if f.ID == "" {
 		is.Wrong("id", "id is missing")

@@ -85,6 +85,7 @@ type ruleFile struct {
 	Code     wordList `toml:"code"`
 	Enhanced wordList `toml:"enhanced"`
 	Text     ruleText `toml:"text"`
+	Bare     bool     `toml:"bare"`   // no words may stand next to the code
 	Except   []string `toml:"except"` // of a veto: phrases inside which its words do not count
 	Meaning  string   `toml:"meaning"`
 	Blame    string   `toml:"blame"`

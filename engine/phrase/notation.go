@@ -24,8 +24,16 @@ type Atom struct {
 	OpenRight bool // may end in the middle of a word
 }
 
-// MaxGap is how many bytes "~" may stand for.
+// MaxGap is how many letters "~" may stand for.
 const MaxGap = 48
+
+// GapAt is how many bytes of a text "~" may stand for behind a place: a letter of another script than Latin takes five (appendCoded).
+func GapAt(text []byte, end int) int {
+	if end < len(text) && text[end] == codedLetter {
+		return codedBytes * MaxGap
+	}
+	return MaxGap
+}
 
 const (
 	maxSlots    = 6  // of one phrase
@@ -210,7 +218,7 @@ func (p Phrase) Each(text []byte, visit func(spans [][2]int)) {
 			a.each(text, func(start, end int) {
 				if i > 0 {
 					before := spans[i-1][1]
-					if start < before-1 || start > before && (!p[i].Gap || start > before+MaxGap) {
+					if start < before-1 || start > before && (!p[i].Gap || start > before+GapAt(text, before)) {
 						return
 					}
 				}

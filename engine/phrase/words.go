@@ -98,13 +98,19 @@ func appendRune(dst []byte, s string) ([]byte, int) {
 	return appendCoded(dst, unicode.ToLower(r)), size
 }
 
+// A letter of another script begins with codedLetter and takes codedBytes.
+const (
+	codedLetter = 1
+	codedBytes  = 5
+)
+
 // appendCoded writes a letter of another script as 0x01 and four letters from a to p: the scanner's alphabet stays small,
 // and letters of two scripts are never taken for each other. Letters beyond the basic plane become a space.
 func appendCoded(dst []byte, r rune) []byte {
 	if r > 0xffff {
 		return appendSpace(dst)
 	}
-	return append(dst, 1, 'a'+byte(r>>12), 'a'+byte(r>>8&15), 'a'+byte(r>>4&15), 'a'+byte(r&15))
+	return append(dst, codedLetter, 'a'+byte(r>>12), 'a'+byte(r>>8&15), 'a'+byte(r>>4&15), 'a'+byte(r&15))
 }
 
 // AppendWordsOutsideLinks is AppendWords without the links of a line, whose paths are not the server's words.

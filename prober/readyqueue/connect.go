@@ -142,7 +142,7 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.Name, At: now}
 	switch f.Event {
 	case engine.EventReply:
-		g.Reply, g.Finding = s.classify(f.Reply)
+		g.Reply, g.Finding = s.classify(f.Reply, "")
 	case engine.EventHostServFail:
 		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
@@ -152,9 +152,9 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	return g
 }
 
-// classify reads a reply: what it means, and its text as it can be shown.
-func (s *session) classify(r engine.Reply) (engine.Reply, engine.Finding) {
-	return charset.Read(s.queue.env.Table.Load(), s.queue.Provider, r, s.source.Sender)
+// classify reads a reply, to the recipient with a local part if there is one: what it means, and its text as it can be shown.
+func (s *session) classify(r engine.Reply, local string) (engine.Reply, engine.Finding) {
+	return charset.Read(s.queue.env.Table.Load(), s.queue.Provider, r, s.source.Sender.To(local))
 }
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection

@@ -86,7 +86,7 @@ func (s *session) recordTiming(all time.Duration, n int) bool {
 
 // recordReply keeps a reply with its finding, and the domains of which a recipient was accepted.
 func (s *session) recordReply(i int, r engine.Reply) {
-	r, f := s.classify(r)
+	r, f := s.classify(r, s.group.Rcpts[i].Local)
 	s.seen = append(s.seen, hostqueue.Answer{Recipient: i, Reply: r, Finding: f})
 	if f.Meaning == engine.Accepted {
 		s.acceptedDomains[s.group.Recipients[i].Domain.Name] = true
@@ -127,7 +127,7 @@ func (rh *replyHandler) handleMailRefused() {
 		return
 	}
 	if f.Reply.Code != 0 {
-		r, finding := s.classify(f.Reply)
+		r, finding := s.classify(f.Reply, "")
 		rh.Finished = s.applyAction(r, finding, rh.Now, rh.Finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
@@ -208,7 +208,7 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		s.closing, s.hostQueue.OneAtATime = true, true
 		if r.Code != 0 {
-			r, finding := s.classify(r)
+			r, finding := s.classify(r, "")
 			rh.Finished = s.applyAction(r, finding, rh.Now, rh.Finished)
 		}
 	}

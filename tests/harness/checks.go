@@ -38,6 +38,11 @@ func RequireScore(t *testing.T, s score.Scores) {
 func RequireWithinLimits(t *testing.T, r referee.Report) {
 	t.Helper()
 	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
+	for _, u := range r.Routes {
+		if u.FirstExcess != nil {
+			t.Logf("first excess of routes of %s: %+v", u.Persona, *u.FirstExcess)
+		}
+	}
 	require.Empty(t, r.By, "excesses")
 }
 

@@ -41,16 +41,41 @@ func (m *routeMeter) limitOf(kind int) int {
 
 // routeMeter counts what all sources do at one narrow route, or at one domain of a receiver with tenants.
 type routeMeter struct {
+	name    string         // the key of the route, or the domain
 	persona string         // or the provider's id
 	limits  persona.Limits // scaled; none for a tenant, since each source has its own
 	tenant  bool
 
 	mu             sync.Mutex // guards what follows
-	open           map[netip.Addr]int
+	open           map[netip.Addr]*routeUser
 	sources        map[netip.Addr]bool // that ever used it
 	rcptsInMinute  window
 	refusalsInHour window
 	tallies        [routeKinds]tally
+	first          *RouteExcess // nil: none
+}
+
+// routeUser is a source that has connections which used a route.
+type routeUser struct {
+	connections int
+	since       time.Time // when the first of them used it
+	last        time.Time // of its last recipient there
+}
+
+// RouteExcess is the first excess of a route: it says where to look for the cause.
+type RouteExcess struct {
+	At    time.Time     `json:"at"`
+	Route string        `json:"route"` // key of the narrow route, or domain of the tenant
+	Kind  string        `json:"kind"`
+	Users []RouteSource `json:"users"` // the sources with connections that used the route, the latest first
+}
+
+// RouteSource is one source at the time of an excess.
+type RouteSource struct {
+	Source      string    `json:"source"`
+	Connections int       `json:"connections"`
+	Since       time.Time `json:"since"`             // when the oldest use began
+	Last        time.Time `json:"last_recipient_at"` // on the route
 }
 
 // routeFor finds or makes the meter of a domain's route; nil if it is wide, or if there are too many.
@@ -62,7 +87,8 @@ func (r *Referee) routeFor(d *world.Domain) *routeMeter {
 	defer r.mu.Unlock()
 	m := r.routes[d.Route]
 	if m == nil && len(r.routes) < maxMeters {
-		m = &routeMeter{persona: d.Persona.Name, limits: d.Persona.Limits.Scaled(r.speedup), open: map[netip.Addr]int{}, sources: map[netip.Addr]bool{},
+		m = &routeMeter{name: d.Route, persona: d.Persona.Name, limits: d.Persona.Limits.Scaled(r.speedup),
+			open: map[netip.Addr]*routeUser{}, sources: map[netip.Addr]bool{},
 			rcptsInMinute: window{part: time.Second}, refusalsInHour: window{part: time.Minute}}
 		if d.Persona.Kind() == persona.Tenants {
 			m.tenant, m.limits = true, persona.Limits{}
@@ -79,18 +105,21 @@ func (r *Referee) routeFor(d *world.Domain) *routeMeter {
 func (conn *Connection) CountOnRoute(r *Referee, source netip.Addr, mailDomain *world.Domain, now time.Time) {
 	if conn.domain != mailDomain {
 		conn.domain, conn.route = mailDomain, r.routeFor(mailDomain)
-		conn.joinRoute(source)
+		conn.joinRoute(source, now)
 	}
 	if m := conn.route; m != nil {
 		m.mu.Lock()
-		m.record(overSources, len(m.open))
-		m.record(overRouteRcpts, m.rcptsInMinute.add(now))
+		if user := m.open[source]; user != nil { // else the server has decided to close
+			user.last = now
+		}
+		m.record(overSources, len(m.open), now)
+		m.record(overRouteRcpts, m.rcptsInMinute.add(now), now)
 		m.mu.Unlock()
 	}
 }
 
 // joinRoute records that a source uses a route.
-func (conn *Connection) joinRoute(source netip.Addr) {
+func (conn *Connection) joinRoute(source netip.Addr, now time.Time) {
 	m := conn.route
 	if m == nil || slices.Contains(conn.routes, m) {
 		return
@@ -98,7 +127,10 @@ func (conn *Connection) joinRoute(source netip.Addr) {
 	conn.source, conn.routes = source, append(conn.routes, m)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.open[source]++
+	if m.open[source] == nil {
+		m.open[source] = &routeUser{since: now}
+	}
+	m.open[source].connections++
 	m.sources[source] = true
 }
 
@@ -106,7 +138,8 @@ func (conn *Connection) joinRoute(source netip.Addr) {
 func (conn *Connection) leaveRoutes() {
 	for _, m := range conn.routes {
 		m.mu.Lock()
-		if m.open[conn.source]--; m.open[conn.source] == 0 {
+		m.open[conn.source].connections--
+		if m.open[conn.source].connections == 0 {
 			delete(m.open, conn.source)
 		}
 		m.mu.Unlock()
@@ -118,17 +151,25 @@ func (conn *Connection) leaveRoutes() {
 func (conn *Connection) countRouteRefusal(now time.Time) {
 	if m := conn.route; m != nil {
 		m.mu.Lock()
-		m.record(overRouteRefusals, m.refusalsInHour.add(now))
+		m.record(overRouteRefusals, m.refusalsInHour.add(now), now)
 		m.mu.Unlock()
 	}
 }
 
 // record records a value of one kind. Holds m.mu.
-func (m *routeMeter) record(kind, seen int) {
+func (m *routeMeter) record(kind, seen int, now time.Time) {
 	t := &m.tallies[kind]
 	t.seen = max(t.seen, seen)
-	if exceeds(seen, m.limitOf(kind)) {
-		t.count++
+	if !exceeds(seen, m.limitOf(kind)) {
+		return
+	}
+	t.count++
+	if m.first == nil {
+		m.first = &RouteExcess{At: now, Route: m.name, Kind: m.kindName(kind)}
+		for a, user := range m.open {
+			m.first.Users = append(m.first.Users, RouteSource{a.String(), user.connections, user.since, user.last})
+		}
+		slices.SortFunc(m.first.Users, func(x, y RouteSource) int { return y.Since.Compare(x.Since) })
 	}
 }
 
@@ -138,6 +179,8 @@ type RouteUse struct {
 	Routes  int     `json:"routes"`
 	Moved   int     `json:"moved"` // routes that more than one source used, one after the other
 	Peaks   []Entry `json:"peaks"` // the highest value of each kind, whether within the limit or not
+
+	FirstExcess *RouteExcess `json:"first_excess,omitempty"`
 }
 
 // reportRoutes adds the routes and their excesses to a report.
@@ -177,6 +220,9 @@ func (m *routeMeter) addTo(u *RouteUse) {
 	for kind, t := range m.tallies {
 		u.Peaks[kind].Count += t.count
 		u.Peaks[kind].Seen = max(u.Peaks[kind].Seen, t.seen)
+	}
+	if m.first != nil && (u.FirstExcess == nil || m.first.At.Before(u.FirstExcess.At)) {
+		u.FirstExcess = m.first
 	}
 }
 

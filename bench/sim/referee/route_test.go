@@ -2,6 +2,7 @@ package referee
 
 import (
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -73,8 +74,17 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 				t.Errorf("%q: %d of %s, want %d", tt.kind, got[kind], kind, want)
 			}
 		}
-		if uses := r.Report().Routes; len(uses) != 1 || uses[0].Routes != 1 || uses[0].Moved != 1 {
+		uses := r.Report().Routes
+		if len(uses) != 1 || uses[0].Routes != 1 || uses[0].Moved != 1 {
 			t.Errorf("%q: routes %+v", tt.kind, uses)
+			continue
+		}
+		first := uses[0].FirstExcess
+		if (first != nil) != (tt.want > 0) {
+			t.Errorf("%q: first excess %+v", tt.kind, first)
+		}
+		if first != nil && (first.Kind != tt.kind || first.Route != "mx.example,mx2.example" || first.Users[0].Source != "127.0.0.2") {
+			t.Errorf("%q: first excess %+v", tt.kind, first)
 		}
 	}
 }
@@ -131,5 +141,25 @@ func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 		if got["sources_of_a_tenant"] != tt.want || moved != tt.moved || got["refusals_of_a_route_per_hour"] != 0 {
 			t.Errorf("%s: %v, %d moved, want %d and %d", tt.name, got, moved, tt.want, tt.moved)
 		}
+	}
+}
+
+// TestFirstExcessNamesBothSources: the report says when two sources used a route at one time, and since when each did.
+func TestFirstExcessNamesBothSources(t *testing.T) {
+	r, second := New(1), netip.MustParseAddr("127.0.0.2")
+	d, host := narrowDomain()
+	former := r.Connect(noon, client, host)
+	former.CountOnRoute(r, client, d, noon)
+	for i := range 2 {
+		at := noon.Add(time.Duration(i+1) * time.Minute)
+		r.Connect(at, second, host).CountOnRoute(r, second, d, at)
+	}
+	got := r.Report().Routes[0].FirstExcess
+	want := RouteExcess{At: noon.Add(time.Minute), Route: d.Route, Kind: "sources_of_a_route", Users: []RouteSource{
+		{Source: "127.0.0.2", Connections: 1, Since: noon.Add(time.Minute), Last: noon.Add(time.Minute)},
+		{Source: client.String(), Connections: 1, Since: noon, Last: noon},
+	}}
+	if got == nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

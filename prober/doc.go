@@ -16,8 +16,9 @@
 //  1. Each row of a batch gets exactly one Result; a row that is not finished when the hold ends, or when nearly all others are, is Returned.
 //  2. The use of an hourly budget on disk is never less than the real one, also over a crash; a budget that cannot be read counts as used up.
 //  3. The hourly budget of a narrow route is the cluster's: refusals that other sources used (wire.UsedByOthers) count here.
-//  4. An isolated node (SetIsolated) opens no connection and begins no transaction; a session at a narrow route whose caller or lease is gone
-//     is reset after timing.CloseTimeout, whatever it waits for (route_moved.go).
+//  4. An isolated node (SetIsolated) opens no connection and begins no transaction; a session at a route
+//     that is not wide, and whose caller or lease is gone, is reset after timing.CloseTimeout, whatever it waits for
+//     (route_moved.go).
 //  5. No row is settled as blocked while another source may ask it.
 //  6. No lock is held across I/O; the lock order is in docs/architecture.md.
 //  7. When Run has returned, every session has closed and no goroutine of this package is left.

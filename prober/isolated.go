@@ -7,9 +7,9 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// SetIsolated stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and begins no
-// transaction, not even for a retry of its own. Replies to what was sent are read: at narrow routes, which another source may get
-// next, for timing.CloseTimeout, elsewhere to the end. Probes with a caller stay queued.
+// SetIsolated stops this node's work, or lets it go on: a node that has lost its coordinator opens no connection and
+// begins no transaction, not even for a retry of its own. Replies to what was sent are read: at wide providers to the
+// end, elsewhere, where another source may be next, for timing.CloseTimeout. Probes with a caller stay queued.
 func (p *Prober) SetIsolated(isolated bool) {
 	now := time.Now()
 	if isolated {
@@ -19,7 +19,7 @@ func (p *Prober) SetIsolated(isolated bool) {
 				return
 			}
 			for _, q := range p.allQueues() {
-				if q.Provider.Kind == engine.KindNarrow {
+				if q.Provider.Kind != engine.KindWide {
 					q.Reset(nil)
 				}
 			}

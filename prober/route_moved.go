@@ -8,15 +8,29 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// A narrow route has one source of the cluster at a time. The source that loses it may read replies for timing.CloseTimeout;
-// then it resets its remaining connections, so that the receiver never counts those of both. Otherwise a connection whose path
-// has failed would stay open for as long as a reply may take.
+// A narrow route, and a domain of a provider with tenants, has one source of the cluster at a time. The source that
+// loses it may read replies for timing.CloseTimeout; then it resets its remaining connections, so that the receiver
+// never counts those of both. Otherwise a connection whose path has failed would stay open for as long as a reply may
+// take.
 
 // afterCloseTimeout calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within stopTime.
 func (p *Prober) afterCloseTimeout(f func()) {
 	p.start(func(soft, _ context.Context) {
 		if sleep(soft, timing.CloseTimeout) {
 			f()
+		}
+	})
+}
+
+// KeysMoved is called when narrow keys of the cluster have other owners. The node does not know which: after
+// timing.CloseTimeout it asks nothing more for any rows that it has returned, such as a decoy that waits for the next
+// hour's budget.
+func (p *Prober) KeysMoved() {
+	p.afterCloseTimeout(func() {
+		for _, q := range p.allQueues() {
+			if q.Provider.Kind != engine.KindWide {
+				p.dropReturned(q)
+			}
 		}
 	})
 }
@@ -29,7 +43,7 @@ func (b *batch) returnCancelled() {
 		if pr == nil {
 			continue
 		}
-		if q := readyqueue.Of(&pr.Probe); q != nil && q.Provider.Kind == engine.KindNarrow {
+		if q := readyqueue.Of(&pr.Probe); q != nil && q.Provider.Kind != engine.KindWide {
 			queues[q] = true
 		}
 	}
@@ -37,11 +51,16 @@ func (b *batch) returnCancelled() {
 	if len(queues) > 0 {
 		b.p.afterCloseTimeout(func() {
 			for q := range queues {
-				b.p.dropUnwanted(q)
-				q.Reset(b.p.inFlight.hasWaiters)
+				b.p.dropReturned(q)
 			}
 		})
 	}
+}
+
+// dropReturned drops a queue's probes whose rows were returned, and resets the sessions that ask for these alone.
+func (p *Prober) dropReturned(q *readyqueue.Queue) {
+	p.dropUnwanted(q)
+	q.Reset(p.inFlight.hasWaiters)
 }
 
 // dropUnwanted drops a queue's probes that no session has and no caller waits for, such as returned rows whose decoy was not asked yet.

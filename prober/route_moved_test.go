@@ -155,3 +155,24 @@ func TestWideRoutesReadRepliesToTheEnd(t *testing.T) {
 		require.Equal(t, 1, mx.count("RCPT"), "the cache has it")
 	})
 }
+
+// TestMovedKeyIsLeftWithinHandOver: rows of a narrow key were returned while their decoy waited for a budget, and
+// then the key gets another owner. The former one asks nothing more of it, whatever its kind.
+func TestMovedKeyIsLeftWithinHandOver(t *testing.T) {
+	slow := strings.Replace(testTable, "recipients_per_minute = 0", "recipients_per_minute = 1", 1)
+	tenants := strings.Replace(slow, "name = \"Big\"", "name = \"Big\"\ntenants = true", 1)
+	for table, home := range map[string]string{slow: "mx.site.example", tenants: "mx.big.example"} {
+		t.Run(home, func(t *testing.T) {
+			mx := &fakeServer{rcpt: acceptsOnly("ann")}
+			withTestNode(t, table, nil, map[string]*fakeServer{home: mx}, func(b *testNode) {
+				row := b.rows([]string{home}, "ann@site.example")
+				require.Equal(t, wire.Returned, b.verify(20*time.Second, row...)[row[0].Number].Outcome)
+				require.Equal(t, 1, mx.count("RCPT"), "the decoy waits for the minute's budget")
+				b.prober.KeysMoved()
+				time.Sleep(time.Hour)
+				require.Equal(t, 1, mx.count("RCPT"))
+				require.Zero(t, b.prober.rows.Load())
+			})
+		})
+	}
+}

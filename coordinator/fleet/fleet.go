@@ -257,4 +257,7 @@ func (f *Fleet) publish(view *cluster.View, now time.Time) {
 			cancel()
 		}
 	}
+	for _, m := range f.members { // a node may have more of a key than its batches: decoys for rows that it has returned
+		m.client.KeysMoved()
+	}
 }

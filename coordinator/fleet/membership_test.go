@@ -11,6 +11,7 @@ import (
 	"probity/coordinator/cluster"
 	"probity/engine"
 	"probity/prober/wire"
+	"probity/prober/wire/stream"
 )
 
 var (
@@ -32,7 +33,7 @@ func viewOf(usable bool, names ...string) *cluster.View {
 func membersOf(names ...string) map[string]*member {
 	all := map[string]*member{}
 	for _, n := range names {
-		all[n] = &member{name: n}
+		all[n] = &member{name: n, client: &stream.Client{}}
 	}
 	return all
 }

@@ -143,7 +143,7 @@ func (p *Prober) Open() (err error) {
 	}
 	p.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: p.Version, Identities: IdentitiesOf(p.prober), Table: p.ownTable.Load, UseTable: p.useTable,
 		Prober: p.prober, Credentials: stream.ServerTLS(own, authority, p.Log), Window: p.prober.Window, Fresh: p.prober.Fresh, SetIsolated: p.prober.SetIsolated,
-		Status: p.status, Views: p.prober, Forget: p.prober.Forget, Log: p.Log})
+		KeysMoved: p.prober.KeysMoved, Status: p.status, Views: p.prober, Forget: p.prober.Forget, Log: p.Log})
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,8 @@ func (s *memProber) start() {
 			resolver.SetTable(t)
 			p.SetTable(t)
 			return nil
-		}, Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Fresh: p.Fresh, SetIsolated: p.SetIsolated, Status: p.Status, Forget: p.Forget, Log: f.log.logger(s.name)})
+		}, Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Fresh: p.Fresh, SetIsolated: p.SetIsolated,
+		KeysMoved: p.KeysMoved, Status: p.Status, Forget: p.Forget, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
 	at := s.ip + ":7947"
 	listener, err := f.network.Listen(netip.MustParseAddrPort(at))

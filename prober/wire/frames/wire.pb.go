@@ -40,6 +40,7 @@ type CoordinatorFrame struct {
 	//	*CoordinatorFrame_Pong
 	//	*CoordinatorFrame_Refusal
 	//	*CoordinatorFrame_Table
+	//	*CoordinatorFrame_Moved
 	Kind          isCoordinatorFrame_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -145,6 +146,15 @@ func (x *CoordinatorFrame) GetTable() *TableFrame {
 	return nil
 }
 
+func (x *CoordinatorFrame) GetMoved() *MovedFrame {
+	if x != nil {
+		if x, ok := x.Kind.(*CoordinatorFrame_Moved); ok {
+			return x.Moved
+		}
+	}
+	return nil
+}
+
 type isCoordinatorFrame_Kind interface {
 	isCoordinatorFrame_Kind()
 }
@@ -177,6 +187,10 @@ type CoordinatorFrame_Table struct {
 	Table *TableFrame `protobuf:"bytes,7,opt,name=table,oneof"`
 }
 
+type CoordinatorFrame_Moved struct {
+	Moved *MovedFrame `protobuf:"bytes,8,opt,name=moved,oneof"`
+}
+
 func (*CoordinatorFrame_Hello) isCoordinatorFrame_Kind() {}
 
 func (*CoordinatorFrame_Batch) isCoordinatorFrame_Kind() {}
@@ -190,6 +204,8 @@ func (*CoordinatorFrame_Pong) isCoordinatorFrame_Kind() {}
 func (*CoordinatorFrame_Refusal) isCoordinatorFrame_Kind() {}
 
 func (*CoordinatorFrame_Table) isCoordinatorFrame_Kind() {}
+
+func (*CoordinatorFrame_Moved) isCoordinatorFrame_Kind() {}
 
 type NodeFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -997,6 +1013,43 @@ func (x *CancelFrame) GetBatch() uint64 {
 	return 0
 }
 
+// Narrow keys have other owners now: what no batch of the node waits for may be asked elsewhere. An older node ignores it.
+type MovedFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MovedFrame) Reset() {
+	*x = MovedFrame{}
+	mi := &file_wire_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MovedFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MovedFrame) ProtoMessage() {}
+
+func (x *MovedFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MovedFrame.ProtoReflect.Descriptor instead.
+func (*MovedFrame) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{12}
+}
+
 type AckFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Batch         uint64                 `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
@@ -1007,7 +1060,7 @@ type AckFrame struct {
 
 func (x *AckFrame) Reset() {
 	*x = AckFrame{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1072,7 @@ func (x *AckFrame) String() string {
 func (*AckFrame) ProtoMessage() {}
 
 func (x *AckFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1085,7 @@ func (x *AckFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckFrame.ProtoReflect.Descriptor instead.
 func (*AckFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AckFrame) GetBatch() uint64 {
@@ -1058,7 +1111,7 @@ type RefusalFrame struct {
 
 func (x *RefusalFrame) Reset() {
 	*x = RefusalFrame{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1123,7 @@ func (x *RefusalFrame) String() string {
 func (*RefusalFrame) ProtoMessage() {}
 
 func (x *RefusalFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1136,7 @@ func (x *RefusalFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusalFrame.ProtoReflect.Descriptor instead.
 func (*RefusalFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RefusalFrame) GetWords() string {
@@ -1101,7 +1154,7 @@ type DrainingFrame struct {
 
 func (x *DrainingFrame) Reset() {
 	*x = DrainingFrame{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1166,7 @@ func (x *DrainingFrame) String() string {
 func (*DrainingFrame) ProtoMessage() {}
 
 func (x *DrainingFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1179,7 @@ func (x *DrainingFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainingFrame.ProtoReflect.Descriptor instead.
 func (*DrainingFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 // How a node fares: for people and dashboards, and for which source is asked at a wide provider. Sent with every second ping.
@@ -1150,7 +1203,7 @@ type StatusFrame struct {
 
 func (x *StatusFrame) Reset() {
 	*x = StatusFrame{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1215,7 @@ func (x *StatusFrame) String() string {
 func (*StatusFrame) ProtoMessage() {}
 
 func (x *StatusFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1228,7 @@ func (x *StatusFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusFrame.ProtoReflect.Descriptor instead.
 func (*StatusFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StatusFrame) GetLanes() uint32 {
@@ -1272,7 +1325,7 @@ type MeterFrame struct {
 
 func (x *MeterFrame) Reset() {
 	*x = MeterFrame{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1337,7 @@ func (x *MeterFrame) String() string {
 func (*MeterFrame) ProtoMessage() {}
 
 func (x *MeterFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1350,7 @@ func (x *MeterFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeterFrame.ProtoReflect.Descriptor instead.
 func (*MeterFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MeterFrame) GetName() string {
@@ -1327,7 +1380,7 @@ type FindingFrame struct {
 
 func (x *FindingFrame) Reset() {
 	*x = FindingFrame{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1392,7 @@ func (x *FindingFrame) String() string {
 func (*FindingFrame) ProtoMessage() {}
 
 func (x *FindingFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1405,7 @@ func (x *FindingFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingFrame.ProtoReflect.Descriptor instead.
 func (*FindingFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FindingFrame) GetCheck() string {
@@ -1401,7 +1454,7 @@ type SpentFrame struct {
 
 func (x *SpentFrame) Reset() {
 	*x = SpentFrame{}
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1466,7 @@ func (x *SpentFrame) String() string {
 func (*SpentFrame) ProtoMessage() {}
 
 func (x *SpentFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1479,7 @@ func (x *SpentFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpentFrame.ProtoReflect.Descriptor instead.
 func (*SpentFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SpentFrame) GetRoute() uint64 {
@@ -1464,7 +1517,7 @@ type IdentityStatusFrame struct {
 
 func (x *IdentityStatusFrame) Reset() {
 	*x = IdentityStatusFrame{}
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1529,7 @@ func (x *IdentityStatusFrame) String() string {
 func (*IdentityStatusFrame) ProtoMessage() {}
 
 func (x *IdentityStatusFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1542,7 @@ func (x *IdentityStatusFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityStatusFrame.ProtoReflect.Descriptor instead.
 func (*IdentityStatusFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *IdentityStatusFrame) GetName() string {
@@ -1550,7 +1603,7 @@ type RouteFrame struct {
 
 func (x *RouteFrame) Reset() {
 	*x = RouteFrame{}
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1615,7 @@ func (x *RouteFrame) String() string {
 func (*RouteFrame) ProtoMessage() {}
 
 func (x *RouteFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1628,7 @@ func (x *RouteFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteFrame.ProtoReflect.Descriptor instead.
 func (*RouteFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RouteFrame) GetKey() string {
@@ -1662,7 +1715,7 @@ type BatchFrame struct {
 
 func (x *BatchFrame) Reset() {
 	*x = BatchFrame{}
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1727,7 @@ func (x *BatchFrame) String() string {
 func (*BatchFrame) ProtoMessage() {}
 
 func (x *BatchFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1740,7 @@ func (x *BatchFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchFrame.ProtoReflect.Descriptor instead.
 func (*BatchFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BatchFrame) GetBatch() uint64 {
@@ -1849,7 +1902,7 @@ type ResultsFrame struct {
 
 func (x *ResultsFrame) Reset() {
 	*x = ResultsFrame{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +1914,7 @@ func (x *ResultsFrame) String() string {
 func (*ResultsFrame) ProtoMessage() {}
 
 func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1927,7 @@ func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsFrame.ProtoReflect.Descriptor instead.
 func (*ResultsFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResultsFrame) GetBatch() uint64 {
@@ -2007,7 +2060,7 @@ type AskFrame struct {
 
 func (x *AskFrame) Reset() {
 	*x = AskFrame{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2072,7 @@ func (x *AskFrame) String() string {
 func (*AskFrame) ProtoMessage() {}
 
 func (x *AskFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2085,7 @@ func (x *AskFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskFrame.ProtoReflect.Descriptor instead.
 func (*AskFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AskFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2115,7 +2168,7 @@ type AnswerFrame struct {
 
 func (x *AnswerFrame) Reset() {
 	*x = AnswerFrame{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2180,7 @@ func (x *AnswerFrame) String() string {
 func (*AnswerFrame) ProtoMessage() {}
 
 func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2193,7 @@ func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerFrame.ProtoReflect.Descriptor instead.
 func (*AnswerFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AnswerFrame) GetNode() string {
@@ -2177,7 +2230,7 @@ type VerdictFrame struct {
 
 func (x *VerdictFrame) Reset() {
 	*x = VerdictFrame{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2242,7 @@ func (x *VerdictFrame) String() string {
 func (*VerdictFrame) ProtoMessage() {}
 
 func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2255,7 @@ func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerdictFrame.ProtoReflect.Descriptor instead.
 func (*VerdictFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *VerdictFrame) GetCore() []byte {
@@ -2303,7 +2356,7 @@ type LookFrame struct {
 
 func (x *LookFrame) Reset() {
 	*x = LookFrame{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2368,7 @@ func (x *LookFrame) String() string {
 func (*LookFrame) ProtoMessage() {}
 
 func (x *LookFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2381,7 @@ func (x *LookFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookFrame.ProtoReflect.Descriptor instead.
 func (*LookFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LookFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2383,7 +2436,7 @@ type SightFrame struct {
 
 func (x *SightFrame) Reset() {
 	*x = SightFrame{}
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2448,7 @@ func (x *SightFrame) String() string {
 func (*SightFrame) ProtoMessage() {}
 
 func (x *SightFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2461,7 @@ func (x *SightFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SightFrame.ProtoReflect.Descriptor instead.
 func (*SightFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SightFrame) GetJson() []byte {
@@ -2429,7 +2482,7 @@ type ReleaseFrame struct {
 
 func (x *ReleaseFrame) Reset() {
 	*x = ReleaseFrame{}
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2494,7 @@ func (x *ReleaseFrame) String() string {
 func (*ReleaseFrame) ProtoMessage() {}
 
 func (x *ReleaseFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2507,7 @@ func (x *ReleaseFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseFrame.ProtoReflect.Descriptor instead.
 func (*ReleaseFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReleaseFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2487,7 +2540,7 @@ type ReleasedFrame struct {
 
 func (x *ReleasedFrame) Reset() {
 	*x = ReleasedFrame{}
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2552,7 @@ func (x *ReleasedFrame) String() string {
 func (*ReleasedFrame) ProtoMessage() {}
 
 func (x *ReleasedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +2565,7 @@ func (x *ReleasedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasedFrame.ProtoReflect.Descriptor instead.
 func (*ReleasedFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReleasedFrame) GetWas() bool {
@@ -2532,7 +2585,7 @@ type ForgetFrame struct {
 
 func (x *ForgetFrame) Reset() {
 	*x = ForgetFrame{}
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2597,7 @@ func (x *ForgetFrame) String() string {
 func (*ForgetFrame) ProtoMessage() {}
 
 func (x *ForgetFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2610,7 @@ func (x *ForgetFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetFrame.ProtoReflect.Descriptor instead.
 func (*ForgetFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ForgetFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2583,7 +2636,7 @@ type ForgottenFrame struct {
 
 func (x *ForgottenFrame) Reset() {
 	*x = ForgottenFrame{}
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2595,7 +2648,7 @@ func (x *ForgottenFrame) String() string {
 func (*ForgottenFrame) ProtoMessage() {}
 
 func (x *ForgottenFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2608,7 +2661,7 @@ func (x *ForgottenFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgottenFrame.ProtoReflect.Descriptor instead.
 func (*ForgottenFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ForgottenFrame) GetWas() bool {
@@ -2623,7 +2676,7 @@ var File_wire_proto protoreflect.FileDescriptor
 const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"wire.proto\x12\fprobity.wire\"\x83\x03\n" +
+	"wire.proto\x12\fprobity.wire\"\xb5\x03\n" +
 	"\x10CoordinatorFrame\x12;\n" +
 	"\x05hello\x18\x01 \x01(\v2#.probity.wire.CoordinatorHelloFrameH\x00R\x05hello\x120\n" +
 	"\x05batch\x18\x02 \x01(\v2\x18.probity.wire.BatchFrameH\x00R\x05batch\x123\n" +
@@ -2631,7 +2684,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x03ack\x18\x04 \x01(\v2\x16.probity.wire.AckFrameH\x00R\x03ack\x12-\n" +
 	"\x04pong\x18\x05 \x01(\v2\x17.probity.wire.PingFrameH\x00R\x04pong\x126\n" +
 	"\arefusal\x18\x06 \x01(\v2\x1a.probity.wire.RefusalFrameH\x00R\arefusal\x120\n" +
-	"\x05table\x18\a \x01(\v2\x18.probity.wire.TableFrameH\x00R\x05tableB\x06\n" +
+	"\x05table\x18\a \x01(\v2\x18.probity.wire.TableFrameH\x00R\x05table\x120\n" +
+	"\x05moved\x18\b \x01(\v2\x18.probity.wire.MovedFrameH\x00R\x05movedB\x06\n" +
 	"\x04kind\"\x8c\x03\n" +
 	"\tNodeFrame\x124\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.probity.wire.NodeHelloFrameH\x00R\x05hello\x126\n" +
@@ -2690,7 +2744,9 @@ const file_wire_proto_rawDesc = "" +
 	"\tPingFrame\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\"#\n" +
 	"\vCancelFrame\x12\x14\n" +
-	"\x05batch\x18\x01 \x01(\x04R\x05batch\"2\n" +
+	"\x05batch\x18\x01 \x01(\x04R\x05batch\"\f\n" +
+	"\n" +
+	"MovedFrame\"2\n" +
 	"\bAckFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"$\n" +
@@ -2859,7 +2915,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_wire_proto_goTypes = []any{
 	(*CoordinatorFrame)(nil),      // 0: probity.wire.CoordinatorFrame
 	(*NodeFrame)(nil),             // 1: probity.wire.NodeFrame
@@ -2873,71 +2929,73 @@ var file_wire_proto_goTypes = []any{
 	(*CreditFrame)(nil),           // 9: probity.wire.CreditFrame
 	(*PingFrame)(nil),             // 10: probity.wire.PingFrame
 	(*CancelFrame)(nil),           // 11: probity.wire.CancelFrame
-	(*AckFrame)(nil),              // 12: probity.wire.AckFrame
-	(*RefusalFrame)(nil),          // 13: probity.wire.RefusalFrame
-	(*DrainingFrame)(nil),         // 14: probity.wire.DrainingFrame
-	(*StatusFrame)(nil),           // 15: probity.wire.StatusFrame
-	(*MeterFrame)(nil),            // 16: probity.wire.MeterFrame
-	(*FindingFrame)(nil),          // 17: probity.wire.FindingFrame
-	(*SpentFrame)(nil),            // 18: probity.wire.SpentFrame
-	(*IdentityStatusFrame)(nil),   // 19: probity.wire.IdentityStatusFrame
-	(*RouteFrame)(nil),            // 20: probity.wire.RouteFrame
-	(*BatchFrame)(nil),            // 21: probity.wire.BatchFrame
-	(*ResultsFrame)(nil),          // 22: probity.wire.ResultsFrame
-	(*AskFrame)(nil),              // 23: probity.wire.AskFrame
-	(*AnswerFrame)(nil),           // 24: probity.wire.AnswerFrame
-	(*VerdictFrame)(nil),          // 25: probity.wire.VerdictFrame
-	(*LookFrame)(nil),             // 26: probity.wire.LookFrame
-	(*SightFrame)(nil),            // 27: probity.wire.SightFrame
-	(*ReleaseFrame)(nil),          // 28: probity.wire.ReleaseFrame
-	(*ReleasedFrame)(nil),         // 29: probity.wire.ReleasedFrame
-	(*ForgetFrame)(nil),           // 30: probity.wire.ForgetFrame
-	(*ForgottenFrame)(nil),        // 31: probity.wire.ForgottenFrame
+	(*MovedFrame)(nil),            // 12: probity.wire.MovedFrame
+	(*AckFrame)(nil),              // 13: probity.wire.AckFrame
+	(*RefusalFrame)(nil),          // 14: probity.wire.RefusalFrame
+	(*DrainingFrame)(nil),         // 15: probity.wire.DrainingFrame
+	(*StatusFrame)(nil),           // 16: probity.wire.StatusFrame
+	(*MeterFrame)(nil),            // 17: probity.wire.MeterFrame
+	(*FindingFrame)(nil),          // 18: probity.wire.FindingFrame
+	(*SpentFrame)(nil),            // 19: probity.wire.SpentFrame
+	(*IdentityStatusFrame)(nil),   // 20: probity.wire.IdentityStatusFrame
+	(*RouteFrame)(nil),            // 21: probity.wire.RouteFrame
+	(*BatchFrame)(nil),            // 22: probity.wire.BatchFrame
+	(*ResultsFrame)(nil),          // 23: probity.wire.ResultsFrame
+	(*AskFrame)(nil),              // 24: probity.wire.AskFrame
+	(*AnswerFrame)(nil),           // 25: probity.wire.AnswerFrame
+	(*VerdictFrame)(nil),          // 26: probity.wire.VerdictFrame
+	(*LookFrame)(nil),             // 27: probity.wire.LookFrame
+	(*SightFrame)(nil),            // 28: probity.wire.SightFrame
+	(*ReleaseFrame)(nil),          // 29: probity.wire.ReleaseFrame
+	(*ReleasedFrame)(nil),         // 30: probity.wire.ReleasedFrame
+	(*ForgetFrame)(nil),           // 31: probity.wire.ForgetFrame
+	(*ForgottenFrame)(nil),        // 32: probity.wire.ForgottenFrame
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: probity.wire.CoordinatorFrame.hello:type_name -> probity.wire.CoordinatorHelloFrame
-	21, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
+	22, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
 	11, // 2: probity.wire.CoordinatorFrame.cancel:type_name -> probity.wire.CancelFrame
-	12, // 3: probity.wire.CoordinatorFrame.ack:type_name -> probity.wire.AckFrame
+	13, // 3: probity.wire.CoordinatorFrame.ack:type_name -> probity.wire.AckFrame
 	10, // 4: probity.wire.CoordinatorFrame.pong:type_name -> probity.wire.PingFrame
-	13, // 5: probity.wire.CoordinatorFrame.refusal:type_name -> probity.wire.RefusalFrame
+	14, // 5: probity.wire.CoordinatorFrame.refusal:type_name -> probity.wire.RefusalFrame
 	6,  // 6: probity.wire.CoordinatorFrame.table:type_name -> probity.wire.TableFrame
-	5,  // 7: probity.wire.NodeFrame.hello:type_name -> probity.wire.NodeHelloFrame
-	22, // 8: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
-	9,  // 9: probity.wire.NodeFrame.credit:type_name -> probity.wire.CreditFrame
-	10, // 10: probity.wire.NodeFrame.ping:type_name -> probity.wire.PingFrame
-	14, // 11: probity.wire.NodeFrame.draining:type_name -> probity.wire.DrainingFrame
-	15, // 12: probity.wire.NodeFrame.status:type_name -> probity.wire.StatusFrame
-	7,  // 13: probity.wire.NodeFrame.table:type_name -> probity.wire.TableTakenFrame
-	2,  // 14: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	4,  // 15: probity.wire.CoordinatorHelloFrame.open:type_name -> probity.wire.OpenFrame
-	8,  // 16: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
-	19, // 17: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
-	18, // 18: probity.wire.StatusFrame.spent:type_name -> probity.wire.SpentFrame
-	16, // 19: probity.wire.StatusFrame.meters:type_name -> probity.wire.MeterFrame
-	17, // 20: probity.wire.StatusFrame.findings:type_name -> probity.wire.FindingFrame
-	20, // 21: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
-	2,  // 22: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	20, // 23: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
-	25, // 24: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
-	2,  // 25: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	2,  // 26: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	2,  // 27: probity.wire.ForgetFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	0,  // 28: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
-	23, // 29: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
-	26, // 30: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
-	28, // 31: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
-	30, // 32: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
-	1,  // 33: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
-	24, // 34: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
-	27, // 35: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
-	29, // 36: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
-	31, // 37: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
-	33, // [33:38] is the sub-list for method output_type
-	28, // [28:33] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	12, // 7: probity.wire.CoordinatorFrame.moved:type_name -> probity.wire.MovedFrame
+	5,  // 8: probity.wire.NodeFrame.hello:type_name -> probity.wire.NodeHelloFrame
+	23, // 9: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
+	9,  // 10: probity.wire.NodeFrame.credit:type_name -> probity.wire.CreditFrame
+	10, // 11: probity.wire.NodeFrame.ping:type_name -> probity.wire.PingFrame
+	15, // 12: probity.wire.NodeFrame.draining:type_name -> probity.wire.DrainingFrame
+	16, // 13: probity.wire.NodeFrame.status:type_name -> probity.wire.StatusFrame
+	7,  // 14: probity.wire.NodeFrame.table:type_name -> probity.wire.TableTakenFrame
+	2,  // 15: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	4,  // 16: probity.wire.CoordinatorHelloFrame.open:type_name -> probity.wire.OpenFrame
+	8,  // 17: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
+	20, // 18: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
+	19, // 19: probity.wire.StatusFrame.spent:type_name -> probity.wire.SpentFrame
+	17, // 20: probity.wire.StatusFrame.meters:type_name -> probity.wire.MeterFrame
+	18, // 21: probity.wire.StatusFrame.findings:type_name -> probity.wire.FindingFrame
+	21, // 22: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
+	2,  // 23: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	21, // 24: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
+	26, // 25: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
+	2,  // 26: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	2,  // 27: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	2,  // 28: probity.wire.ForgetFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	0,  // 29: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
+	24, // 30: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
+	27, // 31: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
+	29, // 32: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
+	31, // 33: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
+	1,  // 34: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
+	25, // 35: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
+	28, // 36: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
+	30, // 37: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
+	32, // 38: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
+	34, // [34:39] is the sub-list for method output_type
+	29, // [29:34] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -2953,6 +3011,7 @@ func file_wire_proto_init() {
 		(*CoordinatorFrame_Pong)(nil),
 		(*CoordinatorFrame_Refusal)(nil),
 		(*CoordinatorFrame_Table)(nil),
+		(*CoordinatorFrame_Moved)(nil),
 	}
 	file_wire_proto_msgTypes[1].OneofWrappers = []any{
 		(*NodeFrame_Hello)(nil),
@@ -2969,7 +3028,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -169,7 +169,25 @@ func (l *clientStream) begin(h *frames.NodeHelloFrame) {
 		pb.posted = pb.posted && (l.running[number] || nothingToCome)
 	}
 	c.credit.setBounds(int(h.GetTotal()), int(h.GetWindow()))
+	if c.keysMoved { // a message on the last stream may be lost
+		c.keysMoved = false
+		l.push(movedFrame())
+	}
 	l.advanceTable()
+}
+
+// KeysMoved tells the node that narrow keys have other owners: at once, or when it is attached again.
+func (c *Client) KeysMoved() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keysMoved = true
+	if c.stream != nil {
+		c.stream.push(movedFrame())
+	}
+}
+
+func movedFrame() *frames.CoordinatorFrame {
+	return &frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Moved{Moved: &frames.MovedFrame{}}}
 }
 
 // end leaves the client without a stream.

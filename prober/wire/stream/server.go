@@ -40,6 +40,8 @@ type ServerConfig struct {
 	// SetIsolated is called when the node has lost its coordinator's lease and may start no probe, not even a retry of its own,
 	// and when it has a lease again. The node begins isolated. The calls are from one goroutine.
 	SetIsolated func(isolated bool)
+	// KeysMoved is called when narrow keys of the cluster have other owners. Default: nothing is done.
+	KeysMoved func()
 	// Status returns the node's status; called with every ping. Default: none is sent.
 	Status func() wire.Status
 	Views  wire.Views // what people may see and do; default: nothing
@@ -95,6 +97,9 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	if cfg.SetIsolated == nil {
 		cfg.SetIsolated = func(bool) {}
+	}
+	if cfg.KeysMoved == nil {
+		cfg.KeysMoved = func() {}
 	}
 	if cfg.UseTable == nil {
 		cfg.UseTable = func(*engine.Table) error { return nil }

@@ -234,6 +234,8 @@ func (a *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
 		a.startBatch(k.Batch)
 	case *frames.CoordinatorFrame_Table:
 		a.takeTable(k.Table)
+	case *frames.CoordinatorFrame_Moved:
+		s.cfg.KeysMoved()
 	}
 }
 

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,32 @@ func TestStreamThatBreaksLosesNothing(t *testing.T) {
 			require.Equal(t, 1, n, "row %d", row)
 		}
 		require.Empty(t, l.givenUpAt)
+	})
+}
+
+// TestNodeIsToldOfMovedKeys: at once, and again on the next stream, since the first message may be lost; later
+// streams bring none.
+func TestNodeIsToldOfMovedKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := atomic.Int32{}
+		l := newTestNode(t, 0, testOptions{server: func(c *ServerConfig) { c.KeysMoved = func() { told.Add(1) } }}).waitIdle()
+		require.Zero(t, told.Load())
+		l.client.KeysMoved()
+		l.waitIdle()
+		require.EqualValues(t, 1, told.Load())
+		for range 2 {
+			l.network.closeConns()
+			time.Sleep(10 * time.Second)
+			l.waitIdle()
+			require.EqualValues(t, 2, told.Load())
+		}
+		l.network.block(toNode, fromNode)
+		time.Sleep(time.Minute)
+		l.client.KeysMoved()
+		l.network.unblock()
+		time.Sleep(10 * time.Second)
+		l.waitIdle()
+		require.EqualValues(t, 3, told.Load(), "it was not attached")
 	})
 }
 

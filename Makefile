@@ -58,7 +58,7 @@ PAGE := api/web/dist/.built
 # The parts of make test, in the order in which they begin.
 PARTS := test-web test-race test-calm test-rest test-fuzz
 
-.PHONY: demo fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
+.PHONY: demo history fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -123,7 +123,7 @@ race:
 
 # Goes on after a target that failed, and fails at the end.
 nightly:
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz way deploycheck versions makespan tenants hostile fair bench torture serve-kills rehearse mta fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz way deploycheck versions makespan tenants hostile fair history bench torture serve-kills rehearse mta fleet kills
 
 versions: root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
@@ -131,6 +131,10 @@ versions: root
 # In virtual time: a million rows take days of that and minutes of ours.
 makespan:
 	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./tests/node
+
+# A start, a retention pass and an erasure with a million records of expired jobs and 100,000 accounts.
+history:
+	PROBITY_HISTORY_JOBS=1000000 $(GO) test -count=1 -v -timeout 1h -run '^TestHistoryDelaysNothing$$' ./coordinator
 
 # In virtual time too: 14 days of it for one source, and five minutes of a processor.
 tenants:

@@ -225,10 +225,8 @@ func (c *Coordinator) startAll(begin func(id string)) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.cfg.Store.AllJobs(func(j *store.Job) error {
-		if !j.State.Finished() {
-			begin(j.ID)
-		}
+	err := c.cfg.Store.JobsIn(store.StageUnfinished, func(id string) error {
+		begin(id)
 		return nil
 	})
 	c.startJob = begin

@@ -97,7 +97,7 @@ func (s *Jobs) AcceptJob(j *Job, extra ...Part) error {
 		if _, err := get(b, key(tableJob, j.ID)); !errors.Is(err, ErrNotFound) {
 			return errors.Join(err, ErrJobExists)
 		}
-		return errors.Join(b.Set(ownerKey(j), nil, nil), setJSON(b, key(tableJob, j.ID), j))
+		return errors.Join(b.Set(ownerKey(j), nil, nil), setJob(b, nil, j))
 	}
 	return s.Commit(j.Account, append([]Part{put}, extra...)...)
 }
@@ -114,10 +114,11 @@ func (s *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Jo
 		if now, err = readJob(b, id); err != nil {
 			return err
 		}
+		before := *now
 		if err := change(now); err != nil {
 			return err
 		}
-		return setJSON(b, key(tableJob, id), now)
+		return setJob(b, &before, now)
 	}
 	if err := s.Commit(was.Account, append([]Part{update}, extra...)...); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (s *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Jo
 // Job returns a job by id, or ErrNotFound.
 func (s *Jobs) Job(id string) (*Job, error) { return readJob(s.db, id) }
 
-// AllJobs calls visit with every job, by id.
+// AllJobs calls visit with every job, by id. It reads all records that there are; JobsIn reads those in one stage.
 func (s *Jobs) AllJobs(visit func(*Job) error) error {
 	return scan(s.db, []byte{tableJob}, nil, func(k, v []byte) error {
 		j := new(Job)
@@ -168,15 +169,22 @@ func (s *Jobs) JobsOf(account string, state JobState, limit int, cursor string) 
 
 // DeleteJob deletes a job, its callback and the callback's log. Its files must be deleted before.
 func (s *Jobs) DeleteJob(id string) error {
-	j, err := s.Job(id)
+	was, err := s.Job(id)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return s.Commit(j.Account, DropCallback(id), func(b *pebble.Batch) error {
-		return errors.Join(b.Delete(ownerKey(j), nil), b.Delete(key(tableJob, id), nil))
+	return s.Commit(was.Account, DropCallback(id), func(b *pebble.Batch) error {
+		j, err := readJob(b, id) // it may have been changed since
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(b.Delete(ownerKey(j), nil), b.Delete(stageKey(j), nil), b.Delete(key(tableJob, id), nil))
 	})
 }
 

@@ -6,16 +6,17 @@ import (
 )
 
 // Format is the version of this schema. A store with another one is refused.
-const Format = 1
+const Format = 2
 
 // The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
 // Strings that are followed by more of a key are closed by a zero byte and never contain one.
 //
 //	table           key after the first byte            value                 file
 const (
-	tableMeta  = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, settings.go
-	tableJob   = 'j' // job id                            Job as JSON           jobs.go
-	tableOwner = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
+	tableMeta     = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, settings.go
+	tableJob      = 'j' // job id                            Job as JSON           jobs.go
+	tableOwner    = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
+	tableJobStage = 'J' // stage, time uint64, job id      empty                 job_stages.go
 
 	tableUser           = 'u' // account                         user as JSON          users.go
 	tableEmail          = 'e' // hash of a folded login e-mail   account               users.go

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"probity/store/window"
 )
 
 const day = 24 * time.Hour
@@ -25,7 +27,7 @@ const (
 // window for each account, of at most maxExactMarks+1 marks.
 type singleWindows struct {
 	mu        sync.Mutex
-	byAccount map[string]*window // guarded by mu, windows included
+	byAccount map[string]*window.Window // guarded by mu, windows included
 }
 
 // AllowSingle checks and counts one request of the account to the single endpoint.
@@ -36,10 +38,10 @@ func (s *Accounts) AllowSingle(account string, now time.Time) Decision {
 	defer sw.mu.Unlock()
 	w := sw.byAccount[account]
 	if w == nil {
-		w = new(window)
+		w = new(window.Window)
 		sw.byAccount[account] = w
 	}
-	return w.allow(Limit{u.SinglePerMinute(), time.Minute}, now)
+	return w.Allow(Limit{N: u.SinglePerMinute(), Per: time.Minute}, now)
 }
 
 // bulkWindow is the prefix of the name of an account's hour window.
@@ -48,7 +50,7 @@ const bulkWindow = "bulk/"
 // AllowBulk checks and counts one request of the account to the bulk endpoint; the window survives a restart.
 func (s *Accounts) AllowBulk(account string, now time.Time) (Decision, error) {
 	u, _ := s.user(account)
-	return s.allowAll(account, []namedLimit{{bulkWindow + account, Limit{u.BulkPerHour(), time.Hour}}}, now)
+	return s.allowAll(account, []namedLimit{{bulkWindow + account, Limit{N: u.BulkPerHour(), Per: time.Hour}}}, now)
 }
 
 // publicLock serialises the counting of anonymous requests.
@@ -68,7 +70,7 @@ func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decis
 		mac := hmac.New(sha256.New, secret)
 		mac.Write([]byte(p.String()))
 		name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
-		limits = append(limits, namedLimit{name + "/d", Limit{publicPerDay * times, day}}, namedLimit{name + "/w", Limit{publicPerWeek * times, 7 * day}})
+		limits = append(limits, namedLimit{name + "/d", Limit{N: publicPerDay * times, Per: day}}, namedLimit{name + "/w", Limit{N: publicPerWeek * times, Per: 7 * day}})
 	}
 	if client.Is6() {
 		add(64, 1)
@@ -76,8 +78,14 @@ func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decis
 	} else {
 		add(client.BitLen(), 1)
 	}
-	return s.allowAll(publicLock, append(limits, namedLimit{"public/all", Limit{perDay, day}}), now)
+	return s.allowAll(publicLock, append(limits, namedLimit{"public/all", Limit{N: perDay, Per: day}}), now)
 }
+
+// Limit and Decision are those of a sliding window.
+type (
+	Limit    = window.Limit
+	Decision = window.Decision
+)
 
 // namedLimit is a stored window and its limit.
 type namedLimit struct {
@@ -89,7 +97,7 @@ type namedLimit struct {
 // lock. A window is stored after the time at which its last mark leaves it.
 func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decision, err error) {
 	err = s.Commit(lock, func(b *pebble.Batch) error {
-		windows := make([]window, len(limits))
+		windows := make([]window.Window, len(limits))
 		for i, l := range limits {
 			v, err := get(b, key(tableWindow, l.name))
 			switch {
@@ -97,14 +105,14 @@ func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decisi
 			case err != nil:
 				return err
 			case len(v) < expirySize:
-				return errBadWindow
+				return window.ErrDamaged
 			default:
-				if windows[i], err = readWindow(v[expirySize:]); err != nil {
+				if windows[i], err = window.Read(v[expirySize:]); err != nil {
 					return fmt.Errorf("limit %s: %w", l.name, err)
 				}
 			}
-			one := windows[i].peek(l.Limit, now)
-			if d = stricter(d, one); i == 0 {
+			one := windows[i].Peek(l.Limit, now)
+			if d = window.Stricter(d, one); i == 0 {
 				d = one
 			}
 		}
@@ -112,9 +120,9 @@ func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decisi
 			return nil
 		}
 		for i, l := range limits {
-			windows[i].add(l.Limit, now)
+			windows[i].Add(l.Limit, now)
 			v := appendUint64(nil, uint64(now.Add(l.Per).UnixNano()))
-			if err := b.Set(key(tableWindow, l.name), windows[i].appendTo(v), nil); err != nil {
+			if err := b.Set(key(tableWindow, l.name), windows[i].AppendTo(v), nil); err != nil {
 				return err
 			}
 		}

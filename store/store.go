@@ -94,7 +94,7 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 		err = s.openJournal(fs, dir)
 	}
 	if err == nil {
-		err = scan(db, []byte{tableUser}, nil, func(k, _ []byte) error { return s.refresh(string(k[1:])) })
+		err = a.load()
 	}
 	if err == nil {
 		err = s.loadSuppressions()

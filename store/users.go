@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"probity/store/window"
 )
 
 // Role is what an account may do.
@@ -111,12 +113,50 @@ func newAccounts(db *DB) *Accounts {
 	return &Accounts{
 		DB:        db,
 		passwords: newPasswords(defaultCost),
-		singles:   singleWindows{byAccount: make(map[string]*window)},
+		singles:   singleWindows{byAccount: make(map[string]*window.Window)},
 		users:     make(map[string]User),
 		keys:      make(map[KeyHash]*cachedKey),
 		byID:      make(map[string]*cachedKey),
 		byAccount: make(map[string][]*cachedKey),
 	}
+}
+
+// load reads all accounts and their keys when the store is opened, in three scans.
+func (s *Accounts) load() error {
+	err := scan(s.db, []byte{tableUser}, nil, func(k, v []byte) error {
+		var u User // without its password, for speed
+		if err := decodeJSON(k, v, &u); err != nil {
+			return fmt.Errorf("account %s: %w", k[1:], err)
+		}
+		s.users[string(k[1:])] = u
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = scan(s.db, []byte{tableAPIKey}, nil, func(k, v []byte) error {
+		account, _ := splitKeyName(k)
+		rec, err := readKeyRecord(v, s.users[account])
+		if err != nil {
+			return err
+		}
+		one := &cachedKey{apiKeyRecord: rec}
+		s.keys[rec.Hash], s.byID[rec.ID] = one, one
+		s.byAccount[account] = append(s.byAccount[account], one)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return scan(s.db, []byte{tableKeyUsed}, nil, func(k, v []byte) error {
+		_, id := splitKeyName(k)
+		at, err := decodeUint64(v, "last use of API key "+string(id))
+		if one := s.byID[string(id)]; one != nil {
+			one.used.Store(int64(at))
+			one.written.Store(int64(at))
+		}
+		return err
+	})
 }
 
 // refresh reads an account and its keys again, and replaces them in the cache.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/golang-lru/simplelru"
+
+	"probity/store/window"
 )
 
 // The lock-out: after freeAttempts failures in a row, logins for that address from that network are refused for a minute, then for
@@ -82,7 +84,7 @@ func networkOf(a netip.Addr) netip.Prefix {
 // account must not write to the disk.
 type loginAttempts struct {
 	mu      sync.Mutex
-	windows *simplelru.LRU // netip.Prefix to *window; guarded by mu, windows included
+	windows *simplelru.LRU // netip.Prefix to *window.Window; guarded by mu, windows included
 	logins  *simplelru.LRU // loginKey to login; guarded by mu
 }
 
@@ -153,13 +155,13 @@ func (s *Logins) AllowLogin(from netip.Addr, now time.Time) Decision {
 	a, network := s.attempts, networkOf(from)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w := new(window)
+	w := new(window.Window)
 	if known, ok := a.windows.Get(network); ok {
-		w = known.(*window)
+		w = known.(*window.Window)
 	} else {
 		a.windows.Add(network, w)
 	}
-	return w.allow(Limit{LoginsPerMinute, time.Minute}, now)
+	return w.Allow(Limit{N: LoginsPerMinute, Per: time.Minute}, now)
 }
 
 // Logins are the passwords, second factors and sessions of accounts.

@@ -59,14 +59,14 @@ func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found f
 	}
 	defer func() { <-js.Slot }()
 	if len(jobs) == 0 {
-		err := js.Store.AllJobs(func(j *store.Job) error {
-			if j.State != store.JobExpired { // it has files
-				jobs = append(jobs, j.ID)
+		for _, withFiles := range [...]store.JobStage{store.StageUnfinished, store.StageKept} {
+			err := js.Store.JobsIn(withFiles, func(id string) error {
+				jobs = append(jobs, id)
+				return nil
+			})
+			if err != nil {
+				return nil, err
 			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	var errs []error

@@ -80,8 +80,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 			continue
 		}
 		kept = now
-		ended := func(state store.JobState) bool { return state.Finished() && state != store.JobExpired }
-		expired := s.endAll(now, s.cfg.Results, ended, s.cfg.Expire, "a job could not be expired")
+		expired := s.endAll(now, store.StageKept, s.cfg.Results, s.cfg.Expire, "a job could not be expired")
 		deleted := s.deleteOldRecords(now)
 		orphans := s.LogUnlessFatal(s.removeOrphanFolders(), "orphaned job folders were not looked for")
 		if err := errors.Join(expired, deleted, orphans); err != nil {
@@ -100,20 +99,19 @@ func (s *Sweeper) LogUnlessFatal(err error, what string, args ...any) error {
 	return nil
 }
 
-// visitJobs visits the records of jobs up to the first unreadable one, which it logs.
-func (s *Sweeper) visitJobs(visit func(*store.Job) error) error {
-	return s.LogUnlessFatal(s.cfg.Store.AllJobs(visit), "not all records of jobs were read")
-}
-
-// endAll expires or deletes the jobs in some states whose files or records were kept for as long as they may be.
-func (s *Sweeper) endAll(now time.Time, kept time.Duration, in func(store.JobState) bool, end func(id string) error, failed string) error {
+// endAll expires or deletes the jobs of a stage that have been in it for as long as they may.
+func (s *Sweeper) endAll(now time.Time, stage store.JobStage, kept time.Duration, end func(id string) error, failed string) error {
+	if now.Before(s.cfg.Clock.NotBefore(time.Time{})) {
+		return nil
+	}
 	var old []string
-	err := s.visitJobs(func(j *store.Job) error {
-		if in(j.State) && !now.Before(s.cfg.Clock.NotBefore(j.FinishedAt.Add(kept))) {
-			old = append(old, j.ID)
-		}
+	err := s.cfg.Store.JobsInSince(stage, now.Add(-kept), func(id string) error {
+		old = append(old, id)
 		return nil
 	})
+	if err != nil {
+		return s.LogUnlessFatal(err, "not all jobs were read")
+	}
 	for _, id := range old {
 		if failure := end(id); errors.Is(failure, store.ErrNotFound) { // it was deleted meanwhile
 			continue
@@ -121,7 +119,7 @@ func (s *Sweeper) endAll(now time.Time, kept time.Duration, in func(store.JobSta
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // deleteOldRecords deletes the records of expired jobs and of downloads that are older than Config.History.
@@ -129,7 +127,7 @@ func (s *Sweeper) deleteOldRecords(now time.Time) error {
 	if s.cfg.History == 0 {
 		return nil
 	}
-	err := s.endAll(now, s.cfg.History, func(state store.JobState) bool { return state == store.JobExpired }, s.cfg.Delete, "the record of a job could not be deleted")
+	err := s.endAll(now, store.StageExpired, s.cfg.History, s.cfg.Delete, "the record of a job could not be deleted")
 	if err == nil && !now.Before(s.cfg.Clock.NotBefore(time.Time{})) {
 		_, err = s.cfg.Store.SweepDownloads(now.Add(-s.cfg.History))
 		err = s.LogUnlessFatal(err, "not all old records of downloads were deleted")

@@ -1,4 +1,4 @@
-package store
+package window
 
 import (
 	"slices"
@@ -13,8 +13,8 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestWindowByExample(t *testing.T) {
 	l := Limit{N: 3, Per: time.Minute}
-	var w window
-	at := func(seconds int) Decision { return w.allow(l, start.Add(time.Duration(seconds)*time.Second)) }
+	var w Window
+	at := func(seconds int) Decision { return w.Allow(l, start.Add(time.Duration(seconds)*time.Second)) }
 	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 2, Reset: 60 * time.Second}, at(0))
 	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 1, Reset: 50 * time.Second}, at(10))
 	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 0, Reset: 40 * time.Second}, at(20))
@@ -25,41 +25,41 @@ func TestWindowByExample(t *testing.T) {
 }
 
 func TestWindowRetryAfterIsExact(t *testing.T) {
-	var w window
+	var w Window
 	wide := Limit{N: 5, Per: time.Minute}
 	for i := range 5 {
-		w.allow(wide, start.Add(time.Duration(i)*time.Second))
+		w.Allow(wide, start.Add(time.Duration(i)*time.Second))
 	}
 	// The limit was lowered to two while five events count: four have to leave before the next.
-	d := w.allow(Limit{N: 2, Per: time.Minute}, start.Add(10*time.Second))
+	d := w.Allow(Limit{N: 2, Per: time.Minute}, start.Add(10*time.Second))
 	require.Equal(t, 53*time.Second, d.RetryAfter)
-	d = w.allow(Limit{N: 0, Per: time.Minute}, start.Add(10*time.Second))
+	d = w.Allow(Limit{N: 0, Per: time.Minute}, start.Add(10*time.Second))
 	require.False(t, d.OK)
 	require.Equal(t, 0, d.Remaining)
 	require.GreaterOrEqual(t, d.RetryAfter, time.Second)
-	require.GreaterOrEqual(t, w.allow(wide, start.Add(time.Minute-1)).RetryAfter, time.Second, "never 0")
+	require.GreaterOrEqual(t, w.Allow(wide, start.Add(time.Minute-1)).RetryAfter, time.Second, "never 0")
 }
 
 func TestWindowSurvivesClockSetBack(t *testing.T) {
 	l := Limit{N: 2, Per: time.Minute}
-	var w window
-	w.allow(l, start.Add(365*24*time.Hour))
-	w.allow(l, start.Add(365*24*time.Hour))
-	require.False(t, w.allow(l, start).OK)
-	require.True(t, w.allow(l, start.Add(time.Minute)).OK, "no longer than a span")
+	var w Window
+	w.Allow(l, start.Add(365*24*time.Hour))
+	w.Allow(l, start.Add(365*24*time.Hour))
+	require.False(t, w.Allow(l, start).OK)
+	require.True(t, w.Allow(l, start.Add(time.Minute)).OK, "no longer than a span")
 }
 
 // TestWindowIsExact compares the window with the list of all events.
 func TestWindowIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := Limit{N: rapid.IntRange(1, 12).Draw(rt, "limit"), Per: time.Minute}
-		var w window
+		var w Window
 		var counted []time.Time
 		now := start
 		for range rapid.IntRange(1, 80).Draw(rt, "acts") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 9000).Draw(rt, "ms")) * time.Millisecond)
 			counted = slices.DeleteFunc(counted, func(at time.Time) bool { return !at.Add(l.Per).After(now) })
-			d := w.allow(l, now)
+			d := w.Allow(l, now)
 			require.Equal(rt, len(counted) < l.N, d.OK)
 			if d.OK {
 				counted = append(counted, now)
@@ -70,7 +70,7 @@ func TestWindowIsExact(t *testing.T) {
 			}
 			require.Equal(rt, l.N-len(counted), d.Remaining)
 			require.Equal(rt, len(counted), w.total)
-			again, err := readWindow(w.appendTo(nil))
+			again, err := Read(w.AppendTo(nil))
 			require.NoError(rt, err)
 			require.Equal(rt, w.total, again.total)
 		}
@@ -80,13 +80,13 @@ func TestWindowIsExact(t *testing.T) {
 // TestGroupedWindowNeverExceedsItsLimit and stays small.
 func TestGroupedWindowNeverExceedsItsLimit(t *testing.T) {
 	l := Limit{N: 1500, Per: 10 * time.Second}
-	var w window
+	var w Window
 	var counted []time.Time
 	now, refused := start, 0
 	for i := range 15_000 {
 		now = now.Add(time.Duration(i%7) * time.Millisecond)
 		counted = slices.DeleteFunc(counted, func(at time.Time) bool { return !at.Add(l.Per).After(now) })
-		if w.allow(l, now).OK {
+		if w.Allow(l, now).OK {
 			counted = append(counted, now)
 		} else {
 			refused++
@@ -96,18 +96,18 @@ func TestGroupedWindowNeverExceedsItsLimit(t *testing.T) {
 		}
 	}
 	require.NotZero(t, refused)
-	require.True(t, w.allow(l, now.Add(l.Per+l.Per/maxExactMarks)).OK)
+	require.True(t, w.Allow(l, now.Add(l.Per+l.Per/maxExactMarks)).OK)
 }
 
 func FuzzReadWindow(f *testing.F) {
-	var w window
+	var w Window
 	for range 3 {
-		w.add(Limit{N: 3, Per: time.Hour}, start)
+		w.Add(Limit{N: 3, Per: time.Hour}, start)
 	}
-	f.Add(w.appendTo(nil))
+	f.Add(w.AppendTo(nil))
 	f.Fuzz(func(t *testing.T, v []byte) {
-		w, err := readWindow(v)
-		if err == nil && string(w.appendTo(nil)) != string(v) {
+		w, err := Read(v)
+		if err == nil && string(w.AppendTo(nil)) != string(v) {
 			t.Fatalf("%x read as %v", v, w)
 		}
 	})

@@ -1,4 +1,4 @@
-package store
+package window
 
 import (
 	"encoding/binary"
@@ -34,15 +34,15 @@ type mark struct {
 	n  uint32
 }
 
-// window is the events that a limit counts, oldest first. The zero value is empty. It is not safe for concurrent use.
-type window struct {
+// Window is the events that a limit counts, oldest first. The zero value is empty. It is not safe for concurrent use.
+type Window struct {
 	marks []mark
 	total int // of all marks
 }
 
-// peek checks one event at now without counting it. It drops the marks that have left the window, and moves marks from the future (the
+// Peek checks one event at now without counting it. It drops the marks that have left the window, and moves marks from the future (the
 // clock was set back) to now, so that none lasts longer than a span.
-func (w *window) peek(l Limit, now time.Time) Decision {
+func (w *Window) Peek(l Limit, now time.Time) Decision {
 	at := now.UnixNano()
 	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > at; i-- {
 		w.marks[i].at = at
@@ -68,7 +68,7 @@ func (w *window) peek(l Limit, now time.Time) Decision {
 }
 
 // freeAfter is the time until the n oldest events have left the window; the whole span if it has fewer (a limit of 0).
-func (w *window) freeAfter(l Limit, now int64, n int) time.Duration {
+func (w *Window) freeAfter(l Limit, now int64, n int) time.Duration {
 	for _, m := range w.marks {
 		if n -= int(m.n); n <= 0 {
 			return time.Duration(m.at + int64(l.Per) - now)
@@ -77,8 +77,8 @@ func (w *window) freeAfter(l Limit, now int64, n int) time.Duration {
 	return l.Per
 }
 
-// add counts one event at now.
-func (w *window) add(l Limit, now time.Time) {
+// Add counts one event at now.
+func (w *Window) Add(l Limit, now time.Time) {
 	at := now.UnixNano()
 	w.total++
 	if last := len(w.marks) - 1; last >= 0 {
@@ -92,18 +92,18 @@ func (w *window) add(l Limit, now time.Time) {
 	w.marks = append(w.marks, mark{at, 1})
 }
 
-// allow checks one event and counts it if it is allowed.
-func (w *window) allow(l Limit, now time.Time) Decision {
-	d := w.peek(l, now)
+// Allow checks one event and counts it if it is allowed.
+func (w *Window) Allow(l Limit, now time.Time) Decision {
+	d := w.Peek(l, now)
 	if d.OK {
-		w.add(l, now)
+		w.Add(l, now)
 	}
 	return d
 }
 
-// stricter is the decision for a caller under both limits: a refusal before a permission, the longer wait of two refusals,
+// Stricter is the decision for a caller under both limits: a refusal before a permission, the longer wait of two refusals,
 // the smaller Remaining of two permissions.
-func stricter(a, b Decision) Decision {
+func Stricter(a, b Decision) Decision {
 	switch {
 	case a.OK != b.OK:
 		if a.OK {
@@ -119,9 +119,11 @@ func stricter(a, b Decision) Decision {
 // markSize is the size of a stored mark: time and number, big-endian.
 const markSize = 12
 
-var errBadWindow = errors.New("a stored window is damaged")
+// ErrDamaged is the error of a stored window that Read does not accept.
+var ErrDamaged = errors.New("a stored window is damaged")
 
-func (w *window) appendTo(dst []byte) []byte {
+// AppendTo appends the window in its stored form.
+func (w *Window) AppendTo(dst []byte) []byte {
 	for _, m := range w.marks {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(m.at))
 		dst = binary.BigEndian.AppendUint32(dst, m.n)
@@ -129,16 +131,16 @@ func (w *window) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// readWindow reads what appendTo wrote.
-func readWindow(v []byte) (window, error) {
+// Read reads what AppendTo wrote.
+func Read(v []byte) (Window, error) {
 	if len(v)%markSize != 0 || len(v)/markSize > 2*maxExactMarks {
-		return window{}, errBadWindow
+		return Window{}, ErrDamaged
 	}
-	w := window{marks: make([]mark, 0, len(v)/markSize+1)}
+	w := Window{marks: make([]mark, 0, len(v)/markSize+1)}
 	for ; len(v) > 0; v = v[markSize:] {
 		m := mark{int64(binary.BigEndian.Uint64(v)), binary.BigEndian.Uint32(v[8:])}
 		if m.n == 0 || (len(w.marks) > 0 && m.at < w.marks[len(w.marks)-1].at) {
-			return window{}, errBadWindow
+			return Window{}, ErrDamaged
 		}
 		w.marks = append(w.marks, m)
 		w.total += int(m.n)

@@ -97,6 +97,8 @@ type Provider struct {
 	Parking      bool // parked domains: mail is not read, accepted or not
 	// AcceptsSilently says that after many unknown recipients it accepts every recipient for a while, without checking.
 	AcceptsSilently bool
+	// BlocksAsUnknown says that after some recipients it refuses every recipient for a while in the words of an unknown user.
+	BlocksAsUnknown bool
 	OneDomain       bool // refuses several recipient domains in one transaction
 	TLS             TLSPolicy
 	Limits          Limits

@@ -54,6 +54,7 @@ type providerFile struct {
 	Parking                 bool         `toml:"parking"`
 	OneDomainPerTransaction bool         `toml:"one_domain_per_transaction"`
 	AcceptsSilently         bool         `toml:"accepts_silently"`
+	BlocksAsUnknown         bool         `toml:"blocks_as_unknown"`
 	TLS                     string       `toml:"tls"`
 	Limits                  Limits       `toml:"limits"`
 	Mailbox                 *mailboxFile `toml:"mailbox"`

@@ -62,7 +62,7 @@ func TestFirstAnswersCountWithQUIT(t *testing.T) {
 		}
 		saw := h.snapshot()
 		require.Len(t, saw.dialTimes, 2, "the second one is kept")
-		require.Len(t, saw.rcptTimes, 5)
+		require.Len(t, saw.rcptTimes, 5+3, "and the control of each refusal")
 	})
 }
 

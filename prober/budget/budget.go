@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"math"
 	"time"
 
 	"probity/engine"
@@ -161,6 +162,14 @@ func (p *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 		}
 	}
 	return max(0, n), Denial{}
+}
+
+// RefusalsLeft is how many more recipients may be refused over a connection.
+func (p *Budget) RefusalsLeft(c *Conn) int {
+	if p.Limits.RefusalsPerConnection == 0 {
+		return math.MaxInt
+	}
+	return p.Limits.RefusalsPerConnection - c.refused - c.pending
 }
 
 // refusalsAllowed is how many of the hour's refusals a priority may use now. Short jobs leave single calls half of what long

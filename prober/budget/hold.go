@@ -7,14 +7,12 @@ import "time"
 type Hold struct {
 	SendAt    time.Time // nothing is sent before: a pause, or the minute after a restart
 	ConnectAt time.Time // no connection is opened before: back-off; see ConnectAllowedAt
-	Tarpit    bool      // no reply asked for the pause: a last transaction may be sent in it
 
 	backoff time.Duration
 }
 
-// Pause sends nothing until a time, which a reply has asked for.
+// Pause sends nothing until a time.
 func (h *Hold) Pause(until time.Time) {
-	h.Tarpit = false
 	if until.After(h.SendAt) {
 		h.SendAt = until
 	}

@@ -19,10 +19,8 @@ func TestHold(t *testing.T) {
 	h.Answered()
 	h.BackOff(time.Second, 5*time.Second, now)
 	require.Equal(t, now.Add(time.Second), h.ConnectAllowedAt())
-	h.Tarpit = true
 	h.Pause(now.Add(time.Minute))
 	h.Pause(now.Add(time.Second))
 	require.Equal(t, now.Add(time.Minute), h.SendAt)
 	require.Equal(t, now.Add(time.Minute), h.ConnectAllowedAt())
-	require.False(t, h.Tarpit, "a reply has asked for it")
 }

@@ -4,7 +4,7 @@
 //
 // Terms: a Host is all domains of one host of one MX set. A decoy is a random recipient of a domain: its catch-all check. An acceptance of a
 // receiver that may stop refusing, and has refused a recipient in this hour, is unconfirmed until the host has refused another after it
-// (unconfirmed.go). A decoy that is accepted after half of an hour's refusals is suspect (suspect_decoy.go).
+// (unconfirmed.go). The control of a host is a recipient that it has accepted (control.go). A decoy that is accepted after half of an hour's refusals is suspect (suspect_decoy.go).
 //
 // Invariants:
 //  1. A probe is in at most one list: of its domain, of recipients that come first on the next connection, or of those that wait for a decoy.
@@ -12,6 +12,8 @@
 //  3. Once a receiver that may stop refusing has refused a recipient, an acceptance within an hour counts only with a later refusal, also that
 //     of a decoy.
 //  4. A decoy's acceptance in that hour is given out as a fact only with a later refusal.
-//  5. No row of a short job waits for a long job: not for a decoy, nor unconfirmed; a single call waits for no other row.
-//  6. No domain keeps the others of its host waiting: one that has more than a transaction takes goes to the end.
+//  5. Where a receiver may refuse everybody as unknown, and has accepted a recipient, a refusal counts only with a later acceptance on its
+//     connection, or within minutes over another.
+//  6. No row of a short job waits for a long job: not for a decoy, nor a control; a single call waits for no other row.
+//  7. No domain keeps the others of its host waiting: one that has more than a transaction takes goes to the end.
 package hostqueue

@@ -14,21 +14,26 @@ import (
 type Group struct {
 	Recipients []Recipient
 	Rcpts      []smtp.Rcpt
+	Control    bool // one of them is the control
 
 	answersAtSend uint64 // the set's count of answers when it was filled
 }
 
-// Recipient is one recipient of a transaction: a target, or the decoy of a domain if Probe is nil.
+// Recipient is one recipient of a transaction: a target, or if Probe is nil the control or the decoy of a domain.
 type Recipient struct {
 	Probe   *Probe
 	Domain  *Domain
+	Control bool
 	LongJob bool // for a row of a long job
 }
 
 // Waiter is the probe that a recipient is asked for, or one of those that wait for a decoy; nil if none does any more.
 func (r Recipient) Waiter() *Probe {
-	if r.Probe != nil {
+	switch {
+	case r.Probe != nil:
 		return r.Probe
+	case r.Control:
+		return r.Domain.host.held.first
 	}
 	return r.Domain.decoy.waiting.first
 }
@@ -60,7 +65,7 @@ func (g *Group) Redact(r engine.Reply) string {
 }
 
 // Reset empties the group.
-func (g *Group) Reset() { g.Recipients, g.Rcpts = g.Recipients[:0], g.Rcpts[:0] }
+func (g *Group) Reset() { g.Recipients, g.Rcpts, g.Control = g.Recipients[:0], g.Rcpts[:0], false }
 
 // RecordSent records that the group is in flight.
 func (h *Host) RecordSent(g *Group) {
@@ -93,12 +98,14 @@ func longJobs(recipients []Recipient) (n int) {
 
 // Fill says how one transaction is to be filled.
 type Fill struct {
-	Rooms      [budget.NumPriorities]int // recipients that it may have, by priority
-	OneDomain  bool                      // they must share their domain
-	First      bool                      // it is the first of its connection: recipients that lost one come first
-	DecoysOnly bool
-	Keyer      *cache.Keyer
-	Now        time.Time
+	Rooms       [budget.NumPriorities]int // recipients that it may have, by priority
+	TargetsLeft int                       // how many of them may be targets or decoys
+	Connection  uint32                    // its number
+	OneDomain   bool                      // they must share their domain
+	First       bool                      // it is the first of its connection: recipients that lost one come first
+	ControlOnly bool                      // the connection ends
+	Keyer       *cache.Keyer
+	Now         time.Time
 }
 
 // Fill adds a transaction to a group, single calls first, then decoys, then jobs. It returns how many recipients it has, and how many of
@@ -110,9 +117,12 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	for priority := range rooms {
 		rooms[priority] += from
 	}
+	alone := f.addControl(with, rooms)
+	for priority := range rooms {
+		rooms[priority] = min(rooms[priority]-len(g.Recipients), with.TargetsLeft) + len(g.Recipients)
+	}
 	switch {
-	case with.DecoysOnly:
-		f.addAllDecoys(rooms)
+	case alone, with.ControlOnly:
 	case with.First && h.HasRetryFirst() && f.addRetryFirst(rooms): // alone
 	default:
 		f.addProbes(budget.Single, rooms[budget.Single])
@@ -156,18 +166,18 @@ func (f *filling) domainFits(dq *Domain) bool {
 }
 
 // add adds a recipient with its local part.
-func (f *filling) add(p *Probe, dq *Domain, priority budget.Priority, local string) {
-	dq.inFlight++
-	f.domain = dq.Name
-	f.g.Recipients = append(f.g.Recipients, Recipient{p, dq, priority == budget.LongJob})
-	f.g.Rcpts = append(f.g.Rcpts, smtp.Rcpt{Local: local, Domain: dq.Name})
+func (f *filling) add(r Recipient, local string) {
+	r.Domain.inFlight++
+	f.domain = r.Domain.Name
+	f.g.Recipients = append(f.g.Recipients, r)
+	f.g.Rcpts = append(f.g.Rcpts, smtp.Rcpt{Local: local, Domain: r.Domain.Name})
 }
 
 // addProbe takes a probe out of its queue.
 func (f *filling) addProbe(p *Probe) {
 	f.host.set.dequeue(p)
 	p.Sends++
-	f.add(p, p.domain, p.Priority, p.Ev.Address.Local())
+	f.add(Recipient{Probe: p, Domain: p.domain, LongJob: p.Priority == budget.LongJob}, p.Ev.Address.Local())
 }
 
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain that has more goes to the ring's end, so
@@ -212,24 +222,6 @@ func (f *filling) addDecoys(r *ring.Ring[*Domain], look, room int) {
 		}
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
-		f.add(nil, dq, dq.decoy.priority(), DecoyLocalPart(f.keyer, dq.Name, f.now))
+		f.add(Recipient{Domain: dq, LongJob: dq.decoy.priority() == budget.LongJob}, DecoyLocalPart(f.keyer, dq.Name, f.now))
 	}
-}
-
-// PendingNow is how many pending decoys an existing connection may send.
-func (h *Host) PendingNow() int {
-	return h.pendingDecoys[budget.LongJob].Len() + h.pendingDecoys[budget.ShortJob].Len() + h.pendingDecoys[budget.Single].Len()
-}
-
-// worthConfirming is how many unconfirmed acceptances are worth a decoy that is not pending yet: it costs a refusal of the hour and a slow
-// reply or two, but saves asking them all again.
-const worthConfirming = 2
-
-// RequestLastDecoys prepares a last transaction of decoys before a pause in which acceptances could not be confirmed: the pending ones,
-// else one if several acceptances are unconfirmed. It returns false if there is none.
-func (r *Replies) RequestLastDecoys() bool {
-	if r.host.PendingNow() == 0 && r.unconfirmed >= worthConfirming {
-		r.unconfirmedAt.requestDecoy()
-	}
-	return r.host.PendingNow() > 0
 }

@@ -43,6 +43,7 @@ func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (q
 			d.decoy.state, d.decoy.suspectAt = decoyUnknown, 0
 		}
 	}
+	at.memory.local = ""
 	void := engine.Sighting{Subject: engine.SubjectTarget, Event: why, Host: at.Name, At: now}
 	var again []*Probe
 	for _, f := range h.Finished {
@@ -51,7 +52,8 @@ func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (q
 	}
 	queued = len(again)
 	for _, p := range s.Unsent() {
-		if waits := p.inList == &p.domain.decoy.waiting; p.void(number, void) && waits {
+		waits := p.inList == &p.domain.decoy.waiting || p.inList == &at.held
+		if p.void(number, void) && waits || p.inList == &at.held { // what is held has no control any more
 			s.dequeue(p)
 			again = append(again, p)
 		}

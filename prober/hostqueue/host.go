@@ -33,12 +33,14 @@ type Set struct {
 	Created time.Time // the start of the clock of answers
 
 	AcceptsSilently bool // its hosts may begin to accept every recipient: see unconfirmed.go
+	BlocksAsUnknown bool // its hosts may begin to refuse every recipient as unknown: see control.go
 
 	Queued  [budget.NumPriorities]int // probes in queues
 	Answers uint64                    // to recipients, since the start
 
-	domains map[domainKey]*Domain
-	turns   budget.FairShare // of recipients between short and long jobs
+	domains  map[domainKey]*Domain
+	memories map[string]*memory // by host
+	turns    budget.FairShare   // of recipients between short and long jobs
 }
 
 // domainKey is the key of a domain in its set.
@@ -51,10 +53,12 @@ type Host struct {
 	LastDomain string // of the domain made last
 
 	set           *Set
+	memory        *memory
 	domainCount   int
 	domains       [budget.NumPriorities]ring.Ring[*Domain]
 	queued        [budget.NumPriorities]int                // probes in the domains and in retryFirst
 	retryFirst    probeList                                // probes whose connection was lost while they waited: first on the next one
+	held          probeList                                // refused probes that wait for a control (control.go)
 	pendingDecoys [budget.NumPriorities]ring.Ring[*Domain] // domains with a pending decoy, by decoy.ringPriority
 	retryDecoys   [budget.NumPriorities]ring.Ring[*Domain] // domains whose decoy must be tried again
 
@@ -73,13 +77,16 @@ type Host struct {
 	lastRefusedAt                         time.Time
 	unconfirmed                           []*Domain // whose accepted probes wait for any refusal
 	suspectDecoys                         ring.Ring[suspectDecoy]
+	controlsInFlight                      int
 }
 
 // Adopt makes a probe one of the set; it waits in no list yet.
 func (s *Set) Adopt(p *Probe) { p.set.Store(s) }
 
 // NewHost makes the queue of a host of an MX set; key is HostKey's.
-func (s *Set) NewHost(key, name string) Host { return Host{Key: key, Name: name, set: s} }
+func (s *Set) NewHost(key, name string) Host {
+	return Host{Key: key, Name: name, set: s, memory: s.memoryOf(name)}
+}
 
 // HostKey is the key of a host of an MX set: a connection serves one at a time.
 func HostKey(host string, hosts []string) string {
@@ -100,13 +107,13 @@ func MXSet(key string) []string {
 
 // Domain is one domain at one host: its waiting probes and its decoy.
 type Domain struct {
-	Name            string
-	host            *Host
-	queues          [budget.NumPriorities]probeList
-	scheduled       [budget.NumPriorities]bool // in the host's ring of that priority
-	inFlight        int                        // recipients being asked, decoy included
-	retryFirstCount int                        // its probes in the host's retryFirst
-	decoy           decoy
+	Name      string
+	host      *Host
+	queues    [budget.NumPriorities]probeList
+	scheduled [budget.NumPriorities]bool // in the host's ring of that priority
+	inFlight  int                        // recipients being asked, decoy and control included
+	listed    int                        // its probes in the host's retryFirst and held
+	decoy     decoy
 }
 
 // Domain is the queue of a domain at a host; nil if there is none.
@@ -140,7 +147,7 @@ func (dq *Domain) Enqueue(p *Probe, front bool) {
 	list := &dq.queues[priority]
 	if p.connectionLosses > 0 {
 		list = &h.retryFirst
-		dq.retryFirstCount++
+		dq.listed++
 	} else if !dq.scheduled[priority] {
 		dq.scheduled[priority] = true
 		h.domains[priority].Push(dq)
@@ -157,8 +164,10 @@ func (dq *Domain) Enqueue(p *Probe, front bool) {
 func (s *Set) dequeue(p *Probe) {
 	d := p.domain
 	switch p.inList {
+	case &d.host.held:
+		d.listed--
 	case &d.host.retryFirst:
-		d.retryFirstCount--
+		d.listed--
 		fallthrough
 	case &d.queues[p.Priority]:
 		d.host.queued[p.Priority]--
@@ -172,10 +181,14 @@ func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
 	if p.Priority >= priority || p.inList == nil {
 		return false
 	}
-	if d := p.domain; p.inList == &d.decoy.waiting {
+	switch d := p.domain; p.inList {
+	case &d.decoy.waiting:
 		p.Priority = priority
 		d.expediteDecoy(priority)
-	} else {
+	case &d.host.held:
+		p.Priority, p.connection = priority, 0 // the first connection that is free sends the control
+		s.Owner.Schedule(d.host, priority)
+	default:
 		s.dequeue(p)
 		p.Priority = priority
 		d.Enqueue(p, false)
@@ -186,7 +199,7 @@ func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
 // Withdraw takes a probe out. It returns false if a session has it, or if its target has answered and it waits for a decoy or a
 // refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the same.
 func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
-	if p.inList == nil || p.inList == &p.domain.decoy.waiting && !evenAnswered {
+	if p.inList == nil || (p.inList == &p.domain.decoy.waiting || p.inList == &p.domain.host.held) && !evenAnswered {
 		return false
 	}
 	s.dequeue(p)
@@ -194,7 +207,7 @@ func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
 	return true
 }
 
-// TakeQueued takes all probes out that wait to be asked; with a host, those of its domains only.
+// TakeQueued takes all probes out that wait to be asked or for a control; with a host, those of its domains only.
 func (s *Set) TakeQueued(only *Host) (all []*Probe) {
 	for _, d := range s.domains {
 		if only != nil && d.host != only {
@@ -209,10 +222,12 @@ func (s *Set) TakeQueued(only *Host) (all []*Probe) {
 		}
 	}
 	for _, d := range s.domains {
-		for list := &d.host.retryFirst; (only == nil || only == d.host) && list.n > 0; {
-			p := list.first
-			s.dequeue(p)
-			all = append(all, p)
+		for _, list := range [...]*probeList{&d.host.retryFirst, &d.host.held} {
+			for (only == nil || only == d.host) && list.n > 0 {
+				p := list.first
+				s.dequeue(p)
+				all = append(all, p)
+			}
 		}
 	}
 	return all
@@ -229,9 +244,11 @@ func (s *Set) Unsent() (unsent []*Probe) {
 		for p := range d.decoy.waiting.all() {
 			unsent = append(unsent, p)
 		}
-		for p := range d.host.retryFirst.all() {
-			if p.domain == d {
-				unsent = append(unsent, p)
+		for _, list := range [...]*probeList{&d.host.retryFirst, &d.host.held} {
+			for p := range list.all() {
+				if p.domain == d {
+					unsent = append(unsent, p)
+				}
 			}
 		}
 	}
@@ -259,9 +276,9 @@ func (dq *Domain) releaseWaiters(now time.Time, out []Finished) []Finished {
 	return out
 }
 
-// Waiting counts the waiting probes and decoys of a priority.
+// Waiting counts the probes and decoys of a priority that wait for a connection.
 func (h *Host) Waiting(priority budget.Priority) int {
-	return h.queued[priority] + h.pendingDecoysFor(priority)
+	return h.queued[priority] + h.pendingDecoysFor(priority) + h.carried(priority)
 }
 
 // pendingDecoysFor counts the pending decoys of a priority.
@@ -283,7 +300,7 @@ func (h *Host) Empty() bool { return h.domainCount == 0 }
 // RemoveIfEmpty removes a domain that is not used.
 func (dq *Domain) RemoveIfEmpty() {
 	s := dq.host.set
-	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.retryFirstCount > 0 ||
+	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.listed > 0 ||
 		dq.scheduled != [budget.NumPriorities]bool{} || dq.decoy.state.busy() || s.domains[dq.key()] != dq {
 		return
 	}

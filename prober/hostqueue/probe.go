@@ -31,6 +31,7 @@ type Probe struct {
 	domain           *Domain       // in which it waits or is asked
 	prev, next       *Probe        // neighbours in the list that it waits in
 	inList           *probeList    // that list; nil while it is being asked
+	connection       uint32        // that refused it, while it is held; 0 once that has ended
 	lastAnswer       uint64        // its last reply, by the set's count of answers
 	answeredAfter    time.Duration // the same by the clock, since Set.Created
 }
@@ -116,7 +117,7 @@ type sightings [2]engine.Sighting
 // seenPool reuses them: probes are short-lived. BenchmarkVerify shows the bytes per row.
 var seenPool sync.Pool
 
-// DeliverTarget appends the reply to a target to its evidence, in pooled memory, and moves the probe on.
+// DeliverTarget appends the reply to a target to its evidence, in pooled memory, and moves the probe on or holds it.
 func (r *Replies) DeliverTarget(p *Probe, seen engine.Sighting) {
 	if p.Ev.Seen == nil {
 		if a, ok := seenPool.Get().(*sightings); ok {
@@ -124,6 +125,9 @@ func (r *Replies) DeliverTarget(p *Probe, seen engine.Sighting) {
 		}
 	}
 	p.Ev.Append(seen)
+	if r.hold(p, &seen) {
+		return
+	}
 	r.Finished = r.host.set.Owner.Advance(p, r.Now, true, r.Finished)
 }
 

@@ -57,9 +57,14 @@ func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting) (acceptsAll boo
 	return acceptsAll
 }
 
-// DecoyUnanswered requests a decoy again, up to a bound; then the waiting probes get that it was not answered. If the queue may not
-// connect now, they go on without it.
-func (r *Replies) DecoyUnanswered(dq *Domain, e engine.Event, wasAsked, mayConnect bool) {
+// Unanswered handles a decoy or control without a reply. A decoy is requested again, up to a bound; then the waiting probes get that it was not
+// answered. If the queue may not connect now, they go on without it.
+func (r *Replies) Unanswered(to Recipient, e engine.Event, wasAsked, mayConnect bool) {
+	if to.Control {
+		r.controlUnanswered()
+		return
+	}
+	dq := to.Domain
 	if wasAsked {
 		dq.decoy.tries++
 	}

@@ -66,7 +66,7 @@ func (u *Unanswered) NeedsCare() bool {
 func (r *Replies) RequeueAll(g *Group, u Unanswered, tried bool) {
 	for _, to := range slices.Backward(g.Recipients) {
 		if to.Probe == nil {
-			r.DecoyUnanswered(to.Domain, u.Outcome.Fault.Event, tried, u.MayConnect())
+			r.Unanswered(to, u.Outcome.Fault.Event, tried, u.MayConnect())
 		} else {
 			r.Finished = r.host.set.Owner.Advance(to.Probe, r.Now, true, r.Finished)
 		}
@@ -100,7 +100,7 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 		case u.Delivered[i]:
 			continue
 		case to.Probe == nil:
-			r.DecoyUnanswered(to.Domain, f.Event, evidence, u.MayConnect())
+			r.Unanswered(to, f.Event, evidence, u.MayConnect())
 			continue
 		case evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal:
 			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: h.Name, At: r.Now, NeighbourAccepted: u.Accepted[to.Domain.Name]})

@@ -12,8 +12,7 @@ import (
 // The negative control. Some receivers react to unknown recipients by accepting every recipient for a while. What a decoy showed in the morning
 // then proves nothing about a later acceptance. So once a receiver that may do that has refused a recipient within the hour, or may
 // be about to, an acceptance is confirmed only when the host has refused a recipient as unknown after it: another target, or a decoy, which is
-// sent when many acceptances wait, or one waits long, or no other target of their kind of job is left, or before the host is
-// paused as a tarpit (RequestLastDecoys). "After" is the host's order: later in the same transaction, or in one that was sent after the
+// sent when one waits long, or no other target of their kind of job is left. "After" is the host's order: later in the same transaction, or in one that was sent after the
 // acceptance was received, because replies of two connections arrive in any order. An acceptance stays unconfirmed when nothing was
 // refused in time: by then the receiver may have begun to check again.
 //
@@ -29,8 +28,6 @@ type Replies struct {
 	answersAtSend   uint64
 	first           int              // index of the first answer of the present transaction
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
-	unconfirmed     int              // unconfirmed acceptances that wait for a target's refusal; no decoy is requested for them
-	unconfirmedAt   *Domain          // the first of them
 }
 
 // NewReplies begins to handle the replies to a group; finished is appended to.
@@ -158,7 +155,7 @@ func (r *Replies) ResolveUnconfirmed() {
 	}
 	waiting := h.unconfirmed
 	h.unconfirmed = nil
-	unconfirmed, asking, late, priority := 0, false, false, budget.LongJob
+	asking, late, priority := false, false, budget.LongJob
 	var first *Domain
 	for _, dq := range waiting {
 		r.releaseConfirmed(dq)
@@ -171,19 +168,14 @@ func (r *Replies) ResolveUnconfirmed() {
 		}
 		asking = asking || d.state.busy()
 		if d.suspectAt == 0 {
-			unconfirmed += d.waiting.n
 			late = late || r.Now.Sub(h.set.answeredAt(d.waiting.first)) >= h.set.ConfirmTime()*4/5
 			if highest := d.priority(); first == nil || highest > priority {
 				first, priority = dq, highest
 			}
 		}
 	}
-	switch {
-	case unconfirmed == 0 || asking:
-	case late || h.noTargetLeft(priority):
+	if first != nil && !asking && (late || h.noTargetLeft(priority)) {
 		first.requestDecoy()
-	default:
-		r.unconfirmed, r.unconfirmedAt = unconfirmed, first
 	}
 	for _, dq := range slices.Clone(h.unconfirmed) {
 		priority := dq.decoy.priority()

@@ -7,7 +7,6 @@ import (
 
 	"probity/engine"
 	"probity/engine/smtp"
-	"probity/prober/budget"
 	"probity/prober/hostqueue"
 )
 
@@ -93,9 +92,6 @@ func (s *session) recordReply(i int, r engine.Reply) {
 	}
 }
 
-// silentAcceptPause is how long a receiver that accepts without checking is paused: past the hour that it counts.
-const silentAcceptPause = time.Hour
-
 // replyHandler handles the replies of one group of transactions. The queue's mutex is held throughout.
 type replyHandler struct {
 	hostqueue.Replies
@@ -156,22 +152,30 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		delivered[a.Recipient] = true
 		r, dq := s.group.Recipients[a.Recipient], s.group.Recipients[a.Recipient].Domain
-		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding, At: rh.Now, Conn: s.number,
+		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding, At: rh.Now, Conn: s.so.Connection,
 			NeighbourAccepted: s.acceptedDomains[dq.Name] && a.Finding.Meaning != engine.Accepted}
 		rh.Finished = s.applyAction(a.Reply, r.DueFinding(&seen), rh.Now, rh.Finished)
-		if r.Probe != nil {
+		if a.Finding.Meaning == engine.Accepted {
+			rh.RecordAcceptance(&s.so, r, s.group.Rcpts[a.Recipient])
+		}
+		switch {
+		case r.Probe != nil:
 			rh.RecordAnswer(r.Probe)
 			rh.DeliverTarget(r.Probe, seen)
-			continue
+		case r.Control:
+			if rh.DeliverControl(s.so, a) {
+				rh.handleRefusedControl(a)
+			}
+		default:
+			seen.Subject = engine.SubjectDecoy
+			seen.Controlled = a.Reply.Permanent() && slices.ContainsFunc(s.seen[k+1:], func(later hostqueue.Answer) bool { return later.Finding.Meaning == engine.Accepted })
+			q.env.Metrics.Decoys.Inc()
+			if rh.DeliverDecoy(dq, seen) {
+				s.closing = true
+				rh.pauseHour()
+			}
 		}
-		seen.Subject = engine.SubjectDecoy
-		seen.Controlled = a.Reply.Permanent() && slices.ContainsFunc(s.seen[k+1:], func(later hostqueue.Answer) bool { return later.Finding.Meaning == engine.Accepted })
-		q.env.Metrics.Decoys.Inc()
-		if rh.DeliverDecoy(dq, seen) {
-			s.closing = true
-			q.hold.Pause(rh.Now.Add(q.scaled(silentAcceptPause)))
-			q.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
-		}
+		s.so.Answers++
 	}
 	for _, i := range rh.o.NoUTF8 {
 		delivered[i] = true
@@ -214,6 +218,24 @@ func (rh *replyHandler) deliverReplies() {
 	}
 }
 
+// handleRefusedControl closes the connection. If the host refuses everybody, it is paused, and what waits for it is deferred.
+func (rh *replyHandler) handleRefusedControl(a hostqueue.Answer) {
+	s, q := rh.s, rh.q
+	if s.closing = true; s.so.Answers > 0 {
+		return
+	}
+	rh.pauseHour()
+	seen := engine.Sighting{Host: s.hostQueue.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(), At: rh.Now}
+	q.hostHealth.MarkDown(seen.Host, seen, rh.Now.Add(q.scaled(failureLife)))
+	rh.Finished = q.drainQueues(s.hostQueue, rh.Now, rh.Finished)
+}
+
+// pauseHour pauses a receiver that accepts or refuses without checking: past the hour that it counts.
+func (rh *replyHandler) pauseHour() {
+	rh.q.hold.Pause(rh.Now.Add(rh.q.scaled(time.Hour)))
+	rh.q.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
+}
+
 // recordUnresponsive records a host that took recipients and answered none. After three times in a row the host counts as down:
 // rows are returned between two tries of a slow host, and would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
@@ -227,9 +249,7 @@ func (rh *replyHandler) recordUnresponsive() {
 
 // A tarpit answers more slowly the more errors it has seen, until no reply comes in time. Its replies are the warning: when
 // they take far longer than its fastest, the host is paused, the longer the slower it is. So it recovers about as fast as it
-// slows down, and what it is asked in between is what its budget allows. Before a long pause it is asked for the decoys of
-// recipients that it has just accepted: after the pause nothing could confirm them (hostqueue/unconfirmed.go), and all would be asked
-// again.
+// slows down, and what it is asked in between is what its budget allows.
 const maxTarpitPause = 15 * time.Minute
 
 // detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
@@ -243,27 +263,6 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	if pause == 0 {
 		return
 	}
-	ours := q.hold.Tarpit || !rh.Now.Before(q.hold.SendAt)
-	s.lastTransaction = ours && pause >= q.waiting.ConfirmTime() && rh.worthLastTransaction()
-	s.closing = s.closing || !s.lastTransaction
+	s.closing = true
 	q.hold.Pause(rh.Now.Add(pause))
-	q.hold.Tarpit = ours
-}
-
-// worthLastTransaction reports a host that is worth a last transaction before it is paused for longer than an acceptance can
-// wait for a refusal. The transaction has decoys only: the pending ones, which are of no use afterwards, else one, if several
-// acceptances are unconfirmed. It returns false if this connection can send no more.
-func (rh *replyHandler) worthLastTransaction() bool {
-	s := rh.s
-	if s.conn.Unusable() || s.mustClose(rh.Now) {
-		return false
-	}
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.Lock()
-		defer addrLimit.Unlock()
-	}
-	if n, d := s.room(budget.LongJob, rh.Now); n == 0 && !d.Lease {
-		return false
-	}
-	return rh.RequestLastDecoys()
 }

@@ -31,7 +31,6 @@ type session struct {
 	onTrial      bool           // nothing is known of the host's dialogue
 	held         hostqueue.Held // until its dialogue is confirmed
 	conn         *smtp.Session
-	number       uint32 // of the connection, in sightings
 	keyer        *cache.Keyer
 
 	used, addressUsed  budget.Conn // guarded by the queue's and the address limit's mutex
@@ -50,8 +49,9 @@ type session struct {
 	delivered []bool               // by recipient: it was answered
 	finished  []hostqueue.Finished // empty between two transactions
 
-	progress        bool // some recipient was answered on this connection
-	answered        bool // and some of its host queue
+	so              hostqueue.Progress // what the connection has brought
+	progress        bool               // some recipient was answered on this connection
+	answered        bool               // and some of its host queue
 	acceptedDomains map[string]bool
 
 	wake chan struct{}
@@ -63,12 +63,10 @@ type session struct {
 	nextTrial time.Time // if its source was quarantined everywhere when it began: when the next trial may start
 	closing   bool      // it fills no more transactions
 	seat      admission.Seat
-
-	lastTransaction bool // its host is paused: the next transaction is its last, of decoys only (detectTarpit)
 }
 
 func newSession(q *Queue, hq *hostQueue, priority budget.Priority) *session {
-	return &session{queue: q, number: q.env.connections.Add(1), hostQueue: hq, priority: priority, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(), seat: admission.Seat{Gate: q.env.Gate},
+	return &session{queue: q, so: hostqueue.Progress{Connection: q.env.connections.Add(1)}, hostQueue: hq, priority: priority, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(), seat: admission.Seat{Gate: q.env.Gate},
 		acceptedDomains: map[string]bool{}}
 }
 
@@ -103,10 +101,10 @@ func (s *session) run(soft, hard context.Context) {
 		case confirmed:
 			health.ConfirmDialogue(s.hostQueue.Name)
 		case s.wasReset:
-			q.probes += s.held.Void(&s.hostQueue.Host, s.number, engine.EventReply, now)
+			q.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventReply, now)
 		default:
 			health.DoubtDialogue(s.hostQueue.Name)
-			q.probes += s.held.Void(&s.hostQueue.Host, s.number, engine.EventOutOfStep, now)
+			q.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventOutOfStep, now)
 		}
 		q.mu.Unlock()
 		env.release(q, &s.held)
@@ -132,6 +130,7 @@ func (s *session) run(soft, hard context.Context) {
 	} else {
 		q.budget.CancelConnect()
 	}
+	out := s.hostQueue.EndConnection(s.so.Connection, now, nil)
 	q.sessions--
 	s.hostQueue.sessions--
 	if s.answered {
@@ -143,6 +142,7 @@ func (s *session) run(soft, hard context.Context) {
 	env.Slots.Release()
 	q.dispatch(now)
 	q.mu.Unlock()
+	env.Finish(q, out, now)
 	env.Slots.WakeWaiting(now)
 }
 
@@ -184,8 +184,12 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		q.mu.Lock()
 		now := time.Now()
 		if s.mustClose(now) {
+			s.closing = true
+			if !s.wasReset && s.hostQueue.Holds(s.so.Connection) {
+				s.fillTransaction(now) // of the control
+			}
 			q.mu.Unlock()
-			return false
+			return len(s.group.Recipients) > 0
 		}
 		s.seat.HighLatency = q.latency.HighRTT(&q.env.NodeRTT)
 		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.Waiting(budget.Single) == 0 {
@@ -202,11 +206,12 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		}
 		wait := s.idleTimeout(d, now)
 		if wait <= 0 || s.closing {
+			s.closing = true
 			q.mu.Unlock()
-			return false
+			continue
 		}
 		s.hostQueue.idle = append(s.hostQueue.idle, s)
-		if s.pool != nil && !s.lastTransaction {
+		if s.pool != nil {
 			s.pool.idle = append(s.pool.idle, s)
 		}
 		q.idleCount++
@@ -224,7 +229,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		if woken {
 			<-s.wake // it has just been given work
 		}
-		hasWork := woken || s.hostQueue.WaitingCount() > 0
+		hasWork := woken || s.hostQueue.WaitingCount() > 0 || s.hostQueue.Holds(s.so.Connection)
 		q.mu.Unlock()
 		if !hasWork {
 			return false

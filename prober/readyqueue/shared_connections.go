@@ -203,7 +203,7 @@ func (s *session) expectsRequests() bool {
 
 // handOverNext hands a session over to a host queue that requests it at its address. It returns false if none does.
 func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
-	if s.pool == nil || s.closing || s.lastTransaction {
+	if s.pool == nil || s.closing {
 		return false
 	}
 	hq := sc.nextHost(s, now)
@@ -221,6 +221,7 @@ func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
 // has taken the session from the idle ones.
 func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) {
 	old := s.hostQueue
+	old.Carry(s.so.Connection)
 	old.sessions--
 	hq.sessions++
 	if s.answered {

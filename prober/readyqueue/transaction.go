@@ -13,7 +13,7 @@ import (
 func (s *session) fillTransaction(now time.Time) budget.Denial {
 	s.group.Reset()
 	q, hq, addrLimit := s.queue, s.hostQueue, s.addressLimit
-	if now.Before(q.hold.SendAt) && !(s.lastTransaction && q.hold.Tarpit) {
+	if now.Before(q.hold.SendAt) {
 		return budget.Denial{Denied: true, Until: q.hold.SendAt}
 	}
 	if q.waiting.Queued[budget.ShortJob] > 0 {
@@ -25,8 +25,8 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 	}
 	rooms, denials := s.roomByPriority(now)
 	for fill := rooms; ; {
-		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill, OneDomain: q.Provider.OneDomain || s.oneDomain,
-			First: s.used.Transactions == 0, DecoysOnly: s.lastTransaction, Keyer: s.keyer, Now: now})
+		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill, TargetsLeft: hq.TargetsLeft(s.used.Sent, q.budget.RefusalsLeft(&s.used)), Connection: s.so.Connection, OneDomain: q.Provider.OneDomain || s.oneDomain,
+			First: s.used.Transactions == 0, ControlOnly: s.closing, Keyer: s.keyer, Now: now})
 		if n == 0 {
 			break
 		}
@@ -46,18 +46,13 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 	}
 	if len(s.group.Recipients) > 0 {
 		hq.RecordSent(&s.group)
-		s.closing = s.closing || s.lastTransaction
 		return budget.Denial{}
 	}
 	var d budget.Denial // why what waits has no room
 	switch waiting := hq.WaitingCount(); {
-	case s.lastTransaction && !denials[budget.LongJob].Lease:
-		s.closing = true
-		return budget.Denial{}
-	case s.lastTransaction:
-		return denials[budget.LongJob]
-	case rooms[budget.Single] == 0 && waiting > 0:
+	case rooms[budget.Single] == 0 && (waiting > 0 || hq.Holds(s.so.Connection)):
 		d = denials[budget.Single]
+	case waiting > 0 && hq.TargetsLeft(s.used.Sent, q.budget.RefusalsLeft(&s.used)) == 0: // the connection is used up
 	case rooms[budget.ShortJob] == 0 && waiting > hq.Queued(budget.Single):
 		d = denials[budget.ShortJob]
 	case rooms[budget.LongJob] == 0 && waiting > hq.Queued(budget.Single)+hq.Queued(budget.ShortJob):
@@ -74,7 +69,7 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 // pipelineRoom is how many more recipients the group may hold, in another transaction: none if the connection has not answered
 // yet, or the host has shown that it takes only so much.
 func (s *session) pipelineRoom() int {
-	if !s.progress || s.hostQueue.MaxRecipients > 0 || s.hostQueue.OneAtATime || !s.conn.Extensions().Pipelining {
+	if !s.progress || s.group.Control || s.hostQueue.MaxRecipients > 0 || s.hostQueue.OneAtATime || !s.conn.Extensions().Pipelining {
 		return 0
 	}
 	return s.queue.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
@@ -103,8 +98,7 @@ func (s *session) jobPrioritiesDiffer(now time.Time) bool {
 	return q.budget.JobPrioritiesDiffer(now) || addrLimit.JobPrioritiesDiffer(now)
 }
 
-// room is how many recipients may be sent now, by the queue, the address limit, the server's own limits and what was learnt of
-// it.
+// room is how many recipients may be sent now, by both budgets, the server's own limits and what was learnt of it.
 func (s *session) room(priority budget.Priority, now time.Time) (int, budget.Denial) {
 	n, d := s.queue.budget.Room(&s.used, priority, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {

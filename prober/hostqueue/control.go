@@ -1,0 +1,245 @@
+package hostqueue
+
+import (
+	"math"
+	"time"
+
+	"probity/engine"
+	"probity/engine/control"
+	"probity/engine/smtp"
+	"probity/prober/budget"
+)
+
+// The positive control. Some receivers defend themselves by refusing everybody in the words of an unknown user: after a number of unknown
+// recipients, past a quota, or for the rest of a connection. So a refusal that would condemn is held until its connection has accepted a
+// recipient after it. Mostly that is another target. Where none is left, or the connection may have one refusal more, the control is sent: a
+// recipient that the host has accepted before. If it is refused, the held refusals are taken for a rate limit, and the next connection begins
+// with the control. What a connection leaves without a control goes to the host's next one, whose first recipient is then the control.
+
+// memory is what a ready queue remembers of a host for as long as the queue lives: rows that were deferred find it again.
+type memory struct {
+	local, domain string // the control; empty until the host has accepted a recipient
+	doubtful      bool   // it was refused over the last connection: the next one begins with it, alone
+	perConnection int    // recipients of a connection that are answered truthfully; 0 for no bound
+	suspectedMost int    // the same, until a connection accepts the control
+}
+
+// maxMemories bounds the hosts that a set remembers; what is learnt of others goes with their rows.
+const maxMemories = 256
+
+func (s *Set) memoryOf(host string) *memory {
+	m := s.memories[host]
+	if m == nil {
+		if s.memories == nil {
+			s.memories = map[string]*memory{}
+		}
+		if m = (&memory{}); len(s.memories) < maxMemories {
+			s.memories[host] = m
+		}
+	}
+	return m
+}
+
+// maxHeldRefusals is how many refusals a connection holds until the control is sent.
+const maxHeldRefusals = 20
+
+// hold keeps a refused probe until its refusal is controlled. It returns false if it settles without a control.
+func (r *Replies) hold(p *Probe, seen *engine.Sighting) bool {
+	h := r.host
+	if !h.HasControl() || !seen.Condemns() {
+		return false
+	}
+	if m := h.memory; m.local == p.Ev.Address.Local() && m.domain == p.Ev.Address.Domain() { // the control itself
+		m.doubtful, m.suspectedMost = true, 0
+		disbelieve(p)
+		return false
+	}
+	p.connection = seen.Conn
+	p.domain.listed++
+	h.held.push(p)
+	return true
+}
+
+// settleHeld takes the held probes that are wanted, changes the evidence of each, and moves it on.
+func (h *Host) settleHeld(now time.Time, out *[]Finished, wanted func(*Probe) bool, change func(*Probe)) {
+	for n := h.held.n; n > 0; n-- {
+		p := h.held.pop()
+		if !wanted(p) {
+			h.held.push(p)
+			continue
+		}
+		p.domain.listed--
+		if change != nil {
+			change(p)
+		}
+		*out = h.set.Owner.Advance(p, now, false, *out)
+		p.domain.RemoveIfEmpty()
+	}
+}
+
+// HasControl reports whether refusals of the host are held for a control.
+func (h *Host) HasControl() bool { return h.set.BlocksAsUnknown && h.memory.local != "" }
+
+// Holds reports whether a connection holds refusals.
+func (h *Host) Holds(connection uint32) bool {
+	for p := range h.held.all() {
+		if p.connection == connection {
+			return true
+		}
+	}
+	return false
+}
+
+// fewRefusals is how many refusals a connection may have when the last of them is left to the control.
+const fewRefusals = 3
+
+// TargetsLeft is how many more targets and decoys a connection may have, of which so many were sent and so many may be refused. Three refusals
+// sent together would leave none for what controls them.
+func (h *Host) TargetsLeft(sent, refusals int) int {
+	left := math.MaxInt
+	if bound := h.memory.perConnection; bound > 0 {
+		left = bound - sent
+	}
+	if !h.HasControl() && !(h.set.BlocksAsUnknown && len(h.inFlight) > 0) { // another connection may find one meanwhile
+		return max(0, left)
+	}
+	if refusals <= fewRefusals {
+		left = min(left, refusals)
+	}
+	if left <= fewRefusals && (left > 1 || sent > 0) {
+		left--
+	}
+	return max(0, left)
+}
+
+// RecordAcceptance records that a connection accepted a recipient: the refusals that it holds are controlled, and those that it was sent
+// after.
+func (r *Replies) RecordAcceptance(on *Progress, to Recipient, rcpt smtp.Rcpt) {
+	h := r.host
+	on.AcceptedUpTo = on.Answers + 1
+	if m := h.memory; to.Probe != nil && m.local == "" && !rcpt.NeedsUTF8() {
+		m.local, m.domain = rcpt.Local, rcpt.Domain
+	}
+	after := func(p *Probe) bool {
+		return p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend
+	}
+	h.settleHeld(r.Now, &r.Finished, after, func(p *Probe) {
+		kind, late := control.AcceptedSameConnection, r.Now.Sub(h.set.answeredAt(p))
+		if p.connection == 0 {
+			kind = control.AcceptedElsewhere
+		}
+		if p.connection == 0 && late > h.set.ConfirmTime() { // the host may have refused everybody then, and not now
+			disbelieve(p)
+			return
+		}
+		p.Ev.Control = control.Of(kind, h.set.Answers-p.lastAnswer, late)
+	})
+}
+
+// Progress is what a connection has brought so far.
+type Progress struct {
+	Connection   uint32 // its number
+	Answers      int    // to recipients
+	AcceptedUpTo int    // the last of them that accepted one
+}
+
+// DeliverControl handles the reply to a control. It returns true if the control was refused: then the connection is of no more use, and if it
+// was the first recipient, the host refuses everybody.
+func (r *Replies) DeliverControl(on Progress, a Answer) (refused bool) {
+	h, m := r.host, r.host.memory
+	h.controlsInFlight--
+	ended := func(p *Probe) bool {
+		return p.connection == on.Connection || p.connection == 0 || refused && on.Answers == 0
+	}
+	switch {
+	case a.Finding.Meaning == engine.Accepted:
+		if m.doubtful && m.suspectedMost > 0 {
+			m.perConnection = m.suspectedMost
+		}
+		m.doubtful = false
+	case a.Reply.Permanent() && a.Finding.Meaning != engine.MailboxFull:
+		m.doubtful, m.suspectedMost, refused = true, on.AcceptedUpTo, true
+		h.settleHeld(r.Now, &r.Finished, ended, disbelieve)
+	default: // it says nothing about the host
+		h.settleHeld(r.Now, &r.Finished, ended, nil)
+	}
+	return refused
+}
+
+// RefusesKnown is the finding for a host that refuses a recipient which it accepted: the probes are retried.
+func RefusesKnown() engine.Finding {
+	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: "default/refuses-known"}
+}
+
+// disbelieve takes a probe's refusal for a rate limit.
+func disbelieve(p *Probe) { p.Ev.Seen[len(p.Ev.Seen)-1].Finding = RefusesKnown() }
+
+// controlUnanswered ends the flight of a control without a reply. Refusals of connections that have ended do not wait for a third one.
+func (r *Replies) controlUnanswered() {
+	r.host.controlsInFlight--
+	r.host.settleHeld(r.Now, &r.Finished, func(p *Probe) bool { return p.connection == 0 }, nil)
+}
+
+// Carry leaves the refusals that a connection holds to the host's next one: it has ended, or serves another host.
+func (h *Host) Carry(connection uint32) {
+	for p := range h.held.all() {
+		if p.connection == connection {
+			p.connection = 0
+		}
+	}
+}
+
+// EndConnection ends the hold of a connection. Its refusals wait for the host's next one, but no single call does. Those that came after a
+// refused control are not believed.
+func (h *Host) EndConnection(connection uint32, now time.Time, out []Finished) []Finished {
+	if h.memory.doubtful {
+		h.settleHeld(now, &out, func(p *Probe) bool { return p.connection == connection }, disbelieve)
+		return out
+	}
+	h.settleHeld(now, &out, func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single }, nil)
+	h.Carry(connection)
+	return out
+}
+
+// carried counts the refusals of a priority that wait for the control on any connection.
+func (h *Host) carried(priority budget.Priority) (n int) {
+	if h.controlsInFlight > 0 {
+		return 0
+	}
+	for p := range h.held.all() {
+		if p.connection == 0 && p.Priority == priority {
+			n++
+		}
+	}
+	return n
+}
+
+// addControl adds the control if it is due. It reports whether it goes alone: a single call waits for it, or the host is in doubt.
+func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone bool) {
+	h := f.host
+	if !h.HasControl() || f.g.Control {
+		return false
+	}
+	doubtful := with.First && h.memory.doubtful
+	held, due, priority := 0, doubtful, budget.LongJob
+	for p := range h.held.all() {
+		if p.connection == with.Connection || p.connection == 0 && h.controlsInFlight == 0 {
+			held++
+			due = due || p.connection == 0
+			priority = max(priority, p.Priority)
+		}
+	}
+	due = due || held > 0 && (with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals || h.noTargetLeft(priority))
+	if !due || rooms[budget.Single] <= len(f.g.Recipients) { // it may use what jobs leave to single calls: their own room may be used up
+		return doubtful
+	}
+	m := h.memory
+	dq := h.set.Domain(m.domain, h.Name)
+	if dq == nil {
+		dq = h.AddDomain(m.domain)
+	}
+	h.controlsInFlight++
+	f.g.Control = true
+	f.add(Recipient{Domain: dq, Control: true, LongJob: priority == budget.LongJob}, m.local)
+	return doubtful || priority == budget.Single
+}

@@ -70,6 +70,8 @@ func TestOverlayReplacesTheKind(t *testing.T) {
 		{"tenants", "tenants = false", KindNarrow},
 		{"tenants", "name = \"Others\"", KindTenants},
 		{"capped", "wide = true\nfleet_sources = 0", KindWide},
+		{"capped", "wide = true", KindWide},
+		{"wide", "fleet_sources = 2", KindWide},
 	} {
 		over, err := table.Override([]byte("[[provider]]\nid = \"" + tt.id + "\"\n" + tt.keys))
 		require.NoError(t, err, tt)
@@ -77,9 +79,7 @@ func TestOverlayReplacesTheKind(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"id = \"narrow\"\nwide = true\ntenants = true":   "a provider is of one kind",
-		"id = \"wide\"\nfleet_sources = 2":               "fleet_sources limits a provider with tenants",
-		"id = \"narrow\"\nfleet_sources = 2":             "fleet_sources limits a provider with tenants",
-		"id = \"capped\"\nwide = true":                   "fleet_sources limits a provider with tenants",
+		"id = \"narrow\"\nfleet_sources = 2":             "fleet_sources limits a provider with wide or tenants",
 		"id = \"tenants\"\nfleet_sources = -1":           "from 0 (no limit)",
 		"id = \"tenants\"\nterms_forbid = \"certainly\"": "terms_forbid",
 	} {
@@ -124,10 +124,13 @@ func TestShippedTenants(t *testing.T) {
 	for _, id := range []string{"mimecast", "proofpoint", "barracuda", "cisco", "messagelabs", "trendmicro", "sophos", "hornetsecurity", "godaddy", "ionos", "ovh", "rackspace"} {
 		require.Equal(t, KindTenants, table.Provider(id).Kind, id)
 	}
-	for _, id := range []string{"orange", "comcast", "tonline", "docomo", "libero", "facebook"} {
+	for _, id := range []string{"libero", "facebook"} {
 		require.Equal(t, KindNarrow, table.Provider(id).Kind, id)
 	}
-	for _, p := range table.Providers {
-		require.Zero(t, p.FleetSources, p.ID)
+	for _, id := range []string{"orange", "laposte", "comcast", "tonline", "docomo"} { // people's mailboxes: a few sources share each
+		p := table.Provider(id)
+		require.Equal(t, KindWide, p.Kind, id)
+		require.NotEmpty(t, p.ByAddress, id)
+		require.Equal(t, 8, p.Sources(64), id)
 	}
 }

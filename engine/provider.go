@@ -90,7 +90,7 @@ type Provider struct {
 	Kind    Kind     // how the sources of a fleet share it
 	// ByAddress names the consumer domains of a wide provider that are spread by address.
 	ByAddress []string
-	// FleetSources is how many sources at most probe a provider with tenants at one time; 0 is no limit.
+	// FleetSources is how many sources at most probe a wide provider, or one with tenants, at one time; 0 is no limit.
 	FleetSources int
 	AcceptAll    bool // accepts any recipient at RCPT: an acceptance proves nothing
 	Probe        bool // false: never probe this receiver

@@ -121,8 +121,8 @@ func (f *providerFile) build(hash [8]byte, m *tomlfile.Mistakes) *Provider {
 	switch n := f.FleetSources; {
 	case n < 0 || n > maxLimit:
 		is.Wrong("fleet_sources", "fleet_sources = %d: from 0 (no limit) to %d", n, maxLimit)
-	case n > 0 && !f.Tenants:
-		is.Conflict("fleet_sources", "fleet_sources limits a provider with tenants = true: add that, or leave it out")
+	case n > 0 && !f.Tenants && !f.Wide:
+		is.Conflict("fleet_sources", "fleet_sources limits a provider with wide or tenants = true: add one, or leave it out")
 	}
 	for key, names := range map[string][]string{"mx": f.MX, "by_address": f.ByAddress, "aliases": f.Aliases} {
 		for _, name := range names {

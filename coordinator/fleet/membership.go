@@ -212,7 +212,7 @@ func (r *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provide
 			left = append(left, id)
 		}
 	}
-	id, ok := mustSet(left).Owner(k)
+	id, ok := ownerIn(mustSet(left), k, of)
 	if !ok {
 		return owner{}
 	}

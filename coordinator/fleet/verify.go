@@ -90,14 +90,13 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 	if !errors.Is(err, wire.ErrGone) {
 		f.cfg.Log.Warn("a node did not finish its rows; they are asked again", "job", c.b.Job, "rows", len(p.batch.Rows), "error", err)
 	}
-	rows := p.batch.Rows
-	if lost, ok := errors.AsType[*wire.Lost](err); ok {
+	now, rows := time.Now(), p.batch.Rows
+	if lost, ok := errors.AsType[*wire.Lost](err); ok { // else nothing was sent to the node
 		rows = slices.DeleteFunc(slices.Clone(rows), func(row wire.Row) bool { _, waits := lost.Rows[row.Number]; return !waits })
-	}
-	now := time.Now()
-	for i := range rows {
-		if !rows[i].Route.Provider.Shared() {
-			f.usage.addUnanswered(rows[i].Route, p.owner.identity, now)
+		for i := range rows {
+			if !rows[i].Route.Provider.Shared() {
+				f.usage.addUnanswered(rows[i].Route, p.owner.identity, now)
+			}
 		}
 	}
 	c.emitPart(p, wire.Held{}, returnRows(rows, now.Add(absentWait)))

@@ -61,6 +61,18 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// cacheTTL is how long an answer may be cached.
+func (c *Config) cacheTTL(a answer) time.Duration {
+	ttl := time.Duration(a.ttl) * time.Second
+	switch {
+	case a.outcome == found:
+		return min(max(ttl, c.MinTTL), c.MaxTTL)
+	case a.outcome.failed() || a.unconfirmed:
+		return c.FailureTTL
+	}
+	return min(ttl, c.NegativeTTL)
+}
+
 // orDefault is v, or d if v is zero or less.
 func orDefault[T int | time.Duration](v, d T) T {
 	if v > 0 {

@@ -9,12 +9,13 @@ var (
 	untrustedAnswersDesc = prometheus.NewDesc("probity_dns_untrusted_answers_total", "NXDOMAIN answers that were not trusted: the resolver answered NXDOMAIN for the root as well.", nil, nil)
 	disbelievedDesc      = prometheus.NewDesc("probity_dns_disbelieved_total", "Deprecated: use probity_dns_untrusted_answers_total.", nil, nil)
 	untrustedServersDesc = prometheus.NewDesc("probity_dns_resolvers_denying", "Resolvers that answer NXDOMAIN for the root, and are not trusted.", nil, nil)
+	silentServersDesc    = prometheus.NewDesc("probity_dns_resolvers_silent", "Resolvers that answer no query, not even one for the root.", nil, nil)
 	cachedDesc           = prometheus.NewDesc("probity_dns_cached", "What the cache holds, by kind: routes of domains, addresses of hosts.", []string{"kind"}, nil)
 )
 
 // Describe and Collect make a Resolver a prometheus.Collector. No label has a name that was looked up.
 func (r *Resolver) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{queriesDesc, timeoutsDesc, tcpDesc, untrustedAnswersDesc, disbelievedDesc, untrustedServersDesc, cachedDesc} {
+	for _, d := range [...]*prometheus.Desc{queriesDesc, timeoutsDesc, tcpDesc, untrustedAnswersDesc, disbelievedDesc, untrustedServersDesc, silentServersDesc, cachedDesc} {
 		out <- d
 	}
 }
@@ -27,6 +28,7 @@ func (r *Resolver) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
 	}
 	out <- prometheus.MustNewConstMetric(untrustedServersDesc, prometheus.GaugeValue, float64(len(r.UntrustedServers())))
+	out <- prometheus.MustNewConstMetric(silentServersDesc, prometheus.GaugeValue, float64(r.servers.silent()))
 	out <- prometheus.MustNewConstMetric(cachedDesc, prometheus.GaugeValue, float64(s.Routes), "routes")
 	out <- prometheus.MustNewConstMetric(cachedDesc, prometheus.GaugeValue, float64(s.Hosts), "hosts")
 }

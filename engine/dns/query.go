@@ -32,7 +32,7 @@ func (r *Resolver) lookup(ctx context.Context, q question) answer {
 // unconfirmed, which is enough to look further, but not to condemn.
 func (r *Resolver) queryServers(ctx context.Context, q question) answer {
 	var order [maxServers]*server
-	n := r.order(&order)
+	n := r.servers.order(&order)
 	failure := answer{outcome: timedOut}
 	var deniedBy *server
 	var negative answer

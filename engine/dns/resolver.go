@@ -14,7 +14,7 @@ import (
 // Resolver answers Route and Addrs. New makes it; it answers while Run runs, and is safe for concurrent use.
 type Resolver struct {
 	cfg     Config
-	servers []*server
+	servers servers
 	table   atomic.Pointer[engine.Table]
 	routes  *cache[cachedRoute]
 	hosts   *cache[hostAddrs]
@@ -121,14 +121,14 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 	a := r.lookup(ctx, question{domain, typeMX})
 	switch {
 	case a.outcome == found && a.onlyBadHosts():
-		return table.NoRoute(engine.FactUnroutable), r.cacheTTL(a)
+		return table.NoRoute(engine.FactUnroutable), r.cfg.cacheTTL(a)
 	case a.outcome == found:
-		return table.NewRoute(a.mx), r.cacheTTL(a)
+		return table.NewRoute(a.mx), r.cfg.cacheTTL(a)
 	case a.outcome != noData:
-		return table.NoRoute(a.fact()), r.cacheTTL(a)
+		return table.NoRoute(a.fact()), r.cfg.cacheTTL(a)
 	}
 	host, ttl := r.findAddrs(ctx, domain, false)
-	ttl = min(ttl, r.cacheTTL(a))
+	ttl = min(ttl, r.cfg.cacheTTL(a))
 	switch {
 	case host.fact == engine.FactImplicit:
 		return table.ImplicitRoute(domain), ttl
@@ -145,12 +145,12 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (hostAddrs, time.Duration) {
 	four := r.lookup(ctx, question{host, typeA})
 	if four.outcome == nxDomain || !want6 && four.outcome != noData {
-		return hostAddrs{four.addrs, four.fact()}, r.cacheTTL(four)
+		return hostAddrs{four.addrs, four.fact()}, r.cfg.cacheTTL(four)
 	}
 	six := r.lookup(ctx, question{host, typeAAAA})
 	addrs := append(four.addrs[:len(four.addrs):len(four.addrs)], six.addrs...)
 	addrs = addrs[:min(len(addrs), maxAddrs)]
-	ttl := min(r.cacheTTL(four), r.cacheTTL(six))
+	ttl := min(r.cfg.cacheTTL(four), r.cfg.cacheTTL(six))
 	switch {
 	case len(addrs) > 0:
 		return hostAddrs{addrs, engine.FactImplicit}, ttl
@@ -162,16 +162,4 @@ func (r *Resolver) findAddrs(ctx context.Context, host string, want6 bool) (host
 		return hostAddrs{nil, engine.FactNoServer}, ttl
 	}
 	return hostAddrs{nil, six.fact()}, ttl
-}
-
-// cacheTTL is how long an answer may be cached.
-func (r *Resolver) cacheTTL(a answer) time.Duration {
-	ttl := time.Duration(a.ttl) * time.Second
-	switch {
-	case a.outcome == found:
-		return min(max(ttl, r.cfg.MinTTL), r.cfg.MaxTTL)
-	case a.outcome.failed() || a.unconfirmed:
-		return r.cfg.FailureTTL
-	}
-	return min(ttl, r.cfg.NegativeTTL)
 }

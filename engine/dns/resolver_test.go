@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -146,6 +147,40 @@ func TestSilentServerIsSkipped(t *testing.T) {
 			t.Error("a rested server is asked again:", got)
 		}
 	})
+}
+
+// TestSilentServersAreFound: a server that answers nothing is one, not a server that answers with failures, or not for some domains.
+func TestSilentServersAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		zone          string
+		silent, never bool
+	}{
+		"answers nothing":          {". SILENT\ngone.example. SILENT", true, true},
+		"answers not for a domain": {"gone.example. SILENT", false, false},
+		"answers with failures":    {". SERVFAIL\ngone.example. SERVFAIL", false, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			z := parseZone(c.zone)
+			r := (&fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle}}).start(t, nil)
+			if got := r.NeverAnswered(); got != nil {
+				t.Error(name, "nothing was asked", got)
+			}
+			r.Route(t.Context(), "gone.example")
+			if got := r.SilentServers(t.Context()); slices.Equal(got, []netip.AddrPort{first}) != c.silent || r.servers.silent() != len(got) {
+				t.Error(name, got, r.servers.silent())
+			}
+			if got := r.NeverAnswered(); slices.Equal(got, []netip.AddrPort{first}) != c.never {
+				t.Error(name, got)
+			}
+			z.words = nil // it answers again
+			if r.Route(t.Context(), "new.example"); r.servers.silent() != 0 {
+				t.Error(name, "silent for ever")
+			}
+			if got := r.SilentServers(t.Context()); got != nil {
+				t.Error(name, got)
+			}
+		})
+	}
 }
 
 func TestTriesAreBounded(t *testing.T) {

@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -22,7 +23,12 @@ type server struct {
 	trustedDenials atomic.Int32 // how many more NXDOMAIN in a row count without a check of the root
 	downUntil      atomic.Int64 // Unix nanoseconds until which it is queried last
 	deniesRoot     atomic.Bool  // it answered NXDOMAIN to the last query for the root
+	answered       atomic.Bool  // it has replied to a query since New
+	silent         atomic.Bool  // it left the last query for the root unanswered, and has replied to none since
 }
+
+// servers are those of a resolver, in the order of its configuration.
+type servers []*server
 
 func newServer(addr netip.AddrPort) *server {
 	return &server{addr: addr, udp: net.UDPAddrFromAddrPort(addr), text: addr.String()}
@@ -31,9 +37,13 @@ func newServer(addr netip.AddrPort) *server {
 // recordReply records whether the server replied at all. A SERVFAIL counts as a reply: it is about one domain.
 func (s *server) recordReply(replied bool) {
 	if replied {
+		if !s.answered.Load() {
+			s.answered.Store(true)
+		}
 		if s.timeoutsInARow.Load() != 0 {
 			s.timeoutsInARow.Store(0)
 			s.downUntil.Store(0)
+			s.silent.Store(false)
 		}
 		return
 	}
@@ -62,16 +72,16 @@ func (s *server) healthy(now time.Time) bool { return s.downUntil.Load() <= now.
 
 // order fills dst with the servers as configured, those that are down last, and returns how many there are.
 // A server that is down is still queried when the others fail, and in its place again after downFor: that is the trial.
-func (r *Resolver) order(dst *[maxServers]*server) int {
-	if len(r.servers) == 1 {
-		dst[0] = r.servers[0]
+func (s servers) order(dst *[maxServers]*server) int {
+	if len(s) == 1 {
+		dst[0] = s[0]
 		return 1
 	}
 	n, now := 0, time.Now()
 	for _, up := range [2]bool{true, false} {
-		for _, s := range r.servers {
-			if s.healthy(now) == up && n < maxServers {
-				dst[n] = s
+		for _, one := range s {
+			if one.healthy(now) == up && n < maxServers {
+				dst[n] = one
 				n++
 			}
 		}
@@ -110,4 +120,47 @@ func (r *Resolver) UntrustedServers() (servers []netip.AddrPort) {
 		}
 	}
 	return servers
+}
+
+// SilentServers are the servers that do not answer at all. Each that left the last queries unanswered is queried for the root, whose
+// answer every resolver has: a server that is only slow for some domains has an answer to that. It waits for these answers.
+func (r *Resolver) SilentServers(ctx context.Context) (servers []netip.AddrPort) {
+	for _, s := range r.servers {
+		if s.timeoutsInARow.Load() < downAfter {
+			continue
+		}
+		timeout := r.queryServer(ctx, s, question{kind: typeMX}).outcome == timedOut
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.silent.Store(timeout)
+		if timeout {
+			servers = append(servers, s.addr)
+		}
+	}
+	return servers
+}
+
+// NeverAnswered are the servers, if queries were sent and none of them has ever replied to one; else it is empty.
+func (r *Resolver) NeverAnswered() (servers []netip.AddrPort) {
+	if r.counts.queries.Load() == 0 {
+		return nil
+	}
+	for _, s := range r.servers {
+		if s.answered.Load() {
+			return nil
+		}
+		servers = append(servers, s.addr)
+	}
+	return servers
+}
+
+// silent is how many servers SilentServers found when it looked last, without those that have replied since.
+func (s servers) silent() (n int) {
+	for _, one := range s {
+		if one.silent.Load() {
+			n++
+		}
+	}
+	return n
 }

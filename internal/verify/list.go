@@ -106,6 +106,8 @@ type listJob struct {
 	// disposable: this run, if it fails, has the folder to itself, and no later run could go on from what is in it. It has a folder to
 	// itself that it made, as long as no other run opens the store in it first, and one in which it opened the store.
 	disposable bool
+
+	unanswered error // no query of this run was answered
 }
 
 // resumable reports that a later run can go on: it finds the folder next to the result, and can read the list again.
@@ -139,7 +141,7 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 	case err != nil:
 		return err
 	}
-	return progress.PrintSummary(l.con, ended, l.Output)
+	return errors.Join(progress.PrintSummary(l.con, ended, l.Output), l.unanswered)
 }
 
 // run verifies the list with a node of its own, and writes the result.
@@ -165,6 +167,7 @@ func (l *listJob) run(ctx context.Context, disk *diskroom.Room, writeResult func
 		if ended.State != store.JobCompleted {
 			return fmt.Errorf("%s: %s %s", l.file, ended.State, ended.Error)
 		}
+		l.unanswered = unansweredError(n)
 		return writeResult(n, job.ID)
 	})
 	return ended, errors.Join(err, n.Close())

@@ -208,16 +208,30 @@ func (c *Command) verifyAddresses(ctx context.Context, con *console.IO, log *slo
 	if err = errors.Join(err, n.Close()); err != nil {
 		return err
 	}
-	if c.JSON {
-		now := time.Now()
-		for i := range answers {
-			if _, err := con.Out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
-				return err
-			}
+	return errors.Join(c.printAnswers(con, answers), unansweredError(n))
+}
+
+func (c *Command) printAnswers(con *console.IO, answers []results.Single) error {
+	if !c.JSON {
+		return printTable(con, answers)
+	}
+	now := time.Now()
+	for i := range answers {
+		if _, err := con.Out.Write(append(answers[i].AppendJSON(nil, now), '\n')); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// unansweredError is the error of a run whose resolvers answered no query: its verdicts say nothing about the addresses.
+func unansweredError(n *app.Node) error {
+	silent := n.Resolver.NeverAnswered()
+	if len(silent) == 0 {
 		return nil
 	}
-	return printTable(con, answers)
+	return fmt.Errorf("no DNS query was answered, by none of %v: dns_error says nothing about the addresses; "+
+		"check the network, or name another resolver with --dns (probity doctor says more), and verify them again", silent)
 }
 
 func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (results.Single, error) {

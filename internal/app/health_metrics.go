@@ -36,6 +36,7 @@ var (
 	diskFreeDesc   = prometheus.NewDesc("probity_disk_free_bytes", "Free bytes of the disk that the data folder is on.", nil, nil)
 	diskFloorDesc  = prometheus.NewDesc("probity_disk_floor_bytes", "Free bytes below which uploads are refused.", nil, nil)
 	certExpiryDesc = prometheus.NewDesc("probity_certificate_expiry_timestamp_seconds", "When a certificate in use ends, Unix time.", []string{"certificate"}, nil)
+	acmeDesc       = prometheus.NewDesc("probity_acme_failures_total", "Requests to the ACME authority that failed, and handshakes that ended for want of a certificate.", nil, nil)
 	backupDesc     = prometheus.NewDesc("probity_backup_last_timestamp_seconds", "When the last backup was taken, Unix time; 0 for never.", nil, nil)
 	reloadDesc     = prometheus.NewDesc("probity_reload_failed", "1 when the last reload was refused and everything stayed as it was.", nil, nil)
 	identityDesc   = prometheus.NewDesc("probity_identities", "Egress sources by state: ok, resting (quarantined everywhere), sick (cannot connect), unknown.", []string{"node", "state"}, nil)
@@ -47,7 +48,7 @@ var identityStates = [...]string{"ok", "resting", "sick", "unknown"}
 
 // Describe and Collect make it a prometheus.Collector.
 func (hm *healthMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, backupDesc, reloadDesc, identityDesc, problemDesc} {
+	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, acmeDesc, backupDesc, reloadDesc, identityDesc, problemDesc} {
 		to <- d
 	}
 }
@@ -67,8 +68,13 @@ func (hm *healthMetrics) Collect(to chan<- prometheus.Metric) {
 	for name, ends := range hm.certExpiries {
 		gauge(certExpiryDesc, float64(ends.Unix()), name)
 	}
+	public := "public"
+	if failures, isACME := hm.tlsListener.ACMEFailures(); isACME {
+		public = "acme" // renewed by itself, so its alert is a later one
+		to <- prometheus.MustNewConstMetric(acmeDesc, prometheus.CounterValue, float64(failures))
+	}
 	if ends := hm.tlsListener.Expiry(); !ends.IsZero() {
-		gauge(certExpiryDesc, float64(ends.Unix()), "public")
+		gauge(certExpiryDesc, float64(ends.Unix()), public)
 	}
 	if hm.backup != nil {
 		if at, err := hm.backup(); err != nil {

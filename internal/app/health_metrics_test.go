@@ -1,13 +1,16 @@
 package app
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/fleet"
+	"probity/internal/tlsfront"
 	"probity/prober/wire"
 )
 
@@ -17,9 +20,7 @@ func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 		hm := &healthMetrics{disk: vfs.NewMem(), report: func() fleet.ClusterReport {
 			return fleet.ClusterReport{Nodes: []fleet.NodeReport{{Name: "p1", Identities: []fleet.IdentityReport{{Name: "a", State: state}}}}}
 		}}
-		registry := prometheus.NewRegistry()
-		require.NoError(t, registry.Register(hm))
-		families, err := registry.Gather()
+		families, err := registryOf(t, hm).Gather()
 		require.NoError(t, err)
 		found := -1.0
 		for _, family := range families {
@@ -33,4 +34,24 @@ func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 		}
 		require.Equal(t, quarantined, found, state)
 	}
+}
+
+// TestACMEFailuresHaveAMetric: with an authority its failures are counted from the start; without one there is no such metric.
+func TestACMEFailuresHaveAMetric(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	listener, err := tlsfront.New(&tlsfront.Flags{ACMEDomain: []string{"front.test"}, ACMEDirectory: "http://127.0.0.1:1"}, t.TempDir(), log)
+	require.NoError(t, err)
+	for want, l := range map[int]*tlsfront.Listener{0: nil, 1: listener} {
+		hm := &healthMetrics{disk: vfs.NewMem(), tlsListener: l, report: func() fleet.ClusterReport { return fleet.ClusterReport{} }}
+		got, err := testutil.GatherAndCount(registryOf(t, hm), "probity_acme_failures_total")
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
+func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	require.NoError(t, r.Register(c))
+	return r
 }

@@ -107,7 +107,7 @@ func (s *Service) makeDataFolder() error {
 func (s *Service) Open() (err error) {
 	s.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.flags
-	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data); err != nil {
+	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data, s.Log); err != nil {
 		return err
 	}
 	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log, Version: s.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,

@@ -3,14 +3,13 @@ package tlsfront
 import (
 	"crypto/tls"
 	"fmt"
-	"net/http"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/acme"
-	"golang.org/x/crypto/acme/autocert"
 
 	"probity/internal/console"
 )
@@ -29,13 +28,12 @@ type Listener struct {
 	flags  *Flags
 	config *tls.Config
 	pair   atomic.Pointer[tls.Certificate] // of the files; nil with ACME
+	acme   *authority                      // nil with files
 }
 
-// acmeTimeout bounds one request to the authority.
-const acmeTimeout = 30 * time.Second
-
-// New makes the TLS of the flags; it is nil without TLS flags. data is the folder for certificates of an authority.
-func New(f *Flags, data string) (*Listener, error) {
+// New makes the TLS of the flags; it is nil without TLS flags. data is the folder for certificates of an authority, whose failures are
+// logged.
+func New(f *Flags, data string, log *slog.Logger) (*Listener, error) {
 	files, authority := f.TLSCert != "" || f.TLSKey != "", len(f.ACMEDomain) > 0
 	switch {
 	case files && authority:
@@ -45,7 +43,7 @@ func New(f *Flags, data string) (*Listener, error) {
 	case files:
 		return f.fromFiles()
 	case authority:
-		return f.fromAuthority(filepath.Join(data, "acme")), nil
+		return f.fromAuthority(filepath.Join(data, "acme"), log), nil
 	case f.ACMEEmail != "" || f.ACMEDirectory != "":
 		return nil, fmt.Errorf("%w: --acme-email and --acme-directory mean nothing without --acme-domain", console.ErrUsage)
 	}
@@ -64,15 +62,11 @@ func (f *Flags) fromFiles() (*Listener, error) {
 }
 
 // fromAuthority answers the authority's challenges on the listener itself (RFC 8737): no other port is needed.
-func (f *Flags) fromAuthority(dir string) *Listener {
-	m := &autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(dir), HostPolicy: autocert.HostWhitelist(f.ACMEDomain...), Email: f.ACMEEmail,
-		Client: &acme.Client{DirectoryURL: f.ACMEDirectory, HTTPClient: &http.Client{Timeout: acmeTimeout}}}
-	if f.ACMEDirectory == "" {
-		m.Client.DirectoryURL = acme.LetsEncryptURL
-	}
-	config := serverTLS(m.GetCertificate)
+func (f *Flags) fromAuthority(dir string, log *slog.Logger) *Listener {
+	from := newAuthority(f, dir, log)
+	config := serverTLS(from.certificate)
 	config.NextProtos = append(config.NextProtos, acme.ALPNProto)
-	return &Listener{flags: f, config: config}
+	return &Listener{flags: f, config: config, acme: from}
 }
 
 // serverTLS speaks HTTP/1.1 only, as the server behind it does.
@@ -123,12 +117,25 @@ func (l *Listener) Scheme() string {
 	return "https"
 }
 
-// Expiry is when the current certificate expires; zero if unknown, as with ACME, which renews by itself.
+// Expiry is when the current certificate expires. With ACME it is the first of those that clients got, or since when clients get none.
+// It is zero without TLS, and with ACME before the first client.
 func (l *Listener) Expiry() time.Time {
-	if l == nil || l.pair.Load() == nil {
+	switch {
+	case l == nil:
 		return time.Time{}
+	case l.acme != nil:
+		return l.acme.expiry()
 	}
 	return l.pair.Load().Leaf.NotAfter
+}
+
+// ACMEFailures is how many requests to the authority failed, and how many handshakes for want of a certificate; false without an
+// authority.
+func (l *Listener) ACMEFailures() (int64, bool) {
+	if l == nil || l.acme == nil {
+		return 0, false
+	}
+	return l.acme.failures.Load(), true
 }
 
 // Contradicts reports a public URL whose scheme the listener does not serve.

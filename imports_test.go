@@ -18,7 +18,8 @@ import (
 // may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator. The rules hold for tests too,
 // except that a test may use the simulated internet.
 var importRules = map[string][]string{
-	"engine":                 {"engine/control", "engine/phrase", "engine/replyline", "engine/typo", "engine/tomlfile"},
+	"engine":                 {"engine/basis", "engine/control", "engine/phrase", "engine/replyline", "engine/typo", "engine/tomlfile"},
+	"engine/basis":           {"engine/control"},
 	"engine/control":         {},
 	"engine/phrase":          {},
 	"engine/typo":            {},
@@ -44,7 +45,7 @@ var importRules = map[string][]string{
 	"prober/trace":           {"engine", "store/cache", "prober/wire"},
 	"prober/hostqueue":       {"engine", "engine/control", "engine/smtp", "internal/ring", "prober/budget", "store/cache"},
 	"prober/readyqueue":      {"engine", "engine/charset", "engine/smtp", "internal/ring", "store/cache", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hosthealth", "prober/hostqueue", "prober/rtt", "prober/source", "prober/wire"},
-	"prober":                 {"engine", "engine/dns", "engine/smtp", "store/cache", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hostqueue", "prober/readyqueue", "prober/trace", "prober/source", "prober/wire", "prober/wire/press", "prober/wire/timing"},
+	"prober":                 {"engine", "engine/basis", "engine/control", "engine/dns", "engine/smtp", "store/cache", "prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hostqueue", "prober/readyqueue", "prober/trace", "prober/source", "prober/wire", "prober/wire/press", "prober/wire/timing"},
 	"internal/ring":          {},
 	"prober/doctor":          {"engine/..."},
 	"coordinator/csvfile":    {"engine"},

@@ -6,6 +6,8 @@ import (
 
 	"probity/api/httpd"
 	"probity/engine"
+	"probity/engine/basis"
+	"probity/engine/control"
 	"probity/store"
 )
 
@@ -27,14 +29,14 @@ func SimulateVerdict(a engine.Address) engine.Verdict {
 	switch reason {
 	case engine.ReasonNone, engine.ReasonPossibleTypo, engine.ReasonRoleAccount:
 		v.SMTPValid, v.Details.CatchAll, v.Basis = true, engine.No, checkedNow
-	case engine.ReasonLowQuality:
+	case engine.ReasonLowQuality, engine.ReasonMailboxNotFound:
 		v.Basis = checkedNow
 	case engine.ReasonCatchAll:
 		v.Details.CatchAll, v.Basis = engine.Yes, checkedNow
 	case engine.ReasonMailboxFull:
 		v.Details.Full = true
 	case engine.ReasonMailboxDisabled:
-		v.Details.Disabled = true
+		v.Details.Disabled, v.Basis = true, checkedNow
 	case engine.ReasonGreylisted:
 		v.Details.NextRetry = v.VerifiedAt.Add(simulatedRetry)
 	}
@@ -48,8 +50,11 @@ func SimulateVerdict(a engine.Address) engine.Verdict {
 	return v
 }
 
-// checkedNow is the basis of a catch-all check over the same connection, so that scores equal the figures of the reasons.
-var checkedNow = engine.Basis{Check: engine.CheckSameConnection, CheckAge: 1}
+// checkedNow is the basis of answers that were checked and controlled at once, so that scores equal the figures of the reasons.
+var checkedNow = basis.Basis{
+	Check: basis.CheckSameConnection, CheckAge: 1, Control: control.DecoyRefused, Distance: basis.Distance8, Delay: basis.Delay10s,
+	Refused: basis.TallyOf(2), Accepted: basis.TallyOf(2),
+}
 
 // reasonNamed is the reason that a test address names.
 func reasonNamed(local string) engine.Reason {

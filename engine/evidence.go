@@ -78,7 +78,6 @@ type Evidence struct {
 	Address   Address
 	SyntaxBad bool // the address did not parse; Address is zero then
 	Flags     Flags
-	Suspicion Suspicion       // of the host, when it accepted the target
 	Control   control.Control // of the target's last reply
 	Earlier   Earlier         // a kept answer, if any
 	Route     *Route          // shared, never changed; nil before the lookup

@@ -9,6 +9,9 @@ import (
 	"probity/engine/phrase"
 )
 
+// genericRules is the first part of the ids of rules that no provider has.
+const genericRules = "generic"
+
 // Rule gives a meaning to replies that fit all of its conditions. It is data of the provider table, immutable once read.
 type Rule struct {
 	ID      string // "google/no-such-user", "generic/unknown-user"

@@ -1,6 +1,11 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"probity/engine/basis"
+	"probity/engine/control"
+)
 
 // The score is a continuous signal within the bucket of the status: the figure of the reason, plus a few points for each
 // piece of evidence that makes the verdict more or less certain. Every point comes from the table below; nothing is clamped,
@@ -81,11 +86,16 @@ type circumstance struct {
 // The parts of a score after the figure.
 const (
 	partEvidenceAge = iota
-	partCloseness
 	partCheckAge
+	partCloseness
 	partElsewhere
+	partControl
+	partDistance
+	partDelay
+	partRefused
+	partAccepted
+	partGrounds
 	partSeenBefore
-	partSilent
 	partLearned
 	partRole
 	partTypo
@@ -95,8 +105,7 @@ const (
 
 // Cases of parts that are not the value of a field of the basis.
 const (
-	closenessSameHost       = 1
-	closenessSameConnection = 2
+	closenessSameHost = 1
 
 	checkAgeKnown = 1 // and those after it: the cases of an age
 
@@ -106,6 +115,14 @@ const (
 	learnedRefusesAndAccepted = 3
 )
 
+// forAccepted gives points to the kinds of reasons of a mailbox that was accepted by a host that refuses others.
+func forAccepted(points int8) [kinds]int8 {
+	return [kinds]int8{kindValid: points, kindConfirmed: points}
+}
+
+// forMissing gives points to INVALID by a mail server's reply.
+func forMissing(points int8) [kinds]int8 { return [kinds]int8{kindMissing: points} }
+
 // parts is the table of points. The first circumstance of a part is that of a basis that knows nothing.
 var parts = [partCount]struct {
 	name  string
@@ -114,40 +131,77 @@ var parts = [partCount]struct {
 	partEvidenceAge: {"evidence_age", []circumstance{
 		{"the answer is at most an hour old", [kinds]int8{}},
 		{"at most a day", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -1, kindUnconfirmed: -1, kindOther: -1, kindMissing: 1, kindUnknown: -1}},
-		{"at most seven days", [kinds]int8{kindValid: -2, kindConfirmed: -2, kindCatchAll: -2, kindUnconfirmed: -2, kindOther: -2, kindMissing: 2, kindUnknown: -2}},
-		{"more", [kinds]int8{kindValid: -3, kindConfirmed: -3, kindCatchAll: -3, kindUnconfirmed: -3, kindOther: -3, kindMissing: 3, kindUnknown: -3}},
-	}},
-	partCloseness: {"check_closeness", []circumstance{
-		{"how close the catch-all check was is not known", [kinds]int8{kindValid: -1, kindConfirmed: -1}},
-		closenessSameHost:       {"made at the same host over another connection", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: 1}},
-		closenessSameConnection: {"made over the connection that answered", [kinds]int8{kindMissing: -1}},
+		{"at most seven days", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -2, kindUnconfirmed: -2, kindOther: -2, kindMissing: 1, kindUnknown: -2}},
+		{"more", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -3, kindUnconfirmed: -3, kindOther: -3, kindMissing: 1, kindUnknown: -3}},
 	}},
 	partCheckAge: {"check_age", []circumstance{
-		{"the age of the catch-all check is not known", [kinds]int8{kindValid: -2, kindConfirmed: -2}},
+		{"the age of the catch-all check is not known", forAccepted(-1)},
 		checkAgeKnown: {"at most an hour", [kinds]int8{}},
 		{"at most a day", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: 1}},
-		{"more", [kinds]int8{kindValid: -2, kindConfirmed: -2, kindCatchAll: 2}},
+		{"more", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: 2}},
+	}},
+	partCloseness: {"check_closeness", []circumstance{
+		{"the catch-all check was made over the connection that answered, or how close it was is not known", [kinds]int8{}},
+		closenessSameHost: {"made at the same host over another connection", [kinds]int8{kindCatchAll: 1}},
 	}},
 	partElsewhere: {"check_elsewhere", []circumstance{
 		{"no catch-all check at another host of the domain is known", [kinds]int8{}},
 		elsewhereAccepted: {"another host accepts made-up recipients", [kinds]int8{kindUnconfirmed: -2}},
 		elsewhereRefused:  {"another host refuses them", [kinds]int8{kindUnconfirmed: 3}},
 	}},
+	partControl: {"control", []circumstance{
+		control.None:                   {"no control came after the answer", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindMissing: 1}},
+		control.Fact:                   {"the host was seen before to refuse a made-up recipient", forAccepted(-1)},
+		control.TargetRefused:          {"the host refused another recipient after it", [kinds]int8{}},
+		control.DecoyRefused:           {"the host refused a made-up recipient after it", [kinds]int8{}},
+		control.AcceptedElsewhere:      {"the host accepted a recipient after it, over another connection", [kinds]int8{}},
+		control.AcceptedSameConnection: {"and over the same connection", forMissing(-1)},
+	}},
+	partDistance: {"control_distance", []circumstance{
+		basis.DistanceUnknown: {"no answer of the opposite kind is known at the host", forAccepted(-3)},
+		basis.Distance2:       {"one is at most 2 answers away", forAccepted(1)},
+		basis.Distance8:       {"at most 8", [kinds]int8{}},
+		basis.Distance32:      {"at most 32", forAccepted(-1)},
+		basis.DistanceFar:     {"more", forAccepted(-2)},
+	}},
+	partDelay: {"control_delay", []circumstance{
+		basis.DelayUnknown: {"the time to it is not known", forAccepted(-1)},
+		basis.Delay10s:     {"it is at most ten seconds away", [kinds]int8{}},
+		basis.Delay2min:    {"at most two minutes", [kinds]int8{}},
+		basis.DelayLong:    {"more", forAccepted(-1)},
+	}},
+	partRefused: {"host_refused", []circumstance{
+		{"no other recipient was refused by the host", forAccepted(-1)},
+		{"1", forAccepted(-1)},
+		{"2 to 3", [kinds]int8{}},
+		{"4 to 15", [kinds]int8{}},
+		{"16 to 63", [kinds]int8{}},
+		{"64 and more", [kinds]int8{}},
+	}},
+	partAccepted: {"host_accepted", []circumstance{
+		{"no recipient was accepted by the host", forMissing(1)},
+		{"1", [kinds]int8{}},
+		{"2 to 3", [kinds]int8{}},
+		{"4 to 15", [kinds]int8{}},
+		{"16 to 63", [kinds]int8{}},
+		{"64 and more", [kinds]int8{}},
+	}},
+	partGrounds: {"grounds", []circumstance{
+		basis.GroundsNone:     {"on what a refusal was read is not known", [kinds]int8{}},
+		basis.GroundsOne:      {"on words without an enhanced code, or on such a code alone", forMissing(1)},
+		basis.GroundsBoth:     {"on words and a code that agree", [kinds]int8{}},
+		basis.GroundsProvider: {"on a rule of that provider", forMissing(-1)},
+	}},
 	partSeenBefore: {"seen_before", []circumstance{
 		{"the answer was seen for the first time", [kinds]int8{}},
-		{"once before", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 1, kindUnconfirmed: 1, kindOther: 1, kindMissing: -1, kindUnknown: -1}},
-		{"twice", [kinds]int8{kindValid: 2, kindConfirmed: 2, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2, kindMissing: -1, kindUnknown: -2}},
-		{"more often", [kinds]int8{kindValid: 2, kindConfirmed: 2, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2, kindMissing: -1, kindUnknown: -3}},
-	}},
-	partSilent: {"silent_acceptance", []circumstance{
-		{"nothing says that the receiver accepts without checking", [kinds]int8{}},
-		{"it might have begun to", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -1, kindUnconfirmed: -1}},
-		{"it had refused so many that it may have", [kinds]int8{kindValid: -2, kindConfirmed: -2, kindCatchAll: -2, kindUnconfirmed: -2}},
+		{"once before, or the host deferred it first", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 1, kindUnconfirmed: 1, kindOther: 1, kindMissing: -1, kindUnknown: -1}},
+		{"twice", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2, kindMissing: -1, kindUnknown: -2}},
+		{"more often", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2, kindMissing: -1, kindUnknown: -3}},
 	}},
 	partLearned: {"learned", []circumstance{
-		{"nothing else was learned of the host", [kinds]int8{}},
-		{"it refuses made-up recipients of the domain", [kinds]int8{kindOther: 2, kindMissing: -1, kindUnknown: 2}},
-		{"it accepted another recipient of the domain over this connection", [kinds]int8{kindOther: 3, kindMissing: -1, kindUnknown: 3}},
+		basis.LearnedNothing:      {"nothing else was learned of the host", [kinds]int8{}},
+		basis.LearnedRefuses:      {"it refuses made-up recipients of the domain", [kinds]int8{kindOther: 2, kindUnknown: 2}},
+		basis.LearnedNeighbour:    {"it accepted another recipient of the domain over this connection", [kinds]int8{kindOther: 3, kindUnknown: 3}},
 		learnedRefusesAndAccepted: {"it refuses made-up recipients, and accepted this one", [kinds]int8{kindOther: 4}},
 	}},
 	partRole: {"role_account", []circumstance{
@@ -224,22 +278,19 @@ func (v *Verdict) circumstances(now time.Time) (at [partCount]uint8) {
 	b := &v.Basis
 	at[partEvidenceAge] = ageCase(now.UnixMilli() - v.VerifiedAt.UnixMilli())
 	switch b.Check {
-	case CheckSameHost:
+	case basis.CheckSameHost:
 		at[partCloseness] = closenessSameHost
-	case CheckSameConnection:
-		at[partCloseness] = closenessSameConnection
-	case CheckElsewhereAccepted:
+	case basis.CheckElsewhereAccepted:
 		at[partElsewhere] = elsewhereAccepted
-	case CheckElsewhereRefused:
+	case basis.CheckElsewhereRefused:
 		at[partElsewhere] = elsewhereRefused
 	}
-	if v.Status == Invalid && v.Details.CatchAll == Yes {
-		at[partCloseness] = 0 // an accepted decoy does not make a refusal more certain
-	}
-	if age, known := b.checkedFor(v.VerifiedAt, now); known {
+	if age, known := b.CheckedFor(v.VerifiedAt, now); known {
 		at[partCheckAge] = checkAgeKnown + min(ageCase(age), 2)
 	}
-	at[partSeenBefore], at[partSilent], at[partLearned] = b.Before, uint8(b.Suspicion), uint8(b.Learned)
+	at[partControl], at[partDistance], at[partDelay] = uint8(b.Control), uint8(b.Distance), uint8(b.Delay)
+	at[partRefused], at[partAccepted], at[partGrounds] = uint8(b.Refused), uint8(b.Accepted), uint8(b.Grounds)
+	at[partSeenBefore], at[partLearned] = b.Before, uint8(b.Learned)
 	if v.SMTPValid {
 		at[partLearned] = learnedRefusesAndAccepted
 	}
@@ -258,7 +309,7 @@ func flagCase(v *Verdict, f Flags, said Reason) uint8 {
 
 // ageCase is the case of an age in milliseconds: at most an hour, a day, a week, or more.
 func ageCase(age int64) uint8 {
-	const hour = 60 * minute
+	const hour = int64(time.Hour / time.Millisecond)
 	switch {
 	case age <= hour:
 		return 0

@@ -9,19 +9,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"probity/engine/basis"
+	"probity/engine/control"
 )
 
 const lastReason = Reason(Reasons - 1)
 
 // drawBasis draws any basis that a verdict can have.
-func drawBasis(t *rapid.T) Basis {
-	return Basis{
-		Check:        Check(rapid.IntRange(0, int(CheckSameConnection)).Draw(t, "check")),
-		Suspicion:    Suspicion(rapid.IntRange(0, int(SuspicionHigh)).Draw(t, "suspicion")),
-		Learned:      Learned(rapid.IntRange(0, int(LearnedNeighbour)).Draw(t, "learned")),
-		Before:       uint8(rapid.IntRange(0, maxBefore).Draw(t, "before")),
+func drawBasis(t *rapid.T) basis.Basis {
+	upTo := func(most int, name string) uint8 { return uint8(rapid.IntRange(0, most).Draw(t, name)) }
+	return basis.Basis{
+		Check:        basis.Check(upTo(int(basis.CheckSameConnection), "check")),
+		Control:      control.Kind(upTo(int(control.AcceptedSameConnection), "control")),
+		Distance:     basis.Distance(upTo(int(basis.DistanceFar), "distance")),
+		Delay:        basis.Delay(upTo(int(basis.DelayLong), "delay")),
+		Refused:      basis.Tally(upTo(int(basis.TallyMost), "refused")),
+		Accepted:     basis.Tally(upTo(int(basis.TallyMost), "accepted")),
+		Grounds:      basis.Grounds(upTo(int(basis.GroundsProvider), "grounds")),
+		Learned:      basis.Learned(upTo(int(basis.LearnedNeighbour), "learned")),
+		Before:       upTo(basis.MaxBefore, "before"),
 		NamesUnknown: rapid.Bool().Draw(t, "names unknown"),
-		CheckAge:     rapid.Uint16Range(0, maxCheckAge).Draw(t, "check age"),
+		CheckAge:     rapid.Uint16Range(0, basis.MaxCheckAge).Draw(t, "check age"),
 	}
 }
 
@@ -78,7 +87,7 @@ func TestPartsAddUpAndScoresStayInTheirBand(t *testing.T) {
 type acceptance struct {
 	target, decoy time.Time
 	sameConn      bool
-	suspicion     Suspicion
+	control       control.Control // its kind is the place among the three for the reply
 	before        uint8
 	flags         Flags
 }
@@ -86,7 +95,12 @@ type acceptance struct {
 func drawAcceptance(t *rapid.T, now time.Time) acceptance {
 	return acceptance{
 		target: now.Add(-drawAge(t, "age of the answer")), decoy: now.Add(-drawAge(t, "age of the check")),
-		sameConn: rapid.Bool().Draw(t, "same connection"), suspicion: Suspicion(rapid.IntRange(0, 2).Draw(t, "suspicion")),
+		sameConn: rapid.Bool().Draw(t, "same connection"),
+		control: control.Control{
+			Kind: control.Kind(rapid.IntRange(0, 2).Draw(t, "control")), Replies: rapid.Uint16Range(1, 100).Draw(t, "replies"),
+			After:   time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "after")),
+			Refused: rapid.Uint8().Draw(t, "refused"), Accepted: rapid.Uint8().Draw(t, "accepted"),
+		},
 		before: uint8(rapid.IntRange(0, 3).Draw(t, "before")), flags: Flags(rapid.SampledFrom([]int{0, int(FlagFree)}).Draw(t, "flags")),
 	}
 }
@@ -97,7 +111,12 @@ func (a acceptance) judge(target, decoy Sighting, now time.Time) Verdict {
 	if a.sameConn {
 		decoy.Conn = target.Conn
 	}
-	ev := Evidence{Route: unknownRoute("a"), Flags: a.flags, Suspicion: a.suspicion, Seen: []Sighting{target, decoy}}
+	ev := Evidence{Route: unknownRoute("a"), Flags: a.flags, Control: a.control, Seen: []Sighting{target, decoy}}
+	kinds := [...]control.Kind{control.Fact, control.TargetRefused, control.DecoyRefused}
+	if target.Finding.Meaning != Accepted {
+		kinds = [...]control.Kind{control.None, control.AcceptedElsewhere, control.AcceptedSameConnection}
+	}
+	ev.Control.Kind = kinds[a.control.Kind]
 	if a.before > 0 {
 		ev.Earlier = Earlier{decide(&ev, Policy{}).reason, a.before}
 	}
@@ -109,7 +128,7 @@ func (a acceptance) improve(t *rapid.T, now time.Time) acceptance {
 	fresher := func(at time.Time) time.Time {
 		return at.Add(time.Duration(rapid.Int64Range(0, int64(now.Sub(at))).Draw(t, "fresher by")))
 	}
-	switch rapid.SampledFrom([]string{"answer", "check", "both", "closer", "suspicion", "before"}).Draw(t, "what is better") {
+	switch rapid.SampledFrom([]string{"answer", "check", "both", "closer", "control", "before"}).Draw(t, "what is better") {
 	case "answer":
 		a.target = fresher(a.target)
 	case "check":
@@ -118,8 +137,13 @@ func (a acceptance) improve(t *rapid.T, now time.Time) acceptance {
 		a.target, a.decoy = fresher(a.target), fresher(a.decoy)
 	case "closer":
 		a.sameConn = true
-	case "suspicion":
-		a.suspicion = Suspicion(rapid.IntRange(0, int(a.suspicion)).Draw(t, "less suspicion"))
+	case "control":
+		a.control = control.Control{
+			Kind:    control.Kind(rapid.IntRange(int(a.control.Kind), 2).Draw(t, "surer control")),
+			Replies: rapid.Uint16Range(1, a.control.Replies).Draw(t, "fewer replies"),
+			After:   time.Duration(rapid.Int64Range(0, int64(a.control.After)).Draw(t, "sooner")),
+			Refused: rapid.Uint8Range(a.control.Refused, 255).Draw(t, "more refused"), Accepted: rapid.Uint8Range(a.control.Accepted, 255).Draw(t, "more accepted"),
+		}
 	case "before":
 		a.before = uint8(rapid.IntRange(int(a.before), 3).Draw(t, "more often"))
 	}
@@ -167,12 +191,10 @@ func TestStoredVerdictKeepsItsScore(t *testing.T) {
 	})
 }
 
-func TestCoresWithoutABasisAreRead(t *testing.T) {
-	old := []byte{byte(Valid), byte(ReasonNone), 98, 0, coreSMTPValid | byte(No)<<2, 0, 0, 0, 0, 0, 1, 0x9b, 0x7d, 0x2a, 0xa8, 0}
-	v, err := ReadCore(old)
-	require.NoError(t, err)
-	require.Equal(t, Basis{}, v.Basis)
-	require.Equal(t, []Part{{"reason", 98}, {"check_closeness", -1}, {"check_age", -2}}, ScoreParts(&v, v.VerifiedAt), "what is not known counts as the least")
+func TestABasisThatKnowsNothingCountsLeast(t *testing.T) {
+	v := Verdict{Status: Valid, Reason: ReasonNone, VerifiedAt: noon}
+	require.Equal(t, Band{90, 100}, v.Reason.Band())
+	require.Less(t, int(Score(&v, noon.Add(48*time.Hour))), 92, "%+v", ScoreParts(&v, noon))
 }
 
 func TestFactsOfFailedAttemptsCount(t *testing.T) {

@@ -45,7 +45,7 @@ func (f tableFile) build(layers [][]byte, m *tomlfile.Mistakes) (*Table, error) 
 			}
 		}
 	}
-	t.Generic = buildRules("generic", "rule", nil, f.Rules, m)
+	t.Generic = buildRules(genericRules, "rule", nil, f.Rules, m)
 	vetoRules := buildRules("veto", "veto", nil, f.Vetoes, m)
 	err := m.Err()
 	if err != nil {

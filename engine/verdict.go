@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"probity/engine/basis"
+)
 
 // Status is the bucket of a verdict. The zero value is UNKNOWN.
 type Status uint8
@@ -84,11 +88,11 @@ type Verdict struct {
 	SMTPValid    bool  // accepted at RCPT by an MX host that refuses unknown recipients
 	FromCache    bool
 	Flags        Flags
-	Basis        Basis     // what the score depends on
-	ProviderID   string    // "" if not known
-	ProviderName string    // smtp_provider: a provider's name, "other", or ""
-	Rule         string    // id of the rule that decided
-	VerifiedAt   time.Time // when the evidence was taken
+	Basis        basis.Basis // what the score depends on
+	ProviderID   string      // "" if not known
+	ProviderName string      // smtp_provider: a provider's name, "other", or ""
+	Rule         string      // id of the rule that decided
+	VerifiedAt   time.Time   // when the evidence was taken
 	MX           []string
 	Details      Details
 }

@@ -7,7 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/engine/basis"
+	"probity/engine/control"
 )
+
+// checkedAtOnce is the basis of the first acceptance of a host, whose decoy was refused in the same transaction.
+var checkedAtOnce = basis.Basis{Check: basis.CheckSameConnection, CheckAge: 1, Control: control.DecoyRefused, Distance: basis.Distance2, Delay: basis.Delay10s}
 
 // verifyOne is the verdict on one row of a batch.
 func (b *testNode) verifyOne(mx []string, addr string) engine.Verdict {
@@ -19,18 +24,18 @@ func TestScoreDependsOnPlaceAndAgeOfTheCheck(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann", "bob")}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		v := b.verifyOne(mxA, "ann@a.example")
-		require.Equal(t, engine.Basis{Check: engine.CheckSameConnection, CheckAge: 1}, v.Basis)
+		require.Equal(t, checkedAtOnce, v.Basis)
 		require.EqualValues(t, 98, v.Score)
 
 		time.Sleep(2 * time.Hour)
 		v = b.verifyOne(mxA, "bob@a.example")
-		require.Equal(t, engine.CheckSameHost, v.Basis.Check, "the decoy was not asked again")
+		require.Equal(t, basis.CheckSameHost, v.Basis.Check, "the decoy was not asked again")
 		require.EqualValues(t, 121, v.Basis.CheckAge)
-		require.EqualValues(t, 98-1-1, v.Score)
+		require.EqualValues(t, 98-1-1-3-1-1, v.Score, "an old fact, and nothing is known of what the host refused since")
 
 		v = b.verifyOne(mxA, "ann@a.example")
 		require.EqualValues(t, 1, v.Basis.Before, "what was kept is too old, and the same")
-		require.EqualValues(t, 98-1-1+1, v.Score)
+		require.EqualValues(t, 98-1-1-3-1-1+1, v.Score)
 		time.Sleep(2 * time.Hour)
 		v = b.single(10*time.Second, mxA, "ann@a.example")
 		require.EqualValues(t, 2, v.Basis.Before, "of a single too")
@@ -39,8 +44,8 @@ func TestScoreDependsOnPlaceAndAgeOfTheCheck(t *testing.T) {
 		time.Sleep(time.Minute) // until that connection is closed
 		v = b.verifyOne(mxA, "eve@a.example")
 		require.Equal(t, "INVALID mailbox_not_found", verdictText(v))
-		require.Equal(t, engine.LearnedRefuses, v.Basis.Learned, "known from before")
-		require.EqualValues(t, 3-1, v.Score)
+		require.Equal(t, basis.LearnedRefuses, v.Basis.Learned, "known from before")
+		require.EqualValues(t, 3+1+1, v.Score, "no control, and nothing else was accepted over this route")
 	})
 }
 
@@ -51,7 +56,7 @@ func TestScoreOfACachedAnswerFallsWithAge(t *testing.T) {
 		time.Sleep(59 * time.Minute)
 		v := b.verifyOne(mxA, "ann@a.example")
 		require.True(t, v.FromCache)
-		require.Equal(t, engine.Basis{Check: engine.CheckSameConnection, CheckAge: 1}, v.Basis)
+		require.Equal(t, checkedAtOnce, v.Basis)
 		require.EqualValues(t, 98, v.Score)
 		require.EqualValues(t, 96, engine.Score(&v, time.Now().Add(2*time.Minute)))
 	})
@@ -69,7 +74,7 @@ func TestScoreUsesChecksAtAGreylistingHost(t *testing.T) {
 		rows := b.rows(mxA, "ann@a.example", "bob@a.example")
 		v := b.verify(time.Minute, rows...)[rows[1].Number].Verdict
 		require.Equal(t, "UNKNOWN greylisted", verdictText(v))
-		require.Equal(t, engine.LearnedNeighbour, v.Basis.Learned)
+		require.Equal(t, basis.LearnedNeighbour, v.Basis.Learned)
 		require.EqualValues(t, 53, v.Score)
 		v = b.verifyOne([]string{"mx.b.example"}, "bob@b.example")
 		require.Equal(t, "UNKNOWN greylisted", verdictText(v))
@@ -89,7 +94,7 @@ func TestScoreUsesTheCheckAtAnotherHost(t *testing.T) {
 		require.Equal(t, "VALID", verdictText(b.verifyOne(mxA, "ann@a.example")))
 		v := b.verifyOne([]string{"mx2.a.example", "mx.a.example"}, "bob@a.example")
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(v), "what another host refuses vouches for nothing")
-		require.Equal(t, engine.CheckElsewhereRefused, v.Basis.Check)
+		require.Equal(t, basis.CheckElsewhereRefused, v.Basis.Check)
 		require.EqualValues(t, 75+3, v.Score)
 	})
 }

@@ -42,10 +42,10 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// TestOtherFormatsAreRefused: formats are kept from the first release on, which begins with format 2.
+// TestOtherFormatsAreRefused: formats are kept from the first release on, which begins with format 1.
 func TestOtherFormatsAreRefused(t *testing.T) {
-	require.EqualValues(t, 2, Format)
-	for format, want := range map[uint32]string{Format + 1: "newer program", Format - 1: "not a store of ours", 0: "not a store of ours"} {
+	require.EqualValues(t, 1, Format)
+	for format, want := range map[uint32]string{Format + 1: "newer program", 0: "not a store of ours"} {
 		fs := vfs.NewMem()
 		s := open(t, fs)
 		require.NoError(t, s.db.Set(key(tableMeta, "format"), binary.BigEndian.AppendUint32(nil, format), pebble.Sync))

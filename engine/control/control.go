@@ -22,14 +22,18 @@ const (
 
 // Control is what is known about one reply. The zero value is no control.
 type Control struct {
-	Kind     Kind
-	Replies  uint16        // from the reply to its control, both to recipients of the same route; at most 65,535
-	After    time.Duration // how long after the reply the control came
-	Refused  uint8         // recipients, decoys left out, that the host has refused as unknown since the route came into use; at most 255
-	Accepted uint8         // the same for recipients that it accepted
+	Kind Kind
+	// Replies is the distance to the control in replies of the same route, at most 65,535. Where none came after the reply it is the distance
+	// back to the last reply of the opposite sort; 0 is not known.
+	Replies uint16
+	After   time.Duration // the same distance in time
+	// Refused and Accepted are how many recipients the host had refused as unknown and accepted before this one, decoys left out, since the
+	// route came into use; at most 255.
+	Refused, Accepted uint8
 }
 
-// Of describes the control of a reply; the numbers are cut to what it holds.
-func Of(k Kind, replies uint64, after time.Duration) Control {
-	return Control{Kind: k, Replies: uint16(min(replies, 1<<16-1)), After: max(after, 0)}
+// By returns c with a control of this kind and distance.
+func (c Control) By(k Kind, replies uint64, after time.Duration) Control {
+	c.Kind, c.Replies, c.After = k, uint16(min(replies, 1<<16-1)), max(after, 0)
+	return c
 }

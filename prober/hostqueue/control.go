@@ -22,6 +22,41 @@ type memory struct {
 	doubtful      bool   // it was refused over the last connection: the next one begins with it, alone
 	perConnection int    // recipients of a connection that are answered truthfully; 0 for no bound
 	suspectedMost int    // the same, until a connection accepts the control
+
+	refused, accepted lastAnswer // targets
+}
+
+// lastAnswer is how many targets a host has answered in one way, and when it last did.
+type lastAnswer struct {
+	count  uint8  // at most 255
+	answer uint64 // by the set's count
+	at     time.Time
+}
+
+func (a *lastAnswer) record(answer uint64, at time.Time) {
+	if a.count < math.MaxUint8 {
+		a.count++
+	}
+	a.answer, a.at = answer, at
+}
+
+// recordAnswer counts the answer to a target, and returns what the host had shown before: the last answer of the opposite sort, and how many
+// there were of each.
+func (m *memory) recordAnswer(seen *engine.Sighting, answer uint64) control.Control {
+	before := control.Control{Refused: m.refused.count, Accepted: m.accepted.count}
+	var opposite lastAnswer
+	switch {
+	case seen.Finding.Meaning == engine.Accepted:
+		opposite = m.refused
+		m.accepted.record(answer, seen.At)
+	case seen.Condemns():
+		opposite = m.accepted
+		m.refused.record(answer, seen.At)
+	}
+	if opposite.count == 0 {
+		return before
+	}
+	return before.By(control.None, answer-opposite.answer, seen.At.Sub(opposite.at))
 }
 
 // maxMemories bounds the hosts that a set remembers; what is learnt of others goes with their rows.
@@ -132,7 +167,7 @@ func (r *Replies) RecordAcceptance(on *Progress, to Recipient, rcpt smtp.Rcpt) {
 			disbelieve(p)
 			return
 		}
-		p.Ev.Control = control.Of(kind, h.set.Answers-p.lastAnswer, late)
+		p.Ev.Control = p.Ev.Control.By(kind, h.set.Answers-p.lastAnswer, late)
 	})
 }
 

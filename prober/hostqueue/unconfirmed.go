@@ -72,8 +72,9 @@ func (r *Replies) recordRefusal(answer uint64) {
 }
 
 // RecordAnswer records that a probe's target was answered; the answer is counted already.
-func (r *Replies) RecordAnswer(p *Probe) {
+func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting) {
 	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.host.set.Answers, r.host.refusing, r.Now.Sub(r.host.set.Created)
+	p.Ev.Control = r.host.memory.recordAnswer(seen, p.lastAnswer)
 }
 
 // sentGroup is a group of transactions that was sent and is not answered yet.
@@ -127,11 +128,14 @@ func (dq *Domain) appendDecoy(p *Probe) {
 	switch answered := h.set.answeredAt(p); {
 	case !d.sighting.RefusesUnknown():
 	case d.answer > p.lastAnswer:
-		p.Ev.Control = control.Of(control.DecoyRefused, d.answer-p.lastAnswer, d.sighting.At.Sub(answered))
+		p.Ev.Control = p.Ev.Control.By(control.DecoyRefused, d.answer-p.lastAnswer, d.sighting.At.Sub(answered))
 	case h.refusedAfter(p):
-		p.Ev.Control = control.Of(control.TargetRefused, h.lastRefused-p.lastAnswer, h.lastRefusedAt.Sub(answered))
+		p.Ev.Control = p.Ev.Control.By(control.TargetRefused, h.lastRefused-p.lastAnswer, h.lastRefusedAt.Sub(answered))
 	default:
-		p.Ev.Control = control.Of(control.Fact, 0, 0)
+		p.Ev.Control.Kind = control.Fact
+		if back := p.lastAnswer - d.answer; d.answer > 0 && (p.Ev.Control.Replies == 0 || back < uint64(p.Ev.Control.Replies)) {
+			p.Ev.Control = p.Ev.Control.By(control.Fact, back, answered.Sub(d.sighting.At))
+		}
 	}
 }
 

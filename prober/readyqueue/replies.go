@@ -160,7 +160,7 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		switch {
 		case r.Probe != nil:
-			rh.RecordAnswer(r.Probe)
+			rh.RecordAnswer(r.Probe, &seen)
 			rh.DeliverTarget(r.Probe, seen)
 		case r.Control:
 			if rh.DeliverControl(s.so, a) {

@@ -116,7 +116,8 @@ func fromLines(t *testing.T, text []byte) (rows []scoredRow) {
 	return rows
 }
 
-// requireSpread requires five scores within VALID and within RISKY, three within one reason of RISKY, and every score in its band.
+// requireSpread requires ten scores within VALID, none with more than three in ten, six within RISKY and within INVALID by SMTP, three
+// within one reason of RISKY, and every score in its band.
 func requireSpread(t *testing.T, rows []scoredRow) {
 	bands := map[string]engine.Band{}
 	for r := range engine.Reason(engine.Reasons) {
@@ -136,8 +137,23 @@ func requireSpread(t *testing.T, rows []scoredRow) {
 	}
 	t.Logf("VALID: %v", status["VALID"])
 	t.Logf("RISKY: %v", status["RISKY"])
-	require.GreaterOrEqual(t, len(status["VALID"]), 5)
-	require.GreaterOrEqual(t, len(status["RISKY"]), 5)
+	bySMTP := map[int]int{} // INVALID
+	for _, name := range []string{"mailbox_not_found", "mailbox_disabled"} {
+		for score, n := range reason[name] {
+			bySMTP[score] += n
+		}
+	}
+	t.Logf("INVALID by SMTP: %v", bySMTP)
+	valid := 0
+	for _, n := range status["VALID"] {
+		valid += n
+	}
+	require.GreaterOrEqual(t, len(status["VALID"]), 10)
+	for score, n := range status["VALID"] {
+		require.LessOrEqual(t, n, valid*3/10, "VALID with %d", score)
+	}
+	require.GreaterOrEqual(t, len(status["RISKY"]), 6)
+	require.GreaterOrEqual(t, len(bySMTP), 6)
 	require.GreaterOrEqual(t, len(reason["catch_all"]), 3, "%v", reason["catch_all"])
 	require.GreaterOrEqual(t, len(reason["role_account"]), 3, "%v", reason["role_account"])
 }

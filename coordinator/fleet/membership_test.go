@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"probity/coordinator/cluster"
+	"probity/coordinator/shard"
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/prober/wire/stream"
@@ -51,9 +52,8 @@ func addressAt(t require.TestingT, s string) engine.Address {
 
 func TestKeysOfRoutes(t *testing.T) {
 	google, own := routeTo(t, "aspmx.l.google.com"), routeTo(t, "mx.example.org")
-	key := func(r *engine.Route, address string) (uint64, bool) {
-		k, narrow := keyOf(r, addressAt(t, address))
-		return uint64(k), narrow
+	key := func(r *engine.Route, address string) (shard.Key, bool) {
+		return keyOf(r, addressAt(t, address))
 	}
 	a, narrow := key(own, "a@example.org")
 	b, _ := key(own, "b@example.com")

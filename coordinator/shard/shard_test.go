@@ -1,13 +1,17 @@
 package shard
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 )
 
@@ -166,14 +170,85 @@ func TestOwnersAreStable(t *testing.T) {
 
 var stableOwners = []int{0, 2, 2, 0, 1, 0, 0, 0, 0, 1, 0, 0}
 
-func BenchmarkOwnerByAddress(b *testing.B) {
-	ids := make([]Identity, 16)
-	for i := range ids {
-		ids[i] = Identity{Name: fmt.Sprintf("192.0.2.%d", i)}
+// plainOwner is the definition of the owner: of the first n identities in a ranking, the one with the largest weight.
+func plainOwner(ids []Identity, k, ranking Key, n int) Identity {
+	weight := func(k Key, name string) uint64 {
+		h := k.hash ^ xxh3.HashString(name)
+		h ^= h >> 33
+		h *= 0xff51afd7ed558ccd
+		h ^= h >> 33
+		h *= 0xc4ceb9fe1a85ec53
+		return h ^ h>>33
 	}
-	set := mustSet(b, ids)
-	b.ReportAllocs()
-	for b.Loop() {
-		set.Owner(Address("somebody.somewhere@gmail.com"))
+	by := func(k Key) func(a, b Identity) int {
+		return func(a, b Identity) int { return cmp.Compare(weight(k, b.Name), weight(k, a.Name)) }
+	}
+	ids = slices.SortedFunc(slices.Values(ids), by(ranking))
+	return slices.MinFunc(ids[:n], by(k))
+}
+
+// thousands makes a set of n identities.
+func thousands(t require.TestingT, n int) *Set {
+	ids := make([]Identity, n)
+	for i := range ids {
+		ids[i] = Identity{Name: fmt.Sprintf("198.18.%d.%d", i/256, i%256), Node: fmt.Sprintf("p%d", i/4)}
+	}
+	return mustSet(t, ids)
+}
+
+// TestRememberedOwnersAreThose: what a set remembers of rankings and keys changes no owner, for any number of readers, and also when
+// keys share a place in the cache or there are more rankings than are remembered.
+func TestRememberedOwnersAreThose(t *testing.T) {
+	set := thousands(t, 300)
+	routes := make([]Key, 300)
+	for i := range routes {
+		routes[i] = Route(fmt.Sprintf("mx%d.example", i/2))
+		if i%2 == 1 {
+			routes[i].hash ^= 1 << 40 // the same place in the cache
+		}
+	}
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for range 2 {
+				for i, k := range routes {
+					assert.Equal(t, plainOwner(set.All(), k, k, set.Len()), owner(t, set, k))
+					id, ok := set.OwnerAmong(k, Route(strconv.Itoa(i)), 8+i%2)
+					assert.True(t, ok)
+					assert.Equal(t, plainOwner(set.All(), k, Route(strconv.Itoa(i)), 8+i%2), id)
+				}
+			}
+		})
+	}
+	readers.Wait()
+	require.LessOrEqual(t, len(*set.ranked.Load()), maxRanked)
+}
+
+// TestOwnersAreFoundWithoutGarbage: neither a ranking nor a key is worked out again.
+func TestOwnersAreFoundWithoutGarbage(t *testing.T) {
+	set, address, route := thousands(t, 4000), Address("ann@example.org"), Route("mx.example.org")
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		set.OwnerAmong(address, Route("orange"), 8)
+		set.Owner(address)
+		set.Owner(route)
+	}))
+}
+
+func BenchmarkOwner(b *testing.B) {
+	address, route := Address("somebody.somewhere@gmail.com"), Route("mx.example.org")
+	for _, n := range []int{16, 1000, 4000} {
+		set := thousands(b, n)
+		for name, find := range map[string]func(){
+			"address":       func() { set.Owner(address) },
+			"route":         func() { set.Owner(route) },
+			"address-among": func() { set.OwnerAmong(address, Route("orange"), 8) },
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					find()
+				}
+			})
+		}
 	}
 }

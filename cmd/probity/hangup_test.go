@@ -35,6 +35,20 @@ func TestHangupEndsADemoInOrder(t *testing.T) {
 	require.NoError(t, demo.Wait())
 }
 
+// TestTestsOfHangupsWorkUnderNohup: processes that tests start do not inherit that it is ignored.
+func TestTestsOfHangupsWorkUnderNohup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a process; run without -short")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tests, err := os.Executable()
+	require.NoError(t, err)
+	words, err := exec.CommandContext(ctx, "sh", "-c", `trap "" HUP; exec "$0" -test.v -test.run "$1"`, tests, "^TestHangupEndsADemoInOrder$").CombinedOutput()
+	require.NoError(t, err, "%s", words)
+	require.Contains(t, string(words), "--- PASS: TestHangupEndsADemoInOrder")
+}
+
 // TestIgnoredHangupStaysIgnored: nohup keeps a command running, whose children would inherit this.
 func TestIgnoredHangupStaysIgnored(t *testing.T) {
 	if testing.Short() {

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,7 +65,11 @@ func DependOnSources(t *testing.T, root string) {
 }
 
 // Command is the program as a process of its own, without PROBITY_* variables. TestMain has put it on the path: Main, or testscript.Main.
+// It does not inherit that SIGHUP is ignored, as nohup has it: a signal that this process catches is not ignored in its children.
 func Command(ctx context.Context, args ...string) *exec.Cmd {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // which drops it
+	}
 	c := exec.CommandContext(ctx, "probity", args...)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PROBITY_") {

@@ -27,8 +27,8 @@ GO ?= go
 # Everything is compiled without C, as the program that is shipped, and so compiled once for the program, the checks and the tests.
 # Only the race detector needs C.
 export CGO_ENABLED := 0
-# The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it.
-DETECTOR = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race)
+# The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it. It is looked for once, where it is used.
+DETECTOR = $(eval DETECTOR := $$(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race))$(DETECTOR)
 # The longest first.
 RACE := ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 # What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
@@ -94,10 +94,10 @@ fair:
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./tests/fleet
 
 # Two parts at a time: the dashboard's tests wait for a browser, and the race detector's part, the longest, has one processor a
-# package. The output of each is printed whole when it ends. It names every test: one binary ended with FAIL and named none. make check
-# has vetted the packages.
+# package. All are run, whatever became of the others. The output names every test: one binary ended with FAIL and named none. make
+# check has vetted the packages.
 test:
-	@sh tools/summary.sh $(MAKE) --no-print-directory --output-sync=target -j2 $(PARTS)
+	@MAKE="$(MAKE) DETECTOR=$(DETECTOR)" sh tools/parts.sh build $(PARTS)
 	@echo "make test: all passed, $(if $(DETECTOR),with the race detector,WITHOUT THE RACE DETECTOR: it does not build here. Install a C compiler (Debian: gcc and libc6-dev), or see what go build -race runtime/cgo says)"
 
 # The program embeds the page: it is there, with or without the dashboard, before a package is compiled for its tests.

@@ -54,7 +54,7 @@ type Config struct {
 	Limits        csvfile.Limits // of an upload
 	Hold          time.Duration  // how long a prober may keep a chunk: 60 s
 	Lookups       int            // concurrent DNS lookups of each job that is split: 512
-	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s: 65,536, the limit of all unanswered rows
+	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s: the limit of all unanswered rows
 	Stored        results.Form   // format of the result file that is made at the end: CSV, zstd
 	Suppress      func(engine.Address) bool
 

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,17 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/chunks"
+	"probity/engine"
 	"probity/prober/wire"
 )
 
 func TestAnswersFreeTheInFlightLimit(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	i := inFlightLimit{recentMax: 1000}
-	full := func() bool { is, _ := i.full(now); return is }
+	full := func() bool { is, _ := i.full(minUnanswered, now); return is }
 	interval := i.add(999, now)
 	require.False(t, full())
 	last := i.add(1, now)
-	is, wait := i.full(now)
+	is, wait := i.full(minUnanswered, now)
 	require.True(t, is)
 	require.Equal(t, recentInterval, wait)
 	i.answered(last, 1)
@@ -28,26 +30,26 @@ func TestAnswersFreeTheInFlightLimit(t *testing.T) {
 	require.Equal(t, [2]int{}, i.recentRows)
 }
 
-// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon stop counting as recent; others are sent, up to maxUnanswered.
+// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon stop counting as recent; others are sent, up to the limit of all.
 func TestOldRowsLeaveTheRecentLimit(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	i := inFlightLimit{recentMax: maxUnanswered / 4}
+	i := inFlightLimit{recentMax: minUnanswered / 4}
 	var spans []int
 	for range 4 {
-		for is, wait := i.full(now); is; is, wait = i.full(now) {
+		for is, wait := i.full(minUnanswered, now); is; is, wait = i.full(minUnanswered, now) {
 			require.Positive(t, wait)
 			now = now.Add(wait)
 		}
-		spans = append(spans, i.add(maxUnanswered/4, now))
+		spans = append(spans, i.add(minUnanswered/4, now))
 	}
-	is, wait := i.full(now)
+	is, wait := i.full(minUnanswered, now)
 	require.True(t, is)
 	require.Negative(t, wait, "only an answer makes room")
 	now = now.Add(time.Hour)
-	is, _ = i.full(now)
+	is, _ = i.full(minUnanswered, now)
 	require.True(t, is)
 	for _, interval := range spans {
-		i.answered(interval, maxUnanswered/4)
+		i.answered(interval, minUnanswered/4)
 	}
 	require.Zero(t, i.unanswered)
 	require.Equal(t, [2]int{}, i.recentRows)
@@ -60,7 +62,7 @@ func TestHeldRowsDoNotBlockQuickRows(t *testing.T) {
 	i.add(1500, now)
 	now = now.Add(2 * recentInterval)
 	for range 100 {
-		is, _ := i.full(now)
+		is, _ := i.full(minUnanswered, now)
 		require.False(t, is)
 		i.answered(i.add(999, now), 999)
 		now = now.Add(recentInterval / 7)
@@ -116,4 +118,31 @@ func TestSchedulerWakesWithoutAnswers(t *testing.T) {
 		}
 		require.Equal(t, 3, sent)
 	})
+}
+
+// TestLimitsGrowWithSources: what may be in flight is the same for few sources, grows with more, and is bounded by memory.
+func TestLimitsGrowWithSources(t *testing.T) {
+	few := flightLimits{unanswered: 64 << 10, dispatchedRows: 128 << 10, chunks: 1024}
+	require.Equal(t, few, limitsFor(0), "unknown")
+	require.Equal(t, few, limitsFor(24))
+	require.Equal(t, flightLimits{unanswered: 512_000, dispatchedRows: 1_024_000, chunks: 4000}, limitsFor(4000))
+	require.Equal(t, flightLimits{unanswered: maxUnanswered, dispatchedRows: 2 * maxUnanswered, chunks: maxChunks}, limitsFor(1_000_000))
+}
+
+// TestRowsInFlightScaleWithSources: the scheduler sends a thousand probers with four sources each as many rows as these can have.
+func TestRowsInFlightScaleWithSources(t *testing.T) {
+	sent := map[int]int{}
+	for _, sources := range []int{12, 4000} {
+		table := engine.DefaultTable()
+		d := New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return sources }})
+		for range 50 { // jobs, each with more than its classes may have in flight
+			job := start(d, 0)
+			job.Add(slices.Repeat([]chunks.Chunk{{Class: "google", Rows: wire.MaxRows}}, 2*chunksPerProvider))
+		}
+		for next, _ := d.pick(time.Now()); next != nil; next, _ = d.pick(time.Now()) {
+			sent[sources] += int(next.chunk.Rows)
+		}
+	}
+	require.InDelta(t, 64<<10, sent[12], wire.MaxRows)
+	require.InDelta(t, 512_000, sent[4000], wire.MaxRows)
 }

@@ -15,13 +15,10 @@ import (
 	"probity/prober/wire"
 )
 
-// Limits of what is in flight at the prober; the first three are for all jobs together.
+// Limits of what is in flight at the prober, of each job.
 const (
-	maxDispatchedRows = 128 << 10 // rows of dispatched chunks, answered or not; bounds memory
-	maxUnanswered     = 64 << 10  // unanswered rows; a class has less if its budgets allow less, see window
-	maxDispatched     = 1024      // dispatched chunks
-	chunksPerRoute    = 2         // dispatched chunks of one route of a job: one is probed while the next is ready
-	chunksPerProvider = 16        // of one provider that many sources share, or of the tail
+	chunksPerRoute    = 2  // dispatched chunks of one route of a job: one is probed while the next is ready
+	chunksPerProvider = 16 // of one provider that many sources share, or of the tail
 )
 
 // Config configures a Scheduler. A zero value means the stated default.
@@ -32,6 +29,14 @@ type Config struct {
 	Hold          time.Duration        // how long a prober may keep a chunk: 60 s
 	MaxRecentRows int                  // most unanswered rows that were sent in the last 2 to 4 s: all unanswered rows
 	Log           *slog.Logger
+}
+
+// sourceCount returns how many egress sources the prober has; 0: unknown.
+func (c *Config) sourceCount() int {
+	if c.Sources == nil {
+		return 0
+	}
+	return c.Sources()
 }
 
 // Scheduler decides which chunk is sent next: job by job, class by class, so that neither a long job nor a slow route
@@ -56,7 +61,7 @@ func New(cfg Config) *Scheduler {
 	cfg.Hold = cmp.Or(cfg.Hold, defaultHold)
 	return &Scheduler{
 		cfg: cfg, budgets: classBudgets{table: cfg.Table, sources: cfg.Sources}, wake: pipeline.NewWake(),
-		inFlight: inFlightLimit{recentMax: cmp.Or(cfg.MaxRecentRows, maxUnanswered)},
+		inFlight: inFlightLimit{recentMax: cfg.MaxRecentRows},
 	}
 }
 
@@ -132,8 +137,9 @@ func (d *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = false
-	full, wait := d.inFlight.full(now)
-	if d.limitReached = full; full || d.dispatchedRows >= maxDispatchedRows || d.dispatchedChunks >= maxDispatched {
+	most := limitsFor(d.cfg.sourceCount())
+	full, wait := d.inFlight.full(most.unanswered, now)
+	if d.limitReached = full; full || d.dispatchedRows >= most.dispatchedRows || d.dispatchedChunks >= most.chunks {
 		return nil, wait
 	}
 	for range d.jobs {
@@ -184,7 +190,7 @@ func (d *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	}
 	dc.held = held
 	now := time.Now()
-	full, _ := d.inFlight.full(now)
+	full, _ := d.inFlight.full(limitsFor(d.cfg.sourceCount()).unanswered, now)
 	wasEligible := q.eligible
 	job.markEligible(q, now)
 	wakeNeeded := d.limitReached && !full || !wasEligible && q.eligible

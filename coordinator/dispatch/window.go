@@ -39,17 +39,17 @@ func (b *classBudgets) refusalsPerHour(class string) int {
 // it waits there for a connection.
 const tailWindow = wire.MaxRows
 
-// window returns how many rows of a class its budgets allow in about a minute; maxUnanswered if the prober does not know its number
+// window returns how many rows of a class its budgets allow in about a minute; minUnanswered if the prober does not know its number
 // of egress sources.
 func (b *classBudgets) window(class string) int {
 	if b.sources == nil {
-		return maxUnanswered
+		return minUnanswered
 	}
 	if class == chunks.ClassTail {
 		return tailWindow
 	}
 	limits, sources := b.limitsOf(class)
-	return wire.RowsPerMinute(limits, sources, maxUnanswered)
+	return wire.RowsPerMinute(limits, sources, limitsFor(b.sources()).unanswered)
 }
 
 // chunkRows is how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not

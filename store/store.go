@@ -22,7 +22,7 @@ var ErrNotFound = errors.New("not found")
 const (
 	cacheBytes    = 16 << 20 // blocks of the state database kept in memory
 	memtableBytes = 4 << 20  // one memtable
-	stripes       = 64       // locks over all accounts
+	stripes       = 1024     // locks over all accounts
 )
 
 // Store is an open state database. Its methods may be called from any goroutine. It embeds its parts, each of which has its state

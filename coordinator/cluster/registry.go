@@ -16,8 +16,9 @@ const (
 	forgetAfter = time.Hour        // how long a gone node is shown
 )
 
-// MaxNodes bounds the nodes that are known at one time.
-const MaxNodes = 1024
+// MaxNodes bounds the nodes that are known at one time: a fleet of a thousand, and as many again that were there in the last hour under
+// other names.
+const MaxNodes = 4096
 
 // Stream is the state of a coordinator's stream to a node.
 type Stream struct {

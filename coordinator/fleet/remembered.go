@@ -22,7 +22,7 @@ import (
 const (
 	nodesFile    = "nodes"
 	nodesFormat  = 1
-	maxNodesFile = 1 << 20 // bytes: cluster.MaxNodes nodes of some identities each
+	maxNodesFile = 16 << 20 // bytes: cluster.MaxNodes nodes of some identities each
 )
 
 // rememberedNodes is the file of the nodes with a share.
@@ -43,8 +43,12 @@ func (n rememberedNode) equal(other rememberedNode) bool {
 
 // nodesWithShare are the nodes of a view that have a share.
 func nodesWithShare(view *cluster.View) (nodes []rememberedNode) {
+	has := map[string]bool{}
+	for i := range view.Shares {
+		has[view.Shares[i].Node] = true
+	}
 	for _, n := range view.Nodes {
-		if slices.ContainsFunc(view.Shares, func(s cluster.Share) bool { return s.Node == n.Name }) {
+		if has[n.Name] {
 			nodes = append(nodes, rememberedNode{n.Name, n.Listen, n.Identities})
 		}
 	}

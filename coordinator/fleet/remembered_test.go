@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -58,4 +59,25 @@ func TestRememberedNodesCountAsUsed(t *testing.T) {
 	require.NoError(t, f.updateMembers(over, view, &streams))
 	require.NotZero(t, f.members["old"].lastWork.Load())
 	require.Zero(t, f.members["new"].lastWork.Load())
+}
+
+// TestTheLargestFleetIsRemembered: the file of as many nodes as a cluster may have is read whole.
+func TestTheLargestFleetIsRemembered(t *testing.T) {
+	disk, view := vfs.NewMem(), &cluster.View{}
+	for i := range cluster.MaxNodes {
+		n := cluster.Node{Name: fmt.Sprintf("prober-%d.data-centre.example", i), Listen: "[2001:db8:1111:2222:3333:4444:5555:6666]:7947"}
+		for j := range 4 {
+			ip := fmt.Sprintf("2001:db8:1111:2222:3333:4444:%x:%x", i+0x1000, j+0x1000)
+			id := cluster.Identity{Name: ip, Local: ip, Public: ip, EHLO: fmt.Sprintf("mx%d.prober-%d.data-centre.example", j, i)}
+			n.Identities = append(n.Identities, id)
+			view.Shares = append(view.Shares, cluster.Share{Identity: id, Node: n.Name})
+		}
+		view.Nodes = append(view.Nodes, n)
+	}
+	want := nodesWithShare(view)
+	require.Len(t, want, cluster.MaxNodes)
+	require.NoError(t, writeNodes(disk, "", want))
+	got, err := readNodes(disk, "")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -198,6 +199,25 @@ func TestRowsWithoutOwnerAreReturned(t *testing.T) {
 		require.Equal(t, wire.Settled, got[0].Rows[0].Outcome)
 		require.Equal(t, engine.ReasonSMTPNotChecked, got[0].Rows[0].Verdict.Reason)
 	}
+}
+
+// TestRowsThatWereNotSentUseNoBudget: rows for a node that has gone before it was sent them come back, and count as refused nowhere: the
+// next owner of their route would wait an hour for nothing.
+func TestRowsThatWereNotSentUseNoBudget(t *testing.T) {
+	members := membersOf("a")
+	f := &Fleet{members: members, parts: map[*part]context.CancelFunc{}, usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
+	f.cfg.Suppressed = func(string, []string) bool { return false }
+	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
+	f.membership.Store(newMembership(viewOf(true, "a"), members, nil, testNow))
+	route := routeTo(t, "mx.example.org")
+	batch := &wire.Batch{Job: "j", Rows: []wire.Row{{Number: 7, Address: addressAt(t, "a@example.org"), Route: route}}}
+	var got []wire.Results
+	require.NoError(t, f.Verify(t.Context(), batch, time.Minute, func(r wire.Results) { got = append(got, r) }))
+	require.Len(t, got, 2)
+	require.Equal(t, wire.Returned, got[0].Rows[0].Outcome)
+	require.Zero(t, f.usage.usedByOthers(route, "b", time.Now()))
+	f.usage.addUnanswered(route, "a", time.Now())
+	require.Equal(t, 1, f.usage.usedByOthers(route, "b", time.Now()).Used, "as a row that was sent does")
 }
 
 func TestStreamAddress(t *testing.T) {

@@ -15,20 +15,28 @@ func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
 
 // LearnFromReply records what a reply shows of the host's limits. It reports an answer that is about the transaction or the connection and
 // not about its recipient, which is asked again: a 421 behind answers on its connection (RFC 5321 section 3.8), which closes it; too many
-// recipients (section 4.5.3.1.10); too many domains. It is called for each answer in turn; progress says that one was given before on this
-// connection.
-func (r *Replies) LearnFromReply(g *Group, seen []Answer, k int, progress bool) (notRecipient, closing bool) {
+// recipients of a transaction (section 4.5.3.1.10) or, to the first of one, of the connection; too many domains. It is called for each answer
+// in turn; before is how many recipients this connection had answered.
+func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRecipient, closing bool) {
 	if g.Rcpts[seen[k].Recipient].NewTransaction {
 		r.first = k
 	}
 	a, first, place := seen[k], seen[r.first], k-r.first
-	if closing = a.Reply.Code == 421; a.Reply.Code/100 != 4 || place == 0 && !(closing && progress) {
+	if a.Reply.Code/100 != 4 || place == 0 && before == 0 {
 		return false, false
 	}
-	switch h, x := r.host, a.Reply.Enhanced; {
-	case closing:
+	h, x := r.host, a.Reply.Enhanced
+	tooMany := x.Subject == 5 && x.Detail == 3 || // RFC 3463 section 3.6
+		a.Reply.Code == 452 && strings.Contains(strings.ToLower(a.Reply.Text()), "too many recipients")
+	switch {
+	case a.Reply.Code == 421:
 		return true, true
-	case x.Subject == 5 && x.Detail == 3 || a.Reply.Code == 452 && strings.Contains(strings.ToLower(a.Reply.Text()), "too many recipients"): // RFC 3463 section 3.6
+	case tooMany && place == 0:
+		h.memory.perConnection = before
+		return true, true
+	case place == 0:
+		return false, false
+	case tooMany:
 		if h.MaxRecipients == 0 || place < h.MaxRecipients {
 			h.MaxRecipients = place
 		}

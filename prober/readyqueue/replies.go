@@ -144,7 +144,7 @@ func (rh *replyHandler) deliverReplies() {
 	s.delivered = delivered
 	for k, a := range s.seen {
 		q.waiting.Answers++
-		if notRecipient, closing := rh.LearnFromReply(&s.group, s.seen, k, s.progress); notRecipient {
+		if notRecipient, closing := rh.LearnFromReply(&s.group, s.seen, k, s.so.Answers); notRecipient {
 			if closing {
 				rh.Finished = s.applyAction(a.Reply, a.Finding, rh.Now, rh.Finished)
 			}

@@ -140,8 +140,13 @@ func (f *Fleet) Run(ctx context.Context) error {
 			}
 		}
 		f.publish(view, time.Now())
+		var join <-chan time.Time
+		if at := f.membership.Load().joinsAt; !at.IsZero() {
+			join = time.After(time.Until(at))
+		}
 		select {
 		case <-changed:
+		case <-join:
 		case <-ctx.Done():
 			return nil
 		}
@@ -227,7 +232,7 @@ func (f *Fleet) publish(view *cluster.View, now time.Time) {
 	defer f.mu.Unlock()
 	old := f.membership.Load()
 	next := newMembership(view, f.members, old, now)
-	next.startDelayEnd = f.startDelayEnd
+	next.delayNarrow(f.startDelayEnd)
 	f.membership.Store(next)
 	close(old.replaced)
 	// Jobs may stand still for a minute for a good reason: the log tells it once.

@@ -15,7 +15,8 @@ type membership struct {
 	set           *shard.Set // all that keep a share
 	usable        *shard.Set // those of them that take work now
 	shares        map[string]share
-	startDelayEnd time.Time // narrow keys have no owner before
+	startDelayEnd time.Time // narrow keys have no owner before: after a start, and where a former set was dropped
+	joinsAt       time.Time // when identities that wait join the set; zero: none waits
 	quarantines   quarantines
 	wideSets      map[string]*shard.Set // provider at which an identity is quarantined, "" for the others -> the set that shares it; nil: all
 	formerSets    []formerSet           // replaced a moment ago, oldest first
@@ -48,15 +49,42 @@ func (f *formerSet) availableAt(was shard.Identity) time.Time {
 	return f.closedAt
 }
 
-// maxFormerSets bounds the former sets of a membership: the oldest is dropped first.
+// maxFormerSets bounds the former sets of a membership. The oldest is dropped first, and all narrow routes wait as long as its own
+// would have: it would take as many departures, one by one within a minute.
 const maxFormerSets = 16
+
+// joinInterval, times the former sets, is the time between a change of the set and the next identity that joins. So joins are
+// together where there are many, and never need more than maxFormerSets in a minute.
+const joinInterval = time.Minute / (maxFormerSets * (maxFormerSets - 1) / 2)
+
+// nextJoin is when identities may join the set.
+func nextJoin(former []formerSet) time.Time {
+	if len(former) == 0 {
+		return time.Time{}
+	}
+	replacedAt := former[len(former)-1].closedAt.Add(-handover)
+	return replacedAt.Add(time.Duration(len(former)) * joinInterval)
+}
 
 // newMembership derives the membership of a view; old is the one before it, nil for none.
 func newMembership(view *cluster.View, members map[string]*member, old *membership, now time.Time) *membership {
 	r := &membership{view: view, quarantines: quarantines{}, shares: map[string]share{}, replaced: make(chan struct{})}
+	if old != nil {
+		r.quarantines, r.startDelayEnd = old.quarantines, old.startDelayEnd
+		for _, f := range old.formerSets {
+			if now.Before(f.closedAt.Add(time.Minute - handover)) {
+				r.formerSets = append(r.formerSets, f)
+			}
+		}
+	}
+	joinsAt := nextJoin(r.formerSets)
 	var all, usable []shard.Identity
 	for i := range view.Shares {
 		s := &view.Shares[i]
+		if now.Before(joinsAt) && !old.has(s.Name) {
+			r.joinsAt = joinsAt
+			continue
+		}
 		m := members[s.Node]
 		if m == nil {
 			continue // a node whose address was never known cannot have had a stream
@@ -72,13 +100,7 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 	if old == nil {
 		return r
 	}
-	r.quarantines = old.quarantines
 	r.updateWideSets()
-	for _, f := range old.formerSets {
-		if now.Before(f.closedAt.Add(time.Minute - handover)) {
-			r.formerSets = append(r.formerSets, f)
-		}
-	}
 	if old.set.Len() > 0 && !slices.Equal(old.set.All(), r.set.All()) {
 		f := formerSet{old.set, map[string]bool{}, map[string]bool{}, now.Add(handover)}
 		for name, s := range old.shares {
@@ -87,8 +109,24 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 		}
 		r.formerSets = append(r.formerSets, f)
 	}
-	r.formerSets = r.formerSets[max(0, len(r.formerSets)-maxFormerSets):]
+	if n := len(r.formerSets) - maxFormerSets; n > 0 {
+		r.delayNarrow(r.formerSets[n-1].closedAt.Add(time.Minute - handover))
+		r.formerSets = r.formerSets[n:]
+	}
 	return r
+}
+
+// has reports whether an identity has a share.
+func (r *membership) has(identity string) bool {
+	_, ok := r.shares[identity]
+	return ok
+}
+
+// delayNarrow lets narrow keys have no owner until a time, or longer.
+func (r *membership) delayNarrow(until time.Time) {
+	if until.After(r.startDelayEnd) {
+		r.startDelayEnd = until
+	}
 }
 
 // mustSet makes a set of a view's shares, whose names are unique.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -105,6 +106,56 @@ func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 		wide := after.ownerOf(k, false, unknownProvider, "", testNow)
 		require.True(t, wide.ready(), "each source has a budget of its own at a wide provider")
 	})
+}
+
+// TestStormsOfChangesKeepOneSource: however many nodes come or go one by one, a narrow route has its new owner only a minute after the
+// former one could ask, and nodes that come have joined soon after the last.
+func TestStormsOfChangesKeepOneSource(t *testing.T) {
+	const nodes, step = 200, 250 * time.Millisecond
+	names := make([]string, nodes)
+	for i := range names {
+		names[i] = fmt.Sprintf("192.0.2.%d", i)
+	}
+	storms := map[string]func(step int) []string{
+		"come": func(step int) []string { return names[:min(1+step, nodes)] },
+		"go":   func(step int) []string { return names[min(step, nodes/2):] },
+		"both": func(step int) []string { return names[min(step, nodes)/2 : min(nodes/2+step, nodes)] },
+	}
+	for what, present := range storms {
+		t.Run(what, func(t *testing.T) {
+			members, now := membersOf(names...), testNow
+			var r *membership
+			type use struct {
+				identity string
+				at       time.Time
+			}
+			last := map[int]use{}
+			for i := range int(4 * time.Minute / step) {
+				for _, m := range members {
+					m.lastWork.Store(now.UnixNano())
+				}
+				r = newMembership(viewOf(true, present(i)...), members, r, now)
+				require.LessOrEqual(t, len(r.formerSets), maxFormerSets)
+				for route := range 100 {
+					k, narrow := keyOf(routeTo(t, fmt.Sprintf("mx%d.example.org", route)), addressAt(t, "a@example.org"))
+					o := r.ownerOf(k, narrow, unknownProvider, "", now)
+					if !o.ready() {
+						continue
+					}
+					if was := last[route]; was.identity != "" && was.identity != o.identity {
+						require.GreaterOrEqual(t, now.Sub(was.at), time.Minute, "mx%d", route)
+					}
+					last[route] = use{o.identity, now}
+				}
+				now = now.Add(step)
+			}
+			require.Equal(t, len(present(1<<30)), r.set.Len(), "all that came have joined")
+			require.Len(t, last, 100)
+			for route, is := range last {
+				require.Equal(t, now.Add(-step), is.at, "mx%d is asked again", route)
+			}
+		})
+	}
 }
 
 // A route that moves from a node which never contacted a receiver does not wait, and none of its single calls goes to the former

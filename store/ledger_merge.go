@@ -143,12 +143,12 @@ func (s *DB) replayJournal(left []journalEntry) (err error) {
 // applyGroup puts the commit of a group in the log, under the locks of its accounts. After an error the process must end: the balances
 // in memory are ahead of the log.
 func (s *DB) applyGroup(b *pebble.Batch, all []*single, sync bool) error {
-	var locks uint64
+	var locked [stripes]bool
 	for _, one := range all {
-		locks |= 1 << one.balance.stripe
+		locked[one.balance.stripe] = true
 	}
 	for i := range s.stripeLocks { // in order, so that two callers cannot deadlock
-		if locks>>i&1 == 1 {
+		if locked[i] {
 			s.stripeLocks[i].Lock()
 			defer s.stripeLocks[i].Unlock()
 		}

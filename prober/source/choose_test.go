@@ -33,7 +33,7 @@ func TestChoiceOfSourceIsStable(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
-		"mx.example.org": "3 3 3 3 3 ", "mx1.example.net": "3 3 3 3 3 ", "smtp-in.orange.fr": "3 3 3 3 3 ",
+		"mx.example.org": "3 3 3 3 3 ", "mx1.example.net": "3 3 3 3 3 ", "smtp-in.orange.fr": "2 1 4 4 2 ",
 		"aspmx.l.google.com": "2 1 2 3 2 ", "mx00.gmx.net": "2 1 4 4 2 ",
 	}, got)
 }

@@ -182,7 +182,7 @@ func TestHostileReceiversAreOptional(t *testing.T) {
 
 func TestRouteIsNamedByItsHosts(t *testing.T) {
 	d := &Domain{Name: "d.example", Persona: &persona.Persona{Name: "test"}, MX: []MX{{10, "mx2.example"}, {20, "mx.example"}}}
-	google, mimecast, orange := &persona.Persona{Provider: "google"}, &persona.Persona{Provider: "mimecast"}, &persona.Persona{Provider: "orange"}
+	google, mimecast, libero := &persona.Persona{Provider: "google"}, &persona.Persona{Provider: "mimecast"}, &persona.Persona{Provider: "libero"}
 	for _, tt := range []struct {
 		domain Domain
 		want   string
@@ -191,7 +191,7 @@ func TestRouteIsNamedByItsHosts(t *testing.T) {
 		{Domain{Name: "own.example", Persona: d.Persona}, "own.example"},
 		{Domain{Name: "g.example", Persona: google, MX: d.MX}, ""},
 		{Domain{Name: "m.example", Persona: mimecast, MX: d.MX}, "m.example"},
-		{Domain{Name: "o.example", Persona: orange, MX: d.MX}, "orange"},
+		{Domain{Name: "l.example", Persona: libero, MX: d.MX}, "libero"},
 	} {
 		if got := routeKey(&tt.domain); got != tt.want {
 			t.Errorf("%s: route %q, want %q", tt.domain.Name, got, tt.want)

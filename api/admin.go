@@ -83,6 +83,9 @@ func readUser(d *httpd.Document) (n store.NewUser, err error) {
 	if n.Email, err = d.RequiredText("email"); err != nil {
 		return n, err
 	}
+	if err := httpd.CheckShown("email", n.Email, store.MaxName); err != nil {
+		return n, err
+	}
 	if n.Password, _, err = d.Text("password"); err != nil {
 		return n, err
 	}

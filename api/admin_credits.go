@@ -35,11 +35,11 @@ func grantCredits(c *call) error {
 	if amount == 0 {
 		return httpd.Refuse(httpd.Unacceptable, "amount is 0: give how many credits to grant, or a negative number to take some back.")
 	}
-	note, err := d.ShortText("note", maxNote)
+	note, err := d.ShownText("note", maxNote)
 	if err != nil {
 		return err
 	}
-	id, err := d.ShortText("grant_id", 100)
+	id, err := d.ShownText("grant_id", 100)
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,9 @@ func readNewKey(d *httpd.Document) (n store.NewKey, err error) {
 	if n.Name, err = d.RequiredText("name"); err != nil {
 		return n, err
 	}
+	if err := httpd.CheckShown("name", n.Name, store.MaxLabel); err != nil {
+		return n, err
+	}
 	if n.Test, err = d.Boolean("test", false); err != nil {
 		return n, err
 	}

@@ -67,6 +67,9 @@ func suppress(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := httpd.CheckShown("name", name, store.MaxName); err != nil {
+		return err
+	}
 	kind, _, err := d.Text("kind")
 	if err != nil {
 		return err
@@ -75,7 +78,7 @@ func suppress(c *call) error {
 	if err != nil {
 		return err
 	}
-	if s.Note, err = d.ShortText("note", maxNote); err != nil {
+	if s.Note, err = d.ShownText("note", maxNote); err != nil {
 		return err
 	}
 	s.By = actor(c)

@@ -7,6 +7,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/api/record"
+	"probity/internal/shownname"
 	"probity/store"
 )
 
@@ -68,7 +69,8 @@ func logIn(c *call) error {
 	if err != nil {
 		return err
 	}
-	token, session, err := c.srv.deps.Store.CreateSession(u.ID, string(c.Ctx.UserAgent()), sessionTime, c.srv.now())
+	agent := shownname.Clean(string(c.Ctx.UserAgent()), store.MaxAgent) // the page of sessions shows it
+	token, session, err := c.srv.deps.Store.CreateSession(u.ID, agent, sessionTime, c.srv.now())
 	if err != nil {
 		return refusalOfLogin(err, c.srv.now())
 	}

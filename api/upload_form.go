@@ -5,13 +5,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
+	"probity/internal/shownname"
 )
 
 // maxName bounds the name of a job, in bytes.
@@ -62,9 +61,8 @@ func (f *bulkForm) set(name, s string) error {
 	case "callback_url":
 		f.callbackURL = strings.TrimSpace(s)
 	case "name":
-		if f.name = s; len(s) > maxName {
-			return httpd.Refuse(httpd.Unacceptable, "name must have at most %d bytes.", maxName)
-		}
+		f.name = s
+		return httpd.CheckShown(name, s, maxName)
 	case "email_column":
 		f.reading.Column = s
 	case "has_header":
@@ -108,24 +106,15 @@ func (f *bulkForm) set(name, s string) error {
 	return nil
 }
 
-// cleanFilename is the last element of a file name as a browser sends it, without control characters, and without invisible
-// characters that change how others are shown (U+202E lets exe.csv pass for vsc.exe).
+// cleanFilename is the last element of a file name as a browser sends it, made fit to be shown: U+202E lets exe.csv pass for
+// vsc.exe.
 func cleanFilename(s string) string {
 	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
 		s = s[i+1:]
 	}
-	if s = path.Base(s); s == "." || s == "/" {
+	s = path.Base(s)
+	if s == "." || s == "/" {
 		return ""
 	}
-	s = strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
-			return -1
-		}
-		return r
-	}, s)
-	for len(s) > maxName {
-		_, n := utf8.DecodeLastRuneInString(s)
-		s = s[:len(s)-n]
-	}
-	return s
+	return shownname.Clean(s, maxName)
 }

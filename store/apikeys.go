@@ -53,13 +53,13 @@ var (
 	ErrBadName     = errors.New("a name must have 1 to 100 bytes")
 )
 
-// maxLabel bounds the names that people give to keys.
-const maxLabel = 100
+// MaxLabel bounds the names that people give to keys, in bytes.
+const MaxLabel = 100
 
 // CreateKey creates a key for the account. Only this call returns the secret.
 func (s *Accounts) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
 	switch {
-	case n.Name == "" || len(n.Name) > maxLabel:
+	case n.Name == "" || len(n.Name) > MaxLabel:
 		return "", APIKey{}, ErrBadName
 	case !n.Expires.IsZero() && !n.Expires.After(now):
 		return "", APIKey{}, ErrBadExpiry

@@ -18,6 +18,9 @@ import (
 // MaxSessions bounds the open sessions of an account: one more ends the oldest.
 const MaxSessions = 50
 
+// MaxAgent bounds the name that a session keeps of its browser, in bytes.
+const MaxAgent = 200
+
 // ErrNoSession: no such session, or it has ended.
 var ErrNoSession = errors.New("not logged in, or the session has ended")
 
@@ -39,7 +42,7 @@ const tokenLength = 43
 func (s *Logins) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
 	token = randomBase62(tokenLength)
 	hash := hashSecret(token)
-	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), 200)], Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
+	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), MaxAgent)], Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
 	err = s.Commit(account, func(b *pebble.Batch) error {
 		room := MaxSessions - 1
 		err := dropSessionsIf(account, func(one Session) bool { // newest first

@@ -12,9 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"probity/internal/shownname"
 	"probity/store/window"
 )
 
@@ -365,8 +367,8 @@ func emailKey(email string) []byte {
 // CheckEmail returns ErrBadEmail for what cannot be the e-mail address of an account.
 func CheckEmail(email string) error {
 	local, domain, ok := strings.Cut(email, "@")
-	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '@' }
-	if !ok || local == "" || domain == "" || len(email) > MaxName-1 || strings.ContainsFunc(local+domain, bad) {
+	bad := func(r rune) bool { return r == '@' || unicode.IsSpace(r) }
+	if !ok || local == "" || domain == "" || shownname.Check(email, MaxName-1) != nil || strings.ContainsFunc(local+domain, bad) {
 		return ErrBadEmail
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"probity/internal/shownname"
 )
 
 // maxDepth bounds the nesting of a JSON body, fields that we ignore included.
@@ -201,13 +203,21 @@ func (d *Document) RequiredText(name string) (string, error) {
 	return s, err
 }
 
-// ShortText is the member's string of at most that many bytes, empty if it was not sent.
-func (d *Document) ShortText(name string, most int) (string, error) {
+// ShownText is the member's string, which people will read: at most that many bytes, empty if it was not sent.
+func (d *Document) ShownText(name string, most int) (string, error) {
 	s, _, err := d.Text(name)
-	if err == nil && len(s) > most {
-		return "", Refuse(Unacceptable, "%s must have at most %d bytes.", name, most)
+	if err != nil {
+		return "", err
 	}
-	return s, err
+	return s, CheckShown(name, s, most)
+}
+
+// CheckShown refuses a text that people will read, unless it looks like what it is and has at most that many bytes.
+func CheckShown(name, s string, most int) error {
+	if err := shownname.Check(s, most); err != nil {
+		return Refuse(Unacceptable, "%s %s.", name, err)
+	}
+	return nil
 }
 
 // Boolean is the member's true or false.

@@ -154,11 +154,10 @@ func (f *Form) option(name string, p *multipart.Part) error {
 	if err != nil {
 		return brokenForm(err)
 	}
-	s := string(b)
-	if len(b) > maxPartText || !utf8.Valid(b) || strings.ContainsRune(s, 0) {
+	if len(b) > maxPartText || !utf8.Valid(b) {
 		return Refuse(Unacceptable, "%s must be UTF-8 text of at most %d bytes.", name, maxPartText)
 	}
-	return f.set(name, s)
+	return f.set(name, string(b))
 }
 
 // FormFile reads the file of a form; its errors are refusals of the form, not errors of what the file holds.

@@ -55,7 +55,7 @@ func TestUnsafeCallbackURLsAreRefused(t *testing.T) {
 			"http://hook.example:0/":                        "not a port",
 			"http://hook.example:70000/":                    "not a port",
 			"http://hook.example:25/":                       "mail",
-			"http://hook.example\r\nX: y/":                  "not a URL",
+			"http://hook.example\r\nX: y/":                  "has U+000D",
 			"http://a b/":                                   "not a URL",
 			"http://a..b/":                                  "not a host name",
 			"http://a;b/":                                   "not a host name",

@@ -13,6 +13,8 @@ import (
 
 	"code.dny.dev/ssrf"
 	"golang.org/x/net/idna"
+
+	"probity/internal/shownname"
 )
 
 const (
@@ -60,8 +62,8 @@ func refuseURL(format string, args ...any) error {
 
 // parseTarget parses a callback URL and checks all that needs no DNS lookup.
 func (d *dialer) parseTarget(raw string) (*target, error) {
-	if len(raw) > maxURL {
-		return nil, refuseURL("it has %d bytes; at most %d are allowed", len(raw), maxURL)
+	if err := shownname.Check(raw, maxURL); err != nil { // the record of the job and its callback show it
+		return nil, fmt.Errorf("%w %w", ErrURL, err)
 	}
 	u, err := url.Parse(raw)
 	switch {

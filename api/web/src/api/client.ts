@@ -49,9 +49,10 @@ export function signedOut() {
   onSignedOut();
 }
 
-/** leave is signedOut by the user's own will. */
-export function leave() {
+/** leave is signedOut by the user's own will. The server may tell of the end before it answers the request that ends the session. */
+export async function leave(logout: () => Promise<unknown>) {
   left = true;
+  await logout().catch(() => {});
   onSignedOut();
 }
 

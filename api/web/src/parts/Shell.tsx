@@ -185,10 +185,7 @@ function Theme() {
 }
 
 function Me({ visit }: { visit: Visit }) {
-  async function signOut() {
-    await take(api.POST("/v1/dash/logout")).catch(() => {});
-    leave();
-  }
+  const signOut = () => leave(() => take(api.POST("/v1/dash/logout")));
   return (
     <Menu position="bottom-end" width={240}>
       <Menu.Target>

@@ -19,6 +19,7 @@ import (
 func TestFleetChangesItsTable(t *testing.T) {
 	withMemCluster(t, fleetSpeedup/4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		probers[2].stop()
+		time.Sleep(5 * time.Second) // the coordinator sees it leave, so that its share waits when it is back
 		probers[2].ownTable = engine.DefaultTable()
 		probers[2].start()
 		f.waitUsable(3)

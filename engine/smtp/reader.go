@@ -96,8 +96,12 @@ func (r *replyReader) settle(wait time.Duration) (nothing bool) {
 	return err != nil && isTimeout(err)
 }
 
+// strayTime is how soon after a line without a code a reply must follow.
+const strayTime = 300 * time.Millisecond
+
 // reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says how the peer broke the protocol.
-// Empty lines before it are skipped, and after the greeting lines without a code too: see holdsReply.
+// Empty lines before it are skipped, and after the greeting lines without a code too: see holdsReply. Such lines are the rest of the
+// reply before, so what was due follows soon; where it does not, they were no SMTP.
 func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply engine.Reply, detail string, err error) {
 	reply.Stage = stage
 	armed, lines, size := false, 0, 0
@@ -128,8 +132,9 @@ func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply en
 			reply.Code, reply.Lines = parser.Code, append(reply.Lines, textOf(text))
 		case len(line) > 0 && stage < engine.StageMail:
 			return reply, "a line without a reply code", nil
-		default:
-			noCode = noCode || len(line) > 0
+		case len(line) > 0 && len(reply.Lines) == 0 && !noCode:
+			noCode, armed = true, true
+			r.setDeadline(min(timeout, strayTime))
 		}
 		if ok && !more {
 			if reply.Enhanced = engine.EnhancedOf(reply.Lines, reply.Code); len(reply.Lines) == 1 {

@@ -69,8 +69,10 @@ func checkLiar(t *testing.T, make func() liar) {
 			}
 		}}
 		withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-			right := 0
-			for addr, v := range b.verifyList(seed, mixedAddresses(24, 2, max(1, l.domains))) {
+			right, settled := 0, b.verifyList(seed, mixedAddresses(24, 2, max(1, l.domains)))
+			mu.Lock()
+			defer mu.Unlock()
+			for addr, v := range settled {
 				there := exists(addr)
 				require.False(t, v.Status == engine.Valid && (l.catchAll || !there), "seed %d: %s is VALID: %s", seed, addr, dialogue)
 				require.False(t, v.Status == engine.Invalid && (l.catchAll || there) && !blind[addr], "seed %d: %s is INVALID: %s", seed, addr, dialogue)

@@ -106,7 +106,7 @@ function Create({ opened, close, made }: { opened: boolean; close: () => void; m
             name: name.trim(),
             test,
             scopes: offered.map((s) => s.value).filter((s) => chosen.includes(s)),
-            networks: networks.split(/[\s,]+/).filter(Boolean),
+            ...(networks.trim() && { networks: networks.split(/[\s,]+/).filter(Boolean) }),
             ...(until && { expires_at: new Date(`${until}T23:59:59`).toISOString() }),
           },
         }),

@@ -63,8 +63,7 @@ type Prober struct {
 	flags          *ProberFlags
 	startedAt      time.Time
 	rowRate        rateMeter
-	ownTable       atomic.Pointer[engine.Table] // of our flags
-	table          atomic.Pointer[engine.Table] // current one: our own, or a coordinator's
+	table          atomic.Pointer[engine.Table] // current one: our own until a coordinator sends its table
 	room           *diskroom.Room
 	cache          *cache.Cache
 	resolver       *dns.Resolver
@@ -105,7 +104,6 @@ func (p *Prober) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	p.ownTable.Store(table)
 	p.table.Store(table)
 	if p.resolver, err = c.Resolver(table); err != nil {
 		return err
@@ -141,7 +139,7 @@ func (p *Prober) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	p.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: p.Version, Identities: IdentitiesOf(p.prober), Table: p.ownTable.Load, UseTable: p.useTable,
+	p.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: p.Version, Identities: IdentitiesOf(p.prober), Table: table, UseTable: p.useTable,
 		Prober: p.prober, Credentials: stream.ServerTLS(own, authority, p.Log), Window: p.prober.Window, Fresh: p.prober.Fresh, SetIsolated: p.prober.SetIsolated,
 		KeysMoved: p.prober.KeysMoved, Status: p.status, Views: p.prober, Forget: p.prober.Forget, Log: p.Log})
 	if err != nil {
@@ -200,7 +198,7 @@ func (p *Prober) Run(ctx context.Context) error {
 // status is the state of this node.
 func (p *Prober) status() wire.Status { return audited(p.prober.Status(), p.audit) }
 
-// useTable puts a table into force: the coordinator's, or our own if the coordinator cannot send one.
+// useTable puts the coordinator's table into force.
 func (p *Prober) useTable(t *engine.Table) error {
 	if p.flags.RespectTerms && !t.RespectsTerms() {
 		return errors.New("it asks receivers whose terms forbid to verify addresses, and this prober has --respect-terms; give the coordinator --respect-terms too")
@@ -212,8 +210,7 @@ func (p *Prober) useTable(t *engine.Table) error {
 	return nil
 }
 
-// reload reads the provider table and the gossip keys again, and uses them if they are valid. Our own table is used only without
-// a coordinator, which sends its own.
+// reload reads the gossip keys again, and uses them if they are valid. The provider table is the coordinator's.
 func (p *Prober) reload() error {
 	table, err := p.flags.Table()
 	if err != nil {
@@ -222,8 +219,7 @@ func (p *Prober) reload() error {
 	if err := p.flags.reloadKeys(p.cluster); err != nil {
 		return err
 	}
-	p.ownTable.Store(table)
-	if !p.server.TableChanged() {
+	if table.Hash() != p.table.Load().Hash() {
 		p.Log.Info("the coordinator's provider table stays in force; give the file to the coordinator to change that", "table", tableName(p.table.Load()), "ours", tableName(table))
 	}
 	return nil

@@ -1,7 +1,7 @@
 package wire
 
-// Protocol is the newest version of the protocol that we speak; we speak the one before too. See doc.go for the changes.
-const Protocol = 3
+// Protocol is the newest version of the protocol that we speak; from 2 on we speak the one before too. See doc.go.
+const Protocol = 1
 
 // Coordinator says which coordinator attaches. Term grows with every start of the coordinator of that ID.
 type Coordinator struct {

@@ -200,7 +200,7 @@ func (s *memProber) start() {
 	p, err := prober.New(prober.Config{Node: s.name, Table: own, Resolver: resolver, Cache: s.cache, AllowPrivate: true, MailFrom: "probe@prober.example",
 		Sources: s.ids, Dial: s.dial, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
-	server, err := stream.NewServer(stream.ServerConfig{Node: s.name, Version: "1", Identities: app.IdentitiesOf(p), Table: func() *engine.Table { return own },
+	server, err := stream.NewServer(stream.ServerConfig{Node: s.name, Version: "1", Identities: app.IdentitiesOf(p), Table: own,
 		UseTable: func(t *engine.Table) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()

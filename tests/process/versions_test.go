@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestVersionsOldCoordinator(t *testing.T) {
 // withOlderVersion runs a cluster of which some machines have the older program; all rows get their right verdicts.
 func withOlderVersion(t *testing.T, older ...string) {
 	if os.Getenv(versionsEnv) == "" {
-		t.Skip("it builds an older version, which takes a minute and more: make versions; TestOldCoordinatorIsServed and TestOldNodeIsUsed speak its protocol")
+		t.Skip("it builds an older version, which takes a minute and more: make versions")
 	}
 	if os.Getenv(olderProgramEnv) == "" {
 		t.Setenv(olderProgramEnv, buildOlderVersion(t))
@@ -59,17 +60,21 @@ func withOlderVersion(t *testing.T, older ...string) {
 	})
 }
 
-// buildOlderVersion builds the oldest commit whose protocol this version speaks.
+// buildOlderVersion builds the commit that began the oldest protocol that this version speaks. Builds before the first release
+// had protocol 1 as well, another one: the last commit that began a number counts.
 func buildOlderVersion(t *testing.T) string {
 	root := filepath.Join("..", "..")
-	commit := ""
-	for n := wire.Protocol - 1; n <= wire.Protocol && commit == ""; n++ {
-		line := fmt.Sprintf("const Protocol = %d\n", n)
-		found, err := exec.Command("git", "-C", root, "log", "--reverse", "--format=%H", "-S"+line, "--", protocolFile).Output()
-		require.NoError(t, err, "the Git history is needed")
-		commit, _, _ = strings.Cut(string(found), "\n")
-	}
-	require.NotEmpty(t, commit, "no commit of the history speaks this version's protocol or the one before")
+	line := fmt.Sprintf("const Protocol = %d\n", max(1, wire.Protocol-1))
+	changes, err := exec.Command("git", "-C", root, "log", "--format=%H", "-S"+line, "--", protocolFile).Output()
+	require.NoError(t, err, "the Git history is needed")
+	hashes := strings.Fields(string(changes))
+	last := slices.IndexFunc(hashes, func(hash string) bool {
+		content, err := exec.Command("git", "-C", root, "show", hash+":"+protocolFile).Output()
+		require.NoError(t, err)
+		return strings.Contains(string(content), line)
+	})
+	require.GreaterOrEqual(t, last, 0, "no commit began the oldest protocol that this version speaks")
+	commit := hashes[last]
 	dir := t.TempDir()
 	tree, program := filepath.Join(dir, "tree"), filepath.Join(dir, "probity-older")
 	require.NoError(t, os.Mkdir(tree, 0o755))

@@ -424,10 +424,9 @@ func (x *CoordinatorIDFrame) GetTerm() uint64 {
 
 type CoordinatorHelloFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol" json:"protocol,omitempty"` // the least that we speak: a peer that knows no range speaks one, and compares it with this
+	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol" json:"protocol,omitempty"` // the least that we speak
 	Version       string                 `protobuf:"bytes,2,opt,name=version" json:"version,omitempty"`
 	Coordinator   *CoordinatorIDFrame    `protobuf:"bytes,3,opt,name=coordinator" json:"coordinator,omitempty"`
-	Table         []byte                 `protobuf:"bytes,4,opt,name=table" json:"table,omitempty"`                                    // hash of the provider table
 	Node          string                 `protobuf:"bytes,5,opt,name=node" json:"node,omitempty"`                                      // the node that is meant
 	Session       uint64                 `protobuf:"varint,6,opt,name=session" json:"session,omitempty"`                               // batch numbers are of this session
 	Open          []*OpenFrame           `protobuf:"bytes,7,rep,name=open" json:"open,omitempty"`                                      // batches that await results
@@ -483,13 +482,6 @@ func (x *CoordinatorHelloFrame) GetVersion() string {
 func (x *CoordinatorHelloFrame) GetCoordinator() *CoordinatorIDFrame {
 	if x != nil {
 		return x.Coordinator
-	}
-	return nil
-}
-
-func (x *CoordinatorHelloFrame) GetTable() []byte {
-	if x != nil {
-		return x.Table
 	}
 	return nil
 }
@@ -699,7 +691,7 @@ func (x *NodeHelloFrame) GetFresh() bool {
 	return false
 }
 
-// The provider table that the node is to work by: it ends what it has of another one, takes this, and says so. Since protocol 3.
+// The provider table that the node is to work by: it ends what it has of another one, takes this, and says so.
 type TableFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hash          []byte                 `protobuf:"bytes,1,opt,name=hash" json:"hash,omitempty"`
@@ -1708,7 +1700,7 @@ type BatchFrame struct {
 	Mailbox       []string `protobuf:"bytes,16,rep,name=mailbox" json:"mailbox,omitempty"`
 	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`   // the job has few rows left beside others
 	Steady        bool     `protobuf:"varint,18,opt,name=steady" json:"steady,omitempty"` // the class has rows for many hours of its budget
-	Table         []byte   `protobuf:"bytes,19,opt,name=table" json:"table,omitempty"`    // hash of the table that the routes are of: the node judges by no other. Since protocol 3
+	Table         []byte   `protobuf:"bytes,19,opt,name=table" json:"table,omitempty"`    // hash of the table that the routes are of: the node judges by no other
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2698,12 +2690,11 @@ const file_wire_proto_rawDesc = "" +
 	"\x04kind\"8\n" +
 	"\x12CoordinatorIDFrame\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\"\xa7\x02\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\"\x91\x02\n" +
 	"\x15CoordinatorHelloFrame\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12B\n" +
-	"\vcoordinator\x18\x03 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x14\n" +
-	"\x05table\x18\x04 \x01(\fR\x05table\x12\x12\n" +
+	"\vcoordinator\x18\x03 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x12\n" +
 	"\x04node\x18\x05 \x01(\tR\x04node\x12\x18\n" +
 	"\asession\x18\x06 \x01(\x04R\asession\x12+\n" +
 	"\x04open\x18\a \x03(\v2\x17.probity.wire.OpenFrameR\x04open\x12#\n" +

@@ -61,7 +61,6 @@ type Client struct {
 	last          uint64 // number of the newest batch
 	credit        credit
 	keysMoved     bool          // since the last stream began
-	protocol      uint32        // the protocol of the last stream
 	table         [8]byte       // that the node works by, as far as it has said
 	tableSwitched chan struct{} // closed, and replaced, when it takes work by another table or no more work at all
 

@@ -63,9 +63,8 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 		return err
 	}
 	c.mu.Lock()
-	table := c.cfg.Table().Hash()
 	hello := &frames.CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: c.cfg.Version, Coordinator: c.id,
-		Table: table[:], Node: c.cfg.Node, Session: c.session}
+		Node: c.cfg.Node, Session: c.session}
 	for number, pb := range c.batches {
 		if pb.posted {
 			hello.Open = append(hello.Open, &frames.OpenFrame{Batch: number, Seq: pb.seq})
@@ -83,9 +82,7 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 	timer.Stop()
 	reason, h := "the first message must be a hello", first.GetHello()
 	if h != nil {
-		table = c.cfg.Table().Hash() // it may have changed
-		reason = mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), table[:], c.cfg.Node},
-			peer{"the node", h.GetVersion(), peerVersions(h), h.GetTable(), h.GetNode()})
+		reason = mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), c.cfg.Node}, peer{"the node", h.GetVersion(), peerVersions(h), h.GetNode()})
 	}
 	if reason != "" {
 		_ = stream.Send(refusalFrame(reason)) // if that fails, Recv fails too
@@ -156,7 +153,6 @@ func (l *clientStream) begin(h *frames.NodeHelloFrame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stream = l
-	c.protocol = ownVersions().common(peerVersions(h))
 	c.table = tableHash(h.GetTable())
 	c.status, c.statusAt = wire.Status{}, time.Time{}
 	c.state.Draining, c.state.LastHeard = h.GetDraining(), time.Now()

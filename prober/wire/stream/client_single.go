@@ -44,7 +44,7 @@ func (c *Client) Single(ctx context.Context, sr wire.SingleRequest) (wire.Answer
 	f := frames.NewAskFrame(&sr, budget)
 	c.mu.Lock()
 	node, unusable := c.single, c.unusable()
-	f.Coordinator, f.Table = c.id, c.tableForPeer(table)
+	f.Coordinator, f.Table = c.id, table[:]
 	c.mu.Unlock()
 	if unusable != nil {
 		return wire.Answer{}, unusable

@@ -13,7 +13,7 @@ import (
 var errRecalled = errors.New("the provider table has changed: the batch was recalled")
 
 // TableChanged tells the client that Table returns another table now. Batches of the old one are returned; the node takes the
-// new table, and then batches again. A node of protocol 2 cannot take it: it goes on when it has the new table itself.
+// new table, and then batches again.
 func (c *Client) TableChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,10 +56,6 @@ func (l *clientStream) advanceTable() {
 	if underWay {
 		return // the end of its Verify goes on from here
 	}
-	if c.protocol < tableProtocol {
-		l.cancel() // the next hello compares the tables
-		return
-	}
 	l.sentTable, l.tableTimer = &hash, time.AfterFunc(helloTimeout, l.cancel)
 	l.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: hash[:], Layers: table.Layers()}}})
 }
@@ -79,7 +75,7 @@ func (l *clientStream) startWork() {
 	c.wakeTableWaiters()
 	if first {
 		h := c.state.Hello
-		c.cfg.Log.Info("attached to the node", "version", h.Version, "protocol", c.protocol, "identities", len(h.Identities), "batches", len(l.running))
+		c.cfg.Log.Info("attached to the node", "version", h.Version, "identities", len(h.Identities), "batches", len(l.running))
 	}
 	c.wake.signal()
 }
@@ -103,14 +99,6 @@ func (l *clientStream) handleTableTaken(f *frames.TableTakenFrame) error {
 	}
 	l.advanceTable()
 	return nil
-}
-
-// tableForPeer is the hash of a table for the node; nil for a node that does not read it. The caller holds mu.
-func (c *Client) tableForPeer(hash [8]byte) []byte {
-	if c.protocol < tableProtocol {
-		return nil
-	}
-	return hash[:]
 }
 
 // wakeTableWaiters wakes single calls that wait for the node's table. The caller holds mu.

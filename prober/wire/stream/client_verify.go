@@ -180,7 +180,7 @@ func (l *clientStream) sendBatch(pb *pendingBatch) {
 	pb.posted, pb.seq = true, 0
 	left := max(time.Until(pb.until), time.Second)
 	f := frames.NewBatchFrame(pb.batch, pb.number, left, func(r *wire.Row) bool { return !pb.received[r.Number] })
-	f.Table = l.c.tableForPeer(pb.table)
+	f.Table = pb.table[:]
 	l.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Batch{Batch: f}})
 }
 

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -12,16 +11,11 @@ import (
 	"probity/prober/wire"
 )
 
-const (
-	minProtocol   = wire.Protocol - 1
-	tableProtocol = 3 // from here on a node takes the coordinator's provider table
-)
-
 // versions are the protocols that a side speaks, from least to most.
 type versions struct{ lowest, highest uint32 }
 
 // ownVersions is what we speak.
-func ownVersions() versions { return versions{minProtocol, wire.Protocol} }
+func ownVersions() versions { return versions{max(1, wire.Protocol-1), wire.Protocol} }
 
 // peerVersions are those of a peer's hello; without a greatest version it speaks only one.
 func peerVersions(hello interface {
@@ -79,7 +73,6 @@ type peer struct {
 	role      string
 	version   string
 	protocols versions
-	table     []byte
 	node      string
 }
 
@@ -91,9 +84,6 @@ func mismatch(us, them peer) string {
 			them.role, them.version, them.protocols, us.role, us.version, us.protocols)
 	case us.node != them.node:
 		return fmt.Sprintf("%s means node %q, %s means node %q; check node names and addresses", them.role, them.node, us.role, us.node)
-	case us.protocols.common(them.protocols) < tableProtocol && string(us.table) != string(them.table):
-		return fmt.Sprintf("%s (probity %s) has provider table %s, %s (probity %s) has %s, and the older of the two cannot take the other's; give both one version and one --providers file",
-			them.role, them.version, hex.EncodeToString(them.table), us.role, us.version, hex.EncodeToString(us.table))
 	}
 	return ""
 }

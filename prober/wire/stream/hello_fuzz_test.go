@@ -22,7 +22,7 @@ func FuzzHello(f *testing.F) {
 		var c frames.CoordinatorFrame
 		if proto.Unmarshal(ours, &c) == nil {
 			h := c.GetHello()
-			_ = mismatch(peer{role: "us", version: "1", protocols: ownVersions()}, peer{role: "them", version: h.GetVersion(), protocols: peerVersions(h), table: h.GetTable()})
+			_ = mismatch(peer{role: "us", version: "1", protocols: ownVersions()}, peer{role: "them", version: h.GetVersion(), protocols: peerVersions(h)})
 		}
 		var n frames.NodeHelloFrame
 		if proto.Unmarshal(theirs, &n) == nil {

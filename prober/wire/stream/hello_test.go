@@ -88,12 +88,11 @@ func TestPeersThatDifferRefuseEachOther(t *testing.T) {
 }
 
 func TestMismatchNamesBothSides(t *testing.T) {
-	us := peer{"the node", "1.0", versions{1, 2}, []byte{1}, "n1"}
-	require.Empty(t, mismatch(us, peer{"the coordinator", "0.9", versions{1, 1}, []byte{1}, "n1"}))
-	require.Empty(t, mismatch(us, peer{"the coordinator", "1.1", versions{2, 3}, []byte{1}, "n1"}))
+	us := peer{"the node", "1.0", versions{1, 2}, "n1"}
+	require.Empty(t, mismatch(us, peer{"the coordinator", "0.9", versions{1, 1}, "n1"}))
+	require.Empty(t, mismatch(us, peer{"the coordinator", "1.1", versions{2, 3}, "n1"}))
 	require.Equal(t, "the coordinator is probity 2.0 and speaks protocol 3 to 4, the node is probity 1.0 and speaks 1 to 2; update the older of the two",
-		mismatch(us, peer{"the coordinator", "2.0", versions{3, 4}, []byte{1}, "n1"}))
-	require.Contains(t, mismatch(us, peer{"the coordinator", "1.1", versions{2, 3}, []byte{2}, "n1"}), "give both one version and one --providers file")
+		mismatch(us, peer{"the coordinator", "2.0", versions{3, 4}, "n1"}))
 }
 
 // authority signs certificates inside a bubble, where it is the year 2000.

@@ -233,7 +233,7 @@ type testOptions struct {
 
 func newTestNode(t *testing.T, interval time.Duration, with testOptions) *testNode {
 	l := &testNode{t: t, network: newFlakyNetwork(), prober: newSlowProber(interval), log: &bytes.Buffer{}, done: make(chan struct{})}
-	cfg := ServerConfig{Node: "n1", Version: "1.2.3", Table: func() *engine.Table { return defaultTable }, Prober: l.prober,
+	cfg := ServerConfig{Node: "n1", Version: "1.2.3", Table: defaultTable, Prober: l.prober,
 		Identities:  []wire.Identity{{Name: "192.0.2.1", Local: "10.0.0.1", Public: "192.0.2.1", EHLO: "a.example"}},
 		Credentials: insecure.NewCredentials(), SetIsolated: l.recordIsolated, Log: slog.New(slog.NewTextHandler(l.log, nil))}
 	if with.server != nil {

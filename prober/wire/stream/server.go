@@ -24,7 +24,7 @@ type ServerConfig struct {
 	Version    string
 	Identities []wire.Identity
 	// Table is the node's own provider table: it works by that until a coordinator gives it another one.
-	Table       func() *engine.Table
+	Table       *engine.Table
 	Prober      wire.Prober
 	Credentials credentials.TransportCredentials // ServerTLS; insecure ones for connections within a process
 	// UseTable makes the prober work by a table; an error says why it cannot. It is not called while a batch is under way whose
@@ -105,7 +105,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cfg.UseTable = func(*engine.Table) error { return nil }
 	}
 	cfg.Log = orDiscard(cfg.Log)
-	return &Server{cfg: cfg, table: cfg.Table(), wake: newWakeup(), isolated: true, batches: map[uint64]*runningBatch{}}, nil
+	return &Server{cfg: cfg, table: cfg.Table, wake: newWakeup(), isolated: true, batches: map[uint64]*runningBatch{}}, nil
 }
 
 // Run serves until ctx ends. Then it takes no new batches, returns unfinished rows, and returns within 25 seconds.

@@ -21,7 +21,6 @@ var (
 	errStopped       = status.Error(codes.Unavailable, "the node is stopping")
 	errSilent        = status.Error(codes.Unavailable, "the node had no answer to its pings")
 	errTableSwitched = status.Error(codes.Aborted, "the node works by another provider table")
-	errOwnTable      = status.Error(codes.Unavailable, "the node has another provider table now")
 	errReplaced      = status.Error(codes.Aborted, "the coordinator attached again")
 )
 
@@ -34,10 +33,9 @@ type service struct {
 // serverStream is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows, credits by
 // classes, and a ping is only sent while few are unanswered; a table is answered for once, and takes longer to read than its answer.
 type serverStream struct {
-	s        *Server
-	protocol uint32 // the protocol; set before the stream is live
-	wake     wakeup // the queue has something
-	closed   chan struct{}
+	s      *Server
+	wake   wakeup // the queue has something
+	closed chan struct{}
 
 	mu          sync.Mutex // guards what follows; taken after the server's
 	queue       []*frames.NodeFrame
@@ -247,16 +245,7 @@ func (a *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) er
 	defer s.tableMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.protocol = ownVersions().common(peerVersions(h))
 	reason := s.refusalReason(h, now)
-	if reason == "" && a.protocol < tableProtocol { // the node works by its own table, which the coordinator has too
-		s.mu.Unlock()
-		err := s.switchTable(s.cfg.Table())
-		s.mu.Lock()
-		if err != nil {
-			reason = err.Error()
-		}
-	}
 	if reason != "" {
 		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", reason)
 		return status.Error(codes.FailedPrecondition, reason)
@@ -298,9 +287,8 @@ func (s *Server) refusalReason(h *frames.CoordinatorHelloFrame, now time.Time) s
 	if h == nil {
 		return "the first message must be a hello"
 	}
-	table := s.cfg.Table().Hash() // which counts where the coordinator cannot send its own
-	us := peer{"the node", s.cfg.Version, ownVersions(), table[:], s.cfg.Node}
-	if reason := mismatch(us, peer{"the coordinator", h.GetVersion(), peerVersions(h), h.GetTable(), h.GetNode()}); reason != "" {
+	us := peer{"the node", s.cfg.Version, ownVersions(), s.cfg.Node}
+	if reason := mismatch(us, peer{"the coordinator", h.GetVersion(), peerVersions(h), h.GetNode()}); reason != "" {
 		return reason
 	}
 	coordinator := h.GetCoordinator()

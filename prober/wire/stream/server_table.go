@@ -68,24 +68,10 @@ func (s *Server) tableOf(hash []byte) (table *engine.Table, tableSwitches int, e
 	return s.table, s.tableSwitches, nil
 }
 
-// usesTable reports the table that the node works by; a coordinator of protocol 2 names none. The caller holds mu.
+// usesTable reports whether the node works by the table of this hash. The caller holds mu.
 func (s *Server) usesTable(hash []byte) bool {
 	own := s.table.Hash()
-	return !s.switchingTable && (len(hash) == 0 || string(hash) == string(own[:]))
-}
-
-// TableChanged tells the server that Table returns another table now. A table that the attached coordinator has sent stays. A
-// coordinator that cannot send its own is disconnected, and attaches again if it has the new table too.
-func (s *Server) TableChanged() (taken bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stream != nil && s.stream.protocol >= tableProtocol {
-		return false
-	}
-	if s.stream != nil {
-		s.stream.close(errOwnTable)
-	}
-	return true
+	return !s.switchingTable && string(hash) == string(own[:])
 }
 
 // tableHash reads a hash; other bytes are the hash of no table.

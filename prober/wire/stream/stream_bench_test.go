@@ -37,7 +37,7 @@ func (instantProber) Single(context.Context, wire.SingleRequest) (wire.Answer, e
 func BenchmarkRowOverTheStream(b *testing.B) {
 	network := newFlakyNetwork()
 	table := func() *engine.Table { return defaultTable }
-	server, err := NewServer(ServerConfig{Node: "n1", Table: table, Prober: instantProber{}, Credentials: insecure.NewCredentials(),
+	server, err := NewServer(ServerConfig{Node: "n1", Table: defaultTable, Prober: instantProber{}, Credentials: insecure.NewCredentials(),
 		Window: func(string) int { return 8 * wire.MaxRows }})
 	if err != nil {
 		b.Fatal(err)

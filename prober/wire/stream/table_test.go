@@ -50,7 +50,7 @@ func newTableTest(t *testing.T, interval time.Duration, own *engine.Table) *tabl
 	l.table.Store(defaultTable)
 	l.testNode = newTestNode(t, interval, testOptions{
 		server: func(c *ServerConfig) {
-			c.Table = func() *engine.Table { return own }
+			c.Table = own
 			c.UseTable = func(table *engine.Table) error {
 				underWay := 0
 				if s := l.node.Load(); s != nil {
@@ -245,7 +245,7 @@ func TestUnparsableTableIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableTest(t, time.Millisecond, defaultTable)
 		mine := defaultTable.Hash()
-		stream, hello, err := rawCoordinator(t, l.testNode, &frames.CoordinatorHelloFrame{Protocol: wire.Protocol, ProtocolMost: wire.Protocol + 1, Table: []byte("newtable")})
+		stream, hello, err := rawCoordinator(t, l.testNode, &frames.CoordinatorHelloFrame{Protocol: wire.Protocol, ProtocolMost: wire.Protocol + 1})
 		require.NoError(t, err)
 		require.Equal(t, mine[:], hello.GetTable())
 		for reason, layers := range map[string][][]byte{

@@ -75,6 +75,7 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	d := &DB{fs: dbfiles.New(fs), dir: dir, seed: maphash.MakeSeed()}
 	o := &pebble.Options{FS: d.fs, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
 	o.EventListener = &pebble.EventListener{DataCorruption: d.damage.report}
+	o.Experimental.SpanPolicyFunc = dbfiles.SplitByTable
 	for i := range o.Levels { // the most frequent look-up, which mostly finds nothing, is whether a ledger id exists
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}

@@ -3,5 +3,6 @@
 //
 // Invariants:
 //  1. A log that is no longer used is never used again, so no log has content behind its own end but zeros.
-//  2. After RemoveOldValues has returned nil, no file of the database has a value that a record of the given tables had before.
+//  2. The keys of a table file begin with one byte.
+//  3. After RemoveOldValues has returned nil, no file of the database has a value that a record of the given tables had before.
 package dbfiles

@@ -3,12 +3,22 @@ package dbfiles
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
+
+// SplitByTable is a pebble.SpanPolicyFunc: the keys of a file begin with one byte. So RemoveOldValues merges as much as there is of the tables
+// that it is called for. Without it a file that was just written spans all tables, and everything that is stored is merged with it.
+func SplitByTable(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
+	if len(start) == 0 || start[0] == math.MaxUint8 {
+		return policy, nil, nil
+	}
+	return policy, []byte{start[0] + 1}, nil
+}
 
 // How long RemoveOldValues waits for table files that are no longer used, which an iterator or a backup can hold.
 const (

@@ -96,10 +96,11 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 		}
 		r.shares[s.Name] = share{m, s.Usable}
 	}
-	r.set, r.usable = mustSet(all), mustSet(usable)
 	if old == nil {
+		r.set, r.usable = next(new(shard.Set), all), next(new(shard.Set), usable)
 		return r
 	}
+	r.set, r.usable = next(old.set, all), next(old.usable, usable)
 	r.updateWideSets()
 	if old.set.Len() > 0 && !slices.Equal(old.set.All(), r.set.All()) {
 		f := formerSet{old.set, map[string]bool{}, map[string]bool{}, now.Add(handover)}
@@ -129,9 +130,9 @@ func (r *membership) delayNarrow(until time.Time) {
 	}
 }
 
-// mustSet makes a set of a view's shares, whose names are unique.
-func mustSet(ids []shard.Identity) *shard.Set {
-	s, err := shard.New(ids)
+// next makes the set of a view's shares, whose names are unique, that follows another.
+func next(before *shard.Set, ids []shard.Identity) *shard.Set {
+	s, err := before.Next(ids)
 	if err != nil {
 		panic("BUG: a view with " + err.Error())
 	}
@@ -250,7 +251,7 @@ func (r *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provide
 			left = append(left, id)
 		}
 	}
-	id, ok := ownerIn(mustSet(left), k, of)
+	id, ok := ownerIn(next(r.set, left), k, of)
 	if !ok {
 		return owner{}
 	}

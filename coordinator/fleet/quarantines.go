@@ -106,7 +106,7 @@ func (r *membership) updateWideSets() {
 		if len(left) == 0 {
 			left = r.set.All() // all are quarantined: each row's result says so
 		}
-		r.wideSets[p] = mustSet(left)
+		r.wideSets[p] = next(r.set, left)
 	}
 }
 

@@ -23,16 +23,16 @@ type part struct {
 // minPartRows is the fewest rows that are worth a batch of their own.
 const minPartRows = 64
 
-// narrowKey is a key that one source at a time probes, and its provider.
+// narrowKey is a key that one source at a time probes, and a route of it.
 type narrowKey struct {
-	key      shard.Key
-	provider *engine.Provider
+	key   shard.Key
+	route *engine.Route
 }
 
 // ownerChanged reports that a narrow key of the part has another owner now.
 func (p *part) ownerChanged(r *membership) bool {
 	for _, k := range p.keys {
-		if id, ok := ownerIn(r.set, k.key, k.provider); ok && id.Name != p.owner.identity {
+		if id, ok := ownerIn(r.set, k.key, k.route.Provider); ok && id.Name != p.owner.identity {
 			return true
 		}
 	}
@@ -170,7 +170,7 @@ func (s *batchSplitter) assign(row *wire.Row) {
 	if row.Route != s.route || domain != s.domain {
 		s.suppressed = s.f.cfg.Suppressed(domain, row.Route.Hosts)
 	}
-	if s.route == nil || key != s.key {
+	if row.Route != s.route || key != s.key {
 		s.owner = s.r.ownerOf(key, narrow, provider, s.b.Egress, s.now)
 		s.part = s.parts[s.owner.identity]
 	}
@@ -199,8 +199,8 @@ func (s *batchSplitter) assign(row *wire.Row) {
 		p.batch.Rows = make([]wire.Row, 0, min(p.maxRows, 1+len(s.b.Rows)/max(1, s.r.set.Len())))
 		s.parts[s.owner.identity], s.all, s.part = p, append(s.all, p), p
 	}
-	if n := len(p.keys); narrow && (n == 0 || p.keys[n-1].key != key) {
-		p.keys = append(p.keys, narrowKey{key, provider})
+	if n := len(p.keys); narrow && (n == 0 || p.keys[n-1] != narrowKey{key, row.Route}) {
+		p.keys = append(p.keys, narrowKey{key, row.Route})
 		if used := s.f.usage.usedByOthers(row.Route, p.batch.Egress, s.now); used.Used != 0 {
 			if p.batch.UsedByOthers == nil {
 				p.batch.UsedByOthers = map[string]wire.UsedByOthers{}

@@ -13,6 +13,6 @@
 //  2. When an identity leaves, only its keys move; when one joins, keys move only to it.
 //  3. The three kinds of key are hashed with different seeds: a domain with the name of a route has its own owner.
 //  4. Owners must be the same after a restart with a new version: the hashes change only with a major version.
-//  5. What a set remembers changes no owner: the first identities of up to 256 rankings, and the owners of up to 65,536 routes and
-//     domains.
+//  5. What a set remembers changes no owner: the owners of its 262,144 places (a megabyte, from 64 identities on), and the first
+//     identities of up to 256 rankings.
 package shard

@@ -11,11 +11,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Key is the hash of what an identity owns: a narrow route, or a part of a provider that many sources share.
-type Key struct {
-	hash    uint64
-	repeats bool // it is the key of many rows: its owner is worth remembering
-}
+// Key is the place of what an identity owns: a narrow route, or a part of a provider that many sources share.
+type Key uint32
 
 // Seeds of the kinds of key.
 const (
@@ -25,13 +22,18 @@ const (
 )
 
 // Route is the key of a narrow route: all its rows have one owner.
-func Route(routeKey string) Key { return Key{xxh3.HashStringSeed(routeKey, seedRoute), true} }
+func Route(routeKey string) Key { return placeOf(routeKey, seedRoute) }
 
 // Domain is the key of one domain of a wide provider, or of one with tenants.
-func Domain(domain string) Key { return Key{xxh3.HashStringSeed(domain, seedDomain), true} }
+func Domain(domain string) Key { return placeOf(domain, seedDomain) }
 
 // Address is the key of one folded address at a consumer domain of a wide provider.
-func Address(folded string) Key { return Key{xxh3.HashStringSeed(folded, seedAddress), false} }
+func Address(folded string) Key { return placeOf(folded, seedAddress) }
+
+func placeOf(text string, seed uint64) Key { return Key(xxh3.HashStringSeed(text, seed) % places) }
+
+// folded is the fold of a hash of the place.
+func (k Key) folded() uint64 { return fold(mix(uint64(k) + 1)) }
 
 // Identity is an egress identity that may own keys.
 type Identity struct {
@@ -43,7 +45,7 @@ type Identity struct {
 type Set struct {
 	identities []Identity // by name
 	folded     []uint64   // fold of the hashes of the names, in the same order
-	owners     ownerCache // of routes and domains
+	owners     atomic.Pointer[owners]
 	ranked     atomic.Pointer[map[ranked]*Set]
 }
 
@@ -57,16 +59,20 @@ type ranked struct {
 const maxRanked = 256
 
 // New makes a set. Two identities with one name are refused: both would use the same receiver's budget.
-func New(identities []Identity) (*Set, error) {
-	s := &Set{identities: slices.Clone(identities), folded: make([]uint64, len(identities))}
-	slices.SortFunc(s.identities, func(a, b Identity) int { return strings.Compare(a.Name, b.Name) })
-	for i, id := range s.identities {
-		if i > 0 && s.identities[i-1].Name == id.Name {
-			return nil, fmt.Errorf("identity %s: both %s and %s claim it", id.Name, s.identities[i-1].Node, id.Node)
+func New(identities []Identity) (*Set, error) { return new(Set).Next(identities) }
+
+// Next makes the set that follows this one, and takes over what it remembers.
+func (s *Set) Next(identities []Identity) (*Set, error) {
+	next := &Set{identities: slices.Clone(identities), folded: make([]uint64, len(identities))}
+	slices.SortFunc(next.identities, func(a, b Identity) int { return strings.Compare(a.Name, b.Name) })
+	for i, id := range next.identities {
+		if i > 0 && next.identities[i-1].Name == id.Name {
+			return nil, fmt.Errorf("identity %s: both %s and %s claim it", id.Name, next.identities[i-1].Node, id.Node)
 		}
-		s.folded[i] = fold(xxh3.HashString(id.Name))
+		next.folded[i] = fold(xxh3.HashString(id.Name))
 	}
-	return s, nil
+	next.carry(s)
+	return next, nil
 }
 
 // Len is the number of identities.
@@ -75,26 +81,31 @@ func (s *Set) Len() int { return len(s.identities) }
 // All lists the identities by name. It is the set's own memory: read only.
 func (s *Set) All() []Identity { return s.identities }
 
-// Owner is the identity that owns the key; false if the set is empty. The first call for a key takes time in proportion to the
-// identities, and so does each for an address, which is seldom asked twice; later ones for a route or a domain do not.
+// Owner is the identity that owns the key; false if the set is empty. The first call for a place takes time in proportion to the
+// identities, later ones do not.
 func (s *Set) Owner(k Key) (Identity, bool) {
 	if len(s.folded) == 0 {
 		return Identity{}, false
 	}
-	if !k.repeats || len(s.folded) < minCached || len(s.folded) > maxCached {
+	if len(s.folded) < minRemembered {
 		return s.identities[s.heaviest(k)], true
 	}
-	at, ok := s.owners.get(k)
-	if !ok {
-		at = s.heaviest(k)
-		s.owners.put(k, at)
+	known := s.owners.Load()
+	for known == nil {
+		s.owners.CompareAndSwap(nil, new(owners))
+		known = s.owners.Load()
 	}
-	return s.identities[at], true
+	at := known[k].Load()
+	if at == 0 {
+		at = uint32(s.heaviest(k)) + 1
+		known[k].Store(at)
+	}
+	return s.identities[at-1], true
 }
 
 // heaviest is the index of the identity with the largest weight for a key.
 func (s *Set) heaviest(k Key) (at int) {
-	best, key := uint64(0), fold(k.hash)
+	best, key := uint64(0), k.folded()
 	for i, name := range s.folded {
 		if w := mix(key ^ name); w > best {
 			best, at = w, i
@@ -121,7 +132,7 @@ func (s *Set) first(r ranked) *Set {
 	order := make([]int, len(s.folded))
 	weights := make([]uint64, len(s.folded))
 	for i, name := range s.folded {
-		order[i], weights[i] = i, mix(fold(r.ranking.hash)^name)
+		order[i], weights[i] = i, mix(r.ranking.folded()^name)
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
 	order = order[:r.n]
@@ -139,8 +150,8 @@ func (s *Set) first(r ranked) *Set {
 	return sub
 }
 
-// An identity's weight for a key is mix(fold(key) ^ fold(hash of its name)): the 64-bit finalizer of MurmurHash3 of key XOR hash, in
-// two steps, as the first one distributes over XOR. It is a bijection: two identities tie only if their names' hashes are equal.
+// An identity's weight for a key is mix(fold(key's hash) ^ fold(hash of its name)): the 64-bit finalizer of MurmurHash3 of the XOR of both
+// hashes, in two steps, as the first one distributes over XOR. It is a bijection: two identities tie only if their names' hashes are equal.
 func fold(h uint64) uint64 { return h ^ h>>33 }
 
 func mix(h uint64) uint64 {

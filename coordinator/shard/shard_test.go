@@ -168,12 +168,12 @@ func TestOwnersAreStable(t *testing.T) {
 	require.Equal(t, stableOwners, got)
 }
 
-var stableOwners = []int{0, 2, 2, 0, 1, 0, 0, 0, 0, 1, 0, 0}
+var stableOwners = []int{0, 2, 2, 0, 1, 2, 1, 2, 1, 0, 1, 1}
 
 // plainOwner is the definition of the owner: of the first n identities in a ranking, the one with the largest weight.
 func plainOwner(ids []Identity, k, ranking Key, n int) Identity {
 	weight := func(k Key, name string) uint64 {
-		h := k.hash ^ xxh3.HashString(name)
+		h := mix(uint64(k)+1) ^ xxh3.HashString(name)
 		h ^= h >> 33
 		h *= 0xff51afd7ed558ccd
 		h ^= h >> 33
@@ -197,15 +197,12 @@ func thousands(t require.TestingT, n int) *Set {
 }
 
 // TestRememberedOwnersAreThose: what a set remembers of rankings and keys changes no owner, for any number of readers, and also when
-// keys share a place in the cache or there are more rankings than are remembered.
+// there are more rankings than are remembered.
 func TestRememberedOwnersAreThose(t *testing.T) {
 	set := thousands(t, 300)
 	routes := make([]Key, 300)
 	for i := range routes {
-		routes[i] = Route(fmt.Sprintf("mx%d.example", i/2))
-		if i%2 == 1 {
-			routes[i].hash ^= 1 << 40 // the same place in the cache
-		}
+		routes[i] = Route(fmt.Sprintf("mx%d.example", i))
 	}
 	var readers sync.WaitGroup
 	for range 4 {
@@ -224,6 +221,32 @@ func TestRememberedOwnersAreThose(t *testing.T) {
 	require.LessOrEqual(t, len(*set.ranked.Load()), maxRanked)
 }
 
+// TestNextSetHasTheOwnersOfAFreshOne: what a set takes over from the one before it changes no owner, whoever left or joined, and however much
+// of it was known.
+func TestNextSetHasTheOwnersOfAFreshOne(t *testing.T) {
+	all := thousands(t, 400).All()
+	keys := make([]Key, 500)
+	for i := range keys {
+		keys[i] = Address(fmt.Sprintf("ann%d@example.org", i))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		set := new(Set)
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			from := rapid.IntRange(0, 200).Draw(t, "from")
+			n := rapid.IntRange(1, 200).Draw(t, "identities")
+			without := rapid.IntRange(0, n-1).Draw(t, "without")
+			ids := slices.Delete(slices.Clone(all[from:from+n]), without, min(without+1, n-1))
+			next, err := set.Next(ids)
+			require.NoError(t, err)
+			fresh := mustSet(t, ids)
+			for i := range rapid.IntRange(0, len(keys)).Draw(t, "asked") {
+				require.Equal(t, owner(t, fresh, keys[i]), owner(t, next, keys[i]))
+			}
+			set = next
+		}
+	})
+}
+
 // TestOwnersAreFoundWithoutGarbage: neither a ranking nor a key is worked out again.
 func TestOwnersAreFoundWithoutGarbage(t *testing.T) {
 	set, address, route := thousands(t, 4000), Address("ann@example.org"), Route("mx.example.org")
@@ -232,6 +255,19 @@ func TestOwnersAreFoundWithoutGarbage(t *testing.T) {
 		set.Owner(address)
 		set.Owner(route)
 	}))
+}
+
+// BenchmarkChange is one identity of 4,000 that leaves and joins, when all owners are known.
+func BenchmarkChange(b *testing.B) {
+	all := thousands(b, 4000)
+	for place := range places {
+		all.Owner(Key(place))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		less, _ := all.Next(all.identities[1:])
+		_, _ = less.Next(all.identities)
+	}
 }
 
 func BenchmarkOwner(b *testing.B) {

@@ -51,7 +51,6 @@ func TestFleetOfProcesses(t *testing.T) {
 		y.requireCorrectEnd(c, job, rows)
 		c.requireVisible()
 		sources := harness.SourcesOf(y.referee())
-		narrow := 0
 		for id, seen := range sources {
 			p := engine.DefaultTable().Provider(id)
 			switch {
@@ -60,10 +59,8 @@ func TestFleetOfProcesses(t *testing.T) {
 				require.Len(t, seen, 8, "%s: %v", p.ID, seen)
 			case !p.Shared():
 				require.Len(t, seen, 1, "%s: %v", p.ID, seen)
-				narrow++
 			}
 		}
-		require.Greater(t, narrow, 3, "%v", sources)
 		require.Less(t, c.probers[0].terminate(), 25*time.Second)
 		require.Less(t, c.coordinator.terminate(), 25*time.Second)
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // replacedWords are words that names of a package had once and shall not have again: private words, puns, and words that have another
-// meaning in the field. An underscore joins the parts of a name. docs/glossary.md has the words that took their places.
+// meaning in the field. An underscore joins the parts of a name. docs/glossary.md has the words that are used.
 var replacedWords = map[string]string{
 	"api": `
 		backstage denial denier disbelieved door exchange fitness front glance hang_up in_office local_office meters

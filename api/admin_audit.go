@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 
@@ -14,8 +13,8 @@ import (
 // next_cursor says where to go on.
 const maxAuditRead, auditReadSize = 20_000, 200
 
-// auditQuery are the parameters of the audit log; act is an older name of action.
-var auditQuery = parameters{"limit", "cursor", "by", "action", "act"}
+// auditQuery are the parameters of the audit log.
+var auditQuery = parameters{"limit", "cursor", "by", "action"}
 
 // listAuditEvents serves a page of the audit log, newest first.
 func listAuditEvents(c *call) error {
@@ -23,7 +22,7 @@ func listAuditEvents(c *call) error {
 	if err != nil {
 		return err
 	}
-	by, action := strings.ToLower(c.QueryText("by")), cmp.Or(c.QueryText("action"), c.QueryText("act"))
+	by, action := strings.ToLower(c.QueryText("by")), c.QueryText("action")
 	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a record.AuditEvent) bool {
 		return actionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
@@ -56,7 +55,7 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(record.AuditE
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := record.AuditEvent{At: record.Time(a.At), By: by, From: a.From, Action: a.Action, Act: a.Action, Target: a.Target, About: email(auditSubject(a)), Note: a.Note}
+			shown := record.AuditEvent{At: record.Time(a.At), By: by, From: a.From, Action: a.Action, Target: a.Target, About: email(auditSubject(a)), Note: a.Note}
 			if !wanted(shown) {
 				continue
 			}

@@ -127,7 +127,7 @@ func TestAdminSuppressions(t *testing.T) {
 	require.Equal(t, []any{"domain", "example.org"}, []any{r.json(t)["kind"], r.json(t)["name"]})
 	w.clockOffset.Store(int64(time.Hour))
 	require.Equal(t, r.json(t), w.post("/v1/admin/suppressions", w.adminKey, `{"name":"example.org","note":"asked"}`).json(t), "it is there already")
-	require.Equal(t, []string{"suppress"}, w.auditActions("act=suppress"))
+	require.Equal(t, []string{"suppress"}, w.auditActions("action=suppress"))
 	require.Equal(t, "address", w.post("/v1/admin/suppressions", w.adminKey, `{"name":"A@Example.ORG"}`).json(t)["kind"])
 	require.Equal(t, "mx", w.post("/v1/admin/suppressions", w.adminKey, `{"kind":"mx","name":"mx.example.org"}`).json(t)["kind"])
 	for body, detail := range map[string]string{`{}`: "name is missing", `{"name":"not a domain"}`: "name is no domain name: kind domain needs one, such as example.com.",
@@ -220,9 +220,9 @@ func TestBackupIsRecordedWhenAllOfItIsSent(t *testing.T) {
 	for _, part := range []int64{0, 1024} {
 		require.Zero(t, read(part))
 	}
-	require.Empty(t, w.auditActions("act=backup"))
+	require.Empty(t, w.auditActions("action=backup"))
 	require.NotZero(t, read(math.MaxInt64))
-	require.Len(t, w.auditActions("act=backup"), 1)
+	require.Len(t, w.auditActions("action=backup"), 1)
 }
 
 func TestAdminNeedsAnAdmin(t *testing.T) {

@@ -58,7 +58,7 @@ func TestEachDownloadIsAudited(t *testing.T) {
 	require.Equal(t, 404, w.get(path, w.key).status)
 	require.Equal(t, 403, w.get(link[:len(link)-4]+"AAAA", "").status)
 
-	events := w.get("/v1/admin/audit?act=download", w.adminKey).json(t)["acts"].([]any)
+	events := w.get("/v1/admin/audit?action=download", w.adminKey).json(t)["acts"].([]any)
 	notes, by := []string{}, []string{}
 	for _, a := range events {
 		action := a.(map[string]any)
@@ -74,10 +74,10 @@ func TestEachDownloadIsAudited(t *testing.T) {
 	require.Equal(t, []string{"key " + keyID + " csv zstd range", "key " + keyID + " csv zstd", "signed link csv", "session " + session + " jsonl",
 		"key " + keyID + " csv gzip VALID RISKY"}, notes)
 	require.Equal(t, []string{"dash@probity.test", "dash@probity.test", "signed link", "dash@probity.test", "dash@probity.test"}, by)
-	require.Len(t, w.get("/v1/admin/audit?act=download&by=signed", w.adminKey).json(t)["acts"].([]any), 1)
+	require.Len(t, w.get("/v1/admin/audit?action=download&by=signed", w.adminKey).json(t)["acts"].([]any), 1)
 	require.NotContains(t, w.auditActions("limit=100"), "download", "they do not hide what admins did")
 
 	w.clockOffset.Add(int64(time.Hour))
 	require.Equal(t, 200, w.get(link, "").status)
-	require.Len(t, w.auditActions("act=download"), len(events)+1, "the next hour has its own")
+	require.Len(t, w.auditActions("action=download"), len(events)+1, "the next hour has its own")
 }

@@ -71,7 +71,7 @@ func TestErasureReturnsReceipt(t *testing.T) {
 		require.Contains(t, refused.detail(t), "cursor", bad)
 	}
 	require.Equal(t, 403, w.get(path, w.key).status)
-	require.Equal(t, []string{"erase", "erase"}, w.auditActions("act=erase"))
+	require.Equal(t, []string{"erase", "erase"}, w.auditActions("action=erase"))
 }
 
 // TestErasureStopsWaitingWhenClientDisconnects: a request that waits for another erasure ends when its client disconnects, and

@@ -131,14 +131,14 @@ func TestAudit(t *testing.T) {
 	for i, want := range [][]any{{"test", "", "user add"}, {"dana@probity.test", "127.0.0.1", "user enable"}, {"root@probity.test", "127.0.0.1", "user disable"},
 		{"dana@probity.test", "127.0.0.1", "sign in"}} {
 		action := events[i].(map[string]any)
-		require.Equal(t, want, []any{action["by"], action["from"], action["act"]}, i)
+		require.Equal(t, want, []any{action["by"], action["from"], action["action"]}, i)
 		require.NotEmpty(t, action["at"])
 	}
 	older := w.get("/v1/admin/audit?limit=1&cursor="+page.json(t)["next_cursor"].(string), w.adminKey).json(t)["acts"].([]any)
-	require.Equal(t, "user add", older[0].(map[string]any)["act"])
+	require.Equal(t, "user add", older[0].(map[string]any)["action"])
 	require.Equal(t, "ann@probity.test", events[1].(map[string]any)["about"])
 	require.Equal(t, []string{"user enable", "sign in"}, w.auditActions("by=DANA@"))
-	require.Equal(t, []string{"user disable"}, w.auditActions("by=root@&act=user+disable&limit=1"))
+	require.Equal(t, []string{"user disable"}, w.auditActions("by=root@&action=user+disable&limit=1"))
 	require.Empty(t, w.auditActions("by=nobody"))
 	require.Equal(t, 422, w.get("/v1/admin/audit?cursor=zzz", w.adminKey).status)
 	require.Equal(t, 403, w.get("/v1/admin/audit", w.key).status)
@@ -148,7 +148,7 @@ func TestAudit(t *testing.T) {
 func (w *testServer) auditActions(query string) []string {
 	words := []string{}
 	for _, a := range w.get("/v1/admin/audit?"+query, w.adminKey).json(w.t)["acts"].([]any) {
-		words = append(words, a.(map[string]any)["act"].(string))
+		words = append(words, a.(map[string]any)["action"].(string))
 	}
 	return words
 }

@@ -153,7 +153,7 @@ func TestSwitchingTOTPEndsOtherSessions(t *testing.T) {
 	require.Equal(t, 409, idle.status, "it is off: %s", idle.body)
 	require.Equal(t, "TOTP is off for this account: nothing needs to be switched off.", idle.detail(t))
 	require.Equal(t, 200, other.get("/v1/dash/session").status)
-	require.Len(t, w.auditActions("act=totp+off"), 1)
+	require.Len(t, w.auditActions("action=totp+off"), 1)
 }
 
 func TestTOTPNeedsPasswordAndFirstCode(t *testing.T) {

@@ -33,7 +33,6 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	q.Replies = counter("replies_total", "Replies to recipients.")
 	q.Decoys = counter("decoys_total", "Decoys (random recipients) that were answered.")
 	q.AddressWaits = counter("address_limited_total", "Connections put off because their address had no room.")
-	q.OldAddressWaits = counter("destination_waits_total", "Deprecated: use probity_prober_address_limited_total.")
 	q.Failures = vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event")
 	q.Actions = vector("actions_total", "Actions that replies asked for.", "action")
 	m := &metrics{
@@ -48,21 +47,18 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	queues := func() float64 { return float64(len(p.allQueues())) }
 	singleLoad := func() float64 {
 		if p.singleCalls.UnderLoad(time.Now()) {
 			return 1
 		}
 		return 0
 	}
-	for _, c := range [...]prometheus.Collector{q.Connections, q.Transactions, q.Recipients, q.Replies, q.Decoys, m.hits, q.AddressWaits, q.OldAddressWaits,
+	for _, c := range [...]prometheus.Collector{q.Connections, q.Transactions, q.Recipients, q.Replies, q.Decoys, m.hits, q.AddressWaits,
 		m.outcomes, q.Failures, q.Actions,
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
-		gauge("ready_queues", "Ready queues in memory.", queues),
-		gauge("lanes", "Deprecated: use probity_prober_ready_queues.", queues),
+		gauge("ready_queues", "Ready queues in memory.", func() float64 { return float64(len(p.allQueues())) }),
 		gauge("sessions", "Connections open or being opened.", func() float64 { return float64(p.env.Slots.InUse()) }),
 		gauge("single_load_high", "1 while so many single calls come that jobs give way to them, else 0.", singleLoad),
-		gauge("singles_press", "Deprecated: use probity_prober_single_load_high.", singleLoad),
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("prober metrics: %w", err)

@@ -74,7 +74,7 @@ func sourceState(src *source.Source, now time.Time) string {
 	case src.Quarantined(now):
 		return wire.StateTrial
 	case src.IsDown():
-		return "sick"
+		return "down"
 	}
 	return "ok"
 }

@@ -50,7 +50,6 @@ type AuditEvent struct {
 	By     string `json:"by"` // e-mail address of an existing account, else as it was recorded
 	From   string `json:"from"`
 	Action string `json:"action"`
-	Act    string `json:"act"` // the former name of action
 	Target string `json:"target"`
 	About  string `json:"about"` // e-mail address of the account that the event is about, or that owns the key
 	Note   string `json:"note"`

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,16 +26,16 @@ type NodeReport struct {
 	Since         time.Time         `json:"since"` // of the state
 	Problem       string            `json:"problem,omitempty"`
 	Identities    []IdentityReport  `json:"identities"`
-	ReadyQueues   int               `json:"lanes"`
+	ReadyQueues   int               `json:"ready_queues"`
 	Sessions      int               `json:"sessions"`
 	Rows          int               `json:"rows"` // sent to it and not answered
 	RowsPerSecond float64           `json:"rows_per_second"`
-	Recipients    uint64            `json:"recipients"`    // sent since its start, decoys included
-	AuditFailures int               `json:"audit_failing"` // findings of its newest audit of itself
-	AuditWarnings int               `json:"audit_doubtful"`
+	Recipients    uint64            `json:"recipients"`     // sent since its start, decoys included
+	AuditFailures int               `json:"audit_failures"` // findings of its newest audit of itself
+	AuditWarnings int               `json:"audit_warnings"`
 	Audited       time.Time         `json:"audited_at,omitzero"`
 	Findings      []wire.Finding    `json:"audit_findings,omitempty"` // warnings and failures, the gravest first, at most 64
-	Counters      map[string]uint64 `json:"meters,omitempty"`         // since its start: outcomes, actions, hosts that failed
+	Counters      map[string]uint64 `json:"counters,omitempty"`       // since its start: outcomes, actions, hosts that failed
 }
 
 // IdentityReport is one egress source.
@@ -45,30 +44,10 @@ type IdentityReport struct {
 	Local       string `json:"local"`
 	Public      string `json:"public"`
 	EHLO        string `json:"ehlo"`
-	State       string `json:"state"` // ok, resting (quarantined everywhere), canary (trial connection), sick (down), unknown
-	ReadyQueues int    `json:"lanes"`
-	Quarantined int    `json:"resting"` // queues whose receiver quarantined it
-	Exhausted   int    `json:"spent"`   // queues whose budget is used up for now
-}
-
-// MarshalJSON writes the former names of keys next to their names, for one release.
-func (n NodeReport) MarshalJSON() ([]byte, error) {
-	type former NodeReport
-	return json.Marshal(struct {
-		former
-		AuditFailures int `json:"audit_failures"`
-		AuditWarnings int `json:"audit_warnings"`
-	}{former(n), n.AuditFailures, n.AuditWarnings})
-}
-
-// MarshalJSON writes the former names of keys next to their names, for one release.
-func (r IdentityReport) MarshalJSON() ([]byte, error) {
-	type former IdentityReport
-	return json.Marshal(struct {
-		former
-		Quarantined int `json:"quarantined"`
-		Exhausted   int `json:"exhausted"`
-	}{former(r), r.Quarantined, r.Exhausted})
+	State       string `json:"state"` // ok, quarantined (everywhere), trial (the same, and about to be tried), down, unknown
+	ReadyQueues int    `json:"ready_queues"`
+	Quarantined int    `json:"quarantined"` // queues whose receiver quarantined it
+	Exhausted   int    `json:"exhausted"`   // queues whose budget is used up for now
 }
 
 // SetStatus puts the status of a node into its report.
@@ -135,17 +114,17 @@ func newFleetMetrics(f *Fleet) *fleetMetrics {
 		m.gauges = append(m.gauges, nodeGauge{prometheus.NewDesc("probity_node_"+name, help, []string{"node"}, nil), of})
 	}
 	add("up", "Whether the node takes work.", func(n *NodeReport) float64 { return map[bool]float64{true: 1}[n.Usable] })
-	add("lanes", "Ready queues at the node.", func(n *NodeReport) float64 { return float64(n.ReadyQueues) })
+	add("ready_queues", "Ready queues at the node.", func(n *NodeReport) float64 { return float64(n.ReadyQueues) })
 	add("sessions", "SMTP connections of the node.", func(n *NodeReport) float64 { return float64(n.Sessions) })
 	add("rows", "Rows sent to the node and not answered.", func(n *NodeReport) float64 { return float64(n.Rows) })
 	add("rows_per_second", "Rows that the node answers a second.", func(n *NodeReport) float64 { return n.RowsPerSecond })
-	add("audit_failing", "Failing findings of the node's newest audit of itself.", func(n *NodeReport) float64 { return float64(n.AuditFailures) })
-	quarantined := func(n *NodeReport) float64 { return n.sum(func(id *IdentityReport) int { return id.Quarantined }) }
-	exhausted := func(n *NodeReport) float64 { return n.sum(func(id *IdentityReport) int { return id.Exhausted }) }
-	add("quarantined_queues", "Ready queues of the node whose receiver quarantined the source.", quarantined)
-	add("resting_lanes", "Deprecated: use probity_node_quarantined_queues.", quarantined)
-	add("exhausted_queues", "Ready queues of the node whose budget is used up for now.", exhausted)
-	add("spent_lanes", "Deprecated: use probity_node_exhausted_queues.", exhausted)
+	add("audit_failures", "Failing findings of the node's newest audit of itself.", func(n *NodeReport) float64 { return float64(n.AuditFailures) })
+	add("quarantined_queues", "Ready queues of the node whose receiver quarantined the source.", func(n *NodeReport) float64 {
+		return n.sum(func(id *IdentityReport) int { return id.Quarantined })
+	})
+	add("exhausted_queues", "Ready queues of the node whose budget is used up for now.", func(n *NodeReport) float64 {
+		return n.sum(func(id *IdentityReport) int { return id.Exhausted })
+	})
 	return m
 }
 

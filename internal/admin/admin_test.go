@@ -203,7 +203,7 @@ func (w *adminTest) resets() {
 	require.NotEmpty(t, again["expires_at"])
 	_, words = w.run(1, "user", "totp-off", "bo@example.com")
 	require.Contains(t, words, "TOTP is off")
-	require.Empty(t, w.rows("audit", "--act", "totp off"), "nothing was done")
+	require.Empty(t, w.rows("audit", "--action", "totp off"), "nothing was done")
 	_, words = w.run(1, "user", "totp-off", "nobody@example.com")
 	require.Contains(t, strings.ToLower(words), "there is no")
 }
@@ -352,7 +352,7 @@ func (w *adminTest) backup() {
 	require.Contains(t, words, "exists")
 	_, words = w.run(1, "backup", filepath.Join(copied, "missing", "copy"))
 	require.Contains(t, words, "no backup was asked for: mkdir ")
-	require.Len(t, w.rows("audit", "--act", "backup"), 1, "the one that was written")
+	require.Len(t, w.rows("audit", "--action", "backup"), 1, "the one that was written")
 	data := t.TempDir()
 	require.NoError(t, os.Rename(copied, filepath.Join(data, "state")))
 	restored := &adminTest{t: t, targetArgs: []string{"--data", data}}

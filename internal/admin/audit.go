@@ -18,9 +18,9 @@ import (
 // auditCmd reads the audit log.
 type auditCmd struct {
 	listFlags
-	Limit int    `help:"How many, from the newest." default:"50"`
-	By    string `help:"Only what was done by those whose name or address has these letters."`
-	Act   string `help:"Only this action, in the words of the log: 'key create'. Without it, all but downloads."`
+	Limit  int    `help:"How many, from the newest." default:"50"`
+	By     string `help:"Only what was done by those whose name or address has these letters."`
+	Action string `help:"Only this action, in the words of the log: 'key create'. Without it, all but downloads."`
 }
 
 // Validate is called by the parser. It refuses unknown actions: an empty table would say that the action was never done.
@@ -28,8 +28,8 @@ func (c *auditCmd) Validate() error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give how many entries to show, 1 or more")
 	}
-	if c.Act != "" && !slices.Contains(store.AuditActions(), c.Act) {
-		return fmt.Errorf("--act %q: the log has no such action; give one of %s", c.Act, strings.Join(store.AuditActions(), ", "))
+	if c.Action != "" && !slices.Contains(store.AuditActions(), c.Action) {
+		return fmt.Errorf("--action %q: the log has no such action; give one of %s", c.Action, strings.Join(store.AuditActions(), ", "))
 	}
 	return nil
 }
@@ -37,17 +37,17 @@ func (c *auditCmd) Validate() error {
 // reportNoEvents says that no event was found, and with which filter.
 func (c *auditCmd) reportNoEvents(con *console.IO) {
 	words := ""
-	if c.Act != "" {
-		words += fmt.Sprintf(" --act %q", c.Act)
+	if c.Action != "" {
+		words += fmt.Sprintf(" --action %q", c.Action)
 	}
 	if c.By != "" {
 		words += fmt.Sprintf(" --by %q", c.By)
 	}
 	if words == "" {
-		fmt.Fprintln(con.Err, "the audit log has no entry yet; look for downloads with --act download")
+		fmt.Fprintln(con.Err, "the audit log has no entry yet; look for downloads with --action download")
 		return
 	}
-	fmt.Fprintf(con.Err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --act download\n", words)
+	fmt.Fprintf(con.Err, "no entry of the audit log matches%s; leave that out to see all, and look for downloads with --action download\n", words)
 }
 
 // auditPageSize is how many events one request asks for.
@@ -64,7 +64,7 @@ func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 				Next string `json:"next_cursor"`
 			}
 			limit := strconv.Itoa(min(auditPageSize, c.Limit-len(events)))
-			if err := o.call(ctx, http.MethodGet, withQuery("audit", "limit", limit, "cursor", cursor, "by", c.By, "action", c.Act), nil, &page); err != nil {
+			if err := o.call(ctx, http.MethodGet, withQuery("audit", "limit", limit, "cursor", cursor, "by", c.By, "action", c.Action), nil, &page); err != nil {
 				return err
 			}
 			events = append(events, page.Acts...)

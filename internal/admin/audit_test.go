@@ -48,9 +48,9 @@ func TestEmptyAuditResultIsExplained(t *testing.T) {
 		status int
 		words  string
 	}{
-		{[]string{"--act", "erase"}, 0, `no entry of the audit log matches --act "erase"; leave that out to see all`},
-		{[]string{"--act", "grant", "--by", "Zoe"}, 0, `matches --act "grant" --by "Zoe"; leave`},
-		{[]string{"--act", "nonsense"}, 2, `--act "nonsense": the log has no such action; give one of sign in, `},
+		{[]string{"--action", "erase"}, 0, `no entry of the audit log matches --action "erase"; leave that out to see all`},
+		{[]string{"--action", "grant", "--by", "Zoe"}, 0, `matches --action "grant" --by "Zoe"; leave`},
+		{[]string{"--action", "nonsense"}, 2, `--action "nonsense": the log has no such action; give one of sign in, `},
 		{[]string{"--limit", "0"}, 2, "--limit: give how many entries to show, 1 or more"},
 		{[]string{"--limit=-3"}, 2, "--limit: give how many"},
 	} {

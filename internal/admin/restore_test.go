@@ -277,7 +277,7 @@ func (w *adminTest) audit() {
 	t := w.t
 	events := w.rows("audit", "--limit", "500")
 	require.Greater(t, len(events), 10)
-	require.Equal(t, "backup", events[0]["act"])
+	require.Equal(t, "backup", events[0]["action"])
 	require.NotEmpty(t, events[0]["from"])
 	require.Contains(t, []any{"command line", "root@example.com"}, events[0]["by"])
 	for _, a := range events {
@@ -285,8 +285,8 @@ func (w *adminTest) audit() {
 	}
 	require.Len(t, w.rows("audit", "--limit", "3"), 3)
 	about := 0
-	for _, a := range w.rows("audit", "--limit", "500", "--act", "user add") {
-		require.Equal(t, "user add", a["act"])
+	for _, a := range w.rows("audit", "--limit", "500", "--action", "user add") {
+		require.Equal(t, "user add", a["action"])
 		if a["about"] != "" {
 			require.Contains(t, a["about"], "@")
 			about++
@@ -296,6 +296,6 @@ func (w *adminTest) audit() {
 	for _, a := range w.rows("audit", "--limit", "2", "--by", strings.ToUpper(events[len(events)-1]["by"].(string))) {
 		require.Equal(t, events[len(events)-1]["by"], a["by"])
 	}
-	require.Len(t, w.rows("audit", "--limit", "1", "--act", events[len(events)-1]["act"].(string)), 1)
+	require.Len(t, w.rows("audit", "--limit", "1", "--action", events[len(events)-1]["action"].(string)), 1)
 	require.Empty(t, w.rows("audit", "--by", "nobody-at-all"))
 }

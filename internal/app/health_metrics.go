@@ -39,12 +39,12 @@ var (
 	acmeDesc       = prometheus.NewDesc("probity_acme_failures_total", "Requests to the ACME authority that failed, and handshakes that ended for want of a certificate.", nil, nil)
 	backupDesc     = prometheus.NewDesc("probity_backup_last_timestamp_seconds", "When the last backup was taken, Unix time; 0 for never.", nil, nil)
 	reloadDesc     = prometheus.NewDesc("probity_reload_failed", "1 when the last reload was refused and everything stayed as it was.", nil, nil)
-	identityDesc   = prometheus.NewDesc("probity_identities", "Egress sources by state: ok, resting (quarantined everywhere), sick (cannot connect), unknown.", []string{"node", "state"}, nil)
+	identityDesc   = prometheus.NewDesc("probity_identities", "Egress sources by state: ok, quarantined (everywhere), down (cannot connect), unknown.", []string{"node", "state"}, nil)
 	problemDesc    = prometheus.NewDesc("probity_cluster_problems", "What is wrong with the cluster as a whole: rival coordinators, or gossip that is not to be trusted.", nil, nil)
 )
 
 // identityStates are all states of an egress source, so that each has its metric.
-var identityStates = [...]string{"ok", "resting", "sick", "unknown"}
+var identityStates = [...]string{"ok", "quarantined", "down", "unknown"}
 
 // Describe and Collect make it a prometheus.Collector.
 func (hm *healthMetrics) Describe(to chan<- *prometheus.Desc) {

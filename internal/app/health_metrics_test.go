@@ -16,7 +16,7 @@ import (
 
 // TestQuarantinedSourceIsAnAlert: the alert's metric stays 1 while a source is quarantined, trial connections included.
 func TestQuarantinedSourceIsAnAlert(t *testing.T) {
-	for state, quarantined := range map[string]float64{"ok": 0, wire.StateQuarantined: 1, wire.StateTrial: 1, "sick": 0} {
+	for state, quarantined := range map[string]float64{"ok": 0, wire.StateQuarantined: 1, wire.StateTrial: 1, "down": 0} {
 		hm := &healthMetrics{disk: vfs.NewMem(), report: func() fleet.ClusterReport {
 			return fleet.ClusterReport{Nodes: []fleet.NodeReport{{Name: "p1", Identities: []fleet.IdentityReport{{Name: "a", State: state}}}}}
 		}}
@@ -26,7 +26,7 @@ func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
 				for _, l := range m.GetLabel() {
-					if family.GetName() == "probity_identities" && l.GetName() == "state" && l.GetValue() == "resting" {
+					if family.GetName() == "probity_identities" && l.GetName() == "state" && l.GetValue() == "quarantined" {
 						found = m.GetGauge().GetValue()
 					}
 				}

@@ -34,10 +34,7 @@ func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 			# HELP probity_prober_single_load_high 1 while so many single calls come that jobs give way to them, else 0.
 			# TYPE probity_prober_single_load_high gauge
 			probity_prober_single_load_high 1
-			# HELP probity_prober_singles_press Deprecated: use probity_prober_single_load_high.
-			# TYPE probity_prober_singles_press gauge
-			probity_prober_singles_press 1
-		`), "probity_prober_single_load_high", "probity_prober_singles_press")
+		`), "probity_prober_single_load_high")
 	}
 	require.NoError(t, reported)
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,18 +13,9 @@ import (
 type Remark struct {
 	Line     int      `json:"line"` // 1-based; 0 where the remark is about the file as a whole
 	Key      string   `json:"key"`  // dotted, as in the file; may be empty
-	Severity Severity `json:"level"`
-	Message  string   `json:"what"`
-	Advice   string   `json:"do,omitempty"`
-}
-
-// MarshalJSON writes the former names of keys next to their names, for one release.
-func (r Remark) MarshalJSON() ([]byte, error) {
-	type former Remark
-	return json.Marshal(struct {
-		former
-		newKeys
-	}{former(r), newKeys{r.Severity, r.Message, r.Advice}})
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	Advice   string   `json:"advice,omitempty"`
 }
 
 // maxMistakes is how many mistakes one check reports.

@@ -29,24 +29,9 @@ func (s Severity) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()
 type Finding struct {
 	Check    string   `json:"check"`   // which audit: "ptr", "spf"; one of Checks
 	Subject  string   `json:"subject"` // what was looked at: an address, a name, a folder
-	Severity Severity `json:"level"`
-	Message  string   `json:"what"` // what was seen
-	Advice   string   `json:"do"`   // what to do about it; empty exactly when Severity is OK
-}
-
-// MarshalJSON writes the former names of keys next to their names, for one release.
-func (f Finding) MarshalJSON() ([]byte, error) {
-	type former Finding
-	return json.Marshal(struct {
-		former
-		newKeys
-	}{former(f), newKeys{f.Severity, f.Message, f.Advice}})
-}
-
-type newKeys struct {
 	Severity Severity `json:"severity"`
-	Message  string   `json:"message"`
-	Advice   string   `json:"advice"`
+	Message  string   `json:"message"` // what was seen
+	Advice   string   `json:"advice"`  // what to do about it; empty exactly when Severity is OK
 }
 
 // logSubject is the subject for a log: of an address, its domain alone.

@@ -33,7 +33,6 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 	limit.Wait(q, addressWaiter{q, s.hostQueue}, s.priority, now)
 	limit.Release()
 	env.Metrics.AddressWaits.Inc()
-	env.Metrics.OldAddressWaits.Inc()
 	return false
 }
 

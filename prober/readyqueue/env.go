@@ -58,7 +58,7 @@ type Env struct {
 
 // Metrics count what queues do. No label contains an address or a domain.
 type Metrics struct {
-	Connections, Transactions, Recipients, Replies, Decoys, AddressWaits, OldAddressWaits prometheus.Counter
+	Connections, Transactions, Recipients, Replies, Decoys, AddressWaits prometheus.Counter
 
 	Failures *prometheus.CounterVec // event
 	Actions  *prometheus.CounterVec // action

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -25,7 +24,7 @@ type Status struct {
 // IdentityStatus is the status of an egress source of a node.
 type IdentityStatus struct {
 	Name          string
-	State         string // ok, resting, canary (quarantined everywhere, and about to be tried), sick
+	State         string // ok, quarantined (everywhere), trial (the same, and about to be tried), down
 	ReadyQueues   int
 	Quarantined   int      // queues whose receiver quarantined this source
 	Exhausted     int      // queues whose budget is used up for now
@@ -34,8 +33,8 @@ type IdentityStatus struct {
 
 // The states of an identity that is quarantined everywhere: not used at all, and about to be tried.
 const (
-	StateQuarantined = "resting"
-	StateTrial       = "canary"
+	StateQuarantined = "quarantined"
+	StateTrial       = "trial"
 )
 
 // Counter is a counter of a node since its start, for people: "probity_prober_actions_total{pause}", with the values of its labels in
@@ -49,20 +48,9 @@ type Counter struct {
 type Finding struct {
 	Check    string `json:"check"`
 	Subject  string `json:"subject"`
-	Severity string `json:"level"` // fail, warn, unknown
-	Message  string `json:"what"`
-	Advice   string `json:"do"`
-}
-
-// MarshalJSON writes the former names of keys next to their names, for one release.
-func (f Finding) MarshalJSON() ([]byte, error) {
-	type former Finding
-	return json.Marshal(struct {
-		former
-		Severity string `json:"severity"`
-		Message  string `json:"message"`
-		Advice   string `json:"advice"`
-	}{former(f), f.Severity, f.Message, f.Advice})
+	Severity string `json:"severity"` // fail, warn, unknown
+	Message  string `json:"message"`
+	Advice   string `json:"advice"`
 }
 
 // BudgetUse is what an identity has used of the refusals of an hour at one narrow route, reservations included.

@@ -41,7 +41,7 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 		require.Equal(t, "ok", f.identity(atGoogle).State, "it rests at one receiver only")
 
 		f.internet.Blocklist(everywhere, "")
-		for tries := 0; f.identity(everywhere).State != "resting"; tries++ {
+		for tries := 0; f.identity(everywhere).State != "quarantined"; tries++ {
 			require.Less(t, tries, 5, "nobody is alerted")
 			verify()
 		}

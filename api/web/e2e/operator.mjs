@@ -34,7 +34,7 @@ export function operator(step) {
     const findings = region("Self-check findings");
     for (const node of ["p1", "p2"]) await findings.getByRole("row", { name: new RegExp(`^${node} .*(fail|warn|unknown)`) }).first().waitFor();
     const { cluster } = (await asSession(page, "GET", "/v1/dash/admin/node")).body;
-    const counted = cluster.nodes.map((n) => Object.entries(n.meters).filter(([name]) => name.startsWith("probity_prober_outcomes_total{")).length);
+    const counted = cluster.nodes.map((n) => Object.entries(n.counters).filter(([name]) => name.startsWith("probity_prober_outcomes_total{")).length);
     assert.ok(counted.filter(Boolean).length > 1, `more than one node tells what it counts: ${counted}`);
   });
 

@@ -175,11 +175,11 @@ describe("sums", () => {
     expect(lasting(70, Array(7).fill(day(1)))).toBe(10);
     expect(lasting(70, [])).toBeNull();
   });
-  it("reads meters", () => {
+  it("reads counters", () => {
     const m = { "p_total{VALID}": 3, "p_total{x,INVALID}": 5, p: 1, "p_total{none}": 0 };
     expect(meter(m, "p_total")).toBe(8);
-    expect(labelled(together([{ meters: m }, {}, { meters: { "p_total{new}": 2 } }]), "p_total").map(([, n]) => n)).toContain(2);
-    expect(meter(together([{ meters: m }, { meters: m }]), "p_total")).toBe(16);
+    expect(labelled(together([{ counters: m }, {}, { counters: { "p_total{new}": 2 } }]), "p_total").map(([, n]) => n)).toContain(2);
+    expect(meter(together([{ counters: m }, { counters: m }]), "p_total")).toBe(16);
     expect(labelled(m, "p_total")).toEqual([
       ["INVALID x", 5],
       ["VALID", 3],
@@ -201,10 +201,10 @@ it.each([
 ])("an axis up to %d has the ticks %j", (most, want) => expect(ticks(most)).toEqual(want));
 
 it("an act's note leaves the account's id out", () => {
-  expect(noted({ act: "key create", note: "u_123 Web shop", about: "ann@example.org" })).toBe("Web shop");
-  expect(noted({ act: "download", note: "u_123 signed link csv", about: "ann@example.org" })).toBe("signed link csv");
-  expect(noted({ act: "grant", note: "+100 a gift", about: "ann@example.org" })).toBe("+100 a gift");
-  expect(noted({ act: "user add", note: "customer ann@example.org", about: "ann@example.org" })).toBe("customer");
+  expect(noted({ action: "key create", note: "u_123 Web shop", about: "ann@example.org" })).toBe("Web shop");
+  expect(noted({ action: "download", note: "u_123 signed link csv", about: "ann@example.org" })).toBe("signed link csv");
+  expect(noted({ action: "grant", note: "+100 a gift", about: "ann@example.org" })).toBe("+100 a gift");
+  expect(noted({ action: "user add", note: "customer ann@example.org", about: "ann@example.org" })).toBe("customer");
 });
 
 it("the ledger leaves out what was set aside for a single check and is settled", () => {

@@ -126,11 +126,11 @@ export const erasures = queryOptions({
   queryFn: async () => (await take(api.GET("/v1/admin/erasures"))).erasures,
 });
 
-export const acts = (by: string, act: string) =>
+export const acts = (by: string, action: string) =>
   infiniteQueryOptions({
-    queryKey: ["acts", by, act],
+    queryKey: ["acts", by, action],
     initialPageParam: "",
-    queryFn: ({ pageParam }) => take(api.GET("/v1/admin/audit", { params: { query: { limit: 25, by: by || undefined, act: act || undefined, cursor: pageParam || undefined } } })),
+    queryFn: ({ pageParam }) => take(api.GET("/v1/admin/audit", { params: { query: { limit: 25, by: by || undefined, action: action || undefined, cursor: pageParam || undefined } } })),
     getNextPageParam: (last) => last.next_cursor ?? undefined,
   });
 

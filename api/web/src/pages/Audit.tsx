@@ -34,14 +34,14 @@ export const said: Readonly<Record<string, string>> = {
 };
 
 /** noted is the note of an act without the ids that only machines read, and without what stands beside it. */
-export const noted = (a: Pick<Act, "act" | "note" | "about">) => (a.act.startsWith("key ") || a.act === "download" ? a.note.replace(/^\S+ ?/, "") : a.note.replace(a.about, "").trim());
+export const noted = (a: Pick<Act, "action" | "note" | "about">) => (a.action.startsWith("key ") || a.action === "download" ? a.note.replace(/^\S+ ?/, "") : a.note.replace(a.about, "").trim());
 
 const columns: Column<Act>[] = [
-  { title: "Action", kind: "name", of: (a) => <b>{said[a.act] ?? a.act}</b> },
+  { title: "Action", kind: "name", of: (a) => <b>{said[a.action] ?? a.action}</b> },
   { title: "When", kind: "name", of: (a) => <When act={a} /> },
   { title: "Who", kind: "name", of: (a) => <Name text={a.by} /> },
   { title: "From", kind: "word", of: (a) => a.from },
-  { title: "On what", kind: "name", of: (a) => (a.act === "sign in" ? null : <Name text={a.about || a.target} />) },
+  { title: "On what", kind: "name", of: (a) => (a.action === "sign in" ? null : <Name text={a.about || a.target} />) },
   { title: "Note", kind: "text", of: noted },
 ];
 
@@ -58,8 +58,8 @@ function When({ act: a }: { act: Act }) {
 export function Audit() {
   const [typed, setTyped] = useState("");
   const [by] = useDebouncedValue(typed.trim(), 300);
-  const [act, setAct] = useState("");
-  const query = useInfiniteQuery(acts(by, act));
+  const [action, setAction] = useState("");
+  const query = useInfiniteQuery(acts(by, action));
   const list = query.data?.pages.flatMap((p) => p.acts);
   return (
     <Page title="Audit" note="Admin actions, changes to accounts and keys, and downloads of results. Only downloads expire, other entries are never deleted; verified addresses are never logged.">
@@ -70,8 +70,8 @@ export function Audit() {
             label="Action"
             searchable
             data={[{ value: "", label: "Any action but downloads" }, ...Object.entries(said).map(([value, label]) => ({ value, label }))]}
-            value={act}
-            onChange={(v) => setAct(v ?? "")}
+            value={action}
+            onChange={(v) => setAction(v ?? "")}
             allowDeselect={false}
             w="15rem"
             maw="100%"
@@ -80,8 +80,8 @@ export function Audit() {
         <Loaded query={{ ...query, data: list }} what="the audit log">
           {(found) =>
             found.length === 0 && !query.hasNextPage ? (
-              <Empty icon="audit" title={by || act ? "No matching entries" : "No entries yet"}>
-                {by || act ? "Choose another action or a shorter name. Downloads are listed under their own action." : "Changes to accounts, keys, credits, limits, suppressions, quarantines and backups will appear here. Downloads of results are listed under their own action."}
+              <Empty icon="audit" title={by || action ? "No matching entries" : "No entries yet"}>
+                {by || action ? "Choose another action or a shorter name. Downloads are listed under their own action." : "Changes to accounts, keys, credits, limits, suppressions, quarantines and backups will appear here. Downloads of results are listed under their own action."}
               </Empty>
             ) : (
               <Rows label="Actions" columns={columns} rows={found} keyOf={(a, i) => a.at + i} />

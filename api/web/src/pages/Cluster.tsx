@@ -13,9 +13,9 @@ interface Identity {
   public?: string;
   ehlo?: string;
   state?: string;
-  lanes?: number;
-  resting?: number;
-  spent?: number;
+  ready_queues?: number;
+  quarantined?: number;
+  exhausted?: number;
 }
 
 export interface ClusterNode {
@@ -26,25 +26,25 @@ export interface ClusterNode {
   usable: boolean;
   since?: string;
   problem?: string;
-  lanes?: number;
+  ready_queues?: number;
   sessions?: number;
   rows?: number;
   rows_per_second?: number;
   recipients?: number;
   identities?: Identity[];
-  audit_failing?: number;
-  audit_doubtful?: number;
+  audit_failures?: number;
+  audit_warnings?: number;
   audited_at?: string;
   audit_findings?: Finding[];
-  meters?: Record<string, number>;
+  counters?: Record<string, number>;
 }
 
 interface Finding {
   check: string;
   subject: string;
-  level: string | number;
-  what: string;
-  do: string;
+  severity: string;
+  message: string;
+  advice: string;
 }
 
 interface ClusterView {
@@ -60,22 +60,22 @@ interface Report {
 }
 
 /** meter reads a counter of the node; of one with labels, their sum. */
-export function meter(meters: Record<string, number>, name: string): number {
+export function meter(counters: Record<string, number>, name: string): number {
   let sum = 0;
-  for (const [key, n] of Object.entries(meters)) if (key === name || key.startsWith(name + "{")) sum += n;
+  for (const [key, n] of Object.entries(counters)) if (key === name || key.startsWith(name + "{")) sum += n;
   return sum;
 }
 
 /** together adds up what nodes count. */
-export function together(nodes: Pick<ClusterNode, "meters">[]): Record<string, number> {
+export function together(nodes: Pick<ClusterNode, "counters">[]): Record<string, number> {
   const sum: Record<string, number> = {};
-  for (const n of nodes) for (const [key, count] of Object.entries(n.meters ?? {})) sum[key] = (sum[key] ?? 0) + count;
+  for (const n of nodes) for (const [key, count] of Object.entries(n.counters ?? {})) sum[key] = (sum[key] ?? 0) + count;
   return sum;
 }
 
 /** labelled lists the values of a counter by its labels, the greatest first. */
-export function labelled(meters: Record<string, number>, name: string): [string, number][] {
-  return Object.entries(meters)
+export function labelled(counters: Record<string, number>, name: string): [string, number][] {
+  return Object.entries(counters)
     .filter(([key, n]) => key.startsWith(name + "{") && n > 0)
     .map(([key, n]): [string, number] => [key.slice(name.length + 1, -1).split(",").filter(Boolean).reverse().join(" "), n])
     .sort((a, b) => b[1] - a[1]);
@@ -99,8 +99,8 @@ export function condition(n: Pick<ClusterNode, "state" | "usable" | "problem">):
   }
 }
 
-const levels: Record<string, Tone> = { ok: "good", pass: "good", info: "none", warn: "fair", warning: "fair", fail: "bad", bad: "bad", error: "bad" };
-const identityTones: Record<string, Tone> = { ok: "good", resting: "bad", sick: "bad", unknown: "none" };
+const severities: Record<string, Tone> = { ok: "good", warn: "fair", fail: "bad", unknown: "none" };
+const identityTones: Record<string, Tone> = { ok: "good", quarantined: "bad", trial: "bad", down: "bad", unknown: "none" };
 
 /** Cluster is the health of what asks. */
 export function Cluster() {
@@ -111,16 +111,16 @@ export function Cluster() {
         {(n) => {
           const view = n.cluster as ClusterView | null;
           const nodes = view?.nodes ?? [];
-          const meters = together(nodes);
+          const counters = together(nodes);
           return (
             <>
               <Health node={n} nodes={nodes} />
               <Nodes view={view} />
               <Queues />
               <Findings report={n.findings as Report | null} nodes={nodes} />
-              <Counts title="Outcomes of probes" note="By status and reason; DEFERRED are asked again later." rows={labelled(meters, "probity_prober_outcomes_total")} />
-              <Counts title="Throttling actions" note="A queue slows down, pauses or is quarantined when its receiver says so." rows={labelled(meters, "probity_prober_actions_total")} />
-              <Counts title="Connection failures" note="Sessions that failed before the first recipient." rows={labelled(meters, "probity_prober_session_failures_total")} />
+              <Counts title="Outcomes of probes" note="By status and reason; DEFERRED are asked again later." rows={labelled(counters, "probity_prober_outcomes_total")} />
+              <Counts title="Throttling actions" note="A queue slows down, pauses or is quarantined when its receiver says so." rows={labelled(counters, "probity_prober_actions_total")} />
+              <Counts title="Connection failures" note="Sessions that failed before the first recipient." rows={labelled(counters, "probity_prober_session_failures_total")} />
               <Text size="sm" c="dimmed">
                 {n.go_version}
                 {n.revision && `, revision ${n.revision}`}, {number(n.goroutines)} goroutines, {number(n.event_streams)} event streams
@@ -149,7 +149,7 @@ function Health({ node: n, nodes }: { node: Schemas["Node"]; nodes: ClusterNode[
         <Stat name="Rows a second" note={`${number(total(nodes, (o) => o.rows))} under way`}>
           {number(Math.round(total(nodes, (o) => o.rows_per_second)))}
         </Stat>
-        <Stat name="Recipients asked" note={`${counted(total(nodes, (o) => o.lanes), "queue")}, ${counted(total(nodes, (o) => o.sessions), "open session")}`}>
+        <Stat name="Recipients asked" note={`${counted(total(nodes, (o) => o.ready_queues), "queue")}, ${counted(total(nodes, (o) => o.sessions), "open session")}`}>
           {number(total(nodes, (o) => o.recipients))}
         </Stat>
         <Stat name="Memory" note={`${bytes(n.heap_bytes)} in use by Go`}>
@@ -223,9 +223,9 @@ function OneIdentity({ identity: i }: { identity: Identity }) {
     <div>
       <span className="mono">{i.ehlo}</span> {i.public || i.local} {i.state && <Badge tone={identityTones[i.state] ?? "none"}>{i.state}</Badge>}
       <Note>
-        {counted(i.lanes ?? 0, "queue")}
-        {i.resting ? `, ${number(i.resting)} quarantined` : ""}
-        {i.spent ? `, ${number(i.spent)} with their budget used up` : ""}
+        {counted(i.ready_queues ?? 0, "queue")}
+        {i.quarantined ? `, ${number(i.quarantined)} quarantined` : ""}
+        {i.exhausted ? `, ${number(i.exhausted)} with their budget used up` : ""}
       </Note>
     </div>
   );
@@ -233,15 +233,15 @@ function OneIdentity({ identity: i }: { identity: Identity }) {
 
 const findingColumns: Column<Finding>[] = [
   { title: "Check", kind: "name", of: (f) => <b>{f.check}</b> },
-  { title: "Level", of: (f) => <Badge tone={levels[String(f.level).toLowerCase()] ?? "none"}>{f.level}</Badge> },
+  { title: "Level", of: (f) => <Badge tone={severities[f.severity] ?? "none"}>{f.severity}</Badge> },
   { title: "Of", of: (f) => <Name text={f.subject} /> },
-  { title: "Finding", kind: "text", of: (f) => `${f.what} ${f.do}` },
+  { title: "Finding", kind: "text", of: (f) => `${f.message} ${f.advice}` },
 ];
 
 const doctorColumns: Column<ClusterNode>[] = [
   { title: "Node", kind: "name", of: (n) => <b>{n.name}</b> },
-  { title: "Failures", kind: "number", of: (n) => <span className={n.audit_failing ? "ink-bad" : undefined}>{number(n.audit_failing ?? 0)}</span> },
-  { title: "Warnings", kind: "number", of: (n) => <span className={n.audit_doubtful ? "ink-fair" : undefined}>{number(n.audit_doubtful ?? 0)}</span> },
+  { title: "Failures", kind: "number", of: (n) => <span className={n.audit_failures ? "ink-bad" : undefined}>{number(n.audit_failures ?? 0)}</span> },
+  { title: "Warnings", kind: "number", of: (n) => <span className={n.audit_warnings ? "ink-fair" : undefined}>{number(n.audit_warnings ?? 0)}</span> },
   { title: "Checked", of: (n) => <Moment at={n.audited_at} none="not yet" /> },
 ];
 

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,7 +16,11 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("the state store in %s is damaged (%v): restore a backup, see Backup and restore in docs/operating.md", e.Dir, e.Cause)
+	cause, more, _ := strings.Cut(e.Cause.Error(), "\n") // a line for each damaged file
+	if more != "" {
+		cause += fmt.Sprintf(", and %d more", strings.Count(more, "\n")+1)
+	}
+	return fmt.Sprintf("the state store in %s is damaged (%s): restore a backup, see Backup and restore in docs/operating.md", e.Dir, cause)
 }
 
 // Unwrap makes it an ErrBroken.

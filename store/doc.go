@@ -32,13 +32,15 @@
 //     the job is settled. Charge and answer under an Idempotency-Key are one commit.
 //   - Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
 //   - Windows of hours, days and weeks survive a restart; minutes do not.
+//   - A lock-out of sign-ins is durable before the attempt that caused it is judged. Its key is made of HMACs, and it is
+//     written whether or not there is an account.
 //   - An admin's action is recorded in its own commit: who, what, when and from where. So is a download of results, once
 //     an hour for each job, key, session or link, and form. Only SweepDownloads deletes audit events, those of old
 //     downloads.
 //
 // Settlements of single calls share commits, syncs and, by account, keys of the ledger: a timer merges the journal into
 // the ledger milliseconds after the first, and so does every read of a ledger. Nothing else here runs by itself. The
-// process that runs the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions and
-// SweepErasures each hour. If the disk fails during a commit, the store panics with Lost and the process must end.
-// Checkpoint makes a backup; to restore it, Open it.
+// process that runs the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions,
+// SweepLockouts and SweepErasures each hour. If the disk fails during a commit, the store panics with Lost and the
+// process must end. Checkpoint makes a backup; to restore it, Open it.
 package store

@@ -30,6 +30,7 @@ const (
 	tableAnswer         = 'i' // account, 0, hash of the request Answer as JSON        idempotency.go
 	tableSession        = 's' // hash of the token               Session as JSON       sessions.go
 	tableAccountSession = 'a' // account, 0, hash of the token   empty                 sessions.go
+	tableLockout        = 'L' // HMACs of login and network     expiry, signin.Failures users_login.go
 	tableSetting        = 'f' // name                            bytes                 settings.go
 	tableAccount        = 'g' // account, 0, name                bytes                 settings.go
 	tableAudit          = 'z' // time uint64, random             Act as JSON           settings_audit.go

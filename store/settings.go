@@ -16,7 +16,7 @@ const secretSize = 32
 
 // Secret returns a random secret of this installation. It is made at its first use, never changes, and never leaves the
 // server.
-func (s *Store) Secret(name string) (secret []byte, err error) {
+func (s *DB) Secret(name string) (secret []byte, err error) {
 	if err := checkName("secret", name); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"probity/store/dbfiles"
 	"probity/store/diskroom"
 	"probity/store/opendb"
+	"probity/store/signin"
 )
 
 // ErrNotFound is returned for a record that does not exist.
@@ -88,8 +89,9 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	}
 	d.db = db
 	a := newAccounts(d)
-	s := &Store{DB: d, Accounts: a, Billing: Billing{d}, Jobs: Jobs{d}, Logins: Logins{Accounts: a, attempts: newLoginAttempts()},
-		Privacy: Privacy{DB: d}, inFlight: inFlight{digests: make(map[KeyHash]KeyHash)}}
+	logins := Logins{Accounts: a, guard: signin.New(signin.MaxFailing)}
+	s := &Store{DB: d, Accounts: a, Billing: Billing{d}, Jobs: Jobs{d}, Logins: logins, Privacy: Privacy{DB: d},
+		inFlight: inFlight{digests: make(map[KeyHash]KeyHash)}}
 	s.requests.newProcess()
 	if err = s.checkFormat(); err == nil {
 		err = s.openJournal(fs, dir)
@@ -98,7 +100,7 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 		err = a.load()
 	}
 	if err == nil {
-		err = s.loadSuppressions()
+		err = errors.Join(s.loadSuppressions(), s.loadLockouts())
 	}
 	if err != nil {
 		return nil, errors.Join(openError(dir, err), s.journal.close(), db.Close())

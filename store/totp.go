@@ -120,13 +120,21 @@ func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error
 		if l.Code == "" {
 			return User{}, ErrCodeNeeded
 		}
+		k, err := s.codeKey(l)
+		if err != nil {
+			return User{}, err
+		}
 		if len(normalizeCode(l.Code)) == totpDigits { // no lock-out for recovery codes, whose 80 bits are not guessed
-			if err := s.attempts.begin(l.codeKey(), true, now); err != nil {
+			until, err := s.countFailure(k, now)
+			if err != nil {
 				return User{}, err
+			}
+			if !until.IsZero() {
+				return User{}, &ErrLockedOut{Until: until, Codes: true}
 			}
 		}
 		// The code is used up durably before the login goes on, so that no crash makes a code valid again.
-		err := s.Commit(rec.ID, func(b *pebble.Batch) error {
+		err = s.Commit(rec.ID, func(b *pebble.Batch) error {
 			rec, err := readUser(b, rec.ID)
 			if err != nil || !rec.TOTP {
 				return err // it was switched off meanwhile
@@ -147,7 +155,9 @@ func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error
 		if err != nil {
 			return User{}, err
 		}
-		s.attempts.succeed(l.codeKey())
+		if err := s.succeed(k); err != nil {
+			return User{}, err
+		}
 	}
 	return s.finishLogin(l, rec)
 }

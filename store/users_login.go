@@ -7,22 +7,11 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/hashicorp/golang-lru/simplelru"
 
-	"probity/store/window"
-)
-
-// The lock-out: after freeAttempts failures in a row, logins for that address from that network are refused for a minute, then for
-// twice as long after each further failure, up to maxLockout. Failures are reset a day after the last one.
-const (
-	freeAttempts  = 5
-	firstLockout  = time.Minute
-	maxLockout    = 15 * time.Minute
-	forgetFailure = 24 * time.Hour
+	"probity/store/signin"
 )
 
 // The refusals of a login.
@@ -41,133 +30,16 @@ func (e *ErrLockedOut) Error() string {
 	return "too many failed logins: try again after " + e.Until.UTC().Format(time.RFC3339)
 }
 
-// loginFailures counts the failures since the last success.
-type loginFailures struct {
-	Failures int
-	Last     time.Time
-	Until    time.Time // locked until then
-}
-
-// afterFailure returns the state after one more failure at now.
-func (l loginFailures) afterFailure(now time.Time) loginFailures {
-	if now.Sub(l.Last) > forgetFailure {
-		l = loginFailures{}
-	}
-	l.Failures++
-	l.Last = now.UTC()
-	if l.Until = l.Last; l.Failures >= freeAttempts {
-		l.Until = l.Last.Add(min(firstLockout<<min(l.Failures-freeAttempts, 10), maxLockout))
-	}
-	return l
-}
-
-// LoginsPerMinute is how many login attempts a client network may make in a minute. Few clients that log in share a network, and
-// an attacker's guesses count only for its own.
-const LoginsPerMinute = 30
-
-// maxNetworks bounds the networks in memory: beyond it, the one that was idle longest is dropped.
-const maxNetworks = 1 << 14
-
-// networkOf is the network that one client can be expected to control: an IPv4 /24, an IPv6 /64. Clients without an address
-// share one.
-func networkOf(a netip.Addr) netip.Prefix {
-	a = a.Unmap().WithZone("")
-	bits := 24
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits)
-	return p
-}
-
-// loginAttempts counts logins by client network, and failures by address and network. It is only in memory: requests without an
-// account must not write to the disk.
-type loginAttempts struct {
-	mu      sync.Mutex
-	windows *simplelru.LRU // netip.Prefix to *window.Window; guarded by mu, windows included
-	logins  *simplelru.LRU // loginKey to login; guarded by mu
-}
-
-// loginKey is the key by which failures are counted, whether or not the account exists.
-type loginKey struct {
-	email   KeyHash // of the folded address
-	network netip.Prefix
-	codes   bool // counts wrong codes, from all networks
-}
-
-// maxLogins bounds the entries of failures; the least recently used is dropped first. To displace one, an attacker needs as many
-// attempts, from a thousand networks, and gains only freeAttempts.
-const maxLogins = 1 << 15
-
-func newLoginAttempts() *loginAttempts {
-	windows, err := simplelru.NewLRU(maxNetworks, nil)
-	logins, err2 := simplelru.NewLRU(maxLogins, nil)
-	if err := errors.Join(err, err2); err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return &loginAttempts{windows: windows, logins: logins}
-}
-
-func (l Login) key() loginKey {
-	return loginKey{email: hashSecret(foldEmail(l.Email)), network: networkOf(l.From)}
-}
-
-func (l Login) codeKey() loginKey {
-	return loginKey{email: hashSecret(foldEmail(l.Email)), codes: true}
-}
-
-// begin refuses an attempt of a locked key. If counted, it counts another as a failure; succeed resets the count.
-func (a *loginAttempts) begin(k loginKey, counted bool, now time.Time) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known, _ := a.logins.Get(k)
-	one, _ := known.(loginFailures)
-	if now.Before(one.Until) {
-		return &ErrLockedOut{Until: one.Until, Codes: k.codes}
-	}
-	if counted {
-		a.logins.Add(k, one.afterFailure(now))
-	}
-	return nil
-}
-
-// succeed resets the failures of a key.
-func (a *loginAttempts) succeed(k loginKey) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.logins.Remove(k)
-}
-
-// forgetAddress resets the failures of an address from all networks.
-func (a *loginAttempts) forgetAddress(email string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	emailHash := hashSecret(foldEmail(email))
-	for _, k := range a.logins.Keys() {
-		if k.(loginKey).email == emailHash {
-			a.logins.Remove(k)
-		}
-	}
-}
+// LoginsPerMinute is how many login attempts a client network may make in a minute.
+const LoginsPerMinute = signin.NetworkPerMinute
 
 // AllowLogin checks and counts one attempt to log in from a client's address.
-func (s *Logins) AllowLogin(from netip.Addr, now time.Time) Decision {
-	a, network := s.attempts, networkOf(from)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	w := new(window.Window)
-	if known, ok := a.windows.Get(network); ok {
-		w = known.(*window.Window)
-	} else {
-		a.windows.Add(network, w)
-	}
-	return w.Allow(Limit{N: LoginsPerMinute, Per: time.Minute}, now)
-}
+func (s *Logins) AllowLogin(from netip.Addr, now time.Time) Decision { return s.guard.Allow(from, now) }
 
 // Logins are the passwords, second factors and sessions of accounts.
 type Logins struct {
 	*Accounts
-	attempts *loginAttempts
+	guard *signin.Guard
 }
 
 // Login is an attempt to log in.
@@ -175,6 +47,75 @@ type Login struct {
 	Email, Password string
 	Code            string     // of the authenticator app, or a recovery code; only LogIn reads it
 	From            netip.Addr // of the client
+}
+
+// signinSecret is the name of the secret with which the keys of failures are made.
+const signinSecret = "sign-ins"
+
+// lockoutsLock serialises the writing of lock-outs, so that the last one written is what the guard knows.
+const lockoutsLock = "\x00lock-outs"
+
+// saveLockouts writes the lock-outs that began, and removes those that were dropped.
+func (s *Logins) saveLockouts() error {
+	if !s.guard.HasChanges() {
+		return nil
+	}
+	return s.Commit(lockoutsLock, func(b *pebble.Batch) error {
+		return s.guard.Changes(func(k signin.Key, f signin.Failures) error {
+			if !f.LockOut() {
+				return b.Delete(key(tableLockout, string(k[:])), nil)
+			}
+			return setExpiring(b, key(tableLockout, string(k[:])), f.Forgotten(), f)
+		})
+	})
+}
+
+// loadLockouts reads what saveLockouts wrote.
+func (s *Logins) loadLockouts() error {
+	return scan(s.db, []byte{tableLockout}, nil, func(k, v []byte) error {
+		var f signin.Failures
+		if len(k) != 1+len(signin.Key{}) || len(v) < expirySize {
+			return fmt.Errorf("a lock-out of %d and %d bytes", len(k), len(v))
+		}
+		if err := decodeJSON(k, v[expirySize:], &f); err != nil {
+			return err
+		}
+		s.guard.Restore(signin.Key(k[1:]), f)
+		return nil
+	})
+}
+
+// SweepLockouts forgets failures that no longer count, and deletes their lock-outs. It returns their number.
+func (s *Logins) SweepLockouts(now time.Time) (int, error) {
+	n := s.guard.Sweep(now)
+	return n, s.saveLockouts()
+}
+
+// passwordKey is the key by which wrong passwords are counted.
+func (s *Logins) passwordKey(l Login) (signin.Key, error) {
+	secret, err := s.Secret(signinSecret)
+	return signin.ForPasswords(secret, foldEmail(l.Email), l.From), err
+}
+
+// codeKey is the key by which wrong codes are counted.
+func (s *Logins) codeKey(l Login) (signin.Key, error) {
+	secret, err := s.Secret(signinSecret)
+	return signin.ForCodes(secret, foldEmail(l.Email)), err
+}
+
+// countFailure counts an attempt as a failure, until succeed. If its key is locked out, it returns until when instead.
+// A lock-out that begins is durable before the attempt goes on, whether or not there is such an account.
+func (s *Logins) countFailure(k signin.Key, now time.Time) (until time.Time, err error) {
+	if until = s.guard.Count(k, now); !until.IsZero() {
+		return until, nil
+	}
+	return until, s.saveLockouts()
+}
+
+// succeed forgets the failures of a key.
+func (s *Logins) succeed(k signin.Key) error {
+	s.guard.Succeed(k)
+	return s.saveLockouts()
 }
 
 // CheckPassword returns the account of an address and a password; LogIn also checks a code. An unknown address is treated like a
@@ -191,7 +132,13 @@ func (s *Logins) CheckPassword(ctx context.Context, l Login, now time.Time) (Use
 
 // finishLogin ends an attempt with the right credentials.
 func (s *Logins) finishLogin(l Login, rec userRecord) (User, error) {
-	s.attempts.succeed(l.key())
+	k, err := s.passwordKey(l)
+	if err == nil {
+		err = s.succeed(k)
+	}
+	if err != nil {
+		return User{}, err
+	}
 	if rec.Disabled {
 		return User{}, ErrDisabled
 	}
@@ -203,8 +150,12 @@ func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (use
 	if len(l.Password) > MaxPassword {
 		return userRecord{}, ErrBadCredentials
 	}
-	if err := s.attempts.begin(l.key(), false, now); err != nil { // before it waits for a hash
+	k, err := s.passwordKey(l)
+	if err != nil {
 		return userRecord{}, err
+	}
+	if until := s.guard.Locked(k, now); !until.IsZero() { // before it waits for a hash
+		return userRecord{}, &ErrLockedOut{Until: until}
 	}
 	done, err := s.passwords.acquire(ctx)
 	if err != nil {
@@ -212,8 +163,12 @@ func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (use
 	}
 	defer done()
 	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a slot.
-	if err := s.attempts.begin(l.key(), true, now); err != nil {
+	until, err := s.countFailure(k, now)
+	if err != nil {
 		return userRecord{}, err
+	}
+	if !until.IsZero() {
+		return userRecord{}, &ErrLockedOut{Until: until}
 	}
 	var rec userRecord
 	id, err := get(s.db, emailKey(l.Email))
@@ -262,10 +217,15 @@ func (s *Logins) SetPassword(ctx context.Context, account string, p NewPassword,
 		}),
 		dropSessions(account, p.Keep),
 		AuditEvent{At: now, By: p.By, Action: "user password", Target: account}.write)...)
-	if err == nil {
-		s.attempts.forgetAddress(email)
+	if err != nil {
+		return err
 	}
-	return err
+	k, err := s.passwordKey(Login{Email: email})
+	if err != nil {
+		return err
+	}
+	s.guard.ForgetLogin(k)
+	return s.saveLockouts()
 }
 
 // resetTime is how long a reset token is valid.

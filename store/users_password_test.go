@@ -108,39 +108,68 @@ func TestFullPasswordQueueRefusesAtOnce(t *testing.T) {
 	})
 }
 
-func TestLoginsAreCountedByNetwork(t *testing.T) {
-	s, err := Open(vfs.NewMem(), "state")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	allow := func(from string) bool { return s.AllowLogin(netip.MustParseAddr(from), now).OK }
-	for range LoginsPerMinute {
-		require.True(t, allow("192.0.2.1"))
-		require.True(t, allow("2001:db8::1"))
+// TestLockoutsSurviveARestart: five wrong passwords, or wrong codes, lock out for as long as without a restart, whether
+// the store was closed or the power was cut. The store does not tell which address it was, nor whether it has an
+// account. A success ends a lock-out for good.
+func TestLockoutsSurviveARestart(t *testing.T) {
+	w := newTOTPFixture(t)
+	stranger, elsewhere := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("192.0.2.1")
+	wrong := func(s *Store, email string) error {
+		_, err := s.LogIn(t.Context(), Login{Email: email, Password: "a wrong password", From: stranger}, w.now)
+		return err
 	}
-	for _, same := range []string{"192.0.2.1", "192.0.2.200", "::ffff:192.0.2.9", "2001:db8::2:1"} {
-		require.False(t, allow(same), same)
+	emails := []string{"ann@example.com", "no-account@example.com"}
+	for range 5 {
+		for _, email := range emails {
+			require.ErrorIs(t, wrong(w.s, email), ErrBadCredentials)
+		}
+		require.ErrorIs(t, w.logIn(w.wrongCode(), totpFrom), ErrBadCode)
 	}
-	for _, other := range []string{"192.0.3.1", "2001:db8:0:1::1"} {
-		require.True(t, allow(other), other)
-	}
-	for i := range maxNetworks + 10 {
-		allow(netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 7 & 127), byte(i & 127)}).String())
-	}
-	require.LessOrEqual(t, s.attempts.windows.Len(), maxNetworks)
-	now = now.Add(time.Minute)
-	require.True(t, allow("192.0.2.1"))
-}
+	began := w.now
+	stored := map[string]int{}
+	require.NoError(t, scan(w.s.db, []byte{tableLockout}, nil, func(k, v []byte) error {
+		stored[string(v)]++
+		require.Len(t, k, 33)
+		return nil
+	}))
+	require.Len(t, stored, 1, "they differ by their keys alone")
 
-func TestLockout(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var l loginFailures
-	for i, want := range []time.Duration{0, 0, 0, 0, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
-		l = l.afterFailure(now)
-		require.Equal(t, want, l.Until.Sub(now), "attempt %d", i+1)
+	disk := w.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0})
+	for _, end := range []string{"power cut", "close"} {
+		s := open(t, disk)
+		HashCheaply(s)
+		w.now = began.Add(time.Minute - time.Second)
+		for _, email := range emails {
+			var locked *ErrLockedOut
+			require.ErrorAs(t, wrong(s, email), &locked, "%s after a %s", email, end)
+			require.Equal(t, ErrLockedOut{Until: began.Add(time.Minute).UTC()}, *locked)
+		}
+		var locked *ErrLockedOut
+		l := Login{Email: emails[0], Password: "long enough", Code: w.code(), From: elsewhere}
+		_, err := s.LogIn(t.Context(), l, w.now)
+		require.ErrorAs(t, err, &locked)
+		require.Equal(t, ErrLockedOut{Until: began.Add(time.Minute).UTC(), Codes: true}, *locked)
+		require.NoError(t, s.Close())
 	}
-	l = l.afterFailure(now.Add(forgetFailure + time.Second))
-	require.Equal(t, 1, l.Failures, "a day later all is forgotten")
-	l = loginFailures{Failures: 1 << 30, Last: now}
-	require.Equal(t, maxLockout, l.afterFailure(now).Until.Sub(now))
+
+	w.now = began.Add(time.Minute)
+	s := open(t, disk)
+	HashCheaply(s)
+	require.ErrorIs(t, wrong(s, emails[1]), ErrBadCredentials)
+	_, err := s.LogIn(t.Context(), Login{Email: emails[0], Password: "long enough", Code: w.code(), From: stranger}, w.now)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	s = open(t, disk)
+	HashCheaply(s)
+	var locked *ErrLockedOut
+	require.ErrorAs(t, wrong(s, emails[1]), &locked)
+	require.Equal(t, w.now.Add(2*time.Minute).UTC(), locked.Until, "the sixth failure counts as such")
+	require.ErrorIs(t, wrong(s, emails[0]), ErrBadCredentials, "the first since the success")
+	n, err := s.SweepLockouts(w.now.Add(25 * time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, 3, n, "and that of the network of the wrong codes")
+	left, err := count(s.db, []byte{tableLockout})
+	require.NoError(t, err)
+	require.Zero(t, left)
+	require.NoError(t, s.Close())
 }

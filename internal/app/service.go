@@ -240,8 +240,11 @@ func (s *Service) maintainStore(ctx context.Context) {
 			return
 		case <-minute.C:
 			err = s.node.Store.WriteLastUsed()
-		case now := <-hour.C: // expired windows, stored answers, sessions and receipts
-			for _, sweep := range []func(time.Time) (int, error){s.node.Store.SweepWindows, s.node.Store.SweepAnswers, s.node.Store.SweepSessions, s.node.Store.SweepErasures} {
+		case now := <-hour.C: // expired windows, stored answers, sessions, lock-outs and receipts
+			state := s.node.Store
+			for _, sweep := range []func(time.Time) (int, error){
+				state.SweepWindows, state.SweepAnswers, state.SweepSessions, state.SweepLockouts, state.SweepErasures,
+			} {
 				_, failed := sweep(now)
 				err = errors.Join(err, failed)
 			}

@@ -121,8 +121,7 @@ func (s *Accounts) Keys(account string) ([]APIKey, error) {
 	var keys []APIKey
 	err := scan(s.db, prefix, nil, func(k, v []byte) error {
 		account, _ := splitKeyName(k)
-		owner, _ := s.user(account)
-		rec, err := readKeyRecord(v, owner)
+		rec, err := readKeyRecord(v, account)
 		if err != nil {
 			return err
 		}

@@ -155,9 +155,9 @@ func (id Identity) Confine(n *NewKey) error {
 }
 
 // readKeyRecord reads a stored key.
-func readKeyRecord(v []byte, owner User) (rec apiKeyRecord, err error) {
+func readKeyRecord(v []byte, account string) (rec apiKeyRecord, err error) {
 	if err := json.Unmarshal(v, &rec); err != nil {
-		return rec, fmt.Errorf("API key of %s: %w", owner.ID, err)
+		return rec, fmt.Errorf("API key of %s: %w", account, err)
 	}
 	return rec, nil
 }

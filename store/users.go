@@ -123,9 +123,18 @@ func newAccounts(db *DB) *Accounts {
 	}
 }
 
-// load reads all accounts and their keys when the store is opened, in three scans.
+// load reads all accounts and their keys when the store is opened, each in one scan, at the same time.
 func (s *Accounts) load() error {
-	err := scan(s.db, []byte{tableUser}, nil, func(k, v []byte) error {
+	var usersErr, keysErr error
+	var reading sync.WaitGroup
+	reading.Go(func() { usersErr = s.loadUsers() })
+	reading.Go(func() { keysErr = s.loadKeys() })
+	reading.Wait()
+	return errors.Join(usersErr, keysErr)
+}
+
+func (s *Accounts) loadUsers() error {
+	return scan(s.db, []byte{tableUser}, nil, func(k, v []byte) error {
 		var u User // without its password, for speed
 		if err := decodeJSON(k, v, &u); err != nil {
 			return fmt.Errorf("account %s: %w", k[1:], err)
@@ -133,12 +142,12 @@ func (s *Accounts) load() error {
 		s.users[string(k[1:])] = u
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	err = scan(s.db, []byte{tableAPIKey}, nil, func(k, v []byte) error {
+}
+
+func (s *Accounts) loadKeys() error {
+	err := scan(s.db, []byte{tableAPIKey}, nil, func(k, v []byte) error {
 		account, _ := splitKeyName(k)
-		rec, err := readKeyRecord(v, s.users[account])
+		rec, err := readKeyRecord(v, account)
 		if err != nil {
 			return err
 		}
@@ -173,7 +182,7 @@ func (s *Accounts) refresh(account string) error {
 	}
 	var keys []*cachedKey
 	err = scan(view, keyPrefix(tableAPIKey, account), nil, func(_, v []byte) error {
-		rec, err := readKeyRecord(v, rec.User)
+		rec, err := readKeyRecord(v, account)
 		if err != nil {
 			return err
 		}

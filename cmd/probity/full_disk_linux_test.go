@@ -262,8 +262,8 @@ func testFullVerify(t *testing.T, p *serviceEnv, dir string) {
 	slow := h.p.oneRowAtATime(t)
 
 	result, ended := filepath.Join(dir, "result.csv"), 0
-	for round := 0; ; round++ {
-		require.Less(t, round, 50)
+	for room := 100 * time.Millisecond; ; room += room / 5 { // the time until the disk is full
+		require.Less(t, room, 2*time.Minute)
 		c := harness.Command(p.ctx, p.verifyArgs(list, result, slow.overrides)...)
 		var words bytes.Buffer
 		c.Stderr = &words
@@ -274,7 +274,7 @@ func testFullVerify(t *testing.T, p *serviceEnv, dir string) {
 		var err error
 		select {
 		case err = <-exited:
-		case <-time.After(time.Duration(100+50*round) * time.Millisecond):
+		case <-time.After(room):
 			f := fill(t, dir)
 			select {
 			case err = <-exited:

@@ -81,20 +81,20 @@ func fill(t *testing.T, dir string) *filler {
 	full := make(chan struct{})
 	go func() {
 		defer close(r.done)
-		block, was := make([]byte, 4096), false
+		defer f.Close() // nothing of it is read
+		block := make([]byte, 4096)
+		for err := error(nil); err == nil; {
+			_, err = f.Write(block)
+		}
+		close(full)
+		freed := time.NewTicker(time.Millisecond)
+		defer freed.Stop()
 		for {
-			if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) && !was {
-				was = true
-				close(full)
-			}
 			select {
 			case <-r.stop:
-				_ = f.Close() // nothing of it is read
 				return
-			default:
-			}
-			if was {
-				time.Sleep(time.Millisecond)
+			case <-freed.C:
+				_, _ = f.Write(block) // it fails while nothing is freed
 			}
 		}
 	}()
@@ -178,15 +178,25 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 
 	h.rounds, h.accepted = h.rounds+1, false
 	require.NoError(t, <-h.uploadList(s))
-	for range 8 { // at some of these it probes, at others it writes the result
-		time.Sleep(200 * time.Millisecond)
+	met := 0
+	for part := range diskFills { // at the last of these all rows are answered, and it writes the result
+		h.p.eventually(t, "the job goes on", func() bool {
+			j := h.listJobs(t)[0]
+			return j.finished() || j.Processed >= j.TotalRows*int64(part+1)/diskFills
+		})
 		f := fill(t, dir)
-		time.Sleep(300 * time.Millisecond)
+		h.p.eventually(t, "the full disk is met", func() bool { return h.listJobs(t)[0].finished() || s.timesFull() > met })
 		s.requireAlive(t)
 		require.Equal(t, http.StatusOK, h.status(t, http.MethodGet, "/v1/verify/bulk"))
 		require.Equal(t, http.StatusOK, h.status(t, http.MethodGet, "/v1/verify/bulk/"+done+"/results"))
 		f.empty(t)
+		h.p.eventually(t, "there is room again", func() bool {
+			met = s.timesFull()
+			return met == strings.Count(s.logText(), "there is room on the disk again")
+		})
 	}
+	t.Logf("the disk was found to be full %d times", met)
+	require.GreaterOrEqual(t, met, diskFills/2, "most of them while it ran")
 	h.requireExactJob(t)
 
 	f := fill(t, dir)
@@ -213,7 +223,7 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 	})
 	require.Equal(t, http.StatusOK, root.answer(t, http.MethodPost, "/v1/admin/backup", "").status)
 
-	s.endOnAFullDisk(t, dir)
+	h.endOnAFullDisk(t, s, dir)
 	f = fill(t, dir)
 	f.rest()
 	s = h.startServer(t)
@@ -232,11 +242,18 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 	require.NoError(t, s.err, s.logText())
 }
 
-// endOnAFullDisk stops a server while its disk is full: it ends in time and without a dump.
-func (s *serverProcess) endOnAFullDisk(t *testing.T, dir string) {
+// diskFills is how often the disk is filled while a job runs.
+const diskFills = 8
+
+// timesFull returns how often the server has found its disk to be full.
+func (s *serverProcess) timesFull() int { return strings.Count(s.logText(), "no room on the disk") }
+
+// endOnAFullDisk stops a server that has met a full disk: it ends in time and without a dump.
+func (h *killLoop) endOnAFullDisk(t *testing.T, s *serverProcess, dir string) {
 	t.Helper()
 	f := fill(t, dir)
-	time.Sleep(300 * time.Millisecond)
+	h.rounds, h.accepted = h.rounds+1, false
+	require.ErrorContains(t, <-h.uploadList(s), "503")
 	require.NoError(t, s.process.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-s.exited:

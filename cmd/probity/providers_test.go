@@ -51,12 +51,12 @@ func TestProvidersCheckWarnsOfLooserBudgets(t *testing.T) {
 	out, err = runCommand(t, &providersCmd{}, "check", "--json", name)
 	require.NoError(t, err)
 	var remark struct {
-		Line  int
-		Level string
+		Line     int
+		Severity string
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &remark))
 	require.Equal(t, 4, remark.Line)
-	require.Equal(t, "warn", remark.Level)
+	require.Equal(t, "warn", remark.Severity)
 }
 
 func TestProvidersShow(t *testing.T) {

@@ -221,8 +221,8 @@ func TestRememberedOwnersAreThose(t *testing.T) {
 	require.LessOrEqual(t, len(*set.ranked.Load()), maxRanked)
 }
 
-// TestNextSetHasTheOwnersOfAFreshOne: what a set takes over from the one before it changes no owner, whoever left or joined, and however much
-// of it was known.
+// TestNextSetHasTheOwnersOfAFreshOne: what a set takes over from the one before it changes no owner, whatever left or joined, and also
+// where only a part of it was known.
 func TestNextSetHasTheOwnersOfAFreshOne(t *testing.T) {
 	all := thousands(t, 400).All()
 	keys := make([]Key, 500)
@@ -271,7 +271,7 @@ func BenchmarkChange(b *testing.B) {
 }
 
 func BenchmarkOwner(b *testing.B) {
-	address, route := Address("somebody.somewhere@gmail.com"), Route("mx.example.org")
+	address, route := Address("ann.example@gmail.com"), Route("mx.example.org")
 	for _, n := range []int{16, 1000, 4000} {
 		set := thousands(b, n)
 		for name, find := range map[string]func(){

@@ -207,7 +207,8 @@ func (g *group) sendOneByOne() {
 	s := g.Session
 	for k, a := range g.asked {
 		if a.newTransaction {
-			if g.beginTransaction(k); !g.result.Fault.None() || !g.result.Mail.Positive() {
+			g.beginTransaction(k)
+			if !g.result.Fault.None() || !g.result.Mail.Positive() {
 				return
 			}
 		}

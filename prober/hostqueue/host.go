@@ -304,10 +304,12 @@ func (dq *Domain) RemoveIfEmpty() {
 		dq.scheduled != [budget.NumPriorities]bool{} || dq.decoy.state.busy() || s.domains[dq.key()] != dq {
 		return
 	}
-	if delete(s.domains, dq.key()); len(s.domains) == 0 {
+	delete(s.domains, dq.key())
+	if len(s.domains) == 0 {
 		s.domains = nil
 	}
-	if dq.host.domainCount--; dq.host.domainCount == 0 {
+	dq.host.domainCount--
+	if dq.host.domainCount == 0 {
 		s.Owner.Emptied(dq.host)
 	}
 }

@@ -29,7 +29,8 @@ func (f *filling) addRetryFirst(rooms [budget.NumPriorities]int) (isolated bool)
 		if len(f.g.Recipients) >= rooms[p.Priority] || !f.domainFits(p.domain) || late && len(f.g.Recipients) > 0 {
 			break
 		}
-		if f.addProbe(p); late {
+		f.addProbe(p)
+		if late {
 			return true
 		}
 	}
@@ -41,7 +42,8 @@ func (f *filling) addRetryFirst(rooms [budget.NumPriorities]int) (isolated bool)
 				return false
 			}
 			before := len(f.g.Recipients)
-			if f.addDecoys(r, 1, rooms[priority]); late && len(f.g.Recipients) > before {
+			f.addDecoys(r, 1, rooms[priority])
+			if late && len(f.g.Recipients) > before {
 				return true
 			}
 		}

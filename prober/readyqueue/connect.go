@@ -37,7 +37,8 @@ func (s *session) connect(ctx context.Context) bool {
 	}
 	if event == engine.EventReply {
 		s.source = env.Opener.SourceFor(addr, q.Source)
-		if q.shared.attach(s, addr); was != nil && s.pool != was {
+		q.shared.attach(s, addr)
+		if was != nil && s.pool != was {
 			q.dispatch(time.Now()) // for host queues that requested this session
 		}
 	}

@@ -79,7 +79,8 @@ func (q *Queue) assignConnection(priority budget.Priority, now time.Time) (ok bo
 			q.shared.addWaiter(hq, priority, now)
 			return true, 0
 		}
-		if hq.schedule(priority); hq.sessions == 0 {
+		hq.schedule(priority)
+		if hq.sessions == 0 {
 			q.ready[priority].MoveLastToFront() // it is the next to get a connection
 		}
 		return false, 0
@@ -90,8 +91,7 @@ func (q *Queue) assignConnection(priority budget.Priority, now time.Time) (ok bo
 	return true, 1
 }
 
-// needsSession reports that the work of a priority justifies one more session. The first session always is justified; another
-// one if the waiting probes are more than worthConnection for each that there is.
+// needsSession reports that the work of a priority justifies one more session: the first, or more probes a session than worthConnection.
 func (hq *hostQueue) needsSession(priority budget.Priority) bool {
 	work := hq.Waiting(priority)
 	if priority == budget.LongJob || priority == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
@@ -101,8 +101,7 @@ func (hq *hostQueue) needsSession(priority budget.Priority) bool {
 	return work > 0 && !blocked && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
 }
 
-// worthConnection is how many waiting probes justify one more connection: for a high-latency host that closes early, as many as one
-// connection answered.
+// worthConnection is the queue's; at a high-latency host that closes early, it is what one connection answered.
 func (hq *hostQueue) worthConnection() int {
 	worth := hq.queue.worthConnection()
 	if hq.AnsweredBeforeClose > 0 && hq.queue.latency.IsHigh() {
@@ -111,8 +110,7 @@ func (hq *hostQueue) worthConnection() int {
 	return worth
 }
 
-// worthConnection is how many waiting probes justify one more connection. For a high-latency host the latency estimate says,
-// because its transactions are sent in groups.
+// worthConnection is how many waiting probes justify one more; the latency says it where transactions are sent in groups.
 func (q *Queue) worthConnection() int {
 	lim := q.budget.Limits
 	n := budget.Least(budget.MaxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
@@ -126,8 +124,7 @@ func (q *Queue) worthConnection() int {
 	}
 }
 
-// openConnection reserves a connection for a host queue and starts its session. If that is denied, the queue is woken when it
-// may be allowed.
+// openConnection reserves a connection for a host queue and starts its session; if denied, the queue is woken in time.
 func (q *Queue) openConnection(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	if q.connectDisabled(now) {
 		if q.quarantined(now) {
@@ -160,9 +157,14 @@ func (q *Queue) openConnection(hq *hostQueue, priority budget.Priority, now time
 	}
 	s := newSession(q, hq, priority)
 	wait, nextTrial := q.Source.TryAt(q.Key.Route, hq.reachTrial, q.scaled(source.DelistingInterval), now)
-	if s.nextTrial = nextTrial; now.Before(wait) { // the source refuses it: quarantine, trial interval
+	s.nextTrial = nextTrial
+	sourceAllows := !now.Before(wait) // neither quarantine nor trial interval
+	if sourceAllows {
+		q.shared.attach(s, hq.addr)
+	} else {
 		q.armTimer(wait, now)
-	} else if q.shared.attach(s, hq.addr); q.env.Start(s.run) {
+	}
+	if sourceAllows && q.env.Start(s.run) {
 		hq.sessions++
 		hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
 		q.sessions++
@@ -174,8 +176,8 @@ func (q *Queue) openConnection(hq *hostQueue, priority budget.Priority, now time
 	return false
 }
 
-// makeRoom frees a connection for a host queue to which no session will come: an idle session of another one closes at once, a
-// busy one soon, and one that expects requests at its address after its linger time.
+// makeRoom frees a connection for a host queue that will get no session: an idle one of another closes at once, a busy one
+// soon, and one that expects requests at its address after its linger time.
 func (q *Queue) makeRoom(hq *hostQueue) {
 	if q.shared.willBeServed(hq) {
 		return
@@ -237,8 +239,7 @@ func (q *Queue) onTimer() {
 	q.dispatch(now)
 }
 
-// block keeps it from starting sessions for a priority and those below, until its address limit has room or until
-// a time; the zero time if only the address limit can tell when.
+// block keeps it from starting sessions for a priority and those below until a time; zero if only its address limit can tell.
 func (hq *hostQueue) block(priority budget.Priority, until, now time.Time) {
 	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
 		until = now.Add(maxAddressWait)

@@ -103,7 +103,8 @@ func (hq *hostQueue) schedule(priority budget.Priority) {
 func (hq *hostQueue) removeIfEmpty() {
 	q := hq.queue
 	if hq.Empty() && hq.sessions == 0 && hq.ready == [budget.NumPriorities]bool{} && !hq.blocked && q.hostQueues[hq.Key] == hq {
-		if delete(q.hostQueues, hq.Key); len(q.hostQueues) == 0 {
+		delete(q.hostQueues, hq.Key)
+		if len(q.hostQueues) == 0 {
 			q.hostQueues = nil
 		}
 		q.shared.withdrawRequest(hq)

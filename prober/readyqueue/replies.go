@@ -101,8 +101,8 @@ type replyHandler struct {
 	un hostqueue.Unanswered
 }
 
-// handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); a later
-// one means that the connection is used up, and all recipients come first on another.
+// handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); after a later one
+// the connection is used up, and all recipients come first on another.
 func (rh *replyHandler) handleMailRefused() {
 	s, f := rh.s, rh.o.Fault
 	if rh.o.Mail.Code != 0 {
@@ -203,8 +203,7 @@ func (rh *replyHandler) deliverReplies() {
 		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.Now)
 		rh.recordUnresponsive()
 	}
-	// MAIL was refused after answered transactions of the same group: the connection is used up, and the host is sent no more
-	// groups.
+	// MAIL was refused after answered transactions of the group: the connection is used up, and no more groups are sent.
 	if s.group.RefusedAtMail(rh.o) {
 		r := rh.o.Mail
 		if r.Code == 0 {
@@ -221,7 +220,8 @@ func (rh *replyHandler) deliverReplies() {
 // handleRefusedControl closes the connection. If the host refuses everybody, it is paused, and what waits for it is deferred.
 func (rh *replyHandler) handleRefusedControl(a hostqueue.Answer) {
 	s, q := rh.s, rh.q
-	if s.closing = true; s.so.Answers > 0 {
+	s.closing = true
+	if s.so.Answers > 0 {
 		return
 	}
 	rh.pauseHour()
@@ -236,8 +236,7 @@ func (rh *replyHandler) pauseHour() {
 	rh.q.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 }
 
-// recordUnresponsive records a host that took recipients and answered none. After three times in a row the host counts as down:
-// rows are returned between two tries of a slow host, and would start again forever.
+// recordUnresponsive records a host that answered no recipient: three times in a row it is down, or rows would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
 	q, host := rh.q, rh.s.hostQueue.Name
 	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !q.hostHealth.RecordSilence(host) {
@@ -247,9 +246,8 @@ func (rh *replyHandler) recordUnresponsive() {
 	rh.Finished = q.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
 }
 
-// A tarpit answers more slowly the more errors it has seen, until no reply comes in time. Its replies are the warning: when
-// they take far longer than its fastest, the host is paused, the longer the slower it is. So it recovers about as fast as it
-// slows down, and what it is asked in between is what its budget allows.
+// A tarpit answers more slowly the more errors it has seen, until no reply comes in time. When replies take far longer than the
+// fastest, the host is paused, the longer the slower it is, so it recovers about as fast as it slows down.
 const maxTarpitPause = 15 * time.Minute
 
 // detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers

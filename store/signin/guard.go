@@ -17,8 +17,8 @@ import (
 // minute. Few clients that sign in share a network. A client cannot use up the sign-ins of its neighbours alone, and
 // the addresses of an attacker's network are not worth more than one network.
 const (
-	ClientPerMinute  = 20
-	NetworkPerMinute = 30
+	ClientPerMinute  = 30
+	NetworkPerMinute = 45
 )
 
 // maxWindows bounds the clients and networks in memory: beyond it, the one that was idle longest is dropped.

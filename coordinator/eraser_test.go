@@ -3,6 +3,8 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -86,6 +88,41 @@ func requestErasure(ctx context.Context, t *testing.T, r *erase.Eraser) (store.E
 	a, err := engine.Parse(erasedAddress)
 	require.NoError(t, err)
 	return r.Erase(ctx, a, "root", time.Now())
+}
+
+// slowOpens is a disk on which it takes a second to open a file.
+type slowOpens struct{ vfs.FS }
+
+func (d slowOpens) Open(path string, o ...vfs.OpenOption) (vfs.File, error) {
+	time.Sleep(time.Second)
+	return d.FS.Open(path, o...)
+}
+
+// TestErasureSearchesSeveralJobsAtOnce: jobs of other addresses, however many they are, do not wait for each other's files.
+func TestErasureSearchesSeveralJobsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+		disk := vfs.NewMem()
+		w := newTestEnv(t, disk)
+		w.run()
+		const others = 40
+		for i := range others {
+			w.finish(t, w.accept(t, fmt.Sprintf("email\nbo%d@else.example\n", i)).ID)
+		}
+		j := w.finish(t, w.accept(t, spelled).ID)
+		require.NoError(t, w.close(t))
+
+		w = newTestEnv(t, disk, func(_ *testEnv, c *Config) { c.FS = slowOpens{disk} })
+		began := time.Now()
+		e, err := requestErasure(t.Context(), t, w.eraser(&fakeCaches{}))
+		took := time.Since(began)
+		require.NoError(t, err)
+		requireDone(t, w, e)
+		require.Equal(t, spelledErased, inputOf(w.results(t, j.ID, results.Filter{})))
+		const opens = 2 // files of each job: its upload and its answers
+		require.Less(t, took, others*opens*time.Second/2)
+		require.NoError(t, w.close(t))
+	})
 }
 
 // runEraserFor runs an eraser for a time and returns the receipt.

@@ -17,14 +17,15 @@ import (
 	"probity/store"
 )
 
-// historyEnv is how many records of expired jobs TestHistoryDelaysNothing makes, and a tenth as many accounts; `make history` sets it.
+// historyEnv is how many records of expired jobs TestHistoryDelaysNothing makes; `make history` sets it. For a thousand of
+// them there are a hundred accounts and eight jobs whose results are kept.
 const historyEnv = "PROBITY_HISTORY_JOBS"
 
 // historyBound is the time of a start, and of an erasure of an address that few jobs have, however long the history is.
 const historyBound = 2 * time.Second
 
-// TestHistoryDelaysNothing makes the records of jobs that have expired, and accounts with a key each. A start, a pass of the retention and
-// an erasure of an address that one job has take no longer than without them.
+// TestHistoryDelaysNothing makes the records of jobs that have expired, kept jobs of other addresses, and accounts with a key
+// each. A start, a pass of the retention and an erasure of an address that one job has are done within the bound.
 func TestHistoryDelaysNothing(t *testing.T) {
 	jobs := 20_000
 	if text := os.Getenv(historyEnv); text != "" {
@@ -36,8 +37,10 @@ func TestHistoryDelaysNothing(t *testing.T) {
 	w := newTestEnv(t, vfs.Default)
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
+	other := w.finish(t, w.accept(t, testCSV(100, 1)).ID)
 	require.NoError(t, w.close(t))
 	makeHistory(t, j, jobs)
+	keepCopies(t, other, jobs/125)
 
 	began := time.Now()
 	w = newTestEnv(t, vfs.Default)
@@ -60,7 +63,8 @@ func TestHistoryDelaysNothing(t *testing.T) {
 	require.Equal(t, spelledErased, inputOf(w.results(t, j.ID, results.Filter{})))
 	require.Len(t, w.store.Users(), jobs/10)
 	require.NoError(t, w.close(t))
-	t.Logf("%d jobs, %d accounts: opened after %s, first answer after %s, retention %s, erasure %s", jobs, jobs/10, opened, answered, swept, erased)
+	t.Logf("%d expired jobs, %d kept ones, %d accounts: opened after %s, first answer after %s, retention %s, erasure %s",
+		jobs, jobs/125, jobs/10, opened, answered, swept, erased)
 	for what, took := range map[string]time.Duration{"start": answered, "retention": swept, "erasure": erased} {
 		require.Less(t, took, historyBound, what)
 	}
@@ -99,6 +103,24 @@ func makeHistory(t *testing.T, like *store.Job, jobs int) {
 		}
 		return nil
 	}))
+	require.NoError(t, s.Close())
+}
+
+// keepCopies keeps copies of a finished job, files and all.
+func keepCopies(t *testing.T, j *store.Job, copies int) {
+	s, err := store.Open(noSync{vfs.Default}, "data/state")
+	require.NoError(t, err)
+	files, err := os.ReadDir("data/jobs/" + j.ID)
+	require.NoError(t, err)
+	for i := range copies {
+		c := *j
+		c.ID = fmt.Sprint("kept-", i)
+		require.NoError(t, s.AcceptJob(&c))
+		require.NoError(t, os.Mkdir("data/jobs/"+c.ID, 0o700))
+		for _, f := range files {
+			require.NoError(t, os.Link("data/jobs/"+j.ID+"/"+f.Name(), "data/jobs/"+c.ID+"/"+f.Name()))
+		}
+	}
 	require.NoError(t, s.Close())
 }
 

@@ -70,30 +70,51 @@ func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found f
 		}
 	}
 	var errs []error
-	for i, id := range jobs {
-		err := js.eraseJob(ctx, id, a, found)
-		if err != nil && ctx.Err() != nil {
-			return append(left, jobs[i:]...), errors.Join(append(errs, err)...)
-		}
-		if err != nil {
-			left = append(left, id)
-			errs = append(errs, fmt.Errorf("job %s: %w", id, err))
-		}
+	done := 0 // so many jobs, also those that are left
+	fill := pipeline.Indexes(ctx, len(jobs), func(s *searchedJob, i int) { s.id = jobs[i] })
+	work := func(s *searchedJob) error {
+		s.err = pipeline.Contain(func() error { return js.search(ctx, s, a) })
+		return nil
 	}
-	return left, errors.Join(errs...)
+	take := func(s *searchedJob) error {
+		err := s.err
+		if err == nil && s.found != nil {
+			err = s.found.erase(ctx, s.id, found)
+		}
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		done++
+		if err != nil {
+			left = append(left, s.id)
+			errs = append(errs, fmt.Errorf("job %s: %w", s.id, err))
+		}
+		return nil
+	}
+	err = pipeline.Run(new(pipeline.Pool[searchedJob]), js.Workers, fill, work, take)
+	return append(left, jobs[done:]...), errors.Join(append(errs, err)...)
 }
 
-// eraseJob erases an address in one job. A job that does not contain it is only read and not interrupted.
-func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found func(string, int64) error) error {
-	j, err := js.Store.Job(id)
+// searchedJob is a job, and what was found in it.
+type searchedJob struct {
+	id    string
+	found *erasure // nil: there is nothing to erase
+	err   error
+	r     frameReader
+}
+
+// search searches one job. It only reads the job and does not interrupt it.
+func (js *Jobs) search(ctx context.Context, s *searchedJob, a engine.Address) error {
+	s.found = nil
+	j, err := js.Store.Job(s.id)
 	if err != nil {
 		return jobfiles.Ignore(err, store.ErrNotFound) // it was deleted meanwhile
 	}
 	e := &erasure{Jobs: js, folded: a.Folded(), suggestions: map[string]bool{}}
 	if j.State != store.JobFailed {
-		err := e.search(ctx, j)
+		err := e.search(ctx, j, &s.r)
 		if errors.Is(err, fs.ErrNotExist) {
-			if now, again := js.Store.Job(id); again != nil || now.State == store.JobExpired {
+			if now, again := js.Store.Job(s.id); again != nil || now.State == store.JobExpired {
 				err = again
 			}
 		}
@@ -101,26 +122,32 @@ func (js *Jobs) eraseJob(ctx context.Context, id string, a engine.Address, found
 			return jobfiles.Ignore(err, store.ErrNotFound)
 		}
 	}
-	unlock, err := js.Interrupt(ctx, id)
+	s.found = e
+	return nil
+}
+
+// erase erases the address from the job in which it was found.
+func (e *erasure) erase(ctx context.Context, id string, found func(string, int64) error) error {
+	unlock, err := e.Interrupt(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	j, err = js.Store.Job(id)
+	j, err := e.Store.Job(id)
 	switch {
 	case err != nil:
 		return jobfiles.Ignore(err, store.ErrNotFound)
 	case j.State == store.JobExpired:
 		return nil
 	case j.State == store.JobFailed: // its files have no use, and may be damaged
-		left, err := js.Files.FS.List(js.Files.Path(id))
+		left, err := e.Files.FS.List(e.Files.Path(id))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		for _, name := range left {
-			err = errors.Join(err, js.Files.Remove(id, name))
+			err = errors.Join(err, e.Files.Remove(id, name))
 		}
-		return errors.Join(err, wholefile.SyncDir(js.Files.FS, js.Files.Path(id)))
+		return errors.Join(err, wholefile.SyncDir(e.Files.FS, e.Files.Path(id)))
 	}
 	if e.inUpload || e.inNames { // not only files left by another erasure
 		if err := found(id, e.rows); err != nil {

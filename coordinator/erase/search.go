@@ -11,7 +11,6 @@ import (
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
-	"probity/internal/pipeline"
 	"probity/store"
 )
 
@@ -42,14 +41,14 @@ type blockMentions struct {
 	suggestions []string
 }
 
-type searchedFrame struct {
-	index    int
-	fr       jobfiles.FrameReader
+// frameReader reads frames one after another, and finds the address in them, in memory that it keeps.
+type frameReader struct {
+	jobfiles.FrameReader
 	mentions blockMentions
 }
 
 // search finds the address in the upload of a job and in the names of its answers.
-func (e *erasure) search(ctx context.Context, j *store.Job) error {
+func (e *erasure) search(ctx context.Context, j *store.Job, r *frameReader) error {
 	if err := json.Unmarshal(j.Dialect, &e.dialect); err != nil {
 		return fmt.Errorf("dialect: %w", err)
 	}
@@ -57,27 +56,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	if err != nil {
 		return err
 	}
-	e.inFrame, e.row = make([]bool, len(u.Frames)), -1
-	e.inUpload = len(e.findMentions(nil, u.Preamble, 0, len(u.Preamble))) > 0
-	fill := pipeline.Indexes(ctx, len(u.Frames), func(f *searchedFrame, i int) { f.index = i })
-	work := func(f *searchedFrame) error { return e.searchFrame(u, f.index, &f.fr, &f.mentions) }
-	take := func(f *searchedFrame) error {
-		if len(f.mentions.ranges) == 0 {
-			return nil
-		}
-		e.inUpload, e.inFrame[f.index] = true, true
-		e.rows += int64(len(f.mentions.rows))
-		if len(f.mentions.rows) > 0 && e.row < 0 {
-			e.row = int64(u.Frames[f.index].First + f.mentions.rows[0])
-		}
-		for _, h := range f.mentions.suggestions {
-			if len(e.suggestions) < maxSuggestions {
-				e.suggestions[h] = true
-			}
-		}
-		return nil
-	}
-	err = pipeline.Run(new(pipeline.Pool[searchedFrame]), e.Workers, fill, work, take)
+	err = e.searchUpload(ctx, u, r)
 	if err = errors.Join(err, u.Close()); err != nil {
 		return err
 	}
@@ -89,14 +68,41 @@ func (e *erasure) search(ctx context.Context, j *store.Job) error {
 	})
 }
 
+func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload, r *frameReader) error {
+	e.inFrame, e.row = make([]bool, len(u.Frames)), -1
+	e.inUpload = len(e.findMentions(nil, u.Preamble, 0, len(u.Preamble))) > 0
+	for i, f := range u.Frames {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := e.searchFrame(u, i, r); err != nil {
+			return err
+		}
+		if len(r.mentions.ranges) == 0 {
+			continue
+		}
+		e.inUpload, e.inFrame[i] = true, true
+		e.rows += int64(len(r.mentions.rows))
+		if len(r.mentions.rows) > 0 && e.row < 0 {
+			e.row = int64(f.First + r.mentions.rows[0])
+		}
+		for _, suggestion := range r.mentions.suggestions {
+			if len(e.suggestions) < maxSuggestions {
+				e.suggestions[suggestion] = true
+			}
+		}
+	}
+	return nil
+}
+
 // searchFrame reads a frame in its original encoding and finds the address in it.
-func (e *erasure) searchFrame(u *jobfiles.Upload, index int, fr *jobfiles.FrameReader, m *blockMentions) error {
+func (e *erasure) searchFrame(u *jobfiles.Upload, index int, r *frameReader) error {
 	asSent := e.dialect
 	asSent.Encoding = csvfile.UTF8 // delimiters are ASCII; a cell is decoded when it is compared
-	if err := fr.Read(u, &asSent, index); err != nil {
+	if err := r.Read(u, &asSent, index); err != nil {
 		return err
 	}
-	e.searchBlock(&fr.Block, m)
+	e.searchBlock(&r.Block, &r.mentions)
 	return nil
 }
 

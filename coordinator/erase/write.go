@@ -115,8 +115,7 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 	}
 	defer func() { err = errors.Join(err, p.Abort()) }()
 	w := jobfiles.NewUploadWriter(p)
-	var fr jobfiles.FrameReader
-	var mentions blockMentions
+	var r frameReader
 	var text, packed []byte
 	for i, f := range u.Frames {
 		if err := ctx.Err(); err != nil {
@@ -124,8 +123,8 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 		}
 		if !e.inFrame[i] {
 			packed, err = u.Packed(i, packed)
-		} else if err = e.searchFrame(u, i, &fr, &mentions); err == nil {
-			text = replaceRanges(text[:0], fr.Block.Buf, mentions.ranges)
+		} else if err = e.searchFrame(u, i, &r); err == nil {
+			text = replaceRanges(text[:0], r.Block.Buf, r.mentions.ranges)
 			packed, f.Raw = e.Encoder.EncodeAll(text, packed[:0]), uint32(len(text))
 		}
 		if err == nil {

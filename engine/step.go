@@ -108,9 +108,10 @@ func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 	return Step{}
 }
 
-// afterDeferral probes a decoy with a greylisted target, so that both pass greylisting together, then waits by the schedule.
+// afterDeferral probes a decoy with a greylisted target, so that both pass greylisting together, then waits by the schedule. Some receivers
+// greylist in the words of an unknown user.
 func afterDeferral(ev *Evidence, p Policy, target *Sighting) Step {
-	if target.Finding.Meaning == Greylisted && !ev.decoyAsked(target.Host) {
+	if (target.Finding.Meaning == Greylisted || target.NamesUnknown()) && !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
 	}
 	return waitAfter(ev, p, target.At)

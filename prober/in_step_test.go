@@ -49,7 +49,7 @@ func TestLateSecondReplyVoidsTheList(t *testing.T) {
 }
 
 // TestFirstAnswersCountWithQUIT: a host of which nothing is known, and that quotes no recipient, costs one more connection at most and
-// no recipient more; its later connections are used as before.
+// no recipient more than another; its later connections are used as before.
 func TestFirstAnswersCountWithQUIT(t *testing.T) {
 	h := &fakeServer{terse: true, rcpt: acceptsOnly("ann"), replyDelay: 10 * time.Millisecond}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -62,7 +62,7 @@ func TestFirstAnswersCountWithQUIT(t *testing.T) {
 		}
 		saw := h.snapshot()
 		require.Len(t, saw.dialTimes, 2, "the second one is kept")
-		require.Len(t, saw.rcptTimes, 5+3, "and the control of each refusal")
+		require.Len(t, saw.rcptTimes, 5+4, "and the control of each refusal, the decoy's included")
 	})
 }
 

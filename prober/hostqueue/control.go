@@ -14,7 +14,12 @@ import (
 // recipients, past a quota, or for the rest of a connection. So a refusal that would condemn is held until its connection has accepted a
 // recipient after it. Mostly that is another target. Where none is left, or the connection may have one refusal more, the control is sent: a
 // recipient that the host has accepted before. If it is refused, the held refusals are taken for a rate limit, and the next connection begins
-// with the control. What a connection leaves without a control goes to the host's next one, whose first recipient is then the control.
+// with the control. What a connection leaves without a control goes to the host's next one, whose first recipient is then the control. Where
+// the host has accepted no recipient yet, a refusal waits for one while targets are left.
+//
+// Some receivers answer truthfully only to the first recipient of a connection or of a transaction. So a refusal in a later place is controlled
+// when the host is known to accept recipients in such a place, over a connection that refused one before. Until then the control is sent twice
+// in one transaction, and behind a decoy.
 
 // memory is what a ready queue remembers of a host for as long as the queue lives: rows that were deferred find it again.
 type memory struct {
@@ -22,6 +27,9 @@ type memory struct {
 	doubtful      bool   // it was refused over the last connection: the next one begins with it, alone
 	perConnection int    // recipients of a connection that are answered truthfully; 0 for no bound
 	suspectedMost int    // the same, until a connection accepts the control
+	acceptsIn     place  // the last place in which a connection accepted a recipient after it had refused one
+
+	mostRefused int // as unknown over one connection
 
 	refused, accepted lastAnswer // targets
 }
@@ -59,6 +67,15 @@ func (m *memory) recordAnswer(seen *engine.Sighting, answer uint64) control.Cont
 	return before.By(control.None, answer-opposite.answer, seen.At.Sub(opposite.at))
 }
 
+// place is where a recipient is among those of its connection.
+type place uint8
+
+const (
+	placeFirst  place = iota // of its connection
+	placeLeads               // of its transaction, which is not the first one
+	placeBehind              // behind another of its transaction
+)
+
 // maxMemories bounds the hosts that a set remembers; what is learnt of others goes with their rows.
 const maxMemories = 256
 
@@ -78,10 +95,10 @@ func (s *Set) memoryOf(host string) *memory {
 // maxHeldRefusals is how many refusals a connection holds until the control is sent.
 const maxHeldRefusals = 20
 
-// hold keeps a refused probe until its refusal is controlled. It returns false if it settles without a control.
+// hold keeps a refused probe until its refusal is controlled. It returns false if that is not to be waited for.
 func (r *Replies) hold(p *Probe, seen *engine.Sighting) bool {
 	h := r.host
-	if !h.HasControl() || !seen.Condemns() {
+	if !h.set.BlocksAsUnknown || !seen.Condemns() {
 		return false
 	}
 	if m := h.memory; m.local == p.Ev.Address.Local() && m.domain == p.Ev.Address.Domain() { // the control itself
@@ -89,7 +106,7 @@ func (r *Replies) hold(p *Probe, seen *engine.Sighting) bool {
 		disbelieve(p)
 		return false
 	}
-	p.connection = seen.Conn
+	p.connection, p.refusedIn = seen.Conn, r.place
 	p.domain.listed++
 	h.held.push(p)
 	return true
@@ -112,11 +129,33 @@ func (h *Host) settleHeld(now time.Time, out *[]Finished, wanted func(*Probe) bo
 	}
 }
 
-// HasControl reports whether refusals of the host are held for a control.
-func (h *Host) HasControl() bool { return h.set.BlocksAsUnknown && h.memory.local != "" }
+// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if it has no connection over which it might.
+func (h *Host) SettleUncontrolled(connections int, now time.Time, out []Finished) []Finished {
+	if connections == 0 && !h.hasControl() {
+		h.settleHeld(now, &out, func(*Probe) bool { return true }, nil)
+	}
+	return out
+}
 
-// Holds reports whether a connection holds refusals.
-func (h *Host) Holds(connection uint32) bool {
+// settleUncontrolled settles those of them for which no target is left.
+func (r *Replies) settleUncontrolled() {
+	h := r.host
+	if h.hasControl() {
+		return
+	}
+	h.settleHeld(r.Now, &r.Finished, func(p *Probe) bool {
+		return p.Priority == budget.Single || len(h.inFlight) == 0 && h.noTargetLeft(p.Priority)
+	}, nil)
+}
+
+// hasControl reports whether a control is known that can be sent for refusals of the host.
+func (h *Host) hasControl() bool { return h.set.BlocksAsUnknown && h.memory.local != "" }
+
+// NeedsControl reports whether a connection holds refusals, and a control is known.
+func (h *Host) NeedsControl(connection uint32) bool {
+	if !h.hasControl() {
+		return false
+	}
 	for p := range h.held.all() {
 		if p.connection == connection {
 			return true
@@ -135,7 +174,7 @@ func (h *Host) TargetsLeft(sent, refusals int) int {
 	if bound := h.memory.perConnection; bound > 0 {
 		left = bound - sent
 	}
-	if !h.HasControl() && !(h.set.BlocksAsUnknown && len(h.inFlight) > 0) { // another connection may find one meanwhile
+	if !h.hasControl() && !(h.set.BlocksAsUnknown && len(h.inFlight) > 0) { // another connection may find one meanwhile
 		return max(0, left)
 	}
 	if refusals <= fewRefusals {
@@ -147,16 +186,25 @@ func (h *Host) TargetsLeft(sent, refusals int) int {
 	return max(0, left)
 }
 
-// RecordAcceptance records that a connection accepted a recipient: the refusals that it holds are controlled, and those that it was sent
-// after.
-func (r *Replies) RecordAcceptance(on *Progress, to Recipient, rcpt smtp.Rcpt) {
-	h := r.host
-	on.AcceptedUpTo = on.Answers + 1
-	if m := h.memory; to.Probe != nil && m.local == "" && !rcpt.NeedsUTF8() {
+// RecordReply records what a reply shows of the connection. If it accepts a recipient, the refusals that the connection holds are controlled, and
+// those that it was sent after.
+func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *engine.Sighting) {
+	h, m := r.host, r.host.memory
+	if seen.Condemns() || seen.NamesUnknown() {
+		on.Refused++
+		m.mostRefused = max(m.mostRefused, on.Refused)
+	}
+	if seen.Finding.Meaning != engine.Accepted {
+		return
+	}
+	if on.AcceptedUpTo = on.Answers + 1; on.Refused > 0 {
+		m.acceptsIn = max(m.acceptsIn, r.place)
+	}
+	if to.Probe != nil && m.local == "" && !rcpt.NeedsUTF8() {
 		m.local, m.domain = rcpt.Local, rcpt.Domain
 	}
 	after := func(p *Probe) bool {
-		return p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend
+		return p.refusedIn <= m.acceptsIn && (p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend)
 	}
 	h.settleHeld(r.Now, &r.Finished, after, func(p *Probe) {
 		kind, late := control.AcceptedSameConnection, r.Now.Sub(h.set.answeredAt(p))
@@ -176,6 +224,7 @@ type Progress struct {
 	Connection   uint32 // its number
 	Answers      int    // to recipients
 	AcceptedUpTo int    // the last of them that accepted one
+	Refused      int    // of them, as unknown
 }
 
 // DeliverControl handles the reply to a control. It returns true if the control was refused: then the connection is of no more use, and if it
@@ -192,13 +241,25 @@ func (r *Replies) DeliverControl(on Progress, a Answer) (refused bool) {
 			m.perConnection = m.suspectedMost
 		}
 		m.doubtful = false
-	case a.Reply.Permanent() && a.Finding.Meaning != engine.MailboxFull:
+		if h.controlsInFlight == 0 { // it was sent in the same places as what is carried, where it could be
+			h.settleHeld(r.Now, &r.Finished, func(p *Probe) bool { return p.connection == 0 && p.lastAnswer <= r.answersAtSend }, nil)
+			h.Carry(on.Connection)
+		}
+	case a.refusesControl():
 		m.doubtful, m.suspectedMost, refused = true, on.AcceptedUpTo, true
+		if r.place == placeBehind && m.acceptsIn < placeBehind { // it may answer only to the first, of a connection or of a transaction
+			m.suspectedMost = 1
+		}
 		h.settleHeld(r.Now, &r.Finished, ended, disbelieve)
 	default: // it says nothing about the host
 		h.settleHeld(r.Now, &r.Finished, ended, nil)
 	}
 	return refused
+}
+
+// refusesControl reports whether a reply to a control shows that what the host refuses may exist.
+func (a *Answer) refusesControl() bool {
+	return a.Reply.Permanent() && a.Finding.Meaning != engine.MailboxFull
 }
 
 // RefusesKnown is the finding for a host that refuses a recipient which it accepted: the probes are retried.
@@ -238,7 +299,7 @@ func (h *Host) EndConnection(connection uint32, now time.Time, out []Finished) [
 
 // carried counts the refusals of a priority that wait for the control on any connection.
 func (h *Host) carried(priority budget.Priority) (n int) {
-	if h.controlsInFlight > 0 {
+	if h.controlsInFlight > 0 || !h.hasControl() {
 		return 0
 	}
 	for p := range h.held.all() {
@@ -252,23 +313,55 @@ func (h *Host) carried(priority budget.Priority) (n int) {
 // addControl adds the control if it is due. It reports whether it goes alone: a single call waits for it, or the host is in doubt.
 func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone bool) {
 	h := f.host
-	if !h.HasControl() || f.g.Control {
+	if !h.hasControl() || f.g.Control {
 		return false
 	}
-	doubtful := with.First && h.memory.doubtful
-	held, due, priority := 0, doubtful, budget.LongJob
+	m, doubtful := h.memory, with.First && h.memory.doubtful
+	sure := m.acceptsIn // the place of refusals that one control is enough for
+	if !with.First {
+		sure = max(sure, placeLeads)
+	}
+	own, held, priority := 0, 0, budget.LongJob
+	due, twice := doubtful, false
 	for p := range h.held.all() {
 		if p.connection == with.Connection || p.connection == 0 && h.controlsInFlight == 0 {
-			held++
+			if held++; p.connection == with.Connection {
+				own++
+			}
 			due = due || p.connection == 0
+			twice = twice || p.refusedIn > sure
 			priority = max(priority, p.Priority)
 		}
 	}
 	due = due || held > 0 && (with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals || h.noTargetLeft(priority))
-	if !due || rooms[budget.Single] <= len(f.g.Recipients) { // it may use what jobs leave to single calls: their own room may be used up
+	room := rooms[budget.Single] - len(f.g.Recipients)                              // it may use what jobs leave to single calls: their own room may be used up
+	leave := twice && own == 0 && room == 1 && with.TargetsLeft == 0 && !with.First // to a connection with room for two
+	if !due || room <= 0 || leave {
 		return doubtful
 	}
-	m := h.memory
+	if f.sendControl(priority); twice && !doubtful && room > 1 {
+		f.sendControl(priority)
+	}
+	return doubtful || priority == budget.Single
+}
+
+// decoysToControl returns the priority of the pending decoys if the control is to be sent behind them.
+func (f *filling) decoysToControl() (of budget.Priority, due bool) {
+	h, m := f.host, f.host.memory
+	if !h.hasControl() || f.g.Control || m.acceptsIn == placeBehind || m.perConnection > 0 {
+		return 0, false
+	}
+	for priority := range budget.NumPriorities {
+		if h.pendingDecoysFor(priority) > 0 {
+			of, due = priority, true
+		}
+	}
+	return of, due
+}
+
+// sendControl adds the control to the transaction.
+func (f *filling) sendControl(priority budget.Priority) {
+	h, m := f.host, f.host.memory
 	dq := h.set.Domain(m.domain, h.Name)
 	if dq == nil {
 		dq = h.AddDomain(m.domain)
@@ -276,5 +369,4 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 	h.controlsInFlight++
 	f.g.Control = true
 	f.add(Recipient{Domain: dq, Control: true, LongJob: priority == budget.LongJob}, m.local)
-	return doubtful || priority == budget.Single
 }

@@ -1,6 +1,7 @@
 package hostqueue
 
 import (
+	"slices"
 	"time"
 
 	"probity/engine"
@@ -26,6 +27,8 @@ type Recipient struct {
 	Control bool
 	LongJob bool // for a row of a long job
 }
+
+func (r Recipient) isDecoy() bool { return r.Probe == nil && !r.Control }
 
 // Waiter is the probe that a recipient is asked for, or one of those that wait for a decoy; nil if none does any more.
 func (r Recipient) Waiter() *Probe {
@@ -118,7 +121,13 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 		rooms[priority] += from
 	}
 	alone := f.addControl(with, rooms)
+	of, control := f.decoysToControl()
+	last := rooms[of] - 1 // is left to the control
+	control = control && last > len(g.Recipients)
 	for priority := range rooms {
+		if control && budget.Priority(priority) <= of {
+			rooms[priority] = min(rooms[priority], last)
+		}
 		rooms[priority] = min(rooms[priority]-len(g.Recipients), with.TargetsLeft) + len(g.Recipients)
 	}
 	switch {
@@ -143,6 +152,10 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	}
 	if len(g.Recipients) == from {
 		return 0, 0
+	}
+	fits := len(g.Recipients) <= last && (!f.oneDomain || f.domain == h.memory.domain)
+	if control && fits && slices.ContainsFunc(g.Recipients[from:], Recipient.isDecoy) {
+		f.sendControl(of)
 	}
 	if g.Rcpts[from].NewTransaction = true; from == 0 {
 		g.answersAtSend = s.Answers

@@ -26,6 +26,8 @@ type Probe struct {
 	// Guarded by the ready queue's mutex while it has the probe; the code that removes it becomes the owner.
 	Sends            uint8 // RCPTs sent, answered or not: at most MaxSends
 	Priority         budget.Priority
+	refusedIn        place         // the place of its refusal, while it is held
+	refusedBefore    uint8         // recipients that its connection had refused as unknown before its last reply, at most 255
 	unconfirmed      bool          // its acceptance counts only with a later refusal: see Replies.RecordAnswer
 	connectionLosses int16         // lost connections, as engine.Next weighs them: see Host.retryFirst
 	domain           *Domain       // in which it waits or is asked

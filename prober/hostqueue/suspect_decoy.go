@@ -1,6 +1,7 @@
 package hostqueue
 
 import (
+	"slices"
 	"time"
 
 	"probity/engine"
@@ -27,11 +28,19 @@ type suspectDecoy struct {
 	accepted uint64
 }
 
-// DeliverDecoy gives a decoy's reply to the probes that wait for it. If the host has begun to accept every recipient, it returns true, and the
-// host is to be paused until its hour is over.
-func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting) (acceptsAll bool) {
+// DeliverDecoy gives a decoy's reply to the probes that wait for it; behind are the answers to those of its group behind it. If the host has begun
+// to accept every recipient, it returns true, and the host is to be paused until its hour is over.
+func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting, g *Group, behind []Answer) (acceptsAll bool) {
 	h, keep := dq.host, true
 	dq.decoy.answer = h.set.Answers
+	if seen.Reply.Permanent() {
+		accepted := func(a Answer) bool { return a.Finding.Meaning == engine.Accepted }
+		seen.Controlled = slices.ContainsFunc(behind, accepted)
+		refusedControl := func(a Answer) bool { return g.Recipients[a.Recipient].Control && a.refusesControl() }
+		if m := h.memory; m.acceptsIn < r.place && (m.doubtful || slices.ContainsFunc(behind, refusedControl)) {
+			seen.Finding = RefusesKnown()
+		}
+	}
 	switch {
 	case seen.NamesUnknown():
 		dq.decoy.recordNamed(&seen)

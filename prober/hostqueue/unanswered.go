@@ -18,8 +18,13 @@ func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
 // recipients of a transaction (section 4.5.3.1.10) or, to the first of one, of the connection; too many domains. It is called for each answer
 // in turn; before is how many recipients this connection had answered.
 func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRecipient, closing bool) {
-	if g.Rcpts[seen[k].Recipient].NewTransaction {
-		r.first = k
+	switch {
+	case !g.Rcpts[seen[k].Recipient].NewTransaction:
+		r.place = placeBehind
+	case before == 0:
+		r.first, r.place = k, placeFirst
+	default:
+		r.first, r.place = k, placeLeads
 	}
 	a, first, place := seen[k], seen[r.first], k-r.first
 	if a.Reply.Code/100 != 4 || place == 0 && before == 0 {

@@ -1,6 +1,7 @@
 package hostqueue
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type Replies struct {
 	host            *Host
 	answersAtSend   uint64
 	first           int              // index of the first answer of the present transaction
+	place           place            // of the present answer
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 }
 
@@ -72,7 +74,8 @@ func (r *Replies) recordRefusal(answer uint64) {
 }
 
 // RecordAnswer records that a probe's target was answered; the answer is counted already.
-func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting) {
+func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting, on *Progress) {
+	p.refusedBefore = uint8(min(on.Refused, math.MaxUint8))
 	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.host.set.Answers, r.host.refusing, r.Now.Sub(r.host.set.Created)
 	p.Ev.Control = r.host.memory.recordAnswer(seen, p.lastAnswer)
 }
@@ -116,9 +119,11 @@ func (dq *Domain) isConfirmed(p *Probe, now time.Time) bool {
 	}
 }
 
-// refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target.
+// refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target. Some receivers accept every
+// recipient of a connection over which they have refused some. So a refusal over another counts where a connection refused more recipients
+// than the target's had.
 func (h *Host) refusedAfter(p *Probe) bool {
-	return h.confirmedUpTo >= p.lastAnswer || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
+	return h.confirmedUpTo >= p.lastAnswer && h.memory.mostRefused > int(p.refusedBefore) || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
 }
 
 // appendDecoy adds to a probe's evidence what the decoy has shown, and what controls its acceptance.
@@ -148,11 +153,17 @@ func (dq *Domain) LeaveUnconfirmed(p *Probe) {
 	}
 }
 
-// ResolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
+// Resolve settles what this transaction has resolved.
+func (r *Replies) Resolve() {
+	r.resolveUnconfirmed()
+	r.settleUncontrolled()
+}
+
+// resolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
 // Then it releases the probes that wait for a refusal after
 // an accepted decoy (suspect_decoy.go) if none can be expected: nothing more is asked or in flight at the host, it accepts
 // without checking, or a single call waits.
-func (r *Replies) ResolveUnconfirmed() {
+func (r *Replies) resolveUnconfirmed() {
 	h := r.host
 	if len(h.unconfirmed) == 0 {
 		return
@@ -219,7 +230,7 @@ func (r *Replies) releaseConfirmed(dq *Domain) {
 			p.Ev.Append(*r.becameAcceptAll)
 		case dq.isConfirmed(p, r.Now):
 			dq.appendDecoy(p)
-		case set.pastConfirming(p, r.Now):
+		case set.pastConfirming(p, r.Now) || r.host.confirmedUpTo >= p.lastAnswer && r.host.noTargetLeft(p.Priority): // only over another connection
 			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(),
 				At: set.answeredAt(p).Add(set.ConfirmTime())})
 		default:

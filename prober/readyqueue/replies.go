@@ -42,7 +42,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	default:
 		rh.deliverReplies()
 	}
-	rh.ResolveUnconfirmed()
+	rh.Resolve()
 	s.group.RemoveEmpty()
 	rh.detectTarpit(now.Sub(began))
 	if s.recordTiming(now.Sub(began), len(s.group.Recipients)-len(o.NoUTF8)) {
@@ -155,12 +155,10 @@ func (rh *replyHandler) deliverReplies() {
 		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding, At: rh.Now, Conn: s.so.Connection,
 			NeighbourAccepted: s.acceptedDomains[dq.Name] && a.Finding.Meaning != engine.Accepted}
 		rh.Finished = s.applyAction(a.Reply, r.DueFinding(&seen), rh.Now, rh.Finished)
-		if a.Finding.Meaning == engine.Accepted {
-			rh.RecordAcceptance(&s.so, r, s.group.Rcpts[a.Recipient])
-		}
+		rh.RecordReply(&s.so, r, s.group.Rcpts[a.Recipient], &seen)
 		switch {
 		case r.Probe != nil:
-			rh.RecordAnswer(r.Probe, &seen)
+			rh.RecordAnswer(r.Probe, &seen, &s.so)
 			rh.DeliverTarget(r.Probe, seen)
 		case r.Control:
 			if rh.DeliverControl(s.so, a) {
@@ -168,9 +166,8 @@ func (rh *replyHandler) deliverReplies() {
 			}
 		default:
 			seen.Subject = engine.SubjectDecoy
-			seen.Controlled = a.Reply.Permanent() && slices.ContainsFunc(s.seen[k+1:], func(later hostqueue.Answer) bool { return later.Finding.Meaning == engine.Accepted })
 			q.env.Metrics.Decoys.Inc()
-			if rh.DeliverDecoy(dq, seen) {
+			if rh.DeliverDecoy(dq, seen, &s.group, s.seen[k+1:]) {
 				s.closing = true
 				rh.pauseHour()
 			}

@@ -141,6 +141,7 @@ func (s *session) run(soft, hard context.Context) {
 	s.hostQueue.scheduleNeeded()
 	env.Slots.Release()
 	q.dispatch(now)
+	out = s.hostQueue.SettleUncontrolled(s.hostQueue.sessions, now, out)
 	q.mu.Unlock()
 	env.Finish(q, out, now)
 	env.Slots.WakeWaiting(now)
@@ -185,7 +186,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		now := time.Now()
 		if s.mustClose(now) {
 			s.closing = true
-			if !s.wasReset && s.hostQueue.Holds(s.so.Connection) {
+			if !s.wasReset && s.hostQueue.NeedsControl(s.so.Connection) {
 				s.fillTransaction(now) // of the control
 			}
 			q.mu.Unlock()
@@ -229,7 +230,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		if woken {
 			<-s.wake // it has just been given work
 		}
-		hasWork := woken || s.hostQueue.WaitingCount() > 0 || s.hostQueue.Holds(s.so.Connection)
+		hasWork := woken || s.hostQueue.WaitingCount() > 0 || s.hostQueue.NeedsControl(s.so.Connection)
 		q.mu.Unlock()
 		if !hasWork {
 			return false

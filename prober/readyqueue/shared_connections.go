@@ -223,6 +223,7 @@ func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) 
 	old := s.hostQueue
 	old.Carry(s.so.Connection)
 	old.sessions--
+	s.held.Finished = old.SettleUncontrolled(old.sessions, now, s.held.Finished)
 	hq.sessions++
 	if s.answered {
 		old.healthy--

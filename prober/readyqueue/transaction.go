@@ -50,7 +50,7 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 	}
 	var d budget.Denial // why what waits has no room
 	switch waiting := hq.WaitingCount(); {
-	case rooms[budget.Single] == 0 && (waiting > 0 || hq.Holds(s.so.Connection)):
+	case rooms[budget.Single] == 0 && (waiting > 0 || hq.NeedsControl(s.so.Connection)):
 		d = denials[budget.Single]
 	case waiting > 0 && hq.TargetsLeft(s.used.Sent, q.budget.RefusalsLeft(&s.used)) == 0: // the connection is used up
 	case rooms[budget.ShortJob] == 0 && waiting > hq.Queued(budget.Single):
@@ -58,7 +58,8 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 	case rooms[budget.LongJob] == 0 && waiting > hq.Queued(budget.Single)+hq.Queued(budget.ShortJob):
 		d = denials[budget.LongJob]
 	default:
-		s.closing = s.closing || hq.HasRetryFirst() && s.used.Transactions > 0 // what is left needs a new connection
+		needsNew := hq.HasRetryFirst() || waiting == 0 && hq.NeedsControl(s.so.Connection) // a connection
+		s.closing = s.closing || needsNew && s.used.Transactions > 0
 		return budget.Denial{}
 	}
 	s.closing = s.closing || !d.Denied // the connection is used up: waiting lifts only a denial of a budget

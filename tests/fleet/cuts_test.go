@@ -76,6 +76,47 @@ func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
 	})
 }
 
+// TestEndedStreamsCostNoRecipients ends the streams of one node every two seconds while a job runs. The node forgets its batches, and their
+// rows are sent again: what it has probed is in its cache, and what it is probing is joined.
+func TestEndedStreamsCostNoRecipients(t *testing.T) {
+	calm := recipientsOfAJob(t, func(*memCluster, *memProber) {})
+	ends := 0
+	disturbed := recipientsOfAJob(t, func(f *memCluster, s *memProber) {
+		f.lan.endStreams(s.ip)
+		ends++
+	})
+	t.Logf("%d recipients; %d with %d ends of streams", calm, disturbed, ends)
+	require.Greater(t, ends, 100)
+	require.LessOrEqual(t, float64(disturbed), 1.01*float64(calm))
+}
+
+// recipientsOfAJob verifies a list with three nodes, disturbs one of them every two seconds, and returns how many recipients receivers saw.
+func recipientsOfAJob(t *testing.T, disturb func(*memCluster, *memProber)) (recipients int64) {
+	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
+		list := f.list(3000, nil)
+		id := f.coord.accept(t, ctx, list)
+		ended := make(chan struct{})
+		var disturbing sync.WaitGroup
+		disturbing.Go(func() {
+			every := time.NewTicker(2 * time.Second)
+			defer every.Stop()
+			for {
+				select {
+				case <-every.C:
+					disturb(f, probers[0])
+				case <-ended:
+					return
+				}
+			}
+		})
+		f.requireCorrectEnd(ctx, id, list)
+		close(ended)
+		disturbing.Wait()
+		recipients = f.internet.Referee.Report().Recipients
+	})
+	return recipients
+}
+
 // cutNode takes gossip, streams or both from a node for a time. Without streams it may probe for ten seconds more, and not after.
 func (f *memCluster) cutNode(s *memProber, gossip, streams bool, lasts time.Duration) {
 	f.lan.cutStreams(s.ip, streams)

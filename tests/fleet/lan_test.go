@@ -30,10 +30,11 @@ type lan struct {
 	hosts      map[string]*lanHost
 	gossipCut  map[string]bool          // address -> its gossip is cut
 	streamsCut map[string]chan struct{} // address -> its streams are cut, until the channel is closed
+	conns      map[string][]net.Conn    // address -> the connections of its streams
 }
 
 func newLAN(network *memnet.Network) *lan {
-	return &lan{network: network, hosts: map[string]*lanHost{}, gossipCut: map[string]bool{}, streamsCut: map[string]chan struct{}{}}
+	return &lan{network: network, hosts: map[string]*lanHost{}, gossipCut: map[string]bool{}, streamsCut: map[string]chan struct{}{}, conns: map[string][]net.Conn{}}
 }
 
 // cutGossip cuts the gossip of a machine, or heals it.
@@ -84,7 +85,22 @@ func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cuttableConn{Conn: conn, lan: l, ip: ip, closed: make(chan struct{})}, nil
+	cuttable := &cuttableConn{Conn: conn, lan: l, ip: ip, closed: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[ip] = append(l.conns[ip], cuttable)
+	return cuttable, nil
+}
+
+// endStreams closes the connections of the coordinator's streams to a machine: both sides notice at once.
+func (l *lan) endStreams(ip string) {
+	l.mu.Lock()
+	conns := l.conns[ip]
+	delete(l.conns, ip)
+	l.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close() // closing a pipe never fails
+	}
 }
 
 // cuttableConn is a stream that can be cut.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,18 +61,18 @@ func withOlderVersion(t *testing.T, older ...string) {
 	})
 }
 
-// buildOlderVersion builds the commit that began the oldest protocol that this version speaks. Builds before the first release
-// had protocol 1 as well, another one: the last commit that began a number counts.
+// buildOlderVersion builds the commit that began the oldest protocol that this version speaks. Before the first release a number had
+// more than one meaning: the last commit that changed the line of the number, and left it there, counts.
 func buildOlderVersion(t *testing.T) string {
 	root := filepath.Join("..", "..")
-	line := fmt.Sprintf("const Protocol = %d\n", max(1, wire.Protocol-1))
-	changes, err := exec.Command("git", "-C", root, "log", "--format=%H", "-S"+line, "--", protocolFile).Output()
+	line := fmt.Sprintf("^const Protocol = %d( |$)", max(1, wire.Protocol-1))
+	changes, err := exec.Command("git", "-C", root, "log", "--format=%H", "-G"+line, "--", protocolFile).Output()
 	require.NoError(t, err, "the Git history is needed")
 	hashes := strings.Fields(string(changes))
 	last := slices.IndexFunc(hashes, func(hash string) bool {
 		content, err := exec.Command("git", "-C", root, "show", hash+":"+protocolFile).Output()
 		require.NoError(t, err)
-		return strings.Contains(string(content), line)
+		return regexp.MustCompile("(?m)" + line).Match(content)
 	})
 	require.GreaterOrEqual(t, last, 0, "no commit began the oldest protocol that this version speaks")
 	commit := hashes[last]

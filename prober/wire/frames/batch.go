@@ -9,9 +9,8 @@ import (
 	"probity/prober/wire"
 )
 
-// NewBatchFrame makes the message of a batch under a number, of the rows that keep returns true for. The message shares the
-// strings of the batch.
-func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration, keep func(*wire.Row) bool) *BatchFrame {
+// NewBatchFrame makes the message of a batch under a number. The message shares the strings of the batch.
+func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration) *BatchFrame {
 	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
 		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.LongBacklog}
 	n := len(b.Rows)
@@ -20,9 +19,6 @@ func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration, keep func(*
 	routes := map[*engine.Route]uint32{}
 	for i := range b.Rows {
 		row := &b.Rows[i]
-		if !keep(row) {
-			continue
-		}
 		at, ok := routes[row.Route]
 		if !ok {
 			at = uint32(len(f.Routes))

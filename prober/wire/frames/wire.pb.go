@@ -36,7 +36,6 @@ type CoordinatorFrame struct {
 	//	*CoordinatorFrame_Hello
 	//	*CoordinatorFrame_Batch
 	//	*CoordinatorFrame_Cancel
-	//	*CoordinatorFrame_Ack
 	//	*CoordinatorFrame_Pong
 	//	*CoordinatorFrame_Refusal
 	//	*CoordinatorFrame_Table
@@ -110,15 +109,6 @@ func (x *CoordinatorFrame) GetCancel() *CancelFrame {
 	return nil
 }
 
-func (x *CoordinatorFrame) GetAck() *AckFrame {
-	if x != nil {
-		if x, ok := x.Kind.(*CoordinatorFrame_Ack); ok {
-			return x.Ack
-		}
-	}
-	return nil
-}
-
 func (x *CoordinatorFrame) GetPong() *PingFrame {
 	if x != nil {
 		if x, ok := x.Kind.(*CoordinatorFrame_Pong); ok {
@@ -171,10 +161,6 @@ type CoordinatorFrame_Cancel struct {
 	Cancel *CancelFrame `protobuf:"bytes,3,opt,name=cancel,oneof"`
 }
 
-type CoordinatorFrame_Ack struct {
-	Ack *AckFrame `protobuf:"bytes,4,opt,name=ack,oneof"`
-}
-
 type CoordinatorFrame_Pong struct {
 	Pong *PingFrame `protobuf:"bytes,5,opt,name=pong,oneof"`
 }
@@ -196,8 +182,6 @@ func (*CoordinatorFrame_Hello) isCoordinatorFrame_Kind() {}
 func (*CoordinatorFrame_Batch) isCoordinatorFrame_Kind() {}
 
 func (*CoordinatorFrame_Cancel) isCoordinatorFrame_Kind() {}
-
-func (*CoordinatorFrame_Ack) isCoordinatorFrame_Kind() {}
 
 func (*CoordinatorFrame_Pong) isCoordinatorFrame_Kind() {}
 
@@ -428,8 +412,6 @@ type CoordinatorHelloFrame struct {
 	Version       string                 `protobuf:"bytes,2,opt,name=version" json:"version,omitempty"`
 	Coordinator   *CoordinatorIDFrame    `protobuf:"bytes,3,opt,name=coordinator" json:"coordinator,omitempty"`
 	Node          string                 `protobuf:"bytes,5,opt,name=node" json:"node,omitempty"`                                      // the node that is meant
-	Session       uint64                 `protobuf:"varint,6,opt,name=session" json:"session,omitempty"`                               // batch numbers are of this session
-	Open          []*OpenFrame           `protobuf:"bytes,7,rep,name=open" json:"open,omitempty"`                                      // batches that await results
 	ProtocolMost  uint32                 `protobuf:"varint,8,opt,name=protocol_most,json=protocolMost" json:"protocol_most,omitempty"` // the greatest that we speak; 0: the least is the only one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -493,76 +475,9 @@ func (x *CoordinatorHelloFrame) GetNode() string {
 	return ""
 }
 
-func (x *CoordinatorHelloFrame) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
-}
-
-func (x *CoordinatorHelloFrame) GetOpen() []*OpenFrame {
-	if x != nil {
-		return x.Open
-	}
-	return nil
-}
-
 func (x *CoordinatorHelloFrame) GetProtocolMost() uint32 {
 	if x != nil {
 		return x.ProtocolMost
-	}
-	return 0
-}
-
-// A batch that is under way, and the results of it that have arrived or that were sent.
-type OpenFrame struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Batch         uint64                 `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
-	Seq           uint64                 `protobuf:"varint,2,opt,name=seq" json:"seq,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *OpenFrame) Reset() {
-	*x = OpenFrame{}
-	mi := &file_wire_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *OpenFrame) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*OpenFrame) ProtoMessage() {}
-
-func (x *OpenFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use OpenFrame.ProtoReflect.Descriptor instead.
-func (*OpenFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *OpenFrame) GetBatch() uint64 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
-}
-
-func (x *OpenFrame) GetSeq() uint64 {
-	if x != nil {
-		return x.Seq
 	}
 	return 0
 }
@@ -574,9 +489,8 @@ type NodeHelloFrame struct {
 	Node          string                 `protobuf:"bytes,3,opt,name=node" json:"node,omitempty"`
 	Table         []byte                 `protobuf:"bytes,4,opt,name=table" json:"table,omitempty"` // the one that the node works by now
 	Identities    []*IdentityFrame       `protobuf:"bytes,5,rep,name=identities" json:"identities,omitempty"`
-	Running       []uint64               `protobuf:"varint,6,rep,packed,name=running" json:"running,omitempty"` // of the batches in the coordinator's hello, those that the node has
-	Total         uint32                 `protobuf:"varint,7,opt,name=total" json:"total,omitempty"`            // rows that may be under way at the node
-	Window        uint32                 `protobuf:"varint,8,opt,name=window" json:"window,omitempty"`          // rows of a class that may be, until a credit says otherwise
+	Total         uint32                 `protobuf:"varint,7,opt,name=total" json:"total,omitempty"`   // rows that may be under way at the node
+	Window        uint32                 `protobuf:"varint,8,opt,name=window" json:"window,omitempty"` // rows of a class that may be, until a credit says otherwise
 	Draining      bool                   `protobuf:"varint,9,opt,name=draining" json:"draining,omitempty"`
 	ProtocolMost  uint32                 `protobuf:"varint,10,opt,name=protocol_most,json=protocolMost" json:"protocol_most,omitempty"`
 	Fresh         bool                   `protobuf:"varint,11,opt,name=fresh" json:"fresh,omitempty"` // no receiver was asked since the node's start, nor was it at work in the hour before
@@ -586,7 +500,7 @@ type NodeHelloFrame struct {
 
 func (x *NodeHelloFrame) Reset() {
 	*x = NodeHelloFrame{}
-	mi := &file_wire_proto_msgTypes[5]
+	mi := &file_wire_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +512,7 @@ func (x *NodeHelloFrame) String() string {
 func (*NodeHelloFrame) ProtoMessage() {}
 
 func (x *NodeHelloFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[5]
+	mi := &file_wire_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +525,7 @@ func (x *NodeHelloFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHelloFrame.ProtoReflect.Descriptor instead.
 func (*NodeHelloFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{5}
+	return file_wire_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NodeHelloFrame) GetProtocol() uint32 {
@@ -645,13 +559,6 @@ func (x *NodeHelloFrame) GetTable() []byte {
 func (x *NodeHelloFrame) GetIdentities() []*IdentityFrame {
 	if x != nil {
 		return x.Identities
-	}
-	return nil
-}
-
-func (x *NodeHelloFrame) GetRunning() []uint64 {
-	if x != nil {
-		return x.Running
 	}
 	return nil
 }
@@ -702,7 +609,7 @@ type TableFrame struct {
 
 func (x *TableFrame) Reset() {
 	*x = TableFrame{}
-	mi := &file_wire_proto_msgTypes[6]
+	mi := &file_wire_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -714,7 +621,7 @@ func (x *TableFrame) String() string {
 func (*TableFrame) ProtoMessage() {}
 
 func (x *TableFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[6]
+	mi := &file_wire_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -727,7 +634,7 @@ func (x *TableFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableFrame.ProtoReflect.Descriptor instead.
 func (*TableFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{6}
+	return file_wire_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TableFrame) GetHash() []byte {
@@ -754,7 +661,7 @@ type TableTakenFrame struct {
 
 func (x *TableTakenFrame) Reset() {
 	*x = TableTakenFrame{}
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +673,7 @@ func (x *TableTakenFrame) String() string {
 func (*TableTakenFrame) ProtoMessage() {}
 
 func (x *TableTakenFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +686,7 @@ func (x *TableTakenFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableTakenFrame.ProtoReflect.Descriptor instead.
 func (*TableTakenFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{7}
+	return file_wire_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TableTakenFrame) GetHash() []byte {
@@ -808,7 +715,7 @@ type IdentityFrame struct {
 
 func (x *IdentityFrame) Reset() {
 	*x = IdentityFrame{}
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +727,7 @@ func (x *IdentityFrame) String() string {
 func (*IdentityFrame) ProtoMessage() {}
 
 func (x *IdentityFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +740,7 @@ func (x *IdentityFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityFrame.ProtoReflect.Descriptor instead.
 func (*IdentityFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{8}
+	return file_wire_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *IdentityFrame) GetName() string {
@@ -875,7 +782,7 @@ type CreditFrame struct {
 
 func (x *CreditFrame) Reset() {
 	*x = CreditFrame{}
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +794,7 @@ func (x *CreditFrame) String() string {
 func (*CreditFrame) ProtoMessage() {}
 
 func (x *CreditFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +807,7 @@ func (x *CreditFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreditFrame.ProtoReflect.Descriptor instead.
 func (*CreditFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreditFrame) GetClass() string {
@@ -926,7 +833,7 @@ type PingFrame struct {
 
 func (x *PingFrame) Reset() {
 	*x = PingFrame{}
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +845,7 @@ func (x *PingFrame) String() string {
 func (*PingFrame) ProtoMessage() {}
 
 func (x *PingFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +858,7 @@ func (x *PingFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingFrame.ProtoReflect.Descriptor instead.
 func (*PingFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PingFrame) GetNumber() uint64 {
@@ -970,7 +877,7 @@ type CancelFrame struct {
 
 func (x *CancelFrame) Reset() {
 	*x = CancelFrame{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +889,7 @@ func (x *CancelFrame) String() string {
 func (*CancelFrame) ProtoMessage() {}
 
 func (x *CancelFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +902,7 @@ func (x *CancelFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelFrame.ProtoReflect.Descriptor instead.
 func (*CancelFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelFrame) GetBatch() uint64 {
@@ -1014,7 +921,7 @@ type MovedFrame struct {
 
 func (x *MovedFrame) Reset() {
 	*x = MovedFrame{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +933,7 @@ func (x *MovedFrame) String() string {
 func (*MovedFrame) ProtoMessage() {}
 
 func (x *MovedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,59 +946,7 @@ func (x *MovedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MovedFrame.ProtoReflect.Descriptor instead.
 func (*MovedFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
-}
-
-type AckFrame struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Batch         uint64                 `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
-	Seq           uint64                 `protobuf:"varint,2,opt,name=seq" json:"seq,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AckFrame) Reset() {
-	*x = AckFrame{}
-	mi := &file_wire_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AckFrame) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AckFrame) ProtoMessage() {}
-
-func (x *AckFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AckFrame.ProtoReflect.Descriptor instead.
-func (*AckFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *AckFrame) GetBatch() uint64 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
-}
-
-func (x *AckFrame) GetSeq() uint64 {
-	if x != nil {
-		return x.Seq
-	}
-	return 0
+	return file_wire_proto_rawDescGZIP(), []int{11}
 }
 
 type RefusalFrame struct {
@@ -1103,7 +958,7 @@ type RefusalFrame struct {
 
 func (x *RefusalFrame) Reset() {
 	*x = RefusalFrame{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +970,7 @@ func (x *RefusalFrame) String() string {
 func (*RefusalFrame) ProtoMessage() {}
 
 func (x *RefusalFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +983,7 @@ func (x *RefusalFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusalFrame.ProtoReflect.Descriptor instead.
 func (*RefusalFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RefusalFrame) GetWords() string {
@@ -1146,7 +1001,7 @@ type DrainingFrame struct {
 
 func (x *DrainingFrame) Reset() {
 	*x = DrainingFrame{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1013,7 @@ func (x *DrainingFrame) String() string {
 func (*DrainingFrame) ProtoMessage() {}
 
 func (x *DrainingFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +1026,7 @@ func (x *DrainingFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainingFrame.ProtoReflect.Descriptor instead.
 func (*DrainingFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 // How a node fares: for people and dashboards, and for which source is asked at a wide provider. Sent with every second ping.
@@ -1195,7 +1050,7 @@ type StatusFrame struct {
 
 func (x *StatusFrame) Reset() {
 	*x = StatusFrame{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1062,7 @@ func (x *StatusFrame) String() string {
 func (*StatusFrame) ProtoMessage() {}
 
 func (x *StatusFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1075,7 @@ func (x *StatusFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusFrame.ProtoReflect.Descriptor instead.
 func (*StatusFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StatusFrame) GetLanes() uint32 {
@@ -1317,7 +1172,7 @@ type MeterFrame struct {
 
 func (x *MeterFrame) Reset() {
 	*x = MeterFrame{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1184,7 @@ func (x *MeterFrame) String() string {
 func (*MeterFrame) ProtoMessage() {}
 
 func (x *MeterFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1197,7 @@ func (x *MeterFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeterFrame.ProtoReflect.Descriptor instead.
 func (*MeterFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MeterFrame) GetName() string {
@@ -1372,7 +1227,7 @@ type FindingFrame struct {
 
 func (x *FindingFrame) Reset() {
 	*x = FindingFrame{}
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1239,7 @@ func (x *FindingFrame) String() string {
 func (*FindingFrame) ProtoMessage() {}
 
 func (x *FindingFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1252,7 @@ func (x *FindingFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingFrame.ProtoReflect.Descriptor instead.
 func (*FindingFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FindingFrame) GetCheck() string {
@@ -1446,7 +1301,7 @@ type SpentFrame struct {
 
 func (x *SpentFrame) Reset() {
 	*x = SpentFrame{}
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1313,7 @@ func (x *SpentFrame) String() string {
 func (*SpentFrame) ProtoMessage() {}
 
 func (x *SpentFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1326,7 @@ func (x *SpentFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpentFrame.ProtoReflect.Descriptor instead.
 func (*SpentFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SpentFrame) GetRoute() uint64 {
@@ -1509,7 +1364,7 @@ type IdentityStatusFrame struct {
 
 func (x *IdentityStatusFrame) Reset() {
 	*x = IdentityStatusFrame{}
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1376,7 @@ func (x *IdentityStatusFrame) String() string {
 func (*IdentityStatusFrame) ProtoMessage() {}
 
 func (x *IdentityStatusFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1389,7 @@ func (x *IdentityStatusFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityStatusFrame.ProtoReflect.Descriptor instead.
 func (*IdentityStatusFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *IdentityStatusFrame) GetName() string {
@@ -1595,7 +1450,7 @@ type RouteFrame struct {
 
 func (x *RouteFrame) Reset() {
 	*x = RouteFrame{}
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1462,7 @@ func (x *RouteFrame) String() string {
 func (*RouteFrame) ProtoMessage() {}
 
 func (x *RouteFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1475,7 @@ func (x *RouteFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteFrame.ProtoReflect.Descriptor instead.
 func (*RouteFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RouteFrame) GetKey() string {
@@ -1707,7 +1562,7 @@ type BatchFrame struct {
 
 func (x *BatchFrame) Reset() {
 	*x = BatchFrame{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1574,7 @@ func (x *BatchFrame) String() string {
 func (*BatchFrame) ProtoMessage() {}
 
 func (x *BatchFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1587,7 @@ func (x *BatchFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchFrame.ProtoReflect.Descriptor instead.
 func (*BatchFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BatchFrame) GetBatch() uint64 {
@@ -1871,7 +1726,6 @@ func (x *BatchFrame) GetTable() []byte {
 type ResultsFrame struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Batch  uint64                 `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
-	Seq    uint64                 `protobuf:"varint,2,opt,name=seq" json:"seq,omitempty"` // 1, 2, 3, ... within the batch
 	Done   bool                   `protobuf:"varint,3,opt,name=done" json:"done,omitempty"`
 	Failed string                 `protobuf:"bytes,4,opt,name=failed" json:"failed,omitempty"` // why the node could not take or end the batch; comes with done
 	Names  []string               `protobuf:"bytes,5,rep,name=names" json:"names,omitempty"`   // what the columns below refer to; names[0] is empty
@@ -1894,7 +1748,7 @@ type ResultsFrame struct {
 
 func (x *ResultsFrame) Reset() {
 	*x = ResultsFrame{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +1760,7 @@ func (x *ResultsFrame) String() string {
 func (*ResultsFrame) ProtoMessage() {}
 
 func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,19 +1773,12 @@ func (x *ResultsFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsFrame.ProtoReflect.Descriptor instead.
 func (*ResultsFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResultsFrame) GetBatch() uint64 {
 	if x != nil {
 		return x.Batch
-	}
-	return 0
-}
-
-func (x *ResultsFrame) GetSeq() uint64 {
-	if x != nil {
-		return x.Seq
 	}
 	return 0
 }
@@ -2052,7 +1899,7 @@ type AskFrame struct {
 
 func (x *AskFrame) Reset() {
 	*x = AskFrame{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +1911,7 @@ func (x *AskFrame) String() string {
 func (*AskFrame) ProtoMessage() {}
 
 func (x *AskFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +1924,7 @@ func (x *AskFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskFrame.ProtoReflect.Descriptor instead.
 func (*AskFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AskFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2160,7 +2007,7 @@ type AnswerFrame struct {
 
 func (x *AnswerFrame) Reset() {
 	*x = AnswerFrame{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2019,7 @@ func (x *AnswerFrame) String() string {
 func (*AnswerFrame) ProtoMessage() {}
 
 func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2032,7 @@ func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerFrame.ProtoReflect.Descriptor instead.
 func (*AnswerFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AnswerFrame) GetNode() string {
@@ -2222,7 +2069,7 @@ type VerdictFrame struct {
 
 func (x *VerdictFrame) Reset() {
 	*x = VerdictFrame{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2081,7 @@ func (x *VerdictFrame) String() string {
 func (*VerdictFrame) ProtoMessage() {}
 
 func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2094,7 @@ func (x *VerdictFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerdictFrame.ProtoReflect.Descriptor instead.
 func (*VerdictFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *VerdictFrame) GetCore() []byte {
@@ -2348,7 +2195,7 @@ type LookFrame struct {
 
 func (x *LookFrame) Reset() {
 	*x = LookFrame{}
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2207,7 @@ func (x *LookFrame) String() string {
 func (*LookFrame) ProtoMessage() {}
 
 func (x *LookFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2220,7 @@ func (x *LookFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookFrame.ProtoReflect.Descriptor instead.
 func (*LookFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LookFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2428,7 +2275,7 @@ type SightFrame struct {
 
 func (x *SightFrame) Reset() {
 	*x = SightFrame{}
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2287,7 @@ func (x *SightFrame) String() string {
 func (*SightFrame) ProtoMessage() {}
 
 func (x *SightFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2300,7 @@ func (x *SightFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SightFrame.ProtoReflect.Descriptor instead.
 func (*SightFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SightFrame) GetJson() []byte {
@@ -2474,7 +2321,7 @@ type ReleaseFrame struct {
 
 func (x *ReleaseFrame) Reset() {
 	*x = ReleaseFrame{}
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2333,7 @@ func (x *ReleaseFrame) String() string {
 func (*ReleaseFrame) ProtoMessage() {}
 
 func (x *ReleaseFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2346,7 @@ func (x *ReleaseFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseFrame.ProtoReflect.Descriptor instead.
 func (*ReleaseFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReleaseFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2532,7 +2379,7 @@ type ReleasedFrame struct {
 
 func (x *ReleasedFrame) Reset() {
 	*x = ReleasedFrame{}
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2391,7 @@ func (x *ReleasedFrame) String() string {
 func (*ReleasedFrame) ProtoMessage() {}
 
 func (x *ReleasedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2404,7 @@ func (x *ReleasedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasedFrame.ProtoReflect.Descriptor instead.
 func (*ReleasedFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReleasedFrame) GetWas() bool {
@@ -2577,7 +2424,7 @@ type ForgetFrame struct {
 
 func (x *ForgetFrame) Reset() {
 	*x = ForgetFrame{}
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2436,7 @@ func (x *ForgetFrame) String() string {
 func (*ForgetFrame) ProtoMessage() {}
 
 func (x *ForgetFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2449,7 @@ func (x *ForgetFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetFrame.ProtoReflect.Descriptor instead.
 func (*ForgetFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ForgetFrame) GetCoordinator() *CoordinatorIDFrame {
@@ -2628,7 +2475,7 @@ type ForgottenFrame struct {
 
 func (x *ForgottenFrame) Reset() {
 	*x = ForgottenFrame{}
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2640,7 +2487,7 @@ func (x *ForgottenFrame) String() string {
 func (*ForgottenFrame) ProtoMessage() {}
 
 func (x *ForgottenFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2653,7 +2500,7 @@ func (x *ForgottenFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgottenFrame.ProtoReflect.Descriptor instead.
 func (*ForgottenFrame) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ForgottenFrame) GetWas() bool {
@@ -2668,12 +2515,11 @@ var File_wire_proto protoreflect.FileDescriptor
 const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"wire.proto\x12\fprobity.wire\"\xb5\x03\n" +
+	"wire.proto\x12\fprobity.wire\"\x89\x03\n" +
 	"\x10CoordinatorFrame\x12;\n" +
 	"\x05hello\x18\x01 \x01(\v2#.probity.wire.CoordinatorHelloFrameH\x00R\x05hello\x120\n" +
 	"\x05batch\x18\x02 \x01(\v2\x18.probity.wire.BatchFrameH\x00R\x05batch\x123\n" +
-	"\x06cancel\x18\x03 \x01(\v2\x19.probity.wire.CancelFrameH\x00R\x06cancel\x12*\n" +
-	"\x03ack\x18\x04 \x01(\v2\x16.probity.wire.AckFrameH\x00R\x03ack\x12-\n" +
+	"\x06cancel\x18\x03 \x01(\v2\x19.probity.wire.CancelFrameH\x00R\x06cancel\x12-\n" +
 	"\x04pong\x18\x05 \x01(\v2\x17.probity.wire.PingFrameH\x00R\x04pong\x126\n" +
 	"\arefusal\x18\x06 \x01(\v2\x1a.probity.wire.RefusalFrameH\x00R\arefusal\x120\n" +
 	"\x05table\x18\a \x01(\v2\x18.probity.wire.TableFrameH\x00R\x05table\x120\n" +
@@ -2690,18 +2536,13 @@ const file_wire_proto_rawDesc = "" +
 	"\x04kind\"8\n" +
 	"\x12CoordinatorIDFrame\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\"\x91\x02\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\"\xca\x01\n" +
 	"\x15CoordinatorHelloFrame\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12B\n" +
 	"\vcoordinator\x18\x03 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x12\n" +
-	"\x04node\x18\x05 \x01(\tR\x04node\x12\x18\n" +
-	"\asession\x18\x06 \x01(\x04R\asession\x12+\n" +
-	"\x04open\x18\a \x03(\v2\x17.probity.wire.OpenFrameR\x04open\x12#\n" +
-	"\rprotocol_most\x18\b \x01(\rR\fprotocolMost\"3\n" +
-	"\tOpenFrame\x12\x14\n" +
-	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xcc\x02\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\x12#\n" +
+	"\rprotocol_most\x18\b \x01(\rR\fprotocolMost\"\xb2\x02\n" +
 	"\x0eNodeHelloFrame\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -2709,8 +2550,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05table\x18\x04 \x01(\fR\x05table\x12;\n" +
 	"\n" +
 	"identities\x18\x05 \x03(\v2\x1b.probity.wire.IdentityFrameR\n" +
-	"identities\x12\x18\n" +
-	"\arunning\x18\x06 \x03(\x04R\arunning\x12\x14\n" +
+	"identities\x12\x14\n" +
 	"\x05total\x18\a \x01(\rR\x05total\x12\x16\n" +
 	"\x06window\x18\b \x01(\rR\x06window\x12\x1a\n" +
 	"\bdraining\x18\t \x01(\bR\bdraining\x12#\n" +
@@ -2737,10 +2577,7 @@ const file_wire_proto_rawDesc = "" +
 	"\vCancelFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\"\f\n" +
 	"\n" +
-	"MovedFrame\"2\n" +
-	"\bAckFrame\x12\x14\n" +
-	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\"$\n" +
+	"MovedFrame\"$\n" +
 	"\fRefusalFrame\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\tR\x05words\"\x0f\n" +
 	"\rDrainingFrame\"\xbc\x03\n" +
@@ -2817,10 +2654,9 @@ const file_wire_proto_rawDesc = "" +
 	"\amailbox\x18\x10 \x03(\tR\amailbox\x12\x14\n" +
 	"\x05short\x18\x11 \x01(\bR\x05short\x12\x16\n" +
 	"\x06steady\x18\x12 \x01(\bR\x06steady\x12\x14\n" +
-	"\x05table\x18\x13 \x01(\fR\x05table\"\x8e\x03\n" +
+	"\x05table\x18\x13 \x01(\fR\x05table\"\xfc\x02\n" +
 	"\fResultsFrame\x12\x14\n" +
-	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
+	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x12\n" +
 	"\x04done\x18\x03 \x01(\bR\x04done\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\tR\x06failed\x12\x14\n" +
 	"\x05names\x18\x05 \x03(\tR\x05names\x12\x10\n" +
@@ -2906,87 +2742,83 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_wire_proto_goTypes = []any{
 	(*CoordinatorFrame)(nil),      // 0: probity.wire.CoordinatorFrame
 	(*NodeFrame)(nil),             // 1: probity.wire.NodeFrame
 	(*CoordinatorIDFrame)(nil),    // 2: probity.wire.CoordinatorIDFrame
 	(*CoordinatorHelloFrame)(nil), // 3: probity.wire.CoordinatorHelloFrame
-	(*OpenFrame)(nil),             // 4: probity.wire.OpenFrame
-	(*NodeHelloFrame)(nil),        // 5: probity.wire.NodeHelloFrame
-	(*TableFrame)(nil),            // 6: probity.wire.TableFrame
-	(*TableTakenFrame)(nil),       // 7: probity.wire.TableTakenFrame
-	(*IdentityFrame)(nil),         // 8: probity.wire.IdentityFrame
-	(*CreditFrame)(nil),           // 9: probity.wire.CreditFrame
-	(*PingFrame)(nil),             // 10: probity.wire.PingFrame
-	(*CancelFrame)(nil),           // 11: probity.wire.CancelFrame
-	(*MovedFrame)(nil),            // 12: probity.wire.MovedFrame
-	(*AckFrame)(nil),              // 13: probity.wire.AckFrame
-	(*RefusalFrame)(nil),          // 14: probity.wire.RefusalFrame
-	(*DrainingFrame)(nil),         // 15: probity.wire.DrainingFrame
-	(*StatusFrame)(nil),           // 16: probity.wire.StatusFrame
-	(*MeterFrame)(nil),            // 17: probity.wire.MeterFrame
-	(*FindingFrame)(nil),          // 18: probity.wire.FindingFrame
-	(*SpentFrame)(nil),            // 19: probity.wire.SpentFrame
-	(*IdentityStatusFrame)(nil),   // 20: probity.wire.IdentityStatusFrame
-	(*RouteFrame)(nil),            // 21: probity.wire.RouteFrame
-	(*BatchFrame)(nil),            // 22: probity.wire.BatchFrame
-	(*ResultsFrame)(nil),          // 23: probity.wire.ResultsFrame
-	(*AskFrame)(nil),              // 24: probity.wire.AskFrame
-	(*AnswerFrame)(nil),           // 25: probity.wire.AnswerFrame
-	(*VerdictFrame)(nil),          // 26: probity.wire.VerdictFrame
-	(*LookFrame)(nil),             // 27: probity.wire.LookFrame
-	(*SightFrame)(nil),            // 28: probity.wire.SightFrame
-	(*ReleaseFrame)(nil),          // 29: probity.wire.ReleaseFrame
-	(*ReleasedFrame)(nil),         // 30: probity.wire.ReleasedFrame
-	(*ForgetFrame)(nil),           // 31: probity.wire.ForgetFrame
-	(*ForgottenFrame)(nil),        // 32: probity.wire.ForgottenFrame
+	(*NodeHelloFrame)(nil),        // 4: probity.wire.NodeHelloFrame
+	(*TableFrame)(nil),            // 5: probity.wire.TableFrame
+	(*TableTakenFrame)(nil),       // 6: probity.wire.TableTakenFrame
+	(*IdentityFrame)(nil),         // 7: probity.wire.IdentityFrame
+	(*CreditFrame)(nil),           // 8: probity.wire.CreditFrame
+	(*PingFrame)(nil),             // 9: probity.wire.PingFrame
+	(*CancelFrame)(nil),           // 10: probity.wire.CancelFrame
+	(*MovedFrame)(nil),            // 11: probity.wire.MovedFrame
+	(*RefusalFrame)(nil),          // 12: probity.wire.RefusalFrame
+	(*DrainingFrame)(nil),         // 13: probity.wire.DrainingFrame
+	(*StatusFrame)(nil),           // 14: probity.wire.StatusFrame
+	(*MeterFrame)(nil),            // 15: probity.wire.MeterFrame
+	(*FindingFrame)(nil),          // 16: probity.wire.FindingFrame
+	(*SpentFrame)(nil),            // 17: probity.wire.SpentFrame
+	(*IdentityStatusFrame)(nil),   // 18: probity.wire.IdentityStatusFrame
+	(*RouteFrame)(nil),            // 19: probity.wire.RouteFrame
+	(*BatchFrame)(nil),            // 20: probity.wire.BatchFrame
+	(*ResultsFrame)(nil),          // 21: probity.wire.ResultsFrame
+	(*AskFrame)(nil),              // 22: probity.wire.AskFrame
+	(*AnswerFrame)(nil),           // 23: probity.wire.AnswerFrame
+	(*VerdictFrame)(nil),          // 24: probity.wire.VerdictFrame
+	(*LookFrame)(nil),             // 25: probity.wire.LookFrame
+	(*SightFrame)(nil),            // 26: probity.wire.SightFrame
+	(*ReleaseFrame)(nil),          // 27: probity.wire.ReleaseFrame
+	(*ReleasedFrame)(nil),         // 28: probity.wire.ReleasedFrame
+	(*ForgetFrame)(nil),           // 29: probity.wire.ForgetFrame
+	(*ForgottenFrame)(nil),        // 30: probity.wire.ForgottenFrame
 }
 var file_wire_proto_depIdxs = []int32{
 	3,  // 0: probity.wire.CoordinatorFrame.hello:type_name -> probity.wire.CoordinatorHelloFrame
-	22, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
-	11, // 2: probity.wire.CoordinatorFrame.cancel:type_name -> probity.wire.CancelFrame
-	13, // 3: probity.wire.CoordinatorFrame.ack:type_name -> probity.wire.AckFrame
-	10, // 4: probity.wire.CoordinatorFrame.pong:type_name -> probity.wire.PingFrame
-	14, // 5: probity.wire.CoordinatorFrame.refusal:type_name -> probity.wire.RefusalFrame
-	6,  // 6: probity.wire.CoordinatorFrame.table:type_name -> probity.wire.TableFrame
-	12, // 7: probity.wire.CoordinatorFrame.moved:type_name -> probity.wire.MovedFrame
-	5,  // 8: probity.wire.NodeFrame.hello:type_name -> probity.wire.NodeHelloFrame
-	23, // 9: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
-	9,  // 10: probity.wire.NodeFrame.credit:type_name -> probity.wire.CreditFrame
-	10, // 11: probity.wire.NodeFrame.ping:type_name -> probity.wire.PingFrame
-	15, // 12: probity.wire.NodeFrame.draining:type_name -> probity.wire.DrainingFrame
-	16, // 13: probity.wire.NodeFrame.status:type_name -> probity.wire.StatusFrame
-	7,  // 14: probity.wire.NodeFrame.table:type_name -> probity.wire.TableTakenFrame
-	2,  // 15: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	4,  // 16: probity.wire.CoordinatorHelloFrame.open:type_name -> probity.wire.OpenFrame
-	8,  // 17: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
-	20, // 18: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
-	19, // 19: probity.wire.StatusFrame.spent:type_name -> probity.wire.SpentFrame
-	17, // 20: probity.wire.StatusFrame.meters:type_name -> probity.wire.MeterFrame
-	18, // 21: probity.wire.StatusFrame.findings:type_name -> probity.wire.FindingFrame
-	21, // 22: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
-	2,  // 23: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	21, // 24: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
-	26, // 25: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
-	2,  // 26: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	2,  // 27: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	2,  // 28: probity.wire.ForgetFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
-	0,  // 29: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
-	24, // 30: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
-	27, // 31: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
-	29, // 32: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
-	31, // 33: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
-	1,  // 34: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
-	25, // 35: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
-	28, // 36: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
-	30, // 37: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
-	32, // 38: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
-	34, // [34:39] is the sub-list for method output_type
-	29, // [29:34] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	20, // 1: probity.wire.CoordinatorFrame.batch:type_name -> probity.wire.BatchFrame
+	10, // 2: probity.wire.CoordinatorFrame.cancel:type_name -> probity.wire.CancelFrame
+	9,  // 3: probity.wire.CoordinatorFrame.pong:type_name -> probity.wire.PingFrame
+	12, // 4: probity.wire.CoordinatorFrame.refusal:type_name -> probity.wire.RefusalFrame
+	5,  // 5: probity.wire.CoordinatorFrame.table:type_name -> probity.wire.TableFrame
+	11, // 6: probity.wire.CoordinatorFrame.moved:type_name -> probity.wire.MovedFrame
+	4,  // 7: probity.wire.NodeFrame.hello:type_name -> probity.wire.NodeHelloFrame
+	21, // 8: probity.wire.NodeFrame.results:type_name -> probity.wire.ResultsFrame
+	8,  // 9: probity.wire.NodeFrame.credit:type_name -> probity.wire.CreditFrame
+	9,  // 10: probity.wire.NodeFrame.ping:type_name -> probity.wire.PingFrame
+	13, // 11: probity.wire.NodeFrame.draining:type_name -> probity.wire.DrainingFrame
+	14, // 12: probity.wire.NodeFrame.status:type_name -> probity.wire.StatusFrame
+	6,  // 13: probity.wire.NodeFrame.table:type_name -> probity.wire.TableTakenFrame
+	2,  // 14: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	7,  // 15: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
+	18, // 16: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
+	17, // 17: probity.wire.StatusFrame.spent:type_name -> probity.wire.SpentFrame
+	15, // 18: probity.wire.StatusFrame.meters:type_name -> probity.wire.MeterFrame
+	16, // 19: probity.wire.StatusFrame.findings:type_name -> probity.wire.FindingFrame
+	19, // 20: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
+	2,  // 21: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	19, // 22: probity.wire.AskFrame.route:type_name -> probity.wire.RouteFrame
+	24, // 23: probity.wire.AnswerFrame.verdict:type_name -> probity.wire.VerdictFrame
+	2,  // 24: probity.wire.LookFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	2,  // 25: probity.wire.ReleaseFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	2,  // 26: probity.wire.ForgetFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
+	0,  // 27: probity.wire.Node.Attach:input_type -> probity.wire.CoordinatorFrame
+	22, // 28: probity.wire.Node.Single:input_type -> probity.wire.AskFrame
+	25, // 29: probity.wire.Node.Look:input_type -> probity.wire.LookFrame
+	27, // 30: probity.wire.Node.Release:input_type -> probity.wire.ReleaseFrame
+	29, // 31: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
+	1,  // 32: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
+	23, // 33: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
+	26, // 34: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
+	28, // 35: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
+	30, // 36: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
+	32, // [32:37] is the sub-list for method output_type
+	27, // [27:32] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -2998,7 +2830,6 @@ func file_wire_proto_init() {
 		(*CoordinatorFrame_Hello)(nil),
 		(*CoordinatorFrame_Batch)(nil),
 		(*CoordinatorFrame_Cancel)(nil),
-		(*CoordinatorFrame_Ack)(nil),
 		(*CoordinatorFrame_Pong)(nil),
 		(*CoordinatorFrame_Refusal)(nil),
 		(*CoordinatorFrame_Table)(nil),
@@ -3019,7 +2850,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

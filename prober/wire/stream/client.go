@@ -48,10 +48,9 @@ type State struct {
 
 // Client is a Prober at another node. It is usable while Run runs and has a stream.
 type Client struct {
-	cfg     ClientConfig
-	id      *frames.CoordinatorIDFrame // in each request
-	session uint64
-	wake    wakeup // of watch
+	cfg  ClientConfig
+	id   *frames.CoordinatorIDFrame // in each request
+	wake wakeup                     // of watch
 
 	mu            sync.Mutex // guards what follows
 	state         State
@@ -79,7 +78,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		cfg.Changed = func(State) {}
 	}
 	cfg.Log = orDiscard(cfg.Log).With("node", cfg.Node)
-	return &Client{cfg: cfg, id: &frames.CoordinatorIDFrame{Id: cfg.Coordinator.ID, Term: cfg.Coordinator.Term}, session: rand.Uint64(),
+	return &Client{cfg: cfg, id: &frames.CoordinatorIDFrame{Id: cfg.Coordinator.ID, Term: cfg.Coordinator.Term},
 		tableSwitched: make(chan struct{}), wake: newWakeup(), batches: map[uint64]*pendingBatch{}}, nil
 }
 
@@ -229,13 +228,18 @@ func (c *Client) giveUp(reason string) {
 		c.stream.cancel()
 		c.stream = nil
 	}
+	c.failBatches(reason)
+	c.credit.rejectAll(c.unusable())
+	c.wakeTableWaiters()
+}
+
+// failBatches fails the batches of a stream that has ended: the node forgets them. The caller holds mu.
+func (c *Client) failBatches(reason string) {
 	gone := fmt.Errorf("node %s: %s: %w", c.cfg.Node, reason, wire.ErrGone)
 	for _, pb := range c.batches {
 		pb.fail(gone)
 	}
 	clear(c.batches)
-	c.credit.rejectAll(gone)
-	c.wakeTableWaiters()
 }
 
 // unusable says why the node cannot be given work; nil where it can. The caller holds mu.

@@ -11,28 +11,22 @@ import (
 	"probity/prober/wire/frames"
 )
 
-// clientStream is one stream to the node. Our requests, a batch and its cancellation, are bounded by the credit of the node. The queue of
-// answers to the node has at most maxAnswers messages: a newer pong, or acknowledgement of the same batch, replaces a queued one.
+// clientStream is one stream to the node. What it queues is bounded: batches and their cancellations by the credit of the node, and a
+// newer pong replaces one that is queued.
 type clientStream struct {
 	c      *Client
 	wake   wakeup // the queue has something
 	cancel context.CancelFunc
 
 	// The client's mutex guards these.
-	acceptsWork bool            // the node works by our table
-	sentTable   *[8]byte        // the table that it was sent; nil when it has answered for that
-	tableTimer  *time.Timer     // ends the stream of a node that does not answer; nil before a table was sent
-	running     map[uint64]bool // batches that the node had at its hello
+	acceptsWork bool        // the node works by our table
+	sentTable   *[8]byte    // the table that it was sent; nil when it has answered for that
+	tableTimer  *time.Timer // ends the stream of a node that does not answer; nil before a table was sent
 
-	mu      sync.Mutex // guards what follows; taken after the client's
-	queue   []*frames.CoordinatorFrame
-	answers int                         // of queue
-	pong    *frames.CoordinatorFrame    // in queue; nil for none
-	acks    map[uint64]*frames.AckFrame // in queue, by batch
+	mu    sync.Mutex // guards what follows; taken after the client's
+	queue []*frames.CoordinatorFrame
+	pong  *frames.CoordinatorFrame // in queue; nil for none
 }
-
-// maxAnswers bounds the queue for a node that sends and does not read.
-const maxAnswers = 1 << 15
 
 func (l *clientStream) push(f *frames.CoordinatorFrame) {
 	l.mu.Lock()
@@ -41,15 +35,18 @@ func (l *clientStream) push(f *frames.CoordinatorFrame) {
 	l.wake.signal()
 }
 
-// answer queues a message that the node asked for. The caller holds mu.
-func (l *clientStream) answer(f *frames.CoordinatorFrame) error {
-	if l.answers >= maxAnswers {
-		return frames.Malformed("%d answers wait for a node that does not read them", l.answers)
+// answer queues the answer to a ping.
+func (l *clientStream) answer(ping *frames.PingFrame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pong := &frames.CoordinatorFrame_Pong{Pong: ping}
+	if l.pong != nil {
+		l.pong.Kind = pong
+		return
 	}
-	l.answers++
-	l.queue = append(l.queue, f)
+	l.pong = &frames.CoordinatorFrame{Kind: pong}
+	l.queue = append(l.queue, l.pong)
 	l.wake.signal()
-	return nil
 }
 
 // attach makes a stream, sends the hello, and handles the node's messages until the stream ends.
@@ -62,15 +59,8 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
 	hello := &frames.CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: c.cfg.Version, Coordinator: c.id,
-		Node: c.cfg.Node, Session: c.session}
-	for number, pb := range c.batches {
-		if pb.posted {
-			hello.Open = append(hello.Open, &frames.OpenFrame{Batch: number, Seq: pb.seq})
-		}
-	}
-	c.mu.Unlock()
+		Node: c.cfg.Node}
 	if err := stream.Send(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Hello{Hello: hello}}); err != nil {
 		_, err = stream.Recv() // which knows why
 		return err
@@ -88,7 +78,7 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 		_ = stream.Send(refusalFrame(reason)) // if that fails, Recv fails too
 		return awaitRefusedEnd(stream, reason, cancel)
 	}
-	l := &clientStream{c: c, wake: newWakeup(), cancel: cancel, running: map[uint64]bool{}, acks: map[uint64]*frames.AckFrame{}}
+	l := &clientStream{c: c, wake: newWakeup(), cancel: cancel}
 	l.begin(h)
 	defer l.end()
 
@@ -113,8 +103,7 @@ func (l *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClien
 	for {
 		l.mu.Lock()
 		queue := l.queue
-		l.queue, l.answers, l.pong = nil, 0, nil
-		clear(l.acks)
+		l.queue, l.pong = nil, nil
 		l.mu.Unlock()
 		for _, f := range queue {
 			if stream.Send(f) != nil {
@@ -139,12 +128,11 @@ func refusalFrame(reason string) *frames.CoordinatorFrame {
 func awaitRefusedEnd(stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame], reason string, cancel context.CancelFunc) error {
 	timer := time.AfterFunc(2*time.Second, cancel)
 	defer timer.Stop()
-	for range maxAnswers {
+	for {
 		if _, err := stream.Recv(); err != nil {
-			break
+			return refusedError{reason}
 		}
 	}
-	return refusedError{reason}
 }
 
 // begin makes this the client's stream. The node takes work on it once it works by our table.
@@ -157,13 +145,6 @@ func (l *clientStream) begin(h *frames.NodeHelloFrame) {
 	c.status, c.statusAt = wire.Status{}, time.Time{}
 	c.state.Draining, c.state.LastHeard = h.GetDraining(), time.Now()
 	c.state.Hello = wire.Hello{Version: h.GetVersion(), Identities: frames.ReadIdentities(h.GetIdentities()), Fresh: h.GetFresh()}
-	for _, number := range h.GetRunning() {
-		l.running[number] = true
-	}
-	for number, pb := range c.batches {
-		nothingToCome := pb.done || pb.receivedCount == len(pb.batch.Rows)
-		pb.posted = pb.posted && (l.running[number] || nothingToCome)
-	}
 	c.credit.setBounds(int(h.GetTotal()), int(h.GetWindow()))
 	if c.keysMoved { // a message on the last stream may be lost
 		c.keysMoved = false
@@ -186,7 +167,7 @@ func movedFrame() *frames.CoordinatorFrame {
 	return &frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Moved{Moved: &frames.MovedFrame{}}}
 }
 
-// end leaves the client without a stream.
+// end leaves the client without a stream, and its batches without a node.
 func (l *clientStream) end() {
 	c := l.c
 	c.mu.Lock()
@@ -198,6 +179,7 @@ func (l *clientStream) end() {
 		c.stream = nil
 		c.state.Live = false
 		c.credit.close()
+		c.failBatches("the stream ended")
 	}
 	c.wake.signal()
 }
@@ -214,17 +196,11 @@ func (l *clientStream) handleFrame(f *frames.NodeFrame) error {
 	c.state.LastHeard = now
 	switch k := f.GetKind().(type) {
 	case *frames.NodeFrame_Ping:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		pong := &frames.CoordinatorFrame_Pong{Pong: k.Ping}
-		if l.pong != nil {
-			l.pong.Kind = pong
-			return nil
-		}
-		l.pong = &frames.CoordinatorFrame{Kind: pong}
-		return l.answer(l.pong)
+		l.answer(k.Ping)
 	case *frames.NodeFrame_Results:
-		return l.handleResults(k.Results)
+		if pb := c.batches[k.Results.GetBatch()]; pb != nil { // else its Verify has ended, and cancelled it
+			return pb.accept(k.Results)
+		}
 	case *frames.NodeFrame_Credit:
 		if len(k.Credit.GetClass()) > maxClassName {
 			return frames.Malformed("a class with a name of %d bytes", len(k.Credit.GetClass()))
@@ -244,35 +220,4 @@ func (l *clientStream) handleFrame(f *frames.NodeFrame) error {
 		c.wake.signal()
 	}
 	return nil
-}
-
-// handleResults hands a message to the batch that waits for it, and acknowledges it. Results that no batch waits for are asked no more
-// of. The caller holds the client's mutex.
-func (l *clientStream) handleResults(f *frames.ResultsFrame) error {
-	number, seq := f.GetBatch(), f.GetSeq()
-	pb := l.c.batches[number]
-	if pb != nil {
-		switch {
-		case seq > pb.seq+1:
-			return frames.Malformed("results %d of a batch came after %d", seq, pb.seq)
-		case seq == pb.seq+1:
-			if err := pb.accept(f); err != nil {
-				return err
-			}
-			pb.seq = seq
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ack := l.acks[number]; ack != nil {
-		ack.Seq = max(ack.Seq, seq)
-		return nil
-	}
-	ack := &frames.AckFrame{Batch: number, Seq: seq}
-	l.acks[number] = ack
-	err := l.answer(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Ack{Ack: ack}})
-	if err == nil && pb == nil && !f.GetDone() {
-		err = l.answer(cancelFrame(number))
-	}
-	return err
 }

@@ -40,17 +40,14 @@ func (l *clientStream) advanceTable() {
 	c.credit.close()
 	underWay := false // a batch of another table is at the node
 	for _, pb := range c.batches {
-		switch {
-		case pb.table == hash:
-		case !pb.posted:
-			pb.fail(errRecalled)
-		default:
-			underWay = true
-			if pb.recalled != l {
-				pb.recalled = l
-				l.push(cancelFrame(pb.number))
-				pb.wake.signal()
-			}
+		if pb.table == hash {
+			continue
+		}
+		underWay = true
+		if !pb.recalled {
+			pb.recalled = true
+			l.push(cancelFrame(pb.number))
+			pb.wake.signal()
 		}
 	}
 	if underWay {
@@ -60,22 +57,17 @@ func (l *clientStream) advanceTable() {
 	l.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: hash[:], Layers: table.Layers()}}})
 }
 
-// startWork sends the batches that the node does not have, and lets others begin. The caller holds the client's mutex.
+// startWork lets batches begin. The caller holds the client's mutex.
 func (l *clientStream) startWork() {
 	c := l.c
 	first := !c.state.Live
 	l.acceptsWork = true
 	c.state.Live, c.state.Usable, c.state.Problem = true, true, ""
-	for _, pb := range c.batches {
-		if !pb.posted {
-			l.sendBatch(pb)
-		}
-	}
 	c.credit.open()
 	c.wakeTableWaiters()
 	if first {
 		h := c.state.Hello
-		c.cfg.Log.Info("attached to the node", "version", h.Version, "identities", len(h.Identities), "batches", len(l.running))
+		c.cfg.Log.Info("attached to the node", "version", h.Version, "identities", len(h.Identities))
 	}
 	c.wake.signal()
 }

@@ -16,7 +16,7 @@ import (
 // defaultHold is how long a batch is held if its sender sets no time.
 const defaultHold = 60 * time.Second
 
-// pendingBatch is one batch under way. The client's mutex guards all but what Verify alone uses.
+// pendingBatch is one batch under way on the client's stream. The client's mutex guards all but what Verify alone uses.
 type pendingBatch struct {
 	c      *Client
 	number uint64
@@ -24,15 +24,12 @@ type pendingBatch struct {
 	until  time.Time // end of the hold
 	wake   wakeup    // the inbox or failed has changed
 
-	table         [8]byte                // that the routes of the batch are of
-	recalled      *clientStream          // on which the node was told that our table is another one now: unanswered rows are returned
-	posted        bool                   // the batch was sent on some stream
-	seq           uint64                 // of the last results that came
-	done          bool                   // the last results came
-	inbox         []*frames.ResultsFrame // not yet emitted; bounded by the rows of the batch
-	failed        error
-	received      map[uint32]bool // of each row of the batch: whether it is in or before the inbox
-	receivedCount int             // how many are
+	table    [8]byte                // that the routes of the batch are of
+	recalled bool                   // our table is another one now: the node was told to return unanswered rows
+	done     bool                   // the last results came
+	inbox    []*frames.ResultsFrame // not yet emitted; bounded by the rows of the batch
+	failed   error
+	received map[uint32]bool // of each row of the batch: whether it is in or before the inbox
 
 	waiting map[uint32]int // row number -> index, of the rows not emitted; Verify's own
 }
@@ -56,7 +53,6 @@ func (pb *pendingBatch) accept(f *frames.ResultsFrame) error {
 			return frames.Malformed("results of row %d, which the batch does not wait for", row)
 		}
 		pb.received[row] = true
-		pb.receivedCount++
 	}
 	pb.inbox = append(pb.inbox, f)
 	pb.done = f.GetDone()
@@ -86,19 +82,14 @@ func (c *Client) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, 
 	}
 	pb, err := c.admit(ctx, b, time.Now().Add(hold))
 	switch {
-	case errors.Is(err, errNoCredit):
+	case errors.Is(err, errNoCredit), errors.Is(err, errRecalled):
 		emit(returnedResults(b, allRows(b)))
 		return nil
 	case err != nil:
 		return err
 	}
 	defer pb.close()
-	err = pb.follow(ctx, emit)
-	switch {
-	case errors.Is(err, errRecalled):
-		emit(returnedResults(b, pb.waiting))
-		return nil
-	case err != nil:
+	if err := pb.follow(ctx, emit); err != nil {
 		return &wire.Lost{Err: err, Rows: pb.waiting}
 	}
 	return nil
@@ -153,38 +144,33 @@ func (c *Client) admit(ctx context.Context, b *wire.Batch, until time.Time) (*pe
 	if w.rejected != nil {
 		return nil, w.rejected
 	}
-	if err := c.unusable(); err != nil { // it has gone since it had credit
+	table := tableOf(b.Rows[0].Route) // its routes are made together, of one table
+	err := c.unusable()
+	switch {
+	case err != nil: // it has gone since it had credit
+	case c.stream == nil || !c.stream.acceptsWork: // the stream has ended since, or takes another table
+		err = errNoCredit
+	case table != c.table:
+		err = errRecalled
+	}
+	if err != nil {
 		c.credit.end(b.Class, len(b.Rows))
 		return nil, err
 	}
 	c.last++
 	pb := &pendingBatch{c: c, number: c.last, batch: b, until: until, wake: newWakeup(), received: make(map[uint32]bool, len(b.Rows)), waiting: allRows(b),
-		table: tableOf(b.Rows[0].Route)} // its routes are made together, of one table
+		table: table}
 	for row := range pb.waiting {
 		pb.received[row] = false
 	}
 	c.batches[pb.number] = pb
-	if c.stream != nil && c.stream.acceptsWork {
-		c.stream.sendBatch(pb)
-	}
+	f := frames.NewBatchFrame(b, pb.number, max(time.Until(until), time.Second))
+	f.Table = table[:]
+	c.stream.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Batch{Batch: f}})
 	return pb, nil
 }
 
-// sendBatch sends the rows of a batch that have no result; numbering of its results begins again. A batch of another table than the
-// node's is returned. The caller holds the client's mutex.
-func (l *clientStream) sendBatch(pb *pendingBatch) {
-	if pb.table != l.c.table {
-		pb.fail(errRecalled)
-		return
-	}
-	pb.posted, pb.seq = true, 0
-	left := max(time.Until(pb.until), time.Second)
-	f := frames.NewBatchFrame(pb.batch, pb.number, left, func(r *wire.Row) bool { return !pb.received[r.Number] })
-	f.Table = pb.table[:]
-	l.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Batch{Batch: f}})
-}
-
-// close forgets the batch and gives its credit back. Results that the node still sends are acknowledged and dropped.
+// close forgets the batch and gives its credit back. Results that the node still sends are dropped.
 func (pb *pendingBatch) close() {
 	c := pb.c
 	c.mu.Lock()
@@ -229,7 +215,7 @@ func (pb *pendingBatch) follow(ctx context.Context, emit func(wire.Results)) err
 			return nil
 		}
 		c.mu.Lock()
-		parts, failed, returning := pb.inbox, pb.failed, pb.recalled != nil
+		parts, failed, returning := pb.inbox, pb.failed, pb.recalled
 		pb.inbox = nil
 		c.mu.Unlock()
 		for _, f := range parts {

@@ -63,22 +63,16 @@ type Server struct {
 	tableSwitches  int           // how often it has changed
 	switchingTable bool          // the table is being changed: no work begins
 	baseCtx        context.Context
-	coordinator    attachedCoordinator
-	stream         *serverStream // the live stream; nil for none
-	leaseStart     time.Time     // when the last ping was sent that was answered
-	lastHeard      time.Time     // when the coordinator last said anything
+	coordinator    wire.Coordinator // that the node works for
+	stream         *serverStream    // the live stream; nil for none
+	leaseStart     time.Time        // when the last ping was sent that was answered
+	lastHeard      time.Time        // when the coordinator last said anything
 	isolated       bool
 	draining       bool // nothing new is taken
 	stopped        bool // no coordinator may attach any more
 	batches        map[uint64]*runningBatch
 	rowCount                     // of all batches
 	idle           chan struct{} // closed when the last batch ends; nil while not draining, and after
-}
-
-// attachedCoordinator is the coordinator that the node works for.
-type attachedCoordinator struct {
-	wire.Coordinator
-	session uint64
 }
 
 // NewServer makes a Server. It starts nothing.
@@ -136,9 +130,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	if s.stream != nil {
 		s.stream.close(errStopped)
 	}
-	for _, r := range s.batches {
-		r.cancel()
-	}
+	s.dropBatches()
 	s.mu.Unlock()
 	late := time.AfterFunc(3*time.Second, g.Stop) // single calls that are under way have so long
 	g.GracefulStop()
@@ -148,14 +140,8 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// drainCheck is how often a drain looks for a stream. maxUnattachedChecks without one end it: a running coordinator attaches sooner.
-const (
-	drainCheck          = 500 * time.Millisecond
-	maxUnattachedChecks = 2 * int(timing.MaxRetryWait/time.Second)
-)
-
-// drain takes nothing more, returns all rows, and waits until the coordinator has them: for drainTime at most, and not for a
-// coordinator that is gone.
+// drain takes nothing more, returns all rows, and waits until they are on their way to the coordinator, for drainTime at most. The batches
+// of a coordinator that is gone are dropped.
 func (s *Server) drain() {
 	returned := make(chan struct{})
 	s.mu.Lock()
@@ -170,22 +156,13 @@ func (s *Server) drain() {
 	}
 	s.mu.Unlock()
 
-	end, check := time.Now().Add(drainTime), time.NewTicker(drainCheck)
-	defer check.Stop()
-	for unattached := 0; unattached < maxUnattachedChecks && time.Now().Before(end); {
-		select {
-		case <-returned:
-			return
-		case <-check.C:
-			unattached++
-			s.mu.Lock()
-			if s.stream != nil {
-				unattached = 0
-			}
-			s.mu.Unlock()
-		}
+	end := time.NewTimer(drainTime)
+	defer end.Stop()
+	select {
+	case <-returned:
+	case <-end.C:
+		s.cfg.Log.Warn("drain: some rows not returned")
 	}
-	s.cfg.Log.Warn("drain: some rows not returned")
 }
 
 // signalIdle closes idle, once, when nothing is under way. The caller holds mu.
@@ -209,17 +186,14 @@ func (s *Server) watch(ctx context.Context) {
 		if !s.isolated && left <= 0 {
 			s.isolated = true
 			s.cfg.Log.Warn("coordinator silent: no new probes until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
-			for _, r := range s.batches {
-				r.cancel()
-			}
 			if s.stream != nil {
 				s.stream.close(errSilent) // it may be reachable in one direction only: let the coordinator know
 			}
+			s.dropBatches()
 		}
 		if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= timing.CoordinatorTimeout {
 			s.cfg.Log.Info("the coordinator's lease expired: any coordinator may attach", "coordinator", s.coordinator.ID)
-			s.coordinator = attachedCoordinator{}
-			s.dropBatches(func(*runningBatch) bool { return true })
+			s.coordinator = wire.Coordinator{}
 		}
 		isolated := s.isolated
 		s.mu.Unlock()

@@ -120,6 +120,7 @@ func (v service) Attach(stream grpc.BidiStreamingServer[frames.CoordinatorFrame,
 	defer s.mu.Unlock()
 	if s.stream == a {
 		s.stream = nil
+		s.dropBatches()
 		s.cfg.Log.Warn("the coordinator's stream ended", "coordinator", s.coordinator.ID)
 	}
 	return err
@@ -136,6 +137,9 @@ func (a *serverStream) write(stream grpc.BidiStreamingServer[frames.CoordinatorF
 		a.queue = nil
 		a.mu.Unlock()
 		for _, f := range queue {
+			if results := f.GetResults(); results.GetDone() {
+				a.endBatch(results.GetBatch())
+			}
 			if err := stream.Send(f); err != nil {
 				return err
 			}
@@ -214,10 +218,6 @@ func (a *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
 		s.wake.signal()
 	}
 	switch k := f.GetKind().(type) {
-	case *frames.CoordinatorFrame_Ack:
-		if r := s.batches[k.Ack.GetBatch()]; r != nil {
-			r.acknowledge(k.Ack.GetSeq())
-		}
 	case *frames.CoordinatorFrame_Cancel:
 		if r := s.batches[k.Cancel.GetBatch()]; r != nil {
 			r.cancel()
@@ -237,8 +237,7 @@ func (a *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
 	}
 }
 
-// attach makes this the live stream, if the node may work for this coordinator. Batches that it still waits for go on, less what
-// it has seen; the others are dropped: all of them when it is not the one whose session they are of.
+// attach makes this the live stream, if the node may work for this coordinator. Batches of an earlier stream are dropped.
 func (a *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) error {
 	s := a.s
 	s.tableMu.Lock()
@@ -250,35 +249,18 @@ func (a *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) er
 		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", reason)
 		return status.Error(codes.FailedPrecondition, reason)
 	}
-	coordinator := attachedCoordinator{wire.Coordinator{ID: h.GetCoordinator().GetId(), Term: h.GetCoordinator().GetTerm()}, h.GetSession()}
+	coordinator := wire.Coordinator{ID: h.GetCoordinator().GetId(), Term: h.GetCoordinator().GetTerm()}
 	if s.stream != nil {
 		s.stream.close(errReplaced)
 	}
-	seen := map[uint64]uint64{} // of batches that it waits for
-	if coordinator == s.coordinator {
-		for _, o := range h.GetOpen() {
-			seen[o.GetBatch()] = o.GetSeq()
-		}
-	}
-	s.dropBatches(func(r *runningBatch) bool { _, ok := seen[r.number]; return !ok })
-	running := slices.Sorted(maps.Keys(s.batches))
-	for _, number := range running {
-		s.batches[number].acknowledge(seen[number])
-	}
+	s.dropBatches()
 	s.coordinator, s.stream, s.lastHeard = coordinator, a, now
 	a.helloSentAt = now
 	table := s.table.Hash()
 	a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Hello{Hello: &frames.NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
-		Identities: frames.NewIdentityFrames(s.cfg.Identities), Running: running, Total: frames.Count(s.cfg.MaxRows), Window: defaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
-	for _, number := range running {
-		if r := s.batches[number]; r != nil {
-			for _, f := range r.unacked {
-				a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Results{Results: f}})
-			}
-		}
-	}
+		Identities: frames.NewIdentityFrames(s.cfg.Identities), Total: frames.Count(s.cfg.MaxRows), Window: defaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
 	a.ping(now)
-	s.cfg.Log.Info("attached to a coordinator", "coordinator", coordinator.ID, "term", coordinator.Term, "batches", len(running))
+	s.cfg.Log.Info("attached to a coordinator", "coordinator", coordinator.ID, "term", coordinator.Term)
 	return nil
 }
 
@@ -296,7 +278,7 @@ func (s *Server) refusalReason(h *frames.CoordinatorHelloFrame, now time.Time) s
 	switch {
 	case coordinator.GetId() == "":
 		return "a coordinator without an id"
-	case s.stopped || s.draining && s.coordinator.Coordinator != (wire.Coordinator{ID: coordinator.GetId(), Term: coordinator.GetTerm()}):
+	case s.stopped || s.draining && s.coordinator != (wire.Coordinator{ID: coordinator.GetId(), Term: coordinator.GetTerm()}):
 		return "the node is stopping"
 	case s.coordinator.ID != "" && s.coordinator.ID != coordinator.GetId() && (s.stream != nil || silent < timing.CoordinatorTimeout):
 		return fmt.Sprintf("node %s works for coordinator %s, which it heard %v ago; a cluster has one coordinator: stop one of the two, the node changes after %v of silence",

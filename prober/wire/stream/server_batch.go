@@ -8,17 +8,12 @@ import (
 	"probity/prober/wire/frames"
 )
 
-// runningBatch is one batch under way at a node. The server's mutex guards what may change.
+// runningBatch is one batch of the live stream at a node. It ends when its last results are sent, or with the stream.
 type runningBatch struct {
-	s      *Server
+	a      *serverStream
 	number uint64
 	batch  *wire.Batch
 	cancel context.CancelFunc
-
-	seq     uint64                 // of the last results made
-	unacked []*frames.ResultsFrame // in order; bounded by the rows of the batch, each of which is in one
-	done    bool                   // the last results are made
-	dropped bool                   // the results are not wanted any more
 }
 
 // startBatch takes a batch that came on this stream. A batch that cannot begin now is returned unchanged.
@@ -33,7 +28,7 @@ func (a *serverStream) startBatch(f *frames.BatchFrame) {
 	if s.stream != a || s.batches[f.GetBatch()] != nil {
 		return
 	}
-	r := &runningBatch{s: s, number: f.GetBatch(), batch: batch, cancel: func() {}}
+	r := &runningBatch{a: a, number: f.GetBatch(), batch: batch, cancel: func() {}}
 	returned := !s.usesTable(f.GetTable())
 	switch {
 	case returned:
@@ -57,15 +52,16 @@ func (a *serverStream) startBatch(f *frames.BatchFrame) {
 	}
 }
 
-// verify has the prober verify the batch. Each part of the results is kept until it is acknowledged, and sent when there is a stream.
+// verify has the prober verify the batch, and sends each part of the results.
 func (r *runningBatch) verify(ctx context.Context, hold time.Duration) {
 	defer r.cancel()
 	done := false
-	err := r.s.cfg.Prober.Verify(ctx, r.batch, hold, func(part wire.Results) {
+	s := r.a.s
+	err := s.cfg.Prober.Verify(ctx, r.batch, hold, func(part wire.Results) {
 		done = part.Done
 		f := frames.NewResultsFrame(r.number, part)
-		r.s.mu.Lock()
-		defer r.s.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		r.post(f)
 	})
 	if done {
@@ -75,8 +71,8 @@ func (r *runningBatch) verify(ctx context.Context, hold time.Duration) {
 	if err != nil {
 		reason = err.Error()
 	}
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r.fail(reason)
 }
 
@@ -85,45 +81,36 @@ func (r *runningBatch) fail(reason string) {
 	r.post(&frames.ResultsFrame{Batch: r.number, Done: true, Failed: frames.Clip(reason, maxResults/2)})
 }
 
-// post numbers a message, keeps it and sends it. The caller holds the server's mutex.
+// post queues results, unless the batch was dropped meanwhile. The caller holds the server's mutex.
 func (r *runningBatch) post(f *frames.ResultsFrame) {
-	if r.dropped || r.done {
-		return
-	}
-	r.seq++
-	f.Seq = r.seq
-	r.done = f.GetDone()
-	r.unacked = append(r.unacked, f)
-	if r.s.stream != nil {
-		r.s.stream.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Results{Results: f}})
+	if r.a.s.batches[r.number] == r {
+		r.a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Results{Results: f}})
 	}
 }
 
-// acknowledge forgets results that the coordinator has, and with the last of them the batch. The caller holds the server's mutex.
-func (r *runningBatch) acknowledge(seq uint64) {
-	for len(r.unacked) > 0 && r.unacked[0].GetSeq() <= seq {
-		r.unacked[0] = nil
-		r.unacked = r.unacked[1:]
-	}
-	if r.done && len(r.unacked) == 0 {
+// endBatch takes a batch of this stream out before its last results are sent: when the coordinator has these, the node has room for the next
+// batch.
+func (a *serverStream) endBatch(number uint64) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	if r := a.s.batches[number]; r != nil && r.a == a {
 		r.remove()
 	}
 }
 
 // remove takes the batch out. The caller holds the server's mutex.
 func (r *runningBatch) remove() {
-	delete(r.s.batches, r.number)
-	r.s.rowCount.remove(r.batch.Class, len(r.batch.Rows))
-	r.s.signalIdle()
+	s := r.a.s
+	delete(s.batches, r.number)
+	s.rowCount.remove(r.batch.Class, len(r.batch.Rows))
+	s.signalIdle()
 }
 
-// dropBatches ends the batches whose results are not wanted any more. The caller holds mu.
-func (s *Server) dropBatches(which func(*runningBatch) bool) {
+// dropBatches ends all batches: their results are not wanted any more. What was probed is in the prober's cache, or in flight there. The
+// caller holds mu.
+func (s *Server) dropBatches() {
 	for _, r := range s.batches {
-		if which(r) {
-			r.cancel()
-			r.dropped, r.unacked = true, nil
-			r.remove()
-		}
+		r.cancel()
+		r.remove()
 	}
 }

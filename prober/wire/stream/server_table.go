@@ -41,7 +41,7 @@ func (s *Server) switchTable(table *engine.Table) error {
 	same := s.table.Hash() == table.Hash()
 	if !same {
 		s.switchingTable = true
-		s.dropBatches(func(*runningBatch) bool { return true })
+		s.dropBatches()
 	}
 	s.mu.Unlock()
 	if same {

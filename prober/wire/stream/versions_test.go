@@ -44,7 +44,7 @@ func nextFrame(t *testing.T, stream grpc.BidiStreamingClient[frames.CoordinatorF
 }
 
 func sendBatch(t *testing.T, stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame], number uint64, table []byte) {
-	f := frames.NewBatchFrame(testBatch(number, "tail", 1), number, time.Minute, func(*wire.Row) bool { return true })
+	f := frames.NewBatchFrame(testBatch(number, "tail", 1), number, time.Minute)
 	f.Table = table
 	require.NoError(t, stream.Send(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Batch{Batch: f}}))
 }

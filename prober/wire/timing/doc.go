@@ -2,6 +2,5 @@
 //
 // Invariants, which TestTimeoutsAreOrdered checks:
 //  1. A node that is isolated stops asking before it is given up, and long before another takes over what it had.
-//  2. A node keeps its results for as long as its share waits for it.
-//  3. A new coordinator gives no route away before the node that had it under the one before has stopped.
+//  2. A new coordinator gives no route away before the node that had it under the one before has stopped.
 package timing

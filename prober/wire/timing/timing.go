@@ -6,7 +6,7 @@ const (
 	PingEvery          = 2 * time.Second  // each side sends a message at least so often
 	Lease              = 10 * time.Second // a node probes for this long after the last ping that was answered
 	NodeTimeout        = 15 * time.Second // a coordinator gives a node up after this long without a message
-	CoordinatorTimeout = 60 * time.Second // a node waits for a silent coordinator, and keeps its results, for this long
+	CoordinatorTimeout = 60 * time.Second // a node works for no other coordinator before its own was silent for this long
 	KeepShare          = 60 * time.Second // a node that is missing keeps its share of the routes
 	Handover           = 10 * time.Second // a narrow route is paused so long when its owner changes: the former owner closes its connections meanwhile
 	StartDelay         = 5 * time.Second  // after a start: the former owner of a narrow route may not be attached to yet

@@ -1,12 +1,12 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -207,6 +207,24 @@ func (p *slowProber) Single(ctx context.Context, sr wire.SingleRequest) (wire.An
 	return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "test", sr.Flags, time.Now()), Node: "n1"}, nil
 }
 
+// lockedBuffer is a log that is read while the node goes on writing to it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // testNode is one node and its coordinator on a flaky network, in a bubble.
 type testNode struct {
 	t          *testing.T
@@ -214,7 +232,7 @@ type testNode struct {
 	prober     *slowProber
 	server     *Server
 	client     *Client
-	log        *bytes.Buffer // the node's
+	log        *lockedBuffer // the node's
 	stop       func()        // of the node
 	done       chan struct{} // when the node's Run has returned
 	background sync.WaitGroup
@@ -232,7 +250,7 @@ type testOptions struct {
 }
 
 func newTestNode(t *testing.T, interval time.Duration, with testOptions) *testNode {
-	l := &testNode{t: t, network: newFlakyNetwork(), prober: newSlowProber(interval), log: &bytes.Buffer{}, done: make(chan struct{})}
+	l := &testNode{t: t, network: newFlakyNetwork(), prober: newSlowProber(interval), log: &lockedBuffer{}, done: make(chan struct{})}
 	cfg := ServerConfig{Node: "n1", Version: "1.2.3", Table: defaultTable, Prober: l.prober,
 		Identities:  []wire.Identity{{Name: "192.0.2.1", Local: "10.0.0.1", Public: "192.0.2.1", EHLO: "a.example"}},
 		Credentials: insecure.NewCredentials(), SetIsolated: l.recordIsolated, Log: slog.New(slog.NewTextHandler(l.log, nil))}

@@ -99,6 +99,7 @@ var importRules = map[string][]string{
 	"prober/conn":            {"engine", "engine/dns", "engine/smtp", "prober/hosthealth", "prober/source"},
 	"api/httpd":              {"engine", "internal/shownname"},
 	"api/apidocs":            {"api/httpd"},
+	"api/described":          {"api/httpd"},
 	"api/usage":              {"engine", "store"},
 	"api/record":             {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":           {},

@@ -59,10 +59,7 @@ func listUsers(c *call) error {
 }
 
 func addUser(c *call) error {
-	d, err := c.Document("email", "password", "role", "credits", "limits")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	n, err := readUser(d)
 	if err != nil {
 		return err
@@ -101,15 +98,9 @@ func readUser(d *httpd.Document) (n store.NewUser, err error) {
 	if err != nil || limits == nil {
 		return n, err
 	}
-	if err := limits.AllowOnly(limitFields...); err != nil {
-		return n, err
-	}
 	n.Limits, err = readLimits(limits)
 	return n, err
 }
-
-// limitFields are the members of an account's limits.
-var limitFields = []string{"single_per_minute", "bulk_per_hour"}
 
 func readLimits(d *httpd.Document) (l store.Limits, err error) {
 	single, err := d.Number("single_per_minute", 0, 0, store.MaxLimit)
@@ -154,10 +145,7 @@ func createResetLink(c *call) error {
 }
 
 func setLimits(c *call) error {
-	d, err := c.Document(limitFields...)
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	l, err := readLimits(d)
 	if err != nil {
 		return err

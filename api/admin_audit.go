@@ -13,9 +13,6 @@ import (
 // next_cursor says where to go on.
 const maxAuditRead, auditReadSize = 20_000, 200
 
-// auditQuery are the parameters of the audit log.
-var auditQuery = parameters{"limit", "cursor", "by", "action"}
-
 // listAuditEvents serves a page of the audit log, newest first.
 func listAuditEvents(c *call) error {
 	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)

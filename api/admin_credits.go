@@ -21,10 +21,7 @@ func getCreditsOf(c *call) error {
 }
 
 func grantCredits(c *call) error {
-	d, err := c.Document("user", "amount", "note", "grant_id")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	if !d.Has("amount") {
 		return httpd.Refuse(httpd.Unacceptable, "amount is missing: send it as a whole number.")
 	}

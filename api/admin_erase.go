@@ -19,10 +19,7 @@ func receipt(c *call, e store.Erasure) record.Receipt {
 
 // eraseAddress erases an address. Nodes that cannot be reached now are tried again, and the receipt says so.
 func eraseAddress(c *call) error {
-	d, err := c.Document("address")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	text, err := d.RequiredText("address")
 	if err != nil {
 		return err

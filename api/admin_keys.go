@@ -23,8 +23,8 @@ func showKey(c *call, k store.APIKey, secret string) record.Key {
 
 func listKeys(c *call) error {
 	account := ""
-	if name := c.QueryText("user"); name != "" {
-		u, err := user(c, name)
+	if c.Ctx.QueryArgs().Has("user") {
+		u, err := user(c, c.QueryText("user"))
 		if err != nil {
 			return err
 		}
@@ -49,10 +49,7 @@ func sendKeys(c *call, account string) error {
 }
 
 func createKey(c *call) error {
-	d, err := c.Document("user", "name", "test", "scopes", "expires_at", "networks")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	u, err := userOf(c, d)
 	if err != nil {
 		return err
@@ -61,10 +58,7 @@ func createKey(c *call) error {
 }
 
 func createOwnKey(c *call) error {
-	d, err := c.Document("name", "test", "scopes", "expires_at", "networks")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	return makeKey(c, d, c.identity.User.ID)
 }
 

@@ -59,10 +59,7 @@ func parseSuppression(kind, name string) (store.Suppression, error) {
 }
 
 func suppress(c *call) error {
-	d, err := c.Document("kind", "name", "note")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	name, err := d.RequiredText("name")
 	if err != nil {
 		return err

@@ -253,8 +253,11 @@ func (c *coverage) unknownParameters() {
 		r.path, r.key = r.path+"?unheard_of=1", c.key
 		c.expect(422, c.w.do(r))
 	}
-	for _, path := range []string{"/v1/reasons", "/v1/callback-origins"} {
+	for _, path := range []string{"/v1/reasons", "/v1/callback-origins", "/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js"} {
 		c.expect(422, c.w.get(path+"?unheard_of=1", ""))
+	}
+	for _, path := range []string{"/verify/public", "/v1/verify/public"} {
+		c.expect(422, c.w.do(request{method: "OPTIONS", path: path + "?unheard_of=1"}))
 	}
 }
 

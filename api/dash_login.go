@@ -49,10 +49,7 @@ func logIn(c *call) error {
 	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	d, err := c.Document("email", "password", "code")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	email, err := d.RequiredText("email")
 	if err != nil {
 		return err
@@ -86,10 +83,7 @@ func resetPassword(c *call) error {
 	if err := requireSameOrigin(c); err != nil {
 		return err
 	}
-	d, err := c.Document("token", "password")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	token, err := d.RequiredText("token")
 	if err != nil {
 		return err
@@ -227,10 +221,7 @@ func endOtherSessions(c *call) error {
 
 // changePassword checks the current password again, and ends all other sessions.
 func changePassword(c *call) error {
-	d, err := c.Document("current", "password")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	current, err := d.RequiredText("current")
 	if err != nil {
 		return err

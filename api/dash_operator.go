@@ -60,7 +60,7 @@ func listAllJobs(c *call) error {
 		return err
 	}
 	state := store.JobState(c.QueryText("status"))
-	if state != "" && !knownState(state) {
+	if c.Ctx.QueryArgs().Has("status") && !knownState(state) {
 		return httpd.Refuse(httpd.Unacceptable, "status must be a state of jobs, such as running or completed.")
 	}
 	var jobs []*store.Job

@@ -52,10 +52,7 @@ func testCallback(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	d, err := c.Document("url")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	url, err := d.RequiredText("url")
 	if err != nil {
 		return err

@@ -23,10 +23,7 @@ func getTOTP(c *call) error {
 // newTOTP makes a secret for the account's authenticator app. It requires the password: a session that was left open must not
 // be enough to lock its owner out.
 func newTOTP(c *call) error {
-	d, err := c.Document("password")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	password, err := d.RequiredText("password")
 	if err != nil {
 		return err
@@ -49,10 +46,7 @@ func totpURL(email, secret string) string {
 
 // switchTOTPOn checks the first code of the app, returns the recovery codes, and ends all other sessions.
 func switchTOTPOn(c *call) error {
-	d, err := c.Document("code")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	code, err := d.RequiredText("code")
 	if err != nil {
 		return err
@@ -69,10 +63,7 @@ func switchTOTPOn(c *call) error {
 
 // switchTOTPOff checks password and code again, and ends all other sessions.
 func switchTOTPOff(c *call) error {
-	d, err := c.Document("password", "code")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	password, err := d.RequiredText("password")
 	if err != nil {
 		return err

@@ -27,10 +27,7 @@ func listTraces(c *call) error {
 	if views == nil {
 		return errNoViews
 	}
-	d, err := c.Document("email", "status", "provider", "limit")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	q, err := readTraceQuery(d)
 	if err != nil {
 		return err
@@ -63,10 +60,7 @@ func endQuarantine(c *call) error {
 	if views == nil {
 		return errNoViews
 	}
-	d, err := c.Document("node", "egress", "route")
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	node, err := d.RequiredText("node")
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func TestUnreadBodyIsNotParsed(t *testing.T) {
 		{"no key", "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n", 401},
 		{"no key, upload", "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n", 401},
 		{"wrong type", "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: text/plain\r\n", 415},
-		{"GET with a body", "GET /v1/reasons HTTP/1.1\r\nHost: x\r\n", 200},
+		{"GET with a body", "GET /v1/reasons HTTP/1.1\r\nHost: x\r\n", 422},
 		{"handler stops early", "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: multipart/form-data; boundary=b\r\n", 400},
 		{"unknown expectation", "POST /nothing HTTP/1.1\r\nHost: x\r\nExpect: the unexpected\r\n", 404},
 	} {

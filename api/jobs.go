@@ -65,7 +65,7 @@ func listJobs(c *call) error {
 		return err
 	}
 	state := store.JobState(c.QueryText("status"))
-	if state != "" && !knownState(state) {
+	if c.Ctx.QueryArgs().Has("status") && !knownState(state) {
 		return httpd.Refuse(httpd.Unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
 	jobs, next, err := c.srv.deps.Coordinator.Jobs(c.identity.User.ID, state, int(limit), cursor)

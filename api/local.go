@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"probity/api/described"
 	"probity/api/httpd"
 )
 
@@ -15,6 +16,10 @@ type Local struct{ server *Server }
 // NewLocal makes a Local over the store of a data folder. The actor is named in the audit log.
 func NewLocal(actor string, deps Deps) (*Local, error) {
 	s := &Server{deps: deps, log: slog.New(slog.DiscardHandler), now: time.Now}
+	var err error
+	if s.described, err = described.Requests(descriptionJSON); err != nil {
+		return nil, err
+	}
 	var routes []httpd.Route
 	for _, r := range s.adminRoutes() {
 		r.Admit = func(request *httpd.Call) error {
@@ -30,7 +35,6 @@ func NewLocal(actor string, deps Deps) (*Local, error) {
 		}
 		return r
 	}
-	var err error
 	s.http, err = httpd.New(httpd.Config{}, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusal, Fatal: func(any) bool { return true }})
 	return &Local{s}, err
 }

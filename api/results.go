@@ -35,9 +35,6 @@ func checkSignature(c *call) error {
 	return nil
 }
 
-// resultsQuery are the parameters of results: which rows, in which form, and the signature of a link.
-var resultsQuery = parameters{"status", "format", "compress", "partial", "expires", "signature"}
-
 // getResults serves the rows of a job.
 func getResults(c *call) error {
 	f, err := readFilter(c)

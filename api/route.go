@@ -44,25 +44,24 @@ type route struct {
 // routes are all routes of the API.
 func (s *Server) routes() []*route {
 	list := []*route{
-		s.newRoute("POST /v1/verify/single", verifySingle, keyOrSession, store.ScopeVerify, singleLimit, httpd.BodyJSON),
-		s.newRoute("POST /v1/verify/bulk", createJob, keyOrSession, store.ScopeJobs, bulkLimit, httpd.BodyForm),
-		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs, parameters{"status", "limit", "cursor"}),
-		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs, parameters{"wait"}),
+		s.newRoute("POST /v1/verify/single", verifySingle, keyOrSession, store.ScopeVerify, singleLimit),
+		s.newRoute("POST /v1/verify/bulk", createJob, keyOrSession, store.ScopeJobs, bulkLimit),
+		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("DELETE /v1/verify/bulk/{job_id}", deleteJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/pause", pauseJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/resume", resumeJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/cancel", cancelJob, keyOrSession, store.ScopeJobs),
-		s.newRoute("GET /v1/verify/bulk/{job_id}/plan", getPlan, keyOrSession, store.ScopeJobs,
-			parameters{"sources", "refused"}),
-		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs, resultsQuery),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/plan", getPlan, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/callback", getCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/callback", resendCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/credits", getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/reasons", getReasons, anyone),
 		s.newRoute("GET /v1/callback-origins", getOrigins, anyone),
-		s.newRoute("POST /v1/verify/public", verifyPublic, anyone, httpd.BodyJSON, crossOrigin),
+		s.newRoute("POST /v1/verify/public", verifyPublic, anyone, crossOrigin),
 		s.newRoute("OPTIONS /v1/verify/public", preflight, anyone, crossOrigin),
-		s.newRoute("POST /verify/public", verifyPublic, anyone, httpd.BodyJSON, crossOrigin),
+		s.newRoute("POST /verify/public", verifyPublic, anyone, crossOrigin),
 		s.newRoute("OPTIONS /verify/public", preflight, anyone, crossOrigin),
 		s.newRoute("GET /widget.js", getWidget, anyone),
 		s.newRoute("GET /healthz", getHealth, anyone, whileDraining),
@@ -77,32 +76,29 @@ func (s *Server) routes() []*route {
 func (s *Server) adminRoutes() []*route {
 	return []*route{
 		s.newRoute("GET /v1/admin/users", listUsers, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/users", addUser, adminKey, store.ScopeAdmin, httpd.BodyJSON),
+		s.newRoute("POST /v1/admin/users", addUser, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/users/{user}/disable", disableUser, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/users/{user}/enable", enableUser, adminKey, store.ScopeAdmin),
-		s.newRoute("PUT /v1/admin/users/{user}/limits", setLimits, adminKey, store.ScopeAdmin, httpd.BodyJSON),
+		s.newRoute("PUT /v1/admin/users/{user}/limits", setLimits, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/users/{user}/reset", createResetLink, adminSession),
 		s.newRoute("POST /v1/admin/users/{user}/totp-off", switchTOTPOffFor, adminSession),
-		s.newRoute("GET /v1/admin/keys", listKeys, adminKey, store.ScopeAdmin, parameters{"user"}),
-		s.newRoute("POST /v1/admin/keys", createKey, adminKey, store.ScopeAdmin, httpd.BodyJSON),
+		s.newRoute("GET /v1/admin/keys", listKeys, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/keys", createKey, adminKey, store.ScopeAdmin),
 		s.newRoute("DELETE /v1/admin/keys/{key_id}", revokeKey, adminKey, store.ScopeAdmin),
-		s.newRoute("GET /v1/admin/credits", getCreditsOf, adminKey, store.ScopeAdmin, parameters{"user"}),
-		s.newRoute("POST /v1/admin/credits", grantCredits, adminKey, store.ScopeAdmin, httpd.BodyJSON),
-		s.newRoute("GET /v1/admin/ledger", getLedger, adminKey, store.ScopeAdmin, parameters{"user", "limit", "cursor"}),
+		s.newRoute("GET /v1/admin/credits", getCreditsOf, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/credits", grantCredits, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/ledger", getLedger, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/suppressions", listSuppressions, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/suppressions", suppress, adminKey, store.ScopeAdmin, httpd.BodyJSON),
-		s.newRoute("DELETE /v1/admin/suppressions", unsuppress, adminKey, store.ScopeAdmin, parameters{"kind", "name"}),
-		s.newRoute("POST /v1/admin/erase", eraseAddress, adminKey, store.ScopeAdmin, httpd.BodyJSON),
-		s.newRoute("GET /v1/admin/erasures", listErasures, adminKey, store.ScopeAdmin, parameters{"limit", "cursor"}),
+		s.newRoute("POST /v1/admin/suppressions", suppress, adminKey, store.ScopeAdmin),
+		s.newRoute("DELETE /v1/admin/suppressions", unsuppress, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/erase", eraseAddress, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/erasures", listErasures, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/erasures/{erasure_id}", getErasure, adminKey, store.ScopeAdmin),
-		s.newRoute("POST /v1/admin/backup", sendBackup, adminKey, store.ScopeAdmin, parameters{"jobs"}),
-		s.newRoute("GET /v1/admin/audit", listAuditEvents, adminKey, store.ScopeAdmin, auditQuery),
+		s.newRoute("POST /v1/admin/backup", sendBackup, adminKey, store.ScopeAdmin),
+		s.newRoute("GET /v1/admin/audit", listAuditEvents, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/cluster", getCluster, adminKey, store.ScopeAdmin),
 	}
 }
-
-// parameters are the names of a route's query parameters.
-type parameters []string
 
 // option is a property of a route without a type of its own.
 type option uint8
@@ -112,21 +108,20 @@ const (
 	crossOrigin
 )
 
-// newRoute makes a route from a method and a path.
-func (s *Server) newRoute(what string, handler func(*call) error, properties ...any) *route {
-	method, path, _ := strings.Cut(what, " ")
-	isPage := !strings.HasPrefix(path, "/v1/") && !strings.HasPrefix(path, "/verify/")
-	r := &route{Route: httpd.Route{Method: method, Path: path, AnyQuery: isPage}}
+// newRoute makes a route of an operation of the description: a method and a path. What its requests may contain is described there.
+func (s *Server) newRoute(operation string, handler func(*call) error, properties ...any) *route {
+	method, path, _ := strings.Cut(operation, " ")
+	content, ok := s.described[operation]
+	if !ok {
+		panic("BUG: " + operation + " is not in the description")
+	}
+	r := &route{Route: httpd.Route{Method: method, Path: path, Content: content}}
 	for _, p := range properties {
 		switch p := p.(type) {
 		case access:
 			r.access = p
 		case rateLimit:
 			r.rateLimit, r.Frequent = p, p == singleLimit
-		case httpd.BodyKind:
-			r.Body = p
-		case parameters:
-			r.Query = p
 		case store.Scopes:
 			r.scopes |= p
 		case option:

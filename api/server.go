@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/apidocs"
+	"probity/api/described"
 	"probity/api/httpd"
 	"probity/coordinator"
 	"probity/coordinator/callback"
@@ -47,6 +48,7 @@ type Server struct {
 	log              *slog.Logger
 	now              func() time.Time
 	http             *httpd.Server
+	described        map[string]httpd.Content // what the requests of each operation may contain
 	routeTable       []*route
 	docsPage         httpd.Page
 	descriptionPage  httpd.Page
@@ -85,6 +87,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.dashboard.searchSlots, s.dashboard.started = make(chan struct{}, maxSearches), s.now()
 	if s.dashboard.webApp, err = newWebApp(); err != nil {
+		return nil, err
+	}
+	if s.described, err = described.Requests(descriptionJSON); err != nil {
 		return nil, err
 	}
 	s.routeTable = s.routes()

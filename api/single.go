@@ -29,9 +29,6 @@ type singleRequest struct {
 	details   bool
 }
 
-// singleFields are the members of a single verification's body.
-var singleFields = []string{"email", "check_smtp", "timeout", "max_age", "details"}
-
 func readSingle(d *httpd.Document) (q singleRequest, err error) {
 	if q.email, err = d.RequiredText("email"); err != nil {
 		return q, err
@@ -59,10 +56,7 @@ func (q *singleRequest) digest() store.KeyHash {
 
 // verifySingle serves POST /v1/verify/single: it reserves the price, verifies and settles.
 func verifySingle(c *call) error {
-	d, err := c.Document(singleFields...)
-	if err != nil {
-		return err
-	}
+	d := c.Document()
 	q, err := readSingle(d)
 	if err != nil {
 		return err

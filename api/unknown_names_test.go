@@ -2,7 +2,7 @@ package api
 
 import (
 	"regexp"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,33 +56,67 @@ func (w *testServer) requireQueryTypos(job string) {
 	}
 }
 
-// TestQueryOfEachRoute: the parameters of each route are those that the description names, and another is refused;
-// pages ignore theirs.
-func TestQueryOfEachRoute(t *testing.T) {
+// TestNothingUnknownIsIgnored walks the description: each operation refuses a query parameter, a member and a part that it does not
+// have, and names what was sent.
+func TestNothingUnknownIsIgnored(t *testing.T) {
 	w := newTestServer(t, nil)
 	admin := w.signIn("boss@probity.test", store.Admin)
-	described := map[string][]string{}
+	w.liftLimits(w.user)
+	form, formType := encodeForm(part{"unheard_of", "", "x"})
 	for path, item := range loadDescription(t).Paths.Map() {
+		sent := regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(path, "none")
 		for method, op := range item.Operations() {
-			for _, p := range append(slices.Clone(item.Parameters), op.Parameters...) {
-				if p.Value.In == "query" {
-					described[method+" "+path] = append(described[method+" "+path], p.Value.Name)
+			refused := func(url, contentType, body, named string) {
+				t.Helper()
+				header := map[string]string{"Cookie": admin.cookie, "X-CSRF-Token": admin.csrf}
+				if contentType != "" {
+					header["Content-Type"] = contentType
 				}
+				r := w.do(request{method: method, path: url, header: header, body: strings.NewReader(body)})
+				require.Equal(t, 422, r.status, "%s %s %s: %s", method, url, body, r.body)
+				require.Contains(t, r.detail(t), named, "%s %s", method, url)
+			}
+			refused(sent+"?unheard_of=1", "", "", `"unheard_of" is not known`)
+			switch {
+			case op.RequestBody == nil:
+				refused(sent, "application/json", `{"unheard_of":1}`, `"unheard_of" is not known`)
+				refused(sent, formType, form, "takes no body")
+			case op.RequestBody.Value.Content["application/json"] != nil:
+				refused(sent, "application/json", `{"unheard_of":1}`, `"unheard_of" is not known: did you mean `)
+			default:
+				refused(sent, formType, form, `"unheard_of" is not known: did you mean `)
 			}
 		}
 	}
-	for _, r := range w.server.routeTable {
-		name := r.Method + " " + r.Path
-		require.ElementsMatch(t, described[name], r.Query, name)
-		if r.AnyQuery || r.Method == "OPTIONS" {
-			continue
-		}
-		path := regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(r.Path, "none") + "?unheard_of=1"
-		got := admin.do(r.Method, path, "")
-		require.Equal(t, 422, got.status, name)
-		require.Contains(t, got.detail(t), `"unheard_of" is not known`, name)
+}
+
+// An empty object asks for nothing: clients that send one with every POST need no change.
+func TestEmptyObjectIsNoBody(t *testing.T) {
+	w := newTestServer(t, nil)
+	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"})["job_id"].(string)
+	require.Equal(t, 409, w.post("/v1/verify/bulk/"+job+"/pause", w.key, "{}").status, "the job has ended, and the body was read")
+	require.Equal(t, 422, w.post("/v1/verify/bulk/"+job+"/pause", w.key, "[]").status)
+}
+
+// Members of objects in the body are checked as those of the body are, and none may be sent twice.
+func TestUnknownMembersOfObjects(t *testing.T) {
+	w := newTestServer(t, nil)
+	r := w.post("/v1/admin/users", w.adminKey, `{"email":"bo@shop.test","limits":{"single_per_min":600}}`)
+	require.Equal(t, 422, r.status)
+	require.Contains(t, r.detail(t), `"single_per_min" is not known: did you mean single_per_minute?`)
+	r = w.single(`{"email":"ann@shop.test","check_smtp":false,"check_smtp":true}`)
+	require.Equal(t, 422, r.status)
+	require.Contains(t, r.detail(t), "check_smtp was sent twice")
+}
+
+// What is empty names nothing, and is not taken for what is absent.
+func TestEmptyValuesAreRefused(t *testing.T) {
+	w := newTestServer(t, nil)
+	for _, url := range []string{"  ", ""} {
+		r := w.upload(w.key, nil, part{"callback_url", "", url}, part{"file", "l.csv", "email\na@shop.test\n"})
+		require.Equal(t, 422, r.status)
+		require.Contains(t, r.detail(t), "callback_url is empty")
 	}
-	for _, page := range []string{"/healthz", "/docs", "/widget.js", "/app/lists"} {
-		require.Equal(t, 200, w.get(page+"?v=3", "").status, page)
-	}
+	require.Equal(t, 422, w.get("/v1/verify/bulk?status=", w.key).status)
+	require.Equal(t, 404, w.get("/v1/admin/keys?user=", w.adminKey).status)
 }

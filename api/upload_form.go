@@ -35,10 +35,6 @@ type bulkOptions struct {
 // readingFields are the names of the parts that change how the file is read.
 var readingFields = []string{"email_column", "has_header", "delimiter", "column_check"}
 
-// bulkFields are the names of the parts that are not the file.
-var bulkFields = append([]string{"callback_url", "name", "max_age", "max_hours", "callback_content", "callback_input"},
-	readingFields...)
-
 // defaultBulkOptions are the options of an upload that names none.
 func defaultBulkOptions() bulkOptions {
 	return bulkOptions{callbackContent: "full", maxAge: coordinator.DefaultMaxAge}
@@ -46,7 +42,7 @@ func defaultBulkOptions() bulkOptions {
 
 func newBulkForm(c *call) *bulkForm {
 	f := &bulkForm{bulkOptions: defaultBulkOptions()}
-	f.Form = c.Form(bulkFields, f.set)
+	f.Form = c.Form(f.set)
 	return f
 }
 
@@ -59,7 +55,9 @@ func (f *bulkForm) readingKnown() bool {
 func (f *bulkForm) set(name, s string) error {
 	switch name {
 	case "callback_url":
-		f.callbackURL = strings.TrimSpace(s)
+		if f.callbackURL = strings.TrimSpace(s); f.callbackURL == "" {
+			return httpd.Refuse(httpd.Unacceptable, "callback_url is empty: send a URL, or leave the part out.")
+		}
 	case "name":
 		f.name = s
 		return httpd.CheckShown(name, s, maxName)

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"io"
 	"mime"
 	"strings"
 
@@ -66,14 +67,30 @@ func checkType(want BodyKind, header string) error {
 	return nil
 }
 
-// Document reads the request's JSON, which may have only these members.
-func (c *Call) Document(members ...string) (*Document, error) {
+// readJSON reads the request's JSON, which may have only the members of the route.
+func (c *Call) readJSON() error {
 	if _, err := c.text.ReadFrom(&c.body); err != nil {
-		return nil, err
+		return err
 	}
 	d, err := c.json.parse(c.text.Bytes())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return d, d.AllowOnly(members...)
+	return d.check(c.route.Fields)
+}
+
+// maxEmptyBody bounds a body that may only be an empty object, in bytes.
+const maxEmptyBody = 1 << 10
+
+// refuseBody refuses the body of a request that takes none, except for the empty object that some clients send with every POST.
+func (c *Call) refuseBody() error {
+	b, err := io.ReadAll(io.LimitReader(&c.body, maxEmptyBody))
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	d, err := ParseDocument(b)
+	if err != nil {
+		return Refuse(Unacceptable, "This request takes no body: send it without one.")
+	}
+	return d.check(&Fields{})
 }

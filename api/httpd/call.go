@@ -110,6 +110,9 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	}
 	err := c.admitErr
 	if err == nil {
+		err = c.readBody()
+	}
+	if err == nil {
 		err = c.run()
 	}
 	if c.route == nil || !c.route.Frequent {
@@ -129,6 +132,20 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		s.callPool.Put(c)
 	}
 }
+
+// readBody reads the body if it is JSON, and refuses it if the route takes none. A form is read by the handler.
+func (c *Call) readBody() error {
+	switch {
+	case c.route.Body == BodyJSON:
+		return c.readJSON()
+	case c.route.Body == BodyNone && c.body.r != nil:
+		return c.refuseBody()
+	}
+	return nil
+}
+
+// Document is the request's JSON.
+func (c *Call) Document() *Document { return &c.json }
 
 // run calls the handler. A panic is our bug: it fails only this request.
 func (c *Call) run() (err error) {

@@ -16,6 +16,6 @@
 //     limit of bytes and of time.
 //  4. A connection whose request was not read to its end is closed: the rest of a body is never read as a request.
 //  5. A header that proxies and servers may parse differently is refused, and its connection is closed.
-//  6. A member, part or query parameter that a route does not have is refused; a page ignores its query.
+//  6. A member, part or query parameter that a route does not have is refused, and so is a body of a route that takes none.
 //  7. Labels of metrics are routes and statuses, and the log has the route instead of the path: neither has text of a client.
 package httpd

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,11 +13,10 @@ import (
 	"probity/internal/shownname"
 )
 
-// maxDepth bounds the nesting of a JSON body, fields that we ignore included.
+// maxDepth bounds the nesting of a JSON body.
 const maxDepth = 32
 
-// Document is the members of a JSON object. It is strict about the types of the members that are read and ignores
-// all others: a client may use a newer version of the API.
+// Document is the members of a JSON object. It is strict about the types of the members that are read.
 type Document struct {
 	members []member
 }
@@ -139,10 +139,24 @@ func plainText(raw []byte) (text []byte, plain bool) {
 	return raw[1 : len(raw)-1], true
 }
 
-// AllowOnly refuses an object with a member of another name.
-func (d *Document) AllowOnly(known ...string) error {
-	for _, m := range d.members {
-		if err := checkName(string(m.name), known); err != nil {
+// check refuses an object with a member that is not a field or that was sent twice, and so the objects in it.
+func (d *Document) check(f *Fields) error {
+	for i, m := range d.members {
+		if err := checkName(string(m.name), f.Names); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(d.members[:i], func(before member) bool { return bytes.Equal(before.name, m.name) }) {
+			return Refuse(Unacceptable, "%s was sent twice: send it once.", m.name)
+		}
+		nested := f.Nested[string(m.name)]
+		if nested == nil || m.raw[0] != '{' {
+			continue
+		}
+		object, err := ParseDocument(m.raw)
+		if err != nil {
+			return err
+		}
+		if err := object.check(nested); err != nil {
 			return err
 		}
 	}

@@ -28,14 +28,13 @@ type Form struct {
 	done         bool
 	parts        int
 	seen         []string
-	known        []string                       // names of the parts that are not the file; others are refused
-	set          func(name, value string) error // takes such a part
+	known        []string                       // names of the parts; others are refused
+	set          func(name, value string) error // takes a part that is not the file
 }
 
-// Form reads the request as a form of a part named file and others, whose names are known. Each of these is passed to set when it
-// is read.
-func (c *Call) Form(known []string, set func(name, value string) error) *Form {
-	return newForm(&c.body, string(c.Ctx.Request.Header.ContentType()), known, set)
+// Form reads the request as a form of the route's parts. Each but the part named file is passed to set when it is read.
+func (c *Call) Form(set func(name, value string) error) *Form {
+	return newForm(&c.body, string(c.Ctx.Request.Header.ContentType()), c.route.Fields.Names, set)
 }
 
 func newForm(body io.Reader, contentType string, known []string, set func(name, value string) error) *Form {

@@ -16,7 +16,7 @@ func checkName(name string, known []string) error {
 		return nil
 	}
 	if len(known) == 0 {
-		return Refuse(Unacceptable, "%s is not known: send this request without parameters.", quoteName(name))
+		return Refuse(Unacceptable, "%s is not known: send this request without it.", quoteName(name))
 	}
 	sent := normalizeName(name)
 	sent = sent[:min(len(sent), maxKnownName)]

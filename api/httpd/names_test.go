@@ -28,5 +28,5 @@ func TestUnknownNameIsRefusedWithTheNearest(t *testing.T) {
 	for name, meant := range map[string]string{"Email": "email", "mail": "email", "e-mail": "email", "emial": "email", "check_smpt": "check_smtp", "checkSMTP": "check_smtp", "detail": "details", "time_out": "timeout", "maxAge": "max_age"} {
 		require.ErrorContains(t, checkName(name, knownMembers), "did you mean "+meant+"?", name)
 	}
-	require.ErrorContains(t, checkName("wait", nil), `"wait" is not known: send this request without parameters`)
+	require.ErrorContains(t, checkName("wait", nil), `"wait" is not known: send this request without it`)
 }

@@ -17,14 +17,25 @@ const (
 	BodyForm          // multipart/form-data, read as a stream
 )
 
+// Content is what requests may contain. Everything else is refused: it could be a restriction that is then missing.
+type Content struct {
+	Query  []string // the names of the query parameters
+	Body   BodyKind
+	Fields *Fields // the members of a JSON body, or the parts of a form
+}
+
+// Fields are the names that an object may have.
+type Fields struct {
+	Names  []string
+	Nested map[string]*Fields // those that are objects with names of their own
+}
+
 // Route is one method of one path.
 type Route struct {
-	Method        string
-	Path          string // as in the description, the label of logs and metrics; a segment "{...}" is a parameter
-	Body          BodyKind
-	WhileDraining bool     // served while the server drains
-	Query         []string // the names of its parameters
-	AnyQuery      bool     // a page: other parameters are ignored
+	Method string
+	Path   string // as in the description, the label of logs and metrics; a segment "{...}" is a parameter
+	Content
+	WhileDraining bool // served while the server drains
 	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used again, so
 	// that no answer may be a stream.
 	Frequent bool

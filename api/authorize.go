@@ -28,8 +28,9 @@ type call struct {
 // Reset makes the call ready for another request.
 func (c *call) Reset() { *c = call{} }
 
-// admit decides about a request to a route by all that is known without its body. A request to a limited path counts from here
-// on, whatever its answer. The call of an earlier request is used again.
+// admit decides about a request to a route by all that is known without its body. A single verification counts from here on,
+// whatever its answer; an upload is checked here and counts in the commit that accepts its job. A request whose Idempotency-Key was
+// answered is let in beyond the limit, as its first answer is sent again. The call of an earlier request is used again.
 func (s *Server) admit(request *httpd.Call, r *route) error {
 	c, ok := request.App.(*call)
 	if !ok {
@@ -51,19 +52,28 @@ func (s *Server) admit(request *httpd.Call, r *route) error {
 	switch r.rateLimit {
 	case singleLimit:
 		d = s.deps.Store.AllowSingle(c.identity.User.ID, c.clockTime)
-	case bulkLimit:
-		if d, err = s.deps.Store.AllowBulk(c.identity.User.ID, s.now()); err != nil {
+	case bulkLimit: // counted when its job is accepted
+		if d, err = s.deps.Store.UploadsLeft(c.identity.User.ID, s.now()); err != nil {
 			return err
 		}
 	default:
 		return nil
 	}
 	c.setDecision(d)
-	if !d.OK {
-		return overLimit(d, counted[r.rateLimit])
+	if d.OK {
+		return nil
 	}
-	return nil
+	if key := c.idempotencyKey(); key != "" {
+		repeated, err := s.deps.Store.Answered(store.Request{Account: c.identity.User.ID, Endpoint: r.Path, Key: key}, s.now())
+		if err != nil || repeated {
+			return err
+		}
+	}
+	return overLimit(d, counted[r.rateLimit])
 }
+
+// idempotencyKey is the header of that name, "" if it was not sent.
+func (c *call) idempotencyKey() string { return string(c.Ctx.Request.Header.Peek("Idempotency-Key")) }
 
 // authorize identifies the client, and enforces the scopes and networks of its key; a session has neither.
 func (c *call) authorize() error {

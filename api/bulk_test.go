@@ -229,9 +229,6 @@ func TestBulkIdempotency(t *testing.T) {
 	require.Equal(t, first.header.Get("Location"), again.header.Get("Location"))
 	refused := send("three", part{"file", "l.csv", smallList + "6,x@shop.test\n"}, part{"name", "", "n"})
 	require.Equal(t, 422, refused.status)
-	const remaining = "RateLimit-Remaining"
-	require.Equal(t, []string{"99999", "99998", "99997"}, []string{first.header.Get(remaining), again.header.Get(remaining), refused.header.Get(remaining)},
-		"a repeat and a refusal count in the limit of uploads")
 	require.Equal(t, 422, send("four", part{"file", "l.csv", smallList}).status)
 	require.Equal(t, 1, w.jobFolderCount())
 	w.waitForJob(w.key, first.json(t)["job_id"].(string))

@@ -107,6 +107,9 @@ func refusalOfStore(err error) *httpd.Refusal {
 	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
 		return httpd.Refuse(httpd.PaymentRequired, "You have %s; this needs %d: add credits and try again.", plural(e.Balance, "credit"), e.Needed)
 	}
+	if e, ok := errors.AsType[*store.OverLimitError](err); ok {
+		return overLimit(e.Decision, counted[bulkLimit])
+	}
 	if errors.Is(err, store.ErrInFlight) {
 		r := httpd.Refuse(httpd.Conflict, "A request with this Idempotency-Key is still under way: repeat this one after it was answered.")
 		r.Retry = time.Second

@@ -282,7 +282,8 @@ func TestSpecifiedLimits(t *testing.T) {
 	})
 	t.Run("8 /verify/bulk: 10 requests per hour per user", func(t *testing.T) {
 		for range 10 {
-			require.Contains(t, []int{202, 422}, w.upload(key, nil, part{"file", "l.csv", "nothing\n"}).status)
+			require.Equal(t, 422, w.upload(key, nil, part{"file", "l.csv", "nothing\n"}).status, "a refused upload does not count")
+			require.Equal(t, 202, w.upload(key, nil, part{"file", "l.csv", "email\na@shop.test\n"}).status)
 		}
 		requireRateLimited(t, w.upload(key, nil, part{"file", "l.csv", "email\na@shop.test\n"}), 3600)
 	})

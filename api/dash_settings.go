@@ -7,7 +7,6 @@ import (
 	"probity/api/record"
 	"probity/coordinator/callback"
 	"probity/coordinator/ingest"
-	"probity/store"
 )
 
 // getSigning reports whether the account's callbacks are signed. The secret itself is shown once, when it is made.
@@ -66,9 +65,8 @@ func testCallback(c *call) error {
 	j, err := c.srv.deps.Coordinator.Accept(c.srv.http.StopContext(), ingest.Upload{Body: strings.NewReader(testList), Options: ingest.Options{
 		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
 		CallbackContent: callback.ContentFull, MaxHours: 1,
-		Parts: func(j *store.Job) []store.Part {
-			return []store.Part{store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt)}
-		}}})
+		Parts: c.acceptanceParts}})
+	c.setDecision(c.decision)
 	if err != nil {
 		return err
 	}

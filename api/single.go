@@ -67,7 +67,7 @@ func verifySingle(c *call) error {
 		}
 	}
 	var keep *store.Request // with an Idempotency-Key: the answer is stored in the commit that charges for it
-	if key := string(c.Ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
+	if key := c.idempotencyKey(); key != "" {
 		keep = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: q.digest()}
 		kept, done, err := c.srv.deps.Store.BeginRequest(*keep, c.srv.now())
 		if err != nil {

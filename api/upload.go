@@ -50,7 +50,7 @@ func createJob(c *call) error {
 		return err
 	}
 	u := &upload{call: c, form: newBulkForm(c), sum: sha256.New()}
-	if key := string(c.Ctx.Request.Header.Peek("Idempotency-Key")); key != "" {
+	if key := c.idempotencyKey(); key != "" {
 		if len(key) > store.MaxName {
 			return store.ErrIdempotencyKey
 		}
@@ -177,6 +177,7 @@ func (u *upload) accept(file io.Reader, filename string) error {
 		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})
 	u.job = j
+	u.call.setDecision(u.call.decision)
 	return err
 }
 
@@ -208,7 +209,7 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 	if err != nil {
 		return fail(err)
 	}
-	parts := []store.Part{store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt)}
+	parts := u.call.acceptanceParts(j)
 	if u.request == nil {
 		return parts
 	}
@@ -224,6 +225,14 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 	u.keyClaimed = true
 	answer := store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
 	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt))
+}
+
+// acceptanceParts are the parts of the commit that accepts a job: it is counted, and its price is reserved.
+func (c *call) acceptanceParts(j *store.Job) []store.Part {
+	return []store.Part{
+		c.srv.deps.Store.CountUpload(j.Account, c.srv.now(), &c.decision),
+		store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt),
+	}
 }
 
 // fail is a part with which a commit fails.

@@ -25,25 +25,30 @@ func conformAccountLimits(t *testing.T, s accountStore) {
 	require.True(t, s.AllowSingle(ann, noon.Add(30*time.Second)).OK, "raised at once")
 	require.False(t, s.AllowSingle(ann, noon.Add(30*time.Second)).OK)
 
-	for range 10 {
-		d, err := s.AllowBulk(ann, noon)
+	for i := range 10 {
+		d, err := s.UploadsLeft(ann, noon)
 		require.NoError(t, err)
-		require.True(t, d.OK)
+		require.Equal(t, store.Decision{OK: true, Limit: 10, Per: time.Hour, Remaining: 10 - i, Reset: time.Hour}, d, "a look does not count")
+		d, err = s.CountOneUpload(ann, noon)
+		require.NoError(t, err)
+		require.Equal(t, 9-i, d.Remaining)
 	}
 	n, err := s.SweepWindows(noon.Add(time.Hour - 1))
 	require.NoError(t, err)
 	require.Zero(t, n)
 	s = s.Reopen(t)
-	d, err = s.AllowBulk(ann, noon.Add(59*time.Minute))
+	d, err = s.UploadsLeft(ann, noon.Add(59*time.Minute))
 	require.NoError(t, err)
-	require.Equal(t, store.Decision{Limit: 10, Per: time.Hour, Reset: time.Minute, RetryAfter: time.Minute}, d)
-	d, err = s.AllowBulk(bob, noon)
+	full := store.Decision{Limit: 10, Per: time.Hour, Reset: time.Minute, RetryAfter: time.Minute}
+	require.Equal(t, full, d)
+	_, err = s.CountOneUpload(ann, noon.Add(59*time.Minute))
+	require.Equal(t, &store.OverLimitError{Decision: full}, err)
+	_, err = s.CountOneUpload(bob, noon)
 	require.NoError(t, err)
-	require.True(t, d.OK)
 	n, err = s.SweepWindows(noon.Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	d, err = s.AllowBulk(ann, noon.Add(time.Hour))
+	d, err = s.CountOneUpload(ann, noon.Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, 9, d.Remaining)
 }

@@ -47,7 +47,8 @@ type accountStore interface {
 	SettleJob(account, job string, used int64, now time.Time) error
 
 	AllowSingle(account string, now time.Time) store.Decision
-	AllowBulk(account string, now time.Time) (store.Decision, error)
+	UploadsLeft(account string, now time.Time) (store.Decision, error)
+	CountOneUpload(account string, now time.Time) (store.Decision, error)
 	AllowPublic(client netip.Addr, perDay int, now time.Time) (store.Decision, error)
 	SweepWindows(now time.Time) (int, error)
 
@@ -126,6 +127,11 @@ func TestConformance(t *testing.T) {
 type storeAdapter struct {
 	*store.Store
 	fs vfs.FS
+}
+
+func (e *storeAdapter) CountOneUpload(account string, now time.Time) (d store.Decision, err error) {
+	err = e.Commit(account, e.CountUpload(account, now, &d))
+	return d, err
 }
 
 // openOn opens a store that hashes passwords cheaply. The caller closes it.

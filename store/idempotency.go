@@ -92,6 +92,15 @@ func (s *Store) BeginRequest(r Request, now time.Time) (a Answer, kept bool, err
 	return a, true, nil
 }
 
+// Answered reports whether the key has a stored answer, of whatever request.
+func (s *Store) Answered(r Request, now time.Time) (bool, error) {
+	v, err := get(s.db, r.key())
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && !hasExpired(v, now), err
+}
+
 func (f *inFlight) claim(r Request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -47,10 +47,41 @@ func (s *Accounts) AllowSingle(account string, now time.Time) Decision {
 // bulkWindow is the prefix of the name of an account's hour window.
 const bulkWindow = "bulk/"
 
-// AllowBulk checks and counts one request of the account to the bulk endpoint; the window survives a restart.
-func (s *Accounts) AllowBulk(account string, now time.Time) (Decision, error) {
+// OverLimitError is the error of a commit whose event a limit does not allow.
+type OverLimitError struct{ Decision }
+
+func (e *OverLimitError) Error() string {
+	return fmt.Sprintf("%d in %s are allowed: try again in %s", e.Limit, e.Per, e.RetryAfter)
+}
+
+// UploadsLeft checks whether the account may upload a list now. It counts nothing, so that Remaining includes that upload.
+func (s *Accounts) UploadsLeft(account string, now time.Time) (Decision, error) {
+	l := s.uploadLimit(account)
+	w, err := readWindow(s.db, l.name)
+	if err != nil {
+		return Decision{}, err
+	}
+	d := w.Peek(l.Limit, now)
+	if d.OK {
+		d.Remaining++
+	}
+	return d, nil
+}
+
+// CountUpload is the part of an acceptance that counts it in the account's hour and sets d. Without room it fails with an
+// *OverLimitError. The window survives a restart.
+func (s *Accounts) CountUpload(account string, now time.Time, d *Decision) Part {
+	return func(b *pebble.Batch) (err error) {
+		if *d, err = countEvent(b, []namedLimit{s.uploadLimit(account)}, now); err == nil && !d.OK {
+			err = &OverLimitError{*d}
+		}
+		return err
+	}
+}
+
+func (s *Accounts) uploadLimit(account string) namedLimit {
 	u, _ := s.user(account)
-	return s.allowAll(account, []namedLimit{{bulkWindow + account, Limit{N: u.BulkPerHour(), Per: time.Hour}}}, now)
+	return namedLimit{bulkWindow + account, Limit{N: u.BulkPerHour(), Per: time.Hour}}
 }
 
 // publicLock serialises the counting of anonymous requests.
@@ -78,7 +109,13 @@ func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decis
 	} else {
 		add(client.BitLen(), 1)
 	}
-	return s.allowAll(publicLock, append(limits, namedLimit{"public/all", Limit{N: perDay, Per: day}}), now)
+	limits = append(limits, namedLimit{"public/all", Limit{N: perDay, Per: day}})
+	var d Decision
+	err = s.Commit(publicLock, func(b *pebble.Batch) (err error) {
+		d, err = countEvent(b, limits, now)
+		return err
+	})
+	return d, err
 }
 
 // Limit and Decision are those of a sliding window.
@@ -93,42 +130,48 @@ type namedLimit struct {
 	Limit
 }
 
-// allowAll checks one event against all limits, and counts it for each if all of them allow it, in one commit under the account's
-// lock. A window is stored after the time at which its last mark leaves it.
-func (s *DB) allowAll(lock string, limits []namedLimit, now time.Time) (d Decision, err error) {
-	err = s.Commit(lock, func(b *pebble.Batch) error {
-		windows := make([]window.Window, len(limits))
-		for i, l := range limits {
-			v, err := get(b, key(tableWindow, l.name))
-			switch {
-			case errors.Is(err, ErrNotFound):
-			case err != nil:
-				return err
-			case len(v) < expirySize:
-				return window.ErrDamaged
-			default:
-				if windows[i], err = window.Read(v[expirySize:]); err != nil {
-					return fmt.Errorf("limit %s: %w", l.name, err)
-				}
-			}
-			one := windows[i].Peek(l.Limit, now)
-			if d = window.Stricter(d, one); i == 0 {
-				d = one
-			}
+// readWindow reads a stored window; one that is not stored is empty.
+func readWindow(r pebble.Reader, name string) (window.Window, error) {
+	v, err := get(r, key(tableWindow, name))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return window.Window{}, nil
+	case err != nil:
+		return window.Window{}, err
+	case len(v) < expirySize:
+		return window.Window{}, fmt.Errorf("limit %s: %w", name, window.ErrDamaged)
+	}
+	w, err := window.Read(v[expirySize:])
+	if err != nil {
+		return w, fmt.Errorf("limit %s: %w", name, err)
+	}
+	return w, nil
+}
+
+// countEvent checks one event against all limits, and counts it for each if all of them allow it. A window is stored with the time
+// at which its last mark leaves it.
+func countEvent(b *pebble.Batch, limits []namedLimit, now time.Time) (d Decision, err error) {
+	windows := make([]window.Window, len(limits))
+	for i, l := range limits {
+		if windows[i], err = readWindow(b, l.name); err != nil {
+			return d, err
 		}
-		if !d.OK {
-			return nil
+		one := windows[i].Peek(l.Limit, now)
+		if d = window.Stricter(d, one); i == 0 {
+			d = one
 		}
-		for i, l := range limits {
-			windows[i].Add(l.Limit, now)
-			v := appendUint64(nil, uint64(now.Add(l.Per).UnixNano()))
-			if err := b.Set(key(tableWindow, l.name), windows[i].AppendTo(v), nil); err != nil {
-				return err
-			}
+	}
+	if !d.OK {
+		return d, nil
+	}
+	for i, l := range limits {
+		windows[i].Add(l.Limit, now)
+		v := appendUint64(nil, uint64(now.Add(l.Per).UnixNano()))
+		if err := b.Set(key(tableWindow, l.name), windows[i].AppendTo(v), nil); err != nil {
+			return d, err
 		}
-		return nil
-	})
-	return d, err
+	}
+	return d, nil
 }
 
 // SweepWindows deletes the stored windows that are empty by now, and returns their number.

@@ -2,12 +2,16 @@ package store
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"probity/store/base62"
 )
 
 // MaxKeys bounds the keys of an account.
@@ -66,7 +70,7 @@ func (s *Accounts) CreateKey(account string, n NewKey, by string, now time.Time)
 	case n.Test && n.Scopes&ScopeAdmin != 0:
 		return "", APIKey{}, fmt.Errorf("%w: admin is for live keys", ErrBadScopes)
 	}
-	secret = generateKey(n.Test)
+	secret = base62.NewKey(n.Test)
 	k = APIKey{ID: newID("k_"), Account: account, Name: n.Name, Test: n.Test, Last4: secret[len(secret)-4:], Created: now.UTC(),
 		Scopes: cmp.Or(n.Scopes, DefaultScopes), Expires: n.Expires.UTC().Truncate(time.Second), Networks: n.Networks}
 	insert := func(b *pebble.Batch) error {
@@ -138,7 +142,7 @@ func (s *Accounts) Keys(account string) ([]APIKey, error) {
 
 // Authenticate returns the identity of a key. It reads only memory, and refuses a wrong checksum before that.
 func (s *Accounts) Authenticate(secret string, now time.Time) (Identity, error) {
-	if _, ok := WellFormedKey(secret); !ok {
+	if _, ok := base62.WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
 	}
 	hash := hashSecret(secret)
@@ -184,4 +188,26 @@ func (s *Accounts) WriteLastUsed() error {
 		k.written.Store(used)
 	}
 	return nil
+}
+
+// KeyHash is the stored form of a key or of a session token: its SHA-256. Both have so many random bits that no slow hash is
+// needed.
+type KeyHash [sha256.Size]byte
+
+// MarshalText writes a hash as hexadecimal digits.
+func (h KeyHash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *KeyHash) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(h) {
+		return fmt.Errorf("hash of %d digits, want %d", len(text), 2*len(h))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
+
+// hashSecret is the stored form of a secret that we made, and of a name that must not be a key in clear.
+func hashSecret(secret string) KeyHash {
+	var short [64]byte // holds a key
+	return sha256.Sum256(append(short[:0], secret...))
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"probity/store/base62"
 )
 
 // MaxSessions bounds the open sessions of an account: one more ends the oldest.
@@ -40,7 +42,7 @@ const tokenLength = 43
 // CreateSession logs the account in for ttl and returns the token of its cookie. It ends the account's expired sessions, and its
 // oldest ones until there is room for one more.
 func (s *Logins) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
-	token = randomBase62(tokenLength)
+	token = base62.Random(tokenLength)
 	hash := hashSecret(token)
 	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), MaxAgent)], Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
 	err = s.Commit(account, func(b *pebble.Batch) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"probity/store/base62"
 	"probity/store/signin"
 )
 
@@ -243,7 +244,7 @@ type reset struct {
 // NewReset makes a token that is valid once, within an hour, to set a new password for the account. It replaces an earlier token. Only
 // this call returns it.
 func (s *Logins) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
-	secret := randomBase62(tokenLength)
+	secret := base62.Random(tokenLength)
 	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
 	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if rec.Disabled {

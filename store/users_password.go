@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/argon2"
+
+	"probity/store/base62"
 )
 
 // The bounds of a password. The upper one keeps clients from making us hash megabytes.
@@ -125,7 +127,7 @@ func parseHash(s string) (passwordHash, error) {
 }
 
 // RandomPassword makes a random password.
-func RandomPassword() string { return randomBase62(20) }
+func RandomPassword() string { return base62.Random(20) }
 
 func checkPasswordLength(p string) error {
 	if len(p) < MinPassword || len(p) > MaxPassword {

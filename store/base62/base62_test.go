@@ -1,4 +1,4 @@
-package store
+package base62
 
 import (
 	"strings"
@@ -39,9 +39,9 @@ func TestWellFormedKey(t *testing.T) {
 	}
 }
 
-// BenchmarkWellFormedKey is what every request pays before its key is looked up.
+// BenchmarkWellFormed is what every request pays before its key is looked up.
 func BenchmarkWellFormedKey(b *testing.B) {
-	key := generateKey(false)
+	key := NewKey(false)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, ok := WellFormedKey(key); !ok {
@@ -59,7 +59,7 @@ func TestKeySum(t *testing.T) {
 func fixedBase62(n uint32) string {
 	out := ""
 	for range keyChecksum {
-		out = string(base62[n%62]) + out
+		out = string(digits[n%62]) + out
 		n /= 62
 	}
 	return out
@@ -68,12 +68,12 @@ func fixedBase62(n uint32) string {
 func TestKeyChecksumDetectsOneWrongCharacter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := rapid.Bool().Draw(rt, "test")
-		secret := generateKey(want)
+		secret := NewKey(want)
 		test, ok := WellFormedKey(secret)
 		require.True(rt, ok)
 		require.Equal(rt, want, test)
 		i := rapid.IntRange(0, len(secret)-1).Draw(rt, "at")
-		c := rapid.SampledFrom([]byte(base62)).Draw(rt, "becomes")
+		c := rapid.SampledFrom([]byte(digits)).Draw(rt, "becomes")
 		if secret[i] == c {
 			return
 		}
@@ -85,17 +85,17 @@ func TestKeyChecksumDetectsOneWrongCharacter(t *testing.T) {
 func TestGeneratedKeysDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
-		secret := generateKey(false)
+		secret := NewKey(false)
 		require.False(t, seen[secret])
 		seen[secret] = true
 	}
 }
 
 func FuzzWellFormedKey(f *testing.F) {
-	f.Add(generateKey(false))
+	f.Add(NewKey(false))
 	f.Add("prb_test_")
 	f.Fuzz(func(t *testing.T, s string) {
-		if _, ok := WellFormedKey(s); ok && len(s) != len(LivePrefix)+keyRandom+keyChecksum {
+		if _, ok := WellFormedKey(s); ok && len(s) != len(livePrefix)+keyRandom+keyChecksum {
 			t.Fatalf("%q taken for a key", s)
 		}
 	})

@@ -75,12 +75,12 @@ func (f *inFlight) remove(p *hostqueue.Probe) *probeInFlight {
 	return v
 }
 
-// hasWaiters reports that a caller or a retry waits for a probe.
-func (f *inFlight) hasWaiters(p *hostqueue.Probe) bool {
+// unwanted reports whether no caller and no retry waits for a probe.
+func (f *inFlight) unwanted(p *hostqueue.Probe) bool {
 	s := f.lock(&p.Key)
 	defer s.mu.Unlock()
 	v := s.m[p.Key]
-	return v != nil && &v.Probe == p && (len(v.waiters) > 0 || v.retry)
+	return v == nil || &v.Probe != p || len(v.waiters) == 0 && !v.retry
 }
 
 // removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even

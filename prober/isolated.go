@@ -20,7 +20,8 @@ func (p *Prober) SetIsolated(isolated bool) {
 			}
 			for _, q := range p.allQueues() {
 				if q.Provider.Kind != engine.KindWide {
-					q.Reset(nil)
+					q.EndSessions()
+					q.Reset(p.inFlight.unwanted)
 				}
 			}
 		})

@@ -24,15 +24,27 @@ func (p *Prober) afterCloseTimeout(f func()) {
 
 // KeysMoved is called when narrow keys of the cluster have other owners. The node does not know which: after
 // timing.CloseTimeout it asks nothing more for any rows that it has returned, such as a decoy that waits for the next
-// hour's budget.
+// hour's budget. A connection to a provider with tenants may have asked for one that moved, and go on with others: all end,
+// and again those that have served a single call or a decoy of the moved one meanwhile.
 func (p *Prober) KeysMoved() {
+	p.endSharedSessions()
 	p.afterCloseTimeout(func() {
 		for _, q := range p.allQueues() {
 			if q.Provider.Kind != engine.KindWide {
 				p.dropReturned(q)
 			}
 		}
+		p.endSharedSessions()
 	})
+}
+
+// endSharedSessions ends the sessions at providers with tenants.
+func (p *Prober) endSharedSessions() {
+	for _, q := range p.allQueues() {
+		if q.Provider.Kind == engine.KindTenants {
+			q.EndSessions()
+		}
+	}
 }
 
 // returnCancelled returns the unfinished rows of a cancelled batch. Before timing.CloseTimeout is over, some may have come again,
@@ -57,10 +69,10 @@ func (b *batch) returnCancelled() {
 	}
 }
 
-// dropReturned drops a queue's probes whose rows were returned, and resets the sessions that ask for these alone.
+// dropReturned drops a queue's probes whose rows were returned, and resets the sessions that ask for them.
 func (p *Prober) dropReturned(q *readyqueue.Queue) {
 	p.dropUnwanted(q)
-	q.Reset(p.inFlight.hasWaiters)
+	q.Reset(p.inFlight.unwanted)
 }
 
 // dropUnwanted drops a queue's probes that no session has and no caller waits for, such as returned rows whose decoy was not asked yet.

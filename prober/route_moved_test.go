@@ -2,9 +2,11 @@ package prober
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -175,4 +177,96 @@ func TestMovedKeyIsLeftWithinHandOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// tenantsTable has one connection to a provider with tenants.
+var tenantsTable = strings.NewReplacer("name = \"Big\"", "name = \"Big\"\ntenants = true", "connections = 2", "connections = 1").Replace(testTable)
+
+// connectionLog records the domains of the recipients of each connection to a host, and which of them are open.
+type connectionLog struct {
+	mu      sync.Mutex // guards what follows
+	domains []map[string]bool
+}
+
+// script is fakeServer.connection of a host that accepts every recipient called ann.
+func (l *connectionLog) script() rcptScript {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.domains)
+	l.domains = append(l.domains, map[string]bool{})
+	return func(local, domain string) string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.domains[n][domain] = true
+		return acceptsAnn(local)
+	}
+}
+
+// connectionsOf returns the numbers of the connections on which a recipient of a domain was sent.
+func (l *connectionLog) connectionsOf(domain string) (numbers []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n, domains := range l.domains {
+		if domains[domain] {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// TestSharedConnectionEndsWithinHandOver: a connection that has asked for a tenant which moved is closed before another source may
+// ask, although other tenants have rows for it.
+func TestSharedConnectionEndsWithinHandOver(t *testing.T) {
+	var l connectionLog
+	mx := &fakeServer{connection: l.script, replyDelay: time.Second}
+	withTestNode(t, tenantsTable, nil, map[string]*fakeServer{"mx.big.example": mx}, func(b *testNode) {
+		home := []string{"mx.big.example"}
+		b.verify(time.Minute, b.rows(home, "ann@moved.example")...)
+		var addresses []string
+		for i := range 2000 {
+			addresses = append(addresses, fmt.Sprintf("ann%d@stays%d.example", i, i))
+		}
+		_, got := b.startBatch(b.rows(home, addresses...)...)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []int{0}, l.connectionsOf("moved.example"))
+		require.Len(t, mx.snapshot().dialTimes, 1, "the rows of other tenants share its connection")
+		b.prober.KeysMoved()
+		time.Sleep(timing.CloseTimeout + time.Second)
+		require.Greater(t, len(mx.snapshot().dialTimes), 1, "the rows go on on another connection")
+		require.Equal(t, 1, mx.snapshot().peak, "which comes after the first has ended")
+		for _, r := range <-got {
+			require.Equal(t, wire.Settled, r.Outcome)
+		}
+		require.Equal(t, []int{0}, l.connectionsOf("moved.example"))
+	})
+}
+
+// TestMovedTenantIsLeftByAMixedTransaction: a transaction asks for a tenant that moved and for another, and its replies do not
+// come within the hand-over. The connection is reset, and only the other tenant is asked again.
+func TestMovedTenantIsLeftByAMixedTransaction(t *testing.T) {
+	var l connectionLog
+	mx := &fakeServer{connection: l.script, replyDelay: 4 * time.Second}
+	var dead atomic.Bool
+	withTestNode(t, tenantsTable, breakablePaths(&dead), map[string]*fakeServer{"mx.big.example": mx}, func(b *testNode) {
+		home := []string{"mx.big.example"}
+		_, first := b.startBatch(b.rows(home, "ann@first.example")...)
+		time.Sleep(9 * time.Second) // banner and EHLO have come: its recipient is sent
+		moved := b.rows(home, "ann@moved.example")
+		cancel, returned := b.startBatch(moved...)
+		stays := b.rows(home, "ann@stays.example")
+		_, got := b.startBatch(stays...)
+		<-first
+		time.Sleep(time.Second)
+		dead.Store(true)
+		cancel()
+		b.prober.KeysMoved()
+		require.Equal(t, wire.Returned, (<-returned)[moved[0].Number].Outcome)
+		time.Sleep(timing.CloseTimeout + time.Second)
+		dead.Store(false)
+		require.Len(t, mx.snapshot().dialTimes, 2, "the connection is reset, and the other tenant asked on a new one")
+		require.Equal(t, "VALID", verdictText((<-got)[stays[0].Number].Verdict))
+		time.Sleep(time.Hour)
+		require.Equal(t, []int{0}, l.connectionsOf("moved.example"))
+		require.Equal(t, []int{0, 1}, l.connectionsOf("stays.example"))
+	})
 }

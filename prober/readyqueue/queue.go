@@ -45,6 +45,7 @@ type Queue struct {
 	probes               int              // probes in queues, waiting for decoys, or being asked
 	sessions             int
 	working              []*session // those of them that have begun, in no order
+	ended                uint32     // number of the last connection that EndSessions has ended
 	idleCount            int        // sessions that wait for work
 	waitingForConnection bool       // some host queue can get no connection: long sessions end
 	singleWaiting        bool       // a single call waits for a connection of this queue

@@ -57,7 +57,7 @@ type session struct {
 	wake chan struct{}
 	// Guarded by the queue's mutex:
 	cancel    context.CancelFunc // ends it at once; nil before it begins and after its end
-	wasReset  bool               // it was: see resetSessions
+	wasReset  bool               // it was: see Queue.Reset
 	admission *admission.Ticket  // its wait at the admission gate; nil for none
 
 	nextTrial time.Time // if its source was quarantined everywhere when it began: when the next trial may start
@@ -146,8 +146,6 @@ func (s *session) run(soft, hard context.Context) {
 	env.Finish(q, out, now)
 	env.Slots.WakeWaiting(now)
 }
-
-const quitTime = 8 * time.Second
 
 // enterGate takes the session through the admission gate, before any work for the processor. It returns false if ctx ended
 // first.
@@ -245,6 +243,7 @@ const (
 	maxSent = 5000
 
 	turn, longTurn = 8, 40 // transactions, while others wait for a connection
+	quitTime       = 8 * time.Second
 )
 
 // wakeIdle wakes a session if it is idle.
@@ -272,7 +271,7 @@ func (s *session) takeIdle() bool {
 // soon: they have little to ask each, and would need a connection each. The queue's mutex is held.
 func (s *session) mustClose(now time.Time) bool {
 	q := s.queue
-	if s.closing || s.wasReset || s.used.Sent > 0 && s.source.AwaitingTrial(now) || q.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
+	if s.closing || s.wasReset || s.used.Sent > 0 && (s.so.Connection <= q.ended || s.source.AwaitingTrial(now)) || q.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
 		return true
 	}
 	if s.hostQueue.HasRetryFirst() {
@@ -313,31 +312,21 @@ func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 	return d.Until.Sub(now)
 }
 
-// resetSessions cancels sessions, whatever they wait for. The mutex is held.
-func (q *Queue) resetSessions(sessions []*session) {
-	for _, s := range sessions {
-		if s.cancel == nil {
-			continue // it has ended meanwhile
-		}
-		s.wasReset = true
-		s.cancel()
-		if s.admission != nil {
-			q.env.Gate.Expedite(s.admission)
-		}
+// EndSessions lets the sessions that there are finish what they have sent. Reset resets those that have not.
+func (q *Queue) EndSessions() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = q.env.connections.Load()
+	for _, s := range q.working {
 		s.wakeIdle()
 	}
 }
 
-// Reset resets sessions, whatever they wait for: all, or with wanted those whose probes are not wanted and, if no probe of the queue is, also
-// those without probes.
-func (q *Queue) Reset(wanted func(*hostqueue.Probe) bool) {
+// Reset cancels sessions, whatever they wait for: those that EndSessions has ended, those that ask for an unwanted probe and, if no
+// other probe of the queue waits, also those without probes.
+func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 	q.mu.Lock()
-	if wanted == nil {
-		q.resetSessions(q.working)
-		q.mu.Unlock()
-		return
-	}
-	waits, recipients := q.probes, map[*session][]*hostqueue.Probe{}
+	ended, waits, recipients := q.ended, q.probes, map[*session][]*hostqueue.Probe{}
 	for _, s := range q.working {
 		recipients[s] = nil
 		for _, r := range s.group.Recipients {
@@ -350,21 +339,31 @@ func (q *Queue) Reset(wanted func(*hostqueue.Probe) bool) {
 		}
 	}
 	q.mu.Unlock()
-	var unwanted, silent []*session
+	var reset, silent []*session
 	for s, probes := range recipients {
 		switch {
+		case s.so.Connection <= ended, slices.ContainsFunc(probes, unwanted):
+			reset = append(reset, s)
 		case len(probes) == 0:
 			silent = append(silent, s)
-		case slices.ContainsFunc(probes, wanted):
-			waits++
 		default:
-			unwanted = append(unwanted, s)
+			waits++
 		}
 	}
 	if waits == 0 {
-		unwanted = append(unwanted, silent...)
+		reset = append(reset, silent...)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.resetSessions(unwanted)
+	for _, s := range reset {
+		if s.cancel == nil {
+			continue // it has ended meanwhile
+		}
+		s.wasReset = true
+		s.cancel()
+		if s.admission != nil {
+			q.env.Gate.Expedite(s.admission)
+		}
+		s.wakeIdle()
+	}
 }

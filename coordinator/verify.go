@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"probity/coordinator/fleet"
+	"probity/coordinator/split"
 	"probity/engine"
 	"probity/prober/wire"
 )
@@ -34,8 +35,9 @@ const tableTries = 5
 // Single verifies one address before ctx ends. Syntax, lists and DNS are checked here; the rest goes to the prober.
 // An error is our own failure, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err error) {
+	started := time.Now()
 	if !q.LowPriority {
-		c.singleLoad.Called(time.Now())
+		c.singleLoad.Called(started)
 	}
 	defer func() {
 		if err == nil {
@@ -59,6 +61,7 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 		out.Verdict.Flags |= flags
 		return out, nil
 	case c.cfg.Suppress(addr):
+		flags |= split.CachedFlags(c.cfg.Resolver, addr)
 		out.Verdict = engine.VerdictFor(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, flags, time.Now())
 		return out, nil
 	}
@@ -69,6 +72,7 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 		ev := engine.Evidence{Address: addr, Flags: flags, Route: &route}
 		if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
 			out.Verdict = engine.Judge(&ev, policy, now)
+			out.Verdict.FromCache = out.Verdict.VerifiedAt.Before(started)
 			return out, nil
 		}
 		ans, err = c.cfg.Prober.Single(ctx, wire.SingleRequest{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority})

@@ -17,6 +17,8 @@ const (
 	FlagFree
 	FlagTypo  // the domain is one typo from a major provider and in no provider, free or alias list
 	FlagAlias // an alias service: mail is forwarded to a mailbox elsewhere
+	// FlagNoDomain is of an address that was not looked up: an earlier answer of the DNS, still cached, says that there is no such domain.
+	FlagNoDomain
 )
 
 // Has reports whether all of f are set.

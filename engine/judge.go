@@ -95,6 +95,15 @@ func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 	return decision{}, false
 }
 
+// restsOnDNS reports whether a verdict with this reason, without a session, follows from the route alone.
+func (r Reason) restsOnDNS() bool {
+	switch r {
+	case ReasonDomainNotFound, ReasonNullMX, ReasonNoMailServer, ReasonUnroutableMX, ReasonProviderSyntax, ReasonAcceptAllProvider, ReasonDNSError:
+		return true
+	}
+	return false
+}
+
 // unroutable reports that every host of the route was looked up, and none has an address that mail could go to.
 func (ev *Evidence) unroutable() bool {
 	for _, h := range ev.Route.Hosts {
@@ -249,6 +258,9 @@ func describe(v *Verdict, ev *Evidence, p Policy, d decision) {
 		if d.from == nil {
 			d.from = target
 		}
+	}
+	if len(ev.Seen) == 0 && d.reason.restsOnDNS() && !ev.Route.FoundAt.IsZero() {
+		v.VerifiedAt = ev.Route.FoundAt
 	}
 	v.Details.Full, v.Details.Disabled = d.reason == ReasonMailboxFull, d.reason == ReasonMailboxDisabled
 	if d.from == nil {

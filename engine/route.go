@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Fact is what DNS says about where a domain receives mail. NXDOMAIN, NODATA, SERVFAIL and a timeout are four different facts.
@@ -41,6 +42,7 @@ type Route struct {
 	Hosts    []string  // hosts to try, best first; at most 16 are kept
 	MX       []string  // what mx_records shows: empty for an implicit MX
 	Provider *Provider // never nil after the lookup; Table.Unknown for hosts of no known provider
+	FoundAt  time.Time // when the DNS said so; zero if that is not known
 }
 
 // maxRouteHosts bounds what a hostile zone can make us store; at most three hosts are tried.

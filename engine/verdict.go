@@ -114,7 +114,7 @@ type Details struct {
 // SyntaxValid follows from the reason, as DomainExists does: no later stage can change it.
 func (v *Verdict) SyntaxValid() bool { return v.Reason != ReasonInvalidSyntax }
 
-// DomainExists is false only for NXDOMAIN and bad syntax.
+// DomainExists is false only for NXDOMAIN and bad syntax. Of an address that was not looked up a cached NXDOMAIN counts.
 func (v *Verdict) DomainExists() bool {
-	return v.Reason != ReasonInvalidSyntax && v.Reason != ReasonDomainNotFound
+	return v.Reason != ReasonInvalidSyntax && v.Reason != ReasonDomainNotFound && !v.Flags.Has(FlagNoDomain)
 }

@@ -43,6 +43,14 @@ type Resolver interface {
 	CachedRoute(domain string) (engine.Route, bool) // what Route returns, if that takes no lookup
 }
 
+// CachedFlags returns the flags of an address that is not looked up, from what earlier lookups left in the resolver's cache.
+func CachedFlags(r Resolver, a engine.Address) engine.Flags {
+	if route, ok := r.CachedRoute(a.Domain()); ok && route.Fact == engine.FactNoDomain {
+		return engine.FlagNoDomain
+	}
+	return 0
+}
+
 // Config configures a Splitter.
 type Config struct {
 	Resolver Resolver
@@ -241,7 +249,8 @@ func (s *jobSplit) addRow(r splitRow) error {
 			v = s.cfg.TestVerdict(r.addr)
 			a.Flags |= v.Flags
 		default:
-			v = engine.VerdictFor(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, r.flags, now)
+			a.Flags |= CachedFlags(s.cfg.Resolver, r.addr)
+			v = engine.VerdictFor(engine.ReasonSMTPNotChecked, fleet.RuleSuppressed, a.Flags, now)
 		}
 		return s.answerRow(&a, &v, now)
 	}
@@ -335,6 +344,7 @@ func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	now := time.Now()
 	if engine.Next(&ev, s.policy, now).Kind != engine.StepAsk {
 		v := engine.Judge(&ev, s.policy, now)
+		v.FromCache = v.VerifiedAt.Before(s.job.Record.StartedAt)
 		return s.answerRow(&a, &v, now)
 	}
 	s.chunked.Add(r.number)

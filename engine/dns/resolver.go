@@ -79,6 +79,7 @@ func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
 		table := r.table.Load()
 		got, ok := r.routes.get(ctx, domain, func() (cachedRoute, time.Duration) {
 			route, ttl := r.findRoute(ctx, table, domain)
+			route.FoundAt = time.Now()
 			return cachedRoute{route, table}, ttl
 		})
 		switch {

@@ -71,6 +71,20 @@ broken.example. SERVFAIL
 	}
 }
 
+// A cached route tells when the DNS gave the answer.
+func TestRouteTellsItsAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := single(examples).start(t, nil)
+		found := time.Now()
+		for range 3 {
+			if got := r.Route(t.Context(), "plain.example"); !got.FoundAt.Equal(found) {
+				t.Errorf("found at %s, want %s", got.FoundAt, found)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
 func TestConcurrentLookupsShareOneQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single(examples)

@@ -25,11 +25,13 @@ import (
 type memory struct {
 	local, domain string // the control; empty until the host has accepted a recipient
 	doubtful      bool   // it was refused over the last connection: the next one begins with it, alone
+	refusedAll    bool   // it was refused as the first recipient of a connection: each refusal is controlled at once
 	perConnection int    // recipients of a connection that are answered truthfully; 0 for no bound
 	suspectedMost int    // the same, until a connection accepts the control
 	acceptsIn     place  // the last place in which a connection accepted a recipient after it had refused one
+	acceptsAfter  uint8  // the most refusals of unknown users after which a connection accepted a recipient
 
-	mostRefused int // as unknown over one connection
+	mostRefused uint8 // as unknown over one connection
 
 	refused, accepted lastAnswer // targets
 }
@@ -190,21 +192,27 @@ func (h *Host) TargetsLeft(sent, refusals int) int {
 // those that it was sent after.
 func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *engine.Sighting) {
 	h, m := r.host, r.host.memory
+	if to.Probe != nil {
+		to.Probe.refusedBefore = on.Refused
+	}
 	if seen.Condemns() || seen.NamesUnknown() {
-		on.Refused++
+		on.Refused += min(1, math.MaxUint8-on.Refused)
 		m.mostRefused = max(m.mostRefused, on.Refused)
 	}
 	if seen.Finding.Meaning != engine.Accepted {
 		return
 	}
-	if on.AcceptedUpTo = on.Answers + 1; on.Refused > 0 {
+	on.AcceptedUpTo = on.Answers + 1
+	m.acceptsAfter = max(m.acceptsAfter, on.Refused)
+	if on.Refused > 0 {
 		m.acceptsIn = max(m.acceptsIn, r.place)
 	}
 	if to.Probe != nil && m.local == "" && !rcpt.NeedsUTF8() {
 		m.local, m.domain = rcpt.Local, rcpt.Domain
 	}
 	after := func(p *Probe) bool {
-		return p.refusedIn <= m.acceptsIn && (p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend)
+		return p.refusedIn <= m.acceptsIn && p.refusedBefore <= m.acceptsAfter &&
+			(p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend)
 	}
 	h.settleHeld(r.Now, &r.Finished, after, func(p *Probe) {
 		kind, late := control.AcceptedSameConnection, r.Now.Sub(h.set.answeredAt(p))
@@ -224,12 +232,12 @@ type Progress struct {
 	Connection   uint32 // its number
 	Answers      int    // to recipients
 	AcceptedUpTo int    // the last of them that accepted one
-	Refused      int    // of them, as unknown
+	Refused      uint8  // of them, as unknown, at most 255
 }
 
-// DeliverControl handles the reply to a control. It returns true if the control was refused: then the connection is of no more use, and if it
-// was the first recipient, the host refuses everybody.
-func (r *Replies) DeliverControl(on Progress, a Answer) (refused bool) {
+// DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the connection is of no more
+// use, and if it was the first recipient, the host refuses everybody.
+func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool) {
 	h, m := r.host, r.host.memory
 	h.controlsInFlight--
 	ended := func(p *Probe) bool {
@@ -241,12 +249,20 @@ func (r *Replies) DeliverControl(on Progress, a Answer) (refused bool) {
 			m.perConnection = m.suspectedMost
 		}
 		m.doubtful = false
-		if h.controlsInFlight == 0 { // it was sent in the same places as what is carried, where it could be
-			h.settleHeld(r.Now, &r.Finished, func(p *Probe) bool { return p.connection == 0 && p.lastAnswer <= r.answersAtSend }, nil)
+		if h.controlsInFlight == 0 {
+			carried := func(p *Probe) bool { return p.connection == 0 && p.lastAnswer <= r.answersAtSend }
+			h.settleHeld(r.Now, &r.Finished, carried, func(p *Probe) {
+				if p.refusedIn > g.controlledTo || p.refusedBefore > m.acceptsAfter {
+					disbelieve(p)
+				}
+			})
 			h.Carry(on.Connection)
 		}
 	case a.refusesControl():
 		m.doubtful, m.suspectedMost, refused = true, on.AcceptedUpTo, true
+		if on.Answers == 0 {
+			m.refusedAll, h.MaxRecipients = true, 1
+		}
 		if r.place == placeBehind && m.acceptsIn < placeBehind { // it may answer only to the first, of a connection or of a transaction
 			m.suspectedMost = 1
 		}
@@ -333,14 +349,19 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 			priority = max(priority, p.Priority)
 		}
 	}
-	due = due || held > 0 && (with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals || h.noTargetLeft(priority))
+	due = due || held > 0 && (m.refusedAll || with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals || h.noTargetLeft(priority))
 	room := rooms[budget.Single] - len(f.g.Recipients)                              // it may use what jobs leave to single calls: their own room may be used up
 	leave := twice && own == 0 && room == 1 && with.TargetsLeft == 0 && !with.First // to a connection with room for two
 	if !due || room <= 0 || leave {
 		return doubtful
 	}
-	if f.sendControl(priority); twice && !doubtful && room > 1 {
-		f.sendControl(priority)
+	f.sendControl(priority, sure)
+	switch {
+	case !twice || doubtful:
+	case room > 1:
+		f.sendControl(priority, placeBehind)
+	case with.First && m.perConnection == 0: // the host takes one recipient a transaction
+		f.g.controlledTo = placeBehind
 	}
 	return doubtful || priority == budget.Single
 }
@@ -359,14 +380,14 @@ func (f *filling) decoysToControl() (of budget.Priority, due bool) {
 	return of, due
 }
 
-// sendControl adds the control to the transaction.
-func (f *filling) sendControl(priority budget.Priority) {
+// sendControl adds the control to the transaction. It controls refusals in places up to one.
+func (f *filling) sendControl(priority budget.Priority, upTo place) {
 	h, m := f.host, f.host.memory
 	dq := h.set.Domain(m.domain, h.Name)
 	if dq == nil {
 		dq = h.AddDomain(m.domain)
 	}
 	h.controlsInFlight++
-	f.g.Control = true
+	f.g.Control, f.g.controlledTo = true, upTo
 	f.add(Recipient{Domain: dq, Control: true, LongJob: priority == budget.LongJob}, m.local)
 }

@@ -17,6 +17,8 @@ type Group struct {
 	Rcpts      []smtp.Rcpt
 	Control    bool // one of them is the control
 
+	controlledTo place // the last place of a refusal that it controls
+
 	answersAtSend uint64 // the set's count of answers when it was filled
 }
 
@@ -68,7 +70,10 @@ func (g *Group) Redact(r engine.Reply) string {
 }
 
 // Reset empties the group.
-func (g *Group) Reset() { g.Recipients, g.Rcpts, g.Control = g.Recipients[:0], g.Rcpts[:0], false }
+func (g *Group) Reset() {
+	g.Recipients, g.Rcpts = g.Recipients[:0], g.Rcpts[:0]
+	g.Control, g.controlledTo = false, placeFirst
+}
 
 // RecordSent records that the group is in flight.
 func (h *Host) RecordSent(g *Group) {
@@ -155,7 +160,7 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	}
 	fits := len(g.Recipients) <= last && (!f.oneDomain || f.domain == h.memory.domain)
 	if control && fits && slices.ContainsFunc(g.Recipients[from:], Recipient.isDecoy) {
-		f.sendControl(of)
+		f.sendControl(of, placeBehind)
 	}
 	if g.Rcpts[from].NewTransaction = true; from == 0 {
 		g.answersAtSend = s.Answers

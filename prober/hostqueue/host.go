@@ -85,7 +85,11 @@ func (s *Set) Adopt(p *Probe) { p.set.Store(s) }
 
 // NewHost makes the queue of a host of an MX set; key is HostKey's.
 func (s *Set) NewHost(key, name string) Host {
-	return Host{Key: key, Name: name, set: s, memory: s.memoryOf(name)}
+	h := Host{Key: key, Name: name, set: s, memory: s.memoryOf(name)}
+	if h.memory.refusedAll {
+		h.MaxRecipients = 1
+	}
+	return h
 }
 
 // HostKey is the key of a host of an MX set: a connection serves one at a time.

@@ -1,7 +1,6 @@
 package hostqueue
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -74,8 +73,7 @@ func (r *Replies) recordRefusal(answer uint64) {
 }
 
 // RecordAnswer records that a probe's target was answered; the answer is counted already.
-func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting, on *Progress) {
-	p.refusedBefore = uint8(min(on.Refused, math.MaxUint8))
+func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting) {
 	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.host.set.Answers, r.host.refusing, r.Now.Sub(r.host.set.Created)
 	p.Ev.Control = r.host.memory.recordAnswer(seen, p.lastAnswer)
 }
@@ -123,7 +121,7 @@ func (dq *Domain) isConfirmed(p *Probe, now time.Time) bool {
 // recipient of a connection over which they have refused some. So a refusal over another counts where a connection refused more recipients
 // than the target's had.
 func (h *Host) refusedAfter(p *Probe) bool {
-	return h.confirmedUpTo >= p.lastAnswer && h.memory.mostRefused > int(p.refusedBefore) || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
+	return h.confirmedUpTo >= p.lastAnswer && h.memory.mostRefused > p.refusedBefore || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
 }
 
 // appendDecoy adds to a probe's evidence what the decoy has shown, and what controls its acceptance.

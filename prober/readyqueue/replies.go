@@ -158,10 +158,10 @@ func (rh *replyHandler) deliverReplies() {
 		rh.RecordReply(&s.so, r, s.group.Rcpts[a.Recipient], &seen)
 		switch {
 		case r.Probe != nil:
-			rh.RecordAnswer(r.Probe, &seen, &s.so)
+			rh.RecordAnswer(r.Probe, &seen)
 			rh.DeliverTarget(r.Probe, seen)
 		case r.Control:
-			if rh.DeliverControl(s.so, a) {
+			if rh.DeliverControl(&s.group, s.so, a) {
 				rh.handleRefusedControl(a)
 			}
 		default:

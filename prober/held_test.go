@@ -13,8 +13,9 @@ import (
 
 // While a batch is held, its sender learns how many rows wait for a budget, and until when; rows that a session has do not count.
 func TestRowsThatWaitForABudgetAreReported(t *testing.T) {
-	h := &fakeServer{rcpt: acceptsOnly()}
+	h := &fakeServer{rcpt: acceptsOnly("ann")}
 	withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
 		var addrs []string
 		for i := range 60 {
 			addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i))

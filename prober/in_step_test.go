@@ -72,8 +72,8 @@ func TestHostThatClosesFirstIsAskedOneByOne(t *testing.T) {
 	h := &fakeServer{terse: true, rcpt: acceptsOnly("ann"), maxAnswered: 3}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		got := map[string]int{}
-		for _, r := range b.verify(time.Hour, b.rows(mxA, "ann@a.example", "u1@a.example", "u2@a.example", "u3@a.example", "u4@a.example")...) {
-			got[verdictText(r.Verdict)]++
+		for _, v := range b.verifyList(1, []string{"ann@a.example", "u1@a.example", "u2@a.example", "u3@a.example", "u4@a.example"}) {
+			got[verdictText(v)]++
 		}
 		require.Equal(t, map[string]int{"VALID": 1, "INVALID mailbox_not_found": 4}, got)
 	})

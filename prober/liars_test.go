@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -325,4 +326,51 @@ func TestControlsCostLittle(t *testing.T) {
 		require.LessOrEqual(t, recipients, c.recipients*orders)
 		require.LessOrEqual(t, refusals, c.refusals*orders)
 	}
+}
+
+// TestRefusalsOfAnHourWaitForTheNext: a host that refuses everybody before it could accept anybody looks like one without mailboxes. While
+// rows are left that wait for the hour's budget, its refusals wait for the first acceptance.
+func TestRefusalsOfAnHourWaitForTheNext(t *testing.T) {
+	blockedUntil := time.Time{}
+	h := &fakeServer{rcptByDomain: func(local, domain string) string {
+		if time.Now().Before(blockedUntil) {
+			return unknownReply
+		}
+		return honest(local, domain)
+	}}
+	withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		blockedUntil = time.Now().Add(10 * time.Minute)
+		for addr, v := range b.verifyList(1, mixedAddresses(40, 2, 1)) {
+			require.Equal(t, exists(addr), v.Status == engine.Valid, "%s: %s", addr, verdictText(v))
+			require.Equal(t, !exists(addr), v.Status == engine.Invalid, "%s: %s", addr, verdictText(v))
+		}
+	})
+}
+
+// TestRefusalsThatWaitForNothingSettle: rows that do not come again keep neither a refusal nor a queue.
+func TestRefusalsThatWaitForNothingSettle(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly()}
+	withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		returned := 0
+		for _, r := range b.verify(time.Minute, b.rows(mxA, mixedAddresses(40, 1, 1)...)...) {
+			if r.Outcome == wire.Returned {
+				returned++
+			}
+		}
+		require.Equal(t, 40, returned, "also what was refused: more rows wait for the hour's budget")
+		time.Sleep(2*time.Hour + 2*time.Minute)
+		require.Zero(t, b.prober.rows.Load())
+		settled := 0
+		again := &wire.Batch{Job: "later", Rows: b.rows(mxA, mixedAddresses(40, 1, 1)...), MaxAge: 24 * time.Hour}
+		require.NoError(t, b.prober.Verify(context.Background(), again, time.Minute, func(r wire.Results) {
+			for i := range r.Rows {
+				if r.Rows[i].Outcome == wire.Settled {
+					settled++
+					require.Equal(t, "INVALID mailbox_not_found", verdictText(r.Rows[i].Verdict))
+				}
+			}
+		}))
+		require.Equal(t, 40, settled)
+		require.Len(t, h.snapshot().refusalTimes, 40, "none is asked twice")
+	})
 }

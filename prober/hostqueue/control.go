@@ -131,10 +131,24 @@ func (h *Host) settleHeld(now time.Time, out *[]Finished, wanted func(*Probe) bo
 	}
 }
 
-// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if it has no connection over which it might.
+// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if none is left that it may accept.
 func (h *Host) SettleUncontrolled(connections int, now time.Time, out []Finished) []Finished {
 	if connections == 0 && !h.hasControl() {
-		h.settleHeld(now, &out, func(*Probe) bool { return true }, nil)
+		h.settleHeld(now, &out, func(p *Probe) bool { return h.noTargetLeft(p.Priority) }, nil)
+	}
+	return out
+}
+
+// maxHeldTime is how long a refusal waits for a control over another connection. Where targets are left, the hour of a budget may lie between.
+const maxHeldTime = 2 * time.Hour
+
+// SettleOverdue settles the refusals that have waited too long.
+func (s *Set) SettleOverdue(now time.Time, out []Finished) []Finished {
+	overdue := func(p *Probe) bool {
+		return p.connection == 0 && now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxHeldTime)
+	}
+	for _, d := range s.domains {
+		d.host.settleHeld(now, &out, overdue, nil)
 	}
 	return out
 }

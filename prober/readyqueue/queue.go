@@ -311,18 +311,20 @@ func (q *Queue) Unsent() []*hostqueue.Probe {
 	return q.waiting.Unsent()
 }
 
-// CloseIdle takes the queue out of use if it is idle and its budgets are full; if there are many queues, also if its hourly budget is
-// on disk. It returns false if the queue stays.
+// CloseIdle settles what has waited too long. It takes the queue out of use if that is idle and its budgets are full; if there are many
+// queues, also if its hourly budget is on disk. It returns false if the queue stays.
 func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	overdue := q.waiting.SettleOverdue(now, nil)
 	remembers := q.dropUnconfirmed(now) > 0 && !crowded
 	unused := q.probes == 0 && q.sessions == 0 && q.budget.Open() == 0 && !q.budget.LeaseRequested()
-	if !unused || remembers || !now.After(q.hold.ConnectAllowedAt()) || !(q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now)) {
-		return false
+	closes := unused && !remembers && now.After(q.hold.ConnectAllowedAt()) && (q.budget.Idle(now) || crowded && q.budget.MinuteBudgetsFull(now))
+	if closes {
+		q.close()
 	}
-	q.close()
-	return true
+	q.mu.Unlock()
+	q.env.Finish(q, overdue, now)
+	return closes
 }
 
 // Close takes the queue out of use and returns its budget without leases: none is used any more.

@@ -20,11 +20,9 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	rh := replyHandler{Replies: hq.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))), s: s, q: q, o: &o}
 	cost := s.group.Cost(s.seen, &o, s.conn.Extensions().Pipelining)
 	q.budget.Settle(&s.used, cost, now)
-	if addrLimit := s.addressLimit; addrLimit != nil {
-		addrLimit.Settle(&s.addressUsed, cost, now)
-	}
 	refused := q.budget.Refusals(now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
+		addrLimit.Settle(&s.addressUsed, cost, now)
 		refused = max(refused, addrLimit.Refusals(now))
 	}
 	rh.RecordRefusals(refused, q.Provider.Limits.RefusalsPerHour, s.seen)

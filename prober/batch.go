@@ -3,7 +3,6 @@ package prober
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"time"
@@ -31,9 +30,6 @@ const lookupBatch = 128
 
 // Verify implements wire.Prober.
 func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
-	if len(req.Rows) > wire.MaxRows {
-		return fmt.Errorf("prober: a batch of %d rows, at most %d are taken", len(req.Rows), wire.MaxRows)
-	}
 	if err := p.awaitRun(ctx); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 		return nil, ErrDamaged
 	}
 	rows, routes := int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))
-	if rows > wire.MaxRows || routes > rows {
+	if rows > MaxRows || routes > rows {
 		return nil, ErrDamaged
 	}
 	b = b[chunkHeader:]

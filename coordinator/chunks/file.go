@@ -16,6 +16,7 @@ import (
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/pipeline"
+	"probity/prober/wire"
 )
 
 // Chunk describes rows of a running job that wait to be sent; the rows are in the job's scratch file. A chunk exists until
@@ -31,6 +32,9 @@ type Chunk struct {
 	offset int64 // in the scratch file
 	length uint32
 }
+
+// MaxRows bounds the rows of a chunk, and so its routes, which have numbers of 16 bits.
+const MaxRows = 15 * wire.MaxRows
 
 // ClassTail is the class of rows of routes that have few rows in a job.
 const ClassTail = "tail"

@@ -11,6 +11,7 @@ import (
 const (
 	windowsInFlight = 2   // windows of a class that may be in flight: the current one and the next
 	minChunkRows    = 256 // least rows of a full chunk
+	rowsPerPart     = 16  // of a full chunk, for each source: each gets a part of its own, which costs as much as many rows
 )
 
 // classBudgets says what the budgets of a class allow.
@@ -35,8 +36,8 @@ func (b *classBudgets) refusalsPerHour(class string) int {
 	return limits.RefusalsPerHour * sources
 }
 
-// tailWindow is the window of the tail. Each of its rows may be a route of its own, which takes some kilobytes at the prober while
-// it waits there for a connection.
+// tailWindow is the window of the tail if it has few sources. Each of its rows may be a route of its own, which takes some
+// kilobytes at the prober while it waits there for a connection.
 const tailWindow = wire.MaxRows
 
 // window returns how many rows of a class its budgets allow in about a minute; minUnanswered if the prober does not know its number
@@ -46,7 +47,7 @@ func (b *classBudgets) window(class string) int {
 		return minUnanswered
 	}
 	if class == chunks.ClassTail {
-		return tailWindow
+		return max(tailWindow, rowsPerPart/windowsInFlight*b.sources())
 	}
 	limits, sources := b.limitsOf(class)
 	return wire.RowsPerMinute(limits, sources, limitsFor(b.sources()).unanswered)
@@ -55,7 +56,11 @@ func (b *classBudgets) window(class string) int {
 // chunkRows is how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not
 // fill the in-flight limit.
 func (b *classBudgets) chunkRows(class string) int {
-	return min(max(minChunkRows, windowsInFlight*b.window(class)), wire.MaxRows)
+	most := wire.MaxRows
+	if b.sources != nil {
+		most = min(max(most, rowsPerPart*b.sources()), chunks.MaxRows)
+	}
+	return min(max(minChunkRows, windowsInFlight*b.window(class)), most)
 }
 
 // hours returns how many hours of budgets rows of a class need if all are refused; in the tail, rows of one route.

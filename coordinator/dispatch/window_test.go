@@ -28,6 +28,18 @@ func start(d *Scheduler, unique int64) *Job {
 	return job
 }
 
+// TestChunksGrowWithSources: each source gets a part of a chunk, and a part of a row or two would cost as much as a larger one.
+func TestChunksGrowWithSources(t *testing.T) {
+	table := engine.DefaultTable()
+	most := map[int]int{1: wire.MaxRows, 256: wire.MaxRows, 2000: 32_000, 4000: chunks.MaxRows, 10_000: chunks.MaxRows}
+	for sources, want := range most {
+		job := start(New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return sources }}), 0)
+		require.Equal(t, want, job.ChunkRows(chunks.ClassTail), "%d sources", sources)
+		require.LessOrEqual(t, job.ChunkRows("google"), want)
+		require.Equal(t, minChunkRows, job.ChunkRows("mx.slow.example"), "a route has one source")
+	}
+}
+
 // TestLongestClassGoesFirst adds chunks of several classes to the scheduler: the class that its budgets make slowest goes first, and
 // no class has more rows in flight than its budgets allow soon.
 func TestLongestClassGoesFirst(t *testing.T) {

@@ -117,7 +117,7 @@ type resultCollector struct {
 
 	mu   sync.Mutex // guards all below
 	emit func(wire.Results)
-	held map[*part]wire.Held // what each part last reported
+	held map[*part]wire.Held // what each part last reported, if that was more than nothing
 }
 
 // emitPart emits results of a part, with what all parts hold. Returned rows keep the egress source of the batch, not of the part.
@@ -129,11 +129,15 @@ func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held[p] = held
+	if held.Rows > 0 {
+		c.held[p] = held
+	} else {
+		delete(c.held, p) // a batch may have thousands of parts: those that hold nothing are not counted at each result
+	}
 	var all wire.Held
 	for _, h := range c.held {
 		all.Rows += h.Rows
-		if all.Until.IsZero() || h.Rows > 0 && h.Until.Before(all.Until) {
+		if all.Until.IsZero() || h.Until.Before(all.Until) {
 			all.Until = h.Until
 		}
 	}

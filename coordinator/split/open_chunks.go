@@ -5,14 +5,10 @@ import (
 
 	"probity/coordinator/chunks"
 	"probity/coordinator/dispatch"
-	"probity/prober/wire"
 )
 
 const (
 	maxKnownRoutes = 32 << 10
-	// maxBufferedRows is how many rows of a class with many routes are buffered before they are split into chunks.
-	maxBufferedRows = 8 * wire.MaxRows
-
 	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose rows come
 	// one by one needs a connection for each.
 	bufferWait = time.Second

@@ -376,7 +376,7 @@ func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	before := p.Size()
 	p.Add(&a)
 	s.openBytes += p.Size() - before
-	if p.Len() >= maxBufferedRows || p.Len() >= wire.MaxRows && !p.ManyHosts() {
+	if p.Len() >= chunks.MaxRows || p.Len() >= wire.MaxRows && !p.ManyHosts() && p.Len() >= s.job.Chunks.ChunkRows(class) {
 		return s.flushChunk(k)
 	}
 	if s.openBytes <= s.maxBytes {

@@ -8,7 +8,7 @@ import (
 	"probity/engine"
 )
 
-// MaxRows bounds the rows of one Batch.
+// MaxRows bounds the rows of one Batch that goes to another process.
 const MaxRows = 4096
 
 // Row is one address to verify. Number identifies it within the batch's job.

@@ -238,17 +238,22 @@ func conformSettings(t *testing.T, s accountStore) {
 	again, err := s.Secret("links")
 	require.NoError(t, err)
 	require.Equal(t, a, again)
-	got, err := s.CallbackSecret(ann)
-	require.NoError(t, err)
-	require.Equal(t, made, got)
-	for _, bad := range []string{"x", "whsec_", "whsec_AAAA", "whsec_!!!!", made + made} {
-		require.ErrorIs(t, s.SetCallbackSecret(ann, bad, "test", noon), store.ErrBadSecret, bad)
+	require.Regexp(t, "^whsec_[0-9A-Za-z+/]{43}=$", made)
+	signing := func(at time.Time) store.Signing {
+		v, err := s.Signing(ann, at)
+		require.NoError(t, err)
+		return v
 	}
-	require.NoError(t, s.SetCallbackSecret(ann, "", "test", noon))
-	got, err = s.CallbackSecret(ann)
+	require.Equal(t, store.Signing{Secret: made}, signing(noon))
+	rotated, err := s.NewCallbackSecret(ann, "test", noon)
 	require.NoError(t, err)
-	require.Empty(t, got)
-	require.ErrorIs(t, s.SetCallbackSecret("u_nobody", made, "test", noon), store.ErrNotFound)
+	until := noon.Add(store.SecretOverlap)
+	require.Equal(t, store.Signing{Secret: rotated, Former: made, Until: until}, signing(until.Add(-1)))
+	require.Equal(t, store.Signing{Secret: rotated}, signing(until))
+	require.NoError(t, s.DropCallbackSecrets(ann, "test", noon))
+	require.Zero(t, signing(noon))
+	_, err = s.NewCallbackSecret("u_nobody", "test", noon)
+	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
 func conformAudit(t *testing.T, s accountStore) {

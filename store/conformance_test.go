@@ -80,8 +80,8 @@ type accountStore interface {
 
 	Secret(name string) ([]byte, error)
 	NewCallbackSecret(account, by string, now time.Time) (string, error)
-	SetCallbackSecret(account, secret, by string, now time.Time) error
-	CallbackSecret(account string) (string, error)
+	DropCallbackSecrets(account, by string, now time.Time) error
+	Signing(account string, now time.Time) (store.Signing, error)
 	Audit(a store.AuditEvent) error
 	AuditEvents(cursor string, limit int) ([]store.AuditEvent, error)
 	RecordBackup(by string, at time.Time) error

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -42,49 +41,67 @@ const callbackSecret = "callback secret"
 // secretPrefix is the prefix of a signing secret in the notation of Standard Webhooks; base64 follows.
 const secretPrefix = "whsec_"
 
-// ErrBadSecret refuses a malformed signing secret.
-var ErrBadSecret = errors.New("a signing secret is whsec_ and the base64 of 24 to 64 bytes")
+// SecretOverlap is for how long callbacks are signed with the former secret as well after a rotation.
+const SecretOverlap = 24 * time.Hour
 
-// NewCallbackSecret gives the account a new random signing secret for its callbacks.
-func (s *Store) NewCallbackSecret(account, by string, now time.Time) (string, error) {
-	random := make([]byte, secretSize)
-	rand.Read(random)
-	secret := secretPrefix + base64.StdEncoding.EncodeToString(random)
-	return secret, s.SetCallbackSecret(account, secret, by, now)
+// Signing is how an account's callbacks are signed; the zero value: not at all.
+type Signing struct {
+	Secret string    `json:"secret"`
+	Former string    `json:"former,omitempty"` // valid too, if it is not empty
+	Until  time.Time `json:"until,omitzero"`   // when the former one ends
 }
 
-// SetCallbackSecret sets the account's signing secret; with an empty one, callbacks are not signed any more.
-func (s *Store) SetCallbackSecret(account, secret, by string, now time.Time) error {
-	k := subKey(tableAccount, account, callbackSecret)
-	event := AuditEvent{At: now, By: by, Action: "callback secret", Target: account, Note: "set"}
-	change := func(b *pebble.Batch) error { return b.Set(k, []byte(secret), nil) }
-	if secret == "" {
-		event.Note = "removed"
-		change = func(b *pebble.Batch) error { return b.Delete(k, nil) }
-	} else {
-		enc, ok := strings.CutPrefix(secret, secretPrefix)
-		raw, err := base64.StdEncoding.DecodeString(enc)
-		if !ok || err != nil || len(raw) < 24 || len(raw) > 64 {
-			return ErrBadSecret
+// NewCallbackSecret gives the account a new random signing secret for its callbacks. The one before stays valid for SecretOverlap.
+func (s *Store) NewCallbackSecret(account, by string, now time.Time) (secret string, err error) {
+	random := make([]byte, secretSize)
+	rand.Read(random)
+	secret = secretPrefix + base64.StdEncoding.EncodeToString(random)
+	return secret, s.changeSigning(account, by, "set", now, func(former Signing) Signing {
+		if former.Secret == "" {
+			return Signing{Secret: secret}
 		}
-	}
-	exists := func(b *pebble.Batch) error {
-		_, err := readUser(b, account)
-		return err
-	}
-	if err := s.Commit(account, exists, change, event.write); err != nil {
+		return Signing{Secret: secret, Former: former.Secret, Until: now.Add(SecretOverlap).UTC()}
+	})
+}
+
+// DropCallbackSecrets ends the account's signing secrets at once: its callbacks are not signed any more.
+func (s *Store) DropCallbackSecrets(account, by string, now time.Time) error {
+	return s.changeSigning(account, by, "removed", now, func(Signing) Signing { return Signing{} })
+}
+
+func (s *Store) changeSigning(account, by, note string, now time.Time, change func(Signing) Signing) error {
+	k := subKey(tableAccount, account, callbackSecret)
+	event := AuditEvent{At: now, By: by, Action: "callback secret", Target: account, Note: note}
+	err := s.Commit(account, func(b *pebble.Batch) error {
+		if _, err := readUser(b, account); err != nil {
+			return err
+		}
+		former, err := readJSON[Signing](b, k)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		next := change(former)
+		if next.Secret == "" {
+			return b.Delete(k, nil)
+		}
+		return setJSON(b, k, next)
+	}, event.write)
+	if err != nil {
 		return fmt.Errorf("callback secret of %s: %w", account, err)
 	}
 	return nil
 }
 
-// CallbackSecret returns the account's signing secret, empty if its callbacks are not signed.
-func (s *Store) CallbackSecret(account string) (string, error) {
-	v, err := get(s.db, subKey(tableAccount, account, callbackSecret))
+// Signing returns how the account's callbacks are signed at now.
+func (s *Store) Signing(account string, now time.Time) (Signing, error) {
+	v, err := readJSON[Signing](s.db, subKey(tableAccount, account, callbackSecret))
 	if errors.Is(err, ErrNotFound) {
-		return "", nil
+		return Signing{}, nil
 	}
-	return string(v), err
+	if !now.Before(v.Until) {
+		v.Former, v.Until = "", time.Time{}
+	}
+	return v, err
 }
 
 // SaveClock stores the time of the wall clock.

@@ -44,6 +44,9 @@ type demoCmd struct {
 	Listen string `help:"Where the API listens." default:"127.0.0.1:8080"`
 }
 
+// demoCallbacks are the networks that callbacks of a demo may go to: receivers on this machine.
+var demoCallbacks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
 // demoSpeedup makes a day of the simulated internet pass in 2.4 s.
 const demoSpeedup = 36000
 
@@ -65,7 +68,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console.IO, internet *sim.
 		return err
 	}
 	serve := &app.ServeFlags{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: demoCredits, PublishDocs: true,
-		PublicPerDay: 1000, RetainFlags: app.RetainFlags{RetainResults: app.Period(7 * 24 * time.Hour)}, DiskFloor: 1 << 28, Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
+		PublicPerDay: 1000, AllowPrivateCallbacks: demoCallbacks, RetainFlags: app.RetainFlags{RetainResults: app.Period(7 * 24 * time.Hour)}, DiskFloor: 1 << 28, Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
 			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
 	s := app.NewService(app.Process{Version: version, Log: con.Log(), Disk: con.Files(), Registry: prometheus.NewRegistry()}, serve)
@@ -126,7 +129,7 @@ func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Servi
 	}
 	fmt.Fprintf(con.Err, `Look into one row, or go on with the API:
   curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"ADDRESS","details":true}'
-  curl -s %[1]s/v1/verify/bulk -H 'Authorization: Bearer %[2]s' -F file=@%[3]s
+  curl -s %[1]s/v1/verify/bulk -H 'Authorization: Bearer %[2]s' -F file=@%[3]s -F callback_url=http://127.0.0.1:PORT/
   curl -s %[1]s/v1/credits -H 'Authorization: Bearer %[2]s'
 The interface is described at %[1]s/docs.
 `, base, key, files.list)

@@ -17,7 +17,7 @@ const maxAttempt = 2 * time.Hour
 // Failures of an attempt without an answer. The receiver's owner reads these texts in the log of attempts.
 var (
 	errNoName    = errors.New("the host name does not resolve")
-	errForbidden = errors.New("the host leads to a private, loopback or reserved address, where callbacks are not sent")
+	errForbidden = errors.New("the host leads to a private, loopback or reserved address, where callbacks are not sent; " + adviceForPrivate)
 	errConnect   = errors.New("no connection")
 	errTLS       = errors.New("no TLS connection")
 	errLost      = errors.New("the connection was lost before an answer came")
@@ -39,6 +39,11 @@ type result struct {
 // ok reports whether the receiver has the event.
 func (r result) ok() bool { return r.status/100 == 2 }
 
+// wantsLess reports whether the receiver may read a body without results: 413, or 411 of a proxy that drops the length.
+func (r result) wantsLess() bool {
+	return r.status == http.StatusRequestEntityTooLarge || r.status == http.StatusLengthRequired
+}
+
 // words describes the failure for the log of attempts.
 func (r result) words() string {
 	switch {
@@ -50,6 +55,8 @@ func (r result) words() string {
 		return fmt.Sprintf("answered %d: redirects are not followed", r.status)
 	case r.status == http.StatusRequestEntityTooLarge:
 		return "answered 413: the body is too large"
+	case r.status == http.StatusLengthRequired:
+		return "answered 411: the length of the body is not accepted"
 	case r.status == http.StatusGone:
 		return "answered 410: not sent again"
 	}
@@ -65,7 +72,7 @@ func (r result) outcome(inline bool, cuts int, jitter float64) store.Outcome {
 		o.State = store.CallbackDelivered
 	case r.status == http.StatusGone:
 		o.State = store.CallbackStopped
-	case inline && r.status == http.StatusRequestEntityTooLarge, inline && cuts > 0 && errors.Is(r.err, errCut):
+	case inline && r.wantsLess(), inline && cuts > 0 && errors.Is(r.err, errCut):
 		o.Link = true
 	}
 	return o

@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,15 +57,17 @@ type event struct {
 	job     string
 	results ResultSource // nil: the body has no results
 	header  http.Header
-	key     []byte // of the signature; nil: not signed
-	mac     []byte // expected HMAC of prefix and body, if signed
-	prefix  string // signed before the body
-	failure error  // our own failure
+	keys    [][]byte // of the signatures; none: not signed
+	prefix  string   // signed before the body
+	length  int64    // expected bytes of the body
+	macs    [][]byte // expected HMACs of prefix and body, one for each key
+	failure error    // our own failure
 }
 
-// newEvent makes the body of an attempt and, if the account has a signing secret, its signature. The signature covers the
-// whole body but is sent before it, so the results are read twice, both times in constant memory. Its timestamp is the
-// start of the attempt: a receiver that refuses signatures over five minutes old should get a large job as a link.
+// newEvent makes the body of an attempt and, if the account has a signing secret, its signatures. Both length and signature are sent
+// before the body, so the results are read twice, in constant memory: many receivers do not read a body without a length, and a WSGI
+// application answers 200 to one, of which it saw nothing. The timestamp of a signature is the start of the attempt: a receiver that
+// refuses signatures over five minutes old should get a large job as a link.
 func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event, error) {
 	now := time.Now()
 	e := &event{job: d.Job, header: http.Header{
@@ -93,35 +96,84 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 		return nil, err
 	}
 	e.head = bytes.TrimSuffix(head.Bytes(), []byte("}\n"))
-	// The Standard Webhooks headers. The id comes from the job, so every attempt has the same id.
-	secret, err := s.cfg.Store.CallbackSecret(d.Account)
-	if err != nil || secret == "" {
-		return e, err
+	signing, err := s.cfg.Store.Signing(d.Account, now)
+	if err != nil {
+		return nil, err
 	}
-	_, key, _ := strings.Cut(secret, "_")
-	if e.key, err = base64.StdEncoding.DecodeString(key); err != nil {
-		return nil, fmt.Errorf("signing secret: %w", err)
+	for _, secret := range []string{signing.Secret, signing.Former} {
+		if secret == "" {
+			continue
+		}
+		_, encoded, _ := strings.Cut(secret, "_")
+		key, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return nil, fmt.Errorf("signing secret: %w", err)
+		}
+		e.keys = append(e.keys, key)
 	}
+	// The id comes from the job, so every attempt has the same id.
 	id, timestamp := "bulk_finished_"+d.Job, strconv.FormatInt(now.Unix(), 10)
 	e.prefix = id + "." + timestamp + "."
-	h := e.newSum()
-	if err := e.write(ctx, h); err != nil {
+	sums := e.newSums(io.Discard)
+	if err := e.writeToEnd(ctx, sums); err != nil {
 		return nil, fmt.Errorf("summing results: %w", err)
 	}
-	e.mac = h.Sum(nil)
-	e.header.Set(standardwebhooks.HeaderWebhookID, id)
-	e.header.Set(standardwebhooks.HeaderWebhookTimestamp, timestamp)
-	e.header.Set(standardwebhooks.HeaderWebhookSignature, "v1,"+base64.StdEncoding.EncodeToString(e.mac))
+	sums.add([]byte(bodyEnd))
+	e.length, e.macs = sums.length, sums.macs()
+	e.header.Set("Content-Length", strconv.FormatInt(e.length, 10))
+	if len(e.keys) > 0 {
+		var signatures []string
+		for _, mac := range e.macs {
+			signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(mac))
+		}
+		e.header.Set(standardwebhooks.HeaderWebhookID, id)
+		e.header.Set(standardwebhooks.HeaderWebhookTimestamp, timestamp)
+		e.header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	}
 	return e, nil
 }
 
-func (e *event) newSum() hash.Hash {
-	h := hmac.New(sha256.New, e.key)
-	io.WriteString(h, e.prefix)
-	return h
+// bodySums writes a body and computes its length and its HMACs.
+type bodySums struct {
+	w      io.Writer
+	length int64
+	hashes []hash.Hash
 }
 
-func (e *event) write(ctx context.Context, w io.Writer) error {
+func (e *event) newSums(w io.Writer) *bodySums {
+	b := &bodySums{w: w}
+	for _, key := range e.keys {
+		h := hmac.New(sha256.New, key)
+		io.WriteString(h, e.prefix)
+		b.hashes = append(b.hashes, h)
+	}
+	return b
+}
+
+func (b *bodySums) Write(p []byte) (int, error) {
+	b.add(p)
+	return b.w.Write(p)
+}
+
+func (b *bodySums) add(p []byte) {
+	b.length += int64(len(p))
+	for _, h := range b.hashes {
+		h.Write(p)
+	}
+}
+
+func (b *bodySums) macs() (macs [][]byte) {
+	for _, h := range b.hashes {
+		macs = append(macs, h.Sum(nil))
+	}
+	return macs
+}
+
+// bodyEnd ends each body. It is sent only after the rest was checked.
+const bodyEnd = "}\n"
+
+// writeToEnd writes the body without its end.
+func (e *event) writeToEnd(ctx context.Context, w io.Writer) error {
 	if _, err := w.Write(e.head); err != nil {
 		return err
 	}
@@ -136,26 +188,24 @@ func (e *event) write(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, "}\n")
-	return err
+	return nil
 }
 
-// errChanged means that the sent results differ from the signed ones.
+// errChanged means that the sent results differ from those that were measured and signed.
 var errChanged = errors.New("the results have changed while they were sent")
 
-// writeChecked writes the body. It returns errChanged if that is not what was signed.
+// writeChecked writes the body. It returns errChanged, and the body stays incomplete, if that is not what was measured and signed.
 func (e *event) writeChecked(ctx context.Context, w io.Writer) error {
-	if e.mac == nil {
-		return e.write(ctx, w)
-	}
-	h := e.newSum()
-	if err := e.write(ctx, io.MultiWriter(w, h)); err != nil {
+	sums := e.newSums(w)
+	if err := e.writeToEnd(ctx, sums); err != nil {
 		return err
 	}
-	if !hmac.Equal(h.Sum(nil), e.mac) {
+	sums.add([]byte(bodyEnd))
+	if sums.length != e.length || !slices.EqualFunc(sums.macs(), e.macs, hmac.Equal) {
 		return errChanged
 	}
-	return nil
+	_, err := io.WriteString(w, bodyEnd)
+	return err
 }
 
 // lineJoiner turns lines of JSON into array elements, separated by a comma and a line end. A JSON text has no line end

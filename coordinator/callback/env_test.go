@@ -258,7 +258,7 @@ func reset(conn net.Conn) {
 // fakeRows generates results as they are written.
 type fakeRows struct {
 	n       atomic.Int64 // rows of every job, 0: three
-	wrote   atomic.Int64 // bytes
+	wrote   atomic.Int64 // bytes of this pass
 	dropped atomic.Int64
 	passes  atomic.Int64
 	fail    atomic.Bool
@@ -267,6 +267,7 @@ type fakeRows struct {
 
 func (r *fakeRows) WriteResults(_ context.Context, job string, w io.Writer) error {
 	pass := r.passes.Add(1)
+	r.wrote.Store(0)
 	n := r.n.Load()
 	if n == 0 {
 		n = 3

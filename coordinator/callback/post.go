@@ -2,7 +2,6 @@ package callback
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,9 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"os"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -24,7 +21,7 @@ const (
 	lateReplyWait = time.Second      // after the body could not be sent: a refusal may still arrive
 	drainTimeout  = 5 * time.Second  // for the body of an answer, which is ignored
 
-	sendBuffer = 32 << 10 // bytes of body buffered before chunking, and again after it
+	sendBuffer = 32 << 10 // bytes of a request that are written at once
 	sendPiece  = 16 << 10 // bytes that must be taken within stallTimeout
 	maxAnswer  = 64 << 10 // bytes read of an answer
 	maxInterim = 5        // 1xx answers before the final one
@@ -113,35 +110,17 @@ func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result 
 func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64, whole bool) {
 	wire := &counter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
-	var small bytes.Buffer
-	if e.results == nil {
-		e.failure = e.writeChecked(ctx, &small)
-		e.header.Set("Content-Length", strconv.Itoa(small.Len()))
-	} else {
-		e.header.Set("Transfer-Encoding", "chunked")
-	}
 	e.writeHead(out, t)
 	out.Flush() // the writer keeps an error; it shows below
 	wire.n = 0
-	if e.results == nil {
-		out.Write(small.Bytes())
-	} else {
-		rows := bufio.NewWriterSize(httputil.NewChunkedWriter(out), sendBuffer)
-		err := e.writeChecked(ctx, rows)
-		if err == nil {
-			err = rows.Flush()
-		}
-		if err != nil {
-			if wire.err == nil && ctx.Err() == nil {
-				e.failure = err
-			}
-			return wire.n, false
-		}
-		// Only after a complete body, so that the receiver detects an incomplete one (RFC 9112 section 8). The writer keeps an error.
-		io.WriteString(out, "0\r\n\r\n")
+	err := e.writeChecked(ctx, out)
+	if err == nil {
+		err = out.Flush()
 	}
-	err := out.Flush()
-	return wire.n, err == nil && e.failure == nil
+	if err != nil && wire.err == nil && ctx.Err() == nil {
+		e.failure = err
+	}
+	return wire.n, err == nil
 }
 
 // writeHead writes the request's head. The writer keeps an error; it shows when the body is written.

@@ -292,6 +292,30 @@ func TestCallbackIsSigned(t *testing.T) {
 	})
 }
 
+// After a rotation a receiver that knows either secret can check the signature; a day later only the new one is good.
+func TestBothSecretsSignForADay(t *testing.T) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		first, err := w.store.NewCallbackSecret(w.account, "test", time.Now())
+		require.NoError(t, err)
+		second, err := w.store.NewCallbackSecret(w.account, "test", time.Now())
+		require.NoError(t, err)
+		good := func(secret string, h received) bool {
+			verifier, err := standardwebhooks.NewWebhook(secret)
+			require.NoError(t, err)
+			return verifier.VerifyIgnoringTimestamp(h.body, h.header) == nil
+		}
+		box := w.receive(receiverAddr+":80", status(200))
+		w.finish("j1", receiverURL)
+		w.waitForState("j1", store.CallbackDelivered)
+		w.advance(store.SecretOverlap)
+		w.finish("j2", receiverURL)
+		w.waitForState("j2", store.CallbackDelivered)
+		got := box.all()
+		require.Equal(t, []bool{true, true}, []bool{good(first, got[0]), good(second, got[0])})
+		require.Equal(t, []bool{false, true}, []bool{good(first, got[1]), good(second, got[1])})
+	})
+}
+
 // A body that differs from the signed one is not completed.
 func TestCallbackSendsOnlySignedBodies(t *testing.T) {
 	runTest(t, nil, func(t *testing.T, w *testEnv) {

@@ -22,6 +22,9 @@ const (
 	checkLookup = 3 * time.Second // for the host name of a submitted URL
 )
 
+// adviceForPrivate says what to do about an address that callbacks may not go to.
+const adviceForPrivate = "use a public one, or have the operator allow its network with --allow-private-callbacks"
+
 // ErrURL begins every refusal of a callback URL; the text after it says what to do.
 var ErrURL = errors.New("callback_url")
 
@@ -53,7 +56,7 @@ func (s *Sender) CheckURL(ctx context.Context, raw string) error {
 			return nil
 		}
 	}
-	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
+	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent; %s", t.host, adviceForPrivate)
 }
 
 func refuseURL(format string, args ...any) error {
@@ -113,7 +116,7 @@ func (d *dialer) parseTarget(raw string) (*target, error) {
 	localName := t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
 	loopback := d.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || d.mayReach(netip.IPv6Loopback())
 	if t.addr.IsValid() && !d.mayReach(t.addr) || localName && !loopback {
-		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; use a public one", t.host)
+		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; %s", t.host, adviceForPrivate)
 	}
 	return t, nil
 }

@@ -24,12 +24,11 @@ func creditsJSON(c store.Credits) []byte {
 }
 
 func getOrigins(c *call) error {
-	origins := c.srv.cfg.CallbackFrom
-	if origins == nil {
-		origins = []string{}
-	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"origins": origins})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"origins": c.srv.callbackOrigins()})
 }
+
+// callbackOrigins are the addresses that callbacks come from, as far as the operator names them.
+func (s *Server) callbackOrigins() []string { return orEmpty(s.cfg.CallbackFrom) }
 
 func getHealth(c *call) error { return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ok"}`)) }
 

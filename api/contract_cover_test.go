@@ -26,7 +26,8 @@ var notCovered = map[string]string{
 // its schema: a described answer must be able to occur.
 func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.MaxUpload, c.CORSOrigins = 100_000, []string{"https://shop.example"} })
-	c := &coverage{w: w, key: w.key, browser: w.signIn("visitor@probity.test", store.Customer)}
+	key := w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeVerify | store.ScopeJobs | store.ScopeAccount})
+	c := &coverage{w: w, key: key, browser: w.signIn("visitor@probity.test", store.Customer)}
 	served := w.get("/openapi.json", "").json(t)["paths"].(map[string]any)
 	c.pages()
 	c.singles()
@@ -83,6 +84,9 @@ func (c *coverage) pages() {
 		c.expect(200, c.w.get(path, ""))
 	}
 	c.expect(200, c.w.get("/v1/credits", c.key))
+	c.expect(201, c.post("/v1/callback-secret", c.key))
+	c.expect(200, c.w.get("/v1/callback-secret", c.key))
+	c.expect(204, c.w.do(request{method: "DELETE", path: "/v1/callback-secret", key: c.key}))
 	for _, path := range []string{"/docs", "/openapi.json", "/widget.js"} {
 		tag := c.w.get(path, "").header.Get("ETag")
 		c.expect(304, c.w.do(request{method: "GET", path: path, header: map[string]string{"If-None-Match": tag}}))
@@ -224,7 +228,8 @@ func (c *coverage) public() {
 
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
-	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits", "GET " + job, "DELETE " + job,
+	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits",
+		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")
 		list = append(list, request{method: method, path: path})

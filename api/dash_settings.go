@@ -4,43 +4,9 @@ import (
 	"strings"
 
 	"probity/api/httpd"
-	"probity/api/record"
 	"probity/coordinator/callback"
 	"probity/coordinator/ingest"
 )
-
-// getSigning reports whether the account's callbacks are signed. The secret itself is shown once, when it is made.
-func getSigning(c *call) error {
-	secret, err := c.srv.deps.Store.CallbackSecret(c.identity.User.ID)
-	if err != nil {
-		return err
-	}
-	last4 := ""
-	if secret != "" {
-		last4 = secret[len(secret)-4:]
-	}
-	origins := c.srv.cfg.CallbackFrom
-	if origins == nil {
-		origins = []string{}
-	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"signed": secret != "", "last4": record.TextOrNil(last4), "origins": origins})
-}
-
-func newSigningSecret(c *call) error {
-	secret, err := c.srv.deps.Store.NewCallbackSecret(c.identity.User.ID, actor(c), c.srv.now())
-	if err != nil {
-		return err
-	}
-	return c.SendJSON(httpd.StatusCreated, map[string]any{"secret": secret})
-}
-
-func dropSigningSecret(c *call) error {
-	if err := c.srv.deps.Store.SetCallbackSecret(c.identity.User.ID, "", actor(c), c.srv.now()); err != nil {
-		return err
-	}
-	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)
-	return nil
-}
 
 // testList is the list of a test delivery: one row of each outcome, none of which is probed.
 const testList = "email\nvalid@example.com\ncatch_all@example.com\nmailbox_not_found@example.com\ngreylisted@example.com\n"

@@ -268,11 +268,11 @@ func TestCallbackSettings(t *testing.T) {
 		got <- r.Header
 	}))
 	defer receiver.Close()
-	require.Equal(t, false, b.get("/v1/dash/callbacks").json(t)["signed"])
-	secret := b.do("POST", "/v1/dash/callbacks/secret", "")
+	require.Equal(t, false, b.get("/v1/callback-secret").json(t)["signed"])
+	secret := b.do("POST", "/v1/callback-secret", "")
 	require.Equal(t, 201, secret.status)
 	require.True(t, strings.HasPrefix(secret.json(t)["secret"].(string), "whsec_"))
-	require.Equal(t, true, b.get("/v1/dash/callbacks").json(t)["signed"])
+	require.Equal(t, true, b.get("/v1/callback-secret").json(t)["signed"])
 	require.Equal(t, 422, b.do("POST", "/v1/dash/callbacks/test", `{"url":"ftp://example.com/"}`).status)
 	test := b.do("POST", "/v1/dash/callbacks/test", `{"url":"`+receiver.URL+`/hook"}`)
 	require.Equal(t, 202, test.status, "%s", test.body)
@@ -283,8 +283,29 @@ func TestCallbackSettings(t *testing.T) {
 		t.Fatal("no test callback came")
 	}
 	require.EqualValues(t, 100, b.get("/v1/credits").json(t)["balance"], "a test costs nothing")
-	require.Equal(t, 204, b.do("DELETE", "/v1/dash/callbacks/secret", "").status)
-	require.Equal(t, false, b.get("/v1/dash/callbacks").json(t)["signed"])
+	require.Equal(t, 204, b.do("DELETE", "/v1/callback-secret", "").status)
+	require.Equal(t, false, b.get("/v1/callback-secret").json(t)["signed"])
+}
+
+// A signing secret is made and rotated with a key of the account, and by an admin for any account.
+func TestSigningSecretIsRotated(t *testing.T) {
+	w := newTestServer(t, nil)
+	key := w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeAccount})
+	require.Equal(t, 403, w.do(request{method: "POST", path: "/v1/callback-secret", key: w.key}).status)
+	first := w.do(request{method: "POST", path: "/v1/callback-secret", key: key}).json(t)
+	require.Nil(t, first["former_until"])
+	of := "/v1/admin/users/ann@probity.test/callback-secret"
+	second := w.rootSession().do("POST", of, "")
+	require.Equal(t, 201, second.status)
+	until, err := time.Parse(time.RFC3339, second.json(t)["former_until"].(string))
+	require.NoError(t, err)
+	require.WithinDuration(t, w.server.now().Add(24*time.Hour), until, time.Minute)
+	last4 := func(secret any) string { return secret.(string)[len(secret.(string))-4:] }
+	state := w.get("/v1/callback-secret", key).json(t)
+	require.Equal(t, []any{last4(second.json(t)["secret"]), last4(first["secret"])}, []any{state["last4"], state["former_last4"]})
+	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/users/none/callback-secret", key: w.adminKey}).status)
+	require.Equal(t, 204, w.do(request{method: "DELETE", path: of, key: w.adminKey}).status)
+	require.Equal(t, false, w.get("/v1/callback-secret", key).json(t)["signed"])
 }
 
 // Each test of a callback makes a job that is kept for days: it counts as an upload, and needs disk space like one.

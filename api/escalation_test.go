@@ -42,6 +42,8 @@ func TestLimitedAdminKeyMakesNothingBeyondItself(t *testing.T) {
 		{"PUT /v1/admin/users/{user}/limits", `{}`, 200, ""},
 		{"POST /v1/admin/users/{user}/reset", "ann@probity.test", 403, person},
 		{"POST /v1/admin/users/{user}/totp-off", "ann@probity.test", 403, person},
+		{"POST /v1/admin/users/{user}/callback-secret", "ann@probity.test", 403, person},
+		{"DELETE /v1/admin/users/{user}/callback-secret", "ann@probity.test", 204, ""},
 		{"GET /v1/admin/keys", "", 200, ""},
 		{"POST /v1/admin/keys", `{"user":"root@probity.test","name":"k","scopes":["admin"]}`, 403, person},
 		{"POST /v1/admin/keys", `{"user":"root@probity.test","name":"k","scopes":["verify","admin"],"networks":["127.0.0.1"]}`, 403, person},

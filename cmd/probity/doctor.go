@@ -16,11 +16,12 @@ import (
 
 type doctorCmd struct {
 	nodeflags.Probing
-	Data   string   `help:"The folder of the store." default:"./probity-data" placeholder:"DIR"`
-	DNSBL  []string `name:"dnsbl" help:"Blocklists of addresses to ask, ZONE,...; 'none' asks none; default: some that many receivers use." placeholder:"ZONE"`
-	Target string   `help:"A mail server to try port 25 with, whose owner agrees; default: the MX of --mail-from's domain." placeholder:"HOST[:PORT]"`
-	Strict bool     `help:"Exit with 1 if anything fails."`
-	JSON   bool     `name:"json" help:"One JSON object."`
+	Data           string   `help:"The folder of the store." default:"./probity-data" placeholder:"DIR"`
+	DNSBL          []string `name:"dnsbl" help:"Blocklists of addresses to ask, ZONE,...; 'none' asks none; default: some that many receivers use." placeholder:"ZONE"`
+	Target         string   `help:"A mail server to try port 25 with, whose owner agrees; default: the MX of --mail-from's domain." placeholder:"HOST[:PORT]"`
+	CallbackSource string   `help:"As of serve and coordinator: the address that callbacks leave from, and the one that receivers see." placeholder:"LOCAL[/PUBLIC]"`
+	Strict         bool     `help:"Exit with 1 if anything fails."`
+	JSON           bool     `name:"json" help:"One JSON object."`
 }
 
 // errFailing ends a strict audit that found a failure.
@@ -32,7 +33,8 @@ func (c doctorCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.Audit(table, nodeflags.AuditOptions{Folder: c.Data, DNSBLs: c.DNSBL, Target: c.Target})
+	d, err := c.Audit(table, nodeflags.AuditOptions{Folder: c.Data, DNSBLs: c.DNSBL, Target: c.Target,
+		Callbacks: true, CallbackSource: c.CallbackSource})
 	if err != nil {
 		return err
 	}

@@ -183,6 +183,7 @@ func TestAdminCommands(t *testing.T) {
 // needSession are the commands that a key may not do: a server refuses them and says where they work.
 func (w *adminTest) needSession() {
 	for _, command := range [][]string{{"user", "reset", "bo@example.com"}, {"user", "totp-off", "bo@example.com"},
+		{"user", "callback-secret", "bo@example.com"},
 		{"user", "add", "boss@example.com", "--role", "admin"}, {"key", "create", "--user", "root@example.com", "--name", "more", "--scope", "admin"}} {
 		_, words := w.run(1, command...)
 		require.Contains(w.t, words, "use the command line on the data folder of the stopped server", command)
@@ -201,6 +202,14 @@ func (w *adminTest) resets() {
 	again := w.rows("user", "reset", "bo@example.com")[0]
 	require.NotEqual(t, strings.TrimSpace(link), again["url"])
 	require.NotEmpty(t, again["expires_at"])
+	secret, said := w.run(0, "user", "callback-secret", "bo@example.com")
+	require.Regexp(t, `^whsec_\S{44}\n$`, secret, "the secret, and nothing else")
+	require.NotContains(t, said, "stays valid")
+	rotated := w.rows("user", "callback-secret", "bo@example.com")[0]
+	require.NotEqual(t, strings.TrimSpace(secret), rotated["secret"])
+	require.NotEmpty(t, rotated["former_until"])
+	w.run(0, "user", "callback-secret", "bo@example.com", "--off")
+	require.Nil(t, w.rows("user", "callback-secret", "bo@example.com")[0]["former_until"], "all secrets had ended")
 	_, words = w.run(1, "user", "totp-off", "bo@example.com")
 	require.Contains(t, words, "TOTP is off")
 	require.Empty(t, w.rows("audit", "--action", "totp off"), "nothing was done")

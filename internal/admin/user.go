@@ -29,6 +29,7 @@ type userCmd struct {
 	Limit   userLimitCmd   `cmd:"" help:"Give an account limits of its own; one that is not named becomes the default."`
 	Reset   userResetCmd   `cmd:"" help:"Print a link that gives an account a new password, good once and for an hour."`
 	TOTPOff userTOTPOffCmd `cmd:"" name:"totp-off" help:"Let an account whose authenticator app is lost sign in without a code; its sessions end."`
+	Secret  userSecretCmd  `cmd:"" name:"callback-secret" help:"Print a new signing secret for an account's callbacks; the one before stays valid for 24 hours."`
 	First   userFirstCmd   `cmd:"" name:"first-password" help:"Print the password that the first start gave the first admin."`
 }
 
@@ -136,6 +137,38 @@ func (c *userResetCmd) Run(ctx context.Context, con *console.IO) error {
 		_, err := fmt.Fprintln(con.Out, link.URL)
 		return err
 	})
+}
+
+type userSecretCmd struct {
+	accountFlags
+	Off bool `help:"Stop signing: all secrets of the account end at once."`
+}
+
+// newSecret is the answer of the server with a new signing secret.
+type newSecret struct {
+	Secret      string       `json:"secret"`
+	FormerUntil *record.Time `json:"former_until"`
+}
+
+// Run prints only the secret on standard output, or JSON with the end of the one before.
+func (c *userSecretCmd) Run(ctx context.Context, con *console.IO) error {
+	path := "users/" + url.PathEscape(c.User) + "/callback-secret"
+	if c.Off {
+		return c.call(ctx, con, http.MethodDelete, path, nil, nil)
+	}
+	var made newSecret
+	if err := c.call(ctx, con, http.MethodPost, path, nil, &made); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSONObject(con, made)
+	}
+	fmt.Fprintln(con.Err, "callbacks are signed from now on; the secret is shown this once:")
+	if made.FormerUntil != nil {
+		fmt.Fprintf(con.Err, "the secret before it stays valid until %s\n", console.FormatTime(time.Time(*made.FormerUntil)))
+	}
+	_, err := fmt.Fprintln(con.Out, made.Secret)
+	return err
 }
 
 type userTOTPOffCmd struct{ accountFlags }

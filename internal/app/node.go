@@ -69,6 +69,8 @@ type NodeConfig struct {
 	retainCache Period
 	members     *memberFlags // the cluster to coordinate; nil to probe in this process
 	service     bool         // with accounts: jobs are settled and called back, and suppressions are kept
+
+	callbackSource string // the flag --callback-source of a service
 }
 
 // localInFlightRows is how many rows are in flight with the prober of this process. A fleet has more: its rows travel longer and use more
@@ -142,7 +144,8 @@ func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeCon
 		return nil, err
 	}
 	if cfg.service {
-		if n.audit, err = newSelfAudit(f, table, cfg.Dir, cfg.Log, cfg.metrics); err != nil {
+		parts := nodeflags.AuditOptions{Folder: cfg.Dir, Log: cfg.Log, Metrics: cfg.metrics, Callbacks: true, CallbackSource: cfg.callbackSource}
+		if n.audit, err = newSelfAudit(f, table, parts); err != nil {
 			return nil, err
 		}
 	}

@@ -123,7 +123,7 @@ func (p *Prober) Open() (err error) {
 	if p.prober, err = prober.New(cfg); err != nil {
 		return err
 	}
-	if p.audit, err = newSelfAudit(&c.Probing, table, c.Data, p.Log, p.Registry); err != nil {
+	if p.audit, err = newSelfAudit(&c.Probing, table, nodeflags.AuditOptions{Folder: c.Data, Log: p.Log, Metrics: p.Registry}); err != nil {
 		return err
 	}
 	if c.Anonymous() {

@@ -3,13 +3,10 @@ package app
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/coordinator/cluster"
 	"probity/coordinator/fleet"
@@ -147,11 +144,11 @@ func (rm *rateMeter) rate(n uint64) float64 {
 
 // newSelfAudit makes the audit that a probing process runs on itself at its start and every hour. It is nil if the process has no
 // sources or no sender that receivers could check.
-func newSelfAudit(f *nodeflags.Probing, table *engine.Table, folder string, log *slog.Logger, metrics prometheus.Registerer) (*doctor.Doctor, error) {
+func newSelfAudit(f *nodeflags.Probing, table *engine.Table, parts nodeflags.AuditOptions) (*doctor.Doctor, error) {
 	if f.MailFrom == "" || len(f.Egress) == 0 {
 		return nil, nil
 	}
-	return f.Audit(table, nodeflags.AuditOptions{Folder: folder, Log: log, Metrics: metrics})
+	return f.Audit(table, parts)
 }
 
 // findings returns the newest report of an audit; nil before the first one, or without an audit.

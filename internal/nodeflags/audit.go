@@ -19,11 +19,14 @@ import (
 
 // AuditOptions are the inputs of an audit in addition to the probing flags.
 type AuditOptions struct {
-	Folder  string   // data folder
-	DNSBLs  []string // blocklists; nil for the usual ones, "none" for none
-	Target  string
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
+	Folder string   // data folder
+	DNSBLs []string // blocklists; nil for the usual ones, "none" for none
+	Target string
+	// Callbacks says that this machine may send callbacks; CallbackSource is the flag of that name.
+	Callbacks      bool
+	CallbackSource string
+	Log            *slog.Logger
+	Metrics        prometheus.Registerer
 }
 
 // Audit makes the audit of the flags, on the sockets and files of this machine. It starts nothing.
@@ -46,6 +49,11 @@ func (f *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor
 	if len(parts.DNSBLs) == 1 && parts.DNSBLs[0] == "none" {
 		cfg.DNSBLs = []string{}
 	}
+	if parts.Callbacks {
+		if cfg.Callbacks, err = callbackOrigin(parts.CallbackSource); err != nil {
+			return nil, err
+		}
+	}
 	for _, e := range f.Egress {
 		id, err := e.Parse()
 		if err != nil {
@@ -54,6 +62,16 @@ func (f *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor
 		cfg.Identities = append(cfg.Identities, doctor.Identity{Local: id.Local, Public: id.Public, EHLO: id.EHLO, SOCKS5: id.SOCKS5})
 	}
 	return doctor.New(cfg)
+}
+
+// callbackOrigin reads --callback-source for an audit.
+func callbackOrigin(source string) (*doctor.Callbacks, error) {
+	_, published, err := ParseSource(source)
+	if err != nil || len(published) == 0 {
+		return &doctor.Callbacks{}, err
+	}
+	public, err := netip.ParseAddr(published[0])
+	return &doctor.Callbacks{Public: public}, err
 }
 
 // exchangeDNS sends a query to one server; the context bounds it.

@@ -44,6 +44,11 @@ func (i Identity) name() string {
 	return printable(i.EHLO)
 }
 
+// Callbacks are where callbacks come from.
+type Callbacks struct {
+	Public netip.Addr // the address that receivers see and are told; invalid where none is configured
+}
+
 // Config is what is audited and through what. Exchange, Dial and Table are needed.
 type Config struct {
 	Identities []Identity       // at most 512
@@ -59,6 +64,9 @@ type Config struct {
 	Port         uint16   // of mail servers; default 25
 	Target       string   // host[:port] to connect to in place of the MX of MAIL FROM: its owner must have agreed
 	DNSBLs       []string // zones of blocklists of addresses, at most 32; nil takes DefaultDNSBLs, empty asks none
+
+	// Callbacks are the callbacks that this machine sends; nil for a machine that sends none.
+	Callbacks *Callbacks
 
 	OpenFiles func() (soft, hard uint64, err error) // RLIMIT_NOFILE; nil: cannot tell
 	Sessions  int                                   // SMTP sessions that the file limit should allow; default 1,000

@@ -41,7 +41,7 @@ func (f Finding) logSubject() string {
 
 // Checks are the names of all checks, in the order of a report.
 func Checks() []string {
-	return []string{"identity", "ehlo", "ptr", "spf", "dnsbl", "mail-from", "mx", "soa", "port25", "mailbox", "terms", "resolver", "clock", "files", "store"}
+	return []string{"identity", "ehlo", "ptr", "spf", "dnsbl", "mail-from", "mx", "soa", "port25", "mailbox", "terms", "resolver", "callbacks", "clock", "files", "store"}
 }
 
 // Report is one audit. It is immutable.

@@ -71,6 +71,7 @@ func newFakeInternet(t *testing.T) *fakeInternet {
 		w.add(line)
 	}
 	w.cfg = Config{
+		Callbacks:  &Callbacks{Public: netip.MustParseAddr("25.0.0.1")},
 		Identities: []Identity{{Local: source, EHLO: "mx.sender.org"}}, MailFrom: "probe@sender.org",
 		Servers: []netip.AddrPort{resolverA, resolverB}, Table: respectfulTable(), Exchange: w.exchange, Dial: w.dial,
 		DNSBLs: []string{"list.test"}, OpenFiles: func() (uint64, uint64, error) { return 65536, 65536, nil },

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"probity/engine/smtp"
 )
 
 // checkMachine audits what the system grants: time, files, disk.
@@ -15,10 +17,27 @@ func (d *Doctor) checkMachine(now time.Time) []Finding {
 	elapsed := now.Sub(d.startedAt)                          // by the monotonic clock
 	jump := now.Round(0).Sub(d.startedAt.Round(0)) - elapsed // Round strips the monotonic reading
 	out := []Finding{d.cfg.checkClock(now, elapsed, jump), d.cfg.checkFiles()}
+	if d.cfg.Callbacks != nil {
+		out = append(out, d.cfg.checkCallbacks())
+	}
 	if d.cfg.FS != nil && d.cfg.Folder != "" {
 		out = append(out, d.cfg.checkStore())
 	}
 	return out
+}
+
+// checkCallbacks judges whether receivers of callbacks can check the address that they come from.
+func (c *Config) checkCallbacks() Finding {
+	public := c.Callbacks.Public
+	s := subject{"callbacks", "origin"}
+	switch {
+	case !public.IsValid():
+		return s.warn("where this machine sends callbacks, name the address with --callback-source LOCAL[/PUBLIC]",
+			"no address is configured: GET /v1/callback-origins is empty, and receivers cannot check where callbacks come from")
+	case !c.AllowPrivate && smtp.ClassOf(public) != smtp.Public:
+		return s.warn("name what receivers see as --callback-source LOCAL/PUBLIC", "receivers are told %s, which is no public address", public)
+	}
+	return s.ok("receivers are told %s", public)
 }
 
 // maxJump is a step of the wall clock that slewing does not explain.

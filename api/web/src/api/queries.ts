@@ -105,7 +105,7 @@ export const sessions = queryOptions({
 
 export const totp = queryOptions({ queryKey: ["totp"], queryFn: () => take(api.GET("/v1/dash/totp")) });
 
-export const signing = queryOptions({ queryKey: ["signing"], queryFn: () => take(api.GET("/v1/dash/callbacks")) });
+export const signing = queryOptions({ queryKey: ["signing"], queryFn: () => take(api.GET("/v1/callback-secret")) });
 
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await take(api.GET("/v1/admin/users"))).users });
 

@@ -174,7 +174,7 @@ export function Callbacks() {
   const client = useQueryClient();
   const query = useQuery(signing);
   const refresh = () => client.invalidateQueries({ queryKey: signing.queryKey });
-  const make = useMutation({ mutationFn: () => take(api.POST("/v1/dash/callbacks/secret")), onSuccess: () => void refresh() });
+  const make = useMutation({ mutationFn: () => take(api.POST("/v1/callback-secret")), onSuccess: () => void refresh() });
   return (
     <Page title="Callbacks" note="When a job is done, its results are POSTed to the URL that came with the list. Use a signing secret to verify that callbacks come from us.">
       <Loaded query={query} what="the settings">
@@ -200,13 +200,13 @@ export function Callbacks() {
                   {s.signed ? (
                     <>
                       <Ask label="Create a new secret" color="ink" title="Create a new secret?" act={() => make.mutateAsync()}>
-                        The current secret stops working immediately. Give your receiver the new one.
+                        The current secret stays valid for 24 hours. Give your receiver the new one before that.
                       </Ask>
                       <Ask
                         label="Stop signing"
                         title="Stop signing callbacks?"
                         act={async () => {
-                          await take(api.DELETE("/v1/dash/callbacks/secret"));
+                          await take(api.DELETE("/v1/callback-secret"));
                           make.reset();
                           await refresh();
                         }}

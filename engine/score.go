@@ -7,9 +7,10 @@ import (
 	"probity/engine/control"
 )
 
-// The score is a continuous signal within the bucket of the status: the figure of the reason, plus a few points for each
-// piece of evidence that makes the verdict more or less certain. Every point comes from the table below; nothing is clamped,
-// so that the parts always add up. Fresher evidence and a closer check never lower a VALID and never raise an INVALID.
+// The score is a continuous signal within the bucket of the status: the figure of the reason, plus a few points for
+// each piece of evidence that makes the verdict more or less certain. Every point comes from the table below; nothing
+// is clamped, so that the parts always add up. Fresher evidence and a closer check never lower a VALID and never raise
+// an INVALID.
 
 // Part is one summand of a score.
 type Part struct {
@@ -26,9 +27,9 @@ var figures = [...]uint8{
 	ReasonMailboxFull: 55, ReasonRoleAccount: 80, ReasonPossibleTypo: 50, ReasonLowQuality: 45,
 	ReasonInvalidSyntax: 0, ReasonDomainNotFound: 1, ReasonNullMX: 2, ReasonProviderSyntax: 2, ReasonNoMailServer: 3,
 	ReasonMailboxNotFound: 3, ReasonUnroutableMX: 4, ReasonMailboxDisabled: 8,
-	ReasonGreylisted: 50, ReasonSMTPNotChecked: 50, ReasonCancelled: 50, ReasonRateLimited: 45, ReasonTimeout: 40, ReasonBlocked: 40,
-	ReasonTemporaryError: 35, ReasonSMTPUTF8Unsupported: 35, ReasonConnectionFailed: 30, ReasonDNSError: 30, ReasonProtocolError: 30,
-	ReasonInternalError: 30, ReasonUnclearRefusal: 35, ReasonRelayDenied: 30,
+	ReasonGreylisted: 50, ReasonSMTPNotChecked: 50, ReasonCancelled: 50, ReasonRateLimited: 45, ReasonTimeout: 40,
+	ReasonBlocked: 40, ReasonTemporaryError: 35, ReasonSMTPUTF8Unsupported: 35, ReasonConnectionFailed: 30,
+	ReasonDNSError: 30, ReasonProtocolError: 30, ReasonInternalError: 30, ReasonUnclearRefusal: 35, ReasonRelayDenied: 30,
 }
 
 // Figures of two reasons in cases that count for more than a part.
@@ -130,9 +131,12 @@ var parts = [partCount]struct {
 }{
 	partEvidenceAge: {"evidence_age", []circumstance{
 		{"the answer is at most an hour old", [kinds]int8{}},
-		{"at most a day", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -1, kindUnconfirmed: -1, kindOther: -1, kindMissing: 1, kindUnknown: -1}},
-		{"at most seven days", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -2, kindUnconfirmed: -2, kindOther: -2, kindMissing: 1, kindUnknown: -2}},
-		{"more", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -3, kindUnconfirmed: -3, kindOther: -3, kindMissing: 1, kindUnknown: -3}},
+		{"at most a day", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -1, kindUnconfirmed: -1,
+			kindOther: -1, kindMissing: 1, kindUnknown: -1}},
+		{"at most seven days", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -2, kindUnconfirmed: -2,
+			kindOther: -2, kindMissing: 1, kindUnknown: -2}},
+		{"more", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: -3, kindUnconfirmed: -3, kindOther: -3,
+			kindMissing: 1, kindUnknown: -3}},
 	}},
 	partCheckAge: {"check_age", []circumstance{
 		{"the age of the catch-all check is not known", forAccepted(-1)},
@@ -150,7 +154,8 @@ var parts = [partCount]struct {
 		elsewhereRefused:  {"another host refuses them", [kinds]int8{kindUnconfirmed: 3}},
 	}},
 	partControl: {"control", []circumstance{
-		control.None:                   {"no control came after the answer", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindMissing: 1}},
+		control.None: {"no control came after the answer",
+			[kinds]int8{kindValid: -1, kindConfirmed: -1, kindMissing: 1}},
 		control.Fact:                   {"the host was seen before to refuse a made-up recipient", forAccepted(-1)},
 		control.TargetRefused:          {"the host refused another recipient after it", [kinds]int8{}},
 		control.DecoyRefused:           {"the host refused a made-up recipient after it", [kinds]int8{}},
@@ -194,14 +199,19 @@ var parts = [partCount]struct {
 	}},
 	partSeenBefore: {"seen_before", []circumstance{
 		{"the answer was seen for the first time", [kinds]int8{}},
-		{"once before, or the host deferred it first", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 1, kindUnconfirmed: 1, kindOther: 1, kindMissing: -1, kindUnknown: -1}},
-		{"twice", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2, kindMissing: -1, kindUnknown: -2}},
-		{"more often", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2, kindMissing: -1, kindUnknown: -3}},
+		{"once before, or the host deferred it first",
+			[kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 1, kindUnconfirmed: 1, kindOther: 1,
+				kindMissing: -1, kindUnknown: -1}},
+		{"twice", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2,
+			kindMissing: -1, kindUnknown: -2}},
+		{"more often", [kinds]int8{kindValid: 1, kindConfirmed: 1, kindCatchAll: 2, kindUnconfirmed: 2, kindOther: 2,
+			kindMissing: -1, kindUnknown: -3}},
 	}},
 	partLearned: {"learned", []circumstance{
-		basis.LearnedNothing:      {"nothing else was learned of the host", [kinds]int8{}},
-		basis.LearnedRefuses:      {"it refuses made-up recipients of the domain", [kinds]int8{kindOther: 2, kindUnknown: 2}},
-		basis.LearnedNeighbour:    {"it accepted another recipient of the domain over this connection", [kinds]int8{kindOther: 3, kindUnknown: 3}},
+		basis.LearnedNothing: {"nothing else was learned of the host", [kinds]int8{}},
+		basis.LearnedRefuses: {"it refuses made-up recipients of the domain", [kinds]int8{kindOther: 2, kindUnknown: 2}},
+		basis.LearnedNeighbour: {"it accepted another recipient of the domain over this connection",
+			[kinds]int8{kindOther: 3, kindUnknown: 3}},
 		learnedRefusesAndAccepted: {"it refuses made-up recipients, and accepted this one", [kinds]int8{kindOther: 4}},
 	}},
 	partRole: {"role_account", []circumstance{
@@ -210,7 +220,8 @@ var parts = [partCount]struct {
 	}},
 	partTypo: {"possible_typo", []circumstance{
 		{"no likely typo, or the reason says so already", [kinds]int8{}},
-		{"a likely typo in the domain", [kinds]int8{kindConfirmed: -2, kindCatchAll: -2, kindUnconfirmed: -2, kindOther: -2, kindUnknown: -2}},
+		{"a likely typo in the domain",
+			[kinds]int8{kindConfirmed: -2, kindCatchAll: -2, kindUnconfirmed: -2, kindOther: -2, kindUnknown: -2}},
 	}},
 	partFree: {"free_mail", []circumstance{
 		{"not in the list of free mail providers", [kinds]int8{}},

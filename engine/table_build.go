@@ -21,7 +21,8 @@ func (f tableFile) build(layers [][]byte, m *tomlfile.Mistakes) (*Table, error) 
 		return nil, fmt.Errorf("%d provider files one over the other: at most %d", len(layers), maxLayers)
 	}
 	hash := hashOf(layers)
-	t := &Table{file: f, layers: layers, hash: hash, Speedup: f.Speedup, Unknown: &Provider{ID: "", Name: "other", Probe: true, Limits: f.Defaults.Limits, hash: hash}}
+	t := &Table{file: f, layers: layers, hash: hash, Speedup: f.Speedup,
+		Unknown: &Provider{ID: "", Name: "other", Probe: true, Limits: f.Defaults.Limits, hash: hash}}
 	checkLimits(&t.Unknown.Limits, "defaults.limits", whole)
 	if s := f.Speedup; s != 0 && !(s >= minSpeedup && s <= maxSpeedup) {
 		whole.Wrong("speedup", "speedup = %v: 0, or from %v to %v", s, minSpeedup, maxSpeedup)
@@ -96,8 +97,9 @@ func (f *providerFile) part(m *tomlfile.Mistakes) tomlfile.Part {
 }
 
 func (f *providerFile) build(hash [8]byte, m *tomlfile.Mistakes) *Provider {
-	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, ByAddress: f.ByAddress, FleetSources: f.FleetSources, AcceptAll: f.AcceptAll,
-		Parking: f.Parking, OneDomain: f.OneDomainPerTransaction, AcceptsSilently: f.AcceptsSilently, BlocksAsUnknown: f.BlocksAsUnknown, Limits: f.Limits, Source: f.Source, Date: f.Date,
+	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, ByAddress: f.ByAddress,
+		FleetSources: f.FleetSources, AcceptAll: f.AcceptAll, Parking: f.Parking, OneDomain: f.OneDomainPerTransaction,
+		AcceptsSilently: f.AcceptsSilently, BlocksAsUnknown: f.BlocksAsUnknown, Limits: f.Limits, Source: f.Source, Date: f.Date,
 		Terms: f.Terms, TermsForbid: f.TermsForbid, TermsSource: f.TermsSource, hash: hash}
 	is := f.part(m)
 	if f.ID == "" || strings.Trim(f.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -126,7 +128,8 @@ func (f *providerFile) build(hash [8]byte, m *tomlfile.Mistakes) *Provider {
 	}
 	for key, names := range map[string][]string{"mx": f.MX, "by_address": f.ByAddress, "aliases": f.Aliases} {
 		for _, name := range names {
-			if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " \t@") || strings.Trim(name, ".") == "" {
+			if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " \t@") ||
+				strings.Trim(name, ".") == "" {
 				is.Wrong(key, "%q is not a lower-case name", name)
 			}
 		}
@@ -318,9 +321,10 @@ func (f *ruleFile) readText(r *Rule, is tomlfile.Part) {
 }
 
 // usualBlame is the blame of a meaning when the rule does not say.
-var usualBlame = [...]Blame{MeaningUnknown: BlameSite, Accepted: BlameNone, NoMailbox: BlameRecipient, MailboxFull: BlameRecipient,
-	MailboxDisabled: BlameRecipient, Greylisted: BlameUs, RateLimited: BlameUs, Blocked: BlameUs, SenderRefused: BlameUs,
-	PolicyRefused: BlameSite, RelayDenied: BlameSite, Temporary: BlameSite, SyntaxRefused: BlameSite, ProtocolFault: BlameSite}
+var usualBlame = [...]Blame{MeaningUnknown: BlameSite, Accepted: BlameNone, NoMailbox: BlameRecipient,
+	MailboxFull: BlameRecipient, MailboxDisabled: BlameRecipient, Greylisted: BlameUs, RateLimited: BlameUs,
+	Blocked: BlameUs, SenderRefused: BlameUs, PolicyRefused: BlameSite, RelayDenied: BlameSite, Temporary: BlameSite,
+	SyntaxRefused: BlameSite, ProtocolFault: BlameSite}
 
 func (f *ruleFile) readMeaning(r *Rule, is tomlfile.Part) {
 	m, err := readName(meaningNames[:], f.Meaning)
@@ -358,7 +362,8 @@ func (f *ruleFile) readAction(r *Rule, is tomlfile.Part) {
 		}
 		r.Action.For = d
 	}
-	if lasts := r.Action.Kind != ActionNone && r.Action.Kind != ActionClose; lasts && r.Action.For == 0 && !is.HasMistake() {
+	lasts := r.Action.Kind != ActionNone && r.Action.Kind != ActionClose
+	if lasts && r.Action.For == 0 && !is.HasMistake() {
 		is.Conflict("action", "action %s needs a duration: for", r.Action.Kind)
 	}
 }

@@ -75,7 +75,8 @@ func (c *planCmd) Run(ctx context.Context, con *console.IO) error {
 	}
 	report := planned.Report()
 	if report.Uncounted > 0 && len(report.Receivers) == 0 {
-		return fmt.Errorf("the least time of %s is not known: the domains of %d addresses could not be looked up, and no mail server is asked about others; check --dns and its resolvers, then repeat",
+		return fmt.Errorf("the least time of %s is not known: the domains of %d addresses could not be looked up, "+
+			"and no mail server is asked about others; check --dns and its resolvers, then repeat",
 			c.List, report.Uncounted)
 	}
 	if c.JSON {
@@ -128,7 +129,8 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 	if err != nil {
 		return p, err
 	}
-	received := coordinator.New(coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table})
+	cfg := coordinator.Config{Store: state, FS: vfs.Default, Dir: dir, Resolver: resolver, Table: table}
+	received := coordinator.New(cfg)
 	reading := csvfile.Options{Column: c.Column, NoHeader: c.NoHead, AnyColumn: c.ForceColumn}
 	u := ingest.Upload{Body: in, Options: ingest.Options{Reading: reading}}
 	p, err = planList(ctx, received, resolver, u, plan.Options{Sources: sources, Refused: float64(c.Refused)})
@@ -136,7 +138,8 @@ func (c *planCmd) plan(ctx context.Context, con *console.IO, dir string, sources
 }
 
 // planList plans a list with a coordinator that is not running.
-func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u ingest.Upload, o plan.Options) (p plan.JobPlan, err error) {
+func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, u ingest.Upload,
+	o plan.Options) (p plan.JobPlan, err error) {
 	job, err := c.Accept(ctx, u)
 	if err != nil {
 		return p, err
@@ -150,11 +153,14 @@ func planList(ctx context.Context, c *coordinator.Coordinator, r *dns.Resolver, 
 }
 
 func printPlan(out io.Writer, r *plan.Report) error {
-	fmt.Fprintf(out, "distinct addresses: %d; mail servers are asked about %d\n", r.Addresses, r.Addresses-r.Unasked-r.Uncounted)
+	fmt.Fprintf(out, "distinct addresses: %d; mail servers are asked about %d\n", r.Addresses,
+		r.Addresses-r.Unasked-r.Uncounted)
 	if r.Uncounted > 0 {
-		fmt.Fprintf(out, "not in the plan: %d, whose domains could not be looked up, or are beyond the first 262144\n", r.Uncounted)
+		fmt.Fprintf(out, "not in the plan: %d, whose domains could not be looked up, or are beyond the first 262144\n",
+			r.Uncounted)
 	}
-	fmt.Fprintf(out, "assumed: %g%% refused, by hosts that all tell; %s; budgets that nothing has used yet\n", 100*r.RefusedShare, console.Counted(r.Sources, "egress source"))
+	fmt.Fprintf(out, "assumed: %g%% refused, by hosts that all tell; %s; budgets that nothing has used yet\n",
+		100*r.RefusedShare, console.Counted(r.Sources, "egress source"))
 	without := ""
 	if r.Uncounted > 0 {
 		without = ", without those that are not in the plan"
@@ -174,7 +180,8 @@ func printPlan(out io.Writer, r *plan.Report) error {
 		if v.Limit != nil {
 			limit = fmt.Sprintf("%s = %d", *v.Limit, *v.Budget)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", time.Duration(v.LeastSeconds)*time.Second, console.Printable(name), v.Kind, v.Sources, v.Recipients, v.Refused, limit)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", time.Duration(v.LeastSeconds)*time.Second, console.Printable(name),
+			v.Kind, v.Sources, v.Recipients, v.Refused, limit)
 	}
 	return w.Flush()
 }

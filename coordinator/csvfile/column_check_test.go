@@ -24,7 +24,8 @@ func TestWrongColumnIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, emails, 800)
 	}
-	_, _, _, err = read(strings.NewReader("1,\xfcber\n2,x\n3,"+strings.Repeat("é", 100)+"\n"), Options{NoHeader: true, Column: "2"})
+	_, _, _, err = read(strings.NewReader("1,\xfcber\n2,x\n3,"+strings.Repeat("é", 100)+"\n"),
+		Options{NoHeader: true, Column: "2"})
 	require.ErrorContains(t, err, `none of the first 3 cells of the column 2 looks like an e-mail address `+
 		`(delimiter ','), for example "über", "x", "éééé`)
 	require.ErrorContains(t, err, `…": name another`)
@@ -51,7 +52,8 @@ func TestColumnIsJudgedByItsFirstThousandCells(t *testing.T) {
 		text    string
 		refused bool
 	}{
-		{rows(1000, 50), false}, {rows(1000, 49), true}, {rows(1000, 49) + many, true}, {rows(999, 48) + many, true}, {rows(999, 50), false},
+		{rows(1000, 50), false}, {rows(1000, 49), true}, {rows(1000, 49) + many, true}, {rows(999, 48) + many, true},
+		{rows(999, 50), false},
 		{rows(20, 1), false}, {rows(21, 1), true}, {rows(3, 0), true}, {rows(2, 0), false},
 		{blank, false}, {blank + rows(100, 0), true}, {blank + rows(100, 9), false},
 		{large, true}, {large + "a\n" + many, true}, {many + large + large, false},
@@ -66,7 +68,8 @@ func TestColumnIsJudgedByItsFirstThousandCells(t *testing.T) {
 }
 
 func TestLooksLikeAddress(t *testing.T) {
-	for cell, want := range map[string]bool{"ann@example.com": true, " ann@x\u00a0": true, "a@@b.example": true, `"ann"@x.example`: true, "@ann": false, "ann@": false, "a b@x.example": false,
+	for cell, want := range map[string]bool{"ann@example.com": true, " ann@x\u00a0": true, "a@@b.example": true,
+		`"ann"@x.example`: true, "@ann": false, "ann@": false, "a b@x.example": false,
 		"Ann;ann@x.example": false, "ann@x.example|1": false, "ann": false, "": false, "@": false, "a@b@": false} {
 		require.Equal(t, want, looksLikeAddress(cell), cell)
 	}

@@ -18,7 +18,8 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// read reads a file to its end and returns the dialect, the e-mail cells and the file written back with one cell appended.
+// read reads a file to its end and returns the dialect, the e-mail cells and the file written back with one cell
+// appended.
 func read(src io.Reader, o Options) (Dialect, []string, string, error) {
 	r, err := NewReader(src, o)
 	if err != nil {
@@ -58,30 +59,43 @@ func TestFiles(t *testing.T) {
 		emails   []string
 		out      string
 	}{
-		{"plain", "email,name\na@x.org,Ann\nb@x.org,Bob\n", Options{}, []string{"a@x.org", "b@x.org"}, "email,name,ours\na@x.org,Ann,x\nb@x.org,Bob,x\n"},
-		{"crlf", "name,email\r\nAnn,a@x.org\r\nBob,b@x.org", Options{}, []string{"a@x.org", "b@x.org"}, "name,email,ours\r\nAnn,a@x.org,x\r\nBob,b@x.org,x\r\n"},
+		{"plain", "email,name\na@x.org,Ann\nb@x.org,Bob\n", Options{}, []string{"a@x.org", "b@x.org"},
+			"email,name,ours\na@x.org,Ann,x\nb@x.org,Bob,x\n"},
+		{"crlf", "name,email\r\nAnn,a@x.org\r\nBob,b@x.org", Options{}, []string{"a@x.org", "b@x.org"},
+			"name,email,ours\r\nAnn,a@x.org,x\r\nBob,b@x.org,x\r\n"},
 		{"semicolon", "name;E mail\nA,B;a@x.org\n", Options{}, []string{"a@x.org"}, "name;E mail;ours\nA,B;a@x.org;x\n"},
 		{"tab", "name\temail\nAnn\ta@x.org\n", Options{}, []string{"a@x.org"}, "name\temail\tours\nAnn\ta@x.org\tx\n"},
 		{"pipe", "email|n\na@x.org|1\n", Options{}, []string{"a@x.org"}, "email|n|ours\na@x.org|1|x\n"},
-		{"sep line", "sep=;\r\nemail;n\r\na@x.org;1\r\n", Options{}, []string{"a@x.org"}, "sep=;\r\nemail;n;ours\r\na@x.org;1;x\r\n"},
+		{"sep line", "sep=;\r\nemail;n\r\na@x.org;1\r\n", Options{}, []string{"a@x.org"},
+			"sep=;\r\nemail;n;ours\r\na@x.org;1;x\r\n"},
 		{"mark kept", "\xef\xbb\xbfemail\na@x.org\n", Options{}, []string{"a@x.org"}, "\xef\xbb\xbfemail,ours\na@x.org,x\n"},
 		{"quotes", "n,email\n\"a, \"\"b\"\"\nc\",\"a@x.org\"\n\"q\"tail,b@x.org\n", Options{}, []string{"a@x.org", "b@x.org"},
 			"n,email,ours\n\"a, \"\"b\"\"\nc\",\"a@x.org\",x\n\"q\"tail,b@x.org,x\n"},
-		{"quote inside a cell is text", "n,email\n6\" pipe,a@x.org\n", Options{}, []string{"a@x.org"}, "n,email,ours\n6\" pipe,a@x.org,x\n"},
-		{"quoted address", "email\n\"\"\"a b\"\"@x.org\"\n", Options{}, []string{"\"a b\"@x.org"}, "email,ours\n\"\"\"a b\"\"@x.org\",x\n"},
-		{"ragged", "email,n\na@x.org\nb@x.org,1,2\n", Options{}, []string{"a@x.org", "b@x.org"}, "email,n,,ours\na@x.org,,,x\nb@x.org,1,2,x\n"},
-		{"blank", "n,email\n1,\n2\n\n3, \t\n", Options{}, []string{"", "", "", " \t"}, "n,email,ours\n1,,x\n2,,x\n,,x\n3, \t,x\n"},
+		{"quote inside a cell is text", "n,email\n6\" pipe,a@x.org\n", Options{}, []string{"a@x.org"},
+			"n,email,ours\n6\" pipe,a@x.org,x\n"},
+		{"quoted address", "email\n\"\"\"a b\"\"@x.org\"\n", Options{}, []string{"\"a b\"@x.org"},
+			"email,ours\n\"\"\"a b\"\"@x.org\",x\n"},
+		{"ragged", "email,n\na@x.org\nb@x.org,1,2\n", Options{}, []string{"a@x.org", "b@x.org"},
+			"email,n,,ours\na@x.org,,,x\nb@x.org,1,2,x\n"},
+		{"blank", "n,email\n1,\n2\n\n3, \t\n", Options{}, []string{"", "", "", " \t"},
+			"n,email,ours\n1,,x\n2,,x\n,,x\n3, \t,x\n"},
 		{"by number", "n,m\n1,a@x.org\n", Options{Column: "2"}, []string{"a@x.org"}, "n,m,ours\n1,a@x.org,x\n"},
-		{"by name", "n;Mail Address\n1;a@x.org\n", Options{Column: "mailaddress"}, []string{"a@x.org"}, "n;Mail Address;ours\n1;a@x.org;x\n"},
+		{"by name", "n;Mail Address\n1;a@x.org\n", Options{Column: "mailaddress"}, []string{"a@x.org"},
+			"n;Mail Address;ours\n1;a@x.org;x\n"},
 		{"exact name wins", "Email,email\n1,a@x.org\n", Options{}, []string{"a@x.org"}, "Email,email,ours\n1,a@x.org,x\n"},
-		{"no header", "Ann;a@x.org\nBob;b@x.org\n", Options{NoHeader: true}, []string{"a@x.org", "b@x.org"}, "Ann;a@x.org;x\nBob;b@x.org;x\n"},
-		{"no header by number", "a@x.org;Ann\n", Options{NoHeader: true, Column: "1"}, []string{"a@x.org"}, "a@x.org;Ann;x\n"},
-		{"name taken", "ours,email,ours_2\n1,a@x.org,2\n", Options{}, []string{"a@x.org"}, "ours,email,ours_2,ours_3\n1,a@x.org,2,x\n"},
-		{"windows-1252", "email,n\na@x.org,Jos\xe9 \x80\n", Options{}, []string{"a@x.org"}, "email,n,ours\na@x.org,José €,x\n"},
+		{"no header", "Ann;a@x.org\nBob;b@x.org\n", Options{NoHeader: true}, []string{"a@x.org", "b@x.org"},
+			"Ann;a@x.org;x\nBob;b@x.org;x\n"},
+		{"no header by number", "a@x.org;Ann\n", Options{NoHeader: true, Column: "1"}, []string{"a@x.org"},
+			"a@x.org;Ann;x\n"},
+		{"name taken", "ours,email,ours_2\n1,a@x.org,2\n", Options{}, []string{"a@x.org"},
+			"ours,email,ours_2,ours_3\n1,a@x.org,2,x\n"},
+		{"windows-1252", "email,n\na@x.org,Jos\xe9 \x80\n", Options{}, []string{"a@x.org"},
+			"email,n,ours\na@x.org,José €,x\n"},
 		{"utf-8", "email,n\na@x.org,José €\n", Options{}, []string{"a@x.org"}, "email,n,ours\na@x.org,José €,x\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for name, src := range map[string]io.Reader{"whole": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
+			for name, src := range map[string]io.Reader{"whole": strings.NewReader(c.in),
+				"byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
 				_, emails, out, err := read(src, c.o)
 				require.NoError(t, err, name)
 				require.Equal(t, c.emails, emails, name)
@@ -106,21 +120,27 @@ func TestRefusals(t *testing.T) {
 		{"no header", "Ann;a@x.org\nBo;b@x.org\n", Options{}, Unacceptable, 1, "has_header=false and email_column=2"},
 		{"header is an address", "a@x.org\nb@x.org\n", Options{Column: "1"}, Unacceptable, 1, "has_header"},
 		{"unclosed quote", "email,n\na@x.org,1\nb@x.org,\"2\nc@x.org,3\n", Options{}, Unacceptable, 3, "unclosed quote"},
-		{"long cell", "email,n\na@x.org," + strings.Repeat("x", MaxField+1) + "\n", Options{}, Unacceptable, 2, "longer than 64 KiB"},
-		{"long quoted cell", "email,n\na@x.org,\"" + strings.Repeat("x", 3*MaxField), Options{}, Unacceptable, 2, "unclosed quote"},
+		{"long cell", "email,n\na@x.org," + strings.Repeat("x", MaxField+1) + "\n", Options{}, Unacceptable, 2,
+			"longer than 64 KiB"},
+		{"long quoted cell", "email,n\na@x.org,\"" + strings.Repeat("x", 3*MaxField), Options{}, Unacceptable, 2,
+			"unclosed quote"},
 		{"too wide a row", "email\na@x.org" + wide + "\n", Options{}, Unacceptable, 2, "has 67 cells"},
 		{"too many columns", "email" + strings.Repeat(",", 1000) + "\n", Options{}, TooLarge, 1, "1001 columns"},
-		{"too many addresses", "email\na\nb\n\nc\n", Options{Limits: Limits{Addresses: 2}}, TooLarge, 0, "more than 2 addresses"},
+		{"too many addresses", "email\na\nb\n\nc\n", Options{Limits: Limits{Addresses: 2}}, TooLarge, 0,
+			"more than 2 addresses"},
 		{"too many bytes", "email\na\nb\nc\n", Options{Limits: Limits{Bytes: 8}}, TooLarge, 0, "more than 8 bytes"},
 		{"number out of range", "a,b\n1,2\n", Options{Column: "3"}, Unacceptable, 1,
 			`there is no email_column=3; columns count from 1, and the first line has 2 (delimiter ','): "a", "b"`},
-		{"number below range", "a@x.org\n", Options{Column: "0", NoHeader: true}, Unacceptable, 1, "there is no email_column=0; columns count from 1"},
-		{"blank lines first", " \n\nemail\na@x.org\n", Options{}, Unacceptable, 1, "the first line is empty; begin the file with its header"},
+		{"number below range", "a@x.org\n", Options{Column: "0", NoHeader: true}, Unacceptable, 1,
+			"there is no email_column=0; columns count from 1"},
+		{"blank lines first", " \n\nemail\na@x.org\n", Options{}, Unacceptable, 1,
+			"the first line is empty; begin the file with its header"},
 		{"binary", "\x00\x01\x02\n", Options{}, Unacceptable, 1, "does not look like text"},
 		{"binary without NUL", "\xd6|\x1b\xcc\fF\n", Options{}, Unacceptable, 1, "does not look like text"},
 		{"half a gzip", pack(t, "gzip", "email\na@x.org\n")[:20], Options{}, Unacceptable, 0, "gzip data is damaged"},
 		{"half a zip", pack(t, "zip", "email\na@x.org\n")[:40], Options{}, Unacceptable, 0, "zip data is damaged"},
-		{"two files in a zip", pack(t, "zip", "email\na@x.org\n", "email\n"), Options{}, Unacceptable, 0, "more than one file"},
+		{"two files in a zip", pack(t, "zip", "email\na@x.org\n", "email\n"), Options{}, Unacceptable, 0,
+			"more than one file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, _, err := read(strings.NewReader(c.in), c.o)
@@ -138,7 +158,8 @@ func TestPackings(t *testing.T) {
 	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
 	require.NoError(t, err)
 	for name, in := range map[string]string{
-		"gzip": pack(t, "gzip", text), "zstd": pack(t, "zstd", text), "zip": pack(t, "zip", text), "stored": pack(t, "stored", text), "utf-16": utf16,
+		"gzip": pack(t, "gzip", text), "zstd": pack(t, "zstd", text), "zip": pack(t, "zip", text),
+		"stored": pack(t, "stored", text), "utf-16": utf16,
 		"gzip of utf-16": pack(t, "gzip", utf16),
 	} {
 		d, emails, out, err := read(iotest.HalfReader(strings.NewReader(in)), Options{})
@@ -162,7 +183,8 @@ func TestBrokenUploadIsNoFileError(t *testing.T) {
 func TestAppendCell(t *testing.T) {
 	d := Dialect{Delimiter: ','}
 	for in, want := range map[string]string{
-		"": "", "a": "a", "a,b": `"a,b"`, `a"b`: `"a""b"`, "=1": "'=1", "-a,b": `"'-a,b"`, "\tx": "'\tx", "@x": "'@x", "a\nb": "\"a\nb\"",
+		"": "", "a": "a", "a,b": `"a,b"`, `a"b`: `"a""b"`, "=1": "'=1", "-a,b": `"'-a,b"`, "\tx": "'\tx", "@x": "'@x",
+		"a\nb": "\"a\nb\"",
 	} {
 		require.Equal(t, want, string(d.AppendCell(nil, in)))
 	}
@@ -207,7 +229,8 @@ func packZip(t testing.TB, how string, texts []string) string {
 	return b.String()
 }
 
-// FuzzFile: no file makes the package panic, and the output has the cells of the input, as another CSV reader sees them.
+// FuzzFile: no file makes the package panic, and the output has the cells of the input, as another CSV reader sees
+// them.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("email,n\na@x.org,\"1\n2\"\n\nb\r\n"), "", false)
 	f.Add([]byte("sep=;\nemail;n\na;b;c\n"), "1", true)

@@ -91,21 +91,30 @@ func TestArchivesOfEachSystem(t *testing.T) {
 	streamed := zipped{name: "lists/list.csv", text: zipList, streamed: true}
 	fork := strings.Repeat("Mac OS X        ", 4000)
 	for name, entries := range map[string][]zipped{
-		"macOS, one file":                {{name: "list.csv", text: zipList, streamed: true}, {name: "__MACOSX/._list.csv", text: fork, streamed: true}},
-		"macOS, a folder":                {{name: "lists/", stored: true}, {name: "lists/.DS_Store", text: fork, streamed: true}, {name: "__MACOSX/lists/._.DS_Store", text: "x", streamed: true}, streamed, {name: "__MACOSX/lists/._list.csv", text: fork, streamed: true}, {name: "__MACOSX/._lists", text: "y", streamed: true}},
-		"ditto, attributes stored":       {{name: "._list.csv", text: fork, stored: true}, list},
-		"Info-ZIP, a folder":             {{name: "a/", stored: true}, {name: "a/b/", stored: true}, {name: "a/b/list.csv", text: zipList, stored: true}},
-		"Info-ZIP, to a pipe":            {{name: "-", text: zipList, streamed: true, long: true}},
-		"Explorer of Windows":            {list, {name: "desktop.ini", text: "[.ShellClassInfo]", stored: true}, {name: `pictures\Thumbs.db`, text: fork}},
-		"backslashes":                    {{name: `lists\`, stored: true}, {name: `lists\list.csv`, text: zipList}},
-		"7-Zip":                          {{name: "lists", text: zipList}},
-		"zip64":                          {{name: "a/", stored: true}, {name: "list.csv", text: zipList, long: true}},
-		"zip64, stored":                  {{name: "list.csv", text: zipList, long: true, stored: true}, {name: "__MACOSX/._list.csv", text: fork, long: true, stored: true}},
+		"macOS, one file": {{name: "list.csv", text: zipList, streamed: true},
+			{name: "__MACOSX/._list.csv", text: fork, streamed: true}},
+		"macOS, a folder": {{name: "lists/", stored: true},
+			{name: "lists/.DS_Store", text: fork, streamed: true},
+			{name: "__MACOSX/lists/._.DS_Store", text: "x", streamed: true}, streamed,
+			{name: "__MACOSX/lists/._list.csv", text: fork, streamed: true},
+			{name: "__MACOSX/._lists", text: "y", streamed: true}},
+		"ditto, attributes stored": {{name: "._list.csv", text: fork, stored: true}, list},
+		"Info-ZIP, a folder": {{name: "a/", stored: true}, {name: "a/b/", stored: true},
+			{name: "a/b/list.csv", text: zipList, stored: true}},
+		"Info-ZIP, to a pipe": {{name: "-", text: zipList, streamed: true, long: true}},
+		"Explorer of Windows": {list, {name: "desktop.ini", text: "[.ShellClassInfo]", stored: true},
+			{name: `pictures\Thumbs.db`, text: fork}},
+		"backslashes": {{name: `lists\`, stored: true}, {name: `lists\list.csv`, text: zipList}},
+		"7-Zip":       {{name: "lists", text: zipList}},
+		"zip64":       {{name: "a/", stored: true}, {name: "list.csv", text: zipList, long: true}},
+		"zip64, stored": {{name: "list.csv", text: zipList, long: true, stored: true},
+			{name: "__MACOSX/._list.csv", text: fork, long: true, stored: true}},
 		"a descriptor without signature": {{name: "list.csv", text: zipList, streamed: true, unsigned: true}},
-		"the same of zip64":              {{name: "list.csv", text: zipList, streamed: true, unsigned: true, long: true}, {name: "__MACOSX/._list.csv", text: "x"}},
-		"Java, a folder with data":       {{name: "lists/", streamed: true}, streamed},
-		"a streamed folder, bare":        {{name: "lists/", stored: true, streamed: true, bare: true}, streamed},
-		"a streamed folder, described":   {{name: "lists/", stored: true, streamed: true}, streamed},
+		"the same of zip64": {{name: "list.csv", text: zipList, streamed: true, unsigned: true, long: true},
+			{name: "__MACOSX/._list.csv", text: "x"}},
+		"Java, a folder with data":     {{name: "lists/", streamed: true}, streamed},
+		"a streamed folder, bare":      {{name: "lists/", stored: true, streamed: true, bare: true}, streamed},
+		"a streamed folder, described": {{name: "lists/", stored: true, streamed: true}, streamed},
 	} {
 		archive := writeZip(t, entries...)
 		for _, src := range []io.Reader{strings.NewReader(archive), iotest.OneByteReader(strings.NewReader(archive))} {
@@ -140,22 +149,33 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	sheet := zipped{name: "xl/worksheets/sheet1.xml", text: "<worksheet/>"}
 	bomb := zipped{name: "__MACOSX/._a", text: strings.Repeat("\x00", maxZipSkipped/2+1)}
 	for says, archive := range map[string]string{
-		"is a spreadsheet, not a CSV file: open it, save it as CSV (in Excel: Save As, CSV UTF-8)": writeZip(t, zipped{name: "[Content_Types].xml", text: "<Types/>"}, sheet),
-		"is a spreadsheet, not a CSV":                          writeZip(t, zipped{name: "docProps/app.xml", text: "<x/>"}, sheet),
-		"a spreadsheet, not":                                   writeZip(t, zipped{name: "mimetype", text: "application/vnd.oasis.opendocument.spreadsheet", stored: true}),
-		"spreadsheet":                                          writeZip(t, zipped{name: "Index/Document.iwa", text: "x", stored: true}),
-		`more than one file: "list.csv", "b\u202e.csv"`:        writeZip(t, list, zipped{name: "b\u202e.csv", text: zipList}),
-		`more than one file: "list.csv", "readme.txt"`:         writeZip(t, list, zipped{name: "__MACOSX/._list.csv", text: "x"}, zipped{name: "readme.txt", text: "x"}),
-		"holds no file":                                        writeZip(t, zipped{name: "a/", stored: true}, zipped{name: "__MACOSX/._a", text: "x"}),
-		"a zip archive without a file":                         writeZip(t),
-		"a zip archive inside another":                         writeZip(t, zipped{name: "a.zip", text: writeZip(t, list)}),
-		"is encrypted":                                         writeZip(t, zipped{name: "list.csv", text: zipList, flags: zipEncrypted}),
-		"Deflate64":                                            writeZip(t, zipped{name: "list.csv", text: zipList, method: 9}),
-		"method 93":                                            writeZip(t, zipped{name: "list.csv", text: zipList, method: 93}),
-		"storing data of unknown length":                       writeZip(t, zipped{name: "list.csv", text: zipList, stored: true, streamed: true}),
+		"is a spreadsheet, not a CSV file: open it, save it as CSV (in Excel: Save As, CSV UTF-8)": writeZip(t,
+			zipped{name: "[Content_Types].xml", text: "<Types/>"}, sheet),
+		"is a spreadsheet, not a CSV": writeZip(t, zipped{name: "docProps/app.xml", text: "<x/>"},
+			sheet),
+		"a spreadsheet, not": writeZip(t,
+			zipped{name: "mimetype", text: "application/vnd.oasis.opendocument.spreadsheet", stored: true}),
+		"spreadsheet": writeZip(t,
+			zipped{name: "Index/Document.iwa", text: "x", stored: true}),
+		`more than one file: "list.csv", "b\u202e.csv"`: writeZip(t, list, zipped{name: "b\u202e.csv", text: zipList}),
+		`more than one file: "list.csv", "readme.txt"`: writeZip(t, list,
+			zipped{name: "__MACOSX/._list.csv", text: "x"}, zipped{name: "readme.txt", text: "x"}),
+		"holds no file": writeZip(t, zipped{name: "a/", stored: true},
+			zipped{name: "__MACOSX/._a", text: "x"}),
+		"a zip archive without a file": writeZip(t),
+		"a zip archive inside another": writeZip(t, zipped{name: "a.zip", text: writeZip(t, list)}),
+		"is encrypted": writeZip(t,
+			zipped{name: "list.csv", text: zipList, flags: zipEncrypted}),
+		"Deflate64": writeZip(t,
+			zipped{name: "list.csv", text: zipList, method: 9}),
+		"method 93": writeZip(t,
+			zipped{name: "list.csv", text: zipList, method: 93}),
+		"storing data of unknown length": writeZip(t,
+			zipped{name: "list.csv", text: zipList, stored: true, streamed: true}),
 		"more than 64 MiB next to its list":                    writeZip(t, bomb, bomb, list),
 		"more than 64 MiB next to its list; put only the CSV ": writeZip(t, list, bomb, bomb),
-		"checksum differs":                                     strings.Replace(writeZip(t, zipped{name: "list.csv", text: zipList, stored: true}), "b@x.org", "c@x.org", 1),
+		"checksum differs": strings.Replace(writeZip(t,
+			zipped{name: "list.csv", text: zipList, stored: true}), "b@x.org", "c@x.org", 1),
 	} {
 		_, _, _, err := read(strings.NewReader(archive), Options{})
 		require.ErrorContains(t, err, says)
@@ -166,8 +186,10 @@ func TestArchivesThatAreRefused(t *testing.T) {
 }
 
 func TestFilesOfOtherKindsAreNamed(t *testing.T) {
-	for start, says := range map[string]string{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel workbook of the older format", "%PDF-1.7\n": "a PDF document", "{\\rtf1\\ansi": "rich text",
-		"BEGIN:VCARD\r\nVERSION:3.0": "vCard", "7z\xbc\xaf\x27\x1c\x00\x04": "7z archive", "Rar!\x1a\x07\x01\x00": "RAR", "\xfd7zXZ\x00": "xz file", "BZh91AY&SY": "bzip2"} {
+	for start, says := range map[string]string{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel workbook of the older format",
+		"%PDF-1.7\n": "a PDF document", "{\\rtf1\\ansi": "rich text",
+		"BEGIN:VCARD\r\nVERSION:3.0": "vCard", "7z\xbc\xaf\x27\x1c\x00\x04": "7z archive", "Rar!\x1a\x07\x01\x00": "RAR",
+		"\xfd7zXZ\x00": "xz file", "BZh91AY&SY": "bzip2"} {
 		for _, how := range []string{"plain", "gzip", "zip"} {
 			_, _, _, err := read(strings.NewReader(pack(t, how, start+strings.Repeat("x", 100))), Options{})
 			require.ErrorContains(t, err, says, how)
@@ -178,7 +200,8 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 // FuzzZip: no archive makes the package panic, and what is read of one that the standard library reads is the file in
 // it.
 func FuzzZip(f *testing.F) {
-	f.Add([]byte(writeZip(f, zipped{name: "a/", stored: true}, zipped{name: "list.csv", text: zipList, streamed: true}, zipped{name: "__MACOSX/._list.csv", text: "x"})))
+	f.Add([]byte(writeZip(f, zipped{name: "a/", stored: true}, zipped{name: "list.csv", text: zipList, streamed: true},
+		zipped{name: "__MACOSX/._list.csv", text: "x"})))
 	f.Add([]byte(writeZip(f, zipped{name: "list.csv", text: zipList, stored: true, long: true})))
 	f.Add([]byte(pack(f, "zip", zipList)))
 	f.Fuzz(func(t *testing.T, in []byte) {

@@ -49,7 +49,8 @@ func (t *Tally) Plan(sources int) Plan {
 			Sources: r.provider.Sources(sources), Due: r.total, MinTime: b.span, Limit: b.limit, Budget: b.budget})
 	}
 	slices.SortFunc(p.Receivers, func(a, b Receiver) int {
-		return cmp.Or(cmp.Compare(b.MinTime, a.MinTime), cmp.Compare(b.Due.Refused, a.Due.Refused), cmp.Compare(a.Route, b.Route))
+		return cmp.Or(cmp.Compare(b.MinTime, a.MinTime), cmp.Compare(b.Due.Refused, a.Due.Refused),
+			cmp.Compare(a.Route, b.Route))
 	})
 	if len(p.Receivers) > 0 {
 		p.MinTime = p.Receivers[0].MinTime
@@ -76,8 +77,8 @@ type binding struct {
 	budget int
 }
 
-// minTime is the least time of the receiver with so many sources: that of its busiest source, at best. That one has an even part,
-// but never less than the largest load that cannot be split.
+// minTime is the least time of the receiver with so many sources: that of its busiest source, at best. That one has
+// an even part, but never less than the largest load that cannot be split.
 func (r *receiver) minTime(sources int) binding {
 	n := float64(r.provider.Sources(sources))
 	return minTimeOf(&r.provider.Limits, Load{r.total.Recipients / n, r.total.Refused / n}.max(r.largest))
@@ -122,7 +123,8 @@ func connections(l *engine.Limits, due Load) (n float64) {
 // ceil rounds up, but tolerates the rounding errors of sums of fractions.
 func ceil(x float64) float64 { return math.Ceil(x - 1e-6) }
 
-// Load is work due: recipients and, of these, those that will be refused. Decoys count in both. Expected values may be fractions.
+// Load is work due: recipients and, of these, those that will be refused. Decoys count in both. Expected values may
+// be fractions.
 type Load struct{ Recipients, Refused float64 }
 
 func (l Load) plus(m Load) Load { return Load{l.Recipients + m.Recipients, l.Refused + m.Refused} }
@@ -131,8 +133,8 @@ func (l Load) max(m Load) Load {
 	return Load{max(l.Recipients, m.Recipients), max(l.Refused, m.Refused)}
 }
 
-// Expect is the load of a domain with so many addresses, of which the given share is refused: the addresses, and a decoy if one
-// of them is accepted.
+// Expect is the load of a domain with so many addresses, of which the given share is refused: the addresses, and a
+// decoy if one of them is accepted.
 func Expect(addresses int, refused float64) Load {
 	decoy := 1 - math.Pow(refused, float64(addresses))
 	return Load{float64(addresses) + decoy, float64(addresses)*refused + decoy}
@@ -173,8 +175,8 @@ func (t *Tally) Add(route *engine.Route, domain string, due Load) bool {
 	return true
 }
 
-// AddUnrouted adds the load of a domain before its MX hosts are known, as when a list is accepted. A domain that is no consumer
-// domain of the table is assumed to have its own route at an unknown host.
+// AddUnrouted adds the load of a domain before its MX hosts are known, as when a list is accepted. A domain that is
+// no consumer domain of the table is assumed to have its own route at an unknown host.
 func (t *Tally) AddUnrouted(table *engine.Table, domain string, due Load) bool {
 	for _, p := range table.Providers {
 		if slices.Contains(p.ByAddress, domain) {

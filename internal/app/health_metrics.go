@@ -16,8 +16,8 @@ import (
 	"probity/prober/wire"
 )
 
-// healthMetrics collects the alert metrics that no component has: those of the process, its machine and its certificates. A nil or empty
-// field has no metric.
+// healthMetrics collects the alert metrics that no component has: those of the process, its machine and its
+// certificates. A nil or empty field has no metric.
 type healthMetrics struct {
 	version      string
 	disk         vfs.FS
@@ -32,15 +32,25 @@ type healthMetrics struct {
 }
 
 var (
-	buildDesc      = prometheus.NewDesc("probity_build_info", "1, with what runs as labels.", []string{"version", "revision", "go"}, nil)
-	diskFreeDesc   = prometheus.NewDesc("probity_disk_free_bytes", "Free bytes of the disk that the data folder is on.", nil, nil)
-	diskFloorDesc  = prometheus.NewDesc("probity_disk_floor_bytes", "Free bytes below which uploads are refused.", nil, nil)
-	certExpiryDesc = prometheus.NewDesc("probity_certificate_expiry_timestamp_seconds", "When a certificate in use ends, Unix time.", []string{"certificate"}, nil)
-	acmeDesc       = prometheus.NewDesc("probity_acme_failures_total", "Requests to the ACME authority that failed, and handshakes that ended for want of a certificate.", nil, nil)
-	backupDesc     = prometheus.NewDesc("probity_backup_last_timestamp_seconds", "When the last backup was taken, Unix time; 0 for never.", nil, nil)
-	reloadDesc     = prometheus.NewDesc("probity_reload_failed", "1 when the last reload was refused and everything stayed as it was.", nil, nil)
-	identityDesc   = prometheus.NewDesc("probity_identities", "Egress sources by state: ok, quarantined (everywhere), down (cannot connect), unknown.", []string{"node", "state"}, nil)
-	problemDesc    = prometheus.NewDesc("probity_cluster_problems", "What is wrong with the cluster as a whole: rival coordinators, or gossip that is not to be trusted.", nil, nil)
+	buildDesc = prometheus.NewDesc("probity_build_info", "1, with what runs as labels.",
+		[]string{"version", "revision", "go"}, nil)
+	diskFreeDesc = prometheus.NewDesc("probity_disk_free_bytes",
+		"Free bytes of the disk that the data folder is on.", nil, nil)
+	diskFloorDesc = prometheus.NewDesc("probity_disk_floor_bytes",
+		"Free bytes below which uploads are refused.", nil, nil)
+	certExpiryDesc = prometheus.NewDesc("probity_certificate_expiry_timestamp_seconds",
+		"When a certificate in use ends, Unix time.", []string{"certificate"}, nil)
+	acmeDesc = prometheus.NewDesc("probity_acme_failures_total",
+		"Requests to the ACME authority that failed, and handshakes that ended for want of a certificate.", nil, nil)
+	backupDesc = prometheus.NewDesc("probity_backup_last_timestamp_seconds",
+		"When the last backup was taken, Unix time; 0 for never.", nil, nil)
+	reloadDesc = prometheus.NewDesc("probity_reload_failed",
+		"1 when the last reload was refused and everything stayed as it was.", nil, nil)
+	identityDesc = prometheus.NewDesc("probity_identities",
+		"Egress sources by state: ok, quarantined (everywhere), down (cannot connect), unknown.",
+		[]string{"node", "state"}, nil)
+	problemDesc = prometheus.NewDesc("probity_cluster_problems",
+		"What is wrong with the cluster as a whole: rival coordinators, or gossip that is not to be trusted.", nil, nil)
 )
 
 // identityStates are all states of an egress source, so that each has its metric.
@@ -48,7 +58,8 @@ var identityStates = [...]string{"ok", "quarantined", "down", "unknown"}
 
 // Describe and Collect make it a prometheus.Collector.
 func (hm *healthMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, acmeDesc, backupDesc, reloadDesc, identityDesc, problemDesc} {
+	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, acmeDesc, backupDesc,
+		reloadDesc, identityDesc, problemDesc} {
 		to <- d
 	}
 }

@@ -97,7 +97,9 @@ func licenceIn(dir string) (string, error) {
 		}
 		var names []string
 		for _, f := range files {
-			if name := strings.ToLower(f.Name()); f.IsDir() || !strings.HasPrefix(name, "licen") && !strings.HasPrefix(name, "copying") && !strings.HasPrefix(name, "unlicense") {
+			name := strings.ToLower(f.Name())
+			starts := func(with string) bool { return strings.HasPrefix(name, with) }
+			if f.IsDir() || !slices.ContainsFunc([]string{"licen", "copying", "unlicense"}, starts) {
 				continue
 			}
 			text, err := os.ReadFile(filepath.Join(dir, f.Name()))
@@ -106,7 +108,8 @@ func licenceIn(dir string) (string, error) {
 			}
 			names = append(names, recognise(string(text)))
 		}
-		if slices.Sort(names); len(names) > 0 {
+		slices.Sort(names)
+		if len(names) > 0 {
 			return strings.Join(slices.Compact(names), ", "), nil
 		}
 		dir = filepath.Dir(dir)

@@ -99,7 +99,8 @@ func (f *providerFile) part(m *tomlfile.Mistakes) tomlfile.Part {
 func (f *providerFile) build(hash [8]byte, m *tomlfile.Mistakes) *Provider {
 	p := &Provider{ID: f.ID, Name: f.Name, MX: f.MX, Aliases: f.Aliases, ByAddress: f.ByAddress,
 		FleetSources: f.FleetSources, AcceptAll: f.AcceptAll, Parking: f.Parking, OneDomain: f.OneDomainPerTransaction,
-		AcceptsSilently: f.AcceptsSilently, BlocksAsUnknown: f.BlocksAsUnknown, Limits: f.Limits, Source: f.Source, Date: f.Date,
+		AcceptsSilently: f.AcceptsSilently, BlocksAsUnknown: f.BlocksAsUnknown, Limits: f.Limits, Source: f.Source,
+		Date:  f.Date,
 		Terms: f.Terms, TermsForbid: f.TermsForbid, TermsSource: f.TermsSource, hash: hash}
 	is := f.part(m)
 	if f.ID == "" || strings.Trim(f.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {

@@ -284,3 +284,17 @@ func TestHoldReturnsRows(t *testing.T) {
 		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(10*time.Second, mxA, "zoe@a.example")), "singles have the rest")
 	})
 }
+
+// TestBatchMayBeLargerThanAMessage: a server with hundreds of sources of its own gets chunks that no message would hold.
+func TestBatchMayBeLargerThanAMessage(t *testing.T) {
+	mx := &fakeServer{rcpt: acceptsOnly()}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
+		addresses := make([]string, wire.MaxRows+1)
+		for i := range addresses {
+			addresses[i] = fmt.Sprintf("u%d@site.example", i)
+		}
+		for _, r := range b.verify(time.Hour, b.rows([]string{"mx.site.example"}, addresses...)...) {
+			require.Equal(t, wire.Settled, r.Outcome)
+		}
+	})
+}

@@ -105,7 +105,7 @@ func TestNoDecoyWhereQuarantined(t *testing.T) {
 			if change == nil {
 				require.Len(t, h.snapshot().dialTimes, 2, "ann's and bob's")
 			}
-			require.Equal(t, 1, h.count("RCPT bob"))
+			require.Equal(t, 1, h.count("RCPT bob@"))
 		})
 	}
 }

@@ -243,3 +243,18 @@ func FuzzReadBudget(f *testing.F) {
 		}
 	})
 }
+
+// TestReservationsAreNoLongWait: a budget that only reservations use up may have room as soon as they are settled, and not only when the
+// events before them are an hour old.
+func TestReservationsAreNoLongWait(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	w := newWindow(time.Hour, now)
+	w.reserve(2)
+	w.settle(1, now)
+	require.Zero(t, w.room(2, now))
+	require.Equal(t, now.Add(reservedWait), w.nextRoom(2, now))
+	w.settle(1, now)
+	require.Equal(t, now.Add(time.Hour+time.Minute), w.nextRoom(2, now))
+	unused := newWindow(time.Hour, now)
+	require.Equal(t, now.Add(reservedWait), unused.nextRoom(0, now))
+}

@@ -86,19 +86,19 @@ func (w *window) count(slot int64, n int) {
 	w.used += n
 }
 
-// nextRoom is the earliest time at which limit allows one more event, if only time passes.
+// nextRoom is when limit may allow one more event. Reservations are settled soon, most of them as events that did not happen.
 func (w *window) nextRoom(limit int, now time.Time) time.Time {
 	w.advance(now)
-	over := w.used + w.reserved - limit + 1
-	if over <= 0 || w.counts == nil {
+	if w.used+w.reserved < limit {
 		return now
 	}
-	for s := w.head - windowSlots; s <= w.head; s++ {
+	over := w.used - limit + 1
+	for s := w.head - windowSlots; w.counts != nil && s <= w.head && over > 0; s++ {
 		if over -= int(*w.slotAt(s)); over <= 0 {
 			return w.epoch.Add(time.Duration(s+windowSlots+1) * w.slot)
 		}
 	}
-	return now.Add(w.slot) // held back by reservations: look again soon
+	return now.Add(min(w.slot, reservedWait))
 }
 
 // empty reports that nothing counts any more.

@@ -100,6 +100,10 @@ const searchBytes = 64 << 10 // bytes of the log searched at a time
 // findNext searches for the next group which says that the group after end was durable. If there is none, the log ends at end, unless
 // a newer program wrote it.
 func (r *rowsReader) findNext(end LogEnd) (bool, error) {
+	n, err := r.f.ReadAt(r.buf[:1], end.At)
+	if n == 0 && errors.Is(err, io.EOF) && end.At > 0 {
+		return false, nil // the log is whole, as nearly all are
+	}
 	buf := make([]byte, searchBytes+groupHeaderBytes)
 	for base := end.At; ; base += searchBytes {
 		n, err := r.f.ReadAt(buf, base)

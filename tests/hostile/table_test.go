@@ -29,6 +29,10 @@ type outcome struct {
 // lies reports whether one of the verdicts is false.
 func (o *outcome) lies() bool { return o.falseValid+o.falseInvalid > 0 }
 
+// acceptedNothing reports whether the hosts of the persona accepted no recipient during the whole run, as one that blocks from the first few
+// recipients on may do: they said what a host without any of the mailboxes says.
+func (o *outcome) acceptedNothing() bool { return o.recipients > 0 && o.recipients == o.refusals }
+
 // isFalse reports whether the truth has no outcome of the verdict's status, which is VALID or INVALID.
 func isFalse(v verdict, truth []persona.Outcome) bool {
 	certain := v.Status == persona.StatusValid || v.Status == persona.StatusInvalid
@@ -89,6 +93,8 @@ func outcomeTable(all []*outcome) string {
 		name, of := o.persona.Name, max(o.persona.DomainCount, 1)
 		if o.persona.Exempt != "" {
 			name += " (exempt)"
+		} else if o.acceptedNothing() {
+			name += " (accepted nothing)"
 		}
 		line(name, of, o, o.persona.Deceit)
 		domains += of

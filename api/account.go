@@ -30,6 +30,8 @@ func getOrigins(c *call) error {
 // callbackOrigins are the addresses that callbacks come from, as far as the operator names them.
 func (s *Server) callbackOrigins() []string { return orEmpty(s.cfg.CallbackFrom) }
 
+func getReasons(c *call) error { return c.SendBytes(httpd.StatusOK, c.srv.reasonsBody) }
+
 func getHealth(c *call) error { return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ok"}`)) }
 
 func getReadiness(c *call) error {

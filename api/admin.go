@@ -107,8 +107,12 @@ func readLimits(d *httpd.Document) (l store.Limits, err error) {
 	if err != nil {
 		return l, err
 	}
+	batch, err := d.Number("batch_per_minute", 0, 0, store.MaxLimit)
+	if err != nil {
+		return l, err
+	}
 	bulk, err := d.Number("bulk_per_hour", 0, 0, store.MaxLimit)
-	return store.Limits{SinglePerMinute: int(single), BulkPerHour: int(bulk)}, err
+	return store.Limits{SinglePerMinute: int(single), BatchPerMinute: int(batch), BulkPerHour: int(bulk)}, err
 }
 
 func disableUser(c *call) error {

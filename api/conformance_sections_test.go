@@ -8,12 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/reasons"
 	"probity/store"
 )
 
 // specScores is section 2: score is a whole number from 0 to 100, and status one of four words, for every reason.
 func specScores(t *testing.T, w *testServer) {
-	for _, r := range allReasons() {
+	for _, r := range reasons.All() {
 		name := r.String()
 		if name == "" {
 			name = "valid"

@@ -31,6 +31,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	served := w.get("/openapi.json", "").json(t)["paths"].(map[string]any)
 	c.pages()
 	c.singles()
+	c.batches()
 	c.uploads()
 	c.jobs()
 	c.public()
@@ -116,10 +117,29 @@ func (c *coverage) singles() {
 	c.expect(402, w.upload(poor, nil, part{"file", "l.csv", "email\na@shop.test\n"}))
 	c.expect(429, w.post("/v1/verify/single", w.testKey, `{"email":"http_429@example.com"}`))
 	c.expect(500, w.post("/v1/verify/single", w.testKey, `{"email":"http_500@example.com"}`))
-	c.inFlight("/v1/verify/single", (&singleRequest{email: "ann@shop.test", checkSMTP: true, timeout: defaultTimeout * time.Second,
-		maxAge: coordinator.DefaultMaxAge}).digest(), func(h map[string]string) reply {
+	c.inFlight("/v1/verify/single", (&singleRequest{"ann@shop.test", verifyOptions{checkSMTP: true, timeout: defaultTimeout * time.Second,
+		maxAge: coordinator.DefaultMaxAge}}).digest(), func(h map[string]string) reply {
 		h["Content-Type"] = "application/json"
 		return w.do(request{method: "POST", path: "/v1/verify/single", key: c.key, body: strings.NewReader(ok), header: h})
+	})
+}
+
+func (c *coverage) batches() {
+	w := c.w
+	const path, ok = "/v1/verify/batch", `{"emails":["ann@shop.test"]}`
+	c.expect(200, w.post(path, c.key, ok))
+	c.expect(400, w.post(path, c.key, `{`))
+	c.expect(413, w.post(path, c.key, strings.Repeat(" ", maxBatchBody+1)))
+	c.expect(415, w.do(request{method: "POST", path: path, key: c.key, body: strings.NewReader(ok)}))
+	c.expect(422, w.post(path, c.key, `{}`))
+	_, poor := w.addCustomer("poorer@probity.test", 0)
+	c.expect(402, w.post(path, poor, ok))
+	c.expect(429, w.post(path, w.testKey, `{"emails":["http_429@example.com"]}`))
+	c.expect(500, w.post(path, w.testKey, `{"emails":["http_500@example.com"]}`))
+	q := verifyOptions{checkSMTP: true, timeout: defaultBatchTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
+	c.inFlight(path, sha256.Sum256(fmt.Appendf(nil, "%q %+v", []string{"ann@shop.test"}, q)), func(h map[string]string) reply {
+		h["Content-Type"] = "application/json"
+		return w.do(request{method: "POST", path: path, key: c.key, body: strings.NewReader(ok), header: h})
 	})
 }
 
@@ -228,7 +248,7 @@ func (c *coverage) public() {
 
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
-	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits",
+	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")

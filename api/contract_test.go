@@ -117,7 +117,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 // TestExamplesAreTrue sends each example of a request in the description: the server accepts it.
 func TestExamplesAreTrue(t *testing.T) {
 	w := newTestServer(t, nil)
-	for _, path := range []string{"/v1/verify/single", "/v1/verify/public"} {
+	for _, path := range []string{"/v1/verify/single", "/v1/verify/batch", "/v1/verify/public"} {
 		op := loadDescription(t).Paths.Find(path).Post
 		for name, example := range op.RequestBody.Value.Content["application/json"].Examples {
 			b, err := json.Marshal(example.Value.Value)

@@ -24,6 +24,7 @@ type currentSessionJSON struct {
 // effectiveLimits are the limits of the account, defaults included.
 type effectiveLimits struct {
 	Single int `json:"single_per_minute"`
+	Batch  int `json:"batch_per_minute"`
 	Bulk   int `json:"bulk_per_hour"`
 }
 
@@ -36,7 +37,7 @@ type serviceJSON struct {
 }
 
 func sendSession(c *call, status int, u store.User, v loginSession) error {
-	return c.SendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BulkPerHour()},
+	return c.SendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BatchPerMinute(), u.BulkPerHour()},
 		Session: v.ID, Expires: record.Time(v.Expires), CSRF: store.CSRFToken(v.token),
 		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload, int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
 }

@@ -26,8 +26,11 @@ func verifyPublic(c *call) error {
 	if !decision.OK {
 		return overLimit(decision, "verification")
 	}
-	q := singleRequest{email: email, checkSMTP: true, timeout: defaultTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
-	a, err := verify(c, q, time.Now(), coordinator.Request{Email: email, MaxAge: q.maxAge, LowPriority: true})
+	q := verifyOptions{checkSMTP: true, timeout: defaultTimeout * time.Second}
+	started := time.Now()
+	ctx, release := c.srv.untilDeadline(q, started)
+	defer release()
+	a, err := c.srv.verify(ctx, q, started, coordinator.Request{Email: email, MaxAge: coordinator.DefaultMaxAge, LowPriority: true})
 	if err != nil {
 		return err
 	}

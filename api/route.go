@@ -26,11 +26,12 @@ type rateLimit uint8
 const (
 	noRateLimit rateLimit = iota
 	singleLimit
+	batchLimit
 	bulkLimit
 )
 
 // counted is what each limit counts.
-var counted = [...]string{singleLimit: "single verification", bulkLimit: "upload"}
+var counted = [...]string{singleLimit: "single verification", batchLimit: "batch", bulkLimit: "upload"}
 
 // route is one method of one path.
 type route struct {
@@ -45,6 +46,7 @@ type route struct {
 func (s *Server) routes() []*route {
 	list := []*route{
 		s.newRoute("POST /v1/verify/single", verifySingle, keyOrSession, store.ScopeVerify, singleLimit),
+		s.newRoute("POST /v1/verify/batch", verifyBatch, keyOrSession, store.ScopeVerify, batchLimit, maxBody(maxBatchBody)),
 		s.newRoute("POST /v1/verify/bulk", createJob, keyOrSession, store.ScopeJobs, bulkLimit),
 		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs),
@@ -105,6 +107,9 @@ func (s *Server) adminRoutes() []*route {
 	}
 }
 
+// maxBody bounds the JSON body of a route, in bytes.
+type maxBody int64
+
 // option is a property of a route without a type of its own.
 type option uint8
 
@@ -127,6 +132,8 @@ func (s *Server) newRoute(operation string, handler func(*call) error, propertie
 			r.access = p
 		case rateLimit:
 			r.rateLimit, r.Frequent = p, p == singleLimit
+		case maxBody:
+			r.MaxBody = int64(p)
 		case store.Scopes:
 			r.scopes |= p
 		case option:

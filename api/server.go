@@ -14,6 +14,7 @@ import (
 	"probity/api/apidocs"
 	"probity/api/described"
 	"probity/api/httpd"
+	"probity/api/reasons"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
@@ -81,7 +82,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.dashboard.providerTables, err = lru.New(maxProviderTables); err != nil {
 		return nil, err
 	}
-	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasonsJSON()
+	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasons.JSON()
 	if s.docsPage, s.descriptionPage, err = apidocs.Build(descriptionJSON); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ const (
 // textFields has each text field of a request's body: nothing that people give and others read may keep a hidden character.
 var textFields = map[string]textField{
 	"POST /v1/verify/single email":             {body: `{"email":TEXT}`, status: 200, why: aVerdict},
+	"POST /v1/verify/batch emails":             {body: `{"emails":[TEXT]}`, status: 200, why: aVerdict},
 	"POST /v1/verify/public email":             {body: `{"email":TEXT}`, status: 200, why: aVerdict},
 	"POST /verify/public email":                {body: `{"email":TEXT}`, status: 200, why: aVerdict},
 	"POST /v1/verify/bulk callback_url":        {body: "http://127.0.0.1:9/TEXT"},

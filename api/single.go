@@ -20,23 +20,34 @@ const (
 	maxMaxAge      = 10 * 365 * 86400 // seconds
 )
 
-// singleRequest is the request of a single verification.
-type singleRequest struct {
-	email     string
+// verifyOptions are how addresses are verified.
+type verifyOptions struct {
 	checkSMTP bool
 	timeout   time.Duration
 	maxAge    time.Duration
 	details   bool
 }
 
+// singleRequest is the request of a single verification.
+type singleRequest struct {
+	email string
+	verifyOptions
+}
+
 func readSingle(d *httpd.Document) (q singleRequest, err error) {
 	if q.email, err = d.RequiredText("email"); err != nil {
 		return q, err
 	}
+	q.verifyOptions, err = readOptions(d, defaultTimeout, maxTimeout)
+	return q, err
+}
+
+// readOptions reads how to verify, with the timeout of the route in seconds.
+func readOptions(d *httpd.Document, timeout, longest int64) (q verifyOptions, err error) {
 	if q.checkSMTP, err = d.Boolean("check_smtp", true); err != nil {
 		return q, err
 	}
-	seconds, err := d.Number("timeout", defaultTimeout, 1, maxTimeout)
+	seconds, err := d.Number("timeout", timeout, 1, longest)
 	if err != nil {
 		return q, err
 	}
@@ -66,16 +77,11 @@ func verifySingle(c *call) error {
 			return err
 		}
 	}
-	var keep *store.Request // with an Idempotency-Key: the answer is stored in the commit that charges for it
-	if key := c.idempotencyKey(); key != "" {
-		keep = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: q.digest()}
-		kept, done, err := c.srv.deps.Store.BeginRequest(*keep, c.srv.now())
-		if err != nil {
-			return err
-		}
-		if done {
-			return c.SendBytes(kept.Status, kept.Body)
-		}
+	keep, answered, err := beginOnce(c, q.digest)
+	if err != nil || answered {
+		return err
+	}
+	if keep != nil {
 		defer c.srv.deps.Store.EndRequest(*keep)
 	}
 	ref := store.WithKey(c.ID, c.identity.Key)
@@ -85,10 +91,13 @@ func verifySingle(c *call) error {
 		}
 	}
 	started := time.Now()
-	a, err := verify(c, q, started, coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details})
-	if err != nil {
+	r := coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details}
+	ctx, release := c.srv.untilDeadline(q.verifyOptions, started)
+	defer release()
+	if c.result, err = c.srv.verify(ctx, q.verifyOptions, started, r); err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}
+	a := &c.result
 	if !c.identity.Test {
 		a.Credits = results.Cost(a.Verdict.Status)
 	}
@@ -108,6 +117,21 @@ func verifySingle(c *call) error {
 	return nil
 }
 
+// beginOnce claims the Idempotency-Key of a verification, if it has one. keep is then the request, whose answer is to be stored in the
+// commit that charges for it, and which the caller ends. answered: it was answered before, and again now.
+func beginOnce(c *call, digest func() store.KeyHash) (keep *store.Request, answered bool, err error) {
+	key := c.idempotencyKey()
+	if key == "" {
+		return nil, false, nil
+	}
+	keep = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: digest()}
+	kept, done, err := c.srv.deps.Store.BeginRequest(*keep, c.srv.now())
+	if err != nil || !done {
+		return keep, false, err
+	}
+	return nil, true, c.SendBytes(kept.Status, kept.Body)
+}
+
 // settle charges what was used and releases the rest.
 func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) error {
 	if c.identity.Test {
@@ -119,20 +143,22 @@ func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) 
 	return c.srv.deps.Store.SettleSingle(c.identity.User.ID, ref, used, now, parts...)
 }
 
-// verify verifies an address by the coordinator; the result belongs to the call. A deadline that passes gives the reason timeout.
-func verify(c *call, q singleRequest, started time.Time, r coordinator.Request) (*results.Single, error) {
-	ctx, release := context.WithDeadline(c.srv.http.StopContext(), started.Add(q.timeout))
-	defer release()
-	got, err := c.srv.deps.Coordinator.Single(ctx, r)
+// untilDeadline is the context of a verification that began at started.
+func (s *Server) untilDeadline(q verifyOptions, started time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(s.http.StopContext(), started.Add(q.timeout))
+}
+
+// verify verifies an address by the coordinator before ctx ends. A deadline that passes gives the reason timeout.
+func (s *Server) verify(ctx context.Context, q verifyOptions, started time.Time, r coordinator.Request) (a results.Single, err error) {
+	got, err := s.deps.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "request/deadline", 0, c.srv.now())}, nil
-		got.Address, _ = engine.ParseTrimmed(q.email)
+		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "request/deadline", 0, s.now())}, nil
+		got.Address, _ = engine.ParseTrimmed(r.Email)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("single verification: %w", err)
+		return a, fmt.Errorf("single verification: %w", err)
 	}
-	a := &c.result
-	*a = results.Single{Email: q.email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details}
+	a = results.Single{Email: r.Email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

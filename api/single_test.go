@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/reasons"
 	"probity/engine"
 )
 
@@ -146,7 +147,7 @@ func TestSingleIdempotency(t *testing.T) {
 func TestTestKeysReturnRequestedReason(t *testing.T) {
 	w := newTestServer(t, nil)
 	cases := map[string]engine.Reason{"valid": engine.ReasonNone, "someone": engine.ReasonSMTPNotChecked, "http_200": engine.ReasonSMTPNotChecked}
-	for _, r := range allReasons() {
+	for _, r := range reasons.All() {
 		if r != engine.ReasonNone {
 			cases[r.String()] = r
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"probity/api/reasons"
 	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/callback"
@@ -119,7 +120,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	w.store, err = store.Open(w.fs, "state")
 	require.NoError(t, err)
 	w.coord = coordinator.New(coordinator.Config{Store: w.store, FS: w.fs, Dir: "data", Resolver: fakeDNS{table}, Prober: w.prober, Table: table,
-		Lists: fakeLists{}, TestVerdict: SimulateVerdict, Log: log,
+		Lists: fakeLists{}, TestVerdict: reasons.Simulate, Log: log,
 		OnFinish: func(j *store.Job) []store.Part {
 			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
 		}})

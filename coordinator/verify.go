@@ -17,6 +17,7 @@ type Request struct {
 	NoSMTP       bool          // make no SMTP connection
 	MaxAge       time.Duration // age limit of a cached answer; 0 forces a fresh probe
 	LowPriority  bool          // lowest priority
+	Batch        bool          // one of many addresses of a call: after single calls
 	Test         bool          // from a test key: contact no server
 	NoSuggestion bool          // make no suggestion
 }
@@ -29,6 +30,13 @@ type Answer struct {
 	Node       string         // that probed; empty if none did
 }
 
+// OwnFacts returns what an answer for the same folded address does not say about an address as it is spelled: the flags of its lists, and
+// the suggestion.
+func (c *Coordinator) OwnFacts(a engine.Address) (flags engine.Flags, suggestion string) {
+	lists := *c.lists.Load()
+	return lists.Flags(a), lists.Suggest(a)
+}
+
 // tableTries is how often a single call is routed again because the provider table changed meanwhile.
 const tableTries = 5
 
@@ -36,7 +44,7 @@ const tableTries = 5
 // An error is our own failure, never a fact about the address.
 func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err error) {
 	started := time.Now()
-	if !q.LowPriority {
+	if !q.LowPriority && !q.Batch {
 		c.singleLoad.Called(started)
 	}
 	defer func() {
@@ -69,13 +77,16 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 	var ans wire.Answer
 	for range tableTries {
 		route = c.cfg.Resolver.Route(ctx, addr.Domain())
+		if route.Fact == engine.FactDNSTimeout && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return out, ctx.Err()
+		}
 		ev := engine.Evidence{Address: addr, Flags: flags, Route: &route}
 		if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
 			out.Verdict = engine.Judge(&ev, policy, now)
 			out.Verdict.FromCache = out.Verdict.VerifiedAt.Before(started)
 			return out, nil
 		}
-		ans, err = c.cfg.Prober.Single(ctx, wire.SingleRequest{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority})
+		ans, err = c.cfg.Prober.Single(ctx, wire.SingleRequest{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority, Batch: q.Batch})
 		if !errors.Is(err, wire.ErrOtherTable) {
 			break
 		}

@@ -22,7 +22,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 		return wire.Answer{}, err
 	}
 	now := time.Now()
-	if !a.Low {
+	if !a.Low && !a.Batch {
 		p.singleCalls.Record(now)
 	}
 	answer := wire.Answer{Node: p.cfg.Node}
@@ -67,8 +67,11 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 // waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
 	pr := &probeInFlight{Probe: hostqueue.Probe{Key: key, Priority: budget.Single, Facts: hostqueue.FactsOf(p.cfg.Cache, a.Address.Domain(), a.Route.Hosts, now)}}
-	if a.Low {
+	switch {
+	case a.Low:
 		pr.Priority = budget.LongJob
+	case a.Batch:
+		pr.Priority = budget.ShortJob
 	}
 	forbidden := p.cfg.SuppressedAddress(a.Address) || p.mustNotAsk(&source.Target{Route: *a.Route, Domain: a.Address.Domain(), Hosts: a.Route.Hosts})
 	pr.Policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.env.Table.Load().Schedule, CallerWaits: true}

@@ -44,7 +44,7 @@ func conformUsers(t *testing.T, s accountStore) {
 	require.NoError(t, s.SetLimits(ann.ID, store.Limits{SinglePerMinute: 600}, "test", noon.Add(time.Second)))
 	logged, err := s.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, "single 600/min, bulk default", logged[0].Note)
+	require.Equal(t, "single 600/min, batch default, bulk default", logged[0].Note)
 	require.ErrorIs(t, s.SetLimits(ann.ID, store.Limits{SinglePerMinute: -1}, "test", noon), store.ErrBadLimit)
 	require.ErrorIs(t, s.SetLimits("u_nobody", store.Limits{}, "test", noon), store.ErrNotFound)
 	require.NoError(t, s.SetPassword(ctx, ann.ID, store.NewPassword{Password: "another password", By: "test"}, noon))

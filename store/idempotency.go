@@ -15,7 +15,7 @@ import (
 const answerTTL = 24 * time.Hour
 
 // MaxAnswer bounds the body of a stored answer.
-const MaxAnswer = 1 << 20
+const MaxAnswer = 4 << 20
 
 // maxInFlight bounds the requests with an Idempotency-Key that are under way at one time; in practice the listener's bound
 // on connections is lower.

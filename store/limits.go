@@ -23,9 +23,9 @@ const (
 	networkTimes                = 10 // factor of these limits for an IPv6 /48
 )
 
-// singleWindows are the minute windows of accounts. They are only in memory: a restart loses a minute. There is at most one
-// window for each account, of at most maxExactMarks+1 marks.
-type singleWindows struct {
+// minuteWindows are the minute windows of accounts for one kind of call. They are only in memory: a restart loses a minute. There is at
+// most one window for each account, of at most maxExactMarks+1 marks.
+type minuteWindows struct {
 	mu        sync.Mutex
 	byAccount map[string]*window.Window // guarded by mu, windows included
 }
@@ -33,15 +33,24 @@ type singleWindows struct {
 // AllowSingle checks and counts one request of the account to the single endpoint.
 func (s *Accounts) AllowSingle(account string, now time.Time) Decision {
 	u, _ := s.user(account)
-	sw := &s.singles
-	sw.mu.Lock()
-	defer sw.mu.Unlock()
-	w := sw.byAccount[account]
+	return s.singles.allow(account, u.SinglePerMinute(), now)
+}
+
+// AllowBatch checks and counts one request of the account to the batch endpoint.
+func (s *Accounts) AllowBatch(account string, now time.Time) Decision {
+	u, _ := s.user(account)
+	return s.batches.allow(account, u.BatchPerMinute(), now)
+}
+
+func (m *minuteWindows) allow(account string, perMinute int, now time.Time) Decision {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.byAccount[account]
 	if w == nil {
 		w = new(window.Window)
-		sw.byAccount[account] = w
+		m.byAccount[account] = w
 	}
-	return w.Allow(Limit{N: u.SinglePerMinute(), Per: time.Minute}, now)
+	return w.Allow(Limit{N: perMinute, Per: time.Minute}, now)
 }
 
 // bulkWindow is the prefix of the name of an account's hour window.

@@ -32,12 +32,14 @@ const (
 // Limits are the sliding windows of one account; zero is the default.
 type Limits struct {
 	SinglePerMinute int `json:"single_per_minute,omitempty"`
+	BatchPerMinute  int `json:"batch_per_minute,omitempty"`
 	BulkPerHour     int `json:"bulk_per_hour,omitempty"`
 }
 
 // The default limits, and the greatest limit that can be set.
 const (
 	DefaultSinglePerMinute = 30
+	DefaultBatchPerMinute  = 60
 	DefaultBulkPerHour     = 10
 	MaxLimit               = 1_000_000
 )
@@ -55,6 +57,9 @@ type User struct {
 
 // SinglePerMinute is the account's limit of single calls.
 func (u User) SinglePerMinute() int { return cmp.Or(u.Limits.SinglePerMinute, DefaultSinglePerMinute) }
+
+// BatchPerMinute is the account's limit of batches.
+func (u User) BatchPerMinute() int { return cmp.Or(u.Limits.BatchPerMinute, DefaultBatchPerMinute) }
 
 // BulkPerHour is the account's limit of bulk requests.
 func (u User) BulkPerHour() int { return cmp.Or(u.Limits.BulkPerHour, DefaultBulkPerHour) }
@@ -93,7 +98,8 @@ var (
 type Accounts struct {
 	*DB
 	passwords *passwords
-	singles   singleWindows
+	singles   minuteWindows
+	batches   minuteWindows
 
 	disableMu sync.Mutex // serialises DisableUser, so that two admins are not each other's last
 	refreshMu sync.Mutex // serialises refresh, so that the last to finish has read the last commit
@@ -115,7 +121,8 @@ func newAccounts(db *DB) *Accounts {
 	return &Accounts{
 		DB:        db,
 		passwords: newPasswords(defaultCost),
-		singles:   singleWindows{byAccount: make(map[string]*window.Window)},
+		singles:   minuteWindows{byAccount: make(map[string]*window.Window)},
+		batches:   minuteWindows{byAccount: make(map[string]*window.Window)},
 		users:     make(map[string]User),
 		keys:      make(map[KeyHash]*cachedKey),
 		byID:      make(map[string]*cachedKey),
@@ -383,7 +390,7 @@ func CheckEmail(email string) error {
 	return nil
 }
 
-// String names both limits.
+// String names the limits.
 func (l Limits) String() string {
 	rate := func(n int, unit string) string {
 		if n == 0 {
@@ -391,11 +398,11 @@ func (l Limits) String() string {
 		}
 		return strconv.Itoa(n) + unit
 	}
-	return "single " + rate(l.SinglePerMinute, "/min") + ", bulk " + rate(l.BulkPerHour, "/hour")
+	return "single " + rate(l.SinglePerMinute, "/min") + ", batch " + rate(l.BatchPerMinute, "/min") + ", bulk " + rate(l.BulkPerHour, "/hour")
 }
 
 func (l Limits) check() error {
-	if min(l.SinglePerMinute, l.BulkPerHour) < 0 || max(l.SinglePerMinute, l.BulkPerHour) > MaxLimit {
+	if min(l.SinglePerMinute, l.BatchPerMinute, l.BulkPerHour) < 0 || max(l.SinglePerMinute, l.BatchPerMinute, l.BulkPerHour) > MaxLimit {
 		return ErrBadLimit
 	}
 	return nil

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"io"
 	"mime"
 	"strings"
@@ -36,14 +37,22 @@ func (c *Call) admit() error {
 	} else if err := checkType(c.route.Body, string(kind)); err != nil {
 		return err
 	}
-	limit := int64(MaxJSON)
-	if c.route.Body == BodyForm {
-		limit = c.server.cfg.MaxUpload
-	}
+	limit := c.bodyLimit()
 	if int64(h.ContentLength()) > limit {
 		return Refuse(TooLarge, "The body is over %d bytes: send less.", limit)
 	}
 	return nil
+}
+
+// bodyLimit is how long the body may be, in bytes.
+func (c *Call) bodyLimit() int64 {
+	switch {
+	case c.route == nil:
+		return MaxJSON
+	case c.route.Body == BodyForm:
+		return c.server.cfg.MaxUpload
+	}
+	return cmp.Or(c.route.MaxBody, MaxJSON)
 }
 
 // checkType refuses a Content-Type that is not of a kind of body.

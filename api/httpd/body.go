@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// MaxJSON bounds a JSON body, in bytes.
+// MaxJSON bounds a JSON body, in bytes, of a route without a limit of its own.
 const MaxJSON = 64 << 10
 
 // stallBytes must arrive within each stall timeout.

@@ -101,12 +101,12 @@ func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	c := s.beginCall(ctx)
 	ctx.RemoveUserValue(callKey)
-	c.body = body{r: ctx.RequestBodyStream(), conn: ctx.Conn(), contentLength: int64(ctx.Request.Header.ContentLength()), limit: MaxJSON}
+	c.body = body{r: ctx.RequestBodyStream(), conn: ctx.Conn(), contentLength: int64(ctx.Request.Header.ContentLength()), limit: c.bodyLimit()}
 	if c.body.contentLength == 0 {
 		c.body.r = nil
 	}
 	if c.route != nil && c.route.Body == BodyForm {
-		c.body.limit, c.body.stallTimeout = s.cfg.MaxUpload, s.cfg.StallTimeout
+		c.body.stallTimeout = s.cfg.StallTimeout
 	}
 	err := c.admitErr
 	if err == nil {

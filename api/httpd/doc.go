@@ -12,7 +12,7 @@
 //  1. The body of every error answer is {"detail": "..."} and nothing else, whether it is from a handler, the
 //     parser, the connection limit or a recovered panic.
 //  2. Routes are matched on the path as it was sent: "/v1//credits", "/x/../v1/credits" and "/v1/%63redits" match no route.
-//  3. Only the bodies of JSON requests are held in memory, 64 KiB at most; every other body is read as a stream under a
+//  3. Only the bodies of JSON requests are held in memory, 64 KiB or what the route allows; every other body is read as a stream under a
 //     limit of bytes and of time.
 //  4. A connection whose request was not read to its end is closed: the rest of a body is never read as a request.
 //  5. A header that proxies and servers may parse differently is refused, and its connection is closed.

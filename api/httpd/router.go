@@ -35,7 +35,8 @@ type Route struct {
 	Method string
 	Path   string // as in the description, the label of logs and metrics; a segment "{...}" is a parameter
 	Content
-	WhileDraining bool // served while the server drains
+	WhileDraining bool  // served while the server drains
+	MaxBody       int64 // bytes of a JSON body; 0 is MaxJSON
 	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used again, so
 	// that no answer may be a stream.
 	Frequent bool

@@ -71,20 +71,28 @@ func (ec expiringCopy) String() string {
 	return ec.What + " by " + time.Time(*ec.Until).UTC().Format(time.RFC3339)
 }
 
-// IsAnswerAbout reports whether a kept answer to a verification is about an address, given in folded form.
+// keptResult is the part of a verification result that names addresses.
+type keptResult struct {
+	Email   string `json:"email"`
+	Details struct {
+		Normalized string `json:"normalized_email"`
+		DidYouMean string `json:"did_you_mean"`
+	} `json:"details"`
+}
+
+// IsAnswerAbout reports whether a kept answer to a verification, single or batch, is about an address, given in folded form.
 func IsAnswerAbout(answer []byte, folded string) bool {
 	var a struct {
-		Email   string `json:"email"`
-		Details struct {
-			Normalized string `json:"normalized_email"`
-			DidYouMean string `json:"did_you_mean"`
-		} `json:"details"`
+		keptResult
+		Results []keptResult `json:"results"`
 	}
 	if json.Unmarshal(answer, &a) != nil {
 		return false
 	}
-	return slices.ContainsFunc([]string{a.Email, a.Details.Normalized, a.Details.DidYouMean}, func(s string) bool {
-		parsed, err := engine.ParseTrimmed(s)
-		return err == nil && parsed.Folded() == folded
+	return slices.ContainsFunc(append(a.Results, a.keptResult), func(r keptResult) bool {
+		return slices.ContainsFunc([]string{r.Email, r.Details.Normalized, r.Details.DidYouMean}, func(s string) bool {
+			parsed, err := engine.ParseTrimmed(s)
+			return err == nil && parsed.Folded() == folded
+		})
 	})
 }

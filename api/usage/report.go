@@ -138,8 +138,8 @@ func (r *reader) add(d *Day, e *store.Entry) {
 		}
 		_, key := e.CutKey()
 		k := r.keyUsage(d, key)
-		d.Singles++
-		k.Singles++
+		d.Singles += e.Credits // each costs one; a batch is one entry for many
+		k.Singles += e.Credits
 		k.Used += e.Credits
 	}
 }

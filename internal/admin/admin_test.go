@@ -235,11 +235,11 @@ func (w *adminTest) users() {
 	require.Regexp(t, `(?m)^cy@example.com +customer +active +30 +10 +20`, out)
 	require.Equal(t, true, w.rows("user", "disable", "cy@example.com")[0]["disabled"])
 	require.Equal(t, false, w.rows("user", "enable", made["id"].(string))[0]["disabled"])
-	limited := w.rows("user", "limit", "cy@example.com", "--limit", "bulk=3/hour")[0]
-	require.Equal(t, map[string]any{"bulk_per_hour": 3.0}, limited["limits"])
+	limited := w.rows("user", "limit", "cy@example.com", "--limit", "bulk=3/hour", "--limit", "batch=9/min")[0]
+	require.Equal(t, map[string]any{"batch_per_minute": 9.0, "bulk_per_hour": 3.0}, limited["limits"])
 	require.NotContains(t, limited, "password")
 	_, words = w.run(2, "user", "limit", "cy@example.com")
-	require.Contains(t, words, "--limit is missing; give single=N/min, bulk=N/hour or both")
+	require.Contains(t, words, "--limit is missing; give single=N/min, batch=N/min or bulk=N/hour")
 	_, words = w.run(1, "user", "disable", "nobody@example.com")
 	require.Contains(t, strings.ToLower(words), "there is no")
 }

@@ -35,7 +35,7 @@ type userCmd struct {
 
 // limitFlags are the limits of an account, one for each kind of request.
 type limitFlags struct {
-	Limit []string `help:"single=N/min or bulk=N/hour; repeatable. Default: 30 a minute and 10 an hour." placeholder:"KIND=N/UNIT"`
+	Limit []string `help:"single=N/min, batch=N/min or bulk=N/hour; repeatable. Default: 30 and 60 a minute, and 10 an hour." placeholder:"KIND=N/UNIT"`
 }
 
 // limits reads the flags; a limit that is not named is the default.
@@ -49,6 +49,8 @@ func (f *limitFlags) limits() (l store.Limits, err error) {
 			return l, limitError(s)
 		case kind == "single" && (unit == "min" || unit == "minute"):
 			l.SinglePerMinute = n
+		case kind == "batch" && (unit == "min" || unit == "minute"):
+			l.BatchPerMinute = n
 		case kind == "bulk" && (unit == "hour" || unit == "h"):
 			l.BulkPerHour = n
 		default:
@@ -59,7 +61,7 @@ func (f *limitFlags) limits() (l store.Limits, err error) {
 }
 
 func limitError(s string) error {
-	return fmt.Errorf("%w: --limit %q; write single=N/min or bulk=N/hour, with N from 1 to %d", console.ErrUsage, s, store.MaxLimit)
+	return fmt.Errorf("%w: --limit %q; write single=N/min, batch=N/min or bulk=N/hour, with N from 1 to %d", console.ErrUsage, s, store.MaxLimit)
 }
 
 type userAddCmd struct {
@@ -256,7 +258,7 @@ type userLimitCmd struct {
 // Run prints the changed account. A limit that is not named becomes the default.
 func (c *userLimitCmd) Run(ctx context.Context, con *console.IO) error {
 	if len(c.Limit) == 0 {
-		return fmt.Errorf("%w: --limit is missing; give single=N/min, bulk=N/hour or both; user list shows the limits of now", console.ErrUsage)
+		return fmt.Errorf("%w: --limit is missing; give single=N/min, batch=N/min or bulk=N/hour, or several; user list shows the limits of now", console.ErrUsage)
 	}
 	limits, err := c.limits()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"probity/api"
+	"probity/api/reasons"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/results"
@@ -127,7 +127,7 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 		c.MaxRecentRows = localInFlightRows
 	}
 	if cfg.service {
-		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, api.SimulateVerdict, n.isSuppressed
+		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, reasons.Simulate, n.isSuppressed
 	}
 	n.Coordinator = coordinator.New(c)
 	return n, nil

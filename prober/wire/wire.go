@@ -101,6 +101,7 @@ type SingleRequest struct {
 	MaxAge  time.Duration
 	NoSMTP  bool
 	Low     bool   // lowest priority (public endpoint)
+	Batch   bool   // one of many addresses of a call: after single calls
 	Egress  string // the identity that owns the address; "" for any
 
 	UsedByOthers UsedByOthers // what other sources have used of a narrow route

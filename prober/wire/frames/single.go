@@ -11,7 +11,7 @@ import (
 // NewAskFrame makes the message of a single call. budget is how long an answer is of use; 0 is without limit.
 func NewAskFrame(sr *wire.SingleRequest, budget time.Duration) *AskFrame {
 	return &AskFrame{Mailbox: sr.Address.Mailbox(), Flags: uint32(sr.Flags), Route: newRouteFrame(sr.Route, sr.UsedByOthers), MaxAgeNs: int64(sr.MaxAge),
-		NoSmtp: sr.NoSMTP, Low: sr.Low, BudgetNs: int64(budget), Egress: sr.Egress}
+		NoSmtp: sr.NoSMTP, Low: sr.Low, Batch: sr.Batch, BudgetNs: int64(budget), Egress: sr.Egress}
 }
 
 // Read reads the message of a single call. Its route is routable.
@@ -31,7 +31,7 @@ func (f *AskFrame) Read(table *engine.Table) (wire.SingleRequest, error) {
 		return wire.SingleRequest{}, err
 	}
 	return wire.SingleRequest{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route, MaxAge: time.Duration(f.GetMaxAgeNs()),
-		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Egress: f.GetEgress(), UsedByOthers: f.GetRoute().usedByOthers()}, nil
+		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Batch: f.GetBatch(), Egress: f.GetEgress(), UsedByOthers: f.GetRoute().usedByOthers()}, nil
 }
 
 // NewVerdictFrame makes the message of a verdict.

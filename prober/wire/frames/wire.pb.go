@@ -1893,6 +1893,7 @@ type AskFrame struct {
 	BudgetNs      int64                  `protobuf:"varint,8,opt,name=budget_ns,json=budgetNs" json:"budget_ns,omitempty"` // time until the answer is wanted; 0 for no limit
 	Egress        string                 `protobuf:"bytes,9,opt,name=egress" json:"egress,omitempty"`                      // the identity that owns the address; empty for any
 	Table         []byte                 `protobuf:"bytes,10,opt,name=table" json:"table,omitempty"`                       // as in a batch
+	Batch         bool                   `protobuf:"varint,11,opt,name=batch" json:"batch,omitempty"`                      // one of many addresses of a call: after single calls. A peer that does not know it takes it for a single call
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1995,6 +1996,13 @@ func (x *AskFrame) GetTable() []byte {
 		return x.Table
 	}
 	return nil
+}
+
+func (x *AskFrame) GetBatch() bool {
+	if x != nil {
+		return x.Batch
+	}
+	return false
 }
 
 type AnswerFrame struct {
@@ -2671,7 +2679,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x04rule\x18\r \x03(\rR\x04rule\x12\x15\n" +
 	"\x06due_ns\x18\x0e \x03(\x03R\x05dueNs\x12\x12\n" +
 	"\x04held\x18\x0f \x01(\rR\x04held\x12\"\n" +
-	"\rheld_until_ns\x18\x10 \x01(\x03R\vheldUntilNs\"\xc2\x02\n" +
+	"\rheld_until_ns\x18\x10 \x01(\x03R\vheldUntilNs\"\xd8\x02\n" +
 	"\bAskFrame\x12B\n" +
 	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x18\n" +
 	"\amailbox\x18\x02 \x01(\tR\amailbox\x12\x14\n" +
@@ -2684,7 +2692,8 @@ const file_wire_proto_rawDesc = "" +
 	"\tbudget_ns\x18\b \x01(\x03R\bbudgetNs\x12\x16\n" +
 	"\x06egress\x18\t \x01(\tR\x06egress\x12\x14\n" +
 	"\x05table\x18\n" +
-	" \x01(\fR\x05table\"W\n" +
+	" \x01(\fR\x05table\x12\x14\n" +
+	"\x05batch\x18\v \x01(\bR\x05batch\"W\n" +
 	"\vAnswerFrame\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x124\n" +
 	"\averdict\x18\x02 \x01(\v2\x1a.probity.wire.VerdictFrameR\averdict\"\xbb\x02\n" +

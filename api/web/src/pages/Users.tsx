@@ -188,7 +188,7 @@ function Limits({ user, opened, close, done }: DialogProps) {
       close={close}
       verb="Set"
       act={async () => {
-        await take(api.PUT("/v1/admin/users/{user}/limits", { params: { path: { user: user.id } }, body: { single_per_minute: Number(single), bulk_per_hour: Number(bulk) } }));
+        await take(api.PUT("/v1/admin/users/{user}/limits", { params: { path: { user: user.id } }, body: { single_per_minute: Number(single), batch_per_minute: user.limits.batch_per_minute, bulk_per_hour: Number(bulk) } }));
         done();
       }}
     >

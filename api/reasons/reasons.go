@@ -1,17 +1,16 @@
-package api
+package reasons
 
 import (
 	"maps"
 	"slices"
 	"strconv"
 
-	"probity/api/httpd"
 	"probity/engine"
 	"probity/internal/jsontext"
 )
 
-// reasonMeanings explains each reason in one line.
-var reasonMeanings = map[engine.Reason]string{
+// meanings explains each reason in one line.
+var meanings = map[engine.Reason]string{
 	engine.ReasonNone:                "The server accepts this mailbox and rejects invalid ones.",
 	engine.ReasonDisposable:          "Disposable e-mail domain.",
 	engine.ReasonAcceptAllProvider:   "The provider accepts every address, so the mailbox cannot be confirmed.",
@@ -45,13 +44,13 @@ var reasonMeanings = map[engine.Reason]string{
 	engine.ReasonRelayDenied:         "The server does not take mail for this domain, or not from us.",
 }
 
-// allReasons are the reasons in the order of their numbers.
-func allReasons() []engine.Reason { return slices.Sorted(maps.Keys(reasonMeanings)) }
+// All are the reasons in the order of their numbers.
+func All() []engine.Reason { return slices.Sorted(maps.Keys(meanings)) }
 
-// reasonsJSON is the body of GET /v1/reasons.
-func reasonsJSON() []byte {
+// JSON is the body of GET /v1/reasons.
+func JSON() []byte {
 	b := []byte(`{"reasons":[`)
-	for i, r := range allReasons() {
+	for i, r := range All() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -61,9 +60,7 @@ func reasonsJSON() []byte {
 		b = strconv.AppendUint(append(b, `,"score":`...), uint64(r.Figure()), 10)
 		b = strconv.AppendUint(append(b, `,"score_min":`...), uint64(band.Low), 10)
 		b = strconv.AppendUint(append(b, `,"score_max":`...), uint64(band.High), 10)
-		b = append(jsontext.AppendString(append(b, `,"meaning":`...), reasonMeanings[r]), '}')
+		b = append(jsontext.AppendString(append(b, `,"meaning":`...), meanings[r]), '}')
 	}
 	return append(b, `]}`...)
 }
-
-func getReasons(c *call) error { return c.SendBytes(httpd.StatusOK, c.srv.reasonsBody) }

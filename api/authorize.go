@@ -28,9 +28,10 @@ type call struct {
 // Reset makes the call ready for another request.
 func (c *call) Reset() { *c = call{} }
 
-// admit decides about a request to a route by all that is known without its body. A single verification counts from here on,
-// whatever its answer; an upload is checked here and counts in the commit that accepts its job. A request whose Idempotency-Key was
-// answered is let in beyond the limit, as its first answer is sent again. The call of an earlier request is used again.
+// admit decides about a request to a route by all that is known without its body. A single verification counts from
+// here on, whatever its answer; an upload is checked here and counts in the commit that accepts its job. A request
+// whose Idempotency-Key was answered is let in beyond the limit, as its first answer is sent again. The call of an
+// earlier request is used again.
 func (s *Server) admit(request *httpd.Call, r *route) error {
 	c, ok := request.App.(*call)
 	if !ok {
@@ -121,8 +122,8 @@ func (c *call) authorize() error {
 	return nil
 }
 
-// requireSession refuses a key: what would outlive the key or reach further than it needs a person who is signed in, or the command
-// line on the data folder.
+// requireSession refuses a key: what would outlive the key or reach further than it needs a person who is signed in,
+// or the command line on the data folder.
 func (c *call) requireSession(what string) error {
 	if c.session != nil || c.localActor != "" {
 		return nil

@@ -21,7 +21,8 @@ const (
 	maxBatchTimeout     = 60
 )
 
-// verifyBatch serves POST /v1/verify/batch: it reserves the price of all distinct addresses, verifies each once, and settles.
+// verifyBatch serves POST /v1/verify/batch: it reserves the price of all distinct addresses, verifies each once, and
+// settles.
 func verifyBatch(c *call) error {
 	d := c.Document()
 	emails, err := d.TextList("emails")
@@ -29,7 +30,8 @@ func verifyBatch(c *call) error {
 		return err
 	}
 	if len(emails) == 0 || len(emails) > maxBatch {
-		return httpd.Refuse(httpd.Unacceptable, "emails must be a list of 1 to %d strings; for more, upload a list.", maxBatch)
+		return httpd.Refuse(httpd.Unacceptable, "emails must be a list of 1 to %d strings; for more, upload a list.",
+			maxBatch)
 	}
 	q, err := readOptions(d, defaultBatchTimeout, maxBatchTimeout)
 	if err != nil {
@@ -58,7 +60,9 @@ func verifyBatch(c *call) error {
 		}
 	}
 	started := time.Now()
-	r := coordinator.Request{NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details, Batch: true}
+	r := coordinator.Request{
+		NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details, Batch: true,
+	}
 	if err := b.verify(q, started, r); err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}
@@ -125,8 +129,8 @@ func (b *batch) verify(q verifyOptions, started time.Time, r coordinator.Request
 	return nil
 }
 
-// answer is the body of the answer, and its price: that of each distinct address, where it is named first. known reports whether any
-// address has a verdict other than UNKNOWN.
+// answer is the body of the answer, and its price: that of each distinct address, where it is named first. known
+// reports whether any address has a verdict other than UNKNOWN.
 func (b *batch) answer(emails []string, free bool, now time.Time) (body []byte, used int64, known bool) {
 	body = append(make([]byte, 0, 512*len(emails)), `{"results":[`...)
 	first := -1 // the last distinct address that was named

@@ -42,7 +42,9 @@ func sendNewSecret(c *call, account string) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusCreated, map[string]any{"secret": secret, "former_until": record.TimeOrNil(signing.Until)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{
+		"secret": secret, "former_until": record.TimeOrNil(signing.Until),
+	})
 }
 
 func dropSigningSecrets(c *call) error { return dropSecretsOf(c, c.identity.User.ID) }

@@ -117,8 +117,9 @@ func verifySingle(c *call) error {
 	return nil
 }
 
-// beginOnce claims the Idempotency-Key of a verification, if it has one. keep is then the request, whose answer is to be stored in the
-// commit that charges for it, and which the caller ends. answered: it was answered before, and again now.
+// beginOnce claims the Idempotency-Key of a verification, if it has one. keep is then the request, whose answer is to
+// be stored in the commit that charges for it, and which the caller ends. answered: it was answered before, and again
+// now.
 func beginOnce(c *call, digest func() store.KeyHash) (keep *store.Request, answered bool, err error) {
 	key := c.idempotencyKey()
 	if key == "" {

@@ -30,8 +30,8 @@ type Answer struct {
 	Node       string         // that probed; empty if none did
 }
 
-// OwnFacts returns what an answer for the same folded address does not say about an address as it is spelled: the flags of its lists, and
-// the suggestion.
+// OwnFacts returns what an answer for the same folded address does not say about an address as it is spelled: the
+// flags of its lists, and the suggestion.
 func (c *Coordinator) OwnFacts(a engine.Address) (flags engine.Flags, suggestion string) {
 	lists := *c.lists.Load()
 	return lists.Flags(a), lists.Suggest(a)
@@ -86,7 +86,9 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 			out.Verdict.FromCache = out.Verdict.VerifiedAt.Before(started)
 			return out, nil
 		}
-		ans, err = c.cfg.Prober.Single(ctx, wire.SingleRequest{Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority, Batch: q.Batch})
+		ans, err = c.cfg.Prober.Single(ctx, wire.SingleRequest{
+			Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority, Batch: q.Batch,
+		})
 		if !errors.Is(err, wire.ErrOtherTable) {
 			break
 		}

@@ -23,8 +23,8 @@ const (
 	networkTimes                = 10 // factor of these limits for an IPv6 /48
 )
 
-// minuteWindows are the minute windows of accounts for one kind of call. They are only in memory: a restart loses a minute. There is at
-// most one window for each account, of at most maxExactMarks+1 marks.
+// minuteWindows are the minute windows of accounts for one kind of call. They are only in memory: a restart loses a
+// minute. There is at most one window for each account, of at most maxExactMarks+1 marks.
 type minuteWindows struct {
 	mu        sync.Mutex
 	byAccount map[string]*window.Window // guarded by mu, windows included
@@ -63,7 +63,8 @@ func (e *OverLimitError) Error() string {
 	return fmt.Sprintf("%d in %s are allowed: try again in %s", e.Limit, e.Per, e.RetryAfter)
 }
 
-// UploadsLeft checks whether the account may upload a list now. It counts nothing, so that Remaining includes that upload.
+// UploadsLeft checks whether the account may upload a list now. It counts nothing, so that Remaining includes that
+// upload.
 func (s *Accounts) UploadsLeft(account string, now time.Time) (Decision, error) {
 	l := s.uploadLimit(account)
 	w, err := readWindow(s.db, l.name)
@@ -77,8 +78,8 @@ func (s *Accounts) UploadsLeft(account string, now time.Time) (Decision, error) 
 	return d, nil
 }
 
-// CountUpload is the part of an acceptance that counts it in the account's hour and sets d. Without room it fails with an
-// *OverLimitError. The window survives a restart.
+// CountUpload is the part of an acceptance that counts it in the account's hour and sets d. Without room it fails
+// with an *OverLimitError. The window survives a restart.
 func (s *Accounts) CountUpload(account string, now time.Time, d *Decision) Part {
 	return func(b *pebble.Batch) (err error) {
 		if *d, err = countEvent(b, []namedLimit{s.uploadLimit(account)}, now); err == nil && !d.OK {
@@ -96,8 +97,8 @@ func (s *Accounts) uploadLimit(account string) namedLimit {
 // publicLock serialises the counting of anonymous requests.
 const publicLock = "\x00public"
 
-// AllowPublic checks and counts one anonymous request from a client address: by address, by network and globally. A refused
-// request is not counted. Addresses are stored only as HMAC. perDay is the limit of all clients together.
+// AllowPublic checks and counts one anonymous request from a client address: by address, by network and globally. A
+// refused request is not counted. Addresses are stored only as HMAC. perDay is the limit of all clients together.
 func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decision, error) {
 	secret, err := s.Secret("client addresses")
 	if err != nil {
@@ -157,8 +158,8 @@ func readWindow(r pebble.Reader, name string) (window.Window, error) {
 	return w, nil
 }
 
-// countEvent checks one event against all limits, and counts it for each if all of them allow it. A window is stored with the time
-// at which its last mark leaves it.
+// countEvent checks one event against all limits, and counts it for each if all of them allow it. A window is stored
+// with the time at which its last mark leaves it.
 func countEvent(b *pebble.Batch, limits []namedLimit, now time.Time) (d Decision, err error) {
 	windows := make([]window.Window, len(limits))
 	for i, l := range limits {

@@ -51,7 +51,8 @@ type Signing struct {
 	Until  time.Time `json:"until,omitzero"`   // when the former one ends
 }
 
-// NewCallbackSecret gives the account a new random signing secret for its callbacks. The one before stays valid for SecretOverlap.
+// NewCallbackSecret gives the account a new random signing secret for its callbacks. The one before stays valid for
+// SecretOverlap.
 func (s *Store) NewCallbackSecret(account, by string, now time.Time) (secret string, err error) {
 	random := make([]byte, secretSize)
 	rand.Read(random)

@@ -1,5 +1,5 @@
-// Package described reads from the API's description what the requests of each operation may contain: query parameters, members of a
-// JSON body, parts of a form.
+// Package described reads from the API's description what the requests of each operation may contain: query
+// parameters, members of a JSON body, parts of a form.
 //
 // Invariants:
 //  1. The description is the only list of these names: the server refuses every other one.

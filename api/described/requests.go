@@ -45,8 +45,8 @@ type schema struct {
 // bodyKinds are the media types of bodies that the server reads.
 var bodyKinds = map[string]httpd.BodyKind{"application/json": httpd.BodyJSON, "multipart/form-data": httpd.BodyForm}
 
-// Requests returns what the requests of each operation may contain, by method and path, such as "GET /v1/credits". The description
-// is OpenAPI in JSON.
+// Requests returns what the requests of each operation may contain, by method and path, such as "GET /v1/credits".
+// The description is OpenAPI in JSON.
 func Requests(openapi []byte) (map[string]httpd.Content, error) {
 	var d description
 	if err := json.Unmarshal(openapi, &d); err != nil {
@@ -54,7 +54,9 @@ func Requests(openapi []byte) (map[string]httpd.Content, error) {
 	}
 	all := make(map[string]httpd.Content)
 	for path, item := range d.Paths {
-		operations := map[string]*operation{"GET": item.Get, "PUT": item.Put, "POST": item.Post, "DELETE": item.Delete, "OPTIONS": item.Options}
+		operations := map[string]*operation{
+			"GET": item.Get, "PUT": item.Put, "POST": item.Post, "DELETE": item.Delete, "OPTIONS": item.Options,
+		}
 		for method, o := range operations {
 			if o == nil {
 				continue

@@ -50,8 +50,8 @@ func (d *delivery) hasResults() bool {
 	return d.job.State == store.JobCompleted || d.job.State == store.JobCancelled
 }
 
-// event is the body of one attempt. It is the same each time it is written: the head is made once, and the results do not
-// change.
+// event is the body of one attempt. It is the same each time it is written: the head is made once, and the results do
+// not change.
 type event struct {
 	head    []byte // up to results_url
 	job     string
@@ -64,10 +64,11 @@ type event struct {
 	failure error    // our own failure
 }
 
-// newEvent makes the body of an attempt and, if the account has a signing secret, its signatures. Both length and signature are sent
-// before the body, so the results are read twice, in constant memory: many receivers do not read a body without a length, and a WSGI
-// application answers 200 to one, of which it saw nothing. The timestamp of a signature is the start of the attempt: a receiver that
-// refuses signatures over five minutes old should get a large job as a link.
+// newEvent makes the body of an attempt and, if the account has a signing secret, its signatures. Both length and
+// signature are sent before the body, so the results are read twice, in constant memory: many receivers do not read a
+// body without a length, and a WSGI application answers 200 to one, of which it saw nothing. The timestamp of a
+// signature is the start of the attempt: a receiver that refuses signatures over five minutes old should get a large
+// job as a link.
 func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event, error) {
 	now := time.Now()
 	e := &event{job: d.Job, header: http.Header{
@@ -194,7 +195,8 @@ func (e *event) writeToEnd(ctx context.Context, w io.Writer) error {
 // errChanged means that the sent results differ from those that were measured and signed.
 var errChanged = errors.New("the results have changed while they were sent")
 
-// writeChecked writes the body. It returns errChanged, and the body stays incomplete, if that is not what was measured and signed.
+// writeChecked writes the body. It returns errChanged, and the body stays incomplete, if that is not what was
+// measured and signed.
 func (e *event) writeChecked(ctx context.Context, w io.Writer) error {
 	sums := e.newSums(w)
 	if err := e.writeToEnd(ctx, sums); err != nil {

@@ -115,7 +115,8 @@ func (rh *replyHandler) handleMailRefused() {
 				r.Probe.Ev.Append(seen)
 			}
 		}
-		if rh.RequeueAll(&s.group, rh.un, true); !another {
+		rh.RequeueAll(&s.group, rh.un, true)
+		if !another {
 			rh.Finished = s.handleFailure(f, seen, rh.Now, rh.Finished)
 		}
 		return
@@ -253,9 +254,8 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 		return
 	}
 	pause := q.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), q.scaled(maxTarpitPause))
-	if pause == 0 {
-		return
+	if pause > 0 {
+		s.closing = true
+		q.hold.Pause(rh.Now.Add(pause))
 	}
-	s.closing = true
-	q.hold.Pause(rh.Now.Add(pause))
 }

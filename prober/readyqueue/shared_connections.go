@@ -206,12 +206,12 @@ func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
 	if s.pool == nil || s.closing {
 		return false
 	}
-	hq := sc.nextHost(s, now)
+	old, hq := s.hostQueue, sc.nextHost(s, now)
 	if hq == nil {
 		return false
 	}
-	old := s.hostQueue
-	if sc.handOver(s, hq, now); old.WaitingCount() > 0 {
+	sc.handOver(s, hq, now)
+	if old.WaitingCount() > 0 {
 		sc.queue.dispatch(now)
 	}
 	return true

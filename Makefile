@@ -36,10 +36,10 @@ RACE := ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./st
 CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestAFullDiskNeverEndsTheServer|TestVerifyOnAFullDiskGoesOnExactly|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands
 # What takes the race detector a quarter of a minute and more, for interleavings that shorter tests of the same code have too: make test
 # tries it without the detector, and make race, each night, with it.
-SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesResults|TestBitFlipNeverChangesARunningJob|TestBackupIsConsistentInAnyCopyOrder|TestJobRecoversFromAnyFailedStep|TestSilentAcceptanceIsSeenOverManyConnections|TestSilentAcceptanceIsSeenOverOtherRoutes|TestBudgetHoldsWhenKilledEachMinute|TestLedgerInvariants|TestJournalInvariants|TestProviderFileRemarks|TestQueuedAnswersAreMerged
+SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesResults|TestBitFlipNeverChangesARunningJob|TestBackupIsConsistentInAnyCopyOrder|TestJobRecoversFromAnyFailedStep|TestSilentAcceptanceIsSeenOverManyConnections|TestSilentAcceptanceIsSeenOverOtherRoutes|TestBudgetHoldsWhenKilledEachMinute|TestLedgerInvariants|TestJournalInvariants|TestProviderFileRemarks
 # What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
 NIGHTLY := TestFleetSurvives
-SLOWLY := ./tests/fleet ./coordinator ./prober ./prober/doctor ./prober/wire/stream ./store
+SLOWLY := ./tests/fleet ./coordinator ./prober ./prober/doctor ./store
 CALMLY := $(SLOWLY) ./cmd/probity ./tests/process ./tests/node ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000

@@ -33,9 +33,12 @@ const maxWaitingClasses = 10
 // classDNS is the class of rows that wait for DNS: their real class is not known yet.
 const classDNS = "dns"
 
+// fewOfAll is how many classes of equal size a job would have if each were just too small to make its ETA unknown.
+const fewOfAll = 1000
+
 // Forecast returns the rows that wait at the scheduler and at probers, the rate, and the ETA. That is 0 (unknown) while the ETA of a
-// class is unknown, or while the job is stalled though rows need no budget. A class that waits for no budget uses its own rate, or
-// the job's until it has one.
+// class is unknown that has a thousandth of the job's addresses, or while the job is stalled though rows need no budget. A class that
+// waits for no budget uses its own rate, or the job's until it has one.
 func (job *Job) Forecast(now time.Time) (s Forecast) {
 	d := job.scheduler
 	d.mu.Lock()
@@ -89,8 +92,9 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 		case one.budget == 0:
 			one.ETA = etaAtAverage
 		}
-		known = known && one.ETA > 0 && (!stalled || one.Rows+one.asked == one.budget)
-		end = max(end, one.ETA)
+		few := (one.Rows+one.asked)*fewOfAll < job.cfg.Record.Unique
+		known = known && (few || one.ETA > 0) && (!stalled || one.Rows+one.asked == one.budget)
+		end = max(end, one.ETA, one.Until.Sub(now))
 	}
 	if known {
 		s.ETA = end

@@ -1,0 +1,40 @@
+package dispatch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/progress"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+// TestAFewRowsDoNotHideTheETA: a small route that waits for its budget, and has answered nothing yet, leaves the end of a large job known. A
+// route with a thousandth of the addresses does not.
+func TestAFewRowsDoNotHideTheETA(t *testing.T) {
+	for rows, known := range map[int]bool{9: true, 10: false} {
+		synctest.Test(t, func(t *testing.T) {
+			job := start(eightSources(0), 10_000)
+			job.cfg.Progress = progress.New(10_000, &progress.Totals{})
+			began := time.Now()
+			job.cfg.Progress.Begin(began)
+			time.Sleep(10 * time.Second)
+			for row := range uint32(1000) {
+				job.cfg.Progress.Add(row, &engine.Verdict{})
+			}
+			job.cfg.Progress.RecordActivity(time.Now())
+			job.queues["google"] = &classQueue{class: "google", unanswered: 9000 - rows}
+			job.rates["google"] = &classRate{since: began, answered: 1000}
+			held := wire.Held{Rows: rows, Until: time.Now().Add(time.Hour)}
+			job.queues["mx.slow.example"] = &classQueue{class: "mx.slow.example", unanswered: rows, held: held}
+
+			f := job.Forecast(time.Now())
+			require.EqualValues(t, rows, f.WaitingBudget)
+			require.Equal(t, known, f.ETA >= time.Hour, "%d rows: %s; the budget opens in an hour", rows, f.ETA)
+			require.Equal(t, known, f.ETA > 0)
+		})
+	}
+}

@@ -153,7 +153,7 @@ func (s *Server) untilDeadline(q verifyOptions, started time.Time) (context.Cont
 func (s *Server) verify(ctx context.Context, q verifyOptions, started time.Time, r coordinator.Request) (a results.Single, err error) {
 	got, err := s.deps.Coordinator.Single(ctx, r)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "request/deadline", 0, s.now())}, nil
+		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, coordinator.RuleDeadline, 0, s.now())}, nil
 		got.Address, _ = engine.ParseTrimmed(r.Email)
 	}
 	if err != nil {

@@ -37,6 +37,9 @@ func (c *Coordinator) OwnFacts(a engine.Address) (flags engine.Flags, suggestion
 	return lists.Flags(a), lists.Suggest(a)
 }
 
+// RuleDeadline is the rule of a verdict that a call's deadline decided.
+const RuleDeadline = "request/deadline"
+
 // tableTries is how often a single call is routed again because the provider table changed meanwhile.
 const tableTries = 5
 
@@ -78,7 +81,8 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 	for range tableTries {
 		route = c.cfg.Resolver.Route(ctx, addr.Domain())
 		if route.Fact == engine.FactDNSTimeout && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return out, ctx.Err()
+			out.Verdict = engine.VerdictFor(engine.ReasonTimeout, RuleDeadline, flags, time.Now())
+			return out, nil
 		}
 		ev := engine.Evidence{Address: addr, Flags: flags, Route: &route}
 		if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {

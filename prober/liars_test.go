@@ -374,3 +374,16 @@ func TestRefusalsThatWaitForNothingSettle(t *testing.T) {
 		require.Len(t, h.snapshot().refusalTimes, 40, "none is asked twice")
 	})
 }
+
+// TestSingleTakesARefusalThatWaits: a single call for an address whose refusal waits for the first acceptance of its host has it at once.
+func TestSingleTakesARefusalThatWaits(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly()}
+	withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		b.verify(time.Minute, b.rows(mxA, mixedAddresses(40, 1, 1)...)...)
+		refused := len(h.snapshot().refusalTimes)
+		began := time.Now()
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(10*time.Second, mxA, h.targets()[0])))
+		require.Less(t, time.Since(began), time.Second)
+		require.Len(t, h.snapshot().refusalTimes, refused, "it is not asked again")
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/prober/budget"
 	"probity/prober/hostqueue"
 	"probity/prober/wire"
 	"probity/store/cache"
@@ -62,7 +63,9 @@ func (r *retries) settle(p *hostqueue.Probe, o *outcome) {
 		if len(r.byKey) >= r.max {
 			return
 		}
-		e = &retry{key: p.Key, ask: wire.SingleRequest{Address: p.Ev.Address.Clone(), Flags: p.Ev.Flags, Route: p.Ev.Route}, heapIndex: -1}
+		ask := wire.SingleRequest{Address: p.Ev.Address.Clone(), Flags: p.Ev.Flags, Route: p.Ev.Route,
+			Batch: p.Priority == budget.ShortJob, Low: p.Priority == budget.LongJob}
+		e = &retry{key: p.Key, ask: ask, heapIndex: -1}
 		r.byKey[p.Key] = e
 	}
 	e.attempts, e.source, e.due, e.verdict, e.underWay = o.attempt, o.source, o.due, o.verdict, false

@@ -88,7 +88,11 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 		return &o
 	}
 	q := p.queueOf(a.Route, src, now)
-	if q == nil || p.rows.Load() > int64(p.cfg.MaxRows+p.cfg.MaxRows/10) {
+	limit := p.cfg.MaxRows
+	if !a.Batch && !a.Low { // lists and batches leave it some room
+		limit += limit / 10
+	}
+	if q == nil || p.rows.Load() > int64(limit) {
 		pr.Ev.Append(engine.Sighting{Event: engine.EventInternal, At: now})
 		o := judge(&pr.Probe, now)
 		return &o
@@ -99,11 +103,11 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 	p.rows.Add(1)
 	if got := p.inFlight.join(pr, w); got != pr {
 		p.rows.Add(-1)
-		if !a.Low {
+		if !a.Low && !a.Batch {
 			got.Urge()
-			if q := readyqueue.Of(&got.Probe); q != nil {
-				q.Promote(&got.Probe, budget.Single, now)
-			}
+		}
+		if q := readyqueue.Of(&got.Probe); q != nil {
+			q.Promote(&got.Probe, pr.Priority, now)
 		}
 		return nil
 	}

@@ -33,11 +33,11 @@ const maxWaitingClasses = 10
 // classDNS is the class of rows that wait for DNS: their real class is not known yet.
 const classDNS = "dns"
 
-// fewOfAll is how many classes of equal size a job would have if each were just too small to make its ETA unknown.
+// fewOfAll is the part of the rows that are left, one in so many, below which a class does not make the ETA unknown.
 const fewOfAll = 1000
 
 // Forecast returns the rows that wait at the scheduler and at probers, the rate, and the ETA. That is 0 (unknown) while the ETA of a
-// class is unknown that has a thousandth of the job's addresses, or while the job is stalled though rows need no budget. A class that
+// class is unknown that has a thousandth of the addresses that are left, or while the job is stalled though rows need no budget. A class that
 // waits for no budget uses its own rate, or the job's until it has one.
 func (job *Job) Forecast(now time.Time) (s Forecast) {
 	d := job.scheduler
@@ -92,7 +92,7 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 		case one.budget == 0:
 			one.ETA = etaAtAverage
 		}
-		few := (one.Rows+one.asked)*fewOfAll < job.cfg.Record.Unique
+		few := (one.Rows+one.asked)*fewOfAll < left
 		known = known && (few || one.ETA > 0) && (!stalled || one.Rows+one.asked == one.budget)
 		end = max(end, one.ETA, one.Until.Sub(now))
 	}

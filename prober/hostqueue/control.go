@@ -142,18 +142,29 @@ func (h *Host) SettleUncontrolled(connections int, now time.Time, out []Finished
 // maxHeldTime is how long a refusal waits for a control over another connection. Where targets are left, the hour of a budget may lie between.
 const maxHeldTime = 2 * time.Hour
 
-// SettleOverdue settles the refusals that have waited too long.
+// SettleOverdue settles the refusals that have waited too long, and those that a single call waits for while no control is known. They count,
+// unless the host refused its control last.
 func (s *Set) SettleOverdue(now time.Time, out []Finished) []Finished {
-	overdue := func(p *Probe) bool {
-		return p.connection == 0 && now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxHeldTime)
-	}
+	done := map[*Host]bool{}
 	for _, d := range s.domains {
-		d.host.settleHeld(now, &out, overdue, nil)
+		h := d.host
+		if h.held.n == 0 || done[h] {
+			continue
+		}
+		done[h] = true
+		change := disbelieve
+		if !h.memory.doubtful {
+			change = nil
+		}
+		h.settleHeld(now, &out, func(p *Probe) bool {
+			alone := p.Priority == budget.Single && !h.hasControl()
+			return p.connection == 0 && (alone || now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxHeldTime))
+		}, change)
 	}
 	return out
 }
 
-// settleUncontrolled settles those of them for which no target is left.
+// settleUncontrolled settles the refusals without a control for which no target is left.
 func (r *Replies) settleUncontrolled() {
 	h := r.host
 	if h.hasControl() {
@@ -355,7 +366,8 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 	due, twice := doubtful, false
 	for p := range h.held.all() {
 		if p.connection == with.Connection || p.connection == 0 && h.controlsInFlight == 0 {
-			if held++; p.connection == with.Connection {
+			held++
+			if p.connection == with.Connection {
 				own++
 			}
 			due = due || p.connection == 0
@@ -364,8 +376,8 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 		}
 	}
 	due = due || held > 0 && (m.refusedAll || with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals || h.noTargetLeft(priority))
-	room := rooms[budget.Single] - len(f.g.Recipients)                              // it may use what jobs leave to single calls: their own room may be used up
-	leave := twice && own == 0 && room == 1 && with.TargetsLeft == 0 && !with.First // to a connection with room for two
+	room := rooms[budget.Single] - len(f.g.Recipients)     // it may use what jobs leave to single calls: their own room may be used up
+	leave := twice && own == 0 && room == 1 && !with.First // to a connection with room for two
 	if !due || room <= 0 || leave {
 		return doubtful
 	}

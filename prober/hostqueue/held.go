@@ -43,7 +43,10 @@ func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (q
 			d.decoy.state, d.decoy.suspectAt = decoyUnknown, 0
 		}
 	}
-	at.memory.local, at.memory.acceptsIn = "", placeFirst
+	if at.memory.refusedAll {
+		at.MaxRecipients = 0
+	}
+	*at.memory = memory{refused: at.memory.refused, accepted: at.memory.accepted}
 	void := engine.Sighting{Subject: engine.SubjectTarget, Event: why, Host: at.Name, At: now}
 	var again []*Probe
 	for _, f := range h.Finished {

@@ -118,8 +118,8 @@ func (dq *Domain) isConfirmed(p *Probe, now time.Time) bool {
 }
 
 // refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target. Some receivers accept every
-// recipient of a connection over which they have refused some. So a refusal over another counts where a connection refused more recipients
-// than the target's had.
+// recipient of a connection over which they have refused some. So a refusal over another counts where some connection of the host, now or
+// before, refused more recipients than the target's had.
 func (h *Host) refusedAfter(p *Probe) bool {
 	return h.confirmedUpTo >= p.lastAnswer && h.memory.mostRefused > p.refusedBefore || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
 }

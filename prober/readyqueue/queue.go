@@ -182,15 +182,17 @@ func (q *Queue) RecordLongBacklog(now time.Time) {
 // Promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
 func (q *Queue) Promote(p *hostqueue.Probe, priority budget.Priority, now time.Time) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	var out []hostqueue.Finished
 	if p.Set() == &q.waiting && q.waiting.Promote(p, priority) {
+		out = q.waiting.SettleOverdue(now, nil)
 		q.dispatch(now)
 	}
+	q.mu.Unlock()
+	q.env.Finish(q, out, now)
 }
 
-// Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or if its target has answered
-// and it waits for a decoy or a refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the
-// same.
+// Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or, without evenAnswered, if its target
+// has answered and it waits for a decoy or a control: that is paid for, and its row comes again.
 func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -99,8 +99,7 @@ func (sc *sharedConnections) poolOf(hq *hostQueue) *addressPool {
 	return sc.pools[hq.addr]
 }
 
-// mayShareConnection reports a host queue that a connection may be handed over to; not one with recipients that must be first
-// on a new one.
+// mayShareConnection reports whether a connection may be handed over to a host queue: it has no recipients that must be first on a new one.
 func (sc *sharedConnections) mayShareConnection(hq *hostQueue) bool {
 	return sc.sharesByAddress(hq) && hq.addr.IsValid() && !hq.lookingUp && !hq.HasRetryFirst()
 }
@@ -193,10 +192,9 @@ func (s *session) mayServe(priority budget.Priority, now time.Time) bool {
 	return p.Limits.Connections == 0 || s.priority != budget.Single || p.Open() <= p.MaxOpen(priority, now)
 }
 
-// expectsRequests reports a session that host queues at its address may soon request: hosts of the queue are being looked up,
-// and no single call waits for a connection to end. Such a session lingers although host queues of other addresses find no
-// connection. If it closed whenever there is no request, every few hosts found would cost a new connection where lookups take
-// longer than replies.
+// expectsRequests reports whether host queues at a session's address may soon request it: hosts of the queue are being looked up, and no
+// single call waits for a connection to end. Such a session lingers although host queues of other addresses find no connection: else every
+// few hosts found would cost a new one where lookups take longer than replies.
 func (s *session) expectsRequests() bool {
 	return s.pool != nil && s.queue.shared.resolvers > 0 && !s.queue.singleWaiting
 }

@@ -27,7 +27,7 @@ func getOrigins(c *call) error {
 	return c.SendJSON(httpd.StatusOK, map[string]any{"origins": c.srv.callbackOrigins()})
 }
 
-// callbackOrigins are the addresses that callbacks come from, as far as the operator names them.
+// callbackOrigins returns the addresses that callbacks come from, as far as the operator names them.
 func (s *Server) callbackOrigins() []string { return orEmpty(s.cfg.CallbackFrom) }
 
 func getReasons(c *call) error { return c.SendBytes(httpd.StatusOK, c.srv.reasonsBody) }

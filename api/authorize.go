@@ -20,6 +20,7 @@ type call struct {
 	identity  store.Identity
 	session   *loginSession  // the session that let the request in; nil for a key
 	decision  store.Decision // of the rate limit that this request counts in
+	counted   store.Decision // the same, when the upload that it brings is counted
 	result    results.Single
 	// localActor is who acts through a Local; empty for a request to a Server.
 	localActor string
@@ -28,8 +29,8 @@ type call struct {
 // Reset makes the call ready for another request.
 func (c *call) Reset() { *c = call{} }
 
-// admit decides about a request to a route by all that is known without its body. A single verification counts from
-// here on, whatever its answer; an upload is checked here and counts in the commit that accepts its job. A request
+// admit decides about a request to a route by all that is known without its body. Single verifications and batches
+// count from here on, whatever their answer; an upload is checked here and counts in the commit that accepts its job. A request
 // whose Idempotency-Key was answered is let in beyond the limit, as its first answer is sent again. The call of an
 // earlier request is used again.
 func (s *Server) admit(request *httpd.Call, r *route) error {
@@ -75,7 +76,7 @@ func (s *Server) admit(request *httpd.Call, r *route) error {
 	return overLimit(d, counted[r.rateLimit])
 }
 
-// idempotencyKey is the header of that name, "" if it was not sent.
+// idempotencyKey returns the header of that name, "" if it was not sent.
 func (c *call) idempotencyKey() string { return string(c.Ctx.Request.Header.Peek("Idempotency-Key")) }
 
 // authorize identifies the client, and enforces the scopes and networks of its key; a session has neither.

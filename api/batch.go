@@ -147,7 +147,8 @@ func (b *batch) answer(emails []string, free bool, now time.Time) (body []byte, 
 				used += a.Credits
 			}
 		} else if address, err := engine.ParseTrimmed(email); err == nil && email != a.Email {
-			a.Verdict.Flags, a.DidYouMean = b.srv.deps.Coordinator.OwnFacts(address)
+			flags, suggestion := b.srv.deps.Coordinator.OwnFacts(address)
+			a.Verdict.Flags, a.DidYouMean = flags|a.Verdict.Flags&engine.FlagNoDomain, suggestion
 		}
 		a.Email = email
 		body = a.AppendJSON(body, now)

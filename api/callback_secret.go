@@ -18,7 +18,7 @@ func getSigning(c *call) error {
 	})
 }
 
-// lastFour are the characters by which a secret is told from others.
+// lastFour returns the last characters of a secret, by which people recognise it.
 func lastFour(secret string) string { return secret[max(0, len(secret)-4):] }
 
 func newSigningSecret(c *call) error { return sendNewSecret(c, c.identity.User.ID) }

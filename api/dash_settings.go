@@ -32,7 +32,7 @@ func testCallback(c *call) error {
 		Account: c.identity.User.ID, Name: "Callback test", Filename: "callback-test.csv", Test: true, CallbackURL: url,
 		CallbackContent: callback.ContentFull, MaxHours: 1,
 		Parts: c.acceptanceParts}})
-	c.setDecision(c.decision)
+	c.setUploadDecision(err)
 	if err != nil {
 		return err
 	}

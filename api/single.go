@@ -144,7 +144,7 @@ func settle(c *call, ref string, used int64, now time.Time, parts []store.Part) 
 	return c.srv.deps.Store.SettleSingle(c.identity.User.ID, ref, used, now, parts...)
 }
 
-// untilDeadline is the context of a verification that began at started.
+// untilDeadline returns the context of a verification that began at started.
 func (s *Server) untilDeadline(q verifyOptions, started time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(s.http.StopContext(), started.Add(q.timeout))
 }

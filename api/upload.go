@@ -177,7 +177,7 @@ func (u *upload) accept(file io.Reader, filename string) error {
 		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})
 	u.job = j
-	u.call.setDecision(u.call.decision)
+	u.call.setUploadDecision(err)
 	return err
 }
 
@@ -230,9 +230,17 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 // acceptanceParts are the parts of the commit that accepts a job: it is counted, and its price is reserved.
 func (c *call) acceptanceParts(j *store.Job) []store.Part {
 	return []store.Part{
-		c.srv.deps.Store.CountUpload(j.Account, c.srv.now(), &c.decision),
+		c.srv.deps.Store.CountUpload(j.Account, c.srv.now(), &c.counted),
 		store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt),
 	}
+}
+
+// setUploadDecision tells the client what is left of the hour's uploads after the commit of one: if that failed, it was not counted.
+func (c *call) setUploadDecision(err error) {
+	if _, over := errors.AsType[*store.OverLimitError](err); err == nil || over {
+		c.decision = c.counted
+	}
+	c.setDecision(c.decision)
 }
 
 // fail is a part with which a commit fails.

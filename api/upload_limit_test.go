@@ -25,6 +25,10 @@ func TestOnlyAcceptedUploadsCount(t *testing.T) {
 		left(w.upload(w.key, nil, part{"file", "l.csv", "nothing\n"}), 422, "2")
 		left(w.upload(w.key, nil, part{"name", "", "x"}), 422, "2")
 	}
+	_, poor := w.addCustomer("poor@probity.test", 0)
+	for range 2 {
+		left(w.upload(poor, nil, list), 402, "100000")
+	}
 	once := map[string]string{"Idempotency-Key": "k"}
 	first := left(w.upload(w.key, once, list), 202, "1")
 	require.Equal(t, first.body, left(w.upload(w.key, once, list), 202, "1").body)

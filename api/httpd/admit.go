@@ -44,7 +44,7 @@ func (c *Call) admit() error {
 	return nil
 }
 
-// bodyLimit is how long the body may be, in bytes.
+// bodyLimit returns how long the body may be, in bytes.
 func (c *Call) bodyLimit() int64 {
 	switch {
 	case c.route == nil:

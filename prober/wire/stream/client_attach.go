@@ -2,13 +2,16 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"probity/prober/wire"
 	"probity/prober/wire/frames"
+	"probity/prober/wire/timing"
 )
 
 // clientStream is one stream to the node. What it queues is bounded: batches and their cancellations by the credit of the node, and a
@@ -17,6 +20,7 @@ type clientStream struct {
 	c      *Client
 	wake   wakeup // the queue has something
 	cancel context.CancelFunc
+	unread atomic.Bool // the node took nothing for a node's timeout
 
 	// The client's mutex guards these.
 	acceptsWork bool        // the node works by our table
@@ -27,6 +31,8 @@ type clientStream struct {
 	queue []*frames.CoordinatorFrame
 	pong  *frames.CoordinatorFrame // in queue; nil for none
 }
+
+var errUnread = errors.New("the node does not read what it is sent")
 
 func (l *clientStream) push(f *frames.CoordinatorFrame) {
 	l.mu.Lock()
@@ -88,7 +94,10 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 	work.Go(func() { l.write(ctx, stream) })
 	for {
 		f, err := stream.Recv()
-		if err != nil {
+		switch {
+		case l.unread.Load():
+			return errUnread
+		case err != nil:
 			return err
 		}
 		if err := l.handleFrame(f); err != nil {
@@ -98,7 +107,8 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 	}
 }
 
-// write sends what is queued until the stream ends; Recv reports why.
+// write sends what is queued until the stream ends; Recv reports why. A node that takes nothing for a node's timeout does not read, and loses
+// the stream: else batches whose time is over would pile up behind it.
 func (l *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame]) {
 	for {
 		l.mu.Lock()
@@ -106,7 +116,13 @@ func (l *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClien
 		l.queue, l.pong = nil, nil
 		l.mu.Unlock()
 		for _, f := range queue {
-			if stream.Send(f) != nil {
+			timer := time.AfterFunc(timing.NodeTimeout, func() {
+				l.unread.Store(true)
+				l.cancel()
+			})
+			err := stream.Send(f)
+			timer.Stop()
+			if err != nil {
 				l.cancel()
 				return
 			}

@@ -16,7 +16,7 @@
 //  4. Verify emits each row of its batch exactly once or fails; it ends at most ten seconds after its hold or its
 //     context, whatever the node does.
 //  5. Peers that have no protocol in common, or differ in the node's name, refuse each other; both sides log the reason.
-//  6. What waits at either end is bounded, and a peer that exceeds a bound loses the stream.
+//  6. What waits at either end is bounded, and a peer that exceeds a bound, or does not read, loses the stream.
 //  7. A node works by one provider table at a time, the coordinator's, and no result is judged by two.
 //
 // In detail:

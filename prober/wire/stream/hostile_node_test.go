@@ -2,7 +2,9 @@ package stream
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	"probity/engine"
 	"probity/prober/wire"
 	"probity/prober/wire/frames"
+	"probity/prober/wire/timing"
 )
 
 // hostileNode is a node with a good certificate that sends whatever a test says. It greets as it should, once, and refuses
@@ -120,6 +123,38 @@ func TestNodeThatDoesNotReadIsKeptOneAnswer(t *testing.T) {
 		l.mu.Unlock()
 		require.LessOrEqual(t, waiting, 1)
 		require.Equal(t, []string{""}, problems(), "the stream lives")
+	})
+}
+
+// A node that talks and does not read what does not fit into its window loses the stream, before batches whose time is over pile up.
+func TestNodeThatDoesNotReadLosesTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended time.Duration
+		began := time.Now()
+		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+			for number := uint64(0); stream.Context().Err() == nil; number++ {
+				if err := stream.Send(&frames.NodeFrame{Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: number}}}); err != nil {
+					break
+				}
+				select {
+				case <-time.After(time.Second):
+				case <-stream.Context().Done():
+				}
+			}
+			ended = time.Since(began)
+			return stream.Context().Err()
+		})
+		synctest.Wait()
+		var batches sync.WaitGroup
+		for n := range uint64(20) { // more than the windows of the connection hold
+			batches.Go(func() {
+				err := c.Verify(t.Context(), testBatch(n, fmt.Sprint("class", n), wire.MaxRows), time.Minute, func(wire.Results) {})
+				require.Error(t, err)
+			})
+		}
+		batches.Wait()
+		requireProblem(t, problems(), "does not read")
+		require.Less(t, ended, 2*timing.NodeTimeout)
 	})
 }
 

@@ -358,7 +358,8 @@ func TestReasonsAndOrigins(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.CallbackFrom = []string{"203.0.113.7"} })
 	reasons := w.get("/v1/reasons", "").json(t)["reasons"].([]any)
 	require.Len(t, reasons, 31)
-	require.Equal(t, map[string]any{"reason": nil, "status": "VALID", "score": 98.0, "score_min": 90.0, "score_max": 100.0, "meaning": "The server accepts this mailbox and rejects invalid ones."}, reasons[0])
+	require.Equal(t, map[string]any{"reason": nil, "status": "VALID", "score": 98.0, "score_min": 90.0, "score_max": 100.0,
+		"meaning": "The server accepts this mailbox and rejects invalid ones."}, reasons[0])
 	require.Equal(t, []any{"203.0.113.7"}, w.get("/v1/callback-origins", "").json(t)["origins"])
 	require.Equal(t, map[string]any{"balance": float64(initialCredits), "reserved": 0.0}, w.get("/v1/credits", w.key).json(t))
 }

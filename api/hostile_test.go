@@ -72,7 +72,7 @@ func TestDocumentBombs(t *testing.T) {
 		"deep beside the e-mail": {`{"email":"ann@shop.test","x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", 400},
 		"too long":               {`{"email":"` + strings.Repeat("a", 70<<10) + `"}`, 413},
 		"a number without end":   {`{"email":"ann@shop.test","timeout":` + strings.Repeat("9", 60_000) + "}", 422},
-		"ten thousand members":   {`{"email":"nobody` + strings.Repeat(`","email":"ann`, 4000) + `@shop.test"}`, 422},
+		"ten thousand members":   {`{"email":"eve` + strings.Repeat(`","email":"ann`, 4000) + `@shop.test"}`, 422},
 	} {
 		r := w.single(c.body)
 		require.Equal(t, c.status, r.status, "%s: %s", name, r.body)

@@ -68,7 +68,9 @@ func (c demoCmd) withServer(ctx context.Context, con *console.IO, internet *sim.
 		return err
 	}
 	serve := &app.ServeFlags{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: demoCredits, PublishDocs: true,
-		PublicPerDay: 1000, AllowPrivateCallbacks: demoCallbacks, RetainFlags: app.RetainFlags{RetainResults: app.Period(7 * 24 * time.Hour)}, DiskFloor: 1 << 28, Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
+		PublicPerDay: 1000, AllowPrivateCallbacks: demoCallbacks,
+		RetainFlags: app.RetainFlags{RetainResults: app.Period(7 * 24 * time.Hour)}, DiskFloor: 1 << 28,
+		Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
 			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
 	s := app.NewService(app.Process{Version: version, Log: con.Log(), Disk: con.Files(), Registry: prometheus.NewRegistry()}, serve)

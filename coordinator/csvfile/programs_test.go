@@ -77,7 +77,8 @@ func TestExportsOfPrograms(t *testing.T) {
 			nil, Options{Column: "E-mail Address"},
 			Dialect{Delimiter: ',', Encoding: UTF8, Column: 2, CRLF: true}, both},
 		{"Thunderbird",
-			"First Name,Last Name,Display Name,Nickname,Primary Email,Secondary Email\nAnn,,Ann,,ann@shop.example,\nBo,,\"Bo, jr\",,bo@shop.example,b@x.example\n",
+			"First Name,Last Name,Display Name,Nickname,Primary Email,Secondary Email\n" +
+				"Ann,,Ann,,ann@shop.example,\nBo,,\"Bo, jr\",,bo@shop.example,b@x.example\n",
 			nil, Options{Column: "5"},
 			Dialect{Delimiter: ',', Encoding: UTF8, Column: 4}, both},
 		{"Google Contacts",

@@ -111,7 +111,8 @@ func (s *Service) Open() (err error) {
 		return err
 	}
 	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log, Version: s.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
-		MakeDir: s.makeDataFolder, service: true, callbackSource: c.CallbackSource, members: s.members, ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
+		MakeDir: s.makeDataFolder, service: true, callbackSource: c.CallbackSource, members: s.members,
+		ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,8 @@ func (s *Service) warnAtStart() {
 		s.Log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work", "public-url", c.PublicURL)
 	}
 	if c.CallbackSource == "" {
-		s.Log.Warn("receivers cannot check where callbacks come from, as GET /v1/callback-origins is empty: name the address with --callback-source")
+		s.Log.Warn("receivers cannot check where callbacks come from, as GET /v1/callback-origins is empty: " +
+			"name the address with --callback-source")
 	}
 }
 

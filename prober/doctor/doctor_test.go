@@ -129,8 +129,10 @@ var misconfigurations = []struct {
 	{"hardly any files", func(w *fakeInternet) { w.cfg.OpenFiles = func() (uint64, uint64, error) { return 256, 256, nil } }, "files", Fail, "256 open files", "ulimit -n"},
 	{"disk is full", func(w *fakeInternet) { w.cfg.FreeFloor = 200 << 30 }, "store", Fail, "below the floor", "free space"},
 	{"disk is nearly full", func(w *fakeInternet) { w.cfg.FreeFloor = 20 << 30 }, "store", Warn, "100.0 GiB free", "free space"},
-	{"no origin of callbacks", func(w *fakeInternet) { w.cfg.Callbacks = &Callbacks{} }, "callbacks", Warn, "cannot check where callbacks come from", "--callback-source"},
-	{"private origin of callbacks", func(w *fakeInternet) { w.cfg.Callbacks.Public = netip.MustParseAddr("10.0.0.1") }, "callbacks", Warn, "told 10.0.0.1", "LOCAL/PUBLIC"},
+	{"no origin of callbacks", func(w *fakeInternet) { w.cfg.Callbacks = &Callbacks{} }, "callbacks", Warn,
+		"cannot check where callbacks come from", "--callback-source"},
+	{"private origin of callbacks", func(w *fakeInternet) { w.cfg.Callbacks.Public = netip.MustParseAddr("10.0.0.1") },
+		"callbacks", Warn, "told 10.0.0.1", "LOCAL/PUBLIC"},
 	{"a cache was set aside", func(w *fakeInternet) { _ = w.cfg.FS.MkdirAll("/data/cache.damaged", 0o755) }, "store", Warn, "damaged result cache", "look at the disk"},
 	{"store is not writable", func(w *fakeInternet) { w.cfg.FS = readOnly{w.cfg.FS} }, "store", Fail, "not writable", "--data"},
 }

@@ -125,6 +125,7 @@ var importRules = map[string][]string{
 	"api/described":         {"api/httpd"},
 	"api/reasons":           {"engine", "engine/basis", "engine/control", "internal/jsontext"},
 	"api/usage":             {"engine", "store"},
+	"api/rowsearch":         {"api/httpd"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":          {},
 	"coordinator/chunks": {"engine", "internal/pipeline", "prober/wire", "prober/wire/press", "coordinator/csvfile",

@@ -16,6 +16,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/api/record"
+	"probity/api/rowsearch"
 	"probity/coordinator/fleet"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -35,10 +36,9 @@ type Operator struct {
 // dashboardState is the dashboard's state in the server.
 type dashboardState struct {
 	streams        eventStreams
-	providerTables *lru.Cache // from the id of a finished job to its providerTable
+	providerTables *lru.Cache // from the id of a finished job to its rowsearch.Providers
 	summaries      summaries
-	searchSlots    chan struct{} // one for each search in progress
-	accountSearch  accountTurns
+	searcher       *rowsearch.Searcher
 	started        time.Time
 	webApp         *webApp
 }

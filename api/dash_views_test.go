@@ -3,10 +3,7 @@ package api
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,41 +66,4 @@ func TestOperatorSeesQueuesAndEndsQuarantine(t *testing.T) {
 	require.Equal(t, []string{"release", "192.0.2.1", "n1 mx.shop.test"}, []string{events[0].Action, events[0].Target, events[0].Note})
 	seen.unreachable = true
 	require.Equal(t, 503, release("n1", "mx.shop.test"))
-}
-
-// TestOneSearchOfAnAccountRuns: 64 searches of one account take one slot, and end one after another.
-func TestOneSearchOfAnAccountRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var turns accountTurns
-		done, err := turns.begin(t.Context(), "ann")
-		require.NoError(t, err)
-		var running, ended atomic.Int32
-		for range 64 {
-			go func() {
-				done, err := turns.begin(t.Context(), "ann")
-				if err != nil {
-					return
-				}
-				running.Add(1)
-				time.Sleep(time.Second)
-				if running.Add(-1) == 0 {
-					ended.Add(1)
-				}
-				done()
-			}()
-		}
-		synctest.Wait()
-		require.Zero(t, running.Load())
-		other, err := turns.begin(t.Context(), "bo")
-		require.NoError(t, err, "another account does not wait")
-		other()
-		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = turns.begin(impatient, "ann")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		done()
-		time.Sleep(65 * time.Second)
-		require.EqualValues(t, 64, ended.Load(), "never two at once")
-		require.Empty(t, turns.running)
-	})
 }

@@ -15,6 +15,7 @@ import (
 	"probity/api/described"
 	"probity/api/httpd"
 	"probity/api/reasons"
+	"probity/api/rowsearch"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
@@ -86,7 +87,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.docsPage, s.descriptionPage, err = apidocs.Build(descriptionJSON); err != nil {
 		return nil, err
 	}
-	s.dashboard.searchSlots, s.dashboard.started = make(chan struct{}, maxSearches), s.now()
+	s.dashboard.searcher, s.dashboard.started = rowsearch.New(), s.now()
 	if s.dashboard.webApp, err = newWebApp(); err != nil {
 		return nil, err
 	}

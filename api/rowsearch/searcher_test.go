@@ -1,0 +1,48 @@
+package rowsearch
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOneSearchOfAnAccountRuns: 64 searches of one account take one slot, and end one after another.
+func TestOneSearchOfAnAccountRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns accountTurns
+		done, err := turns.begin(t.Context(), "ann")
+		require.NoError(t, err)
+		var running, ended atomic.Int32
+		for range 64 {
+			go func() {
+				done, err := turns.begin(t.Context(), "ann")
+				if err != nil {
+					return
+				}
+				running.Add(1)
+				time.Sleep(time.Second)
+				if running.Add(-1) == 0 {
+					ended.Add(1)
+				}
+				done()
+			}()
+		}
+		synctest.Wait()
+		require.Zero(t, running.Load())
+		other, err := turns.begin(t.Context(), "bo")
+		require.NoError(t, err, "another account does not wait")
+		other()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = turns.begin(impatient, "ann")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		done()
+		time.Sleep(65 * time.Second)
+		require.EqualValues(t, 64, ended.Load(), "never two at once")
+		require.Empty(t, turns.running)
+	})
+}

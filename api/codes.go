@@ -64,7 +64,7 @@ func refusalOfCoordinator(err error) *httpd.Refusal {
 		return httpd.Refuse(httpd.Forbidden, "%s.", capitalize(err.Error()))
 	case errors.Is(err, fleet.ErrNoProber):
 		return httpd.Busy("No prober is connected, so no mail server can be asked")
-	case errors.Is(err, callback.ErrURL):
+	case errors.Is(err, callback.ErrURL), errors.Is(err, callback.ErrHeaders):
 		return httpd.Refuse(httpd.Unacceptable, "%s.", err)
 	case vfs.IsNoSpaceError(err):
 		return httpd.Busy("The disk is full")

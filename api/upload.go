@@ -200,7 +200,9 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 		j.MaxHours = o.hours
 	}
 	if o.callbackURL != "" {
-		j.CallbackContent, j.CallbackInput = o.callbackContent, o.callbackInput
+		j.CallbackContent, j.CallbackInput, j.CallbackHeaders = o.callbackContent, o.callbackInput, o.callbackHeaders
+	} else if o.callbackHeaders != nil {
+		return fail(httpd.Refuse(httpd.Unacceptable, "callback_headers need a callback_url: send both, or none."))
 	}
 	r, err := record.NewJob(u.call.srv.cfg.PublicURL, u.call.srv.deps.Coordinator.ResultRetention(), coordinator.Snapshot{Job: *j}, nil)
 	if err == nil {

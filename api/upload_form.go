@@ -8,6 +8,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/coordinator"
+	"probity/coordinator/callback"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
 	"probity/internal/shownname"
@@ -26,6 +27,7 @@ type bulkForm struct {
 type bulkOptions struct {
 	callbackURL, callbackContent string
 	callbackInput                bool
+	callbackHeaders              map[string]string
 	name                         string
 	reading                      csvfile.Options // how the file is read
 	maxAge                       time.Duration
@@ -99,6 +101,10 @@ func (f *bulkForm) set(name, s string) error {
 	case "callback_input":
 		input, err := httpd.ParseFlag(name, s)
 		f.callbackInput = input
+		return err
+	case "callback_headers":
+		headers, err := callback.ParseHeaders(s)
+		f.callbackHeaders = headers
 		return err
 	}
 	return nil

@@ -71,6 +71,8 @@ type Job struct {
 	CallbackURL     string `json:"callback_url,omitempty"`
 	CallbackContent string `json:"callback_content,omitempty"`
 	CallbackInput   bool   `json:"callback_input,omitempty"` // its rows carry the other columns of the list
+
+	CallbackHeaders map[string]string `json:"callback_headers,omitempty"` // added to its request; the values are secrets
 }
 
 // AnswersFile identifies the answers file of a finished job.

@@ -49,6 +49,7 @@ type Job struct {
 	Used        int64            `json:"credits_used"`
 	Refunded    int64            `json:"credits_refunded"`
 	CallbackURL *string          `json:"callback_url"`
+	Headers     maskedHeaders    `json:"callback_headers,omitempty"`
 	Callback    *string          `json:"callback_status"`
 	MaxHours    int              `json:"max_hours"`
 	Attempts    int              `json:"callback_attempts"`
@@ -63,6 +64,18 @@ type slowRoute struct {
 	Provider string `json:"provider"`
 	Waiting  int64  `json:"waiting"`
 	ETA      *int64 `json:"eta_seconds"`
+}
+
+// maskedHeaders are headers of a callback, whose values are secrets.
+type maskedHeaders map[string]string
+
+// MarshalJSON writes the names.
+func (m maskedHeaders) MarshalJSON() ([]byte, error) {
+	masked := make(map[string]string, len(m))
+	for name := range m {
+		masked[name] = "********"
+	}
+	return json.Marshal(masked)
 }
 
 // Time is a time as the API writes it.
@@ -116,7 +129,7 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 		Started: TimeOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
 		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
 		Counts: make(map[string]int64, 4), Reasons: s.ByReason, CallbackURL: TextOrNil(s.CallbackURL), Error: TextOrNil(s.Error), Damage: s.Damage,
-		MaxHours: s.MaxHours,
+		MaxHours: s.MaxHours, Headers: s.CallbackHeaders,
 	}
 	if r.Reasons == nil {
 		r.Reasons = map[string]int64{}

@@ -74,6 +74,9 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 	e := &event{job: d.Job, header: http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"Probity"}, "Accept": {"*/*"}, "Connection": {"close"},
 	}}
+	for name, value := range d.job.CallbackHeaders {
+		e.header.Set(name, value)
+	}
 	if inline {
 		e.results = s.cfg.Results
 	}

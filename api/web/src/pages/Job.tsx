@@ -432,6 +432,11 @@ function Callback({ job: j }: { job: Job }) {
       <Text size="sm" className="mono">
         {j.callback_url}
       </Text>
+      {j.callback_headers && (
+        <Text size="sm" c="dimmed">
+          With your headers {Object.keys(j.callback_headers).join(", ")}
+        </Text>
+      )}
       <Loaded query={query} what="the attempts">
         {(c) => (
           <>

@@ -157,7 +157,7 @@ var parts = [partCount]struct {
 		control.None: {"no control came after the answer",
 			[kinds]int8{kindValid: -1, kindConfirmed: -1, kindMissing: 1}},
 		control.Fact:                   {"the host was seen before to refuse a made-up recipient", forAccepted(-1)},
-		control.TargetRefused:          {"the host refused another recipient after it", [kinds]int8{}},
+		control.TargetRefused:          {"the host refused another recipient after it", forAccepted(-1)},
 		control.DecoyRefused:           {"the host refused a made-up recipient after it", [kinds]int8{}},
 		control.AcceptedElsewhere:      {"the host accepted a recipient after it, over another connection", [kinds]int8{}},
 		control.AcceptedSameConnection: {"and over the same connection", forMissing(-1)},

@@ -387,3 +387,21 @@ func TestSingleTakesARefusalThatWaits(t *testing.T) {
 		require.Len(t, h.snapshot().refusalTimes, refused, "it is not asked again")
 	})
 }
+
+// TestShortListsEndSoon: what is not confirmed at an honest host is asked again after the schedule's first wait, not
+// at the end of the time that a confirmation may take.
+func TestShortListsEndSoon(t *testing.T) {
+	for seed := range uint64(60) {
+		h := &fakeServer{replyDelay: replyDelay, rcptByDomain: honest}
+		withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+			began := time.Now()
+			for addr, v := range b.verifyList(seed, mixedAddresses(5+int(seed%6), 2, 1)) {
+				require.Equal(t, exists(addr), v.Status == engine.Valid, "seed %d: %s: %s", seed, addr, verdictText(v))
+			}
+			require.Less(t, time.Since(began), confirmWait, "seed %d", seed)
+		})
+	}
+}
+
+// confirmWait is how soon a refusal must come that confirms an acceptance.
+const confirmWait = 5 * time.Minute

@@ -229,8 +229,11 @@ func (r *Replies) releaseConfirmed(dq *Domain) {
 		case dq.isConfirmed(p, r.Now):
 			dq.appendDecoy(p)
 		case set.pastConfirming(p, r.Now) || r.host.confirmedUpTo >= p.lastAnswer && r.host.noTargetLeft(p.Priority): // only over another connection
-			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(),
-				At: set.answeredAt(p).Add(set.ConfirmTime())})
+			at := set.answeredAt(p).Add(set.ConfirmTime())
+			if at.After(r.Now) {
+				at = r.Now
+			}
+			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: at})
 		default:
 			dq.decoy.waiting.push(p)
 			continue

@@ -62,7 +62,7 @@ mailbox:
 const eximAliases = `postmaster: ann
 support: ann, bob
 ann.jones: bob
-disabled: :fail: Account disabled
+dora: :fail: Account disabled
 gone: :fail: This person no longer works here
 later: :defer: The directory is being moved
 `
@@ -91,7 +91,7 @@ func eximPlain() setup {
 		rows("VALID", "ann@exim.example", "bob@exim.example", "bob+lists@exim.example", "ann.jones@exim.example"),
 		rows("RISKY role_account", "postmaster@exim.example", "support@exim.example"),
 		rows("INVALID mailbox_not_found", "carol@exim.example", "dave.jones@exim.example", "info@exim.example", "gone@exim.example"),
-		rows("INVALID mailbox_disabled", "disabled@exim.example"),
+		rows("INVALID mailbox_disabled", "dora@exim.example"),
 		rows("RISKY mailbox_full", "full@exim.example"),
 		rows("RISKY catch_all", "ann@all.exim.example", "x.y.z@all.exim.example", "sales@all.exim.example"),
 		forced("the alias defers every attempt", "UNKNOWN temporary_error", "later@exim.example"),

@@ -41,7 +41,7 @@ virtual_alias_domains = all.plain.example
 virtual_alias_maps = inline:{ @all.plain.example=ann@plain.example }
 relocated_maps = inline:{ {moved@plain.example = moved@elsewhere.example} }
 smtpd_recipient_restrictions = check_recipient_access inline:{
-  { disabled@plain.example = 550 5.2.1 This account has been disabled },
+  { dora@plain.example = 550 5.2.1 This account has been disabled },
   { board@plain.example = 550 5.7.1 Only members of the board may write here },
   { busy@plain.example = 450 4.2.1 The mailbox is busy, try again later },
   { full@plain.example = 552 5.2.2 The mailbox is full } }
@@ -52,7 +52,7 @@ smtpd_recipient_restrictions = check_recipient_access inline:{
 		rows("VALID", "ann@plain.example", "bob@plain.example", "carol@plain.example", "carol+lists@plain.example", "Ann@PLAIN.example", "ann.jones@plain.example"),
 		rows("RISKY role_account", "postmaster@plain.example", "sales@plain.example"),
 		rows("INVALID mailbox_not_found", "dave@plain.example", "erin.jones@plain.example", "info@plain.example", "annn@plain.example", "dave+ann@plain.example", "moved@plain.example"),
-		rows("INVALID mailbox_disabled", "disabled@plain.example"),
+		rows("INVALID mailbox_disabled", "dora@plain.example"),
 		rows("RISKY mailbox_full", "full@plain.example"),
 		rows("RISKY catch_all", "ann@all.plain.example", "x.y.z@all.plain.example", "info@all.plain.example"),
 		forced("the server refuses us at this mailbox, whatever is behind it", "UNKNOWN blocked", "board@plain.example"),

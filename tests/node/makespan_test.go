@@ -225,8 +225,16 @@ func logPlan(t *testing.T, what string, p plan.Plan) {
 	}
 }
 
-// logWork logs what the receivers saw, for comparison with the expected work.
+// logWork logs what the receivers saw, for comparison with the expected work: all of it, and that of the busiest
+// sources and receivers.
 func logWork(t *testing.T, work []referee.SourceUsage) {
+	var total referee.SourceUsage
+	for _, w := range work {
+		total.Connections += w.Connections
+		total.Recipients += w.Recipients
+		total.Denied += w.Denied
+	}
+	t.Logf("%d connections, %d recipients, %d refused", total.Connections, total.Recipients, total.Denied)
 	slices.SortFunc(work, func(a, b referee.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
 	for _, w := range work[:min(30, len(work))] {
 		t.Logf("  %s at %s (%d): %d connections, %d recipients, %d refused", w.Source, w.Persona, w.Cluster, w.Connections, w.Recipients, w.Denied)

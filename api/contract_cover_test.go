@@ -183,6 +183,11 @@ func (c *coverage) jobs() {
 	c.expect(422, w.get("/v1/verify/bulk?limit=0", c.key))
 	release := w.prober.holdAnswers()
 	defer release()
+	u, few := w.addCustomer("few2@probity.test", 1)
+	two := c.expect(202, w.upload(few, nil, part{"start", "", "false"}, part{"file", "l.csv", "email\na@shop.test\nb@shop.test\n"})).header.Get("Location")
+	c.expect(402, c.post(two+"/start", few))
+	require.Equal(w.t, 200, w.post("/v1/admin/credits", w.adminKey, `{"user":"`+u.ID+`","amount":1}`).status)
+	c.expect(200, c.post(two+"/start", few))
 	path := c.expect(202, w.upload(c.key, nil, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/"})).header.Get("Location")
 	c.expect(200, w.get(path, c.key))
 	c.expect(422, w.get(path+"?wait=x", c.key))
@@ -196,7 +201,7 @@ func (c *coverage) jobs() {
 	c.expect(200, c.post(path+"/cancel", c.key))
 	release()
 	w.waitForJob(c.key, path[len(record.BulkPath)+1:])
-	for _, action := range []string{"/pause", "/resume"} {
+	for _, action := range []string{"/start", "/pause", "/resume"} {
 		c.expect(409, c.post(path+action, c.key))
 	}
 	c.expect(409, w.get(path+"/plan", c.key))
@@ -250,7 +255,7 @@ func (c *coverage) public() {
 func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
-		"POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
+		"POST " + job + "/start", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")
 		list = append(list, request{method: method, path: path})
 	}

@@ -51,6 +51,11 @@ func sendJob(c *call, status int, id string) error {
 	if err != nil {
 		return err
 	}
+	if r.Status == store.JobReady {
+		if err := c.srv.addPreview(r); err != nil {
+			return err
+		}
+	}
 	return c.SendJSON(status, r)
 }
 
@@ -66,7 +71,7 @@ func listJobs(c *call) error {
 	}
 	state := store.JobState(c.QueryText("status"))
 	if c.Ctx.QueryArgs().Has("status") && !knownState(state) {
-		return httpd.Refuse(httpd.Unacceptable, "status must be one of queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
+		return httpd.Refuse(httpd.Unacceptable, "status must be one of ready, queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
 	jobs, next, err := c.srv.deps.Coordinator.Jobs(c.identity.User.ID, state, int(limit), cursor)
 	if err != nil {
@@ -81,10 +86,25 @@ func listJobs(c *call) error {
 
 func knownState(s store.JobState) bool {
 	switch s {
-	case store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing:
+	case store.JobReady, store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing:
 		return true
 	}
 	return s.Finished()
+}
+
+// startJob starts a job in state ready: its price is reserved now.
+func startJob(c *call) error {
+	j, err := job(c)
+	if err != nil {
+		return err
+	}
+	if c.identity.Test && !j.Test {
+		return httpd.Refuse(httpd.Forbidden, "A test key may not start a job of a live key: use a live key.")
+	}
+	start := func(id string) (*store.Job, error) {
+		return c.srv.deps.Coordinator.Start(id, store.ReserveJob(j.Account, id, record.MaxCost(j), c.srv.now()))
+	}
+	return changeState(c, start, "started")
 }
 
 func pauseJob(c *call) error  { return changeState(c, c.srv.deps.Coordinator.Pause, "paused") }
@@ -106,13 +126,13 @@ func changeState(c *call, do func(string) (*store.Job, error), what string) erro
 	return sendJob(c, httpd.StatusOK, j.ID)
 }
 
-// deleteJob deletes a finished job.
+// deleteJob deletes a job that is finished or was not started.
 func deleteJob(c *call) error {
 	j, err := job(c)
 	if err != nil {
 		return err
 	}
-	if !j.State.Finished() {
+	if !j.State.Finished() && j.State != store.JobReady {
 		advice := "cancel it first, and delete it once it is cancelled"
 		switch j.State {
 		case store.JobCancelling:

@@ -40,7 +40,7 @@ func getPlan(c *call) error {
 	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID, plan.Options{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
 	switch {
 	case errors.Is(err, coordinator.ErrState):
-		return httpd.Refuse(httpd.Conflict, "The job has nothing left to ask: only a job that is queued, running or paused has a plan.")
+		return httpd.Refuse(httpd.Conflict, "The job has nothing left to ask: only a job that is ready, queued, running or paused has a plan.")
 	case errors.Is(err, context.DeadlineExceeded):
 		return httpd.Busy("The plan takes too long, or others are being made")
 	case err != nil:

@@ -51,6 +51,7 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("DELETE /v1/verify/bulk/{job_id}", deleteJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("POST /v1/verify/bulk/{job_id}/start", startJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/pause", pauseJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/resume", resumeJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/cancel", cancelJob, keyOrSession, store.ScopeJobs),

@@ -20,7 +20,7 @@ func TestUnknownNamesAreRefusedFirst(t *testing.T) {
 	require.Equal(t, 422, w.post("/v1/verify/public", "", `{"email":"ann@shop.test","details":true}`).status)
 	file := part{"file", "l.csv", "email\na@shop.test\n"}
 	for name, meant := range map[string]string{"callbackurl": "callback_url", "callback": "callback_url",
-		"webhook_url": "callback_url", "check_smtp": "", "start": "", "": "", "campaign": ""} {
+		"webhook_url": "callback_url", "check_smtp": "", "started": "start", "": "", "campaign": ""} {
 		unknown := part{name, "", "false"}
 		for _, parts := range [][]part{{file, unknown}, {unknown, file}} {
 			r = w.upload(w.key, nil, parts...)

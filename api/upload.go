@@ -30,8 +30,7 @@ type upload struct {
 	sum        hash.Hash // of the file's bytes, for the Idempotency-Key
 	request    *store.Request
 	keyClaimed bool
-	job        *store.Job
-	body       []byte // the record of the accepted job
+	answer     store.Answer // with the record of the accepted job
 }
 
 // The end of an acceptance that must be repeated.
@@ -77,14 +76,43 @@ func createJob(c *call) error {
 		err = u.acceptWithCopy(file)
 	}
 	if kept, ok := errors.AsType[*storedAnswer](err); ok {
-		c.Ctx.Response.Header.Set("Location", kept.Location)
-		return c.SendBytes(kept.Status, kept.Body)
+		return c.sendAccepted(kept.Answer)
 	}
 	if err != nil {
 		return err
 	}
-	c.Ctx.Response.Header.Set("Location", c.srv.jobURLPath(u.job.ID))
-	return c.SendBytes(httpd.StatusAccepted, u.body)
+	return c.sendAccepted(u.answer)
+}
+
+// sendAccepted serves the record of an accepted job. A preview is added now, so that no cell of a list is in a kept answer.
+func (c *call) sendAccepted(a store.Answer) error {
+	c.Ctx.Response.Header.Set("Location", a.Location)
+	var r record.Job
+	if err := json.Unmarshal(a.Body, &r); err != nil {
+		return err
+	}
+	if r.Status != store.JobReady {
+		return c.SendBytes(a.Status, a.Body)
+	}
+	if err := c.srv.addPreview(&r); err != nil && !errors.Is(err, store.ErrNotFound) { // it may be deleted by now
+		return err
+	}
+	return c.SendJSON(a.Status, &r)
+}
+
+// addPreview adds the beginning of the list to the record of a job that is ready.
+func (s *Server) addPreview(r *record.Job) error {
+	j, err := s.deps.Coordinator.Job(r.ID)
+	if err != nil || j.State != store.JobReady {
+		return err
+	}
+	p, err := s.deps.Coordinator.Preview(j)
+	if err == nil {
+		r.SetPreview(p)
+	} else if now, again := s.deps.Coordinator.Job(r.ID); again != nil || now.State != store.JobReady {
+		return again // it was started or deleted meanwhile
+	}
+	return err
 }
 
 // checkDiskSpace refuses uploads if less than DiskFloor bytes are free. If the file system cannot say, uploads are accepted.
@@ -171,12 +199,11 @@ func (u *upload) checkCallback(before string) error {
 // accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.bulkOptions
-	j, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
+	_, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
 		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename),
 		Reading: o.reading, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})
-	u.job = j
 	u.call.setUploadDecision(err)
 	return err
 }
@@ -199,16 +226,20 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 	if o.hours > 0 {
 		j.MaxHours = o.hours
 	}
+	if o.hold {
+		j.State, j.Unstarted = store.JobReady, true
+	}
 	if o.callbackURL != "" {
 		j.CallbackContent, j.CallbackInput, j.CallbackHeaders = o.callbackContent, o.callbackInput, o.callbackHeaders
 	} else if o.callbackHeaders != nil {
 		return fail(httpd.Refuse(httpd.Unacceptable, "callback_headers need a callback_url: send both, or none."))
 	}
 	r, err := record.NewJob(u.call.srv.cfg.PublicURL, u.call.srv.deps.Coordinator.ResultRetention(), coordinator.Snapshot{Job: *j}, nil)
-	if err == nil {
-		u.body, err = json.Marshal(r)
-	}
 	if err != nil {
+		return fail(err)
+	}
+	u.answer = store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID)}
+	if u.answer.Body, err = json.Marshal(r); err != nil {
 		return fail(err)
 	}
 	parts := u.call.acceptanceParts(j)
@@ -225,16 +256,16 @@ func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
 		return fail(&storedAnswer{kept})
 	}
 	u.keyClaimed = true
-	answer := store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID), Body: u.body}
-	return append(parts, store.KeepAnswer(*u.request, answer, j.CreatedAt))
+	return append(parts, store.KeepAnswer(*u.request, u.answer, j.CreatedAt))
 }
 
-// acceptanceParts are the parts of the commit that accepts a job: it is counted, and its price is reserved.
+// acceptanceParts are the parts of the commit that accepts a job: it is counted, and its price is reserved if it starts at once.
 func (c *call) acceptanceParts(j *store.Job) []store.Part {
-	return []store.Part{
-		c.srv.deps.Store.CountUpload(j.Account, c.srv.now(), &c.counted),
-		store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt),
+	parts := []store.Part{c.srv.deps.Store.CountUpload(j.Account, c.srv.now(), &c.counted)}
+	if j.State == store.JobReady {
+		return parts
 	}
+	return append(parts, store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt))
 }
 
 // setUploadDecision tells the client what is left of the hour's uploads after the commit of one: if that failed, it was not counted.

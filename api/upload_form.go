@@ -31,7 +31,8 @@ type bulkOptions struct {
 	name                         string
 	reading                      csvfile.Options // how the file is read
 	maxAge                       time.Duration
-	hours                        int // 0: the plan decides
+	hours                        int  // 0: the plan decides
+	hold                         bool // the job waits to be started
 }
 
 // readingFields are the names of the parts that change how the file is read.
@@ -94,6 +95,10 @@ func (f *bulkForm) set(name, s string) error {
 			return httpd.Refuse(httpd.Unacceptable, "max_hours must be auto, or a whole number from 1 to %d.", ingest.MaxHours)
 		}
 		f.hours = int(hours)
+	case "start":
+		start, err := httpd.ParseFlag(name, s)
+		f.hold = !start
+		return err
 	case "callback_content":
 		if f.callbackContent = s; s != "full" && s != "auto" && s != "link" {
 			return httpd.Refuse(httpd.Unacceptable, "callback_content must be full, auto or link.")

@@ -233,7 +233,8 @@ func (c *Coordinator) startAll(begin func(id string)) error {
 	return err
 }
 
-// Accept makes a list a job, as ingest.Receiver.Accept does, and starts it if Run is running. If not, Run will start it.
+// Accept makes a list a job, as ingest.Receiver.Accept does, and starts it if Run is running. If not, Run will start it. A job in state
+// ready waits for Start.
 func (c *Coordinator) Accept(ctx context.Context, u ingest.Upload) (*store.Job, error) {
 	j, err := c.receiver.Accept(ctx, u)
 	if err != nil {
@@ -241,7 +242,7 @@ func (c *Coordinator) Accept(ctx context.Context, u ingest.Upload) (*store.Job, 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.startJob != nil {
+	if c.startJob != nil && j.State != store.JobReady {
 		c.startJob(j.ID)
 	}
 	return j, nil

@@ -28,6 +28,23 @@ func (c *Coordinator) Jobs(account string, state store.JobState, limit int, curs
 	return c.cfg.Store.JobsOf(account, state, limit, cursor)
 }
 
+// Start starts a job in state ready, in one commit with the parts. A job that was just started is no error.
+func (c *Coordinator) Start(id string, parts ...store.Part) (*store.Job, error) {
+	j, err := c.updateJob(id, func(j *store.Job) error {
+		if j.State != store.JobReady {
+			return fmt.Errorf("%w: it is %s", ErrState, j.State)
+		}
+		j.State, j.Unstarted = store.JobQueued, false
+		return nil
+	}, parts...)
+	if errors.Is(err, ErrState) {
+		if j, err := c.Job(id); err == nil && (j.State == store.JobQueued || j.State == store.JobRunning) {
+			return j, nil
+		}
+	}
+	return j, err
+}
+
 // Pause stops sending rows of a job; rows in flight are returned first.
 func (c *Coordinator) Pause(id string) (*store.Job, error) {
 	return c.transition(id, store.JobPaused, func(j *store.Job) { j.PausedAt = time.Now().UTC() }, store.JobQueued, store.JobRunning)
@@ -40,7 +57,8 @@ func (c *Coordinator) Resume(id string) (*store.Job, error) {
 
 // Cancel ends a job: finished rows keep their verdicts, the others get UNKNOWN/cancelled, and the result file is made.
 func (c *Coordinator) Cancel(id string) (*store.Job, error) {
-	return c.transition(id, store.JobCancelling, func(j *store.Job) { j.Cancelled = true; setFinishedNow(j) }, store.JobQueued, store.JobRunning, store.JobPaused)
+	return c.transition(id, store.JobCancelling, func(j *store.Job) { j.Cancelled = true; setFinishedNow(j) },
+		store.JobReady, store.JobQueued, store.JobRunning, store.JobPaused)
 }
 
 // transition changes the state of a job from one of some others. A job that is in the state already is no error.
@@ -79,6 +97,9 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 	if ch := c.stateWatchers[id]; ch != nil {
 		close(ch)
 		delete(c.stateWatchers, id)
+	}
+	if was == store.JobReady && !j.State.Finished() && c.startJob != nil {
+		c.startJob(id)
 	}
 	if r := c.runners[id]; r != nil && j.State != store.JobRunning && j.State != store.JobFinalizing {
 		r.wake.Notify()

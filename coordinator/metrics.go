@@ -46,7 +46,7 @@ var (
 
 // All states of a job, so that each state is reported even without a job in it.
 var (
-	openStates  = [...]store.JobState{store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing}
+	openStates  = [...]store.JobState{store.JobReady, store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing}
 	endedStates = [...]store.JobState{store.JobCompleted, store.JobCancelled, store.JobFailed, store.JobExpired}
 )
 
@@ -79,6 +79,13 @@ func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 		}
 		states[s.State]++
 		waiting += s.PendingRetry + s.WaitingBudget
+	}
+	err := c.cfg.Store.JobsIn(store.StageReady, func(string) error {
+		states[store.JobReady]++
+		return nil
+	})
+	if err != nil {
+		c.log.Error("jobs that were not started are not in the metrics: they cannot be read", "error", err)
 	}
 	for _, s := range openStates {
 		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(states[s]), string(s))

@@ -54,6 +54,7 @@ probity_jobs{state="cancelling"} 0
 probity_jobs{state="finalizing"} 0
 probity_jobs{state="paused"} 0
 probity_jobs{state="queued"} 0
+probity_jobs{state="ready"} 0
 probity_jobs{state="running"} 1
 # HELP probity_jobs_finished_total Jobs that came to a state in which they do no more work, by state.
 # TYPE probity_jobs_finished_total counter

@@ -11,7 +11,7 @@ import (
 	"probity/store"
 )
 
-// Plan computes the least time for the rest of a job that is queued, running or paused; in other states it returns
+// Plan computes the least time for the rest of a job that is ready, queued, running or paused; in other states it returns
 // ErrState. It reads the list again and looks up its domains. One plan is made at a time.
 func (c *Coordinator) Plan(ctx context.Context, id string, o plan.Options) (p plan.JobPlan, err error) {
 	if err := pipeline.Acquire(ctx, c.planSlots); err != nil {
@@ -53,8 +53,12 @@ func (c *Coordinator) planJob(ctx context.Context, j *store.Job, o plan.Options)
 
 // plannable returns a job that may have unanswered rows, or ErrState.
 func plannable(j *store.Job, err error) (*store.Job, error) {
-	if err == nil && j.State != store.JobQueued && j.State != store.JobRunning && j.State != store.JobPaused {
-		return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
+	if err != nil {
+		return nil, err
 	}
-	return j, err
+	switch j.State {
+	case store.JobReady, store.JobQueued, store.JobRunning, store.JobPaused:
+		return j, nil
+	}
+	return nil, fmt.Errorf("%w: it is %s", ErrState, j.State)
 }

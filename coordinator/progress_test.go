@@ -254,6 +254,7 @@ probity_jobs{state="cancelling"} 0
 probity_jobs{state="finalizing"} 0
 probity_jobs{state="paused"} 0
 probity_jobs{state="queued"} 0
+probity_jobs{state="ready"} 0
 probity_jobs{state="running"} 1
 `), "probity_jobs"))
 		_, err = w.c.Pause(j.ID)

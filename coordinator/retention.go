@@ -15,31 +15,42 @@ const (
 	MaxRetention     = 30 * 24 * time.Hour
 )
 
-// Expire deletes the files of a finished job; its record stays. The record is changed first: after a crash in between the next
-// start removes the files, and no job is left with part of its files.
+// Expire deletes the files of a job that is finished or was not started; its record stays. The record is changed first: after a crash in
+// between the next start removes the files, and no job is left with part of its files.
 func (c *Coordinator) Expire(id string) error {
-	if j, err := c.Job(id); err != nil || !j.State.Finished() {
-		return cmp.Or(err, ErrState)
+	j, err := c.Job(id)
+	if err == nil && j.State == store.JobReady { // before the lock, which the runner would hold if the job were started meanwhile
+		err = c.setExpired(id, func(s store.JobState) bool { return s == store.JobReady || s == store.JobExpired })
+	} else if err == nil && !j.State.Finished() {
+		err = ErrState
+	}
+	if err != nil {
+		return err
 	}
 	unlock, err := c.files.Lock(context.Background(), id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	_, err = c.updateJob(id, func(j *store.Job) error {
-		if !j.State.Finished() {
-			return ErrState
-		}
-		j.State, j.ExpiredAt = store.JobExpired, cmp.Or(j.ExpiredAt, time.Now().UTC())
-		return nil
-	})
-	if err != nil {
+	if err := c.setExpired(id, store.JobState.Finished); err != nil {
 		return err
 	}
 	return c.cfg.FS.RemoveAll(c.files.Path(id))
 }
 
-// Delete deletes a finished job: first its files, then its record.
+// setExpired commits that a job is expired, if it is in one of the states that may change to it.
+func (c *Coordinator) setExpired(id string, may func(store.JobState) bool) error {
+	_, err := c.updateJob(id, func(j *store.Job) error {
+		if !may(j.State) {
+			return ErrState
+		}
+		j.State, j.ExpiredAt = store.JobExpired, cmp.Or(j.ExpiredAt, time.Now().UTC())
+		return nil
+	})
+	return err
+}
+
+// Delete deletes a job that is finished or was not started: first its files, then its record.
 func (c *Coordinator) Delete(id string) error {
 	if err := c.Expire(id); err != nil {
 		return err

@@ -13,6 +13,7 @@ type JobStage byte
 
 // The stages. A job enters each at the time by which it is ordered there.
 const (
+	StageReady      JobStage = '0' // not started: by their creation
 	StageUnfinished JobStage = '1' // by their creation
 	StageKept       JobStage = '2' // finished, with files: by their end
 	StageExpired    JobStage = '3' // without files: by their end, too
@@ -21,6 +22,8 @@ const (
 // stage returns the stage of a job and the time by which it is ordered there.
 func (j *Job) stage() (JobStage, time.Time) {
 	switch {
+	case j.State == JobReady:
+		return StageReady, j.CreatedAt
 	case !j.State.Finished():
 		return StageUnfinished, j.CreatedAt
 	case j.State == JobExpired:

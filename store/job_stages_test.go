@@ -17,7 +17,7 @@ import (
 // TestEachJobIsInOneStage takes jobs through any states and deletes some: each is in the index once, in its stage, and those that are
 // longest there come first.
 func TestEachJobIsInOneStage(t *testing.T) {
-	states := []JobState{JobQueued, JobRunning, JobPaused, JobCancelling, JobFinalizing, JobCompleted, JobCancelled, JobFailed, JobExpired}
+	states := []JobState{JobReady, JobQueued, JobRunning, JobPaused, JobCancelling, JobFinalizing, JobCompleted, JobCancelled, JobFailed, JobExpired}
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := Open(vfs.NewMem(), "state")
 		require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestEachJobIsInOneStage(t *testing.T) {
 			return nil
 		}))
 		since := time.Unix(500, 0)
-		for _, stage := range []JobStage{StageUnfinished, StageKept, StageExpired} {
+		for _, stage := range []JobStage{StageReady, StageUnfinished, StageKept, StageExpired} {
 			slices.SortFunc(want[stage], func(a, b *Job) int {
 				return strings.Compare(string(stageKey(a)), string(stageKey(b)))
 			})

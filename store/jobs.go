@@ -11,8 +11,10 @@ import (
 // JobState is the state of a job.
 type JobState string
 
-// The states. Running and paused alternate; cancelling ends in cancelled; all finished jobs end in expired.
+// The states. A ready job waits for its owner to start it. Running and paused alternate; cancelling ends in cancelled; all finished jobs
+// end in expired.
 const (
+	JobReady      JobState = "ready"
 	JobQueued     JobState = "queued"
 	JobRunning    JobState = "running"
 	JobPaused     JobState = "paused"
@@ -36,6 +38,7 @@ type Job struct {
 	Key        string          `json:"key,omitempty"` // id of the API key that it came with; empty for a session
 	State      JobState        `json:"state"`
 	Cancelled  bool            `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
+	Unstarted  bool            `json:"unstarted,omitempty"` // accepted in state ready and never started: nothing is reserved for it
 	Name       string          `json:"name,omitempty"`
 	Filename   string          `json:"filename,omitempty"`
 	Dialect    json.RawMessage `json:"sheet"`            // the file's dialect, in the coordinator's format
@@ -53,6 +56,7 @@ type Job struct {
 
 	MaxAge   time.Duration `json:"max_age"`
 	MaxHours int           `json:"max_hours"`
+	Planned  time.Duration `json:"planned,omitempty"` // the least time that budgets allow, as known when it was accepted
 	NoSMTP   bool          `json:"no_smtp,omitempty"`
 	Test     bool          `json:"test,omitempty"` // of a test key: nothing is probed
 

@@ -58,6 +58,30 @@ type Job struct {
 	ResultBytes *int64           `json:"results_bytes"`
 	Error       *string          `json:"error"`
 	Damage      string           `json:"damage,omitempty"` // only if there is any
+	Needed      *int64           `json:"credits_needed,omitempty"`
+	Preview     *Preview         `json:"preview,omitempty"`
+}
+
+// Preview is what a job in state ready shows of its list, and what it will need.
+type Preview struct {
+	Delimiter  string     `json:"delimiter"`
+	Encoding   string     `json:"encoding"`
+	Columns    []string   `json:"columns"`
+	Rows       [][]string `json:"rows"`
+	Total      int64      `json:"total_rows"`
+	Unique     int64      `json:"unique_addresses"`
+	Duplicates int64      `json:"duplicate_rows"`
+	Blank      int64      `json:"blank_rows"`
+	Needed     int64      `json:"credits_needed"`
+	ETA        int64      `json:"eta_seconds"`
+}
+
+// SetPreview adds the preview to the record of a job in state ready.
+func (r *Job) SetPreview(p coordinator.Preview) {
+	r.Preview = &Preview{
+		Delimiter: r.Delimiter, Encoding: r.Encoding, Columns: p.Columns, Rows: p.Rows, Total: r.Rows, Unique: r.Unique,
+		Duplicates: r.Duplicates, Blank: r.Blank, Needed: *r.Needed, ETA: *r.ETA,
+	}
 }
 
 type slowRoute struct {
@@ -137,7 +161,12 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 	for status := engine.Unknown; status <= engine.Invalid; status++ {
 		r.Counts[status.String()] = s.ByStatus[status]
 	}
-	if eta := int64(math.Ceil(s.ETA.Seconds())); s.ETA > 0 || s.State.Finished() {
+	eta := int64(math.Ceil(s.ETA.Seconds()))
+	switch {
+	case s.State == store.JobReady:
+		planned := int64(math.Ceil(s.Planned.Seconds()))
+		r.ETA, r.Needed = &planned, new(MaxCost(&s.Job))
+	case s.ETA > 0 || s.State.Finished():
 		r.ETA = &eta
 	}
 	for _, w := range s.Waiting {
@@ -148,7 +177,10 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 		}
 		r.Slow = append(r.Slow, slow)
 	}
-	if r.Reserved = MaxCost(&s.Job); s.State.Finished() {
+	if !s.Unstarted {
+		r.Reserved = MaxCost(&s.Job)
+	}
+	if s.State.Finished() {
 		r.Reserved, r.Used, r.Refunded = 0, s.Charged, r.Reserved-s.Charged
 		r.Finished, r.Expires = TimeOrNil(s.FinishedAt), TimeOrNil(s.FinishedAt.Add(kept))
 		if !s.ExpiredAt.IsZero() {

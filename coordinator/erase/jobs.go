@@ -59,7 +59,7 @@ func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found f
 	}
 	defer func() { <-js.Slot }()
 	if len(jobs) == 0 {
-		for _, withFiles := range [...]store.JobStage{store.StageUnfinished, store.StageKept} {
+		for _, withFiles := range [...]store.JobStage{store.StageReady, store.StageUnfinished, store.StageKept} {
 			err := js.Store.JobsIn(withFiles, func(id string) error {
 				jobs = append(jobs, id)
 				return nil

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"math"
+	"time"
 
 	"probity/coordinator/plan"
 	"probity/engine"
@@ -28,11 +29,11 @@ func consumerDomains(t *engine.Table) map[string]int {
 	return counts
 }
 
-// autoHours is the default max_hours of a job: the least time that budgets allow, with a margin. When a list is accepted, only the
-// names of its domains are known: consumer domains have a provider, and any other domain is assumed to have a host of its own.
-func (r *Receiver) autoHours(j *store.Job, counts map[string]int) int {
+// leastTime is the least time that budgets allow for a job. When a list is accepted, only the names of its domains are known: consumer
+// domains have a provider, and any other domain is assumed to have a host of its own.
+func (r *Receiver) leastTime(j *store.Job, counts map[string]int) time.Duration {
 	if j.Test || j.NoSMTP {
-		return minAutoHours
+		return 0
 	}
 	table, distinct := r.cfg.Table(), float64(j.Unique)/float64(max(1, j.Unique+j.Duplicates))
 	due := func(n int) plan.Load { return plan.Expect(int(math.Ceil(float64(n)*distinct)), plan.DefaultRefused) }
@@ -49,6 +50,10 @@ func (r *Receiver) autoHours(j *store.Job, counts map[string]int) int {
 	if most > 0 {
 		t.AddUnrouted(table, largest, due(most))
 	}
-	hours := math.Ceil(autoMargin * t.Plan(r.cfg.Sources()).MinTime.Hours())
-	return int(min(max(minAutoHours, hours), MaxHours))
+	return t.Plan(r.cfg.Sources()).MinTime
+}
+
+// autoHours is the default max_hours of a job that takes at least so long.
+func autoHours(least time.Duration) int {
+	return int(min(max(minAutoHours, math.Ceil(autoMargin*least.Hours())), MaxHours))
 }

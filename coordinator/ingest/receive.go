@@ -42,7 +42,7 @@ type Options struct {
 	CallbackContent         string
 	CallbackInput           bool // the callback's rows include the other columns of the list
 	// Parts returns what else is committed when the job is accepted: reservation, idempotency. It is called after
-	// counting. An error of a part refuses the job and is returned unwrapped.
+	// counting, and may still change the job's options and its state. An error of a part refuses the job and is returned unwrapped.
 	Parts func(*store.Job) []store.Part
 }
 
@@ -182,8 +182,9 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 		return err
 	}
 	j.Rows, j.Unique, j.Duplicates, j.Blank = count.rows, count.unique, count.duplicates, count.blank
+	j.Planned = r.leastTime(j, count.domains)
 	if j.MaxHours == 0 {
-		j.MaxHours = r.autoHours(j, count.domains)
+		j.MaxHours = autoHours(j.Planned)
 	}
 	if j.Dialect, err = json.Marshal(d); err != nil {
 		return err

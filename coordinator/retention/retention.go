@@ -54,9 +54,12 @@ func (s *Sweeper) Start() error {
 	return s.LogUnlessFatal(s.removeOrphanFolders(), "orphaned job folders were not looked for")
 }
 
-const retentionEvery = time.Hour
+const (
+	retentionEvery = time.Hour
+	maxReady       = 7 * 24 * time.Hour // then a job that was not started is deleted
+)
 
-// Run checks the clock each minute, and each hour expires jobs and deletes old records, until ctx ends or the state store fails. A
+// Run checks the clock each minute, and each hour expires jobs, deletes those that were not started, and deletes old records, until ctx ends or the state store fails. A
 // failed removal is tried again an hour later.
 func (s *Sweeper) Run(ctx context.Context) error {
 	t := time.NewTicker(clockEvery)
@@ -81,9 +84,10 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		}
 		kept = now
 		expired := s.endAll(now, store.StageKept, s.cfg.Results, s.cfg.Expire, "a job could not be expired")
+		unstarted := s.endAll(now, store.StageReady, maxReady, s.cfg.Delete, "a job that was not started could not be deleted")
 		deleted := s.deleteOldRecords(now)
 		orphans := s.LogUnlessFatal(s.removeOrphanFolders(), "orphaned job folders were not looked for")
-		if err := errors.Join(expired, deleted, orphans); err != nil {
+		if err := errors.Join(expired, unstarted, deleted, orphans); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ export function apply(client: QueryClient, news: { credits: Credits; jobs: Job[]
   }));
   for (const j of news.jobs) {
     const before = client.getQueryData<Job>(["job", j.job_id]);
-    client.setQueryData(["job", j.job_id], j);
+    client.setQueryData(["job", j.job_id], j.status === "ready" ? { ...j, preview: before?.preview } : j); // news have no preview
     if (before && before.status !== j.status) void client.invalidateQueries({ queryKey: ["usage"] });
   }
 }

@@ -21,7 +21,7 @@ export function AllJobs() {
           <Select
             size="xs"
             aria-label="Filter by status"
-            data={[{ value: "", label: "All states" }, ...["queued", "running", "paused", "finalizing", "completed", "cancelled", "failed", "expired"]]}
+            data={[{ value: "", label: "All states" }, ...["ready", "queued", "running", "paused", "finalizing", "completed", "cancelled", "failed", "expired"]]}
             value={status}
             onChange={(v) => {
               setStatus((v ?? "") as JobStatus | "");

@@ -62,7 +62,7 @@ function Found({ job: j }: { job: Job }) {
           The results have expired and were deleted. Upload the list again to verify it again.
         </Alert>
       )}
-      {!over && <Going job={j} />}
+      {j.status === "ready" ? <Ready job={j} /> : !over && <Going job={j} />}
       <Grid gap="lg">
         <Grid.Col span={{ base: 12, md: 6 }}>
           <Panel tall title="Outcome">
@@ -101,8 +101,7 @@ function Actions({ job: j }: { job: Job }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const move = useMutation({
-    mutationFn: (what: "pause" | "resume") =>
-      take(what === "pause" ? api.POST("/v1/verify/bulk/{job_id}/pause", params) : api.POST("/v1/verify/bulk/{job_id}/resume", params)),
+    mutationFn: (what: "start" | "pause" | "resume") => take(api.POST(`/v1/verify/bulk/{job_id}/${what}`, params)),
     onSuccess: put,
   });
   return (
@@ -117,17 +116,22 @@ function Actions({ job: j }: { job: Job }) {
           Pause
         </Button>
       )}
+      {j.status === "ready" && (
+        <Button loading={move.isPending} onClick={() => move.mutate("start")} leftSection={<Icon name="play" size={16} />}>
+          Start
+        </Button>
+      )}
       {j.status === "paused" && (
         <Button loading={move.isPending} onClick={() => move.mutate("resume")} leftSection={<Icon name="play" size={16} />}>
           Resume
         </Button>
       )}
-      {["queued", "running", "paused"].includes(j.status) && (
+      {["ready", "queued", "running", "paused"].includes(j.status) && (
         <Ask label="Cancel" verb="Cancel the job" title="Cancel this job?" icon="stop" act={async () => put(await take(api.POST("/v1/verify/bulk/{job_id}/cancel", params)))}>
           Verified rows are kept and charged. Remaining rows become UNKNOWN and are free. You still get a result file.
         </Ask>
       )}
-      {isOver(j.status) && (
+      {(isOver(j.status) || j.status === "ready") && (
         <Ask
           label="Delete"
           verb="Delete the job"
@@ -144,6 +148,26 @@ function Actions({ job: j }: { job: Job }) {
         </Ask>
       )}
     </>
+  );
+}
+
+function Ready({ job: j }: { job: Job }) {
+  const p = j.preview;
+  return (
+    <Panel title="Ready to start">
+      <Text size="sm">
+        {counted(j.credits_needed ?? 0, "credit")} needed for {counted(j.unique_addresses, "distinct address", "distinct addresses")}; at least {duration(j.eta_seconds ?? 0)}. A
+        job that is not started within seven days is deleted.
+      </Text>
+      {p && (
+        <Rows
+          label="First rows"
+          columns={p.columns.map((title, i) => ({ title, of: (r: { cells: string[] }) => r.cells[i] ?? "" }))}
+          rows={p.rows.map((cells, n) => ({ cells, n }))}
+          keyOf={(r) => r.n}
+        />
+      )}
+    </Panel>
   );
 }
 

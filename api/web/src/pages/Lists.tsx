@@ -284,6 +284,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
 
 const filters: { value: JobStatus | ""; label: string }[] = [
   { value: "", label: "All states" },
+  { value: "ready", label: "Ready" },
   { value: "running", label: "Running" },
   { value: "paused", label: "Paused" },
   { value: "completed", label: "Completed" },

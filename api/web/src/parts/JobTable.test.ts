@@ -6,6 +6,7 @@ const job = (news: Partial<Job>) => ({ status: "running", rows_per_second: 0, et
 
 describe("jobs in words", () => {
   it.each([
+    [{ status: "ready", eta_seconds: 90 }, "Not started"],
     [{ status: "queued" }, "Queued"],
     [{ status: "paused" }, "Paused"],
     [{ status: "finalizing" }, "Writing the result file"],

@@ -25,10 +25,11 @@ export function Split({ counts }: { counts: Job["counts"] }) {
   );
 }
 
-const isBusy = (j: Job) => ["queued", "running", "finalizing", "cancelling", "paused"].includes(j.status);
+const isBusy = (j: Job) => ["ready", "queued", "running", "finalizing", "cancelling", "paused"].includes(j.status);
 
 /** pace says how fast a job goes and when it will be done. */
 export function pace(j: Job): string {
+  if (j.status === "ready") return "Not started";
   if (j.status === "queued") return "Queued";
   if (j.status === "paused") return "Paused";
   if (j.status === "finalizing" || j.status === "cancelling") return "Writing the result file";

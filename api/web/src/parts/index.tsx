@@ -132,6 +132,7 @@ export function StatusBadge({ status }: { status: Status }) {
 }
 
 const jobTones: Record<JobStatus, string> = {
+  ready: "fair",
   queued: "busy",
   running: "busy",
   finalizing: "busy",

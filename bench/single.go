@@ -111,7 +111,7 @@ func measureCached(ctx context.Context, t *Trial, s *service, l load, bodies [][
 	reportSide(t, "floor", &handler)
 	t.Metric("ratio_to_floor", ratio(cached.count.perSecond(), handler.count.perSecond()), "ratio")
 	t.AtMost("cached_errors", 0)
-	t.AtLeast("ratio_to_floor", 0.6)
+	t.AtLeast("cached_per_second", 10_000)
 	return nil
 }
 
@@ -169,11 +169,12 @@ func reportSide(t *Trial, name string, s *loadSide) {
 	t.Metric(name+"_client_cpu", perItem(s.count.CPU, int(s.count.Total)), "us")
 }
 
-// withJobRates are the loads that are sent while a job runs, in requests a second, and the names of their metrics.
+// withJobRates are the loads that are sent while a job runs.
 var withJobRates = []struct {
-	perSecond int
-	name      string
-}{{50, "with_job_50"}, {500, "with_job_500"}, {5000, "beside"}}
+	perSecond int     // requests
+	name      string  // of its metrics
+	p99       float64 // at most, in ms; 0: not promised
+}{{50, "with_job_50", 100}, {500, "with_job_500", 100}, {5000, "beside", 0}}
 
 // measureWithJob sends cached addresses at fixed rates, one after another, while a job runs.
 func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies [][]byte, list string) error {
@@ -201,7 +202,9 @@ func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies []
 		reportLoad(t, rate.name, count)
 		t.Metric(rate.name+"_rows_per_second", ratio(float64(now.Processed-done), count.Elapsed.Seconds()), "rows/s")
 		t.AtMost(rate.name+"_p50", 150)
-		t.AtMost(rate.name+"_p99", 50)
+		if rate.p99 > 0 {
+			t.AtMost(rate.name+"_p99", rate.p99)
+		}
 		t.AtMost(rate.name+"_errors", 0)
 		done = now.Processed
 	}

@@ -16,7 +16,7 @@ func requireCredits(t require.TestingT, s accountStore, account string, balance,
 	requireCreditsHeld(t, s, account, balance, reserved, 0)
 }
 
-// requireCreditsHeld is requireCredits with single calls under way, which hold part of the balance.
+// requireCreditsHeld is requireCredits with single calls under way, which have reserved part of the balance.
 func requireCreditsHeld(t require.TestingT, s accountStore, account string, balance, reserved, held int64) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()

@@ -1,7 +1,6 @@
-// Package store stores the state of a coordinator: one Pebble database, "state", whose commits are synced, and a journal of
-// single calls that are settled but not yet in the ledger.
+// Package store stores the state of a coordinator: one Pebble database, "state", whose commits are synced.
 //
-// A Store is made of parts: DB (commits, and the journal), Accounts (with their API keys and limits), Logins (passwords, codes,
+// A Store is made of parts: DB (commits), Accounts (with their API keys and limits), Logins (passwords, codes,
 // sessions), Billing (credits), Jobs (with their callbacks) and Privacy (erasures, suppressions). It embeds them, so that callers
 // need not know the part; the answers, settings and the audit log are its own.
 //
@@ -22,14 +21,15 @@
 // In detail:
 //
 //   - After an error of Commit it may or may not have happened, so every method can be repeated safely.
-//   - A settlement for which SettleSingle returned nil survives the process. A power failure before the ledger's next
-//     sync, milliseconds later, may lose the last charges, in the customer's favour; the ledger still adds up.
+//   - A single call is answered after its settlement is synced: it is charged, power failure or not. Commits that wait
+//     share a sync.
 //   - A store written by a newer program is refused with an error and not changed.
 //   - Reserved is the sum of the open reservations of jobs. Ledger ids derive from their cause, so a repeated entry
 //     changes nothing.
-//   - A reservation of a single call is a hold in memory: it is not in the ledger, and is lost without a charge when the
-//     process ends. Its settlement enters reservation and charge (or release) at once. A job's reservation lives until
-//     the job is settled. Charge and answer under an Idempotency-Key are one commit.
+//   - A reservation of a single call is in memory only: it is not in the ledger, and is over without a charge when the
+//     process ends, before the answer, or the power fails. Its settlement enters reservation and charge (or release) at
+//     once. A job's reservation lives until the job is settled. Charge and answer under an Idempotency-Key are one
+//     commit.
 //   - Keys and session tokens are stored as SHA-256, passwords as argon2id, client addresses as HMAC.
 //   - Windows of hours, days and weeks survive a restart; minutes do not.
 //   - A lock-out of sign-ins is durable before the attempt that caused it is judged. Its key is made of HMACs, and it is
@@ -38,9 +38,7 @@
 //     an hour for each job, key, session or link, and form. Only SweepDownloads deletes audit events, those of old
 //     downloads.
 //
-// Settlements of single calls share commits, syncs and, by account, keys of the ledger: a timer merges the journal into
-// the ledger milliseconds after the first, and so does every read of a ledger. Nothing else here runs by itself. The
-// process that runs the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions,
+// Nothing here runs by itself. The process that runs the store calls WriteLastUsed each minute, and SweepWindows, SweepAnswers, SweepSessions,
 // SweepLockouts and SweepErasures each hour. If the disk fails during a commit, the store panics with Lost and the
 // process must end. Checkpoint makes a backup; to restore it, Open it.
 package store

@@ -45,6 +45,9 @@ func fillUnderStore(t *testing.T, wrong error) {
 		return s.AcceptJob(&Job{ID: id, Account: "a", State: JobQueued, CreatedAt: time.Now()})
 	}
 	require.NoError(t, accept("before"))
+	ann := addCustomer(t, s, "ann@example.com", 2)
+	require.NoError(t, s.ReserveSingle(ann, "released", 1))
+	require.NoError(t, s.ReserveSingle(ann, "charged later", 1))
 
 	full.Store(true)
 	waiting := make(chan error, 1)
@@ -55,6 +58,9 @@ func fillUnderStore(t *testing.T, wrong error) {
 	require.ErrorIs(t, accept("refused"), syscall.ENOSPC)
 	require.NotErrorIs(t, s.Full(), ErrBroken)
 	require.ErrorIs(t, s.ReserveSingle("a", s.NewRequest(), 1), syscall.ENOSPC)
+	require.NoError(t, s.SettleSingle(ann, "released", 0, time.Now()), "the end of a reservation needs no room")
+	require.ErrorIs(t, s.SettleSingle(ann, "charged later", 1, time.Now()), syscall.ENOSPC)
+	require.EqualValues(t, 1, s.Held(ann))
 	_, err = s.Job("before")
 	require.NoError(t, err)
 	_, err = s.Credits("a")
@@ -65,12 +71,16 @@ func fillUnderStore(t *testing.T, wrong error) {
 
 	full.Store(false)
 	require.NoError(t, <-waiting)
+	require.NoError(t, s.SettleSingle(ann, "charged later", 1, time.Now()))
 	after, err := OpenAtRest(disk.CrashClone(vfs.CrashCloneCfg{}), "data/state")
 	require.NoError(t, err)
 	for id, there := range map[string]error{"before": nil, "waiting": nil, "refused": ErrNotFound} {
 		_, err := after.Job(id)
 		require.ErrorIs(t, err, there, id)
 	}
+	c, err := after.Credits(ann)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, c.Balance)
 	require.NoError(t, after.Close())
 	require.NoError(t, s.Close())
 }

@@ -13,7 +13,7 @@ const Format = 1
 //
 //	table           key after the first byte            value                 file
 const (
-	tableMeta     = 'm' // name                              "format" uint32, "folded" uint64, "clock" ms uint64  store.go, ledger_merge.go, settings.go
+	tableMeta     = 'm' // name                              "format" uint32, "clock" ms uint64  store.go, settings.go
 	tableJob      = 'j' // job id                            Job as JSON           jobs.go
 	tableOwner    = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
 	tableJobStage = 'J' // stage, time uint64, job id      empty                 job_stages.go
@@ -23,8 +23,8 @@ const (
 	tableAPIKey         = 'k' // account, 0, key id              apiKey as JSON        apikeys.go
 	tableKeyUsed        = 't' // account, 0, key id              unix seconds uint64   apikeys.go
 	tableBalance        = 'b' // account                         balance, fixed fields ledger.go
-	tableLedger         = 'l' // account, 0, number uint64       record or page       ledger_record.go, ledger_page.go
-	tableCause          = 'd' // account, 0, entry id            number uint64         ledger.go, ledger_page.go
+	tableLedger         = 'l' // account, 0, number uint64       record                ledger_record.go
+	tableCause          = 'd' // account, 0, entry id            number uint64         ledger.go
 	tableReserve        = 'r' // account, 0, j, reference        credits uint64        ledger_reserve.go
 	tableWindow         = 'w' // window name                     window, fixed fields  limits.go
 	tableAnswer         = 'i' // account, 0, hash of the request Answer as JSON        idempotency.go

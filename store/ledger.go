@@ -55,8 +55,8 @@ func (e *Entry) CutKey() (cause, key string) {
 	return cause, key
 }
 
-// Credits is the state of an account's ledger. Reserved belongs to unfinished jobs; of Balance, the part that single calls
-// hold (see Held) cannot be spent on anything else.
+// Credits is the state of an account's ledger. Reserved belongs to unfinished jobs. The part of Balance that single calls have
+// reserved (see Held) cannot be spent on anything else.
 type Credits struct {
 	Balance  int64
 	Reserved int64
@@ -65,7 +65,7 @@ type Credits struct {
 // MaxCredits bounds a balance and every entry, far from the overflow of an int64.
 const MaxCredits = int64(1e15)
 
-// ErrInsufficientCredits refuses an entry that the balance, less the holds of single calls, does not cover.
+// ErrInsufficientCredits refuses an entry that the balance, less what single calls have reserved, does not cover.
 type ErrInsufficientCredits struct {
 	Balance int64
 	Needed  int64
@@ -139,13 +139,16 @@ func checkSameEntry(old, e Entry) error {
 	return nil
 }
 
-// writeRecord adds a record to the batch, and the balance after it.
+// writeRecord adds a record, its id and the balance after it to the batch.
 func writeRecord(b *pebble.Batch, account string, r *record) error {
-	var lw ledgerWriter
-	if err := lw.write(b, account, r); err != nil {
+	v, err := r.appendTo(nil)
+	if err != nil {
 		return err
 	}
-	return lw.writeBalance(b, account, Credits{r.Balance, r.Reserved}, r.Number)
+	number := appendUint64(nil, r.Number)
+	balance := append(appendUint64(appendUint64(nil, uint64(r.Balance)), uint64(r.Reserved)), number...)
+	return errors.Join(b.Set(numberedKey(tableLedger, account, r.Number), v, nil),
+		b.Set(subKey(tableCause, account, r.lookupID()), number, nil), b.Set(key(tableBalance, account), balance, nil))
 }
 
 // entryByID returns the entry of an id. The id of a single call's settlement is its cause.
@@ -154,8 +157,8 @@ func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	if number == 0 && strings.HasPrefix(id, singleCause) {
-		return findSingle(r, account, id)
+	if number == 0 {
+		return Entry{}, ErrNotFound
 	}
 	v, err := get(r, numberedKey(tableLedger, account, number))
 	if err != nil {

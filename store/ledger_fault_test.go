@@ -2,12 +2,13 @@ package store_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"math/rand/v2"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -146,92 +147,64 @@ func requireFinalState(t *testing.T, s accountStore, account string) {
 	require.True(t, kept)
 }
 
-// TestSettlementFailure: after a failure of the disk during its settlement and a restart, a single call is either charged and
-// its answer stored, or neither.
+// TestSettlementFailure: single calls of several accounts share the write or sync that fails, and none is answered. After a restart
+// each is charged and its answer stored, or neither; repeated, each is charged once.
 func TestSettlementFailure(t *testing.T) {
+	const calls = 20
 	seen := map[bool]bool{}
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
-		for _, percent := range []int{0, 100} {
+		for _, percent := range []int{0, 50, 100} {
 			disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
 			e := openOn(t, disk.fs())
-			account := newCustomer(t, e, "ann@example.com", 10)
-			require.NoError(t, e.ReserveSingle(account, "r1", 1))
-			disk.armed.Store(true)
-			r := store.Request{Account: account, Endpoint: "single", Key: "k"}
-			err := runStep(e, func(e *storeAdapter) error {
-				return e.SettleAndKeep(account, "r1", 1, r, store.Answer{Status: 200}, noon)
-			})
-			require.Error(t, err)
-			after := openMem(t, disk.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 2))}))
-			_, kept, err := after.BeginRequest(r, noon)
-			require.NoError(t, err)
-			if kept {
-				requireCredits(t, after, account, 9, 0)
-			} else {
-				requireCredits(t, after, account, 10, 0)
+			customers := []string{newCustomer(t, e, "ann@example.com", calls), newCustomer(t, e, "bob@example.com", calls)}
+			request := func(i int) store.Request {
+				return store.Request{Account: customers[i%2], Endpoint: "single", Key: fmt.Sprint("k", i)}
 			}
-			seen[kept] = true
+			settle := func(e *storeAdapter, i int) error {
+				if i%4 < 2 {
+					return e.Settle(customers[i%2], fmt.Sprint("r", i), 1, noon)
+				}
+				return e.SettleAndKeep(customers[i%2], fmt.Sprint("r", i), 1, request(i), store.Answer{Status: 200}, noon)
+			}
+			for i := range calls {
+				require.NoError(t, e.ReserveSingle(customers[i%2], fmt.Sprint("r", i), 1))
+			}
+			disk.armed.Store(true)
+			var all sync.WaitGroup
+			for i := range calls {
+				all.Go(func() { require.Error(t, runStep(e, func(e *storeAdapter) error { return settle(e, i) })) })
+			}
+			all.Wait()
+
+			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 2))}
+			after := openMem(t, disk.disk.CrashClone(cfg))
+			charged := [2]int64{}
+			for i := range calls {
+				old, err := after.Ledger(customers[i%2], 0, 0)
+				require.NoError(t, err)
+				is := slices.ContainsFunc(old, func(e store.Entry) bool { return e.ID == fmt.Sprintf("single r%d charge", i) })
+				seen[is] = true
+				if is {
+					charged[i%2]++
+				}
+				if i%4 >= 2 {
+					_, kept, err := after.BeginRequest(request(i), noon)
+					require.NoError(t, err)
+					require.Equal(t, is, kept)
+					after.EndRequest(request(i))
+				}
+			}
+			for i, customer := range customers {
+				requireCredits(t, after, customer, calls-charged[i], 0)
+			}
+			for i := range calls { // repeated from the start
+				require.NoError(t, after.ReserveSingle(customers[i%2], fmt.Sprint("r", i), 1))
+				require.NoError(t, settle(after, i))
+			}
+			for _, customer := range customers {
+				requireCredits(t, after, customer, calls/2, 0)
+			}
 		}
 	}
 	require.Len(t, seen, 2, "failed, and failed but persisted")
-}
-
-// TestMergeFailure: settlements of several accounts return before the disk fails; the first read of a ledger panics, as does
-// every later settlement. After a restart all are charged if only the process ended, and none if the power was cut before a
-// sync; repeated, each is charged once.
-func TestMergeFailure(t *testing.T) {
-	const calls = 20
-	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
-		for _, percent := range []int{0, 100} {
-			disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
-			e := openOn(t, disk.fs())
-			store.DelayMerge(e.Store)
-			customers := []string{newCustomer(t, e, "ann@example.com", calls), newCustomer(t, e, "bob@example.com", calls)}
-			names := make([]string, calls+1) // half of them may share a ledger page
-			for i := range names {
-				if names[i] = fmt.Sprint("r", i); i%4 < 2 {
-					names[i] = e.NewRequest()
-				}
-				require.NoError(t, e.ReserveSingle(customers[i%2], names[i], 1))
-			}
-			disk.armed.Store(true)
-			for i := range calls {
-				require.NoError(t, e.Settle(customers[i%2], names[i], 1, noon))
-			}
-			require.Error(t, runStep(e, func(e *storeAdapter) error { _, err := e.Credits(customers[0]); return err }))
-			require.Error(t, runStep(e, func(e *storeAdapter) error { return e.Settle(customers[0], names[calls], 1, noon) }))
-
-			after := openMem(t, disk.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 2))}))
-			for _, customer := range customers {
-				requireCredits(t, after, customer, map[int]int64{0: calls, 100: calls / 2}[percent], 0)
-			}
-			for i := range calls { // repeated from the start
-				customer, ref := customers[i%2], names[i]
-				require.NoError(t, after.ReserveSingle(customer, ref, 1))
-				require.NoError(t, after.Settle(customer, ref, 1, noon))
-			}
-			requireCredits(t, after, customers[0], calls/2, 0)
-			requireCredits(t, after, customers[1], calls/2, 0)
-		}
-	}
-}
-
-// TestJournalWriteFailure: a settlement that cannot be written to the journal does not return, and costs nothing.
-func TestJournalWriteFailure(t *testing.T) {
-	disk := vfs.NewCrashableMem()
-	broken := atomic.Bool{}
-	e := openOn(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileWriteAt {
-			return errorfs.ErrInjected
-		}
-		return nil
-	})))
-	ann := newCustomer(t, e, "ann@example.com", 10)
-	require.NoError(t, e.ReserveSingle(ann, "r1", 1))
-	broken.Store(true)
-	for range 2 {
-		require.Error(t, runStep(e, func(e *storeAdapter) error { return e.Settle(ann, "r1", 1, noon) }))
-	}
-	after := openMem(t, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))}))
-	requireCredits(t, after, ann, 10, 0)
 }

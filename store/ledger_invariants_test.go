@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -228,58 +227,6 @@ func TestLedgerUnderContention(t *testing.T) {
 		}
 		require.EqualValues(t, 100, charged[i].Load())
 		requireCredits(t, s, customer, 0, 0)
-	}
-}
-
-// TestSettlementsShareSyncs: no settlement waits for a slow disk; after one sync all are in the ledger, each exactly once.
-func TestSettlementsShareSyncs(t *testing.T) {
-	const calls = 600 // more than fit into one commit
-	disk := &gatedFS{FS: vfs.NewMem(), gate: make(chan struct{})}
-	s := openMem(t, disk)
-	store.DelayMerge(s.Store)
-	ann := newCustomer(t, s, "ann@example.com", calls)
-	require.NoError(t, s.ReserveSingle(ann, "0", 1)) // the first waits until the credits are durable
-	disk.closed.Store(true)
-	before := disk.syncs.Load()
-	for i := range calls {
-		require.NoError(t, s.ReserveSingle(ann, fmt.Sprint(i), 1))
-		require.NoError(t, s.Settle(ann, fmt.Sprint(i), 1, noon))
-	}
-	require.Error(t, s.ReserveSingle(ann, "one more", 1), "what is settled is spent")
-	require.Equal(t, before, disk.syncs.Load())
-	close(disk.gate)
-	requireCredits(t, s, ann, 0, 0)
-	require.Equal(t, before+1, disk.syncs.Load())
-}
-
-// gatedFS is a disk whose log is synced only when the gate is open.
-type gatedFS struct {
-	vfs.FS
-	gate   chan struct{}
-	closed atomic.Bool
-	syncs  atomic.Int64
-}
-
-func (g *gatedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := g.FS.Create(name, c)
-	if strings.HasSuffix(name, ".log") && err == nil {
-		f = &gatedFile{f, g}
-	}
-	return f, err
-}
-
-type gatedFile struct {
-	vfs.File
-	disk *gatedFS
-}
-
-func (f *gatedFile) Sync() error     { f.disk.wait(); return f.File.Sync() }
-func (f *gatedFile) SyncData() error { f.disk.wait(); return f.File.SyncData() }
-
-func (g *gatedFS) wait() {
-	g.syncs.Add(1)
-	if g.closed.Load() {
-		<-g.gate
 	}
 }
 

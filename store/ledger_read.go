@@ -26,7 +26,6 @@ func pageSize(limit int) int {
 
 // Credits returns the account's credits; zero for an account without a ledger.
 func (s *Billing) Credits(account string) (Credits, error) {
-	s.mergeJournal()
 	c, _, err := readBalance(s.db, account)
 	return c, err
 }
@@ -34,7 +33,6 @@ func (s *Billing) Credits(account string) (Credits, error) {
 // Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
 // MaxPage of them.
 func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, error) {
-	s.mergeJournal()
 	prefix := keyPrefix(tableLedger, account)
 	upper := prefixEnd(prefix)
 	if before > 0 { // each key has the entries since the key before it: the first with this number or a greater one has the newest entry
@@ -46,12 +44,13 @@ func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, err
 			return nil, err
 		}
 	}
-	var entries, decoded []Entry
-	err := walk(s.db, prefix, upper, true, func(_, v []byte) (err error) {
-		if decoded, err = readEntries(decoded[:0], v); err != nil {
+	var entries []Entry
+	err := walk(s.db, prefix, upper, true, func(_, v []byte) error {
+		r, err := readRecord(v)
+		if err != nil {
 			return fmt.Errorf("ledger of %s: %w", account, err)
 		}
-		for _, e := range slices.Backward(decoded) {
+		for _, e := range slices.Backward(r.entries(nil)) {
 			if before > 0 && e.Number >= before {
 				continue
 			}
@@ -100,17 +99,16 @@ func grantPart(account, id string, credits int64, note string, now time.Time) Pa
 // CheckLedger verifies the account's ledger and returns what is wrong, if anything: the balance must be the sum of the
 // entries and not negative after any of them, and reserved must be the sum of the open reservations.
 func (s *Billing) CheckLedger(account string) error {
-	s.mergeJournal()
 	view := s.db.NewSnapshot()
 	defer view.Close()
 	var sum Credits
 	var count uint64
-	var decoded []Entry
-	err := scan(view, keyPrefix(tableLedger, account), nil, func(_, v []byte) (err error) {
-		if decoded, err = readEntries(decoded[:0], v); err != nil {
+	err := scan(view, keyPrefix(tableLedger, account), nil, func(_, v []byte) error {
+		r, err := readRecord(v)
+		if err != nil {
 			return err
 		}
-		for _, e := range decoded {
+		for _, e := range r.entries(nil) {
 			count++
 			if sum, err = sum.checked(e, count); err != nil {
 				return err

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"math"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // record is the value of one key of the ledger: an entry, or the settlement of a single call (charge or release) together
@@ -18,7 +16,7 @@ type record struct {
 	Pair bool // the entry before is the reservation of the same credits
 }
 
-// settlementRecord is the settlement of a single call: it charges what was used, or, if that is zero, releases the hold.
+// settlementRecord is the settlement of a single call: it charges what was used, or, if that is zero, releases what was reserved.
 func settlementRecord(request string, used, held int64, now time.Time) record {
 	kind, n := Charge, used
 	if used == 0 {
@@ -107,26 +105,30 @@ func readRecord(v []byte) (rec record, err error) {
 	return rec, nil
 }
 
-// ledgerWriter writes records into a batch, and reuses its buffers. It is not safe for concurrent use.
-type ledgerWriter struct{ k, v []byte }
-
-// write adds a record of the account and its id to the batch; the caller writes the balance.
-func (lw *ledgerWriter) write(b *pebble.Batch, account string, r *record) error {
-	lw.k = appendUint64(appendKeyPrefix(lw.k[:0], tableLedger, account), r.Number)
-	var err error
-	if lw.v, err = r.appendTo(lw.v[:0]); err != nil {
-		return err
-	}
-	if err := b.Set(lw.k, lw.v, nil); err != nil {
-		return err
-	}
-	lw.k = append(appendKeyPrefix(lw.k[:0], tableCause, account), r.lookupID()...)
-	lw.v = appendUint64(lw.v[:0], r.Number)
-	return b.Set(lw.k, lw.v, nil)
+// reader decodes a value. After a failure it returns zeros.
+type reader struct {
+	v      []byte
+	failed bool
 }
 
-func (lw *ledgerWriter) writeBalance(b *pebble.Batch, account string, c Credits, last uint64) error {
-	lw.k = append(append(lw.k[:0], tableBalance), account...)
-	lw.v = appendUint64(appendUint64(appendUint64(lw.v[:0], uint64(c.Balance)), uint64(c.Reserved)), last)
-	return b.Set(lw.k, lw.v, nil)
+func (r *reader) fail() { r.v, r.failed = nil, true }
+
+func (r *reader) uvarint(most uint64) uint64 {
+	n, size := binary.Uvarint(r.v)
+	if size <= 0 || n > most {
+		r.fail()
+		return 0
+	}
+	r.v = r.v[size:]
+	return n
+}
+
+func (r *reader) bytes(n int) []byte {
+	if n > len(r.v) {
+		r.fail()
+		return nil
+	}
+	b := r.v[:n]
+	r.v = r.v[n:]
+	return b
 }

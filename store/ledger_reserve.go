@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A job's reservation is stored until the job is settled; a single call's is a hold in memory. Ledger ids derive from the cause.
+// A job's reservation is stored until the job is settled; a single call's is in memory only. Ledger ids derive from the cause.
 const jobCause = "job "
 
 // reservationKey is the key of a job's reservation.

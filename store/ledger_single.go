@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -23,102 +24,73 @@ func (s *Billing) ReserveSingle(account, request string, credits int64) error {
 	if err := s.Full(); err != nil {
 		return err
 	}
-	return s.holdSingle(account, request, credits)
-}
-
-// loadBalance syncs the log and loads a balance from the ledger, unless that was done.
-func (s *DB) loadBalance(p *balance) error {
-	mu := &s.stripeLocks[p.stripe]
-	mu.Lock()
-	defer mu.Unlock()
-	if p.ledgerKnown {
-		return nil
-	}
-	defer panicAsLost()
-	if err := s.db.LogData(nil, pebble.Sync); err != nil {
-		panic(Lost(err.Error()))
-	}
-	c, last, err := readBalance(s.db, p.account)
+	st := s.stripeOf(account)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	have, _, err := readBalance(s.db, account)
 	if err != nil {
 		return err
 	}
-	p.ledger, p.last, p.ledgerKnown = c, last, true
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free, p.freeKnown = c.Balance, true
-	return nil
+	return st.singles.reserve(singleCall{account, request}, credits, have.Balance)
 }
 
-// SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. When it returns nil, the settlement
-// survives the end of the process, but may be lost in a power failure within mergeDelay and a sync. With further parts, such as
-// KeepAnswer, it is one synced commit with them. After an error the reservation is unchanged. Repeating a settlement that has
-// returned has no effect.
+// SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. It is one synced commit with the further
+// parts, such as KeepAnswer: when it returns nil, it survives a power failure. After an error the reservation is unchanged.
+// Repeating a settlement that has returned has no effect. On a full disk a release has no entries, as after a restart.
 func (s *Billing) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
-	var one *single
-	err := ErrNotFound
-	if p := s.balances.find(account); p != nil {
-		if one, err = p.claim(request, used); err == errNotMerged {
-			s.mergeJournal()
-			err = ErrNotFound
+	st, call := s.stripeOf(account), singleCall{account, request}
+	if used == 0 && len(extra) == 0 && s.Full() != nil {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		st.singles.end(call)
+		return nil
+	}
+	settle := func(b *pebble.Batch) error { // under the lock of the stripe
+		reserved := st.singles.reserved[call]
+		if reserved == 0 {
+			return repeatSettlement(b, account, request, used)
 		}
+		if used < 0 || used > reserved {
+			return fmt.Errorf("single %s: %d used of %d: %w", request, used, reserved, ErrOverspent)
+		}
+		return enterSettlement(b, account, settlementRecord(request, used, reserved, now))
 	}
-	if errors.Is(err, ErrNotFound) {
-		cause := singleCause + request // and the id by which its charge or release is found
-		inspect := func(b *pebble.Batch) error { return checkSettled(b, account, cause, cause, used) }
-		return s.Commit(account, append([]Part{inspect}, extra...)...)
+	return s.commit(account, request, append([]Part{settle}, extra...))
+}
+
+// enterSettlement appends the settlement of a single call to the ledger, unless it has it.
+func enterSettlement(b *pebble.Batch, account string, r record) error {
+	old, err := entryByID(b, account, r.lookupID())
+	if err == nil {
+		return checkSameEntry(old, r.Entry)
 	}
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	have, last, err := readBalance(b, account)
 	if err != nil {
 		return err
 	}
-	p, r := one.balance, settlementRecord(request, used, one.held, now)
-	if len(extra) > 0 {
-		r := r // so that only this way moves it to the heap
-		enter := func(b *pebble.Batch) error {
-			if exists, err := s.singleEntered(b, account, request, &r); exists || err != nil {
-				return err
-			}
-			have, last, err := readBalance(b, account)
-			if err != nil {
-				return err
-			}
-			if have.Balance < r.Credits {
-				return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
-			}
-			r.applyAfter(have, last)
-			return writeRecord(b, account, &r)
-		}
-		if err := s.commit(account, one.held, append([]Part{enter}, extra...)); err != nil {
-			p.unclaim(one)
-			return err
-		}
-		p.dropHold(one, 0) // the commit has freed the unused rest
-		return nil
+	if have.Balance < r.Credits {
+		return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
 	}
-	exists, err := s.singleEntered(s.db, account, request, &r)
-	switch {
-	case err != nil:
-		p.unclaim(one)
-	case exists:
-		p.dropHold(one, one.held)
-	default:
-		one.record = r
-		p.settle(one, used)
-		s.journalSettlement(one)
-	}
-	return err
+	r.applyAfter(have, last)
+	return writeRecord(b, account, &r)
 }
 
-// singleEntered reports whether the ledger already has the settlement of a single call; it is an error if that differs.
-func (s *Billing) singleEntered(in pebble.Reader, account, request string, r *record) (bool, error) {
-	if s.requests.markUsed(request) {
-		return false, nil
+// repeatSettlement checks a settlement without a reservation, which must repeat one that was made.
+func repeatSettlement(b *pebble.Batch, account, request string, used int64) error {
+	cause := singleCause + request // and the id by which its charge or release is found
+	if err := checkSettled(b, account, cause, cause, used); err != nil {
+		return err
 	}
-	old, err := entryByID(in, account, r.lookupID())
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, checkSameEntry(old, r.Entry)
+	return b.LogData(nil, nil) // the sync of this entry of the log makes the first settlement durable too
+}
+
+// Held returns the part of the account's balance that is reserved for its single calls.
+func (s *Billing) Held(account string) int64 {
+	st := s.stripeOf(account)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.singles.held[account]
 }

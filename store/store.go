@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -23,7 +22,7 @@ var ErrNotFound = errors.New("not found")
 const (
 	cacheBytes    = 16 << 20 // blocks of the state database kept in memory
 	memtableBytes = 4 << 20  // one memtable
-	stripes       = 1024     // locks over all accounts
+	stripes       = 1024     // over which all accounts are spread
 )
 
 // Store is an open state database. Its methods may be called from any goroutine. It embeds its parts, each of which has its state
@@ -38,21 +37,15 @@ type Store struct {
 	inFlight inFlight
 }
 
-// DB is the database and its commits. Each commit leaves the holds of single calls covered, and the journal of their settlements is
-// merged by commits, so both are here.
+// DB is the database and its commits, each of which leaves the reservations of single calls covered.
 type DB struct {
-	db  *pebble.DB
-	fs  *dbfiles.FS
-	dir string
-	// Single calls under way, and their journal.
-	balances balances
-	journal  journal
+	db       *pebble.DB
+	fs       *dbfiles.FS
+	dir      string
 	requests requests
 	damage   damageReports
 	seed     maphash.Seed
-	// Each guards the commits of the accounts that hash to it, from their reads until their batch is in the log: so the
-	// commits of an account are serial.
-	stripeLocks [stripes]sync.Mutex
+	stripes  [stripes]stripe // an account has the one that it hashes to
 }
 
 // Open opens the state database in dir, and makes it if there is none. It is for a process that serves from it: damage that is found later
@@ -94,16 +87,13 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 		inFlight: inFlight{digests: make(map[KeyHash]KeyHash)}}
 	s.requests.newProcess()
 	if err = s.checkFormat(); err == nil {
-		err = s.openJournal(fs, dir)
-	}
-	if err == nil {
 		err = a.load()
 	}
 	if err == nil {
 		err = errors.Join(s.loadSuppressions(), s.loadLockouts())
 	}
 	if err != nil {
-		return nil, errors.Join(openError(dir, err), s.journal.close(), db.Close())
+		return nil, errors.Join(openError(dir, err), db.Close())
 	}
 	return s, nil
 }
@@ -116,18 +106,14 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("state store %s: %w", dir, err)
 }
 
-// Close merges the journal and closes the database. No call may be under way.
-func (s *DB) Close() error {
-	s.mergeJournal()
-	return errors.Join(s.journal.close(), s.db.Close())
-}
+// Close closes the database. No call may be under way.
+func (s *DB) Close() error { return s.db.Close() }
 
 // Full returns an error that is a syscall.ENOSPC while commits are refused, because the disk has no room for them.
 func (s *DB) Full() error { return diskroom.Full(s.fs.FS) }
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
 func (s *DB) Checkpoint(dir string) error {
-	s.mergeJournal()
 	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 
@@ -138,80 +124,57 @@ type Part func(*pebble.Batch) error
 // Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial; account is "" for a
 // commit that concerns no account.
 func (s *DB) Commit(account string, parts ...Part) error {
-	return s.commit(account, 0, parts)
+	return s.commit(account, "", parts)
 }
 
-// commit is Commit. claimed is the account's hold that ends with this commit, in credits.
-func (s *DB) commit(account string, claimed int64, parts []Part) error {
+// commit is Commit. It ends the reservation of the single call named single, if it has one.
+func (s *DB) commit(account, single string, parts []Part) error {
 	if err := s.Full(); err != nil {
 		return err
 	}
-	if p := s.balances.find(account); p != nil && p.hasPendingRelease() {
-		s.mergeJournal()
-	}
 	b := s.db.NewIndexedBatch()
 	defer b.Close()
-	back, err := s.apply(account, claimed, b, parts)
-	if err != nil {
+	if err := s.apply(account, single, b, parts); err != nil {
 		return err
 	}
-	if !b.Empty() {
-		if err := b.SyncWait(); err != nil {
-			panic(Lost(err.Error()))
-		}
+	if b.Empty() {
+		return nil
 	}
-	if back > 0 { // only now: a single call may spend it at once, and is answered before the next sync
-		s.balances.find(account).addFree(back)
+	if err := b.SyncWait(); err != nil {
+		panic(Lost(err.Error()))
 	}
 	return nil
 }
 
 // apply runs the parts and puts the batch in the log, under the account's lock. The caller waits for the sync without the lock, so
-// that the commits of a busy account share one. A later commit may build on one that is not durable yet, but it is later in the log
-// too, so it is durable only with that one. If a sync fails, the process must end. back is the number of credits that the commit
-// frees for single calls once it is durable.
-func (s *DB) apply(account string, claimed int64, b *pebble.Batch, parts []Part) (back int64, err error) {
-	mu := &s.stripeLocks[s.stripeOf(account)]
-	mu.Lock()
-	defer mu.Unlock()
-	p := s.balances.find(account)
+// that all commits that wait share one. A later commit may build on one that is not durable yet, but it is later in the log
+// too, so it is durable only with that one. If a sync fails, the process must end.
+func (s *DB) apply(account, single string, b *pebble.Batch, parts []Part) error {
+	st := s.stripeOf(account)
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	for _, part := range parts {
 		if err := part(b); err != nil {
-			if p != nil && p.ledgerKnown {
-				err = p.correctShortfall(err)
-			}
-			return 0, err
+			return st.singles.lessHeld(account, err)
 		}
 	}
-	if p == nil || !p.ledgerKnown {
-		return 0, s.put(b, true)
+	call := singleCall{account, single}
+	if err := st.singles.checkCovered(s.db, b, call); err != nil {
+		return err
 	}
-	now, last, err := readBalance(b, account)
-	if err != nil {
-		return 0, err
+	if err := s.put(b); err != nil {
+		return err
 	}
-	if back, err = p.takeForCommit(now, claimed); err != nil {
-		return 0, err
-	}
-	if err := s.put(b, true); err != nil {
-		if back == 0 {
-			p.addFree(p.ledger.Balance - now.Balance - claimed)
-		}
-		return 0, err
-	}
-	p.ledger, p.last = now, last
-	return back, nil
+	st.singles.end(call)
+	return nil
 }
 
-// put puts a batch in the log. The caller waits for the sync, if there is one.
-func (s *DB) put(b *pebble.Batch, sync bool) error {
+// put puts a batch in the log. The caller waits for the sync.
+func (s *DB) put(b *pebble.Batch) error {
 	if b.Empty() {
 		return nil
 	}
 	defer panicAsLost()
-	if !sync {
-		return wrapBroken(s.db.Apply(b, pebble.NoSync))
-	}
 	return wrapBroken(s.db.ApplyNoSyncWait(b, pebble.Sync))
 }
 
@@ -223,8 +186,10 @@ func panicAsLost() {
 	}
 }
 
-// stripeOf is the index of an account's lock.
-func (s *DB) stripeOf(account string) uint64 { return maphash.String(s.seed, account) % stripes }
+// stripeOf returns the account's stripe.
+func (s *DB) stripeOf(account string) *stripe {
+	return &s.stripes[maphash.String(s.seed, account)%stripes]
+}
 
 // ErrBroken is wrapped by errors of a database that cannot be read or written, as opposed to errors of a request.
 var ErrBroken = errors.New("the state store fails")

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// stripe is the lock of the accounts that hash to it, and the reservations of their single calls. A commit holds the lock from its
+// reads until its batch is in the log, so the commits of an account are serial.
+type stripe struct {
+	mu      sync.Mutex
+	singles reservations // guarded by mu
+}
+
+// reservations are the credits that single calls under way have set aside.
+type reservations struct {
+	reserved map[singleCall]int64
+	held     map[string]int64 // their sum for each account
+}
+
+// singleCall is a single call under way.
+type singleCall struct{ account, request string }
+
+// reserve sets n of the account's balance aside for a call. A repetition has no effect.
+func (r *reservations) reserve(call singleCall, n, balance int64) error {
+	if old, repeated := r.reserved[call]; repeated {
+		if old != n {
+			return fmt.Errorf("single %s: %w", call.request, ErrLedgerConflict)
+		}
+		return nil
+	}
+	if free := balance - r.held[call.account]; n > free {
+		return &ErrInsufficientCredits{Balance: free, Needed: n}
+	}
+	if r.reserved == nil {
+		r.reserved, r.held = make(map[singleCall]int64), make(map[string]int64)
+	}
+	r.reserved[call] = n
+	r.held[call.account] += n
+	return nil
+}
+
+// end ends the reservation of a call, if it has one.
+func (r *reservations) end(call singleCall) {
+	n := r.reserved[call]
+	if n == 0 {
+		return
+	}
+	delete(r.reserved, call)
+	r.held[call.account] -= n
+	if r.held[call.account] == 0 {
+		delete(r.held, call.account)
+	}
+}
+
+// checkCovered reports an error unless the balance after the batch covers the reservations of the account less that of the call,
+// which the batch ends.
+func (r *reservations) checkCovered(db *pebble.DB, b *pebble.Batch, call singleCall) error {
+	held := r.held[call.account]
+	others := held - r.reserved[call]
+	if others == 0 {
+		return nil
+	}
+	now, _, err := readBalance(b, call.account)
+	if err != nil || now.Balance >= others {
+		return err
+	}
+	before, _, err := readBalance(db, call.account)
+	if err != nil {
+		return err
+	}
+	return &ErrInsufficientCredits{Balance: before.Balance - held, Needed: before.Balance - now.Balance}
+}
+
+// lessHeld takes what single calls have reserved off the balance of an ErrInsufficientCredits: the ledger does not know of it.
+func (r *reservations) lessHeld(account string, err error) error {
+	short, ok := errors.AsType[*ErrInsufficientCredits](err)
+	if !ok {
+		return err
+	}
+	return &ErrInsufficientCredits{Balance: short.Balance - r.held[account], Needed: short.Needed}
+}

@@ -123,7 +123,7 @@ var importRules = map[string][]string{
 	"api/httpd":             {"engine", "internal/shownname"},
 	"api/apidocs":           {"api/httpd"},
 	"api/described":         {"api/httpd"},
-	"api/reasons":           {"engine", "engine/basis", "engine/control", "internal/jsontext"},
+	"api/reasons":           {"engine", "engine/basis", "engine/control", "internal/jsontext", "store"},
 	"api/usage":             {"engine", "store"},
 	"api/rowsearch":         {"api/httpd"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},

@@ -13,6 +13,7 @@ import (
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/coordinator"
+	"probity/engine"
 	"probity/store"
 )
 
@@ -211,6 +212,7 @@ func (c *coverage) jobs() {
 	c.expect(202, c.post(c.job+"/callback", c.key))
 	c.expect(200, w.get(c.job+"/callback", c.key))
 	c.results(c.job + "/results")
+	c.recheck(few)
 	c.expect(204, w.do(request{method: "DELETE", path: path, key: c.key}))
 }
 
@@ -226,6 +228,31 @@ func (c *coverage) results(path string) {
 	_, err := w.store.UpdateJob(gone, func(j *store.Job) error { j.State = store.JobExpired; return nil })
 	require.NoError(w.t, err)
 	c.expect(410, w.get("/v1/verify/bulk/"+gone+"/results", c.key))
+}
+
+func (c *coverage) recheck(poor string) {
+	w, path, valid := c.w, c.job+"/recheck", `{"status":["VALID"]}`
+	c.expect(202, w.post(path, c.key, valid))
+	c.expect(400, w.post(path, c.key, `{`))
+	c.expect(413, w.post(path, c.key, strings.Repeat(" ", httpd.MaxJSON+1)))
+	c.expect(415, c.post(path, c.key))
+	c.expect(422, w.post(path, c.key, `{"status":["UNKNOWN"]}`))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%s %v", path[len(record.BulkPath)+1:len(path)-len("/recheck")], []engine.Reason{engine.ReasonNone}))
+	c.inFlight(record.BulkPath+"/{job_id}/recheck", digest, func(h map[string]string) reply {
+		h["Content-Type"] = "application/json"
+		return w.do(request{method: "POST", path: path, key: c.key, header: h, body: strings.NewReader(valid)})
+	})
+	gone := w.uploadAndWait(c.key, part{"file", "l.csv", "email\na@shop.test\n"})["job_id"].(string)
+	_, err := w.store.UpdateJob(gone, func(j *store.Job) error { j.State = store.JobExpired; return nil })
+	require.NoError(w.t, err)
+	c.expect(410, w.post("/v1/verify/bulk/"+gone+"/recheck", c.key, valid))
+	few := w.get("/v1/verify/bulk", poor).json(w.t)["jobs"].([]any)[0].(map[string]any)["job_id"].(string)
+	w.waitForJob(poor, few)
+	c.expect(402, w.post("/v1/verify/bulk/"+few+"/recheck", poor, valid))
+	u, err := w.store.Job(few)
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.store.SetLimits(u.Account, store.Limits{BulkPerHour: 1}, "test", time.Now()))
+	c.expect(429, w.post("/v1/verify/bulk/"+few+"/recheck", poor, valid))
 }
 
 func (c *coverage) public() {
@@ -255,7 +282,7 @@ func (c *coverage) public() {
 func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
-		"POST " + job + "/start", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
+		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")
 		list = append(list, request{method: method, path: path})
 	}
@@ -268,6 +295,9 @@ func (c *coverage) withoutKey() {
 		c.expect(401, c.w.do(r))
 		if strings.Contains(r.path, "none") {
 			r.key = c.key
+			if strings.HasSuffix(r.path, "/recheck") {
+				r.header, r.body = map[string]string{"Content-Type": "application/json"}, strings.NewReader(`{"status":["VALID"]}`)
+			}
 			c.expect(404, c.w.do(r))
 		}
 		if r.method != "GET" {

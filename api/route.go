@@ -55,6 +55,7 @@ func (s *Server) routes() []*route {
 		s.newRoute("POST /v1/verify/bulk/{job_id}/pause", pauseJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/resume", resumeJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/cancel", cancelJob, keyOrSession, store.ScopeJobs),
+		s.newRoute("POST /v1/verify/bulk/{job_id}/recheck", recheckJob, keyOrSession, store.ScopeJobs, bulkLimit),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/plan", getPlan, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/callback", getCallback, keyOrSession, store.ScopeJobs),

@@ -117,20 +117,28 @@ func verifySingle(c *call) error {
 	return nil
 }
 
-// beginOnce claims the Idempotency-Key of a verification, if it has one. keep is then the request, whose answer is to
-// be stored in the commit that charges for it, and which the caller ends. answered: it was answered before, and again
-// now.
+// beginOnce is claimKey; answered: the request was answered before, and again now.
 func beginOnce(c *call, digest func() store.KeyHash) (keep *store.Request, answered bool, err error) {
-	key := c.idempotencyKey()
-	if key == "" {
-		return nil, false, nil
-	}
-	keep = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: digest()}
-	kept, done, err := c.srv.deps.Store.BeginRequest(*keep, c.srv.now())
-	if err != nil || !done {
+	keep, kept, err := claimKey(c, digest)
+	if kept == nil {
 		return keep, false, err
 	}
 	return nil, true, c.SendBytes(kept.Status, kept.Body)
+}
+
+// claimKey claims the Idempotency-Key of a request, if it has one. keep is then the request, whose answer is to be stored in the commit
+// that charges for it, and which the caller ends. kept is the answer that it had before.
+func claimKey(c *call, digest func() store.KeyHash) (keep *store.Request, kept *store.Answer, err error) {
+	key := c.idempotencyKey()
+	if key == "" {
+		return nil, nil, nil
+	}
+	keep = &store.Request{Account: c.identity.User.ID, Endpoint: c.route.Path, Key: key, Digest: digest()}
+	answer, done, err := c.srv.deps.Store.BeginRequest(*keep, c.srv.now())
+	if done {
+		return nil, &answer, nil
+	}
+	return keep, nil, err
 }
 
 // settle charges what was used and releases the rest.

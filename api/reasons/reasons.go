@@ -1,12 +1,14 @@
 package reasons
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 
 	"probity/engine"
 	"probity/internal/jsontext"
+	"probity/store"
 )
 
 // meanings explains each reason in one line.
@@ -46,6 +48,38 @@ var meanings = map[engine.Reason]string{
 
 // All are the reasons in the order of their numbers.
 func All() []engine.Reason { return slices.Sorted(maps.Keys(meanings)) }
+
+// Select returns the reasons that have one of the statuses and one of the names, each of all if none are given.
+func Select(statuses, names []string) (selected []engine.Reason, err error) {
+	for _, name := range statuses {
+		if !slices.ContainsFunc(All(), func(r engine.Reason) bool { return r.Bucket().String() == name }) {
+			return nil, fmt.Errorf("status has %q: name some of VALID, RISKY, INVALID and UNKNOWN", name)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(All(), func(r engine.Reason) bool { return r != engine.ReasonNone && r.String() == name }) {
+			return nil, fmt.Errorf("reason has %q: name some of those that GET /v1/reasons lists", name)
+		}
+	}
+	for _, r := range All() {
+		if (len(statuses) == 0 || slices.Contains(statuses, r.Bucket().String())) && (len(names) == 0 || slices.Contains(names, r.String())) {
+			selected = append(selected, r)
+		}
+	}
+	return selected, nil
+}
+
+// Rows counts the rows of a finished job that have one of the reasons.
+func Rows(j *store.Job, of []engine.Reason) (n int64) {
+	for _, r := range of {
+		if r == engine.ReasonNone {
+			n += j.Counts[engine.Valid.String()]
+		} else {
+			n += j.Reasons[r.String()]
+		}
+	}
+	return n
+}
 
 // JSON is the body of GET /v1/reasons.
 func JSON() []byte {

@@ -154,9 +154,12 @@ func (d *Dialect) readRecord(buf []byte, final bool) (record, bool, *Error) {
 	return rec, done, err
 }
 
-// findColumn finds the e-mail column among the cells of the first record. A column by name is the cell with the exact
+// findColumn finds the e-mail column among the cells of the first record: that of Index, if it is set. A column by name is the cell with the exact
 // name, else the leftmost that equals it without case and spaces; a column by number must be one of at least minCells.
 func findColumn(cells []string, o Options, minCells int) (int, bool) {
+	if o.Index > 0 {
+		return o.Index - 1, o.Index <= len(cells)
+	}
 	if o.NoHeader && o.Column == "" {
 		at := slices.IndexFunc(cells, isAddress)
 		return at, at >= 0

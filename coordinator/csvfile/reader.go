@@ -16,6 +16,7 @@ import (
 // Options describe the file, as its sender says. The zero value is a file with a header and a column named email.
 type Options struct {
 	Column    string // header name, or 1-based number, of the e-mail column; empty: email
+	Index     int    // 1-based number of the e-mail column; 0: Column names it
 	NoHeader  bool   // the first line is a row
 	Delimiter byte   // one of Delimiters; 0: the first that yields the e-mail column
 	AnyColumn bool   // accept a column in which almost no cell looks like an address

@@ -89,7 +89,8 @@ func (r *Files) Results(ctx context.Context, id string, f results.Filter, w io.W
 	}
 	stored := r.cfg.Stored
 	unpack := f.Compress == results.None && stored.Compress == results.Zstd
-	if j.State.Finished() && len(f.Status) == 0 && !f.NoInput && f.Format == stored.Format && (unpack || f.Compress == stored.Compress) {
+	whole := len(f.Status) == 0 && len(f.Reasons) == 0 && !f.NoInput && !f.InputOnly
+	if j.State.Finished() && whole && f.Format == stored.Format && (unpack || f.Compress == stored.Compress) {
 		return r.copyStored(ctx, id, w, unpack)
 	}
 	if err := pipeline.Acquire(ctx, r.renderSlots); err != nil {

@@ -154,7 +154,11 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 		return errForm
 	}
 	if a.filter.Format == CSV {
-		head := a.dialect.AppendPreamble(nil, a.upload.Preamble, columns[:])
+		ours := columns[:]
+		if a.filter.InputOnly {
+			ours = nil
+		}
+		head := a.dialect.AppendPreamble(nil, a.upload.Preamble, ours)
 		if err := a.writePacked(w, head); err != nil {
 			return err
 		}

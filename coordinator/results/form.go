@@ -42,6 +42,9 @@ type Filter struct {
 	Status  []engine.Status // empty: all, blank rows included
 	Partial bool            // for an unfinished job: the answers so far; rows without an answer have empty columns
 	NoInput bool            // JSONL without input
+	Reasons []engine.Reason // empty: all, blank rows included
+
+	InputOnly bool // CSV without our columns
 }
 
 // WithDefaults sets the format and compression that f leaves open.

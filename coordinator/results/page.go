@@ -97,10 +97,14 @@ func (p *page) render() error {
 		}
 		switch {
 		case len(a.filter.Status) > 0 && !slices.Contains(a.filter.Status, t.Status):
+		case len(a.filter.Reasons) > 0 && !slices.Contains(a.filter.Reasons, ans.v.Reason):
 		case a.filter.Format == JSONL:
 			p.writeJSON(i, n, &ans)
 		default:
-			p.text = p.cells.append(a.dialect.AppendInputCells(p.text, b, i), &ans)
+			p.text = a.dialect.AppendInputCells(p.text, b, i)
+			if !a.filter.InputOnly {
+				p.text = p.cells.append(p.text, &ans)
+			}
 			p.text = a.dialect.AppendLineEnd(p.text, b, i)
 		}
 	}
@@ -132,7 +136,7 @@ func (p *page) applyRowFacts(ans *answer) {
 
 // writeBlank writes a row without an answer.
 func (p *page) writeBlank(i int, n uint32) {
-	if len(p.a.filter.Status) > 0 {
+	if len(p.a.filter.Status) > 0 || len(p.a.filter.Reasons) > 0 {
 		return
 	}
 	if p.a.filter.Format == CSV {

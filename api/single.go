@@ -167,7 +167,7 @@ func (s *Server) verify(ctx context.Context, q verifyOptions, started time.Time,
 	if err != nil {
 		return a, fmt.Errorf("single verification: %w", err)
 	}
-	a = results.Single{Email: r.Email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details}
+	a = results.Single{Email: r.Email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details, Table: got.Table}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

@@ -28,6 +28,7 @@ type Answer struct {
 	Address    engine.Address // zero if it does not parse
 	Suggestion string         // did-you-mean, empty if there is none
 	Node       string         // that probed; empty if none did
+	Table      *engine.Table  // by which it was decided
 }
 
 // OwnFacts returns what an answer for the same folded address does not say about an address as it is spelled: the
@@ -55,11 +56,13 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 			c.metrics.singles[out.Verdict.Status].Add(1)
 		}
 	}()
-	policy := engine.Policy{Schedule: c.table.Load().Schedule, Details: true}
+	out.Table = c.table.Load()
+	policy := engine.Policy{Schedule: out.Table.Schedule, Details: true}
 	addr, err := engine.ParseTrimmed(q.Email)
 	if err != nil {
 		guess, _ := engine.Guess(q.Email)
-		return Answer{Verdict: engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, time.Now()), Suggestion: guess}, nil
+		out.Verdict, out.Suggestion = engine.Judge(&engine.Evidence{SyntaxBad: true}, policy, time.Now()), guess
+		return out, nil
 	}
 	out.Address = addr
 	if !q.NoSuggestion {

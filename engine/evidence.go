@@ -75,12 +75,22 @@ type Sighting struct {
 	Conn uint32
 }
 
+// Witness is the reply to another recipient of the host that a verdict rests on: one that controls the answer (see package control), or what
+// the made-up recipient of the domain got. Immutable: many probes share it.
+type Witness struct {
+	Sighting
+	Local   string // part of the recipient's address, to be left out of what is shown; empty if not known
+	Message string // the reply as it is shown; only in verdicts with details
+	Source  string // egress source that was answered
+}
+
 // Evidence is all that was seen about one address, append-only. The zero value has seen nothing.
 type Evidence struct {
 	Address   Address
 	SyntaxBad bool // the address did not parse; Address is zero then
 	Flags     Flags
 	Control   control.Control // of the target's last reply
+	Witness   *Witness        // of the same; nil if it stands alone
 	Earlier   Earlier         // a kept answer, if any
 	Route     *Route          // shared, never changed; nil before the lookup
 	Seen      []Sighting      // at most MaxSightings

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"probity/engine/redact"
+)
 
 // Bucket is the status that a reason belongs to.
 func (r Reason) Bucket() Status {
@@ -269,7 +273,16 @@ func describe(v *Verdict, ev *Evidence, p Policy, d decision) {
 	v.VerifiedAt = d.from.At
 	v.Details.Host, v.Details.Stage = d.from.Host, d.from.Reply.Stage
 	v.Details.Code, v.Details.Enhanced = d.from.Reply.Code, d.from.Reply.Enhanced
-	if p.Details {
-		v.Details.Message = Redact(d.from.Reply.Text(), ev.Address)
+	if answered {
+		v.Details.Witness = ev.Witness
+	}
+	if !p.Details {
+		return
+	}
+	v.Details.Message = redact.Text(d.from.Reply.Text(), ev.Address.Local())
+	if w := v.Details.Witness; w != nil {
+		shown := *w
+		shown.Message, shown.Reply.Lines = redact.Text(w.Reply.Text(), w.Local), nil
+		v.Details.Witness = &shown
 	}
 }

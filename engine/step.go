@@ -5,7 +5,7 @@ import "time"
 // Policy is what the caller wants: how far to go, and how long to wait.
 type Policy struct {
 	NoSMTP      bool            // only syntax, DNS, lists and cached results
-	Details     bool            // fill Verdict.Details.Message; everything else is always filled
+	Details     bool            // texts and names of sources in Verdict.Details; everything else is always filled
 	CallerWaits bool            // a caller waits: a failure that may be our own is reported, not retried
 	Schedule    []time.Duration // waits after each deferred attempt; its length bounds the retries
 }

@@ -24,10 +24,14 @@ type Table struct {
 	hash       [8]byte
 	suffixes   map[string]*Provider // by MX suffix with its dot, or whole host name
 	names      map[string]*Provider // by id, alias, consumer domain
+	rules      map[string]*Rule     // by id
 	scan       scanner
 	plainRules []*Rule // generic rules without phrases, best first
 	vetoes     vetoes
 }
+
+// Rule is the rule with an id; nil for a rule of the program's own, such as decoy/refused.
+func (t *Table) Rule(id string) *Rule { return t.rules[id] }
 
 // DefaultTable is the shipped table.
 func DefaultTable() *Table {

@@ -58,7 +58,12 @@ func (f tableFile) build(layers [][]byte, m *tomlfile.Mistakes) (*Table, error) 
 		p.plainRules = withoutPhrases(p.Rules)
 		lists = append(lists, p.Rules)
 	}
-	t.plainRules = withoutPhrases(t.Generic)
+	t.plainRules, t.rules = withoutPhrases(t.Generic), map[string]*Rule{}
+	for _, rules := range append(lists, t.Unknown.Rules) {
+		for i := range rules {
+			t.rules[rules[i].ID] = &rules[i]
+		}
+	}
 	if t.scan, err = newScanner(lists...); err != nil {
 		return nil, err
 	}

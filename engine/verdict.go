@@ -109,6 +109,9 @@ type Details struct {
 	Stage     Stage
 	Attempts  int
 	NextRetry time.Time // zero if none is planned
+	// Source is the egress source that was answered. Message and Source, and what they say of the witness, are for callers who asked for details.
+	Source  string
+	Witness *Witness // nil if the answer stands alone, or no reply decided
 }
 
 // SyntaxValid follows from the reason, as DomainExists does: no later stage can change it.

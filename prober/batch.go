@@ -34,7 +34,7 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 		return err
 	}
 	now := time.Now()
-	b := &batch{p: p, request: req, caller: newCaller(p.buffers), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
+	b := &batch{p: p, request: req, caller: newListCaller(p.buffers, req.Details), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
 		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probeInFlight, len(req.Rows))}
 	if req.Short {
 		b.priority = budget.ShortJob
@@ -106,7 +106,7 @@ func (b *batch) admit() {
 			continue
 		}
 		b.routeRow(row)
-		pr := &probeInFlight{Probe: hostqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.request.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Schedule: b.p.env.Table.Load().Schedule}}}
+		pr := &probeInFlight{Probe: hostqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.request.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Details: b.request.Details, Schedule: b.p.env.Table.Load().Schedule}}}
 		pr.Ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
 		if b.earlier != nil {
 			pr.Ev.Earlier = b.earlier[i]
@@ -308,7 +308,7 @@ func (b *batch) emitPart(last bool) {
 	}
 	b.left -= len(b.part)
 	b.held.Rows = min(b.held.Rows, b.left)
-	b.emit(wire.Results{Job: b.request.Job, Chunk: b.request.Chunk, Epoch: b.request.Epoch, Rows: b.part, Held: b.held, Done: last})
+	b.emit(wire.Results{Job: b.request.Job, Chunk: b.request.Chunk, Epoch: b.request.Epoch, Rows: b.part, Held: b.held, Done: last, Details: b.request.Details, Node: b.p.cfg.Node})
 	b.p.buffers.putPart(b.part)
 	b.part = nil
 }

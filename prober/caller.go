@@ -9,6 +9,7 @@ import (
 // caller is one caller with its rows. Sessions send it outcomes; its own goroutine takes them.
 type caller struct {
 	buffers *bufferPool   // nil for a single call
+	details bool          // its verdicts have details
 	wake    chan struct{} // capacity 1
 
 	mu     sync.Mutex  // guards what follows
@@ -25,7 +26,11 @@ type doneRow struct {
 	store   bool // this caller stores it in the cache
 }
 
-func newCaller(bp *bufferPool) *caller { return &caller{buffers: bp, wake: make(chan struct{}, 1)} }
+func newListCaller(bp *bufferPool, details bool) *caller {
+	return &caller{buffers: bp, details: details, wake: make(chan struct{}, 1)}
+}
+
+func newSingleCaller() *caller { return &caller{details: true, wake: make(chan struct{}, 1)} }
 
 // isSingle reports a single call.
 func (c *caller) isSingle() bool { return c.buffers == nil }

@@ -18,18 +18,22 @@ func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.
 	p.rows.Add(int64(-len(out)))
 	for i := range out {
 		pr, step := out[i].Probe, &out[i].Step
+		v, kept := p.inFlight.remove(pr), false
+		for _, a := range v.waiters {
+			pr.Policy.Details = pr.Policy.Details || a.caller.details // it may have joined the probe of a list
+		}
 		var o outcome
 		if step.Kind == engine.StepWait {
 			o = deferUntil(pr, step.Until, now, q.Key.Source)
 		} else {
 			o = judge(pr, now)
 		}
+		nameSource(&o.verdict, pr, q)
 		if (o.verdict.Rule == engine.RuleSourceBlocked || unconfirmed(pr, &o)) && p.sources.OtherAvailable(q.Provider, q.Source, now) {
 			o.returned, o.due, o.cacheable = true, now, false // another source has a budget of its own there
 		}
 		p.metrics.outcome(&o)
 		p.recent.Record(trace.Probe{Key: pr.Key, Evidence: &pr.Ev, Verdict: &o.verdict, Deferred: o.deferred}, q.Key.Source, now)
-		v, kept := p.inFlight.remove(pr), false
 		retried := v.retry
 		for _, a := range v.waiters {
 			d := doneRow{row: int(a.row), key: pr.Key, outcome: o, store: !kept}
@@ -37,6 +41,7 @@ func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.
 				ev := pr.Ev
 				ev.Flags = a.flags
 				d.outcome.verdict, d.store = engine.Judge(&ev, pr.Policy, now), false
+				nameSource(&d.outcome.verdict, pr, q)
 			}
 			kept = a.caller.send(&d) && d.store || kept
 			retried = retried || a.caller.isSingle()
@@ -48,6 +53,13 @@ func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.
 			p.retries.settle(pr, &o)
 		}
 		pr.Recycle()
+	}
+}
+
+// nameSource fills in the egress source of a reply for those who want details.
+func nameSource(v *engine.Verdict, p *hostqueue.Probe, q *readyqueue.Queue) {
+	if p.Policy.Details && v.Details.Code != 0 {
+		v.Details.Source = q.Key.Source
 	}
 }
 

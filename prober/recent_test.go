@@ -68,9 +68,10 @@ func TestRecentShowsBothRepliesOfAValid(t *testing.T) {
 		asked := time.Now()
 		time.Sleep(time.Hour)
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
-		for class, message := range map[string]string{"ann": "5.1.1 there is no <address> at ours", "bob": ""} {
+		const message = "5.1.1 there is no <address> at ours"
+		for _, local := range []string{"ann", "bob"} { // of bob's decoy only a fact is known
 			var got wire.Trace
-			require.NoError(t, json.Unmarshal([]byte(b.recentPage("?email="+class+"@a.example")), &got))
+			require.NoError(t, json.Unmarshal([]byte(b.recentPage("?email="+local+"@a.example")), &got))
 			require.NotContains(t, got.Decoy.Message, decoy)
 			require.NotEmpty(t, got.Decoy.Source)
 			require.WithinDuration(t, asked, got.Decoy.At, time.Second, "asked once")

@@ -39,7 +39,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 		answer.Verdict = *v
 		return answer, nil
 	}
-	c := newCaller(nil)
+	c := newSingleCaller()
 	if o := p.startProbe(key, &a, waiter{c, 0, a.Flags}, 0, now); o != nil {
 		answer.Verdict = o.verdict
 		return answer, nil

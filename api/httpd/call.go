@@ -14,7 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"probity/engine"
+	"probity/engine/redact"
 )
 
 // Call is one request and its answer.
@@ -208,7 +208,7 @@ func (c *Call) finish(err error) {
 		err = refusal.Cause
 	}
 	if err != nil {
-		attrs = append(attrs, "error", engine.Redact(err.Error(), engine.Address{}))
+		attrs = append(attrs, "error", redact.Text(err.Error(), ""))
 	}
 	c.server.log.Log(c.Ctx, level, "request", attrs...)
 }

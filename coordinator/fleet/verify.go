@@ -141,7 +141,11 @@ func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) 
 			all.Until = h.Until
 		}
 	}
-	c.emit(wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, Held: all})
+	r := wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, Held: all, Details: c.b.Details}
+	if p != nil {
+		r.Node = p.owner.node.name
+	}
+	c.emit(r)
 }
 
 // batchSplitter splits the rows of a batch into parts by owner.

@@ -20,6 +20,13 @@ const (
 	AcceptedSameConnection // and over the connection of the refusal
 )
 
+// kindNames are the names that the API shows.
+var kindNames = [...]string{Fact: "made_up_refused_before", TargetRefused: "recipient_refused_after", DecoyRefused: "made_up_refused_after",
+	AcceptedElsewhere: "recipient_accepted_after", AcceptedSameConnection: "recipient_accepted_after_same_connection"}
+
+// String is the kind as the API shows it; empty for None.
+func (k Kind) String() string { return kindNames[k] }
+
 // Control is what is known about one reply. The zero value is no control.
 type Control struct {
 	Kind Kind

@@ -243,7 +243,7 @@ func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (res
 		return results.Single{}, fmt.Errorf("%s: %w", email, err)
 	}
 	return results.Single{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion, Node: a.Node,
-		Took: time.Since(began), Details: c.Details}, nil
+		Took: time.Since(began), Details: c.Details, Table: a.Table}, nil
 }
 
 func printTable(con *console.IO, answers []results.Single) error {

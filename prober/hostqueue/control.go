@@ -220,6 +220,9 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 	if to.Probe != nil {
 		to.Probe.refusedBefore = on.Refused
 	}
+	if to.isDecoy() {
+		to.Domain.decoy.local = rcpt.Local
+	}
 	if seen.Condemns() || seen.NamesUnknown() {
 		on.Refused += min(1, math.MaxUint8-on.Refused)
 		m.mostRefused = max(m.mostRefused, on.Refused)
@@ -228,6 +231,7 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 		return
 	}
 	on.AcceptedUpTo = on.Answers + 1
+	var accepted *engine.Witness
 	m.acceptsAfter = max(m.acceptsAfter, on.Refused)
 	if on.Refused > 0 {
 		m.acceptsIn = max(m.acceptsIn, r.place)
@@ -248,7 +252,11 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 			disbelieve(p)
 			return
 		}
-		p.Ev.Control = p.Ev.Control.By(kind, h.set.Answers-p.lastAnswer, late)
+		if accepted == nil {
+			accepted = h.witness(*seen, rcpt.Local)
+			accepted.Subject = to.subject()
+		}
+		p.Ev.Control, p.Ev.Witness = p.Ev.Control.By(kind, h.set.Answers-p.lastAnswer, late), accepted
 	})
 }
 

@@ -23,7 +23,9 @@ func (s decoyState) busy() bool { return s == decoyPending || s == decoyAsking }
 // decoy is the state of a domain's catch-all check (a random recipient) at one host.
 type decoy struct {
 	state           decoyState
-	sighting        engine.Sighting
+	sighting        engine.Sighting // set by show
+	witness         *engine.Witness // made of it by shown
+	local           string          // of the recipient that it is about; empty for a fact
 	waiting         probeList       // accepted or greylisted probes that wait for its reply
 	ringPriority    budget.Priority // their highest priority: the ring it is in while pending
 	tries           int             // times it got no reply
@@ -113,7 +115,9 @@ func (dq *Domain) loadFact(p *Probe) {
 	}
 	for i := range p.Facts {
 		if f := &p.Facts[i]; f.Host == dq.host.Name {
-			dq.decoy.state, dq.decoy.sighting = decoyKnown, f.Fact.Sighting(dq.host.Name)
+			dq.decoy.state, dq.decoy.local = decoyKnown, ""
+			dq.decoy.show(f.Fact.Sighting(dq.host.Name))
+			dq.decoy.witness = &engine.Witness{Sighting: dq.decoy.sighting, Source: f.Fact.Source}
 		}
 	}
 }
@@ -161,7 +165,8 @@ func (h *Host) pendingRing(d *decoy) *ring.Ring[*Domain] {
 
 // deliverDecoy gives the decoy's sighting to all probes that wait for it.
 func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
-	dq.decoy.state, dq.decoy.sighting, dq.decoy.tries, dq.decoy.unresolvedTries, dq.decoy.asked = decoyKnown, seen, 0, 0, 0
+	dq.decoy.state, dq.decoy.tries, dq.decoy.unresolvedTries, dq.decoy.asked = decoyKnown, 0, 0, 0
+	dq.decoy.show(seen)
 	for waiting := dq.decoy.waiting.n; waiting > 0; waiting-- {
 		p := dq.decoy.waiting.pop()
 		if !dq.isConfirmed(p, now) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/engine/redact"
 	"probity/engine/smtp"
 	"probity/internal/ring"
 	"probity/prober/budget"
@@ -31,6 +32,13 @@ type Recipient struct {
 }
 
 func (r Recipient) isDecoy() bool { return r.Probe == nil && !r.Control }
+
+func (r Recipient) subject() engine.Subject {
+	if r.isDecoy() {
+		return engine.SubjectDecoy
+	}
+	return engine.SubjectTarget
+}
 
 // Waiter is the probe that a recipient is asked for, or one of those that wait for a decoy; nil if none does any more.
 func (r Recipient) Waiter() *Probe {
@@ -60,11 +68,9 @@ func (r Recipient) DueFinding(seen *engine.Sighting) engine.Finding {
 
 // Redact returns the text of a reply without the addresses of the group's recipients.
 func (g *Group) Redact(r engine.Reply) string {
-	text := engine.Redact(r.Text(), engine.Address{})
+	text := redact.Text(r.Text(), "")
 	for _, to := range g.Rcpts {
-		if a, err := engine.ParseTrimmed(to.Local + "@" + to.Domain); err == nil {
-			text = engine.Redact(text, a)
-		}
+		text = redact.Text(text, to.Local)
 	}
 	return text
 }

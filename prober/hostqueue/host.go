@@ -32,8 +32,9 @@ type Set struct {
 	Owner   Owner
 	Created time.Time // the start of the clock of answers
 
-	AcceptsSilently bool // its hosts may begin to accept every recipient: see unconfirmed.go
-	BlocksAsUnknown bool // its hosts may begin to refuse every recipient as unknown: see control.go
+	AcceptsSilently bool   // its hosts may begin to accept every recipient: see unconfirmed.go
+	Source          string // egress source
+	BlocksAsUnknown bool   // its hosts may begin to refuse every recipient as unknown: see control.go
 
 	Queued  [budget.NumPriorities]int // probes in queues
 	Answers uint64                    // to recipients, since the start
@@ -74,8 +75,8 @@ type Host struct {
 	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those after lastStart are
 	// of the group answered last; the ones before lastRefused precede a refusal there.
 	confirmedUpTo, lastStart, lastRefused uint64
-	lastRefusedAt                         time.Time
-	unconfirmed                           []*Domain // whose accepted probes wait for any refusal
+	refusal                               *engine.Witness // of lastRefused
+	unconfirmed                           []*Domain       // whose accepted probes wait for any refusal
 	suspectDecoys                         ring.Ring[suspectDecoy]
 	controlsInFlight                      int
 }

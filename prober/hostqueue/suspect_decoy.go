@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/engine/redact"
 	"probity/store/cache"
 )
 
@@ -58,6 +59,7 @@ func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting, g *Group, behin
 	}
 	if seen.RefusesUnknown() {
 		r.recordRefusal(h.set.Answers)
+		h.refusal = h.witness(seen, dq.decoy.local)
 	}
 	r.Finished = dq.deliverDecoy(seen, r.Now, r.Finished)
 	if keep {
@@ -116,11 +118,14 @@ func (r *Replies) ConfirmSuspects() {
 // keepFact keeps what a decoy has shown as a fact of its domain at the host, if it is one.
 func (r *Replies) keepFact(dq *Domain) {
 	if f, ok := cache.FactOf(&dq.decoy.sighting); ok {
+		f.Message, f.Source = redact.Text(dq.decoy.sighting.Reply.Text(), dq.decoy.local), dq.host.set.Source
 		r.Facts = append(r.Facts, DomainFact{dq.Name, dq.host.Name, f})
 	}
 }
 
 // discard replaces a decoy's acceptance by silentAcceptance.
 func (d *decoy) discard(at time.Time) {
-	d.suspectAt, d.sighting.Finding, d.sighting.At = 0, silentAcceptance(), at
+	seen := d.sighting
+	seen.Finding, seen.At, d.suspectAt = silentAcceptance(), at, 0
+	d.show(seen)
 }

@@ -53,29 +53,25 @@ func (a *Answer) refusesUnknown() bool {
 }
 
 // RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and the last refusal of this group.
-func (r *Replies) RecordRefusals(refused, limit int, seen []Answer) {
+func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
 	h := r.host
 	if h.set.AcceptsSilently {
 		h.refusing, h.suspect = refused > 0 || limit > 0 && len(h.inFlight) > 0, limit > 0 && refused >= max(1, limit/2)
 	}
 	h.lastStart = h.set.Answers
-	for k := range seen {
-		if seen[k].refusesUnknown() {
-			r.recordRefusal(h.set.Answers + uint64(k) + 1)
-		}
-	}
+	r.recordRefusals(g, seen)
 }
 
 // recordRefusal records that the answer of this number refused a recipient as unknown.
 func (r *Replies) recordRefusal(answer uint64) {
 	h := r.host
-	h.confirmedUpTo, h.lastRefused, h.lastRefusedAt = max(h.confirmedUpTo, r.answersAtSend), max(h.lastRefused, answer), r.Now
+	h.confirmedUpTo, h.lastRefused = max(h.confirmedUpTo, r.answersAtSend), max(h.lastRefused, answer)
 }
 
 // RecordAnswer records that a probe's target was answered; the answer is counted already.
 func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting) {
 	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.host.set.Answers, r.host.refusing, r.Now.Sub(r.host.set.Created)
-	p.Ev.Control = r.host.memory.recordAnswer(seen, p.lastAnswer)
+	p.Ev.Control, p.Ev.Witness = r.host.memory.recordAnswer(seen, p.lastAnswer), nil
 }
 
 // sentGroup is a group of transactions that was sent and is not answered yet.
@@ -128,12 +124,14 @@ func (h *Host) refusedAfter(p *Probe) bool {
 func (dq *Domain) appendDecoy(p *Probe) {
 	h, d := dq.host, &dq.decoy
 	p.Ev.Append(d.sighting)
+	p.Ev.Witness = dq.shown()
 	switch answered := h.set.answeredAt(p); {
 	case !d.sighting.RefusesUnknown():
 	case d.answer > p.lastAnswer:
 		p.Ev.Control = p.Ev.Control.By(control.DecoyRefused, d.answer-p.lastAnswer, d.sighting.At.Sub(answered))
 	case h.refusedAfter(p):
-		p.Ev.Control = p.Ev.Control.By(control.TargetRefused, h.lastRefused-p.lastAnswer, h.lastRefusedAt.Sub(answered))
+		p.Ev.Control = p.Ev.Control.By(control.TargetRefused, h.lastRefused-p.lastAnswer, h.refusal.At.Sub(answered))
+		p.Ev.Witness = h.refusal
 	default:
 		p.Ev.Control.Kind = control.Fact
 		if back := p.lastAnswer - d.answer; d.answer > 0 && (p.Ev.Control.Replies == 0 || back < uint64(p.Ev.Control.Replies)) {

@@ -73,7 +73,7 @@ func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, qui
 		q.shared.pools = map[netip.Addr]*addressPool{}
 	}
 	q.waiting = hostqueue.Set{Owner: owner{q}, Created: env.Created, AcceptsSilently: q.unknownProvider || r.Provider.AcceptsSilently,
-		BlocksAsUnknown: q.unknownProvider || r.Provider.BlocksAsUnknown}
+		BlocksAsUnknown: q.unknownProvider || r.Provider.BlocksAsUnknown, Source: src.Name}
 	wake := q.onWake
 	q.slot = admission.NewWaiter(wake)
 	// The name is stored: a budget that is not found counts as unused.

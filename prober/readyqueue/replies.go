@@ -25,7 +25,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 		addrLimit.Settle(&s.addressUsed, cost, now)
 		refused = max(refused, addrLimit.Refusals(now))
 	}
-	rh.RecordRefusals(refused, q.Provider.Limits.RefusalsPerHour, s.seen)
+	rh.RecordRefusals(&s.group, refused, q.Provider.Limits.RefusalsPerHour, s.seen)
 	rh.ConfirmSuspects()
 	s.group.RecordAnswered()
 	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: s.conn.Extensions().Pipelining, First: !s.progress,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/engine/redact"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -66,7 +67,7 @@ func (r *Recent) Record(p Probe, source string, now time.Time) {
 		if s.Event == engine.EventReply {
 			t.Stage, t.Code, t.Meaning = s.Reply.Stage.String(), s.Reply.Code, s.Finding.Meaning.String()
 			t.Enhanced = enhancedText(s.Reply.Enhanced)
-			t.Message = engine.Redact(s.Reply.Text(), ev.Address)
+			t.Message = redact.Text(s.Reply.Text(), ev.Address.Local())
 		}
 	}
 	// What the decoy showed last at that host, if it was asked there.
@@ -94,10 +95,7 @@ func (r *Recent) redactDecoy(text string, target engine.Address, at time.Time) s
 	if text == "" {
 		return ""
 	}
-	if a, err := engine.Parse(r.decoy(target.Domain(), at) + "@" + target.Domain()); err == nil {
-		text = engine.Redact(text, a)
-	}
-	return engine.Redact(text, target)
+	return redact.Text(redact.Text(text, r.decoy(target.Domain(), at)), target.Local())
 }
 
 // decidingSighting is the sighting that a verdict rests on: the last reply that its details name, else the last sighting.

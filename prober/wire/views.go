@@ -76,7 +76,7 @@ type Decoy struct {
 	Meaning  string    `json:"meaning,omitempty"`
 	Rule     string    `json:"rule,omitempty"`
 	Source   string    `json:"source,omitempty"`  // of the rule; found when it is shown
-	Message  string    `json:"message,omitempty"` // redacted; "" for one that was kept from before
+	Message  string    `json:"message,omitempty"` // redacted
 }
 
 // Query selects traces. Empty fields match all.

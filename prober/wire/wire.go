@@ -31,6 +31,7 @@ type Batch struct {
 	NoSMTP      bool
 	Short       bool      // its job has few rows left compared with others: they get the greater part of the turns
 	LongBacklog bool      // its class has rows for many hours: they use each hour's budget evenly, so that short jobs find some of it
+	Details     bool      // its results have details: Verdict.Details
 	Started     time.Time // evidence older than this is "from cache"
 	Rows        []Row
 	// UsedByOthers is what other sources have used of narrow routes among the rows, by route key.
@@ -66,7 +67,7 @@ const (
 	Deferred         // attempted and to be tried again at Due from Egress
 )
 
-// Result is what became of one row. Verdict.MX and Verdict.Details may be empty in a batch.
+// Result is what became of one row. Verdict.MX may be empty in a batch, and so may Verdict.Details unless it asks for details.
 type Result struct {
 	Row     uint32
 	Outcome Outcome
@@ -85,6 +86,9 @@ type Results struct {
 	Rows  []Result
 	Held  Held
 	Done  bool
+	// Details says that the verdicts have details. Node is the one that probed; empty for several or none.
+	Details bool
+	Node    string
 }
 
 // Held says how many rows without a result waited lately because no budget allowed them, and when the first may be asked.

@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/engine/detail"
 )
 
-// The first byte of every result, and of every fact. Facts of version 1 lack what controlled a refusal and are not read.
+// The first byte of every result, and of every fact. Facts of version 1 lack what controlled a refusal; older ones than these are not read.
 const (
-	valueVersion = 1
-	factVersion  = 2
+	valueVersion = 2
+	factVersion  = 3
 )
-
-// maxString bounds every string inside a value: rules, hosts and messages are far shorter.
-const maxString = 1024
 
 var errValue = errors.New("not a value of this cache")
 
@@ -46,21 +44,10 @@ func (c *Config) expired(at time.Time, lifetime time.Duration, shrink int32, now
 	return !now.Before(at.Add(lifetime >> shrink))
 }
 
-// AppendVerdict appends the stored form of v: version, the engine's core, provider, rule, and the details tail: stage,
-// code, enhanced code, host and message.
+// AppendVerdict appends the stored form of v: version, the engine's core, provider, rule, and the details.
 func AppendVerdict(dst []byte, v *engine.Verdict) []byte {
 	dst = engine.AppendCore(append(dst, valueVersion), v)
-	dst = appendString(dst, v.ProviderID)
-	dst = appendString(dst, v.Rule)
-	d := &v.Details
-	if d.Code == 0 {
-		return dst
-	}
-	dst = append(dst, byte(d.Stage))
-	for _, n := range [...]uint16{uint16(d.Code), d.Enhanced.Class, d.Enhanced.Subject, d.Enhanced.Detail} {
-		dst = binary.BigEndian.AppendUint16(dst, n)
-	}
-	return appendString(appendString(dst, d.Host), d.Message)
+	return detail.Append(detail.AppendString(detail.AppendString(dst, v.ProviderID), v.Rule), v)
 }
 
 // ReadVerdict reads what AppendVerdict wrote. The caller fills ProviderName and MX from the route.
@@ -72,16 +59,9 @@ func ReadVerdict(src []byte) (engine.Verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	r := reader{src: src[1+engine.CoreSize:]}
-	v.ProviderID, v.Rule = r.string(), r.string()
-	if !r.bad && len(r.src) > 0 {
-		d := &v.Details
-		d.Stage = engine.Stage(r.byte())
-		d.Code = int(r.uint16())
-		d.Enhanced = engine.Enhanced{Class: r.uint16(), Subject: r.uint16(), Detail: r.uint16()}
-		d.Host, d.Message = r.string(), r.string()
-	}
-	if r.bad || len(r.src) > 0 {
+	r := detail.Reader{Src: src[1+engine.CoreSize:]}
+	v.ProviderID, v.Rule = r.String(), r.String()
+	if r.Bad || detail.Read(r.Src, &v) != nil {
 		return engine.Verdict{}, errValue
 	}
 	return v, nil
@@ -97,15 +77,21 @@ type Fact struct {
 	NamesUnknown bool // engine.Finding.NamesUnknown
 	Rule         string
 	Enhanced     engine.Enhanced
+	Message      string // the reply as it is shown
+	Source       string // egress source that was answered
 }
 
 // Sighting returns the fact as evidence about an address of the domain.
 func (f *Fact) Sighting(host string) engine.Sighting {
-	return engine.Sighting{
+	s := engine.Sighting{
 		Subject: engine.SubjectDecoy, Event: engine.EventReply, Host: host, At: f.At, Controlled: f.Controlled,
 		Reply:   engine.Reply{Stage: engine.StageRcpt, Code: f.Code, Enhanced: f.Enhanced},
 		Finding: engine.Finding{Meaning: f.Meaning, Blame: f.Blame, Rule: f.Rule, NamesUnknown: f.NamesUnknown},
 	}
+	if f.Message != "" {
+		s.Reply.Lines = []string{f.Message}
+	}
+	return s
 }
 
 // FactOf makes a fact of a decoy's sighting; false if its reply proves nothing that may be stored. The first temporary reply that names an
@@ -138,62 +124,24 @@ func AppendFact(dst []byte, f *Fact) []byte {
 		*flags |= factNamesUnknown
 	}
 	dst = binary.BigEndian.AppendUint64(dst, uint64(f.At.UnixMilli()))
-	for _, n := range [...]uint16{uint16(f.Code), f.Enhanced.Class, f.Enhanced.Subject, f.Enhanced.Detail} {
-		dst = binary.BigEndian.AppendUint16(dst, n)
-	}
-	return appendString(dst, f.Rule)
+	dst = detail.AppendString(detail.AppendReply(dst, f.Code, f.Enhanced), f.Rule)
+	return detail.AppendString(detail.AppendString(dst, f.Message), f.Source)
 }
 
 // ReadFact reads what AppendFact wrote.
 func ReadFact(src []byte) (Fact, error) {
-	r := reader{src: src}
-	if r.byte() != factVersion {
+	r := detail.Reader{Src: src}
+	if r.Byte() != factVersion {
 		return Fact{}, errValue
 	}
-	f := Fact{Meaning: engine.Meaning(r.byte()), Blame: engine.Blame(r.byte())}
-	flags := r.byte()
+	f := Fact{Meaning: engine.Meaning(r.Byte()), Blame: engine.Blame(r.Byte())}
+	flags := r.Byte()
 	f.Controlled, f.NamesUnknown = flags&factControlled != 0, flags&factNamesUnknown != 0
-	f.At = time.UnixMilli(int64(r.uint64())).UTC()
-	f.Code = int(r.uint16())
-	f.Enhanced = engine.Enhanced{Class: r.uint16(), Subject: r.uint16(), Detail: r.uint16()}
-	f.Rule = r.string()
-	if r.bad || len(r.src) > 0 || flags&^factFlags != 0 || f.Meaning > engine.ProtocolFault || f.Blame > engine.BlameRecipient {
+	f.At = time.UnixMilli(int64(r.Uint64())).UTC()
+	f.Code, f.Enhanced = r.Reply()
+	f.Rule, f.Message, f.Source = r.String(), r.String(), r.String()
+	if r.Bad || len(r.Src) > 0 || flags&^factFlags != 0 || f.Meaning > engine.ProtocolFault || f.Blame > engine.BlameRecipient {
 		return Fact{}, errValue
 	}
 	return f, nil
-}
-
-func appendString(dst []byte, s string) []byte {
-	s = s[:min(len(s), maxString)]
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
-// reader reads fields from the front of src; after a missing one it is bad and returns zeros.
-type reader struct {
-	src []byte
-	bad bool
-}
-
-func (r *reader) next(n int) []byte {
-	if r.bad || len(r.src) < n {
-		r.bad = true
-		return make([]byte, n)
-	}
-	b := r.src[:n]
-	r.src = r.src[n:]
-	return b
-}
-
-func (r *reader) byte() byte     { return r.next(1)[0] }
-func (r *reader) uint16() uint16 { return binary.BigEndian.Uint16(r.next(2)) }
-func (r *reader) uint64() uint64 { return binary.BigEndian.Uint64(r.next(8)) }
-
-func (r *reader) string() string {
-	n, k := binary.Uvarint(r.src)
-	if r.bad || k <= 0 || n > maxString {
-		r.bad = true
-		return ""
-	}
-	r.src = r.src[k:]
-	return string(r.next(int(n)))
 }

@@ -43,11 +43,12 @@ func TestFactRoundTrip(t *testing.T) {
 	} {
 		for _, controlled := range []bool{true, false} {
 			s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), Controlled: controlled,
-				Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550}, Finding: finding}
+				Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550, Lines: []string{"5.1.1 <address>: no such user"}}, Finding: finding}
 			if finding.NamesUnknown {
 				s.Reply.Code = 450
 			}
 			f, ok := FactOf(&s)
+			f.Message, f.Source = s.Reply.Text(), "mx-out-1"
 			if finding.Meaning == engine.MeaningUnknown && !controlled {
 				require.False(t, ok, name)
 				continue
@@ -92,9 +93,7 @@ func FuzzReadVerdict(f *testing.F) {
 		}
 		again, err := ReadVerdict(AppendVerdict(nil, &v))
 		require.NoError(t, err)
-		if v.Details.Code != 0 {
-			require.Equal(t, v, again)
-		}
+		require.Equal(t, v, again)
 	})
 }
 

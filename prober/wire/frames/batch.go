@@ -12,7 +12,7 @@ import (
 // NewBatchFrame makes the message of a batch under a number. The message shares the strings of the batch.
 func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration) *BatchFrame {
 	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
-		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.LongBacklog}
+		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.LongBacklog, Details: b.Details}
 	n := len(b.Rows)
 	f.Number, f.Route, f.Mailbox = make([]uint32, 0, n), make([]uint32, 0, n), make([]string, 0, n)
 	f.Attempt, f.Flags = make([]byte, 0, n), make([]byte, 0, n)
@@ -40,7 +40,7 @@ func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 			len(f.GetFlags()), len(f.GetRoute()), len(f.GetMailbox()), wire.MaxRows)
 	}
 	b := &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
-		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]wire.Row, n)}
+		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(), Details: f.GetDetails(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]wire.Row, n)}
 	routes := make([]*engine.Route, len(f.GetRoutes()))
 	for i, r := range f.GetRoutes() {
 		var err error

@@ -51,7 +51,7 @@ func drawBatch(t *rapid.T) *wire.Batch {
 	routes := rapid.SliceOfN(rapid.Custom(drawRoute), 1, 3).Draw(t, "routes")
 	addresses := rapid.SliceOfN(rapid.Custom(drawAddress), 1, 5).Draw(t, "addresses")
 	b := &wire.Batch{Job: rapid.String().Draw(t, "job"), Chunk: rapid.Uint64().Draw(t, "chunk"), Epoch: rapid.Uint32().Draw(t, "epoch"),
-		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Short: rapid.Bool().Draw(t, "short"), LongBacklog: rapid.Bool().Draw(t, "steady"),
+		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Details: rapid.Bool().Draw(t, "details"), Short: rapid.Bool().Draw(t, "short"), LongBacklog: rapid.Bool().Draw(t, "steady"),
 		MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), Started: drawTime(t, "started", 1)}
 	for _, number := range rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "numbers") {
 		b.Rows = append(b.Rows, wire.Row{Number: number, Attempt: rapid.Byte().Draw(t, "attempt"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
@@ -101,10 +101,25 @@ func drawResult(t *rapid.T) wire.Result {
 	return r
 }
 
+// drawDetails draws what detail.Append packs.
+func drawDetails(t *rapid.T, v *engine.Verdict) {
+	d := &v.Details
+	d.Host, d.Code, d.Attempts = rapid.String().Draw(t, "host"), rapid.IntRange(200, 599).Draw(t, "code"), rapid.IntRange(0, 255).Draw(t, "attempts")
+	d.Stage = engine.Stage(rapid.IntRange(0, int(engine.StageSession)).Draw(t, "stage"))
+	d.Enhanced = engine.Enhanced{Class: rapid.Uint16Min(1).Draw(t, "class"), Subject: rapid.Uint16().Draw(t, "subject"), Detail: rapid.Uint16().Draw(t, "detail")}
+	d.Message, d.Source = string(rapid.SliceOf(rapid.Byte()).Draw(t, "message")), rapid.String().Draw(t, "source")
+}
+
 func TestResultsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := wire.Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done"),
 			Held: wire.Held{Rows: rapid.IntRange(0, wire.MaxRows).Draw(t, "held"), Until: drawTime(t, "until", 1)}}
+		sent.Details = len(sent.Rows) > 0 && rapid.Bool().Draw(t, "details")
+		for i := range sent.Rows {
+			if v := &sent.Rows[i].Verdict; sent.Details && !v.VerifiedAt.IsZero() {
+				drawDetails(t, v)
+			}
+		}
 		f := roundTrip(t, NewResultsFrame(3, sent), &ResultsFrame{})
 		got, err := f.Read()
 		require.NoError(t, err)
@@ -123,10 +138,7 @@ func TestSinglesRoundTrip(t *testing.T) {
 
 		v := drawVerdict(t)
 		v.MX = sr.Route.MX
-		v.Details.Host, v.Details.Message = rapid.String().Draw(t, "host"), string(rapid.SliceOf(rapid.Byte()).Draw(t, "message"))
-		v.Details.Code, v.Details.Attempts = rapid.IntRange(0, 599).Draw(t, "code"), rapid.IntRange(0, 5).Draw(t, "attempts")
-		v.Details.Stage = engine.Stage(rapid.IntRange(0, int(engine.StageSession)).Draw(t, "stage"))
-		v.Details.Enhanced = engine.Enhanced{Class: rapid.Uint16().Draw(t, "class"), Subject: rapid.Uint16().Draw(t, "subject"), Detail: rapid.Uint16().Draw(t, "detail")}
+		drawDetails(t, &v)
 		v.Details.NextRetry = drawTime(t, "nextRetry", 1)
 		back, err := roundTrip(t, NewVerdictFrame(&v), &VerdictFrame{}).Read()
 		require.NoError(t, err)
@@ -214,7 +226,7 @@ func FuzzBatchFrame(f *testing.F) {
 
 func FuzzResultsFrame(f *testing.F) {
 	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
-	seed, _ := proto.Marshal(NewResultsFrame(1, wire.Results{Rows: []wire.Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: wire.Returned}}, Done: true}))
+	seed, _ := proto.Marshal(NewResultsFrame(1, wire.Results{Rows: []wire.Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: wire.Returned}}, Done: true, Details: true}))
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m ResultsFrame
@@ -226,7 +238,7 @@ func FuzzResultsFrame(f *testing.F) {
 			require.ErrorIs(t, err, ErrMalformed)
 			return
 		}
-		again, err := NewResultsFrame(1, wire.Results{Rows: got.Rows}).Read()
+		again, err := NewResultsFrame(1, wire.Results{Rows: got.Rows, Details: got.Details}).Read()
 		require.NoError(t, err)
 		require.Equal(t, got.Rows, again.Rows)
 	})

@@ -2,11 +2,12 @@ package frames
 
 import (
 	"probity/engine"
+	"probity/engine/detail"
 	"probity/prober/wire"
 )
 
-// NewResultsFrame makes the message of a part of the answer to a batch, without its number. It copies what it takes. MX and the strings of Details are
-// not sent: the coordinator has the MX of each row, and keeps no details of batches.
+// NewResultsFrame makes the message of a part of the answer to a batch, without its number. It copies what it takes. MX is not sent: the
+// coordinator has that of each row. Details are sent if there are any.
 func NewResultsFrame(batch uint64, r wire.Results) *ResultsFrame {
 	n := len(r.Rows)
 	f := &ResultsFrame{Batch: batch, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n), Attempt: make([]byte, n),
@@ -24,6 +25,9 @@ func NewResultsFrame(batch uint64, r wire.Results) *ResultsFrame {
 		}
 		f.Egress[i], f.Rule[i] = names.index(row.Egress), names.index(v.Rule)
 		f.Provider[i], f.ProviderName[i] = names.index(v.ProviderID), names.index(v.ProviderName)
+		if r.Details {
+			f.Details = append(f.Details, detail.Append(nil, v))
+		}
 		if !row.Due.IsZero() {
 			if f.DueNs == nil {
 				f.DueNs = make([]int64, n)
@@ -57,7 +61,8 @@ func (t *nameTable) index(s string) uint32 {
 // Read reads the message. Each row has a verdict if it is settled.
 func (f *ResultsFrame) Read() (wire.Results, error) {
 	n := len(f.GetRow())
-	if n > wire.MaxRows || len(f.Outcome) != n || len(f.Attempt) != n || len(f.Core) != n*engine.CoreSize || len(f.DueNs) != 0 && len(f.DueNs) != n {
+	if n > wire.MaxRows || len(f.Outcome) != n || len(f.Attempt) != n || len(f.Core) != n*engine.CoreSize || len(f.DueNs) != 0 && len(f.DueNs) != n ||
+		len(f.Details) != 0 && len(f.Details) != n {
 		return wire.Results{}, Malformed("results whose columns differ in length")
 	}
 	for _, column := range [...][]uint32{f.Egress, f.Provider, f.ProviderName, f.Rule} {
@@ -70,7 +75,7 @@ func (f *ResultsFrame) Read() (wire.Results, error) {
 			}
 		}
 	}
-	r := wire.Results{Rows: make([]wire.Result, n), Done: f.GetDone(), Held: wire.Held{Rows: int(min(f.GetHeld(), wire.MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}}
+	r := wire.Results{Rows: make([]wire.Result, n), Details: f.Details != nil, Done: f.GetDone(), Held: wire.Held{Rows: int(min(f.GetHeld(), wire.MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		*row = wire.Result{Row: f.Row[i], Outcome: wire.Outcome(f.Outcome[i]), Attempt: f.Attempt[i], Egress: f.Names[f.Egress[i]]}
@@ -81,7 +86,7 @@ func (f *ResultsFrame) Read() (wire.Results, error) {
 				return wire.Results{}, Malformed("result %d has no verdict", i)
 			}
 		}
-		if row.Outcome > wire.Deferred {
+		if row.Outcome > wire.Deferred || f.Details != nil && detail.Read(f.Details[i], v) != nil {
 			return wire.Results{}, Malformed("result %d has no verdict", i)
 		}
 		v.Rule, v.ProviderID, v.ProviderName = f.Names[f.Rule[i]], f.Names[f.Provider[i]], f.Names[f.ProviderName[i]]

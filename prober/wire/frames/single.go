@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/engine/detail"
 	"probity/prober/wire"
 )
 
@@ -36,14 +37,8 @@ func (f *AskFrame) Read(table *engine.Table) (wire.SingleRequest, error) {
 
 // NewVerdictFrame makes the message of a verdict.
 func NewVerdictFrame(v *engine.Verdict) *VerdictFrame {
-	d := &v.Details
-	f := &VerdictFrame{Core: engine.AppendCore(make([]byte, 0, engine.CoreSize), v), Provider: v.ProviderID, ProviderName: v.ProviderName,
-		Rule: v.Rule, Mx: v.MX, Host: d.Host, Code: int32(d.Code), Message: d.Message, Stage: uint32(d.Stage), Attempts: int32(d.Attempts),
-		NextRetryNs: unixNano(d.NextRetry)}
-	if d.Enhanced != (engine.Enhanced{}) {
-		f.Enhanced = []uint32{uint32(d.Enhanced.Class), uint32(d.Enhanced.Subject), uint32(d.Enhanced.Detail)}
-	}
-	return f
+	return &VerdictFrame{Core: engine.AppendCore(make([]byte, 0, engine.CoreSize), v), Provider: v.ProviderID, ProviderName: v.ProviderName,
+		Rule: v.Rule, Mx: v.MX, Details: detail.Append(nil, v), NextRetryNs: unixNano(v.Details.NextRetry)}
 }
 
 // Read reads the message of a verdict. All of it is sent; times of evidence to the millisecond, as the core keeps them.
@@ -52,17 +47,10 @@ func (f *VerdictFrame) Read() (engine.Verdict, error) {
 	if err != nil || len(f.GetCore()) != engine.CoreSize {
 		return engine.Verdict{}, Malformed("an answer without a verdict")
 	}
-	enhanced := f.GetEnhanced()
-	if len(enhanced) == 0 {
-		enhanced = []uint32{0, 0, 0}
-	}
-	if len(enhanced) != 3 || max(enhanced[0], enhanced[1], enhanced[2]) > math.MaxUint16 || f.GetStage() > uint32(engine.StageSession) {
+	if detail.Read(f.GetDetails(), &v) != nil {
 		return engine.Verdict{}, Malformed("an answer whose details make no sense")
 	}
 	v.ProviderID, v.ProviderName, v.Rule, v.MX = f.GetProvider(), f.GetProviderName(), f.GetRule(), f.GetMx()
-	d := &v.Details
-	d.Host, d.Code, d.Message = f.GetHost(), int(f.GetCode()), f.GetMessage()
-	d.Enhanced = engine.Enhanced{Class: uint16(enhanced[0]), Subject: uint16(enhanced[1]), Detail: uint16(enhanced[2])}
-	d.Stage, d.Attempts, d.NextRetry = engine.Stage(f.GetStage()), int(f.GetAttempts()), fromUnixNano(f.GetNextRetryNs())
+	v.Details.NextRetry = fromUnixNano(f.GetNextRetryNs())
 	return v, nil
 }

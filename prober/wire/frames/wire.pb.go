@@ -1553,9 +1553,10 @@ type BatchFrame struct {
 	Flags         []byte   `protobuf:"bytes,14,opt,name=flags" json:"flags,omitempty"`
 	Route         []uint32 `protobuf:"varint,15,rep,packed,name=route" json:"route,omitempty"` // index into routes
 	Mailbox       []string `protobuf:"bytes,16,rep,name=mailbox" json:"mailbox,omitempty"`
-	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`   // the job has few rows left beside others
-	Steady        bool     `protobuf:"varint,18,opt,name=steady" json:"steady,omitempty"` // the class has rows for many hours of its budget
-	Table         []byte   `protobuf:"bytes,19,opt,name=table" json:"table,omitempty"`    // hash of the table that the routes are of: the node judges by no other
+	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`     // the job has few rows left beside others
+	Steady        bool     `protobuf:"varint,18,opt,name=steady" json:"steady,omitempty"`   // the class has rows for many hours of its budget
+	Table         []byte   `protobuf:"bytes,19,opt,name=table" json:"table,omitempty"`      // hash of the table that the routes are of: the node judges by no other
+	Details       bool     `protobuf:"varint,20,opt,name=details" json:"details,omitempty"` // the results have details; a node that does not know it leaves them out
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1723,6 +1724,13 @@ func (x *BatchFrame) GetTable() []byte {
 	return nil
 }
 
+func (x *BatchFrame) GetDetails() bool {
+	if x != nil {
+		return x.Details
+	}
+	return false
+}
+
 type ResultsFrame struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Batch  uint64                 `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
@@ -1740,8 +1748,9 @@ type ResultsFrame struct {
 	Rule         []uint32 `protobuf:"varint,13,rep,packed,name=rule" json:"rule,omitempty"`
 	DueNs        []int64  `protobuf:"varint,14,rep,packed,name=due_ns,json=dueNs" json:"due_ns,omitempty"` // since 1970, 0 for none; the whole column is absent where no row has one
 	// Of the batch: rows without a result that waited for a budget lately, and until when. A peer that does not know them loses a figure.
-	Held          uint32 `protobuf:"varint,15,opt,name=held" json:"held,omitempty"`
-	HeldUntilNs   int64  `protobuf:"varint,16,opt,name=held_until_ns,json=heldUntilNs" json:"held_until_ns,omitempty"`
+	Held          uint32   `protobuf:"varint,15,opt,name=held" json:"held,omitempty"`
+	HeldUntilNs   int64    `protobuf:"varint,16,opt,name=held_until_ns,json=heldUntilNs" json:"held_until_ns,omitempty"`
+	Details       [][]byte `protobuf:"bytes,17,rep,name=details" json:"details,omitempty"` // detail.Append; absent unless the batch asks for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1879,6 +1888,13 @@ func (x *ResultsFrame) GetHeldUntilNs() int64 {
 		return x.HeldUntilNs
 	}
 	return 0
+}
+
+func (x *ResultsFrame) GetDetails() [][]byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
 }
 
 type AskFrame struct {
@@ -2064,13 +2080,8 @@ type VerdictFrame struct {
 	ProviderName  string                 `protobuf:"bytes,3,opt,name=provider_name,json=providerName" json:"provider_name,omitempty"`
 	Rule          string                 `protobuf:"bytes,4,opt,name=rule" json:"rule,omitempty"`
 	Mx            []string               `protobuf:"bytes,5,rep,name=mx" json:"mx,omitempty"`
-	Host          string                 `protobuf:"bytes,6,opt,name=host" json:"host,omitempty"`
-	Code          int32                  `protobuf:"varint,7,opt,name=code" json:"code,omitempty"`
-	Enhanced      []uint32               `protobuf:"varint,8,rep,packed,name=enhanced" json:"enhanced,omitempty"` // class, subject, detail; absent for none
-	Message       string                 `protobuf:"bytes,9,opt,name=message" json:"message,omitempty"`
-	Stage         uint32                 `protobuf:"varint,10,opt,name=stage" json:"stage,omitempty"`
-	Attempts      int32                  `protobuf:"varint,11,opt,name=attempts" json:"attempts,omitempty"`
 	NextRetryNs   int64                  `protobuf:"varint,12,opt,name=next_retry_ns,json=nextRetryNs" json:"next_retry_ns,omitempty"`
+	Details       []byte                 `protobuf:"bytes,13,opt,name=details" json:"details,omitempty"` // detail.Append
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2140,53 +2151,18 @@ func (x *VerdictFrame) GetMx() []string {
 	return nil
 }
 
-func (x *VerdictFrame) GetHost() string {
-	if x != nil {
-		return x.Host
-	}
-	return ""
-}
-
-func (x *VerdictFrame) GetCode() int32 {
-	if x != nil {
-		return x.Code
-	}
-	return 0
-}
-
-func (x *VerdictFrame) GetEnhanced() []uint32 {
-	if x != nil {
-		return x.Enhanced
-	}
-	return nil
-}
-
-func (x *VerdictFrame) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *VerdictFrame) GetStage() uint32 {
-	if x != nil {
-		return x.Stage
-	}
-	return 0
-}
-
-func (x *VerdictFrame) GetAttempts() int32 {
-	if x != nil {
-		return x.Attempts
-	}
-	return 0
-}
-
 func (x *VerdictFrame) GetNextRetryNs() int64 {
 	if x != nil {
 		return x.NextRetryNs
 	}
 	return 0
+}
+
+func (x *VerdictFrame) GetDetails() []byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
 }
 
 type LookFrame struct {
@@ -2638,7 +2614,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\x1e\n" +
 	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\x12\x1c\n" +
 	"\telsewhere\x18\a \x01(\rR\telsewhere\x12!\n" +
-	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\xeb\x03\n" +
+	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\x85\x04\n" +
 	"\n" +
 	"BatchFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
@@ -2662,7 +2638,8 @@ const file_wire_proto_rawDesc = "" +
 	"\amailbox\x18\x10 \x03(\tR\amailbox\x12\x14\n" +
 	"\x05short\x18\x11 \x01(\bR\x05short\x12\x16\n" +
 	"\x06steady\x18\x12 \x01(\bR\x06steady\x12\x14\n" +
-	"\x05table\x18\x13 \x01(\fR\x05table\"\xfc\x02\n" +
+	"\x05table\x18\x13 \x01(\fR\x05table\x12\x18\n" +
+	"\adetails\x18\x14 \x01(\bR\adetails\"\x96\x03\n" +
 	"\fResultsFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x12\n" +
 	"\x04done\x18\x03 \x01(\bR\x04done\x12\x16\n" +
@@ -2679,7 +2656,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x04rule\x18\r \x03(\rR\x04rule\x12\x15\n" +
 	"\x06due_ns\x18\x0e \x03(\x03R\x05dueNs\x12\x12\n" +
 	"\x04held\x18\x0f \x01(\rR\x04held\x12\"\n" +
-	"\rheld_until_ns\x18\x10 \x01(\x03R\vheldUntilNs\"\xd8\x02\n" +
+	"\rheld_until_ns\x18\x10 \x01(\x03R\vheldUntilNs\x12\x18\n" +
+	"\adetails\x18\x11 \x03(\fR\adetails\"\xd8\x02\n" +
 	"\bAskFrame\x12B\n" +
 	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x18\n" +
 	"\amailbox\x18\x02 \x01(\tR\amailbox\x12\x14\n" +
@@ -2696,21 +2674,15 @@ const file_wire_proto_rawDesc = "" +
 	"\x05batch\x18\v \x01(\bR\x05batch\"W\n" +
 	"\vAnswerFrame\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x124\n" +
-	"\averdict\x18\x02 \x01(\v2\x1a.probity.wire.VerdictFrameR\averdict\"\xbb\x02\n" +
+	"\averdict\x18\x02 \x01(\v2\x1a.probity.wire.VerdictFrameR\averdict\"\xcb\x01\n" +
 	"\fVerdictFrame\x12\x12\n" +
 	"\x04core\x18\x01 \x01(\fR\x04core\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12#\n" +
 	"\rprovider_name\x18\x03 \x01(\tR\fproviderName\x12\x12\n" +
 	"\x04rule\x18\x04 \x01(\tR\x04rule\x12\x0e\n" +
-	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\x12\n" +
-	"\x04host\x18\x06 \x01(\tR\x04host\x12\x12\n" +
-	"\x04code\x18\a \x01(\x05R\x04code\x12\x1a\n" +
-	"\benhanced\x18\b \x03(\rR\benhanced\x12\x18\n" +
-	"\amessage\x18\t \x01(\tR\amessage\x12\x14\n" +
-	"\x05stage\x18\n" +
-	" \x01(\rR\x05stage\x12\x1a\n" +
-	"\battempts\x18\v \x01(\x05R\battempts\x12\"\n" +
-	"\rnext_retry_ns\x18\f \x01(\x03R\vnextRetryNs\"\xc5\x01\n" +
+	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\"\n" +
+	"\rnext_retry_ns\x18\f \x01(\x03R\vnextRetryNs\x12\x18\n" +
+	"\adetails\x18\r \x01(\fR\adetailsJ\x04\b\x06\x10\f\"\xc5\x01\n" +
 	"\tLookFrame\x12B\n" +
 	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x14\n" +
 	"\x05lanes\x18\x02 \x01(\bR\x05lanes\x12\x14\n" +

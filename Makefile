@@ -19,7 +19,7 @@
 #              debootstrap; the servers are kept in MTA_CACHE
 # make hostile  verdicts on mailboxes of a hundred domains whose replies mislead, in lists and single calls, in virtual time
 # make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
-# make house   packages and types with their sizes; make way: the functions that one address passes; both fail over their limits
+# make house   packages and types with their sizes; fails over their limits
 # make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
 # make test-web  the tests of the dashboard alone; make test-race, test-calm, test-rest and test-fuzz: the other parts of make test
 # make race    with the race detector, what make test tries without it because it would take long
@@ -58,7 +58,7 @@ PAGE := api/web/dist/.built
 # The parts of make test, in the order in which they begin.
 PARTS := test-web test-race test-calm test-rest test-fuzz
 
-.PHONY: demo history fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house way
+.PHONY: demo history fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -123,7 +123,7 @@ race:
 
 # Goes on after a target that failed, and fails at the end.
 nightly:
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz way deploycheck versions makespan tenants hostile fair history bench torture serve-kills rehearse mta fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history bench torture serve-kills rehearse mta fleet kills
 
 versions: root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
@@ -147,15 +147,10 @@ hostile:
 check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
-	$(GO) vet -tags way ./cmd/probity
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) test -count=1 -run 'TestImportRules|TestHouse|TestNamesArePlain|TestArchitecturePage' .
 	sh tools/wire.sh check
 	$(GO) mod tidy -diff
-
-# The functions that one address passes, counted in a server that is built for that.
-way:
-	$(GO) test -count=1 -v -tags way -run '^TestWay$$' ./cmd/probity
 
 # Packages with their lines, antique words and imports, and types with many methods; fails where one is over its limit.
 house:
